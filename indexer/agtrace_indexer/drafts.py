@@ -1,0 +1,116 @@
+"""What a provider makes of a log's records: drafts of events, and facts about the session.
+
+A provider is a module in `providers/`. It sees one decoded record at a time, in file order, and
+keeps what it must remember in a `LogState`, which is stored with the file between two runs: the
+same code therefore serves the first index, an appended tail and the tests. `LogState` must survive
+`to_json` and `from_json` unchanged, and stay small however long the log is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import PurePath
+from typing import Any, Iterable, NamedTuple, Protocol, TypeAlias
+
+from agtrace_schema.events import Payload, Provider
+
+Record: TypeAlias = dict[str, Any]
+"""One decoded JSON object of a log."""
+
+
+class Draft(NamedTuple):
+    """An event before it has its coordinates."""
+
+    payload: Payload
+    timestamp: int | None
+    """Milliseconds since 1970 UTC; None where the record has no readable time."""
+    step: str | None = None
+    """Identifies the model response within the log: drafts with the same step belong to one step.
+    None for what is not part of a response. A tool result always joins the step of its call."""
+    thread: str = ""
+    """"" for the log's own session, else the key of a sub-agent whose records lie inline in this log."""
+    key: str | None = None
+    """An identity within the thread: a later draft with the same key supersedes the earlier event."""
+
+
+class Retraction(NamedTuple):
+    """The log takes back what it said: the events with these keys are superseded, nothing replaces them."""
+
+    keys: list[str]
+    thread: str = ""
+
+
+@dataclass(slots=True)
+class SessionFacts:
+    """What a log has said so far about one session. None is unknown; later values win unless noted."""
+
+    id: str | None = None
+    """The provider's session id; the first one wins. None: the file's name serves."""
+    parent_id: str | None = None
+    """The id of the session that started or was copied into this one."""
+    kind: str = "main"
+    """main, subagent or fork."""
+    agent_type: str | None = None
+    """The role or nickname of a sub-agent."""
+    cwd: str | None = None
+    """The first working directory; it names the project (known-bugs 74)."""
+    project_hash: str | None = None
+    """Only where the log names the hash itself (Gemini)."""
+    branch: str | None = None
+    version: str | None = None
+    """The agent's own version, the newest seen."""
+    model: str | None = None
+    """The newest model seen, never `<synthetic>`."""
+    title: str | None = None
+    """What the agent or the user named the session."""
+    title_rank: int = 0
+    """How good the source of the title is: a title of a lower rank never replaces a better one."""
+
+
+@dataclass(slots=True)
+class LogState:
+    """All that reading a log needs to remember between two records, and between two runs."""
+
+    sessions: dict[str, SessionFacts] = field(default_factory=lambda: {"": SessionFacts()})
+    """The facts by thread."""
+    memory: dict[str, Any] = field(default_factory=dict)
+    """The provider's own notes: JSON values only, bounded in size."""
+    unknown: list[str] = field(default_factory=list)
+    """Types of the record at hand that the provider doesn't know. Emptied by the caller after every record."""
+    skipped: list[str] = field(default_factory=list)
+    """Types of the record at hand that are left out on purpose. Emptied by the caller after every record."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the state as JSON values."""
+        return {"sessions": {k: asdict(v) for k, v in self.sessions.items()}, "memory": self.memory}
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> LogState:
+        """Take up the state where `to_json` left it."""
+        sessions = {k: SessionFacts(**v) for k, v in stored["sessions"].items()}
+        return cls(sessions=sessions, memory=stored["memory"])
+
+
+class LogFormat(Protocol):
+    """What every provider module offers. All functions are pure but for the state they are given."""
+
+    PROVIDER: Provider
+    PARSER_VERSION: int
+    """Raised when the same log would now give other events: logs that are still there are read again."""
+
+    def recognizes(self, record: Record) -> bool:
+        """Whether this record can only come from this provider's log (content, never the file's name)."""
+
+    def unroll(self, document: Any) -> Iterable[Record] | None:
+        """The records of a whole-file JSON document in the order of their lines, or None if it isn't ours."""
+
+    def begin(self, path: PurePath) -> LogState:
+        """The state before the first record; the path may tell a sub-agent's id and its parent's."""
+
+    def drafts(self, record: Record, state: LogState) -> Iterable[Draft | Retraction]:
+        """The events of the next record. Never raises on any JSON object, however strange.
+
+        A record of an unknown type becomes `Notification("unknown/<type>", <its compact JSON>)` and
+        its type is noted in `state.unknown`. A known record that repeats what other records say, or
+        holds nothing a reader would ask for, is noted in `state.skipped` with its type.
+        """

@@ -1,0 +1,63 @@
+"""Reading values that logs write in several ways: times, numbers, images, loosely typed fields."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from typing import Any
+
+_LAST_SECOND_IN_S = 100_000_000_000  # above it, an epoch is in milliseconds
+
+
+def milliseconds(value: Any) -> int | None:
+    """Read a time as milliseconds since 1970 UTC: ISO 8601 (without a zone: UTC) or an epoch in s or ms.
+
+    Returns None for anything else; never raises.
+    """
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=timezone.utc)
+        try:
+            return round(moment.timestamp() * 1000)
+        except (OverflowError, ValueError):
+            return None
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e15:
+        return round(value if value > _LAST_SECOND_IN_S else value * 1000)
+    return None
+
+
+def count(value: Any) -> int | None:
+    """Read a non-negative whole number; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 2**53:
+        return None
+    return int(value)
+
+
+def text(value: Any) -> str | None:
+    """Read a non-empty string; None for anything else."""
+    return value if isinstance(value, str) and value else None
+
+
+def fields(value: Any) -> dict[str, Any]:
+    """Read an object; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> list[Any]:
+    """Read an array; an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def compact_json(value: Any) -> str:
+    """Write a JSON value without spaces, letters as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def image_placeholder(media_type: Any, base64_data: Any) -> str:
+    """Stand in for an image: its type and its size in bytes, counted from the base64 text."""
+    size = len(base64_data) * 3 // 4 if isinstance(base64_data, str) else 0
+    return f"[image: {media_type if isinstance(media_type, str) else 'unknown type'}, {size} bytes]"
