@@ -1,0 +1,137 @@
+"""Cursors: small, opaque, signed positions in the answer to one exact query (answers.md, "Cursors").
+
+A cursor holds a keyed fingerprint of the tool and its arguments, the time it was made (floored to
+half its lifetime, so that a repeated call gives the same cursor) and a position: a few integers,
+among them the snapshot's mark. It is signed with a key that lies in a file of the owner's.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+from itsdangerous import BadSignature, Signer
+from itsdangerous.signer import HMACAlgorithm
+
+from agtrace.problems import InvalidCursor
+
+_SALT = "agtrace.cursor"
+_FINGERPRINT = 5
+_NOT_PART_OF_QUERY = frozenset({"cursor", "limit", "max_bytes"})
+
+
+class _ShortMac(HMACAlgorithm):
+    """HMAC-SHA-256 cut to 12 bytes: a model reads every character of a cursor."""
+
+    def __init__(self) -> None:
+        super().__init__(hashlib.sha256)
+
+    def get_signature(self, key: bytes, value: bytes) -> bytes:
+        return super().get_signature(key, value)[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class Cursors:
+    """Makes and reads cursors with one key."""
+
+    key: bytes
+    ttl_seconds: int
+    now: Callable[[], float] = time.time
+
+    def make(self, tool: str, arguments: Mapping[str, Any], position: tuple[int, ...]) -> str:
+        """Give the cursor that continues this query behind `position`."""
+        step = self._granularity
+        made = int(self.now()) // step * step
+        packed = self._fingerprint(tool, arguments) + _pack((made, *position))
+        return self._signer().sign(_base64(packed)).decode()
+
+    def read(self, tool: str, arguments: Mapping[str, Any], cursor: str) -> tuple[int, ...]:
+        """Give the position of a cursor.
+
+        Raises `InvalidCursor` with the reason malformed, expired or mismatch.
+        """
+        try:
+            packed = _from_base64(self._signer().unsign(cursor))
+            made, *position = _unpack(packed[_FINGERPRINT:])
+        except (BadSignature, ValueError, binascii.Error):
+            raise InvalidCursor("malformed") from None
+        if not hmac.compare_digest(packed[:_FINGERPRINT], self._fingerprint(tool, arguments)):
+            raise InvalidCursor("mismatch")
+        if self.now() >= made + self.ttl_seconds + self._granularity:
+            raise InvalidCursor("expired")
+        return tuple(position)
+
+    @property
+    def _granularity(self) -> int:
+        return max(1, self.ttl_seconds // 2)
+
+    def _signer(self) -> Signer:
+        return Signer(self.key, salt=_SALT, key_derivation="hmac", digest_method=hashlib.sha256, algorithm=_ShortMac())
+
+    def _fingerprint(self, tool: str, arguments: Mapping[str, Any]) -> bytes:
+        query = {k: v for k, v in arguments.items() if v is not None and k not in _NOT_PART_OF_QUERY}
+        text = orjson.dumps([tool, query], option=orjson.OPT_SORT_KEYS)
+        return hmac.digest(self.key, text, "sha256")[:_FINGERPRINT]
+
+
+def load_key(path: Path) -> bytes:
+    """Read the key that signs cursors; make it first where there is none. Readable by its owner only."""
+    try:
+        key = path.read_bytes()
+        if len(key) == 32:
+            return key
+    except FileNotFoundError:
+        pass
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    with open(os.open(fresh, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(os.urandom(32))
+    try:
+        os.link(fresh, path)  # never replaces the key of another process
+    except FileExistsError:
+        if path.stat().st_size != 32:
+            fresh.replace(path)
+    fresh.unlink(missing_ok=True)
+    return path.read_bytes()
+
+
+def _pack(numbers: tuple[int, ...]) -> bytes:
+    """Write integers with as few bytes as they need: 7 bits a byte, zigzag for the sign."""
+    packed = bytearray()
+    for number in numbers:
+        rest = number << 1 if number >= 0 else (-number << 1) - 1
+        while rest > 0x7F:
+            packed.append(rest & 0x7F | 0x80)
+            rest >>= 7
+        packed.append(rest)
+    return bytes(packed)
+
+
+def _unpack(packed: bytes) -> list[int]:
+    numbers, rest, shift = [], 0, 0
+    for byte in packed:
+        rest |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            numbers.append(rest >> 1 if not rest & 1 else -((rest + 1) >> 1))
+            rest, shift = 0, 0
+    if shift or not numbers:
+        raise ValueError("no numbers")
+    return numbers
+
+
+def _base64(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+def _from_base64(data: bytes) -> bytes:
+    return base64.urlsafe_b64decode(data + b"=" * (-len(data) % 4))

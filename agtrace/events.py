@@ -1,0 +1,160 @@
+"""Single events: the preview that a search shows, and an event whole."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+from agtrace_schema.answers import EventDetails, EventOrigin, EventPreview
+from agtrace_schema.events import EventType, Json
+
+from agtrace.query import StoredEvent, iso, short_id
+from agtrace.shape import one_line, without_controls
+
+PREVIEW = 300
+"""Characters of a preview's text (R-114)."""
+
+_ARGUMENTS = 100
+_ARGUMENTS_WITH_MATCH = 200
+_PREVIEW_BYTES = 600
+_BEFORE_MATCH = 80
+_ARGUMENTS_SHOWN = 6
+
+
+def preview(connection: sqlite3.Connection, session_id: str, event: StoredEvent, query: str) -> EventPreview:
+    """Show an event around the first place that matches the query."""
+    return EventPreview(
+        session_id=session_id,
+        event_index=event.event_index,
+        timestamp=iso(event.row["ts"]),
+        event_type=event.type,
+        turn_index=event.row["turn_index"],
+        outcome=event.outcome,
+        preview=_preview(connection, event, query),
+    )
+
+
+def excerpt(text: str, query: str, most: int) -> str:
+    """Cut a text to about `most` characters around the first match, `...` where it was cut.
+
+    The match is found as search finds it (A to Z folded); without a match, the beginning is shown.
+    """
+    position = max(_fold(text).find(_fold(query)), 0) if query else 0
+    start = max(0, position - _BEFORE_MATCH) if position + len(query) > most - 3 else 0
+    piece = without_controls(text[start : start + most])
+    while len(piece.encode("utf-8", "replace")) > _PREVIEW_BYTES:
+        piece = piece[: len(piece) * 9 // 10]
+    ends = start + len(piece) < len(text)
+    return f"{'...' if start else ''}{piece}{'...' if ends else ''}"
+
+
+def details(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredEvent) -> EventDetails:
+    """An event with its links, its origin and its payload; the payload's text body is left empty."""
+    row = event.row
+    is_call = event.type == EventType.TOOL_CALL
+    last = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session["id"],)).fetchone()[0]
+    return EventDetails(
+        session_id=session["uid"],
+        event_index=event.event_index,
+        timestamp=iso(row["ts"]),
+        event_type=event.type,
+        kind=row["name"] if event.type in (EventType.USER, EventType.NOTIFICATION) else None,
+        turn_index=row["turn_index"],
+        step_index=row["step_index"],
+        outcome=event.outcome,
+        call_event=None if is_call else row["link"],
+        result_event=row["link"] if is_call else None,
+        previous_event=event.event_index - 1 if event.event_index else None,
+        next_event=event.event_index + 1 if event.event_index < last else None,
+        superseded=True if row["superseded_by"] is not None else None,
+        origin=EventOrigin(
+            file=session["path"].partition("#replaced-")[0],
+            line=row["line"],
+            byte_offset=row["offset"],
+            byte_length=row["length"],
+        ),
+        payload={},
+    )
+
+
+def canonical_text(event: StoredEvent) -> str:
+    """The text that the chunks of an event join to: a call's arguments as indented JSON, else its body."""
+    if event.type == EventType.TOOL_CALL:
+        return json.dumps(event.rest.get("arguments"), ensure_ascii=False, indent=2)
+    return event.text
+
+
+def payload(event: StoredEvent, piece: str, *, whole: bool) -> dict[str, Json]:
+    """The payload of seed 003 with this piece of its text; a call's arguments are an object where they are whole."""
+    rest = dict(event.rest)
+    match event.type:
+        case EventType.TOOL_CALL:
+            arguments = rest.pop("arguments", None)
+            body: dict[str, Json] = {"arguments": arguments} if whole else {"arguments_json": piece}
+            return {"name": event.row["name"], **rest, **body}
+        case EventType.TOOL_RESULT:
+            return {"tool": event.row["name"], **rest, "content": piece}
+        case EventType.TOKEN_USAGE:
+            return rest
+        case _:
+            return {"text": piece}
+
+
+def token_usage(connection: sqlite3.Connection, session_row: int, event_index: int) -> dict[str, Any]:
+    """The known figures of a TokenUsage event."""
+    row = connection.execute(
+        "SELECT model, response_id, input_tokens, cache_creation_5m_tokens, cache_creation_1h_tokens, "
+        "cache_read_tokens, output_tokens, reasoning_tokens, complete, context_window "
+        "FROM token_usage WHERE session_id = ? AND event_index = ?",
+        (session_row, event_index),
+    ).fetchone()
+    figures = {name: row[name] for name in row.keys() if row[name] is not None}  # noqa: SIM118  # a Row yields values
+    return {**figures, "complete": bool(row["complete"])}
+
+
+def reference(connection: sqlite3.Connection, session: sqlite3.Row, event_index: int) -> str:
+    """The `ax://` reference of an event."""
+    return f"ax://event/{short_id(connection, session['uid'])}/{event_index}"
+
+
+def _preview(connection: sqlite3.Connection, event: StoredEvent, query: str) -> dict[str, Any]:
+    match event.type:
+        case EventType.TOOL_CALL:
+            return {"tool": event.row["name"], "arguments": _arguments(event.rest.get("arguments"), query)}
+        case EventType.TOOL_RESULT:
+            return {"tool": event.row["name"], "preview": excerpt(event.text, query, PREVIEW)}
+        case EventType.TOKEN_USAGE:
+            usage = token_usage(connection, event.row["session_id"], event.event_index)
+            return {"input": usage.get("input_tokens"), "output": usage.get("output_tokens")}
+        case EventType.USER | EventType.NOTIFICATION:
+            return {"kind": event.row["name"], "text": excerpt(event.text, query, PREVIEW)}
+        case _:
+            return {"text": excerpt(event.text, query, PREVIEW)}
+
+
+def _arguments(arguments: Any, query: str) -> Any:
+    """The arguments, each shortened; the one that matches is shown around the match, and first where many are."""
+    if not isinstance(arguments, dict):
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        return excerpt(text, query, _ARGUMENTS_WITH_MATCH)
+    shown: dict[str, str] = {}
+    for key, value in sorted(arguments.items(), key=lambda item: not _holds(item[1], query)):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        room = _ARGUMENTS_WITH_MATCH if query and _holds(value, query) and not shown else _ARGUMENTS
+        shown[one_line(key, 50)] = excerpt(text, query, room)
+        if len(shown) == _ARGUMENTS_SHOWN or sum(map(len, shown.values())) > PREVIEW:
+            break
+    return shown
+
+
+def _holds(value: Any, query: str) -> bool:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _fold(query) in _fold(text)
+
+
+_ASCII_FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
+
+def _fold(text: str) -> str:
+    return text.translate(_ASCII_FOLD) if not text.isascii() else text.lower()

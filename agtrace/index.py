@@ -1,0 +1,99 @@
+"""The index as the readers see it: kept fresh before every answer, read through read-only connections."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import quote
+
+from agtrace_indexer.discovery import homes
+from agtrace_indexer.lock import Busy
+from agtrace_indexer.run import index
+
+from agtrace.problems import IndexUnavailable
+from agtrace.settings import Settings
+
+if TYPE_CHECKING:
+    from agtrace_indexer.ingest import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """Whether the index holds everything that the logs hold; None is unknown."""
+
+    state: Literal["ready", "catching_up", "building"]
+    files_behind: int | None = None
+    bytes_behind: int | None = None
+
+
+def home_roots(settings: Settings) -> list[str]:
+    """The folders of the known agents on this machine."""
+    return [str(path) for path in homes(settings.environment, Path(settings.environment.get("HOME") or Path.home()))]
+
+
+class Index:
+    """One reader of the index. Safe to use from several threads, one at a time."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._connection: sqlite3.Connection | None = None
+        self._run: threading.Thread | None = None
+        self._progress: Progress | None = None
+        self._trouble: Exception | None = None
+
+    def refresh(self, seconds: float) -> Freshness:
+        """Find changed logs and index what they gained, for at most this long; the rest goes on beside.
+
+        Raises `IndexUnavailable` when the index can't be written or read.
+        """
+        if self._run is None or not self._run.is_alive():
+            self._trouble = self._progress = None
+            self._run = threading.Thread(target=self._bring_up_to_date, daemon=True)
+            self._run.start()
+        self._run.join(seconds)
+        busy = isinstance(self._trouble, Busy)
+        if self._trouble is not None and not busy:
+            raise IndexUnavailable(f"the index can't be brought up to date: {self._trouble}", "Run: agtrace doctor")
+        if not busy and not self._run.is_alive():
+            return Freshness("ready")
+        state: Literal["catching_up", "building"] = "catching_up" if self._built() else "building"
+        progress = self._progress
+        if progress is None:
+            return Freshness(state)
+        files, size = progress.files_total - progress.files_done, progress.bytes_total - progress.bytes_done
+        return Freshness(state, max(files, 0), max(size, 0))
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """A read-only connection, opened on first use. Raises `IndexUnavailable` where there is no index yet."""
+        if self._connection is None:
+            self._connection = self._open()
+        return self._connection
+
+    def _bring_up_to_date(self) -> None:
+        try:
+            index(self._settings.database, (), otherwise=home_roots(self._settings), report=self._note)
+        except (Busy, OSError, sqlite3.Error) as error:
+            self._trouble = error
+
+    def _note(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def _open(self) -> sqlite3.Connection:
+        path = self._settings.database
+        if not path.exists():
+            raise IndexUnavailable("there is no index yet: it is being made, or run `agtrace index`", "Try again.")
+        connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, check_same_thread=False, timeout=5)
+        connection.row_factory = sqlite3.Row
+        connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
+        return connection
+
+    def _built(self) -> bool:
+        try:
+            row = self.connection.execute("SELECT value FROM meta WHERE key = 'built'").fetchone()
+        except (IndexUnavailable, sqlite3.Error):
+            return False
+        return row is not None and row[0] == "1"

@@ -1,0 +1,136 @@
+"""Trouble in a request: each exception knows its error code and writes its own message (R-118).
+
+Trouble in the user's logs is data and never an exception. The codes are those of the answer contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+class SettingError(Exception):
+    """An environment variable holds a value that can't be used."""
+
+    def __init__(self, name: str, value: str, least: int, most: int) -> None:
+        super().__init__(f"{name}={value!r} can't be used: a whole number from {least} to {most} is needed")
+
+
+class Problem(Exception):
+    """A request that can't be answered. Its text says what to do next."""
+
+    code = "internal_error"
+    retryable = False
+
+    def __init__(self, message: str, hint: str | None = None, **details: Any) -> None:
+        super().__init__(message)
+        self.message, self.hint, self.details = message, hint, details
+
+
+class InvalidParameter(Problem):
+    """An argument is unknown, of the wrong type or out of range."""
+
+    code = "invalid_parameter"
+
+    def __init__(self, field: str, message: str, allowed: Sequence[Any] | str | None = None, nearest: Any = None) -> None:
+        details = {"field": field, "allowed": allowed, "nearest": nearest}
+        super().__init__(message, **{name: value for name, value in details.items() if value is not None})
+
+
+class InvalidCursor(Problem):
+    """A cursor that was tampered with, has expired, or belongs to another query."""
+
+    code = "invalid_cursor"
+
+    _MESSAGES = {
+        "malformed": "invalid cursor format: this is no cursor of this index",
+        "expired": "this cursor has expired",
+        "mismatch": "this cursor belongs to another tool or another query",
+    }
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"{self._MESSAGES[reason]}; repeat the query without a cursor to start again", None, reason=reason
+        )
+        self.hint = "Call the same tool with the same arguments, leaving out cursor."
+
+
+class SessionNotFound(Problem):
+    """No session has this id or prefix."""
+
+    code = "session_not_found"
+
+    def __init__(self, session_id: str, nearest: Iterable[str] = ()) -> None:
+        near = list(nearest)
+        also = f"; nearest: {', '.join(near)}" if near else ""
+        super().__init__(f"Session not found: {session_id}{also}", None, session_id=session_id, nearest=near)
+        self.hint = "list_sessions() shows the ids of the newest sessions."
+
+
+class AmbiguousSessionPrefix(Problem):
+    """Several sessions' ids begin with this prefix."""
+
+    code = "ambiguous_session_prefix"
+
+    def __init__(self, prefix: str, matches: list[str], total: int) -> None:
+        super().__init__(
+            f"Session ID prefix {prefix!r} matches {total} sessions. Provide more characters.",
+            None,
+            prefix=prefix,
+            matches=matches,
+            total=total,
+        )
+        self.hint = "Repeat the call with one of details.matches."
+
+
+class InvalidEventIndex(Problem):
+    """The session has no event with this index."""
+
+    code = "invalid_event_index"
+
+    def __init__(self, session_id: str, requested: int, maximum: int) -> None:
+        super().__init__(
+            f"Event index {requested} out of bounds for session {session_id} (max: {maximum})",
+            None,
+            session_id=session_id,
+            requested_index=requested,
+            max_index=maximum,
+        )
+        self.hint = f"get_event_details(session_id={session_id!r}, event_index={maximum}) is the last event."
+
+
+class InvalidRange(Problem):
+    """A turn or a range of lines that is not there."""
+
+    code = "invalid_range"
+
+
+class SearchTimeout(Problem):
+    """A search took longer than it may."""
+
+    code = "search_timeout"
+    retryable = True
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"The search was stopped after {seconds:.0f} s; narrow it and try again", None, seconds=seconds)
+        self.hint = "Add session_id, project_hash or since to the query."
+
+
+class IndexUnavailable(Problem):
+    """The index is missing, locked or damaged."""
+
+    code = "index_unavailable"
+    retryable = True
+
+
+class InternalError(Problem):
+    """A defect of agtrace; the log has the rest under the request's id."""
+
+    code = "internal_error"
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__(
+            f"agtrace failed on this request; its log on stderr has the details under {request_id}",
+            None,
+            request_id=request_id,
+        )

@@ -1,0 +1,86 @@
+"""The settings, and the only module that reads the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agtrace.problems import SettingError
+
+ABSOLUTE_MAX_BYTES = 102_400
+"""No answer about traces is larger, whatever is asked for (R-026)."""
+
+SMALLEST_MAX_BYTES = 2_048
+LARGEST_CURSOR_TTL = 366 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a user can set; `VARIABLES` has the documentation of each."""
+
+    data_dir: Path
+    max_response_bytes: int
+    cursor_ttl_seconds: int
+    environment: Mapping[str, str]
+    """The variables that tell where the agents' homes are."""
+
+    @property
+    def database(self) -> Path:
+        """The index."""
+        return self.data_dir / "index.sqlite3"
+
+    @property
+    def key_file(self) -> Path:
+        """The key that signs cursors."""
+        return self.data_dir / "cursor.key"
+
+
+VARIABLES: dict[str, str] = {
+    "AGTRACE_DATA_DIR": "where the index lies; default: the platform's folder for user data",
+    "AGTRACE_MAX_RESPONSE_BYTES": (
+        f"clamps every answer's size in bytes, {SMALLEST_MAX_BYTES} to {ABSOLUTE_MAX_BYTES}; "
+        f"default {ABSOLUTE_MAX_BYTES}, with each tool's own budget below it"
+    ),
+    "AGTRACE_CURSOR_TTL_SECONDS": "how long a cursor stays valid, at least; default 3600",
+    "CLAUDE_CONFIG_DIR": "the home of Claude Code's logs; default ~/.claude",
+    "CODEX_HOME": "the home of Codex's logs; default ~/.codex",
+    "GEMINI_CLI_HOME": "the folder that holds Gemini CLI's .gemini; default ~",
+}
+"""Every variable that agtrace reads, with its meaning."""
+
+
+def load(environment: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings. Raises `SettingError` for a value that can't be used, naming what is allowed."""
+    values = os.environ if environment is None else environment
+    return Settings(
+        data_dir=_data_dir(values),
+        max_response_bytes=_whole_number(
+            values, "AGTRACE_MAX_RESPONSE_BYTES", ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES, ABSOLUTE_MAX_BYTES
+        ),
+        cursor_ttl_seconds=_whole_number(values, "AGTRACE_CURSOR_TTL_SECONDS", 3600, 1, LARGEST_CURSOR_TTL),
+        environment=values,
+    )
+
+
+def _data_dir(values: Mapping[str, str]) -> Path:
+    given = values.get("AGTRACE_DATA_DIR")
+    if given:
+        return Path(given).expanduser()
+    from platformdirs import user_data_path  # only where the folder isn't given: it costs 20 ms
+
+    return user_data_path("agtrace", appauthor=False)
+
+
+def _whole_number(values: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    text = values.get(name, "").strip()
+    if not text:
+        return default
+    try:
+        number = int(text)
+    except ValueError:
+        raise SettingError(name, text, least, most) from None
+    if not least <= number <= most:
+        raise SettingError(name, text, least, most)
+    return number

@@ -1,0 +1,42 @@
+"""Times in requests: ISO 8601, a number of minutes, hours, days or weeks ago, today, yesterday."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from agtrace.problems import InvalidParameter
+
+_AGO = re.compile(r"^(\d{1,6})\s*(m|h|d|w)$")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_ALLOWED = "ISO 8601 (2026-11-03, 2026-11-03T10:00:00Z), 30m, 12h, 7d, 2w, today, yesterday"
+
+
+def moment(field: str, text: str, now: datetime, *, end: bool = False) -> int:
+    """Read a time as milliseconds since 1970 UTC; a time without a zone is in UTC.
+
+    A day without a time is its first moment, or with `end` its last. Raises `InvalidParameter`,
+    naming the field and what is allowed.
+    """
+    given = text.strip()
+    ago = _AGO.match(given.lower())
+    try:
+        if ago:
+            return _ms(now - timedelta(**{_UNITS[ago[2]]: int(ago[1])}))
+        if given.lower() in ("today", "yesterday"):
+            day = now.replace(hour=0, minute=0, second=0, microsecond=0)
+            return _day(day - timedelta(days=given.lower() == "yesterday"), end)
+        parsed = datetime.fromisoformat(given)
+        if parsed.tzinfo is None:
+            parsed = parsed.replace(tzinfo=UTC)
+        return _day(parsed, end) if len(given) <= len("2026-11-03") else _ms(parsed)
+    except (ValueError, OverflowError):
+        raise InvalidParameter(field, f"{field}: {given[:60]!r} is no time; use {_ALLOWED}", _ALLOWED) from None
+
+
+def _day(first: datetime, end: bool) -> int:
+    return _ms(first + timedelta(days=1)) - 1 if end else _ms(first)
+
+
+def _ms(time: datetime) -> int:
+    return round(time.timestamp() * 1000)

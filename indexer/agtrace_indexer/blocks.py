@@ -1,0 +1,129 @@
+"""Blocks: where the texts of events lie, about 32 KB of neighbours of one session compressed together.
+
+The sizes are measured: 32 KB blocks at zstd level 1 take 14 % of the logs and are scanned at 1.7 GB
+of logs a second; smaller ones cost space, larger ones cost time per opened event.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+import zstandard
+
+TEXT_SIZE = 32 * 1024
+"""Bytes of text after which a block is full."""
+
+MOST_EVENTS = 512
+"""Events after which a block is full, however short they are."""
+
+_COMPRESSOR = zstandard.ZstdCompressor(level=1)
+_DECOMPRESSOR = zstandard.ZstdDecompressor()
+
+
+class PackedBlock(NamedTuple):
+    """The three columns of `block_data`."""
+
+    ends: bytes
+    text: bytes
+    payload: bytes
+
+
+@dataclass(slots=True)
+class OpenBlock:
+    """A block that still takes events."""
+
+    first_index: int
+    ends: array[int]
+    texts: list[bytes]
+    payloads: list[dict[str, Any] | None]
+    t0: int
+    t1: int
+    size: int = 0
+
+    @classmethod
+    def at(cls, first_index: int) -> OpenBlock:
+        """Begin an empty block with the event of this index."""
+        return cls(first_index, array("I"), [], [], 0, 0)
+
+    @classmethod
+    def reopened(cls, first_index: int, packed: PackedBlock, t0: int, t1: int) -> OpenBlock:
+        """Take up a stored block that isn't full."""
+        texts = unpack_text(packed.text).split(b"\0")[:-1]
+        block = cls(first_index, array("I"), texts, orjson.loads(unpack(packed.payload)), t0, t1)
+        block.ends.frombytes(packed.ends)
+        block.size = block.ends[-1] + 1 if block.ends else 0
+        return block
+
+    def add(self, text: str, payload: dict[str, Any] | None, ts: int) -> None:
+        """Append the next event."""
+        encoded = text.encode("utf-8", "replace")
+        if not self.texts:
+            self.t0 = self.t1 = ts
+        self.t0, self.t1 = min(self.t0, ts), max(self.t1, ts)
+        self.texts.append(encoded)
+        self.payloads.append(payload)
+        self.ends.append(self.size + len(encoded))
+        self.size += len(encoded) + 1
+
+    @property
+    def full(self) -> bool:
+        """Whether the next event belongs into a new block."""
+        return self.size >= TEXT_SIZE or len(self.texts) >= MOST_EVENTS
+
+    def pack(self) -> PackedBlock:
+        """Compress the block as it stands."""
+        text = b"\0".join(self.texts) + b"\0" if self.texts else b""
+        return PackedBlock(self.ends.tobytes(), _COMPRESSOR.compress(text), _COMPRESSOR.compress(_dumps(self.payloads)))
+
+
+def unpack(data: bytes) -> bytes:
+    """Decompress a column of `block_data`, or the stored state of a parser."""
+    return _DECOMPRESSOR.decompress(data)
+
+
+def pack(data: bytes) -> bytes:
+    """Compress bytes for the index."""
+    return _COMPRESSOR.compress(data)
+
+
+unpack_text = unpack
+
+
+class BlockText(NamedTuple):
+    """The texts of a block, for search and for showing single events."""
+
+    data: bytes
+    ends: array[int]
+
+    @classmethod
+    def of(cls, ends: bytes, text: bytes) -> BlockText:
+        """Unpack the two columns."""
+        positions = array("I")
+        positions.frombytes(ends)
+        return cls(unpack(text), positions)
+
+    def event_at(self, position: int) -> int:
+        """The number within the block of the event whose text holds this byte."""
+        return bisect_right(self.ends, position - 1) if position else 0
+
+    def start(self, number: int) -> int:
+        """Where the text of an event begins."""
+        return self.ends[number - 1] + 1 if number else 0
+
+    def text(self, number: int) -> str:
+        """The text of one event of the block."""
+        return self.data[self.start(number) : self.ends[number]].decode("utf-8", "replace")
+
+
+def _dumps(payloads: list[dict[str, Any] | None]) -> bytes:
+    try:
+        return orjson.dumps(payloads)
+    except TypeError:  # integers beyond 64 bits, lone surrogates
+        import json
+
+        text = json.dumps(payloads, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")

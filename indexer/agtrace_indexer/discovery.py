@@ -1,0 +1,137 @@
+"""Finding log files below the roots, by directory listings and stat alone: nothing is opened here."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+_NEVER_ENTERED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".tox"})
+
+_NOT_A_FILE = {
+    stat.S_IFIFO: "a named pipe, never opened",
+    stat.S_IFSOCK: "a socket, never opened",
+    stat.S_IFCHR: "a device, never opened",
+    stat.S_IFBLK: "a device, never opened",
+}
+
+# Rollouts and chats exist in several forms for a while: the first place and ending listed here is the log.
+_ONE_LOG_IN_TWO_FORMS = re.compile(
+    r"^(?P<codex>rollout-.+)\.jsonl(?:\.zst)?$|^(?P<gemini>session-.+)\.jsonl?$", re.DOTALL
+)
+_CODEX_PLACE = re.compile(r"^(.*)[/\\](?:sessions[/\\]\d{4}[/\\]\d\d[/\\]\d\d|archived_sessions)$", re.DOTALL)
+
+
+class Found(NamedTuple):
+    """A file as its directory lists it."""
+
+    path: str
+    stamp: str
+    """Size, mtime, ctime, inode: equal stamps mean an unchanged file. ctime tells a rewrite that
+    restored size and mtime (known-bugs 38)."""
+    size: int
+    mtime_ns: int
+    oddity: str | None = None
+    """Why it can't be a log that is read, as a sentence; None for a regular file."""
+
+
+def homes(environment: Mapping[str, str], home: Path) -> list[Path]:
+    """The folders where the known agents keep their logs on this machine, whether they exist or not.
+
+    `CLAUDE_CONFIG_DIR` (several, separated by commas), `CODEX_HOME` and `GEMINI_CLI_HOME` are honoured.
+    """
+    claude = environment.get("CLAUDE_CONFIG_DIR")
+    claude_homes = [Path(part.strip()) for part in claude.split(",") if part.strip()] if claude else [home / ".claude"]
+    codex = Path(environment.get("CODEX_HOME") or home / ".codex")
+    gemini = Path(environment.get("GEMINI_CLI_HOME") or home) / ".gemini"
+    return [
+        *(folder / "projects" for folder in claude_homes),
+        codex / "sessions",
+        codex / "archived_sessions",
+        gemini / "tmp",
+    ]
+
+
+def walk(roots: Iterable[str]) -> Iterator[Found]:
+    """List every file below the roots once, in a stable order; links are named, never followed."""
+    seen: set[str] = set()
+    for root in sorted(roots):
+        for found in _walk_root(root):
+            if found.path not in seen:
+                seen.add(found.path)
+                yield found
+
+
+def preferred(found: list[Found]) -> dict[str, str]:
+    """Name the files that only repeat another one: path -> path of the log that is read instead.
+
+    A plain rollout goes before its `.zst`, a live one before its archived copy, Gemini's `.jsonl`
+    before the `.json` that it continues (formats.md 2.2, 2.3).
+    """
+    chosen: dict[tuple[str, str], str] = {}
+    instead: dict[str, str] = {}
+    for file in sorted((f for f in found if f.oddity is None), key=_preference):
+        log = _log_identity(file.path)
+        if log is None:
+            continue
+        first = chosen.setdefault(log, file.path)
+        if first != file.path:
+            instead[file.path] = first
+    return instead
+
+
+def _walk_root(root: str) -> Iterator[Found]:
+    try:
+        status = os.stat(root)
+    except OSError:
+        return
+    if stat.S_ISDIR(status.st_mode):
+        yield from _walk_folder(root)
+    else:
+        yield _found(root, status)
+
+
+def _walk_folder(folder: str) -> Iterator[Found]:
+    try:
+        with os.scandir(folder) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
+    except OSError as error:
+        yield Found(folder, "", 0, 0, f"a folder that can't be listed ({error.strerror})")
+        return
+    for entry in entries:
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in _NEVER_ENTERED:
+                    yield from _walk_folder(entry.path)
+            else:
+                yield _found(entry.path, entry.stat(follow_symlinks=False))
+        except OSError:
+            continue  # vanished between listing and stat
+
+
+def _found(path: str, status: os.stat_result) -> Found:
+    kind = stat.S_IFMT(status.st_mode)
+    oddity = None if kind == stat.S_IFREG else _NOT_A_FILE.get(kind)
+    if kind == stat.S_IFLNK:
+        oddity = "a symbolic link, not followed: index what it points to by its own path"
+    stamp = f"{status.st_size}/{status.st_mtime_ns}/{status.st_ctime_ns}/{status.st_ino}"
+    return Found(path, stamp, status.st_size, status.st_mtime_ns, oddity)
+
+
+def _log_identity(path: str) -> tuple[str, str] | None:
+    folder, name = os.path.split(path)
+    found = _ONE_LOG_IN_TWO_FORMS.match(name)
+    if not found:
+        return None
+    if found["gemini"]:
+        return folder, found["gemini"]
+    place = _CODEX_PLACE.match(folder)
+    return (place[1] if place else folder), found["codex"]
+
+
+def _preference(file: Found) -> tuple[bool, bool, bool, str]:
+    archived = "archived_sessions" in file.path
+    return archived, file.path.endswith(".zst"), file.path.endswith(".json"), file.path

@@ -1,0 +1,135 @@
+"""Telling the format of a log from its content, and opening it, compressed or not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Protocol, cast
+
+import orjson
+import zstandard
+from agtrace_schema.events import Provider
+
+from agtrace_indexer.drafts import LogFormat, Record
+from agtrace_indexer.providers import claude_code, codex, gemini
+
+FORMATS: dict[Provider, LogFormat] = {
+    Provider.CLAUDE_CODE: cast(LogFormat, claude_code),
+    Provider.CODEX: cast(LogFormat, codex),
+    Provider.GEMINI: cast(LogFormat, gemini),
+}
+"""A provider is a module: to add one, write it and name it here."""
+
+KEYS_REMEMBERED: dict[Provider, int | None] = {
+    Provider.CLAUDE_CODE: 64,  # only lines of one response repeat a key, and they stand close together
+    Provider.CODEX: 0,
+    Provider.GEMINI: None,  # any message can be replaced or rewound
+}
+
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_CHUNK = 1024 * 1024
+
+
+class Seekable(Protocol):
+    """An open file."""
+
+    def read(self, size: int, /) -> bytes:
+        """Give up to `size` bytes; none at the end."""
+
+    def seek(self, position: int, /) -> int:
+        """Go to a position."""
+
+
+def recognize(record: Record) -> Provider | None:
+    """The provider whose record this is; None if no provider claims it."""
+    for provider, module in FORMATS.items():
+        if module.recognizes(record):
+            return provider
+    return None
+
+
+def unroll(document: Any) -> tuple[Provider, list[Record]] | None:
+    """The records of a whole-file JSON document, with its provider."""
+    for provider, module in FORMATS.items():
+        records = module.unroll(document)
+        if records is not None:
+            return provider, list(records)
+    return None
+
+
+class Content:
+    """The content of an open file from its beginning, decompressed where its first bytes say zstd.
+
+    Damaged or truncated compressed data ends the content early; `damage` then says so.
+    """
+
+    def __init__(self, file: Seekable) -> None:
+        self.damage: str | None = None
+        self._file = file
+        file.seek(0)
+        self._compressed = file.read(len(_ZSTD_MAGIC)) == _ZSTD_MAGIC
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._ready = bytearray()
+        file.seek(0)
+
+    def skip_to(self, position: int) -> None:
+        """Go to a position of the decompressed content; only once, before the first read."""
+        if not self._compressed:
+            self._file.seek(position)
+            return
+        while position > 0 and (skipped := self.read(min(position, _CHUNK))):
+            position -= len(skipped)
+
+    def read(self, size: int, /) -> bytes:
+        """Give up to `size` bytes; none at the end."""
+        if not self._compressed:
+            return self._file.read(size)
+        while not self._ready and self.damage is None:
+            data = self._file.read(_CHUNK)
+            if not data:
+                if not self._frame.eof:
+                    self.damage = "the compressed file ends early: what could be read is indexed"
+                break
+            self._decompress(data)
+        piece = bytes(self._ready[:size])
+        del self._ready[:size]
+        return piece
+
+    def _decompress(self, data: bytes) -> None:
+        while data:
+            if self._frame.eof:
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+            try:
+                self._ready += self._frame.decompress(data)
+            except zstandard.ZstdError as error:
+                self.damage = f"the compressed file is damaged ({error}): what could be read is indexed"
+                return
+            data = self._frame.unused_data if self._frame.eof else b""
+
+
+def decode(data: bytes) -> list[Any] | None:
+    """Decode the JSON values of one line; several where lines were jammed together; None if it is no JSON."""
+    try:
+        return [orjson.loads(data)]
+    except orjson.JSONDecodeError:
+        pass
+    text = data.decode("utf-8", "replace")  # invalid UTF-8, lone surrogates, huge integers, NaN, a BOM
+    try:
+        values = list(_jammed(text.lstrip("\ufeff")))
+    except (ValueError, RecursionError):
+        return None
+    return [json.loads(_without_surrogates(value)) for value in values]
+
+
+def _jammed(text: str) -> Iterator[Any]:
+    decoder = json.JSONDecoder()
+    position, end = 0, len(text.rstrip())
+    while position < end:
+        value, position = decoder.raw_decode(text, position)
+        while position < end and text[position].isspace():
+            position += 1
+        yield value
+
+
+def _without_surrogates(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,434 @@
+"""The pipeline: found files -> changed files -> new lines -> records -> drafts -> events -> index.
+
+Only changed files are opened and only new bytes are read. Everything of a log is kept: a line that
+is no JSON becomes an event of its own, an unknown record too, and both are counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import chain
+from pathlib import PurePath
+from typing import Any, BinaryIO, TypeAlias
+
+from agtrace_schema.events import Notification, Provider
+
+from agtrace_indexer.assemble import Supersession, Thread
+from agtrace_indexer.discovery import Found
+from agtrace_indexer.drafts import Draft, LogState
+from agtrace_indexer.formats import FORMATS, KEYS_REMEMBERED, Content, decode, recognize, unroll
+from agtrace_indexer.lines import MAX_LINE, Line, Lines
+from agtrace_indexer.store import Store
+
+MAX_DOCUMENT = MAX_LINE
+"""Bytes. A whole-file JSON document beyond it is not parsed."""
+
+_BATCH = 8 * 1024 * 1024  # bytes of log between two commits
+_SNIFFED_LINES = 64
+_HEAD = 1024
+_ANCHOR = 256
+_UNREADABLE_SHOWN = 64 * 1024
+_OVERHEAD_OF_A_FILE = 64 * 1024
+
+Row: TypeAlias = sqlite3.Row
+FindArchived: TypeAlias = Callable[[bytes], Row | None]
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a run has done so far."""
+
+    files_total: int = 0
+    files_done: int = 0
+    bytes_total: int = 0
+    bytes_done: int = 0
+    files_opened: int = 0
+    bytes_read: int = 0
+    """Bytes asked of the file system, the check of the place before an append included."""
+    records: int = 0
+    events: int = 0
+    unreadable_lines: int = 0
+    unknown_record_types: dict[str, int] = field(default_factory=dict)
+
+
+class _Counting:
+    """A file that counts what is read from it."""
+
+    def __init__(self, file: BinaryIO, progress: Progress) -> None:
+        self._file, self._progress = file, progress
+
+    def read(self, size: int = -1, /) -> bytes:
+        data = self._file.read(size)
+        self._progress.bytes_read += len(data)
+        return data
+
+    def seek(self, position: int, /) -> int:
+        return self._file.seek(position)
+
+
+@dataclass(slots=True)
+class Log:
+    """A log being read: what the row of its file says, and what its parser remembers."""
+
+    found: Found
+    file_id: int | None
+    status: str = "waiting"
+    reason: str | None = None
+    provider: Provider | None = None
+    read_to: int = 0
+    lines: int = 0
+    records: int = 0
+    unreadable_lines: int = 0
+    pending_bytes: int = 0
+    head: bytes = b""
+    """The digest of the first `head_size` bytes."""
+    head_size: int = 0
+    anchor: bytes = b""
+    """The last bytes before `read_to`."""
+    state: LogState = field(default_factory=LogState)
+    threads: dict[str, Thread] = field(default_factory=dict)
+    in_long_line: bool = False
+    """The last line was too long and hadn't ended: what comes before the next newline belongs to it."""
+    unended: bool = False
+    """No newline followed the last line yet: what comes first in the next run still belongs to it."""
+    session_ids: dict[str, int] = field(default_factory=dict)
+    """The ids of the sessions by thread."""
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of `file`."""
+        return {
+            "status": self.status, "reason": self.reason, "provider": self.provider, "gone": 0,
+            "stamp": self.found.stamp, "size": self.found.size, "read_to": self.read_to, "lines": self.lines,
+            "records": self.records, "unreadable_lines": self.unreadable_lines, "pending_bytes": self.pending_bytes,
+            "head": self.head, "head_size": self.head_size, "anchor": self.anchor,
+        }  # fmt: skip
+
+    def remembered(self) -> dict[str, Any]:
+        """What the next run must know to go on."""
+        threads = {key: asdict(thread) for key, thread in self.threads.items()}
+        ending = {"in_long_line": self.in_long_line, "unended": self.unended}
+        return {"parser": self.state.to_json(), "threads": threads, **ending}
+
+
+def digest(data: bytes) -> bytes:
+    """A short hash that identifies a piece of a file."""
+    return hashlib.sha256(data).digest()[:12]
+
+
+class Reader:
+    """Reads one log after the other into the store, committing as it goes."""
+
+    def __init__(
+        self, store: Store, progress: Progress, report: Callable[[Progress], None], *, rebuild: bool = False
+    ) -> None:
+        self.store, self.progress, self._report, self._rebuild = store, progress, report, rebuild
+        self._uncommitted = 0
+
+    def read(self, found: Found, known: Row | None, archived: FindArchived) -> None:
+        """Bring the index up to date with one changed or new file.
+
+        `known` is the row of its path, if any. `archived` finds the row of a vanished log that begins
+        with the same bytes: that log was moved, compressed or unpacked.
+        """
+        self.progress.files_opened += 1
+        before = self.progress.bytes_done
+        try:
+            file = _open_regular(found.path)
+        except OSError as error:
+            self.set_aside(found, known, "unreadable", f"can't be opened: {error.strerror or error}")
+        else:
+            with file:
+                self._read_open(found, known, _Counting(file, self.progress), archived)
+        self.progress.files_done += 1
+        self.progress.bytes_done = before + found.size
+        self.commit_if_due(_OVERHEAD_OF_A_FILE)
+
+    def set_aside(self, found: Found, known: Row | None, status: str, reason: str) -> None:
+        """Remember a file that holds no readable log, so that it isn't opened again before it changes.
+
+        What was read of it before stays: as it is while the file can't be read, archived otherwise.
+        """
+        if known is not None and known["status"] == "log":
+            if status in ("waiting", "unreadable"):
+                self.store.note_trouble(known["id"], found.stamp, reason)
+                return
+            self.store.archive_generation(known["id"], found.path)
+        self.store.save_file(found.path, Log(found, None, status, reason).columns(), None)
+
+    def commit_if_due(self, more: int = 0) -> None:
+        """Commit when enough has gathered; the index is then complete up to here."""
+        self._uncommitted += more
+        if self._uncommitted >= _BATCH:
+            self.store.commit()
+            self.store.begin()
+            self._uncommitted = 0
+        self._report(self.progress)
+
+    def _read_open(self, found: Found, known: Row | None, file: _Counting, archived: FindArchived) -> None:
+        log = None
+        if known is not None and known["status"] == "log":
+            log = None if self._rebuild else self._continued(found, known, file)
+        else:
+            moved = archived(_start(file, _HEAD))
+            if moved is not None:
+                self.store.move_file(moved["id"], found.path)
+                log = self._continued(found, moved, file)
+        if log is None:
+            self._read_new(found, known, file)
+
+    def _continued(self, found: Found, known: Row, file: _Counting) -> Log | None:
+        """Go on with a known log where its index ends, if the bytes before that place are unchanged."""
+        stored = self.store.state(known["id"])
+        if stored is None:
+            return None
+        content = Content(file)
+        content.skip_to(known["read_to"] - len(known["anchor"]))
+        if _read_up_to(content, len(known["anchor"])) != known["anchor"]:
+            return None
+        threads = {key: Thread(**thread) for key, thread in stored["threads"].items()}
+        log = Log(
+            found, known["id"], "log", None, Provider(known["provider"]), known["read_to"], known["lines"],
+            known["records"], known["unreadable_lines"], 0, known["head"], known["head_size"], known["anchor"],
+            LogState.from_json(stored["parser"]), threads, stored["in_long_line"], stored["unended"],
+        )  # fmt: skip
+        self._read_lines(log, iter(Lines(content, log.read_to, log.lines - log.unended)), content)
+        return log
+
+    def _read_new(self, found: Found, known: Row | None, file: _Counting) -> None:
+        if found.size == 0:
+            return self.set_aside(found, known, "empty", "an empty file")
+        head = _start(file, _HEAD)
+        if b"\0" in head and not head.lstrip().startswith((b"{", b"[")):
+            return self.set_aside(found, known, "unrecognized", "a binary file")
+        content = Content(file)
+        lines = iter(Lines(content))
+        first = list(_until_recognized(lines))
+        provider = first[-1][1] if first else None
+        read = [line for line, _ in first]
+        if provider is None:
+            return self._read_document(found, known, read, lines, content)
+        if known is not None and known["status"] == "log":
+            self._make_room(known, found)
+        return self._read_lines(self._new_log(found, provider, head), chain(read, lines), content)
+
+    def _make_room(self, known: Row, found: Found) -> None:
+        """Give the path to what stands there now: what was read before is archived, or read again."""
+        if self._rebuild:
+            self.store.forget_contents(known["id"])
+        else:
+            self.store.archive_generation(known["id"], found.path)
+
+    def _read_document(
+        self, found: Found, known: Row | None, read: list[Line], lines: Iterator[Line], content: Content
+    ) -> None:
+        """Read a file that is one JSON document, or say why it is no log."""
+        data = _rest_of_document(read, lines)
+        values = None if data is None else decode(data)
+        unrolled = unroll(values[0]) if values is not None and len(values) == 1 else None
+        if data is None or unrolled is None:
+            return self.set_aside(found, known, *_why_no_log(read, data, values, content))
+        if known is not None and known["status"] == "log":
+            self.store.forget_contents(known["id"])  # a document is a snapshot: the newest one counts
+        provider, records = unrolled
+        log = self._new_log(found, provider, data[:_HEAD])
+        whole = Line(1, 0, len(data), data, True)
+        for record in records:
+            self._read_record(log, record, whole)
+        log.read_to, log.lines, log.anchor = len(data), data.count(b"\n") + 1, data[-_ANCHOR:]
+        return self._save(log)
+
+    def _new_log(self, found: Found, provider: Provider, head: bytes) -> Log:
+        log = Log(found, None, "log", None, provider, head=digest(head), head_size=len(head))
+        log.state = FORMATS[provider].begin(PurePath(found.path))
+        log.file_id = self.store.save_file(found.path, log.columns(), None)
+        return log
+
+    def _read_lines(self, log: Log, lines: Iterator[Line], content: Content) -> None:
+        try:
+            self._read_each(log, lines)
+        except OSError as error:
+            log.reason = f"reading stopped: {error.strerror or error}"
+        log.reason = content.damage or log.reason
+        self._save(log)
+
+    def _read_each(self, log: Log, lines: Iterator[Line]) -> None:
+        since_commit = 0
+        for line in lines:
+            if log.in_long_line:
+                log.in_long_line = not line.ended
+            elif not self._read_line(log, line):
+                log.pending_bytes, log.reason = line.length, "its last line is half-written: waits for its rest"
+                return
+            self._advance(log, line)
+            since_commit += line.length
+            if since_commit >= _BATCH:
+                self._save(log, complete=False)
+                self.progress.bytes_done += since_commit
+                self.commit_if_due(since_commit)
+                since_commit = 0
+
+    def _read_line(self, log: Log, line: Line) -> bool:
+        """Read one line; False if it is half-written and must wait."""
+        if not line.whole:
+            log.in_long_line = not line.ended
+            shown = line.data.decode("utf-8", "replace")
+            note = f"{shown}\n... (a line of {line.length} bytes, the first {len(line.data)} are kept)"
+            self._unreadable(log, line, "oversized_line", note)
+            return True
+        if not line.data.strip():
+            return True
+        values = decode(line.data)
+        if not line.ended and (values is None or not isinstance(values[-1], dict)):
+            return False
+        if values is None or not any(isinstance(value, dict) for value in values):
+            self._unreadable(log, line, "unreadable_line", line.data[:_UNREADABLE_SHOWN].decode("utf-8", "replace"))
+            return True
+        for value in values:
+            if isinstance(value, dict):
+                self._read_record(log, value, line)
+        return True
+
+    def _read_record(self, log: Log, record: dict[str, Any], line: Line) -> None:
+        try:
+            self._take(log, record, line)
+        except RecursionError:
+            shown = line.data[:_UNREADABLE_SHOWN].decode("utf-8", "replace")
+            self._unreadable(log, line, "unreadable_line", shown)
+            return
+        log.records += 1
+        self.progress.records += 1
+
+    def _take(self, log: Log, record: dict[str, Any], line: Line) -> None:
+        """Turn one record into events and gather them."""
+        assert log.provider is not None
+        drafts = list(FORMATS[log.provider].drafts(record, log.state))
+        self._count_types(log, line)
+        retracted: list[tuple[str, Supersession]] = []
+        for draft in drafts:
+            if isinstance(draft, Draft):
+                self._place(log, draft, line)
+            elif draft.thread in log.threads:
+                thread = log.threads[draft.thread]
+                retracted += ((draft.thread, superseded) for superseded in thread.retract(draft.keys))
+        for key, superseded in retracted:
+            next_index = log.threads[key].next_index
+            self.store.supersede(self._session(log, key), next_index, superseded._replace(by=next_index - 1))
+
+    def _place(self, log: Log, draft: Draft, line: Line) -> None:
+        assert log.provider is not None
+        thread = log.threads.setdefault(draft.thread, Thread())
+        session_id = self._session(log, draft.thread)
+        event = thread.place(draft, line)
+        self.store.add_event(session_id, event)
+        superseded = thread.supersede(draft, event.event_index, KEYS_REMEMBERED[log.provider])
+        if superseded:
+            self.store.supersede(session_id, thread.next_index, superseded)
+        self.progress.events += 1
+
+    def _session(self, log: Log, thread: str) -> int:
+        if thread not in log.session_ids:
+            assert log.provider is not None and log.file_id is not None
+            log.session_ids[thread] = self.store.session(log.file_id, thread, log.provider)
+        return log.session_ids[thread]
+
+    def _unreadable(self, log: Log, line: Line, kind: str, text: str) -> None:
+        log.unreadable_lines += 1
+        self.progress.unreadable_lines += 1
+        self._place(log, Draft(Notification(kind, text), None), line)
+
+    def _count_types(self, log: Log, line: Line) -> None:
+        state = log.state
+        for kind in state.unknown:
+            self.progress.unknown_record_types[kind] = self.progress.unknown_record_types.get(kind, 0) + 1
+        if state.unknown or state.skipped:
+            counts: dict[tuple[str, str], list[int]] = {}
+            for status, kinds in (("unknown", state.unknown), ("skipped", state.skipped)):
+                for kind in kinds:
+                    counts.setdefault((status, kind), [0, line.number])[0] += 1
+            assert log.file_id is not None
+            self.store.count_record_types(log.file_id, counts)
+            state.unknown.clear()
+            state.skipped.clear()
+
+    def _advance(self, log: Log, line: Line) -> None:
+        log.read_to = line.offset + line.length + line.ended
+        log.lines, log.unended = line.number, not line.ended
+        ending = line.data[-_ANCHOR:] + b"\n" * line.ended
+        log.anchor = (log.anchor + ending)[-_ANCHOR:] if line.whole else b""
+
+    def _save(self, log: Log, *, complete: bool = True) -> None:
+        """Write where the log stands: what its sessions are, and up to where it is read.
+
+        An incomplete log has no stamp: should the run end here, the next one goes on with it.
+        """
+        columns = log.columns() if complete else {**log.columns(), "stamp": ""}
+        log.file_id = self.store.save_file(log.found.path, columns, log.remembered())
+        for thread in log.threads:
+            facts = log.state.sessions.get(thread) or log.state.sessions[""]
+            stem = PurePath(log.found.path).name.partition(".")[0]
+            self.store.save_facts(self._session(log, thread), facts, facts.id or thread or stem)
+
+
+def _open_regular(path: str) -> BinaryIO:
+    """Open a file for reading, but never wait for a pipe that took its place."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(0, "not a regular file")
+    return os.fdopen(descriptor, "rb", buffering=0)
+
+
+def _start(file: _Counting, size: int) -> bytes:
+    return _read_up_to(Content(file), size)
+
+
+def _read_up_to(content: Content, size: int) -> bytes:
+    data = b""
+    while len(data) < size and (more := content.read(size - len(data))):
+        data += more
+    return data
+
+
+def _until_recognized(lines: Iterator[Line]) -> Iterator[tuple[Line, Provider | None]]:
+    """Give lines with the provider that recognises them, up to the first recognised or the sniffing limit."""
+    for _, line in zip(range(_SNIFFED_LINES), lines, strict=False):
+        values = decode(line.data) if line.whole and line.data.lstrip()[:1] == b"{" else None
+        provider = recognize(values[0]) if values and isinstance(values[0], dict) else None
+        yield line, provider
+        if provider is not None:
+            return
+
+
+def _rest_of_document(read: list[Line], lines: Iterable[Line]) -> bytes | None:
+    """All bytes of a file that may be one JSON document; None if it begins otherwise or is too long."""
+    if not read or read[0].data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
+        return None
+    parts, size = [], 0
+    for line in chain(read, lines):
+        size += line.length + 1
+        if size > MAX_DOCUMENT or not line.whole:
+            return None
+        parts.append(line.data)
+    return b"\n".join(parts)
+
+
+def _why_no_log(
+    read: list[Line], data: bytes | None, values: list[Any] | None, content: Content
+) -> tuple[str, str]:
+    """The status and the reason of a file in which no provider found its format."""
+    if content.damage:
+        return "unreadable", content.damage
+    if any(not line.whole for line in read):
+        return "unreadable", f"begins with a line of more than {MAX_LINE} bytes: {_kept(read)} bytes seen"
+    if data is not None and values is None and not data.rstrip().endswith((b"}", b"]")):
+        return "waiting", "half-written: waits for its rest"
+    return "unrecognized", "not a log format that agtrace knows"
+
+
+def _kept(read: list[Line]) -> int:
+    return sum(line.length for line in read)

@@ -1,0 +1,86 @@
+"""Reading the complete lines of a log that may still grow, in bounded memory.
+
+A line longer than `MAX_LINE` is kept as its head and its length; a last line without a newline is
+handed over as the tail, for the caller to judge whether it is whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+MAX_LINE = 32 * 1024 * 1024
+"""Bytes. A longer line is not parsed: its head, its length and its origin are kept."""
+
+HEAD_OF_LONG_LINE = 64 * 1024
+"""Bytes kept of a line longer than `MAX_LINE`."""
+
+_CHUNK = 1024 * 1024
+
+
+class Readable(Protocol):
+    """A source of bytes: a file or a decompressing reader."""
+
+    def read(self, size: int, /) -> bytes:
+        """Give up to `size` bytes; none at the end."""
+
+
+class Line(NamedTuple):
+    """One line of a log."""
+
+    number: int
+    """1, 2 ... within the file."""
+    offset: int
+    """Where it begins, in bytes of (decompressed) content."""
+    length: int
+    """Its bytes, without the newline."""
+    data: bytes
+    """Its content, or the head of it."""
+    ended: bool
+    """False for the tail: no newline follows yet."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether `data` is all of the line."""
+        return len(self.data) == self.length
+
+
+@dataclass(slots=True)
+class Lines:
+    """The lines of a stream from `offset` on; the last one may be an unended tail."""
+
+    stream: Readable
+    offset: int = 0
+    number: int = 0
+    max_line: int = MAX_LINE
+
+    def __iter__(self) -> Iterator[Line]:
+        """Give every line in order, empty ones included."""
+        rest = b""
+        while chunk := self.stream.read(_CHUNK):
+            *ended, rest = (rest + chunk).split(b"\n")
+            for data in ended:
+                yield self._line(data, len(data), ended=True)
+            if len(rest) > self.max_line:
+                line, rest = self._long_line(rest)
+                yield line
+        if rest:
+            yield self._line(rest, len(rest), ended=False)
+
+    def _long_line(self, start: bytes) -> tuple[Line, bytes]:
+        """Skip to the end of a line that is too long; give what is kept of it and what follows it."""
+        length = len(start)
+        while chunk := self.stream.read(_CHUNK):
+            end = chunk.find(b"\n")
+            if end >= 0:
+                line = self._line(start[:HEAD_OF_LONG_LINE], length + end, ended=True)
+                return line, chunk[end + 1 :]
+            length += len(chunk)
+        return self._line(start[:HEAD_OF_LONG_LINE], length, ended=False), b""
+
+    def _line(self, data: bytes, length: int, *, ended: bool) -> Line:
+        self.number += 1
+        line = Line(self.number, self.offset, length, data, ended)
+        self.offset += length + ended
+        return line

@@ -1,0 +1,49 @@
+"""One writer at a time: a lock file beside the index, released by the system when its holder dies."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+
+class Busy(Exception):
+    """Another process is writing the index."""
+
+    def __init__(self, lock: Path) -> None:
+        super().__init__(f"another agtrace is indexing (it holds {lock}): wait for it, or search what is there")
+
+
+class WriteLock:
+    """Held as a context. Raises `Busy` at once when another process holds it."""
+
+    def __init__(self, database: Path) -> None:
+        self._path = database.with_suffix(".lock")
+        self._descriptor = -1
+
+    def __enter__(self) -> WriteLock:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            _lock(self._descriptor)
+        except OSError:
+            os.close(self._descriptor)
+            raise Busy(self._path) from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+
+if os.name == "nt":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,103 @@
+"""Results of tool executions in Claude Code's logs: how they ended, what they say, which agent they started.
+
+A result is a `tool_result` block; the line beside it may carry a structured copy, `toolUseResult`,
+which is an object, or a string for errors, or a list for MCP tools (formats.md 2.1, "Tool calls").
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agtrace_schema.events import Outcome, OutcomeSource, ToolResult
+
+from agtrace_indexer.providers.claude_code_text import joined_text
+from agtrace_indexer.values import count, fields, items, text
+
+_REJECTIONS = (
+    "The user doesn't want to proceed",
+    "The user doesn't want to take this action",
+    "User rejected",
+    "Permission to use ",
+    "Claude requested permissions to ",
+    "This command requires approval",
+    "This Bash command contains multiple operations. The following part requires approval",
+)
+"""Error texts of executions that the user or the permission rules did not let happen."""
+
+_INTERRUPTION = "[Request interrupted by user"
+_EXIT_CODE = re.compile(r"Exit code (-?[0-9]{1,9})\b")
+_AGENT_ID = re.compile(r"(?:Async agent launched successfully\.\s+)?agentId: ([A-Za-z0-9_-]+)")
+
+_Ending = tuple[Outcome, OutcomeSource]
+_OK = (Outcome.OK, OutcomeSource.STRUCTURE)
+_FAILED = (Outcome.FAILED, OutcomeSource.STRUCTURE)
+
+
+def tool_result(block: dict[str, Any], line: dict[str, Any]) -> ToolResult:
+    """Read a `tool_result` block with what its line says beside it."""
+    output = joined_text(block.get("content"))
+    failed = block.get("is_error") is True
+    outcome, source = _ending(output, failed, line)
+    detail = line.get("toolUseResult")
+    exit_code = _EXIT_CODE.match(output) if failed else None
+    return ToolResult(
+        call_id=text(block.get("tool_use_id")),
+        text=output,
+        outcome=outcome,
+        outcome_source=source,
+        exit_code=int(exit_code.group(1)) if exit_code else None,
+        duration_ms=_duration(detail),
+        agent_id=_agent_id(block, detail),
+    )
+
+
+def bare_result(detail: dict[str, Any]) -> ToolResult:
+    """Read a line that is nothing but a `toolUseResult`, as early published samples have it."""
+    output = joined_text(detail.get("output", detail.get("content")))
+    failed = detail.get("is_error") is True or detail.get("status") == "error"
+    known = failed or detail.get("status") == "completed"
+    return ToolResult(
+        call_id=text(detail.get("tool_use_id")),
+        text=output,
+        outcome=(Outcome.FAILED if failed else Outcome.OK) if known else Outcome.UNKNOWN,
+        outcome_source=OutcomeSource.STRUCTURE if known else None,
+        duration_ms=_duration(detail),
+        agent_id=_named_agent(detail.get("agentId")),
+    )
+
+
+def _ending(output: str, failed: bool, line: dict[str, Any]) -> _Ending:
+    if text(line.get("toolDenialKind")):
+        return Outcome.REJECTED, OutcomeSource.STRUCTURE
+    detail = line.get("toolUseResult")
+    if failed and (output.startswith(_REJECTIONS) or (isinstance(detail, str) and detail.startswith(_REJECTIONS))):
+        return Outcome.REJECTED, OutcomeSource.TEXT
+    if output.startswith(_INTERRUPTION):
+        return Outcome.INTERRUPTED, OutcomeSource.TEXT
+    if isinstance(detail, dict) and detail.get("interrupted") is True:
+        return Outcome.INTERRUPTED, OutcomeSource.STRUCTURE
+    return _FAILED if failed else _OK
+
+
+def _duration(detail: Any) -> int | None:
+    if not isinstance(detail, dict):
+        return None
+    whole = count(detail.get("totalDurationMs"))  # of an agent's run; its durationMs would be a part
+    return count(detail.get("durationMs")) if whole is None else whole
+
+
+def _agent_id(block: dict[str, Any], detail: Any) -> str | None:
+    named = _named_agent(fields(detail).get("agentId"))
+    return named or next(filter(None, map(_agent_in_text, items(block.get("content")))), None)
+
+
+def _agent_in_text(part: Any) -> str | None:
+    """The agent named in a block of its own; only results of agents are written as lists with such a block."""
+    written = fields(part).get("text")
+    found = _AGENT_ID.match(written) if isinstance(written, str) else None
+    return f"agent-{found.group(1)}" if found else None
+
+
+def _named_agent(agent: Any) -> str | None:
+    return f"agent-{agent}" if text(agent) else None

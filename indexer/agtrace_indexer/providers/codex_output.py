@@ -1,0 +1,246 @@
+"""What became of a tool execution, read from the output that Codex handed to the model.
+
+Codex has no error flag: five styles of output and a few events tell it (formats.md 2.2, "Tools
+and errors"). An exit code counts only where the harness wrote it, in the header before the
+program's own output. What shows nothing is `UNKNOWN`: neither silence nor a cheerful text is proof.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from agtrace_schema.events import Outcome, OutcomeSource
+
+from agtrace_indexer.values import compact_json, count, fields, image_placeholder, items, text
+
+
+class Reading(NamedTuple):
+    """An output and what it says about its execution."""
+
+    text: str
+    """The output as the model saw it; images are placeholders."""
+    outcome: Outcome = Outcome.UNKNOWN
+    source: OutcomeSource | None = None
+    exit_code: int | None = None
+    duration_ms: int | None = None
+
+
+_SHELL = re.compile(r"Exit code: (?P<exit>-?\d{1,10})\nWall time: (?P<seconds>\d+(?:\.\d+)?) seconds")
+_EXEC = re.compile(
+    # exec_command and write_stdin since 0.105; 0.118 writes the command, of several lines, before the chunk.
+    r"(?:Command: .*?\n(?=Chunk ID: ))?(?:Chunk ID: [^\n]*\n)?Wall time: (?P<seconds>\d+(?:\.\d+)?) seconds\n"
+    r"(?:Process exited with code (?P<exit>-?\d{1,10})(?=\n|\Z)|(?P<running>Process running with session ID )"
+    r"|(?P<aborted>aborted by user))?",
+    re.DOTALL,
+)
+_SCRIPT = re.compile(
+    r"Script (?P<end>completed|failed|terminated|running with cell ID)[^\n]*"
+    r"(?:\nWall time:? (?P<seconds>[\d.]+) seconds)?"
+)
+_REJECTED = re.compile(
+    r"(?:exec command|exec_command|patch|apply_patch|command)? ?(?:was )?rejected by user"
+    r"|user (?:rejected|cancelled|denied) "
+    r"|exec_command failed for `.*`: CreateProcess \{ message: \"Rejected\("
+    r"|(?:exec command|patch|command) rejected: ",
+    re.DOTALL,
+)
+_INTERRUPTED = re.compile(r"aborted by user after |aborted by user$|aborted$")
+_FAILED = re.compile(
+    r"apply_patch verification failed"
+    r"|execution error"
+    r"|(?:command )?failed in sandbox"
+    r"|sandbox error"
+    r"|unsupported (?:custom tool )?call"
+    r"|failed to parse (?:function )?arguments"
+    r"|tool call error"
+    r"|(?:exec_command|write_stdin|apply_patch|view_image|collab \w+|resources/\w+) failed\b"
+    r"|unable to locate image at "
+)
+_TEXTS: list[tuple[re.Pattern[str], Outcome]] = [
+    (_REJECTED, Outcome.REJECTED),
+    (_INTERRUPTED, Outcome.INTERRUPTED),
+    (_FAILED, Outcome.FAILED),
+]
+_SCRIPT_ENDS = {
+    "completed": Outcome.OK,
+    "failed": Outcome.FAILED,
+    "terminated": Outcome.INTERRUPTED,
+    "running with cell ID": Outcome.RUNNING,
+}
+_STATUSES = {
+    "completed": Outcome.OK,
+    "success": Outcome.OK,
+    "failed": Outcome.FAILED,
+    "errored": Outcome.FAILED,
+    "declined": Outcome.REJECTED,
+    "interrupted": Outcome.INTERRUPTED,
+    "in_progress": Outcome.RUNNING,
+}
+
+
+def read_output(output: Any) -> Reading:
+    """Read the `output` of a function_call_output or custom_tool_call_output in any of its shapes."""
+    if isinstance(output, dict):
+        return _read_object(output)
+    if isinstance(output, str):
+        return _read_metadata(output) or _read_text(output)
+    return _read_text(content_text(output))
+
+
+def _read_object(output: dict[str, Any]) -> Reading:
+    """`{content, success}` as the oldest logs write it; any other object is content."""
+    if "success" not in output:
+        return _read_text(content_text(output))
+    reading = _read_text(content_text(output.get("content_items") or output.get("content")))
+    success = of_success(output.get("success"))
+    if success is None:
+        return reading
+    return reading._replace(outcome=success, source=OutcomeSource.STRUCTURE)
+
+
+def _read_metadata(output: str) -> Reading | None:
+    """Style 1: a JSON text of the inner output and its metadata (0.34 to 0.130)."""
+    if not output.startswith("{") or '"metadata"' not in output:
+        return None
+    try:
+        decoded = json.loads(output)
+    except (ValueError, RecursionError):
+        return None
+    metadata, inner = decoded.get("metadata"), decoded.get("output")
+    if not isinstance(metadata, dict) or not isinstance(inner, str):
+        return None
+    exit_code = whole(metadata.get("exit_code"))
+    if exit_code is None:
+        return _read_text(inner)._replace(duration_ms=_milliseconds(metadata.get("duration_seconds")))
+    return _exited(inner, exit_code, metadata.get("duration_seconds"))
+
+
+def _read_text(output: str) -> Reading:
+    """Styles 2 to 5: a header of the harness, else a plain text that only failures have."""
+    for pattern, read in _HEADERS:
+        found = pattern.match(output)
+        if found:
+            return read(output, found)
+    for pattern, outcome in _TEXTS:
+        if pattern.match(output):
+            return Reading(output, outcome, OutcomeSource.TEXT)
+    return Reading(output)
+
+
+def _read_shell(output: str, found: re.Match[str]) -> Reading:
+    """Style 2: `Exit code: N`, shell_command and apply_patch since 0.70."""
+    return _exited(output, int(found["exit"]), found["seconds"])
+
+
+def _read_exec(output: str, found: re.Match[str]) -> Reading:
+    """Style 3: `Process exited with code N` or still running; other tools only have the wall time."""
+    if found["exit"]:
+        return _exited(output, int(found["exit"]), found["seconds"])
+    duration = _milliseconds(found["seconds"])
+    if found["running"]:
+        return Reading(output, Outcome.RUNNING, OutcomeSource.STRUCTURE, None, duration)
+    if found["aborted"]:
+        return Reading(output, Outcome.INTERRUPTED, OutcomeSource.TEXT, None, duration)
+    return Reading(output, duration_ms=duration)
+
+
+def _read_script(output: str, found: re.Match[str]) -> Reading:
+    """Style 4: code mode (0.144 on). How the script ended; its inner commands' exit codes are its own output."""
+    return Reading(output, _SCRIPT_ENDS[found["end"]], OutcomeSource.STRUCTURE, None, _milliseconds(found["seconds"]))
+
+
+_HEADERS: list[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Reading]]] = [
+    (_EXEC, _read_exec),
+    (_SHELL, _read_shell),
+    (_SCRIPT, _read_script),
+]
+
+
+def _exited(output: str, exit_code: int, seconds: Any) -> Reading:
+    outcome = Outcome.FAILED if exit_code else Outcome.OK
+    return Reading(output, outcome, OutcomeSource.STRUCTURE, exit_code, _milliseconds(seconds))
+
+
+def content_text(content: Any) -> str:
+    """Put the parts of a content into one text, a line break between them; images become placeholders."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(part for part in map(_part_text, content) if part is not None)
+    if isinstance(content, dict):
+        part = _part_text(content)
+        return compact_json(content) if part is None else part
+    return "" if content is None else compact_json(content)
+
+
+def _part_text(part: Any) -> str | None:
+    """A text, an image, or None for what is neither (encrypted parts among them)."""
+    if isinstance(part, str):
+        return part
+    part = fields(part)
+    inner = part.get("text")
+    return inner if isinstance(inner, str) else image(part)
+
+
+def image(part: dict[str, Any]) -> str | None:
+    """The placeholder of an image part (`image_url`, or MCP's `data`), None where there is no image."""
+    if isinstance(part.get("data"), str):
+        return image_placeholder(part.get("mimeType"), part["data"])
+    url = part.get("image_url")
+    return None if text(url) is None else image_of(url)
+
+
+def image_of(url: Any) -> str:
+    """The placeholder of an image address: a `data:` address is counted, any other is named."""
+    if not isinstance(url, str) or not url.startswith("data:"):
+        return f"[image: {url}]" if text(url) else image_placeholder(None, None)
+    head, _, data = url.partition(",")
+    return image_placeholder(head[5:].partition(";")[0], data)
+
+
+def of_status(status: Any) -> Outcome | None:
+    """The outcome that a status names (`completed`, `failed`, `declined` ...), in any spelling of its case."""
+    return _STATUSES.get(status.lower()) if isinstance(status, str) else None
+
+
+def of_success(success: Any) -> Outcome | None:
+    """The outcome that a success flag tells, None where it is no flag."""
+    if not isinstance(success, bool):
+        return None
+    return Outcome.OK if success else Outcome.FAILED
+
+
+def duration(value: Any) -> int | None:
+    """Read an event's `duration` {secs, nanos} in milliseconds."""
+    seconds, nanos = count(fields(value).get("secs")), count(fields(value).get("nanos"))
+    return None if seconds is None else seconds * 1000 + (nanos or 0) // 1_000_000
+
+
+def whole(value: Any) -> int | None:
+    """Read an exit code: a whole number of either sign, None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53 else None
+
+
+def _milliseconds(seconds: Any) -> int | None:
+    try:
+        number = float(seconds)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return round(number * 1000) if 0 <= number < 1e12 else None
+
+
+def mcp_result(result: Any) -> Reading:
+    """Read an MCP result: `{Ok: {content, isError?}}`, `{Err: text}` or the bare result of a TurnItem."""
+    result = fields(result)
+    if "Err" in result:
+        return Reading(content_text(result["Err"]), Outcome.FAILED, OutcomeSource.STRUCTURE)
+    answer = fields(result.get("Ok", result))
+    said = content_text(items(answer.get("content")))
+    if not answer:
+        return Reading(said)
+    # MCP leaves the flag out where a call went well.
+    outcome = Outcome.FAILED if answer.get("isError") is True else Outcome.OK
+    return Reading(said, outcome, OutcomeSource.STRUCTURE)

@@ -1,0 +1,211 @@
+"""One indexing run: discover, compare, read what changed, archive what vanished.
+
+The no-op run is the common one: it imports no parser and opens no log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agtrace_indexer.discovery import Found, preferred, walk
+from agtrace_indexer.lock import WriteLock
+
+if TYPE_CHECKING:
+    from agtrace_indexer.ingest import Progress, Reader
+    from agtrace_indexer.store import Store
+
+
+READING_VERSION = 1
+"""Raised whenever the same logs would now give other rows: logs that are still there are then read
+again, archived rows stay as they are. 1 (2026-11-21)."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a run has to do."""
+
+    seen: int = 0
+    changed: list[tuple[Found, sqlite3.Row | None]] = field(default_factory=list)
+    odd: list[tuple[Found, sqlite3.Row | None]] = field(default_factory=list)
+    """Directory entries that can't be read as logs, and logs that repeat another one."""
+    gone: list[sqlite3.Row] = field(default_factory=list)
+
+    @property
+    def bytes_behind(self) -> int:
+        """Bytes of changed files beyond what is indexed of them."""
+        return sum(max(found.size - (row["read_to"] if row else 0), 0) for found, row in self.changed)
+
+    @property
+    def empty(self) -> bool:
+        """Whether the index is up to date."""
+        return not (self.changed or self.odd or self.gone)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run found and did; sessions, events, records and the like count the whole index."""
+
+    files_seen: int
+    files_changed: int
+    files_opened: int
+    bytes_read: int
+    sessions: int
+    events: int
+    records: int
+    unreadable_lines: int
+    unknown_record_types: dict[str, int]
+    seconds: float
+    files_behind: int = 0
+    """Changed files that the run had no time for."""
+    bytes_behind: int = 0
+
+
+def index(
+    database: Path,
+    roots: Iterable[str],
+    *,
+    otherwise: Iterable[str] = (),
+    report: Callable[[Progress], None] | None = None,
+    seconds: float | None = None,
+    rebuild: bool = False,
+) -> Summary:
+    """Bring the index up to date with everything below its roots and these new ones.
+
+    `otherwise` are the roots of an index that has none. `report` is called with the progress as it grows; `seconds` bounds the run, which then ends
+    between two files. Raises `agtrace_indexer.lock.Busy` when another process is writing.
+    """
+    from agtrace_indexer.store import Store
+
+    started = time.monotonic()
+    with WriteLock(database):
+        store = Store(database)
+        try:
+            known_roots = set(store.roots())
+            wanted = list(roots) or ([] if known_roots else list(otherwise))
+            new_roots = set(map(os.path.abspath, wanted)) - known_roots
+            all_roots = sorted(known_roots | new_roots)
+            rebuild = rebuild or store.meta("reading") not in (None, str(READING_VERSION))
+            plan = make_plan(store, all_roots, rebuild=rebuild)
+            progress = None
+            if new_roots or not plan.empty:
+                work = _Work(store, plan, rebuild, started + seconds if seconds else None)
+                progress = work.carry_out(new_roots, report)
+            return _summary(store, plan, progress, started)
+        finally:
+            store.close()
+
+
+def make_plan(store: Store, roots: list[str], *, rebuild: bool = False) -> Plan:
+    """Compare what lies below the roots with what the index knows, by stat alone."""
+    found = list(walk(roots))
+    known = store.files()
+    plan = Plan(seen=len(found))
+    instead = preferred(found)
+    for file in found:
+        row = known.pop(file.path, None)
+        if file.path in instead:
+            file = file._replace(oddity=f"the same log as {instead[file.path]}, which is read")
+        if row is not None and not row["gone"] and not rebuild and _unchanged(file, row):
+            continue
+        (plan.odd if file.oddity else plan.changed).append((file, row))
+    present = [root for root in roots if os.path.exists(root)]
+    plan.gone = [row for path, row in known.items() if not row["gone"] and _below(path, present)]
+    plan.changed.sort(key=lambda change: -change[0].mtime_ns)
+    return plan
+
+
+def _unchanged(file: Found, row: sqlite3.Row) -> bool:
+    return bool(row["stamp"] == file.stamp and (file.oddity is None) == (row["status"] not in ("skipped", "duplicate")))
+
+
+def _below(path: str, roots: list[str]) -> bool:
+    return any(path == root or path.startswith(os.path.join(root, "")) for root in roots)
+
+
+@dataclass(slots=True)
+class _Work:
+    """The part of a run that writes."""
+
+    store: Store
+    plan: Plan
+    rebuild: bool
+    deadline: float | None
+
+    def carry_out(self, roots: Iterable[str], report: Callable[[Progress], None] | None) -> Progress:
+        from agtrace_indexer.ingest import Progress, Reader
+
+        store, changed = self.store, self.plan.changed
+        progress = Progress(files_total=len(changed), bytes_total=sum(found.size for found, _ in changed))
+        archived = _archived_by_head(store, self.plan)
+        store.begin()
+        store.add_roots(roots)
+        if store.meta("built") is None:
+            store.set_meta("built", "0")
+            store.set_meta("reading", str(READING_VERSION))
+        reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild)
+        while changed and (self.deadline is None or time.monotonic() < self.deadline):
+            found, row = changed.pop(0)
+            reader.read(found, row, archived)
+        if not changed:
+            self._finish(reader)
+        store.commit()
+        return progress
+
+    def _finish(self, reader: Reader) -> None:
+        """Archive what vanished and note what can't be read, once every changed log is read."""
+        store = self.store
+        still = store.files()
+        store.mark_gone(row["id"] for row in self.plan.gone if row["path"] in still)
+        for found, _ in self.plan.odd:
+            repeats = (found.oddity or "").startswith("the same log")
+            reader.set_aside(found, still.get(found.path), "duplicate" if repeats else "skipped", found.oddity or "")
+        store.flush()
+        store.finish()
+        store.set_meta("built", "1")
+        store.set_meta("reading", str(READING_VERSION))
+
+
+def _archived_by_head(store: Store, plan: Plan) -> Callable[[bytes], sqlite3.Row | None]:
+    """Find the vanished log that begins with given bytes, each at most once."""
+    candidates = [row for row in plan.gone if row["status"] == "log"]
+    candidates += [row for _, row in plan.odd if row is not None and row["status"] == "log"]
+    candidates += [row for row in store.files().values() if row["gone"] and row["status"] == "log"]
+
+    def find(head: bytes) -> sqlite3.Row | None:
+        for row in candidates:
+            size = row["head_size"]
+            if size and hashlib.sha256(head[:size]).digest()[:12] == row["head"] and len(head) >= size:
+                candidates.remove(row)
+                return row
+        return None
+
+    return find
+
+
+def _summary(store: Store, plan: Plan, progress: Progress | None, started: float) -> Summary:
+    query = store.connection.execute
+    sessions, events = query("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
+    records, unreadable = query("SELECT coalesce(sum(records), 0), coalesce(sum(unreadable_lines), 0) FROM file").fetchone()
+    unknown = dict(query("SELECT type, sum(count) FROM record_type WHERE status = 'unknown' GROUP BY type ORDER BY type"))
+    opened = progress.files_opened if progress else 0
+    return Summary(
+        files_seen=plan.seen,
+        files_changed=opened,
+        files_opened=opened,
+        bytes_read=progress.bytes_read if progress else 0,
+        sessions=sessions,
+        events=events,
+        records=records,
+        unreadable_lines=unreadable,
+        unknown_record_types=unknown,
+        seconds=round(time.monotonic() - started, 3),
+        files_behind=len(plan.changed) if progress else 0,
+        bytes_behind=plan.bytes_behind if progress else 0,
+    )

@@ -1,0 +1,499 @@
+"""Writing the index: the only module that changes the database.
+
+All rows of a batch and the new position in the file commit together: a crash repeats work, never
+skips it. Rows of one session are gathered in memory and written by `executemany`.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+from agtrace_schema.database import EVENT_TYPE_CODES, MIGRATIONS, OUTCOME_CODES, VERSION
+from agtrace_schema.events import EventType, Outcome, TokenUsage, User
+
+from agtrace_indexer.assemble import REQUESTS, Event, Supersession
+from agtrace_indexer.blocks import OpenBlock, PackedBlock, pack, unpack
+from agtrace_indexer.drafts import SessionFacts
+from agtrace_indexer.projects import project_hash, project_root
+from agtrace_indexer.text import stored
+
+SNIPPET = 200
+"""Characters of the first human request that stand for a session or a turn."""
+
+_CODEX_IDE_REQUEST = "## My request for Codex:"
+"""Codex's IDE extensions put the open files before it, the typed text behind it (formats.md 2.2)."""
+
+_TYPE_CODE = {name: code for code, name in enumerate(EVENT_TYPE_CODES)}
+_OUTCOME_CODE = {name: code for code, name in enumerate(OUTCOME_CODES)}
+_FAILED = _OUTCOME_CODE[Outcome.FAILED]
+
+_INSERT_EVENT = """
+INSERT INTO event (session_id, event_index, type, ts, turn_index, step_index, name_id, outcome, link,
+  line, offset, length, superseded_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)
+"""
+
+_INSERT_USAGE = """
+INSERT INTO token_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_TURNS = """
+INSERT OR REPLACE INTO turn
+SELECT e.session_id, e.turn_index, min(e.event_index), max(e.event_index),
+  min(nullif(e.ts, 0)), max(nullif(e.ts, 0)), count(DISTINCT e.step_index),
+  sum(e.type = :call), sum(e.type = :call AND e.outcome = :failed),
+  sum(u.input_tokens + coalesce(u.cache_creation_5m_tokens, 0) + coalesce(u.cache_creation_1h_tokens, 0)
+    + coalesce(u.cache_read_tokens, 0)),
+  sum(u.output_tokens)
+FROM event e LEFT JOIN token_usage u USING (session_id, event_index)
+WHERE e.session_id = :session AND e.turn_index >= :turn AND e.superseded_by IS NULL
+GROUP BY e.turn_index
+"""
+
+_SESSION_FROM_EVENTS = """
+UPDATE session SET
+  (event_count, tool_calls, failed_calls, started_at, ended_at) =
+    (SELECT count(*), coalesce(sum(type = :call), 0), coalesce(sum(type = :call AND outcome = :failed), 0),
+            min(nullif(ts, 0)), max(nullif(ts, 0))
+     FROM event WHERE session_id = :session AND superseded_by IS NULL),
+  turn_count = (SELECT count(*) FROM turn WHERE session_id = :session),
+  (input_tokens, output_tokens, total_tokens, incomplete_usage) =
+    (SELECT sum(input_tokens), sum(output_tokens),
+            sum(coalesce(input_tokens, 0) + coalesce(cache_creation_5m_tokens, 0)
+              + coalesce(cache_creation_1h_tokens, 0) + coalesce(cache_read_tokens, 0) + coalesce(output_tokens, 0)),
+            coalesce(sum(NOT complete), 0)
+     FROM token_usage JOIN event USING (session_id, event_index)
+     WHERE session_id = :session AND superseded_by IS NULL),
+  kind = CASE WHEN kind = 'subagent' AND NOT EXISTS
+      (SELECT 1 FROM event WHERE session_id = :session AND type IN (:user, :call)) THEN 'warmup'
+    WHEN kind = 'warmup' AND EXISTS
+      (SELECT 1 FROM event WHERE session_id = :session AND type IN (:user, :call)) THEN 'subagent'
+    ELSE kind END
+WHERE id = :session
+"""
+
+_RENUMBER_TWINS = """
+SELECT s.id, s.uid, s.own_id,
+  row_number() OVER (PARTITION BY s.own_id ORDER BY f.gone, s.started_at IS NULL, s.started_at, f.path, s.thread) AS n
+FROM session s JOIN file f ON f.id = s.file_id
+WHERE s.own_id IN (SELECT own_id FROM session GROUP BY own_id HAVING count(*) > 1)
+   OR s.uid != s.own_id
+"""
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """Open the index for writing; create or migrate it first where that is needed.
+
+    The folder and the file are readable by their owner only. Raises `sqlite3.DatabaseError` for a
+    file that is no index, or one of a newer version.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    connection = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
+    connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536;")
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        connection.close()
+        raise sqlite3.DatabaseError(f"the index has version {version}, this agtrace knows {VERSION}: update agtrace")
+    if version < VERSION:
+        _migrate(connection)
+    return connection
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    import sqlite_utils  # 100 ms to import, needed once in the life of an index
+
+    migrations = sqlite_utils.Migrations("agtrace")
+    for name, sql in MIGRATIONS:
+        migrations(name=name, transactional=False)(_script(sql))
+    migrations.apply(sqlite_utils.Database(connection))
+    connection.execute(f"PRAGMA user_version={VERSION}")
+
+
+def _script(sql: str) -> Any:
+    def run(database: Any) -> None:
+        database.conn.executescript(f"BEGIN;{sql};COMMIT;")
+
+    return run
+
+
+@dataclass(slots=True)
+class SessionBuffer:
+    """What is gathered of one session before it is written."""
+
+    session_id: int
+    block: OpenBlock
+    block_row: int | None = None
+    """The id of the stored block that `block` continues."""
+    last_ts: int = 0
+    untimed: bool = False
+    """Whether events without a time wait for the first time of the log."""
+    first_row: int = 0
+    """The event_index of the first gathered row."""
+    rows: list[list[Any]] = field(default_factory=list)
+    usages: list[tuple[Any, ...]] = field(default_factory=list)
+    superseded: list[Supersession] = field(default_factory=list)
+    first_turn_touched: int | None = None
+    snippet: str | None = None
+
+    def touch(self, turn: int | None) -> None:
+        """Note that the sums of this turn and those after it must be made again."""
+        if turn is not None and (self.first_turn_touched is None or turn < self.first_turn_touched):
+            self.first_turn_touched = turn
+
+
+class Store:
+    """The index, open for writing."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = open_database(path)
+        self._buffers: dict[int, SessionBuffer] = {}
+        self._names: dict[str, int] = {}
+        self._projects: dict[str, int] = {}
+
+    def close(self) -> None:
+        """Close the connection; what isn't committed is rolled back."""
+        self.connection.close()
+
+    # -- transactions ------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Open a write transaction."""
+        self.connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Write what is gathered and end the transaction."""
+        self.flush()
+        self.connection.execute("COMMIT")
+        self._buffers.clear()
+
+    # -- what is known -----------------------------------------------------------------------------
+
+    def files(self) -> dict[str, sqlite3.Row]:
+        """All rows of `file` by path, without their state."""
+        cursor = self.connection.cursor()
+        cursor.row_factory = sqlite3.Row
+        columns = "id, path, status, reason, provider, gone, stamp, size, read_to, lines, records, unreadable_lines, "
+        columns += "pending_bytes, head, head_size, anchor"
+        return {row["path"]: row for row in cursor.execute(f"SELECT {columns} FROM file")}
+
+    def state(self, file_id: int) -> dict[str, Any] | None:
+        """What the parser remembered of a file."""
+        (packed,) = self.connection.execute("SELECT state FROM file WHERE id = ?", (file_id,)).fetchone()
+        return None if packed is None else orjson.loads(unpack(packed))
+
+    def meta(self, key: str) -> str | None:
+        """A fact about the index."""
+        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Record a fact about the index."""
+        self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def roots(self) -> list[str]:
+        """The paths that are kept fresh."""
+        return [row[0] for row in self.connection.execute("SELECT path FROM root ORDER BY path")]
+
+    def add_roots(self, paths: Iterable[str]) -> None:
+        """Keep these paths fresh from now on."""
+        self.connection.executemany("INSERT OR IGNORE INTO root VALUES (?)", [(path,) for path in paths])
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def save_file(self, path: str, values: dict[str, Any], state: dict[str, Any] | None) -> int:
+        """Insert or update the row of a file; give its id."""
+        packed = None if state is None else pack(orjson.dumps(state))
+        columns = {**values, "state": packed}
+        names = ", ".join(columns)
+        marks = ", ".join("?" * len(columns))
+        changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
+        return int(
+            self.connection.execute(
+                f"INSERT INTO file (path, {names}) VALUES (?, {marks}) "
+                f"ON CONFLICT (path) DO UPDATE SET {changes} RETURNING id",
+                (path, *columns.values()),
+            ).fetchone()[0]
+        )
+
+    def move_file(self, file_id: int, path: str) -> None:
+        """Let the row of a file follow it to a new path, in place of any row that stands there without sessions."""
+        self.connection.execute(
+            "DELETE FROM file WHERE path = ? AND NOT EXISTS (SELECT 1 FROM session WHERE file_id = file.id)", (path,)
+        )
+        self.connection.execute("UPDATE file SET path = ?, gone = 0 WHERE id = ?", (path, file_id))
+
+    def archive_generation(self, file_id: int, path: str) -> None:
+        """Keep the sessions of a log that was replaced by another one, under a path that tells so."""
+        self.flush()
+        number = self.connection.execute("SELECT count(*) FROM file WHERE path LIKE ? || '#replaced-%'", (path,))
+        archived = f"{path}#replaced-{number.fetchone()[0] + 1}"
+        self.connection.execute("UPDATE file SET path = ?, gone = 1 WHERE id = ?", (archived, file_id))
+
+    def note_trouble(self, file_id: int, stamp: str, reason: str) -> None:
+        """Say why a log can't be read at the moment; what was read of it stays."""
+        self.connection.execute("UPDATE file SET stamp = ?, reason = ? WHERE id = ?", (stamp, reason, file_id))
+
+    def forget_contents(self, file_id: int) -> None:
+        """Delete what was read of a file, so that it can be read again into the same row."""
+        sessions = [row[0] for row in self.connection.execute("SELECT id FROM session WHERE file_id = ?", (file_id,))]
+        for session_id in sessions:
+            self._buffers.pop(session_id, None)
+            self.connection.execute(
+                "DELETE FROM block_data WHERE block_id IN (SELECT id FROM block WHERE session_id = ?)", (session_id,)
+            )
+            for table in ("block", "token_usage", "turn", "event"):
+                self.connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
+        self.connection.execute("DELETE FROM session WHERE file_id = ?", (file_id,))
+        self.connection.execute("DELETE FROM record_type WHERE file_id = ?", (file_id,))
+
+    def mark_gone(self, file_ids: Iterable[int]) -> None:
+        """Archive the rows of vanished logs; drop the rows of vanished files that held none."""
+        for file_id in file_ids:
+            self.connection.execute("UPDATE file SET gone = 1 WHERE id = ? AND status = 'log'", (file_id,))
+            self.connection.execute("DELETE FROM file WHERE id = ? AND status != 'log'", (file_id,))
+
+    def count_record_types(self, file_id: int, counts: dict[tuple[str, str], list[int]]) -> None:
+        """Add to the counts of record types: (status, type) -> [count, first line]."""
+        self.connection.executemany(
+            "INSERT INTO record_type VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET count = count + excluded.count",
+            [(file_id, status, kind, n, first) for (status, kind), (n, first) in counts.items()],
+        )
+
+    # -- sessions and events -----------------------------------------------------------------------
+
+    def session(self, file_id: int, thread: str, provider: str) -> int:
+        """The id of the session of a file's thread; a new row where there is none."""
+        found = self.connection.execute(
+            "SELECT id FROM session WHERE file_id = ? AND thread = ?", (file_id, thread)
+        ).fetchone()
+        if found:
+            return int(found[0])
+        placeholder = f"?{file_id}/{thread}"
+        inserted = self.connection.execute(
+            "INSERT INTO session (file_id, thread, provider, uid, own_id, kind) VALUES (?, ?, ?, ?, ?, 'main')",
+            (file_id, thread, provider, placeholder, placeholder),
+        )
+        return int(inserted.lastrowid or 0)
+
+    def save_facts(self, session_id: int, facts: SessionFacts, own_id: str) -> None:
+        """Write what the log says about the session."""
+        values = (
+            own_id, self._project(facts), facts.parent_id, facts.kind, facts.agent_type, facts.cwd, facts.branch,
+            facts.version, facts.model, facts.title,
+        )  # fmt: skip
+        self.connection.execute(
+            "UPDATE session SET own_id = ?, project_id = ?, parent_id = ?, kind = ?, agent_type = ?, cwd = ?, "
+            "branch = ?, version = ?, model = ?, title = ?, "
+            "uid = CASE WHEN own_id = ?1 THEN uid WHEN EXISTS (SELECT 1 FROM session WHERE uid = ?1) "
+            "  THEN ?1 || '~new' || id ELSE ?1 END WHERE id = ?11",
+            (*values, session_id),
+        )
+
+    def add_event(self, session_id: int, event: Event) -> None:
+        """Gather one event of a session."""
+        buffer = self._buffer(session_id, event.event_index)
+        text, rest = stored(event.payload)
+        if event.timestamp is None:
+            ts = buffer.last_ts
+            buffer.untimed = buffer.untimed or not ts
+        else:
+            ts = buffer.last_ts = event.timestamp
+        if buffer.block.full:
+            self._write_block(buffer)
+            buffer.block, buffer.block_row = OpenBlock.at(event.event_index), None
+        buffer.block.add(text, rest, ts)
+        buffer.rows.append(
+            [
+                session_id, event.event_index, _TYPE_CODE[event.type], ts, event.turn_index, event.step_index,
+                self._name_id(event.name), None if event.outcome is None else _OUTCOME_CODE[event.outcome],
+                event.link, event.line.number, event.line.offset, event.line.length,
+            ]
+        )  # fmt: skip
+        buffer.touch(event.turn_index)
+        if buffer.snippet is None and isinstance(event.payload, User) and event.payload.kind in REQUESTS:
+            buffer.snippet = snippet(text)
+        if isinstance(event.payload, TokenUsage):
+            buffer.usages.append((session_id, event.event_index, *_usage(event.payload)))
+        if event.link is not None:
+            self._answer_call(buffer, event)
+
+    def supersede(self, session_id: int, next_index: int, supersession: Supersession) -> None:
+        """Mark an event of a session as replaced or taken back; `next_index` is where the session goes on."""
+        self._buffer(session_id, next_index).superseded.append(supersession)
+
+    def flush(self) -> None:
+        """Write everything gathered into the open transaction."""
+        for buffer in self._buffers.values():
+            self._write_rows(buffer)
+            self._write_block(buffer)
+            self._give_first_time(buffer)
+            self._sum_up(buffer)
+
+    def finish(self) -> None:
+        """Give sessions that share one id their visible suffixes: the log that is still there and oldest has none."""
+        twins = self.connection.execute(_RENUMBER_TWINS).fetchall()
+        wanted = [(own if n == 1 else f"{own}~{n}", i, uid) for i, uid, own, n in twins]
+        changed = [(uid, i) for uid, i, before in wanted if uid != before]
+        self.connection.executemany("UPDATE session SET uid = '?' || id WHERE id = ?", [(i,) for _, i in changed])
+        self.connection.executemany("UPDATE session SET uid = ? WHERE id = ?", changed)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _buffer(self, session_id: int, next_index: int) -> SessionBuffer:
+        buffer = self._buffers.get(session_id)
+        if buffer is None:
+            buffer = self._buffers[session_id] = self._reopen(session_id, next_index)
+        return buffer
+
+    def _reopen(self, session_id: int, next_index: int) -> SessionBuffer:
+        buffer = SessionBuffer(session_id, OpenBlock.at(next_index), first_row=next_index)
+        if next_index == 0:
+            return buffer
+        last = self.connection.execute(
+            "SELECT ts FROM event WHERE session_id = ? ORDER BY event_index DESC LIMIT 1", (session_id,)
+        ).fetchone()
+        buffer.last_ts = last[0] if last else 0
+        buffer.untimed = not buffer.last_ts
+        found = self.connection.execute(
+            "SELECT b.id, b.first_index, b.t0, b.t1, d.ends, d.text, d.payload FROM block b "
+            "JOIN block_data d ON d.block_id = b.id WHERE b.session_id = ? ORDER BY b.first_index DESC LIMIT 1",
+            (session_id,),
+        ).fetchone()
+        if found:
+            row, first, t0, t1, *packed = found
+            block = OpenBlock.reopened(first, PackedBlock(*packed), t0, t1)
+            if not block.full:
+                buffer.block, buffer.block_row = block, row
+        return buffer
+
+    def _write_rows(self, buffer: SessionBuffer) -> None:
+        self.connection.executemany(_INSERT_EVENT, buffer.rows)
+        self.connection.executemany(_INSERT_USAGE, buffer.usages)
+        self.connection.executemany(
+            "UPDATE event SET superseded_by = (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2) "
+            "WHERE session_id = ?1 AND event_index = ?3 AND superseded_by IS NULL",
+            [(buffer.session_id, s.by, s.event_index) for s in buffer.superseded],
+        )
+        for supersession in buffer.superseded:
+            buffer.touch(self._turn_of(buffer.session_id, supersession.event_index))
+        buffer.first_row += len(buffer.rows)
+        buffer.rows, buffer.usages, buffer.superseded = [], [], []
+
+    def _turn_of(self, session_id: int, event_index: int) -> int | None:
+        found = self.connection.execute(
+            "SELECT turn_index FROM event WHERE session_id = ? AND event_index = ?", (session_id, event_index)
+        ).fetchone()
+        return found[0] if found else None
+
+    def _write_block(self, buffer: SessionBuffer) -> None:
+        block = buffer.block
+        if not block.texts:
+            return
+        packed = block.pack()
+        row = self.connection.execute(
+            "INSERT OR REPLACE INTO block (id, session_id, first_index, event_count, t0, t1, text_size) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            (buffer.block_row, buffer.session_id, block.first_index, len(block.texts), block.t0, block.t1, block.size),
+        ).fetchone()[0]
+        self.connection.execute("INSERT OR REPLACE INTO block_data VALUES (?, ?, ?, ?)", (row, *packed))
+        buffer.block_row = row
+
+    def _give_first_time(self, buffer: SessionBuffer) -> None:
+        """Let the events before the first time of the log take that time, once it is known."""
+        if not (buffer.untimed and buffer.last_ts):
+            return
+        session = {"session": buffer.session_id}
+        first = self.connection.execute(
+            "SELECT ts FROM event WHERE session_id = :session AND ts > 0 ORDER BY event_index LIMIT 1", session
+        ).fetchone()[0]
+        session["first"] = first
+        self.connection.execute("UPDATE event SET ts = :first WHERE session_id = :session AND ts = 0", session)
+        self.connection.execute(
+            "UPDATE block SET t0 = :first, t1 = max(t1, :first) WHERE session_id = :session AND t0 = 0", session
+        )
+        buffer.block.t0 = buffer.block.t0 or first
+        buffer.untimed = False
+
+    def _sum_up(self, buffer: SessionBuffer) -> None:
+        named = {
+            "session": buffer.session_id,
+            "turn": buffer.first_turn_touched,
+            "call": _TYPE_CODE[EventType.TOOL_CALL],
+            "user": _TYPE_CODE[EventType.USER],
+            "failed": _FAILED,
+        }
+        if buffer.first_turn_touched is not None:
+            self.connection.execute("DELETE FROM turn WHERE session_id = :session AND turn_index >= :turn", named)
+            self.connection.execute(_TURNS, named)
+        self.connection.execute(_SESSION_FROM_EVENTS, named)
+        if buffer.snippet is not None:
+            self.connection.execute(
+                "UPDATE session SET snippet = coalesce(snippet, ?) WHERE id = ?", (buffer.snippet, buffer.session_id)
+            )
+        buffer.first_turn_touched = None
+
+    def _answer_call(self, buffer: SessionBuffer, result: Event) -> None:
+        """Tell a call how it ended; it may lie in the rows at hand or in the index."""
+        assert result.link is not None and result.outcome is not None
+        position = result.link - buffer.first_row
+        if position >= 0:
+            row = buffer.rows[position]
+            row[7], row[8] = _OUTCOME_CODE[result.outcome], result.event_index
+            return
+        self.connection.execute(
+            "UPDATE event SET outcome = ?, link = ? WHERE session_id = ? AND event_index = ?",
+            (_OUTCOME_CODE[result.outcome], result.event_index, buffer.session_id, result.link),
+        )
+
+    def _name_id(self, name: str | None) -> int | None:
+        if name is None:
+            return None
+        found = self._names.get(name)
+        if found is None:
+            found = self._interned("name", "text", name)
+            self._names[name] = found
+        return found
+
+    def _project(self, facts: SessionFacts) -> int | None:
+        if facts.cwd:
+            root = project_root(facts.cwd)
+            key, values = project_hash(root), root
+        elif facts.project_hash:
+            key, values = facts.project_hash, None
+        else:
+            return None
+        if key not in self._projects:
+            self._projects[key] = self._interned("project", "hash", key)
+        if values is not None:
+            self.connection.execute(
+                "UPDATE project SET root_path = ? WHERE id = ? AND root_path IS NULL", (values, self._projects[key])
+            )
+        return self._projects[key]
+
+    def _interned(self, table: str, column: str, value: str) -> int:
+        self.connection.execute(f"INSERT OR IGNORE INTO {table} ({column}) VALUES (?)", (value,))
+        return int(self.connection.execute(f"SELECT id FROM {table} WHERE {column} = ?", (value,)).fetchone()[0])
+
+
+def snippet(text: str) -> str:
+    """The beginning of a request on one line, at most `SNIPPET` characters, without the IDE's preface."""
+    request = text.rpartition(_CODEX_IDE_REQUEST)[2]
+    line = " ".join(request[: 8 * SNIPPET].split())
+    return line if len(line) <= SNIPPET else line[: SNIPPET - 3] + "..."
+
+
+def _usage(usage: TokenUsage) -> tuple[Any, ...]:
+    return (
+        usage.response_id, usage.model, usage.input_tokens, usage.cache_creation_5m_tokens,
+        usage.cache_creation_1h_tokens, usage.cache_read_tokens, usage.output_tokens, usage.reasoning_tokens,
+        usage.complete, usage.context_window,
+    )  # fmt: skip

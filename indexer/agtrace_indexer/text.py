@@ -1,0 +1,95 @@
+"""What of an event can be searched, and what of it is stored beside that.
+
+The searchable text is one function of the event (design.md, "Search"): a tool call gives the
+tool's name, then per line each argument's key and decoded value; every other event gives its body
+text. The law of search is that it finds exactly what a scan of these texts would find.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agtrace_schema.events import (
+    Json,
+    Message,
+    Notification,
+    Payload,
+    Reasoning,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    User,
+)
+
+from agtrace_indexer.redact import redact, redact_json
+
+_INLINE_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,([A-Za-z0-9+/=\s]{64,})")
+_NUL = "\x00"
+_NUL_SHOWN = "\u2400"
+
+
+def stored(payload: Payload) -> tuple[str, dict[str, Any] | None]:
+    """Split an event into its searchable text and the rest of its payload, both redacted.
+
+    Returns (text, rest); rest is None where the text says it all. Text and rest together are what
+    `agtrace` shows of the event: nothing else of the log is kept.
+    """
+    match payload:
+        case ToolCall():
+            arguments = redact_json(clean_json(payload.arguments))
+            return call_text(payload.name, arguments), _known(call_id=payload.call_id, arguments=arguments)
+        case ToolResult():
+            rest = _known(
+                call_id=payload.call_id,
+                outcome_source=payload.outcome_source,
+                exit_code=payload.exit_code,
+                duration_ms=payload.duration_ms,
+                agent_id=payload.agent_id,
+            )
+            return redact(clean(payload.text)), rest or None
+        case TokenUsage():
+            return "", None
+        case User() | Message() | Reasoning() | Notification():
+            return redact(clean(payload.text)), None
+
+
+def call_text(name: str, arguments: Json) -> str:
+    """The searchable text of a tool call: its name, then a line for each argument."""
+    return clean(f"{name}\n{_lines(arguments)}")
+
+
+def clean(text: str) -> str:
+    """Replace inline base64 data by its type and size, and the NUL that separates texts by its symbol."""
+    if "base64," in text:
+        text = _INLINE_DATA.sub(_data_placeholder, text)
+    return text.replace(_NUL, _NUL_SHOWN) if _NUL in text else text
+
+
+def clean_json(value: Json) -> Json:
+    """Apply `clean` to every string of a JSON value."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(k): clean_json(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [clean_json(v) for v in value]
+    return value
+
+
+def _lines(value: Json) -> str:
+    if isinstance(value, dict):
+        return "\n".join(f"{key}: {_lines(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return "\n".join(map(_lines, value))
+    if isinstance(value, str):
+        return value
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _data_placeholder(found: re.Match[str]) -> str:
+    return f"[data: {found[1] or 'unknown type'}, {len(found[2]) * 3 // 4} bytes]"
+
+
+def _known(**fields: Json) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,204 @@
+"""The tables of the index: one commented SQL constant, its version and its history.
+
+The index is an archive: agents delete their logs, so what an answer needs is stored here. A change
+of the tables is a new entry in `MIGRATIONS`, never an edit of an old one, and raises `VERSION`.
+"""
+
+from __future__ import annotations
+
+from agtrace_schema.events import EventType, Outcome
+
+VERSION = 1
+"""1 (2026-11-21): first tables."""
+
+TABLES = """
+-- Facts about the index itself: 'parser/<provider>' (the parser version the logs were read with),
+-- 'redaction' (the version of the rules), 'building' ('1' until the first run over the roots ended).
+CREATE TABLE meta (
+  key TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- The files and folders that are kept fresh, as given to `agtrace index`.
+CREATE TABLE root (
+  path TEXT PRIMARY KEY
+) WITHOUT ROWID;
+
+-- Every file seen below the roots, also those that hold no log that agtrace knows.
+CREATE TABLE file (
+  id INTEGER PRIMARY KEY,
+  path TEXT NOT NULL UNIQUE,
+  status TEXT NOT NULL,          -- log | empty | unrecognized | unreadable | skipped | duplicate | waiting
+  reason TEXT,                   -- why it is not (wholly) read, as a sentence
+  provider TEXT,                 -- claude_code | codex | gemini; null while unknown
+  gone INTEGER NOT NULL DEFAULT 0, -- 1: the file vanished, its rows are archived
+  stamp TEXT NOT NULL,           -- size, mtime, ctime and inode as last seen: equal means unchanged
+  size INTEGER NOT NULL,         -- bytes on disk as last seen
+  read_to INTEGER NOT NULL DEFAULT 0,   -- bytes of (decompressed) content that are indexed
+  lines INTEGER NOT NULL DEFAULT 0,     -- lines read
+  records INTEGER NOT NULL DEFAULT 0,   -- JSON records read
+  unreadable_lines INTEGER NOT NULL DEFAULT 0, -- lines that are no JSON, or too long
+  pending_bytes INTEGER NOT NULL DEFAULT 0,    -- a half-written last line that waits for its rest
+  head BLOB,                     -- hash of the first bytes: recognises a moved log
+  head_size INTEGER NOT NULL DEFAULT 0,
+  anchor BLOB,                   -- hash of the bytes before read_to: tells an append from a rewrite
+  state BLOB                     -- what the parser remembers between two runs (zstd, JSON)
+);
+
+-- Types of records that a log holds and agtrace doesn't know ('unknown') or leaves out ('skipped').
+CREATE TABLE record_type (
+  file_id INTEGER NOT NULL,
+  status TEXT NOT NULL,
+  type TEXT NOT NULL,
+  count INTEGER NOT NULL,
+  first_line INTEGER NOT NULL,
+  PRIMARY KEY (file_id, status, type)
+) WITHOUT ROWID;
+
+-- hash is the SHA-256 of the real project root, hexadecimal; root_path is null where only Gemini named the hash.
+CREATE TABLE project (
+  id INTEGER PRIMARY KEY,
+  hash TEXT NOT NULL UNIQUE,
+  root_path TEXT
+);
+
+-- One log of one agent at work. A log with inline sub-agents gives several (thread tells them apart).
+-- Times are milliseconds since 1970 UTC; null is unknown.
+CREATE TABLE session (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  file_id INTEGER NOT NULL,
+  thread TEXT NOT NULL,
+  provider TEXT NOT NULL,
+  uid TEXT NOT NULL,             -- the provider's id, with a visible suffix where two logs share one
+  own_id TEXT NOT NULL,          -- the provider's id as the log has it
+  project_id INTEGER,
+  parent_id TEXT,                -- the provider's id of the session that started this one
+  kind TEXT NOT NULL,            -- main | subagent | fork | warmup
+  agent_type TEXT,
+  cwd TEXT,
+  branch TEXT,
+  version TEXT,
+  model TEXT,
+  title TEXT,
+  snippet TEXT,                  -- the first human request, at most 200 characters
+  started_at INTEGER,
+  ended_at INTEGER,
+  event_count INTEGER NOT NULL DEFAULT 0,   -- events that are not superseded
+  turn_count INTEGER NOT NULL DEFAULT 0,
+  tool_calls INTEGER NOT NULL DEFAULT 0,
+  failed_calls INTEGER NOT NULL DEFAULT 0,
+  input_tokens INTEGER,          -- sums over token_usage; null where no response had figures
+  output_tokens INTEGER,
+  total_tokens INTEGER,
+  incomplete_usage INTEGER NOT NULL DEFAULT 0 -- responses of which the log holds only placeholder figures
+);
+CREATE UNIQUE INDEX session_uid ON session (uid);
+CREATE INDEX session_file ON session (file_id);
+CREATE INDEX session_own_id ON session (own_id);
+CREATE INDEX session_started ON session (started_at, id);
+
+-- From one human request to the next; turn_index counts 0, 1, 2 ... within the session.
+CREATE TABLE turn (
+  session_id INTEGER NOT NULL,
+  turn_index INTEGER NOT NULL,
+  first_event INTEGER NOT NULL,
+  last_event INTEGER NOT NULL,
+  started_at INTEGER,
+  ended_at INTEGER,
+  step_count INTEGER NOT NULL,
+  tool_calls INTEGER NOT NULL,
+  failed_calls INTEGER NOT NULL,
+  input_tokens INTEGER,
+  output_tokens INTEGER,
+  PRIMARY KEY (session_id, turn_index)
+) WITHOUT ROWID;
+
+-- Short strings that recur: names of tools, kinds of user texts, kinds of notifications.
+CREATE TABLE name (
+  id INTEGER PRIMARY KEY,
+  text TEXT NOT NULL UNIQUE
+);
+
+-- One row an event. id is never reused and grows with time of indexing: it is the snapshot mark of
+-- cursors. The text and the payload lie in the block that covers event_index.
+CREATE TABLE event (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  session_id INTEGER NOT NULL,
+  event_index INTEGER NOT NULL,  -- 0, 1, 2 ... in file order
+  type INTEGER NOT NULL,         -- position in EVENT_TYPE_CODES
+  ts INTEGER NOT NULL,           -- ms; an event without a time takes the one before it; 0 unknown
+  turn_index INTEGER,            -- null before the first turn
+  step_index INTEGER,            -- within the turn; null for what is no part of a model response
+  name_id INTEGER,               -- tool, user kind or notification kind
+  outcome INTEGER,               -- position in OUTCOME_CODES, on a tool result and on the call it answers
+  link INTEGER,                  -- event_index of the result of a call, of the call of a result
+  line INTEGER NOT NULL,         -- origin in the file: line (1, 2 ...), byte offset, length in bytes
+  offset INTEGER NOT NULL,
+  length INTEGER NOT NULL,
+  superseded_by INTEGER          -- id of the event that replaced or retracted this one
+);
+CREATE UNIQUE INDEX event_place ON event (session_id, event_index);
+
+-- The figures of an event of type TokenUsage; null is unknown. Meanings: agtrace_schema.events.TokenUsage.
+CREATE TABLE token_usage (
+  session_id INTEGER NOT NULL,
+  event_index INTEGER NOT NULL,
+  response_id TEXT,
+  model TEXT,
+  input_tokens INTEGER,
+  cache_creation_5m_tokens INTEGER,
+  cache_creation_1h_tokens INTEGER,
+  cache_read_tokens INTEGER,
+  output_tokens INTEGER,
+  reasoning_tokens INTEGER,
+  complete INTEGER NOT NULL,
+  context_window INTEGER,
+  PRIMARY KEY (session_id, event_index)
+) WITHOUT ROWID;
+
+-- A run of neighbouring events of one session: about 32 KB of text, the unit of search.
+CREATE TABLE block (
+  id INTEGER PRIMARY KEY,
+  session_id INTEGER NOT NULL,
+  first_index INTEGER NOT NULL,
+  event_count INTEGER NOT NULL,
+  t0 INTEGER NOT NULL,           -- smallest and largest ts of its events
+  t1 INTEGER NOT NULL,
+  text_size INTEGER NOT NULL     -- bytes before compression
+);
+CREATE UNIQUE INDEX block_place ON block (session_id, first_index);
+CREATE INDEX block_newest ON block (t1, id);
+
+-- text: the searchable texts, redacted, UTF-8, each ended by a NUL (zstd). ends: position of each NUL
+-- (32-bit little-endian). payload: a JSON array, per event what its text doesn't say, or null (zstd).
+CREATE TABLE block_data (
+  block_id INTEGER PRIMARY KEY,
+  ends BLOB NOT NULL,
+  text BLOB NOT NULL,
+  payload BLOB NOT NULL
+);
+"""
+
+MIGRATIONS: tuple[tuple[str, str], ...] = (("0001_first_tables", TABLES),)
+"""(name, SQL) in order; applying all of them to an empty file gives the tables of `VERSION`."""
+
+EVENT_TYPE_CODES: tuple[EventType, ...] = (
+    EventType.USER,
+    EventType.MESSAGE,
+    EventType.REASONING,
+    EventType.TOOL_CALL,
+    EventType.TOOL_RESULT,
+    EventType.TOKEN_USAGE,
+    EventType.NOTIFICATION,
+)
+"""`event.type` is a position in this tuple."""
+
+OUTCOME_CODES: tuple[Outcome, ...] = (
+    Outcome.OK,
+    Outcome.FAILED,
+    Outcome.REJECTED,
+    Outcome.INTERRUPTED,
+    Outcome.RUNNING,
+    Outcome.UNKNOWN,
+)
+"""`event.outcome` is a position in this tuple."""

@@ -1,0 +1,85 @@
+"""How our server gets into each agent's settings."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from agtrace.agents import AGENTS, SERVER_NAME, add_command, config_path, snippet
+
+HOME = Path("/home/mira")
+STRANGE = 'C:\\Program Files\\agtrace "beta" \x7f 潮汐 🐟.exe'
+
+
+def test_three_agents_are_known_by_the_name_of_their_executable() -> None:
+    assert {name: agent.executable for name, agent in AGENTS.items()} == {
+        "claude": "claude",
+        "codex": "codex",
+        "gemini": "gemini",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("claude", "claude mcp add --scope user agtrace -- /opt/bin/agtrace mcp"),
+        ("codex", "codex mcp add agtrace -- /opt/bin/agtrace mcp"),
+        ("gemini", "gemini mcp add --scope user agtrace /opt/bin/agtrace mcp"),
+    ],
+)
+def test_the_command_adds_a_stdio_server_for_all_projects(name: str, command: str) -> None:
+    assert shlex.join(add_command(AGENTS[name], "/opt/bin/agtrace")) == command
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_executable_with_spaces_and_quotes_stays_one_argument(name: str) -> None:
+    assert add_command(AGENTS[name], STRANGE)[-2:] == [STRANGE, "mcp"]
+
+
+@pytest.mark.parametrize("executable", ["agtrace", STRANGE])
+def test_the_claude_snippet_is_what_mcp_json_holds(executable: str) -> None:
+    assert json.loads(snippet(AGENTS["claude"], executable)) == {
+        "mcpServers": {SERVER_NAME: {"type": "stdio", "command": executable, "args": ["mcp"]}}
+    }
+
+
+@pytest.mark.parametrize("executable", ["agtrace", STRANGE])
+def test_the_gemini_snippet_is_a_part_of_settings_json(executable: str) -> None:
+    assert json.loads(snippet(AGENTS["gemini"], executable)) == {
+        "mcpServers": {SERVER_NAME: {"command": executable, "args": ["mcp"]}}
+    }
+
+
+@pytest.mark.parametrize("executable", ["agtrace", STRANGE])
+def test_the_codex_snippet_is_a_table_of_config_toml(executable: str) -> None:
+    assert tomllib.loads(snippet(AGENTS["codex"], executable)) == {
+        "mcp_servers": {SERVER_NAME: {"command": executable, "args": ["mcp"]}}
+    }
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_snippet_ends_with_a_newline_and_is_readable(name: str) -> None:
+    text = snippet(AGENTS[name], "/home/mira/潮/agtrace")
+    assert text.endswith("\n")
+    assert "潮" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "environment", "path"),
+    [
+        ("claude", {}, "/home/mira/.claude.json"),
+        ("claude", {"CLAUDE_CONFIG_DIR": "/srv/claude"}, "/srv/claude/.claude.json"),
+        ("codex", {}, "/home/mira/.codex/config.toml"),
+        ("codex", {"CODEX_HOME": "/srv/codex"}, "/srv/codex/config.toml"),
+        ("gemini", {}, "/home/mira/.gemini/settings.json"),
+        ("gemini", {"GEMINI_CLI_HOME": "/srv/gemini"}, "/srv/gemini/.gemini/settings.json"),
+        ("codex", {"CODEX_HOME": ""}, "/home/mira/.codex/config.toml"),
+        ("codex", {"CLAUDE_CONFIG_DIR": "/srv/claude"}, "/home/mira/.codex/config.toml"),
+    ],
+)
+def test_the_settings_file_follows_the_agents_own_variable(name: str, environment: dict[str, str], path: str) -> None:
+    assert config_path(AGENTS[name], HOME, environment) == Path(path)

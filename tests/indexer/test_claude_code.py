@@ -1,0 +1,797 @@
+"""Reading Claude Code's logs: sentences about single lines, laws over any line, and counts over real logs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePath
+from typing import Any
+
+import pytest
+from agtrace_indexer.drafts import Draft, LogFormat, LogState
+from agtrace_indexer.providers import claude_code
+from agtrace_schema.events import (
+    Message,
+    Notification,
+    Outcome,
+    OutcomeSource,
+    Payload,
+    Reasoning,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    User,
+    UserKind,
+)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+Record = dict[str, Any]
+
+FORMAT: LogFormat = claude_code
+SESSION = "5c0375b4-57a5-4f26-b12d-d022ee4e51b7"
+MAIN_LOG = PurePath(f"projects/-home-ada-engine/{SESSION}.jsonl")
+AGENT_LOG = PurePath(f"projects/-home-ada-engine/{SESSION}/subagents/agent-a1b2c3.jsonl")
+NOON = "2026-07-01T12:00:00.000Z"
+NOON_MS = 1782907200000
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgoA" * 50}}
+
+LOGS = Path(__file__).parents[2].parent / "shared" / "logs"
+needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the published logs are not there")
+
+
+def line(kind: str, **more: Any) -> Record:
+    """A chain line as Claude Code writes it."""
+    return {"type": kind, "uuid": "u1", "sessionId": SESSION, "timestamp": NOON, "isSidechain": False, **more}
+
+
+def said(*content: Any, **more: Any) -> Record:
+    """A user line; a single string stands by itself, anything else in a list of blocks."""
+    single = len(content) == 1 and isinstance(content[0], str)
+    return line("user", message={"role": "user", "content": content[0] if single else list(content)}, **more)
+
+
+def answer(*content: Any, id: str = "msg_1", request: str | None = "req_1", **more: Any) -> Record:
+    """An assistant line; `usage`, `model` and `stop_reason` belong to its message."""
+    message: Record = {"id": id, "role": "assistant", "content": list(content)}
+    message |= {key: more.pop(key) for key in ("usage", "model", "stop_reason") if key in more}
+    return line("assistant", requestId=request, message=message, **more)
+
+
+def words(text: str) -> Record:
+    return {"type": "text", "text": text}
+
+
+def result(content: Any, **more: Any) -> Record:
+    return {"type": "tool_result", "tool_use_id": "toolu_1", "content": content, **more}
+
+
+def usage(output: int, **more: int) -> Record:
+    return {"input_tokens": 3, "cache_read_input_tokens": 900, "output_tokens": output, **more}
+
+
+def read(*lines: Record, path: PurePath = MAIN_LOG) -> tuple[list[Draft], LogState]:
+    """Read lines of one log; what a line skips and doesn't know stays in the state."""
+    state = claude_code.begin(path)
+    return [draft for record in lines for draft in claude_code.drafts(record, state)], state
+
+
+def payloads(*lines: Record, path: PurePath = MAIN_LOG) -> list[Payload]:
+    return [draft.payload for draft in read(*lines, path=path)[0]]
+
+
+def only(record: Record, path: PurePath = MAIN_LOG) -> Payload:
+    (payload,) = payloads(record, path=path)
+    return payload
+
+
+def only_result(record: Record) -> ToolResult:
+    payload = only(record)
+    assert isinstance(payload, ToolResult)
+    return payload
+
+
+def usages(*lines: Record) -> list[tuple[str | None, TokenUsage]]:
+    return [(draft.key, draft.payload) for draft in read(*lines)[0] if isinstance(draft.payload, TokenUsage)]
+
+
+# Whose log it is
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        said("hello"),
+        answer(words("hello")),
+        {"type": "user", "timestamp": NOON, "message": {"content": "hello"}},
+        {"type": "message", "uuid": "m", "sessionId": "s", "message": {"role": "assistant", "content": []}},
+        {"type": "tool_result", "uuid": "m", "sessionId": "s", "toolUseResult": {"output": "x"}},
+        line("system", subtype="turn_duration"),
+        line("attachment", attachment={"type": "date_change"}),
+        line("progress", data={"type": "bash_progress"}, parentToolUseID="t"),
+        {"type": "summary", "summary": "Built an engine", "leafUuid": "u"},
+        {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
+        {"type": "queue-operation", "operation": "dequeue", "sessionId": "s"},
+    ],
+)
+def test_its_own_lines_are_recognized(record: Record) -> None:
+    assert claude_code.recognizes(record)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"type": ["user"]},
+        {"type": "started", "key": "v2:hash0", "agentId": "ag000001"},
+        {"type": "result", "key": "v2:hash0", "agentId": "ag000001", "result": {}},
+        {"display": "hello", "pastedContents": {}, "timestamp": 1782907200000, "project": "/home/ada"},
+        {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "parts": [{"text": "qwen"}]}},
+        {"type": "message", "id": "m1", "timestamp": NOON, "message": {"role": "user", "content": "droid"}},
+        {"role": "user", "message": {"content": [{"type": "text", "text": "cursor"}]}},
+        {"type": "system", "subtype": "init", "sessionId": "s", "timestamp": 1767812640310, "cwd": "/tmp"},
+        {"type": "response_item", "timestamp": NOON, "payload": {"type": "message", "role": "user"}},
+        {"type": "user", "id": "u1", "timestamp": NOON, "content": "gemini"},
+    ],
+)
+def test_lines_of_other_files_are_not(record: Record) -> None:
+    assert not claude_code.recognizes(record)
+
+
+def test_a_downloaded_session_is_one_document_of_lines() -> None:
+    assert claude_code.unroll({"loglines": [said("hello"), "junk"]}) == [said("hello")]
+
+
+@pytest.mark.parametrize("document", [None, [], {}, "x", {"loglines": 3}, {"loglines": [{"type": "x"}]}, [said("a")]])
+def test_no_other_document_is_unrolled(document: Any) -> None:
+    assert claude_code.unroll(document) is None
+
+
+# Sessions and threads
+
+
+def test_a_uuid_in_the_name_is_the_session_whatever_the_lines_say() -> None:
+    _, state = read(said("hi", sessionId="of-the-origin"), said("hi", isSidechain=True, agentId="a9"))
+    assert (state.sessions[""].id, state.sessions[""].kind, state.sessions[""].parent_id) == (SESSION, "main", None)
+
+
+def test_any_other_name_leaves_it_to_the_first_line_with_a_session() -> None:
+    _, state = read({"type": "mode", "mode": "normal", "sessionId": "s1"}, said("hi"), path=PurePath("copy.jsonl"))
+    assert state.sessions[""].id == "s1"
+
+
+@pytest.mark.parametrize("between", ["subagents", "subagents/workflows/wf_1"])
+def test_a_subagent_has_its_parent_in_its_path(between: str) -> None:
+    _, state = read(said("go", sessionId="x#agent-a1"), path=PurePath(f"p/{SESSION}/{between}/agent-a1.jsonl"))
+    facts = state.sessions[""]
+    assert (facts.id, facts.kind, facts.parent_id) == ("agent-a1", "subagent", SESSION)
+
+
+def test_a_subagent_beside_its_parent_has_it_in_its_lines() -> None:
+    _, state = read(said("go", isSidechain=True, agentId="a1"), path=PurePath("p/agent-a1.jsonl"))
+    assert state.sessions[""].parent_id == SESSION
+
+
+def test_a_renamed_subagent_is_known_by_its_first_chain_line() -> None:
+    mode = {"type": "mode", "mode": "normal", "sessionId": SESSION}
+    drafts, state = read(mode, said("go", isSidechain=True, agentId="a1"), path=PurePath("samples/agent.jsonl"))
+    facts = state.sessions[""]
+    assert (facts.id, facts.kind, facts.parent_id) == ("agent-a1", "subagent", SESSION)
+    assert [(draft.thread, draft.payload) for draft in drafts] == [("", User("go", UserKind.TASK))]
+
+
+def test_facts_come_from_the_lines_as_they_come() -> None:
+    _, state = read(
+        said("a", cwd="/engine", gitBranch="", version="2.1.1"),
+        answer(words("b"), cwd="/engine/src", gitBranch="main", version="2.1.2", model="claude-opus-4-8"),
+        answer(words("c"), gitBranch="next", model="<synthetic>"),
+    )
+    facts = state.sessions[""]
+    assert (facts.cwd, facts.branch, facts.version, facts.model) == ("/engine", "main", "2.1.2", "claude-opus-4-8")
+
+
+def test_the_best_title_wins_and_among_equals_the_last() -> None:
+    _, state = read(
+        {"type": "custom-title", "customTitle": "Old name", "sessionId": SESSION},
+        {"type": "custom-title", "customTitle": "Engine", "sessionId": SESSION},
+        {"type": "ai-title", "aiTitle": "A machine is built", "sessionId": SESSION},
+        {"type": "summary", "summary": "Machines", "leafUuid": "u"},
+    )
+    assert (state.sessions[""].title, state.sessions[""].title_rank) == ("Engine", 4)
+    assert state.skipped == ["custom-title", "custom-title", "ai-title"]
+
+
+def test_inline_sidechains_are_threads_found_by_their_parents() -> None:
+    side: Record = {"isSidechain": True, "cwd": "/engine"}
+    drafts, state = read(
+        said("please delegate", uuid="m1"),
+        said("first task", uuid="a1", parentUuid=None, **side),
+        said("second task", uuid="b1", parentUuid=None, **side),
+        answer(words("first"), uuid="a2", parentUuid="a1", **side),
+        answer(words("second"), uuid="b2", parentUuid="b1", **side),
+        answer(words("first again"), uuid="a3", parentUuid="a2", **side),
+        answer(words("the newest's, as its parent is nowhere"), uuid="a4", parentUuid="lost", **side),
+        answer(words("main"), uuid="m2", parentUuid="m1"),
+    )
+    threads = [draft.thread.removeprefix("sidechain-") for draft in drafts]
+    assert threads == ["", "a1", "b1", "a1", "b1", "a1", "a1", ""]
+    assert [draft.payload for draft in drafts[:2]] == [
+        User("please delegate", UserKind.HUMAN),
+        User("first task", UserKind.TASK),
+    ]
+    facts = state.sessions["sidechain-b1"]
+    assert (facts.id, facts.kind, facts.parent_id, facts.cwd) == ("sidechain-b1", "subagent", SESSION, "/engine")
+
+
+# Users
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Build an engine", UserKind.HUMAN),
+        ("<div> is what I want centred", UserKind.HUMAN),
+        ("<command-name>/status</command-name>\n<command-args></command-args>", UserKind.COMMAND),
+        ("<command-message>init is running</command-message>", UserKind.COMMAND),
+        ("<bash-input>make</bash-input>", UserKind.COMMAND),
+        ("<bash-stdout>done</bash-stdout><bash-stderr></bash-stderr>", UserKind.INJECTED),
+        ("<local-command-stdout>Bye!</local-command-stdout>", UserKind.INJECTED),
+        ("<local-command-caveat>Caveat: ...</local-command-caveat>", UserKind.INJECTED),
+        ("  <system-reminder>Be brief.</system-reminder>", UserKind.INJECTED),
+        ("<ide_opened_file>The user opened engine.py</ide_opened_file>", UserKind.INJECTED),
+        ("Caveat: The messages below were generated by the user while running local commands.", UserKind.INJECTED),
+        ("<task-notification>\n<task-id>a1</task-id>", UserKind.NOTIFICATION),
+        ('<teammate-message teammate_id="bob">done</teammate-message>', UserKind.NOTIFICATION),
+        ("<ci-monitor-event>red</ci-monitor-event>", UserKind.NOTIFICATION),
+        ("[Request interrupted by user for tool use]", UserKind.INTERRUPTION),
+        ("This session is being continued from a previous conversation", UserKind.COMPACTION_SUMMARY),
+    ],
+)
+def test_the_start_of_a_text_tells_who_speaks(text: str, kind: UserKind) -> None:
+    assert only(said(text)) == User(text, kind)
+
+
+@pytest.mark.parametrize(
+    ("flags", "kind"),
+    [
+        ({"isMeta": True}, UserKind.INJECTED),
+        ({"isCompactSummary": True}, UserKind.COMPACTION_SUMMARY),
+        ({"origin": {"kind": "task-notification"}}, UserKind.NOTIFICATION),
+        ({"promptSource": "system"}, UserKind.INJECTED),
+        ({"origin": {"kind": "human"}, "promptSource": "typed", "isMeta": False}, UserKind.HUMAN),
+        ({"isMeta": "yes", "origin": "human"}, UserKind.HUMAN),
+    ],
+)
+def test_flags_of_the_line_tell_more_than_its_text(flags: Record, kind: UserKind) -> None:
+    assert only(said("Some text", **flags)) == User("Some text", kind)
+
+
+def test_in_a_subagent_the_parent_speaks() -> None:
+    assert payloads(
+        said("Find the leak"),
+        said("injected", isMeta=True),
+        said("<system-reminder>x</system-reminder>"),
+        said('<teammate-message teammate_id="lead">Find another</teammate-message>'),
+        said("[Request interrupted by user]"),
+        path=AGENT_LOG,
+    ) == [
+        User("Find the leak", UserKind.TASK),
+        User("injected", UserKind.INJECTED),
+        User("<system-reminder>x</system-reminder>", UserKind.INJECTED),
+        User('<teammate-message teammate_id="lead">Find another</teammate-message>', UserKind.TASK),
+        User("[Request interrupted by user]", UserKind.INTERRUPTION),
+    ]
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_an_envelope_before_a_prompt_leaves_the_prompt_human(apart: bool) -> None:
+    envelope, prompt = "<ide_opened_file>The user opened a.py</ide_opened_file>", "Explain it"
+    record = said(words(envelope), words(prompt)) if apart else said(f"{envelope}\n{prompt}")
+    assert payloads(record) == [User(envelope, UserKind.INJECTED), User(prompt, UserKind.HUMAN)]
+
+
+def test_texts_and_images_of_a_line_are_one_text() -> None:
+    record = said(words("Like this:"), PICTURE, words("but green"), "please")
+    assert only(record) == User("Like this:\n[image: image/png, 450 bytes]\nbut green\nplease", UserKind.HUMAN)
+
+
+def test_a_line_may_hold_a_result_and_a_text() -> None:
+    kinds = [type(payload) for payload in payloads(said(result("ok"), words("and now stop")))]
+    assert kinds == [ToolResult, User]
+
+
+def test_a_queued_prompt_is_the_users_and_a_queued_notification_is_not() -> None:
+    notice = "<task-notification>done</task-notification>"
+    assert payloads(
+        line("attachment", attachment={"type": "queued_command", "commandMode": "prompt", "prompt": "and a test"}),
+        line("attachment", attachment={"type": "queued_command", "prompt": [words("like"), PICTURE]}),
+        line("attachment", attachment={"type": "queued_command", "prompt": notice}),
+        line("attachment", attachment={"type": "queued_command", "commandMode": "task-notification", "prompt": "x"}),
+    ) == [
+        User("and a test", UserKind.HUMAN),
+        User("like\n[image: image/png, 450 bytes]", UserKind.HUMAN),
+        User(notice, UserKind.NOTIFICATION),
+        User("x", UserKind.NOTIFICATION),
+    ]
+
+
+def test_what_is_queued_is_kept_and_what_happens_to_the_queue_is_not() -> None:
+    drafts, state = read(
+        {"type": "queue-operation", "operation": "enqueue", "content": "and a test", "timestamp": NOON},
+        {"type": "queue-operation", "operation": "enqueue", "content": [words("/init")]},
+        {"type": "queue-operation", "operation": "remove"},
+    )
+    assert [draft.payload for draft in drafts] == [
+        Notification("queue-operation/enqueue", "and a test"),
+        Notification("queue-operation/enqueue", "/init"),
+    ]
+    assert state.skipped == ["queue-operation/remove"]
+
+
+# Responses
+
+
+def test_the_blocks_of_a_response_share_its_step() -> None:
+    drafts, _ = read(
+        answer({"type": "thinking", "thinking": "", "signature": "x"}, {"type": "redacted_thinking", "data": "x"}),
+        said(result("ok")),
+        answer(words("Look:"), {"type": "tool_use", "id": "toolu_2", "name": "Read", "input": {"file_path": "a"}}),
+    )
+    assert [(draft.payload, draft.step) for draft in drafts if not isinstance(draft.payload, ToolResult)] == [
+        (Reasoning(""), "msg_1"),
+        (Reasoning(""), "msg_1"),
+        (Message("Look:"), "msg_1"),
+        (ToolCall("toolu_2", "Read", {"file_path": "a"}), "msg_1"),
+    ]
+    assert drafts[2].step is None
+    assert {draft.timestamp for draft in drafts} == {NOON_MS}
+
+
+def test_a_response_without_an_id_goes_by_its_request_or_its_line() -> None:
+    nameless = line("assistant", requestId="req_9", message={"content": "plain words"})
+    assert read(nameless)[0] == [Draft(Message("plain words"), NOON_MS, "req_9")]
+    assert read({**nameless, "requestId": None})[0][0].step == "u1"
+
+
+def test_tools_that_run_at_the_api_are_calls_with_results() -> None:
+    call = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "engines"}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [words("12 engines")]}
+    assert payloads(answer(call, found)) == [
+        ToolCall("srv_1", "web_search", {"query": "engines"}),
+        ToolResult("srv_1", "12 engines", Outcome.OK, OutcomeSource.STRUCTURE),
+    ]
+
+
+def test_an_unknown_block_is_shown_and_counted() -> None:
+    drafts, state = read(answer({"type": "hologram", "size": 3}))
+    assert [draft.payload for draft in drafts] == [
+        Notification("unknown/assistant.hologram", '{"type":"hologram","size":3}')
+    ]
+    assert state.unknown == ["assistant.hologram"]
+
+
+def test_a_failure_of_the_api_is_not_the_models_word() -> None:
+    failure = answer(words("API Error: 529"), isApiErrorMessage=True, model="<synthetic>", usage=usage(0))
+    assert only(failure) == Notification("api_error", "API Error: 529")
+
+
+def test_words_that_claude_code_puts_in_the_models_mouth_cost_nothing() -> None:
+    assert only(answer(words("No response requested."), model="<synthetic>", usage=usage(0))) == Message(
+        "No response requested."
+    )
+
+
+# Tokens
+
+
+def test_a_response_is_counted_once_and_again_only_when_it_grew() -> None:
+    def part(output: int, **more: Any) -> Record:
+        return answer(words("x"), usage=usage(output), model="claude-opus-4-8", stop_reason="end_turn", **more)
+
+    counted = usages(part(1), part(1), part(57), part(57), part(12), part(9, request="req_2"))
+    assert [(key, payload.output_tokens) for key, payload in counted] == [
+        ("usage/msg_1/req_1", 1),
+        ("usage/msg_1/req_1", 57),
+        ("usage/msg_1/req_2", 9),
+    ]
+
+
+def test_all_figures_of_a_response_are_told_apart() -> None:
+    detail = {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 400}
+    ((_, counted),) = usages(
+        answer(words("x"), usage={**usage(57, cache_creation_input_tokens=420), "cache_creation": detail}, model="m")
+    )
+    assert counted == TokenUsage("msg_1/req_1", "m", 3, 20, 400, 900, 57, None)
+
+
+def test_cache_writes_without_detail_are_the_short_lived_ones() -> None:
+    ((_, counted),) = usages(answer(words("x"), usage=usage(57, cache_creation_input_tokens=420)))
+    assert (counted.cache_creation_5m_tokens, counted.cache_creation_1h_tokens) == (420, None)
+
+
+@pytest.mark.parametrize(
+    ("version", "stop_reason", "complete"),
+    [
+        ("2.1.12", None, False),
+        ("2.1.59", None, False),
+        ("2.1.12", "tool_use", True),
+        ("2.1.60", None, True),
+        ("2.1.219", None, True),
+        ("next", None, True),
+        (None, None, True),
+    ],
+)
+def test_placeholders_of_older_versions_are_incomplete(
+    version: str | None, stop_reason: str | None, complete: bool
+) -> None:
+    ((_, counted),) = usages(answer(words("x"), usage=usage(1), stop_reason=stop_reason, version=version))
+    assert counted.complete is complete
+
+
+def test_nothing_but_zeros_is_unknown() -> None:
+    ((_, counted),) = usages(answer(words("x"), usage={"input_tokens": 0, "output_tokens": 0}))
+    assert (counted.input_tokens, counted.output_tokens, counted.complete) == (None, None, False)
+
+
+def test_usage_without_any_id_goes_by_its_line() -> None:
+    nameless = line("assistant", message={"content": [], "usage": usage(5)})
+    assert [(key, counted.response_id) for key, counted in usages(nameless)] == [("usage/u1", "u1")]
+    assert usages({**nameless, "uuid": None})[0][0] is None
+
+
+# Results
+
+
+@pytest.mark.parametrize(
+    ("text", "beside", "outcome", "source"),
+    [
+        ("Exit code 2\nno such file", "Error: Exit code 2", Outcome.FAILED, OutcomeSource.STRUCTURE),
+        ("<tool_use_error>Sibling tool call errored</tool_use_error>", "", Outcome.FAILED, OutcomeSource.STRUCTURE),
+        ("The user doesn't want to proceed with this tool use.", "", Outcome.REJECTED, OutcomeSource.TEXT),
+        ("The user doesn't want to take this action right now.", "", Outcome.REJECTED, OutcomeSource.TEXT),
+        ("Permission to use Bash with command rm has been denied.", "", Outcome.REJECTED, OutcomeSource.TEXT),
+        ("This command requires approval", "", Outcome.REJECTED, OutcomeSource.TEXT),
+        ("No.", "User rejected tool use", Outcome.REJECTED, OutcomeSource.TEXT),
+        ("[Request interrupted by user for tool use]", "", Outcome.INTERRUPTED, OutcomeSource.TEXT),
+        ("killed", {"interrupted": True}, Outcome.INTERRUPTED, OutcomeSource.STRUCTURE),
+    ],
+)
+def test_errors_are_failures_rejections_or_interruptions(
+    text: str, beside: Any, outcome: Outcome, source: OutcomeSource
+) -> None:
+    found = only_result(said(result(text, is_error=True), toolUseResult=beside))
+    assert (found.outcome, found.outcome_source) == (outcome, source)
+
+
+def test_a_named_denial_needs_no_text() -> None:
+    found = only_result(said(result("no", is_error=True), toolDenialKind="automode-unavailable"))
+    assert (found.outcome, found.outcome_source) == (Outcome.REJECTED, OutcomeSource.STRUCTURE)
+
+
+@pytest.mark.parametrize(
+    "text", ["The user doesn't want to proceed is a line of this file", "Exit code 1 is in this file"]
+)
+def test_what_a_successful_tool_prints_is_no_error(text: str) -> None:
+    found = only_result(said(result(text), toolUseResult={"stdout": text, "interrupted": False}))
+    assert (found.outcome, found.exit_code) == (Outcome.OK, None)
+
+
+def test_the_exit_code_stands_at_the_start_of_an_error() -> None:
+    assert only_result(said(result("Exit code 128\nfatal: no", is_error=True))).exit_code == 128
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (None, ""),
+        ("plain", "plain"),
+        ([words("one"), PICTURE, "two"], "one\n[image: image/png, 450 bytes]\ntwo"),
+        ([{"type": "image", "data": "AAAA", "mimeType": "image/gif"}], "[image: image/gif, 3 bytes]"),
+        ([{"type": "tool_reference", "tool_name": "Grep"}], '{"type":"tool_reference","tool_name":"Grep"}'),
+    ],
+)
+def test_the_text_of_a_result_is_what_the_model_saw(content: Any, text: str) -> None:
+    assert only_result(said(result(content))).text == text
+
+
+def test_base64_in_an_unknown_place_is_only_counted() -> None:
+    blob = "QUJD" * 1000
+    shown = only_result(said(result([{"type": "resource", "resource": {"blob": blob}}]))).text
+    assert shown == '{"type":"resource","resource":{"blob":"[base64: 3000 bytes]"}}'
+
+
+def test_the_result_of_an_agent_names_it_and_its_time() -> None:
+    detail = {"agentId": "a1b2c3", "totalDurationMs": 5000, "durationMs": 12, "totalTokens": 3}
+    found = only_result(said(result([words("Done")]), toolUseResult=detail))
+    assert (found.agent_id, found.duration_ms) == ("agent-a1b2c3", 5000)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [words("Done"), words("agentId: a1b2c3 (use SendMessage with to: 'a1b2c3' to continue this agent)")],
+        [words("Async agent launched successfully.\nagentId: a1b2c3 (internal ID)")],
+    ],
+)
+def test_an_agent_may_be_named_in_the_text_only(content: Any) -> None:
+    found = only_result(said(result(content), toolUseResult={"status": "async_launched"}))
+    assert (found.agent_id, found.outcome) == ("agent-a1b2c3", Outcome.OK)
+
+
+def test_a_file_that_mentions_an_agent_names_none() -> None:
+    assert only_result(said(result("agentId: a1b2c3"))).agent_id is None
+
+
+def test_a_bare_result_is_read_from_the_structure() -> None:
+    bare = line("tool_result", toolUseResult={"tool_use_id": "toolu_1", "status": "completed", "output": "total 8"})
+    assert only(bare) == ToolResult("toolu_1", "total 8", Outcome.OK, OutcomeSource.STRUCTURE)
+    assert only_result({**bare, "toolUseResult": {"output": "total 8"}}).outcome is Outcome.UNKNOWN
+
+
+# Everything else
+
+
+@pytest.mark.parametrize(
+    ("record", "kind", "text"),
+    [
+        (line("system", subtype="away_summary", content="You were away"), "system/away_summary", "You were away"),
+        (line("system", content="Running hooks", level="info"), "system", "Running hooks"),
+        (
+            line("system", subtype="turn_duration", durationMs=9, isMeta=False, version="2.1.1"),
+            "system/turn_duration",
+            '{"durationMs":9}',
+        ),
+        (
+            line("system", subtype="compact_boundary", content="Compacted", compactMetadata={"preTokens": 9}),
+            "system/compact_boundary",
+            'Compacted\n{"preTokens":9}',
+        ),
+        (
+            line("attachment", attachment={"type": "date_change", "newDate": "2026-06-05"}),
+            "attachment/date_change",
+            '{"newDate":"2026-06-05"}',
+        ),
+        ({"type": "pr-link", "prNumber": 7, "prUrl": "https://x/pull/7"}, "pr-link", "https://x/pull/7 7"),
+        ({"type": "summary", "summary": "Machines", "leafUuid": "u"}, "summary", "Machines"),
+        ({"type": "hologram", "size": 3}, "unknown/hologram", '{"type":"hologram","size":3}'),
+        ({"silly": True}, "unknown/untyped", '{"silly":true}'),
+        ({"type": "user", "message": "error"}, "unknown/user", '{"type":"user","message":"error"}'),
+    ],
+)
+def test_whatever_else_a_log_records_is_a_notification(record: Record, kind: str, text: str) -> None:
+    assert only(record) == Notification(kind, text)
+
+
+@pytest.mark.parametrize(
+    ("record", "kind"),
+    [
+        (line("progress", data={"type": "agent_progress", "message": said("again")}), "progress/agent_progress"),
+        (line("progress", data={"type": "hook_progress"}), "progress/hook_progress"),
+        ({"type": "last-prompt", "lastPrompt": "again", "sessionId": SESSION}, "last-prompt"),
+        ({"type": "file-history-snapshot", "messageId": "m", "snapshot": {}}, "file-history-snapshot"),
+        (said(), "user"),
+    ],
+)
+def test_repetitions_and_bookkeeping_are_skipped_by_name(record: Record, kind: str) -> None:
+    drafts, state = read(record)
+    assert (drafts, state.skipped, state.unknown) == ([], [kind], [])
+
+
+# Laws
+
+WORDS = st.sampled_from(
+    [
+        *("type", "user", "assistant", "system", "attachment", "progress", "message", "tool_result", "tool_use"),
+        *("text", "content", "role", "usage", "summary", "queue-operation", "queued_command", "pr-link"),
+        *("custom-title", "sessionId", "uuid", "parentUuid", "isSidechain", "agentId", "id", "toolUseResult"),
+        *("is_error", "source", "data", "prompt", "origin", "kind", "version", "timestamp", "<command-name>", "2.1.12"),
+    ]
+)
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | WORDS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.text(max_size=4), inner, max_size=6),
+    max_leaves=25,
+)
+KINDS = st.sampled_from([*claude_code._READERS, "hologram"])
+
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # this is no test of speed
+
+SAMPLES: list[Record] = [
+    said(result([words("x"), PICTURE], is_error=True), words("y"), toolUseResult={"agentId": "a", "durationMs": 3}),
+    said("<system-reminder>x</system-reminder> y", origin={"kind": "human"}, isSidechain=True, parentUuid=None),
+    answer(words("x"), {"type": "tool_use", "id": "t", "name": "n", "input": {}}, usage=usage(3), version="2.1.12"),
+    line("system", subtype="compact_boundary", content="x", compactMetadata={"preTokens": 9}),
+    line("attachment", attachment={"type": "queued_command", "prompt": [words("x"), PICTURE]}),
+    line("progress", data={"type": "agent_progress"}),
+    line("tool_result", toolUseResult={"tool_use_id": "t", "output": "x", "status": "completed"}),
+    {"type": "queue-operation", "operation": "enqueue", "content": [words("x")], "sessionId": "s"},
+    {"type": "custom-title", "customTitle": "x", "sessionId": "s"},
+    {"type": "summary", "summary": "x", "leafUuid": "u"},
+    {"type": "pr-link", "prUrl": "x", "prNumber": 3},
+]
+
+
+@patient
+@given(st.dictionaries(WORDS, ANY_JSON, max_size=8), KINDS)
+def test_no_object_whatsoever_raises(record: Record, kind: str) -> None:
+    state = claude_code.begin(PurePath("any.jsonl"))
+    for strange in (record, {**record, "type": kind}):
+        claude_code.recognizes(strange)
+        claude_code.unroll(strange)
+        claude_code.drafts(strange, state)
+    assert json.dumps(state.to_json())
+
+
+@patient
+@given(st.data())
+def test_no_damaged_line_raises(data: st.DataObject) -> None:
+    state = claude_code.begin(PurePath("any.jsonl"))
+    for _ in range(3):
+        record = json.loads(json.dumps(data.draw(st.sampled_from(SAMPLES))))
+        damage(record, data)
+        claude_code.recognizes(record)
+        claude_code.drafts(record, state)
+
+
+def damage(record: Record, data: st.DataObject) -> None:
+    """Drop or replace one value somewhere in a record."""
+    holder, key = data.draw(st.sampled_from(list(places(record))))
+    if data.draw(st.booleans()) and isinstance(holder, dict):
+        del holder[key]
+    else:
+        holder[key] = data.draw(ANY_JSON)
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every object or array within a value, with each of its keys or indices."""
+    keys: Iterable[Any] = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
+        yield value, key
+        yield from places(value[key])
+
+
+def test_deep_nesting_is_no_reason_to_fail() -> None:
+    deep: Any = 1
+    for _ in range(5000):
+        deep = [deep]
+    assert only({"type": "hologram", "deep": deep}) == Notification(
+        "unknown/hologram", "[nested too deeply to be shown]"
+    )
+    assert payloads({"type": "pr-link", "prUrl": deep}, said(deep), answer(deep))
+
+
+def test_what_is_remembered_stays_small_however_long_the_log() -> None:
+    state = claude_code.begin(MAIN_LOG)
+    for number in range(2000):
+        root = number % 20 == 0
+        record = answer(words("x"), id=f"msg_{number:08}", request=f"req_{number:08}", usage=usage(number))
+        record |= {"uuid": f"{number:036}", "isSidechain": number % 2 == 0, "parentUuid": None if root else "x"}
+        claude_code.drafts(record, state)
+    assert len(json.dumps(state.memory)) < 12_000
+
+
+# The published logs
+
+
+def log_records(path: Path) -> list[Record]:
+    """The readable objects of a log, as far as this test needs them."""
+    content = path.read_text(encoding="utf-8", errors="replace")
+    if path.suffix == ".json":
+        document = decoded(content)
+        return claude_code.unroll(document) or [
+            part for part in (document, *listed(document)) if isinstance(part, dict)
+        ]
+    return [record for record in map(decoded, content.split("\n")) if isinstance(record, dict)]
+
+
+def decoded(content: str) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        return None
+
+
+def listed(document: Any) -> list[Any]:
+    inner = document.get("messages") if isinstance(document, dict) else document
+    return inner if isinstance(inner, list) else []
+
+
+def expected_rows() -> list[dict[str, str]]:
+    if not LOGS.is_dir():
+        return []
+    with (LOGS / "EXPECTED.csv").open(encoding="utf-8", newline="") as file:
+        return [row for row in csv.DictReader(file) if not row["file"].endswith((".md", ".js"))]
+
+
+ROWS = expected_rows()
+COUNTED = [row for row in ROWS if row["provider"] == "claude" and row["fmt"] == "claude"]
+counted_logs = pytest.mark.parametrize("row", COUNTED, ids=lambda row: row["file"].removeprefix("claude/"))
+
+SYNTHETIC_CALLS = {
+    "claude/entireio+cli/4ec443d0-063b-4de3-8ede-e35160c2c1de.jsonl",
+    "claude/entireio+cli/53ea1606-cf60-417b-928a-068324ecc7b3.jsonl",
+    "claude/entireio+cli/ab8c5aa0-e11b-4b16-9be3-c470a9483829.jsonl",
+    "claude/jazzyalex+agent-sessions/Resources/Fixtures/stage0/agents/claude/small.jsonl",
+}
+"""EXPECTED.csv counts a `<synthetic>` line as an API call; there was none (formats.md 2.1, "Tokens", 5)."""
+
+NEVER_CLAUDE = ("journal.jsonl", ".meta.json", "/wf_demo01.json")
+
+
+@needs_logs
+@counted_logs
+def test_calls_and_errors_are_those_counted_independently(row: dict[str, str]) -> None:
+    made = payloads(*log_records(LOGS / row["file"]), path=PurePath(row["file"]))
+    calls = sum(isinstance(payload, ToolCall) for payload in made)
+    ended_badly = (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)
+    errors = sum(isinstance(payload, ToolResult) and payload.outcome in ended_badly for payload in made)
+    assert (calls, errors) == (int(row["tool_use"]), int(row["tool_err"]))
+
+
+@needs_logs
+@counted_logs
+def test_tokens_are_those_counted_independently(row: dict[str, str]) -> None:
+    drafts, _ = read(*log_records(LOGS / row["file"]), path=PurePath(row["file"]))
+    final = {(draft.thread, draft.key): draft.payload for draft in drafts if isinstance(draft.payload, TokenUsage)}
+    counted = final.values()
+    assert len(counted) == int(row["api_calls"]) - (row["file"] in SYNTHETIC_CALLS)
+    assert sum(one.input_tokens or 0 for one in counted) == int(row["in_dedup"])
+    assert sum(one.output_tokens or 0 for one in counted) == int(row["out_dedup"])
+    assert sum(one.cache_read_tokens or 0 for one in counted) == int(row["cr_dedup"])
+    written = sum((one.cache_creation_5m_tokens or 0) + (one.cache_creation_1h_tokens or 0) for one in counted)
+    assert written == int(row["cw_dedup"])
+
+
+@needs_logs
+@counted_logs
+def test_a_log_can_be_left_and_taken_up_between_any_two_lines(row: dict[str, str]) -> None:
+    through = claude_code.begin(PurePath(row["file"]))
+    left = claude_code.begin(PurePath(row["file"]))
+    for record in log_records(LOGS / row["file"]):
+        left = LogState.from_json(json.loads(json.dumps(left.to_json())))
+        assert claude_code.drafts(record, left) == claude_code.drafts(record, through)
+    assert left.to_json() == through.to_json()
+
+
+@needs_logs
+@counted_logs
+def test_no_published_line_raises_with_a_value_of_another_type(row: dict[str, str]) -> None:
+    state = claude_code.begin(PurePath("any.jsonl"))
+    for record in log_records(LOGS / row["file"])[::10]:
+        for holder, key in list(places(record))[:60]:
+            kept = holder[key]
+            for strange in (None, True, -7, "x", ["x", 7], {"type": "x", "content": [7]}):
+                holder[key] = strange
+                claude_code.recognizes(record)
+                claude_code.drafts(record, state)
+            holder[key] = kept
+
+
+@needs_logs
+@counted_logs
+def test_no_image_is_in_any_text(row: dict[str, str]) -> None:
+    made = payloads(*log_records(LOGS / row["file"]), path=PurePath(row["file"]))
+    spoken = [payload for payload in made if isinstance(payload, User | ToolResult | Notification)]
+    assert not [payload for payload in spoken if "iVBORw0KGgo" in payload.text]
+
+
+@needs_logs
+@counted_logs
+def test_a_published_log_is_recognized_within_its_first_lines(row: dict[str, str]) -> None:
+    assert any(map(claude_code.recognizes, log_records(LOGS / row["file"])[:50]))
+
+
+@needs_logs
+def test_no_other_file_is_taken_for_a_log_of_claude_code() -> None:
+    others = [row["file"] for row in ROWS if row["provider"] != "claude" or row["file"].endswith(NEVER_CLAUDE)]
+    taken = [file for file in others if any(map(claude_code.recognizes, log_records(LOGS / file)))]
+    assert len(others) > 100
+    assert taken == []
+
+
+@needs_logs
+def test_a_published_download_is_unrolled() -> None:
+    path = LOGS / "claude/simonw+claude-code-transcripts/tests/sample_session.json"
+    made = payloads(*log_records(path), path=PurePath(path.name))
+    assert sum(isinstance(payload, ToolCall) for payload in made) == sum(isinstance(p, ToolResult) for p in made) > 0

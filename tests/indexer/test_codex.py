@@ -1,0 +1,718 @@
+"""What agtrace makes of Codex rollouts, from single lines and from real logs."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import importlib.util
+import json
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from types import ModuleType
+from typing import Any
+
+import pytest
+import zstandard
+from agtrace_indexer.drafts import Draft, LogState
+from agtrace_indexer.providers import codex
+from agtrace_indexer.providers.codex_output import read_output
+from agtrace_schema.events import (
+    Message,
+    Notification,
+    Outcome,
+    OutcomeSource,
+    Payload,
+    Reasoning,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    User,
+    UserKind,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+Json = dict[str, Any]
+
+LOGS = Path(__file__).parents[2].parent / "shared" / "logs"
+needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the real logs are not at ../shared/logs")
+
+TOOL_USE_DIFFERS = {
+    # EXPECTED counts only function_call and custom_tool_call items with a type, one per call_id.
+    "jazzyalex+agent-sessions/Resources/Fixtures/stage0/agents/codex/large.jsonl": (0, 1, "a `tool_call` item"),
+    "jazzyalex+agent-sessions/Resources/Fixtures/stage0/agents/codex/small.jsonl": (
+        4,
+        8,
+        "2 tool_search_call, 1 web_search_call, 1 image_generation_call",
+    ),
+    "kenn-io+agentsview/internal/parser/testdata/codex/function_calls.jsonl": (
+        1,
+        2,
+        "two calls of different tools share a call_id",
+    ),
+    "lanegrid+agtrace/tests/fixtures/codex/simple_session.jsonl": (0, 1, "a call item without a type"),
+}
+"""File: (EXPECTED.csv, ours, why ours is right)."""
+
+TOKENS_DIFFER = {
+    # EXPECTED has the last total of the file, which is a zeroed one after a restart; the first request was real.
+    "jazzyalex+agent-sessions/Resources/Fixtures/stage0/agents/codex/small.jsonl": ((0, 0, 0), (16341, 81, 3584)),
+}
+
+
+# --- helpers ---
+
+
+def read(*records: Json, state: LogState | None = None) -> list[Draft]:
+    state = state or codex.begin(PurePath("rollout.jsonl"))
+    return [draft for record in records for draft in codex.drafts(record, state)]
+
+
+def payloads(*records: Json) -> list[Payload]:
+    return [draft.payload for draft in read(*records)]
+
+
+def line(kind: str, /, **payload: Any) -> Json:
+    return {"timestamp": "2026-01-01T00:00:00.500Z", "type": kind, "payload": payload}
+
+
+def item(kind: str, /, **fields: Any) -> Json:
+    return line("response_item", type=kind, **fields)
+
+
+def event(kind: str, /, **fields: Any) -> Json:
+    return line("event_msg", type=kind, **fields)
+
+
+def said(role: str, *texts: str) -> Json:
+    return item("message", role=role, content=[{"type": "input_text", "text": text} for text in texts])
+
+
+def call(call_id: str, name: str = "exec_command") -> Json:
+    return item("function_call", name=name, arguments='{"cmd":"ls"}', call_id=call_id)
+
+
+def output(call_id: str, text: Any = "") -> Json:
+    return item("function_call_output", call_id=call_id, output=text)
+
+
+def tokens(total: Json | None, last: Json | None = None) -> Json:
+    return event(
+        "token_count", info={"total_token_usage": total, "last_token_usage": last, "model_context_window": 1000}
+    )
+
+
+def used(given: int, cached: int, made: int) -> Json:
+    return {"input_tokens": given, "cached_input_tokens": cached, "output_tokens": made, "reasoning_output_tokens": 0}
+
+
+def only(kind: type, found: list[Payload]) -> list[Any]:
+    return [payload for payload in found if isinstance(payload, kind)]
+
+
+def log_files() -> list[Path]:
+    return sorted((LOGS / "codex").rglob("*.jsonl*")) if LOGS.is_dir() else []
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(LOGS / "codex").as_posix()
+
+
+def records_of(path: Path) -> Iterator[Json]:
+    data = path.read_bytes()
+    if path.suffix == ".zst":
+        data = zstandard.ZstdDecompressor().stream_reader(data).read()
+    for text in data.decode("utf-8", "replace").split("\n"):
+        try:
+            record = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            yield record
+
+
+def whole_of(path: Path) -> Any:
+    """The document that a file is, None where it is lines."""
+    try:
+        return json.loads(path.read_text("utf-8", "replace"))
+    except ValueError:
+        return None
+
+
+def expected() -> dict[str, dict[str, str]]:
+    with (LOGS / "EXPECTED.csv").open(encoding="utf-8", newline="") as table:
+        rows = [row for row in csv.DictReader(table) if row["provider"] == "codex"]
+    return {row["file"].removeprefix("codex/"): row for row in rows}
+
+
+def reference() -> ModuleType:
+    path = Path(__file__).parents[1] / "reference" / "codex_errors.py"
+    spec = importlib.util.spec_from_file_location("codex_errors", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# --- recognition and eras ---
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        line("session_meta", id="a"),
+        event("token_count", info=None),
+        line("response_item", role="user", content=[]),
+        {"record_type": "state"},
+        {"id": "a", "timestamp": "2025-07-01T00:00:00Z", "instructions": None, "git": {}},
+    ],
+)
+def test_lines_that_only_codex_writes_are_recognized(record: Json) -> None:
+    assert codex.recognizes(record)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {},
+        {"type": ["session_meta"], "payload": {"a": 1}},
+        {"type": "session_meta", "payload": "x"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
+        {"type": "tool_call", "function": {"name": "git"}, "arguments": "status"},
+        {"role": "user", "content": "hi", "timestamp": "2025-09-10T12:00:00Z"},
+        {"id": "a", "timestamp": "2025-07-01T00:00:00Z"},
+    ],
+)
+def test_what_another_program_could_write_is_not_recognized(record: Json) -> None:
+    assert not codex.recognizes(record)
+
+
+@needs_logs
+def test_every_real_log_is_recognized_within_fifty_records() -> None:
+    for name, row in expected().items():
+        if row["fmt"] == "codex-env":
+            head = list(records_of(LOGS / "codex" / name))[:50]
+            assert any(codex.recognizes(record) for record in head), name
+
+
+@needs_logs
+def test_no_log_of_another_agent_is_recognized() -> None:
+    for path in sorted(LOGS.rglob("*.json*")):
+        if path.relative_to(LOGS).parts[0] != "codex":
+            assert not any(codex.recognizes(record) for record in records_of(path)), path
+            assert codex.unroll(whole_of(path)) is None, path
+
+
+def test_a_typescript_rollout_unrolls_into_its_session_and_its_items() -> None:
+    session = {"id": "s1", "timestamp": "2025-05-01T10:00:00Z", "instructions": ""}
+    document = {"session": session, "items": [said("user", "hello")["payload"], "junk"]}
+    records = list(codex.unroll(document) or [])
+    state = LogState()
+    assert only(User, [draft.payload for draft in read(*records, state=state)]) == [User("hello", UserKind.HUMAN)]
+    assert state.sessions[""].id == "s1"
+    assert codex.unroll({"items": []}) is None
+    assert codex.unroll([1]) is None
+
+
+def test_a_bare_log_gets_its_directory_from_the_environment_context() -> None:
+    state = LogState()
+    found = read(
+        {"id": "b1", "timestamp": "2025-07-01T00:00:00Z", "instructions": None, "git": {"branch": "dev"}},
+        {"record_type": "state"},
+        said("user", "<environment_context>\n<cwd>/work/x</cwd>\n</environment_context>")["payload"],
+        said("user", "hello")["payload"],
+        call("c1")["payload"],
+        output("c1", '{"output":"a\\n","metadata":{"exit_code":0,"duration_seconds":0.5}}')["payload"],
+        state=state,
+    )
+    facts = state.sessions[""]
+    assert (facts.id, facts.cwd, facts.branch) == ("b1", "/work/x", "dev")
+    assert [type(draft.payload) for draft in found] == [Notification, User, User, ToolCall, ToolResult]
+    assert found[-1].payload == ToolResult("c1", "a\n", Outcome.OK, OutcomeSource.STRUCTURE, 0, 500)
+
+
+# --- the session ---
+
+
+def test_the_first_session_meta_wins_and_the_parents_marks_a_replay() -> None:
+    state = LogState()
+    spawn = {"subagent": {"thread_spawn": {"parent_thread_id": "p", "agent_nickname": "Ohm", "agent_role": "explorer"}}}
+    first = line("session_meta", id="c", cwd="/c", source=spawn, forked_from_id="p", base_instructions={"text": "LONG"})
+    found = read(first, line("session_meta", id="p", cwd="/p", source="cli"), state=state)
+    facts = state.sessions[""]
+    assert (facts.id, facts.cwd, facts.kind, facts.parent_id, facts.agent_type) == (
+        "c", "/c", "subagent", "p", "explorer",
+    )  # fmt: skip
+    assert state.memory["replay"] == "p"
+    assert [draft.payload.kind for draft in found if isinstance(draft.payload, Notification)] == ["session_meta"] * 2
+    assert "LONG" not in str(found)
+
+
+def test_a_resumed_session_repeats_its_meta_and_is_no_fork() -> None:
+    state = LogState()
+    meta = line("session_meta", id="a", cwd="/a", cli_version="0.50.0")
+    read(meta, line("session_meta", id="a", cwd="/b", cli_version="0.51.0"), state=state)
+    facts = state.sessions[""]
+    assert (facts.kind, facts.cwd, facts.version, "replay" in state.memory) == ("main", "/a", "0.51.0", False)
+
+
+def test_a_fork_and_a_review_are_told_from_their_metas() -> None:
+    fork, review = LogState(), LogState()
+    read(line("session_meta", id="f", forked_from_id="p"), state=fork)
+    read(line("session_meta", id="r", source={"subagent": "review"}, parent_thread_id="p"), state=review)
+    assert (fork.sessions[""].kind, fork.sessions[""].parent_id) == ("fork", "p")
+    assert (review.sessions[""].kind, review.sessions[""].agent_type) == ("subagent", "review")
+
+
+def test_only_this_threads_name_becomes_its_title() -> None:
+    state = LogState()
+    named = [("p", "Parent"), ("a", "Mine"), ("p", "Parent again")]
+    lines = [event("thread_name_updated", thread_id=thread, thread_name=name) for thread, name in named]
+    read(line("session_meta", id="a"), *lines, state=state)
+    assert (state.sessions[""].title, state.sessions[""].title_rank) == ("Mine", 3)
+
+
+# --- doubled streams ---
+
+
+@pytest.mark.parametrize("event_first", [True, False])
+def test_a_text_in_both_streams_is_one_event_whichever_comes_first(event_first: bool) -> None:
+    pair = [event("user_message", message="do it\n"), said("user", "do it")]
+    reply = [event("agent_message", message="done"), item("message", role="assistant", content="done")]
+    lines = (pair + reply) if event_first else (pair[::-1] + reply[::-1])
+    assert [type(payload) for payload in payloads(*lines)] == [User, Message]
+
+
+def test_a_text_said_twice_in_both_streams_is_two_events() -> None:
+    pair = [said("user", "again"), event("user_message", message="again")]
+    assert payloads(*pair, *pair) == [User("again", UserKind.HUMAN)] * 2
+
+
+def test_a_text_said_twice_in_one_stream_is_two_events() -> None:
+    assert len(payloads(event("agent_message", message="ok"), event("agent_message", message="ok"))) == 2
+
+
+def test_a_double_is_not_sought_for_ever() -> None:
+    between = [event("task_started") for _ in range(100)]
+    assert len(payloads(said("user", "ok"), *between, event("user_message", message="ok"))) == 2
+
+
+def test_an_images_tags_and_an_ides_preface_do_not_hide_a_double() -> None:
+    picture = {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}
+    parts = [{"type": "input_text", "text": text} for text in ("<image name=[Image #1]>", "</image>", "look")]
+    shown = item("message", role="user", content=[parts[0], picture, *parts[1:]])
+    found = payloads(shown, event("user_message", message="look", local_images=["/tmp/a.png"]))
+    assert found == [User("<image name=[Image #1]>\n[image: image/png, 3 bytes]\n</image>\nlook", UserKind.HUMAN)]
+    whole = "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nfix it"
+    assert payloads(said("user", whole), event("user_message", message="fix it")) == [User(whole, UserKind.HUMAN)]
+
+
+def test_summary_parts_are_doubled_by_one_event_each() -> None:
+    summary = [{"type": "summary_text", "text": text} for text in ("**A**", "**B**")]
+    thought = item("reasoning", summary=summary, encrypted_content="SECRET")
+    events = [event("agent_reasoning", text="**A**"), event("agent_reasoning", text="**B**")]
+    assert payloads(thought, *events) == [Reasoning("**A**\n\n**B**")]
+    assert payloads(*events, thought) == [Reasoning("**A**"), Reasoning("**B**")]
+    assert payloads(events[0], thought) == [Reasoning("**A**"), Reasoning("**B**")]
+
+
+def test_turn_items_of_paginated_threads_are_texts_of_the_screen() -> None:
+    def completed(**turn_item: Any) -> Json:
+        return event("item_completed", item=turn_item)
+
+    found = payloads(
+        said("user", "hi"),
+        completed(type="UserMessage", content=[{"type": "text", "text": "hi"}]),
+        completed(type="AgentMessage", content=[{"type": "Text", "text": "hello"}]),
+        completed(type="Reasoning", summary_text=["why"], raw_content=[]),
+    )
+    assert found == [User("hi", UserKind.HUMAN), Message("hello"), Reasoning("why")]
+
+
+def test_encrypted_reasoning_is_skipped() -> None:
+    state = LogState()
+    assert read(item("reasoning", summary=[], encrypted_content="SECRET"), state=state) == []
+    assert state.skipped == ["reasoning/encrypted"]
+
+
+# --- kinds of user texts ---
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("<environment_context>\n</environment_context>", UserKind.INJECTED),
+        ("# AGENTS.md instructions for /x\n", UserKind.INJECTED),
+        ("<INSTRUCTIONS>", UserKind.INJECTED),
+        ("<turn_aborted>\nThe user interrupted", UserKind.INTERRUPTION),
+        ("<subagent_notification>\n{}", UserKind.NOTIFICATION),
+        ("<user_shell_command>\nls", UserKind.COMMAND),
+        ("<user_action>\n  <context>", UserKind.COMMAND),
+        ("<div> does not centre", UserKind.HUMAN),
+    ],
+)
+def test_texts_in_the_users_role_are_told_apart(text: str, kind: UserKind) -> None:
+    assert payloads(said("user", text)) == [User(text, kind)]
+
+
+def test_an_injected_part_is_told_from_the_prompt_beside_it() -> None:
+    found = payloads(said("user", "<environment_context>x", "do it"), event("user_message", message="do it"))
+    assert found == [User("<environment_context>x", UserKind.INJECTED), User("do it", UserKind.HUMAN)]
+
+
+def test_developer_texts_are_injected() -> None:
+    assert payloads(said("developer", "rules")) == [User("rules", UserKind.INJECTED)]
+
+
+def test_prompts_and_mail_in_a_subagents_log_are_tasks() -> None:
+    meta = line("session_meta", id="r", thread_source="subagent", agent_path="/root/a")
+    parts = [{"type": "input_text", "text": "review"}, {"type": "encrypted_content", "encrypted_content": "SECRET"}]
+    mail = item("agent_message", author="/root", recipient="/root/a", content=parts)
+    found = payloads(meta, event("user_message", message="go"), mail)
+    assert found[1:] == [User("go", UserKind.TASK), User("review", UserKind.TASK)]
+
+
+# --- tools ---
+
+
+def test_arguments_are_decoded_and_broken_ones_kept() -> None:
+    broken = item("function_call", name="shell", arguments='{"cmd":', call_id="b")
+    patch = item("custom_tool_call", name="apply_patch", input="*** Begin Patch", call_id="c")
+    spaced = item("function_call", name="search", namespace="mcp__hub", arguments="{}", call_id="d")
+    assert payloads(call("a"), broken, patch, spaced) == [
+        ToolCall("a", "exec_command", {"cmd": "ls"}),
+        ToolCall("b", "shell", '{"cmd":'),
+        ToolCall("c", "apply_patch", "*** Begin Patch"),
+        ToolCall("d", "mcp__hub__search", {}),
+    ]
+
+
+def test_calls_and_results_without_a_type_are_known_by_their_fields() -> None:
+    asked = line("response_item", name="shell", call_id="a", arguments="{}", model="gpt-4", cwd="/x")
+    usage = {"last_token_usage": {"input_tokens": 5, "output_tokens": 2}}
+    answered = line("response_item", call_id="a", status="completed", output="text", info=usage)
+    found = payloads(asked, answered)
+    assert found[:2] == [ToolCall("a", "shell", {}), ToolResult("a", "text", Outcome.OK, OutcomeSource.STRUCTURE)]
+    assert found[2] == TokenUsage(None, "gpt-4", 5, None, None, None, 2, None)
+
+
+STRUCTURE, TEXT = OutcomeSource.STRUCTURE, OutcomeSource.TEXT
+
+
+@pytest.mark.parametrize(
+    ("shown", "outcome", "source", "exit_code"),
+    [
+        ('{"output":"x","metadata":{"exit_code":127,"duration_seconds":0.1}}', Outcome.FAILED, STRUCTURE, 127),
+        ("Exit code: 0\nWall time: 1 seconds\nOutput:\nExit code: 3", Outcome.OK, STRUCTURE, 0),
+        ("Exit code: 1\nWall time: 1.5 seconds\nTotal output lines: 9\nOutput:\n", Outcome.FAILED, STRUCTURE, 1),
+        ("Chunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 2\nOutput:\n", Outcome.FAILED, STRUCTURE, 2),
+        (
+            "Command: sh -c 'a\nb'\nChunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n",
+            Outcome.OK,
+            STRUCTURE,
+            0,
+        ),
+        (
+            "Chunk ID: a1\nWall time: 1.0 seconds\nProcess running with session ID 7\nOutput:\n",
+            Outcome.RUNNING,
+            STRUCTURE,
+            None,
+        ),
+        ("Wall time: 0.1 seconds\nOutput:\nProcess exited with code 1", Outcome.UNKNOWN, None, None),
+        ("Wall time: 3.1 seconds\naborted by user", Outcome.INTERRUPTED, TEXT, None),
+        ("Script completed\nWall time 0.1 seconds\nOutput:\n{}", Outcome.OK, STRUCTURE, None),
+        ("Script failed\nWall time 0.1 seconds\nOutput:\nboom", Outcome.FAILED, STRUCTURE, None),
+        ("Script running with cell ID 4\nWall time 10 seconds", Outcome.RUNNING, STRUCTURE, None),
+        ("apply_patch verification failed: no such line", Outcome.FAILED, TEXT, None),
+        ("execution error: Io(...)", Outcome.FAILED, TEXT, None),
+        ("failed in sandbox MacosSeatbelt with execution error", Outcome.FAILED, TEXT, None),
+        ("unsupported call: nothing", Outcome.FAILED, TEXT, None),
+        ("exec command rejected by user", Outcome.REJECTED, TEXT, None),
+        ("patch rejected by user", Outcome.REJECTED, TEXT, None),
+        ('exec_command failed for `rm`: CreateProcess { message: "Rejected(x)" }', Outcome.REJECTED, TEXT, None),
+        ("exec_command failed for `rm`: No such file", Outcome.FAILED, TEXT, None),
+        ("aborted by user after 3.2s", Outcome.INTERRUPTED, TEXT, None),
+        ("Plan updated", Outcome.UNKNOWN, None, None),
+        ("the log says: Process exited with code 1", Outcome.UNKNOWN, None, None),
+        ("", Outcome.UNKNOWN, None, None),
+        ({"content": "bad", "success": False}, Outcome.FAILED, STRUCTURE, None),
+        ({"content": "fine", "success": True}, Outcome.OK, STRUCTURE, None),
+        (None, Outcome.UNKNOWN, None, None),
+    ],
+)
+def test_the_outcome_is_read_where_the_harness_wrote_it(
+    shown: Any, outcome: Outcome, source: OutcomeSource | None, exit_code: int | None
+) -> None:
+    reading = read_output(shown)
+    assert (reading.outcome, reading.source, reading.exit_code) == (outcome, source, exit_code)
+
+
+def test_an_output_of_parts_is_one_text_with_counted_images() -> None:
+    parts = [
+        {"type": "input_text", "text": "Script completed\nWall time 0.4 seconds\nOutput:\n"},
+        {"type": "input_image", "image_url": "data:image/jpeg;base64,AAAAAAAA"},
+    ]
+    reading = read_output(parts)
+    assert reading.text == "Script completed\nWall time 0.4 seconds\nOutput:\n\n[image: image/jpeg, 6 bytes]"
+    assert (reading.outcome, reading.duration_ms) == (Outcome.OK, 400)
+
+
+def test_an_end_event_before_the_output_gives_it_its_outcome_and_after_it_adds_nothing() -> None:
+    end = event("exec_command_end", call_id="a", exit_code=3, status="failed", duration={"secs": 1, "nanos": 5_000_000})
+    before = payloads(call("a"), end, output("a", "plain"))
+    after = payloads(call("a"), output("a", "plain"), end)
+    assert before[1] == ToolResult("a", "plain", Outcome.FAILED, OutcomeSource.STRUCTURE, 3, 1005)
+    assert after == [before[0], ToolResult("a", "plain", Outcome.UNKNOWN)]
+
+
+def test_a_declined_command_is_rejected_and_a_failed_mcp_call_failed() -> None:
+    declined = event("exec_command_end", call_id="a", exit_code=-1, status="declined")
+    wrong = event("mcp_tool_call_end", call_id="b", result={"Ok": {"content": [], "isError": True}})
+    found = payloads(call("a"), call("b"), declined, wrong, output("a", "no"), output("b", "no"))
+    assert [result.outcome for result in only(ToolResult, found)] == [Outcome.REJECTED, Outcome.FAILED]
+
+
+def test_where_only_events_tell_of_tool_runs_they_are_calls_and_results() -> None:
+    patch = event("patch_apply_end", call_id="p", success=False, stderr="no", changes={"a": {}})
+    begun = event("exec_command_begin", call_id="e", command=["ls"], cwd="/x")
+    ended = event("exec_command_end", call_id="e", exit_code=0, status="completed", aggregated_output="a\n")
+    asked = {"server": "hub", "tool": "find", "arguments": {"q": 1}}
+    mcp = event("mcp_tool_call_end", call_id="m", invocation=asked, result={"Err": "gone"})
+    assert payloads(patch, begun, ended, mcp) == [
+        ToolCall("p", "apply_patch", {"a": {}}),
+        ToolResult("p", "no", Outcome.FAILED, OutcomeSource.STRUCTURE),
+        ToolCall("e", "exec_command", {"command": ["ls"], "cwd": "/x"}),
+        ToolResult("e", "a\n", Outcome.OK, OutcomeSource.STRUCTURE, 0),
+        ToolCall("m", "hub__find", {"q": 1}),
+        ToolResult("m", "gone", Outcome.FAILED, OutcomeSource.STRUCTURE),
+    ]
+
+
+def test_a_call_that_an_event_told_first_is_not_told_again_by_its_item() -> None:
+    end = event("exec_command_end", call_id="a", exit_code=0, aggregated_output="x")
+    searched = event("web_search_end", call_id="ws_1", query="q", action={"type": "search", "query": "q"})
+    search_item = item("web_search_call", status="completed", action={"type": "search", "query": "q"})
+    assert len(payloads(end, call("a"), output("a", "x"))) == 2
+    assert payloads(searched, search_item) == [ToolCall("ws_1", "web_search", {"type": "search", "query": "q"})]
+
+
+def test_a_generated_picture_is_a_call_and_a_placeholder() -> None:
+    found = payloads(
+        item("image_generation_call", id="ig", status="completed", revised_prompt="a cat", result="AAAAAAAA")
+    )
+    assert found == [
+        ToolCall("ig", "image_generation", "a cat"),
+        ToolResult("ig", "[image: image/png, 6 bytes]", Outcome.OK, OutcomeSource.STRUCTURE),
+    ]
+
+
+def test_a_spawned_agent_is_named_by_its_result() -> None:
+    found = payloads(call("a", "spawn_agent"), output("a", '{"agent_id":"t-9","nickname":"Ohm"}'))
+    assert found[1].agent_id == "t-9"  # type: ignore[union-attr]
+
+
+def test_one_response_is_one_step_and_a_result_joins_its_call() -> None:
+    thought = item("reasoning", summary=[{"text": "hm"}])
+    found = read(thought, call("a"), call("b"), tokens(used(10, 0, 1)), output("a"), output("b"), call("c"))
+    assert [draft.step for draft in found] == ["s1", "s1", "s1", "s1", "s1", "s1", "s2"]
+
+
+def test_tokens_counted_after_the_outputs_belong_to_the_response_before_them() -> None:
+    found = read(call("a"), output("a"), tokens(used(10, 0, 1)), call("b"), output("b"), tokens(used(20, 0, 2)))
+    assert [draft.step for draft in found] == ["s1"] * 3 + ["s2"] * 3
+
+
+# --- tokens ---
+
+
+def usage(*lines: Json) -> list[tuple[int | None, int | None, int | None]]:
+    found = only(TokenUsage, payloads(*lines))
+    return [(each.input_tokens, each.cache_read_tokens, each.output_tokens) for each in found]
+
+
+def test_a_request_is_what_the_total_grew_by() -> None:
+    assert usage(tokens(used(100, 40, 10)), tokens(used(250, 140, 15))) == [(60, 40, 10), (50, 100, 5)]
+
+
+def test_repeated_totals_rate_limits_and_estimates_after_a_compaction_are_skipped() -> None:
+    total = used(100, 0, 10)
+    state = LogState()
+    lines = [tokens(total, total), tokens(total, total), tokens(total, used(0, 0, 0)), event("token_count", info=None)]
+    found = [list(codex.drafts(each, state)) for each in lines]
+    assert [len(each) for each in found] == [1, 0, 0, 0]
+    assert state.skipped == ["token_count/repeated", "token_count/repeated", "token_count/rate_limits"]
+
+
+def test_a_total_that_starts_again_counts_the_last_request() -> None:
+    assert usage(tokens(used(900, 0, 90)), tokens(used(30, 10, 3), used(20, 10, 2))) == [(900, 0, 90), (10, 10, 2)]
+
+
+@pytest.mark.parametrize(("last", "counted"), [(used(20, 0, 2), [(20, 0, 2)]), (used(0, 0, 0), [])])
+def test_a_fork_does_not_count_its_parents_total(last: Json, counted: list[tuple[int, int, int]]) -> None:
+    fork = line("session_meta", id="f", forked_from_id="p")
+    found = usage(fork, tokens(used(9000, 0, 900), last), tokens(used(9010, 0, 905)))
+    assert found == [*counted, (10, 0, 5)]
+
+
+def test_tokens_carry_the_model_the_window_and_the_cache_writes() -> None:
+    total = used(100, 40, 10) | {"cache_write_input_tokens": 25, "reasoning_output_tokens": 4}
+    found = payloads(line("turn_context", model="gpt-5.5"), tokens(total))
+    assert found == [TokenUsage(None, "gpt-5.5", 35, 25, None, 40, 10, 4, context_window=1000)]
+
+
+# --- the rest ---
+
+
+def test_a_compaction_counts_its_history_and_does_not_repeat_it() -> None:
+    found = payloads(line("compacted", message="Summary", replacement_history=[{"content": "OLD"}] * 3))
+    assert found == [Notification("compacted", "Summary\n[3 items of history replaced]")]
+
+
+def test_errors_and_interruptions_are_notifications() -> None:
+    found = payloads(event("error", error={"message": "limit"}), event("turn_aborted", reason="interrupted"))
+    assert found == [Notification("error", "limit"), Notification("turn_aborted", "interrupted")]
+
+
+def test_unknown_records_are_kept_and_noted() -> None:
+    state = LogState()
+    found = read(line("new_line", x=1), event("new_event", y=2), item("new_item", encrypted_content="S"), state=state)
+    assert [draft.payload.kind for draft in found if isinstance(draft.payload, Notification)] == [
+        "unknown/new_line", "unknown/event_msg/new_event", "unknown/response_item/new_item",
+    ]  # fmt: skip
+    assert state.unknown == ["new_line", "event_msg/new_event", "response_item/new_item"]
+    assert '"y":2' in str(found)
+    assert "encrypted" not in str(found)
+
+
+def test_a_record_without_a_readable_time_has_none() -> None:
+    assert read(said("user", "a"))[0].timestamp == 1767225600500
+    assert read(said("user", "a") | {"timestamp": "soon"})[0].timestamp is None
+
+
+def test_the_memory_stays_small() -> None:
+    state = LogState()
+    for number in range(3000):
+        read(said("user", f"text {number}"), call(f"call_{number:020}"), state=state)
+        read(event("exec_command_end", call_id=f"call_{number:020}", exit_code=0), state=state)
+        state.skipped.clear()
+    assert len(json.dumps(state.to_json())) < 40_000
+
+
+# --- laws ---
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+kinds = st.sampled_from([*codex._LINES, *codex._ITEMS, *codex._EVENTS, *codex._TURN_ITEMS, "message", "reasoning"])
+keys = st.sampled_from(
+    [
+        "type", "role", "content", "call_id", "output", "name", "arguments", "info", "payload", "item", "id",
+        "timestamp", "text", "message", "action", "result", "summary", "images", "success", "metadata", "source",
+        "status", "duration", "namespace", "tools", "error", "invocation", "cwd", "model", "git",
+    ]
+)  # fmt: skip
+odd = st.recursive(
+    json_values | kinds | st.just("user") | st.just("c1"),
+    lambda inner: st.dictionaries(keys, inner, max_size=6) | st.lists(inner, max_size=3),
+    max_leaves=20,
+)
+odd_records = st.fixed_dictionaries(
+    {"type": kinds | json_values, "payload": st.fixed_dictionaries({"type": kinds}, optional={"item": odd}) | odd},
+) | st.dictionaries(keys, odd, max_size=6)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(odd_records, max_size=6))
+def test_no_record_however_strange_raises(records: list[Json]) -> None:
+    state = LogState()
+    for record in records:
+        codex.recognizes(record)
+        codex.unroll(record)
+        assert all(isinstance(draft, Draft) for draft in codex.drafts(record, state))
+        state = LogState.from_json(json.loads(json.dumps(state.to_json())))
+
+
+def real_records() -> list[Json]:
+    return [record for path in log_files() if path.stat().st_size < 200_000 for record in records_of(path)]
+
+
+REAL = real_records()
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every (container, key) of a JSON value."""
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        yield value, key
+        if isinstance(inner, (dict, list)):
+            yield from places(inner)
+
+
+@needs_logs
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_no_mutated_real_record_raises(data: st.DataObject) -> None:
+    state = LogState()
+    for _ in range(3):
+        record = copy.deepcopy(data.draw(st.sampled_from(REAL)))
+        container, key = data.draw(st.sampled_from(list(places(record))))
+        container[key] = data.draw(json_values)
+        assert all(isinstance(draft, Draft) for draft in codex.drafts(record, state))
+
+
+@needs_logs
+@pytest.mark.parametrize("path", log_files(), ids=lambda path: path.name)
+def test_stopping_between_any_two_records_changes_nothing(path: Path) -> None:
+    through, stopping = LogState(), LogState()
+    for record in records_of(path):
+        stopping = LogState.from_json(json.loads(json.dumps(stopping.to_json())))
+        assert list(codex.drafts(record, through)) == list(codex.drafts(record, stopping))
+
+
+# --- real logs against independent counts ---
+
+
+@needs_logs
+@pytest.mark.parametrize("path", log_files(), ids=lambda path: path.name)
+def test_a_real_log_agrees_with_the_independent_reference(path: Path) -> None:
+    records = list(records_of(path))
+    found = payloads(*records)
+    results = only(ToolResult, found)
+    failed = [result for result in results if result.outcome is Outcome.FAILED]
+    counted = reference().count(path)
+    if any(codex.recognizes(record) for record in records):
+        ours = (len(records), len(only(ToolCall, found)), len(results), len(failed))
+        assert ours == tuple(counted)
+
+
+@needs_logs
+def test_tool_calls_and_exit_codes_of_real_logs_agree_with_the_expected_ones() -> None:
+    for name, row in expected().items():
+        if not row["tool_use"]:
+            continue
+        found = payloads(*records_of(LOGS / "codex" / name))
+        theirs, ours, _ = TOOL_USE_DIFFERS.get(name, (int(row["tool_use"]), int(row["tool_use"]), ""))
+        assert (name, int(row["tool_use"]), len(only(ToolCall, found))) == (name, theirs, ours)
+        nonzero = sum(bool(result.exit_code) for result in only(ToolResult, found))
+        oddities = dict(oddity.partition(":")[::2] for oddity in row["odd"].split(";"))
+        assert (name, nonzero) == (name, int(oddities.get("nonzero-exit", 0)))
+
+
+@needs_logs
+def test_tokens_of_real_logs_agree_with_the_expected_ones() -> None:
+    for name, row in expected().items():
+        if not row["in_dedup"]:
+            continue
+        theirs = tuple(int(row[column] or 0) for column in ("in_dedup", "out_dedup", "cr_dedup"))
+        found = only(TokenUsage, payloads(*records_of(LOGS / "codex" / name)))
+        cached = sum(each.cache_read_tokens or 0 for each in found)
+        ours = (sum(each.input_tokens for each in found) + cached, sum(each.output_tokens for each in found), cached)
+        assert (name, theirs, ours) == (name, *TOKENS_DIFFER.get(name, (theirs, theirs)))
+
+
+@needs_logs
+def test_nothing_encrypted_and_no_history_gets_out_of_a_real_log() -> None:
+    for path in log_files():
+        assert "encrypted_content" not in str(only(Notification, payloads(*records_of(path)))), path

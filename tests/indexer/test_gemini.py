@@ -1,0 +1,515 @@
+"""Gemini CLI logs become events, and the events of a changing log are those of its last state."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+from pathlib import Path, PurePath
+from typing import Any
+
+import pytest
+from agtrace_indexer.drafts import Draft, LogFormat, LogState, Record, Retraction
+from agtrace_indexer.providers import gemini
+from agtrace_schema.events import (
+    Message,
+    Notification,
+    Outcome,
+    OutcomeSource,
+    Payload,
+    Reasoning,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    User,
+    UserKind,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+LOGS = Path(__file__).parents[2].parent / "shared" / "logs"
+REFERENCE = Path(__file__).parents[1] / "reference" / "gemini_counts.py"
+NOT_A_SESSION = "agent-resume-session.json"
+needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the shared logs are not here")
+
+FORMAT: LogFormat = gemini  # the type checker compares the module with the protocol
+
+
+def read(path: Path) -> list[Record]:
+    """The records of a Gemini log, however it is stored; none of a file that isn't one."""
+    content = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        document = json.loads(content)
+    except ValueError:
+        return [r for r in map(loads, content.split("\n")) if isinstance(r, dict)]
+    records = gemini.unroll(document)
+    return list(records) if records is not None else [document] if isinstance(document, dict) else []
+
+
+def loads(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def sessions() -> list[Path]:
+    return [p for p in sorted((LOGS / "gemini").rglob("*")) if p.is_file() and p.name != NOT_A_SESSION]
+
+
+def apply(records: list[Record], state: LogState | None = None) -> tuple[dict[str, Payload], list[Payload], LogState]:
+    """The live payloads by key, the payloads without a key, and the state at the end."""
+    state = state or LogState()
+    live: dict[str, Payload] = {}
+    loose: list[Payload] = []
+    for record in records:
+        for draft in gemini.drafts(record, state):
+            if isinstance(draft, Retraction):
+                assert all(live.pop(key, None) is not None for key in draft.keys)
+            elif draft.key is None:
+                loose.append(draft.payload)
+            else:
+                live[draft.key] = draft.payload
+    return live, loose, state
+
+
+def payloads(*records: Record, state: LogState | None = None) -> list[Payload]:
+    return list(apply(list(records), state)[0].values())
+
+
+def user(content: Any, message_id: str = "u1", **more: Any) -> Record:
+    return {"id": message_id, "timestamp": "2026-01-01T10:00:00Z", "type": "user", "content": content, **more}
+
+
+def answer(message_id: str = "g1", content: Any = "", **more: Any) -> Record:
+    return {"id": message_id, "timestamp": "2026-01-01T10:00:01Z", "type": "gemini", "content": content, **more}
+
+
+def tool(status: str | None = "success", output: Any = "done", name: str = "read_file", **more: Any) -> Record:
+    response = {"functionResponse": {"id": "c1", "name": name, "response": {"output": output}}}
+    return {"id": "c1", "name": name, "args": {"a": 1}, "status": status, "result": [response], **more}
+
+
+def result_of(call: Record) -> ToolResult | None:
+    found = [p for p in payloads(answer(toolCalls=[call])) if isinstance(p, ToolResult)]
+    return found[0] if found else None
+
+
+# --- whose log it is ---
+
+
+@needs_logs
+def test_only_geminis_own_files_hold_records_that_it_recognizes() -> None:
+    wrong = []
+    for path in (p for p in sorted(LOGS.rglob("*")) if p.is_file() and p.name != "EXPECTED.csv"):
+        ours = path in sessions()
+        content = path.read_text(encoding="utf-8", errors="replace")
+        whole = loads(content)
+        lines = [r for r in map(loads, content.split("\n")) if isinstance(r, dict)]
+        unrolled = whole is not None and gemini.unroll(whole) is not None
+        if (unrolled or any(map(gemini.recognizes, lines))) != ours:
+            wrong.append(path.relative_to(LOGS).as_posix())
+    assert wrong == []
+
+
+@needs_logs
+def test_every_line_of_a_real_jsonl_session_is_recognized() -> None:
+    lines = [r for p in sessions() if p.suffix == ".jsonl" for r in read(p)]
+    assert lines and all(map(gemini.recognizes, lines))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"id": "x", "timestamp": "t", "type": "user", "content": "hi", "parentId": None},
+        {"type": "user", "content": "hi"},
+        {"sessionId": "s", "type": "user", "uuid": "u", "message": {"parts": []}},
+        {"$set": {"name": "somebody"}},
+        {"$set": {"summary": "x"}, "$unset": {}},
+        {"$rewindTo": 3},
+        {"method": "generateContentStream", "response": []},
+    ],
+)
+def test_records_with_common_names_are_not_taken_for_geminis(record: Record) -> None:
+    assert not gemini.recognizes(record)
+
+
+@pytest.mark.parametrize(
+    "document", [[], [{"sessionId": "s", "message": "hi"}], {"history": []}, {"messages": []}, "x"]
+)
+def test_a_document_that_is_no_session_is_left_alone(document: Any) -> None:
+    assert gemini.unroll(document) is None
+
+
+def test_a_subagents_log_names_its_parent_by_its_folder() -> None:
+    facts = gemini.begin(PurePath("/tmp/p/chats/parent-id/child.jsonl")).sessions[""]
+    assert (facts.parent_id, facts.kind) == ("parent-id", "subagent")
+    assert gemini.begin(PurePath("/tmp/p/chats/session-2026.jsonl")).sessions[""].parent_id is None
+
+
+# --- the real logs ---
+
+
+@needs_logs
+def test_counts_agree_with_the_independent_script() -> None:
+    paths = sessions()
+    run = subprocess.run([sys.executable, str(REFERENCE), *map(str, paths)], capture_output=True, check=True, text=True)
+    assert {str(p): provider_counts(p) for p in paths} == json.loads(run.stdout)
+
+
+def provider_counts(path: Path) -> dict[str, int]:
+    records = read(path)
+    live, _, state = apply(records)
+    failed = [p for p in live.values() if isinstance(p, ToolResult) and p.outcome is Outcome.FAILED]
+    return {
+        "records": len(records),
+        "messages": len(state.memory["messages"]),
+        "tool_calls": sum(isinstance(p, ToolCall) for p in live.values()),
+        "failed_tool_calls": len(failed),
+    }
+
+
+@needs_logs
+def test_the_published_figures_are_met() -> None:
+    rows = [line.split(",") for line in (LOGS / "EXPECTED.csv").read_text().splitlines()]
+    expected = {row[0]: (row[2], int(row[6])) for row in rows if row[1] == "gemini" and row[6]}
+    counted = {path: provider_counts(LOGS / path) for path in expected}
+    assert {p: c["records" if expected[p][0] == "gemini" else "messages"] for p, c in counted.items()} == {
+        p: events for p, (_, events) in expected.items()
+    }
+
+
+@needs_logs
+def test_nothing_in_the_real_logs_is_unknown() -> None:
+    for path in sessions():
+        live, loose, _ = apply(read(path))
+        assert not [p for p in [*live.values(), *loose] if isinstance(p, Notification) and p.kind.startswith("unknown")]
+
+
+@needs_logs
+def test_a_state_that_went_through_json_between_any_two_records_gives_the_same_drafts() -> None:
+    for path in sessions():
+        straight, stored = gemini.begin(path), gemini.begin(path)
+        for record in read(path):
+            stored = LogState.from_json(json.loads(json.dumps(stored.to_json())))
+            assert list(gemini.drafts(record, straight)) == list(gemini.drafts(record, stored))
+
+
+# --- what messages become ---
+
+
+def test_a_response_becomes_thinking_text_calls_tokens_and_results_in_one_step() -> None:
+    thought = {"subject": "Plan", "description": "Read it.", "timestamp": "2026-01-01T09:59:59Z"}
+    tokens = {"input": 100, "output": 10, "cached": 30, "thoughts": 5, "tool": 2, "total": 117}
+    call = tool(timestamp="2026-01-01T10:00:09Z")
+    given = list(
+        gemini.drafts(
+            answer(content="Yes.", thoughts=[thought], tokens=tokens, model="m", toolCalls=[call]), LogState()
+        )
+    )
+    assert [d.payload for d in given if isinstance(d, Draft)] == [
+        Reasoning("Plan\nRead it."),
+        Message("Yes."),
+        ToolCall("c1", "read_file", {"a": 1}),
+        TokenUsage("g1", "m", 72, None, None, 30, 15, 5),
+        ToolResult("c1", "done", Outcome.OK, OutcomeSource.STRUCTURE),
+    ]
+    drafts = [d for d in given if isinstance(d, Draft)]
+    assert {d.step for d in drafts} == {"g1"}
+    assert [d.key for d in drafts] == ["g1/thought.0", "g1/text", "g1/call.c1", "g1/usage", "g1/result.c1"]
+    assert [(d.timestamp or 0) % 60_000 for d in drafts] == [59_000, 1000, 1000, 1000, 9000]
+
+
+@pytest.mark.parametrize("tokens", [None, {}, {"input": 0, "output": 0, "cached": 0, "total": 0}])
+def test_tokens_that_are_missing_or_all_zero_are_unknown(tokens: Any) -> None:
+    assert payloads(answer(content="x", tokens=tokens)) == [Message("x")]
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Fix it", UserKind.HUMAN),
+        ("/compress", UserKind.COMMAND),
+        ("?", UserKind.COMMAND),
+        ("\n<session_context>\ntoday", UserKind.INJECTED),
+        ("<hook_context>x</hook_context>", UserKind.INJECTED),
+        ("System: Please continue.", UserKind.INJECTED),
+    ],
+)
+def test_only_what_a_human_asked_opens_a_turn(said: str, kind: UserKind) -> None:
+    assert payloads(user(said, displayContent="typed")) == [User(said, kind)]
+
+
+def test_the_prompt_of_a_subagent_is_a_task() -> None:
+    metadata = {"sessionId": "s", "projectHash": "h", "kind": "subagent"}
+    assert payloads(metadata, user("Look around")) == [User("Look around", UserKind.TASK)]
+
+
+def test_an_empty_message_is_left_out_and_noted() -> None:
+    state = LogState()
+    assert payloads(user(" \n"), state=state) == []
+    assert state.skipped == ["user"]
+
+
+def test_parts_of_content_are_joined_and_images_counted() -> None:
+    image = {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}
+    assert payloads(user([{"text": "See"}, image, "this"])) == [
+        User("See\n[image: image/png, 3 bytes]\nthis", UserKind.HUMAN)
+    ]
+    assert payloads(answer(content={"text": "One part"})) == [Message("One part")]
+
+
+@pytest.mark.parametrize("kind", ["info", "error", "warning"])
+def test_notices_of_the_cli_are_notifications(kind: str) -> None:
+    assert payloads({"id": "n", "type": kind, "content": "Update!"}) == [Notification(kind, "Update!")]
+
+
+def test_metadata_become_facts_wherever_they_stand() -> None:
+    first = {"sessionId": "s1", "projectHash": "h", "kind": "main", "startTime": "x"}
+    patch = {"$set": {"summary": "Fix login", "directories": ["/work/p", "/work/q"], "sessionId": "s2"}}
+    state = apply([first, patch, answer(model="gemini-3")])[2]
+    facts = state.sessions[""]
+    assert (facts.id, facts.project_hash, facts.kind) == ("s1", "h", "main")
+    assert (facts.title, facts.title_rank, facts.cwd, facts.model) == ("Fix login", 2, "/work/p", "gemini-3")
+    assert state.skipped == ["metadata", "$set", "gemini"]
+
+
+def test_a_record_of_an_unknown_type_is_kept_and_reported() -> None:
+    state = LogState()
+    assert payloads({"id": "x", "type": "hologram", "content": 1}, state=state) == [
+        Notification("unknown/hologram", '{"id":"x","type":"hologram","content":1}')
+    ]
+    assert apply([{"what": 1}], state)[1] == [Notification("unknown/what", '{"what":1}')]
+    assert state.unknown == ["hologram", "what"]
+
+
+def test_a_checkpoint_is_read_as_a_session() -> None:
+    history = [
+        {"role": "user", "parts": [{"text": "List"}]},
+        {"role": "model", "parts": [{"text": "hm", "thought": True}, {"functionCall": {"name": "ls", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "ls", "response": {"error": "no such"}}}]},
+    ]
+    assert payloads(*(gemini.unroll({"history": history}) or ())) == [
+        User("List", UserKind.HUMAN),
+        Reasoning("hm"),
+        ToolCall("history-1.1", "ls", {}),
+        ToolResult("history-1.1", "no such", Outcome.FAILED, OutcomeSource.STRUCTURE),
+    ]
+
+
+# --- tools ---
+
+OLD_SHELL = "Command: x\nDirectory: (root)\nOutput: oh\nError: (none)\nExit Code: {}\nSignal: 0\nProcess Group PGID: 7"
+
+
+@pytest.mark.parametrize(
+    ("output", "display", "outcome", "exit_code"),
+    [
+        (OLD_SHELL.format(0), "oh", Outcome.OK, 0),
+        (OLD_SHELL.format(2), "oh", Outcome.FAILED, 2),
+        ("Output: oh\nExit Code: 1\nProcess Group PGID: 7", "oh", Outcome.FAILED, 1),
+        ("Output: Exit Code: 1\nthen more\nProcess Group PGID: 7", "Exit Code: 1\nthen more", Outcome.OK, None),
+        ("Output: a\nExit Code: 1\nProcess Group PGID: 7", "a\nExit Code: 1", Outcome.OK, None),
+        ("a file's text\nExit Code: 1", "", Outcome.OK, None),
+        ("Command was automatically cancelled because it exceeded", "", Outcome.INTERRUPTED, None),
+    ],
+)
+def test_a_shell_command_is_judged_by_the_exit_code_that_the_cli_wrote(
+    output: str, display: str, outcome: Outcome, exit_code: int | None
+) -> None:
+    result = result_of(tool(output=output, name="run_shell_command", resultDisplay=display))
+    assert result and (result.outcome, result.exit_code) == (outcome, exit_code)
+    text_decided = outcome is not Outcome.OK
+    assert result.outcome_source is (OutcomeSource.TEXT if text_decided else OutcomeSource.STRUCTURE)
+
+
+def test_an_exit_code_in_another_tools_output_is_only_text() -> None:
+    result = result_of(tool(output=OLD_SHELL.format(2)))
+    assert result and result.outcome is Outcome.OK
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "outcome"),
+    [
+        ("error", "boom", Outcome.FAILED),
+        ("cancelled", "[Operation Cancelled] Reason: User did not allow tool call", Outcome.REJECTED),
+        ("cancelled", "[Operation Cancelled] Reason: User cancelled the operation.", Outcome.REJECTED),
+        ("cancelled", "[Operation Cancelled] Reason: shutdown", Outcome.INTERRUPTED),
+        ("new-status", "x", Outcome.UNKNOWN),
+    ],
+)
+def test_the_status_of_a_call_decides_its_outcome(status: str, said: str, outcome: Outcome) -> None:
+    result = result_of(tool(status, said))
+    assert result and (result.outcome, result.text) == (outcome, said)
+
+
+@pytest.mark.parametrize("status", ["validating", "scheduled", "executing", "awaiting_approval"])
+def test_a_call_that_is_not_finished_has_no_result(status: str) -> None:
+    assert result_of(tool(status)) is None
+
+
+def test_the_text_of_a_result_is_what_the_model_got() -> None:
+    both = [{"functionResponse": {"response": {"output": "a"}}}, {"functionResponse": {"response": {"error": "b"}}}]
+    said = [
+        result_of({**tool(), "result": both}),
+        result_of({**tool(), "result": ["plain"]}),
+        result_of({**tool(), "result": None, "resultDisplay": "shown"}),
+        result_of({**tool(), "result": [], "resultDisplay": {"fileDiff": "+"}}),
+        result_of({**tool(output={"k": [1]})}),
+    ]
+    assert [r.text if r else None for r in said] == ["a\nb", "plain", "shown", '{"fileDiff":"+"}', '{"k":[1]}']
+
+
+def test_calls_without_an_id_still_find_their_results() -> None:
+    calls = [{"name": "a", "status": "success"}, {"name": "b", "status": "error"}]
+    found = payloads(answer(toolCalls=calls))
+    assert [p.call_id for p in found if isinstance(p, (ToolCall, ToolResult))] == ["g1.0", "g1.1", "g1.0", "g1.1"]
+
+
+def test_a_result_names_the_subagent_that_it_comes_from() -> None:
+    result = result_of(tool(agentId="agent-7"))
+    assert result and result.agent_id == "agent-7"
+
+
+# --- folding ---
+
+
+def test_a_message_that_comes_again_only_says_what_changed() -> None:
+    first, again = answer(content="Hi", toolCalls=[tool("executing")]), answer(content="Hi", toolCalls=[tool()])
+    state = LogState()
+    gemini.drafts(first, state)
+    changes = list(gemini.drafts(again, state))
+    assert [c.key for c in changes if isinstance(c, Draft)] == ["g1/result.c1"]
+    assert list(gemini.drafts(copy.deepcopy(again), state)) == []
+
+
+def test_parts_that_vanished_are_retracted() -> None:
+    state = LogState()
+    gemini.drafts(answer(content="Hi", thoughts=["hm"]), state)
+    assert list(gemini.drafts(answer(content="Hi"), state)) == [Retraction(["g1/thought.0"])]
+
+
+def test_a_rewind_drops_the_message_and_all_after_it() -> None:
+    records = [user("a", "1"), user("b", "2"), user("c", "3"), {"$rewindTo": "2"}]
+    live, loose, _ = apply(records)
+    assert list(live) == ["1/text"] and loose == [Notification("rewind", "2")]
+    assert apply([*records[:3], {"$rewindTo": "unheard"}])[0] == {}
+
+
+def test_a_replaced_list_keeps_what_is_still_in_it() -> None:
+    state = LogState()
+    apply([user("a", "1"), answer("2", "b")], state)
+    changes = gemini.drafts({"$set": {"messages": [user("summary", "0"), answer("2", "b")]}}, state)
+    assert [c.keys if isinstance(c, Retraction) else c.key for c in changes] == [["1/text"], "0/text"]
+    assert list(state.memory["messages"]) == ["0", "2"]
+
+
+def test_a_history_that_the_cli_wrote_back_as_messages_gives_each_call_and_result_once() -> None:
+    called = answer(
+        "g", [{"text": "ok"}, {"functionCall": {"name": "read_file", "args": {"a": 1}}}], toolCalls=[tool()]
+    )
+    back = user([{"functionResponse": {"id": "c1", "name": "read_file", "response": {"output": "done"}}}], "u2")
+    found = payloads({"$set": {"messages": [called, back]}})
+    assert [type(p) for p in found] == [Message, ToolCall, ToolResult]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+IDS = st.sampled_from(["a", "b", "c", "d", "e"])
+MESSAGE_KEYS = ["id", "type", "content", "toolCalls", "thoughts", "tokens", "timestamp", "result", "status", "args"]
+OTHER_KEYS = ["$set", "$rewindTo", "messages", "history", "parts", "sessionId", "projectHash", "functionResponse"]
+KNOWN_KEYS = st.sampled_from(MESSAGE_KEYS) | st.sampled_from(OTHER_KEYS)
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Record:
+    """A message of any type, with parts that may be missing; call ids belong to one message."""
+    message_id, said = draw(IDS), draw(st.sampled_from(["", "one", "two"]))
+    if draw(st.booleans()):
+        return user(said, message_id)
+    statuses = draw(st.lists(st.sampled_from(["success", "error", "executing"]), max_size=2))
+    calls = [{**tool(status, said), "id": f"{message_id}{n}"} for n, status in enumerate(statuses)]
+    return answer(message_id, said, toolCalls=calls, thoughts=draw(st.lists(st.sampled_from(["p", "q"]), max_size=2)))
+
+
+def steps() -> st.SearchStrategy[list[Record]]:
+    replaced = st.lists(messages(), max_size=4).map(lambda found: {"$set": {"messages": found}})
+    rewound = st.sampled_from("abcdez").map(lambda message_id: {"$rewindTo": message_id})
+    patched = st.just({"$set": {"lastUpdated": "now"}})
+    return st.lists(st.one_of(messages(), messages(), messages(), replaced, rewound, patched), max_size=14)
+
+
+def folded(records: list[Record]) -> list[Record]:
+    """The list of messages at the end, by the plainest reading of the format."""
+    state: list[Record] = []
+    for record in records:
+        if "$rewindTo" in record:
+            ids = [m["id"] for m in state]
+            state = state[: ids.index(record["$rewindTo"])] if record["$rewindTo"] in ids else []
+        elif "$set" in record:
+            state = put([], record["$set"]["messages"]) if "messages" in record["$set"] else state
+        else:
+            state = put(state, [record])
+    return state
+
+
+def put(state: list[Record], added: list[Record]) -> list[Record]:
+    for message in added:
+        known = [m["id"] for m in state]
+        at = known.index(message["id"]) if message["id"] in known else len(state)
+        state = [*state[:at], message, *state[at + 1 :]]
+    return state
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps())
+def test_the_live_events_are_those_of_the_messages_that_are_left(records: list[Record]) -> None:
+    live, _, state = apply(records)
+    left = folded(records)
+    assert list(state.memory.get("messages", [])) == [m["id"] for m in left]
+    assert live == apply(left)[0]
+
+
+@settings(max_examples=200, deadline=None)
+@given(steps(), st.integers(0, 14))
+def test_where_the_reading_stopped_in_between_makes_no_difference(records: list[Record], cut: int) -> None:
+    straight = LogState()
+    expected = [list(gemini.drafts(r, straight)) for r in records]
+    first = LogState()
+    given_first = [list(gemini.drafts(r, first)) for r in records[:cut]]
+    second = LogState.from_json(json.loads(json.dumps(first.to_json())))
+    assert expected == given_first + [list(gemini.drafts(r, second)) for r in records[cut:]]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.dictionaries(KNOWN_KEYS | st.text(max_size=4), JSON, max_size=6), max_size=4))
+def test_no_json_object_makes_it_raise(records: list[Record]) -> None:
+    apply(records)
+    for record in records:
+        gemini.recognizes(record)
+        apply(list(gemini.unroll(record) or ()))
+
+
+@needs_logs
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_no_damaged_real_record_makes_it_raise(data: st.DataObject) -> None:
+    records = [r for p in sessions() for r in read(p)]
+    record = copy.deepcopy(data.draw(st.sampled_from(records)))
+    damage(record, data)
+    apply([record])
+    gemini.recognizes(record)
+
+
+def damage(value: Any, data: st.DataObject) -> None:
+    """Put any JSON value in some place of a record."""
+    while isinstance(value, (dict, list)) and value:
+        key = data.draw(st.sampled_from(list(value) if isinstance(value, dict) else list(range(len(value)))))
+        if data.draw(st.booleans()):
+            value[key] = data.draw(JSON)
+            return
+        value = value[key]
