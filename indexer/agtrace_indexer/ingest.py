@@ -24,6 +24,7 @@ from agtrace_indexer.drafts import Draft, LogState
 from agtrace_indexer.formats import FORMATS, KEYS_REMEMBERED, Content, decode, recognize, unroll
 from agtrace_indexer.lines import MAX_LINE, Line, Lines
 from agtrace_indexer.store import Store
+from agtrace_indexer.values import compact_json
 
 MAX_DOCUMENT = MAX_LINE
 """Bytes. A whole-file JSON document beyond it is not parsed."""
@@ -285,13 +286,23 @@ class Reader:
         values = decode(line.data)
         if not line.ended and (values is None or not isinstance(values[-1], dict)):
             return False
-        if values is None or not any(isinstance(value, dict) for value in values):
+        if values is None:
             self._unreadable(log, line, "unreadable_line", line.data[:_UNREADABLE_SHOWN].decode("utf-8", "replace"))
             return True
         for value in values:
             if isinstance(value, dict):
                 self._read_record(log, value, line)
+            else:
+                self._keep_bare_value(log, value, line)
         return True
+
+    def _keep_bare_value(self, log: Log, value: Any, line: Line) -> None:
+        """Keep a line that is JSON but no object: a record of a type that nobody knows."""
+        log.state.unknown.append("a value that is no object")
+        self._count_types(log, line)
+        self._place(log, Draft(Notification("unknown/value", compact_json(value)), None), line)
+        log.records += 1
+        self.progress.records += 1
 
     def _read_record(self, log: Log, record: dict[str, Any], line: Line) -> None:
         try:

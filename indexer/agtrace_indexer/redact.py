@@ -26,17 +26,20 @@ _NAME = r"(?:passwd|password|passphrase|secret|token|api[_-]?key|access[_-]?key|
 _TOKEN = r"[A-Za-z0-9._~+/=-]"
 
 _PLACEHOLDER = (
-    r"[$<{%\[(*@&#]|\.{3}|\Z"
-    r"|(?:your|redacted|example|placeholder|change[_-]?me|x{4}|none\b|null\b|true\b|false\b|undefined\b)"
+    r"\$[A-Za-z_{(]|[<{\[(]|%[s({A-Z]|\*{2}|\.{3}|\Z|your|redacted|example|placeholder|change[_-]?me|x{4}"
+    r"|(?:none|null|true|false|undefined)[^A-Za-z0-9]?\Z"
 )
 _REFERENCE = (
-    r"(?:\.{1,2}|~)?/[\w.@-]+(?:/[\w.@-]*)*(?P<path>\Z)|[A-Za-z]:\\|[a-z][a-z0-9+.-]*://"
+    r"(?:\.{1,2}|~)?/[\w.@-]+(?:/[\w.@-]*)*\Z|[A-Za-z]:\\|[a-z][a-z0-9+.-]*://"
     r"|[^\n]*[(\[{]\Z|[^\n]*(?:\$\{|\{\{|\$\()"
 )
 _OWN_NAME = rf"(?:[A-Za-z]+[_-])*{_NAME}s?\Z"
+_DOTTED = r"[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+\W?\Z"
+_NO_VALUE = re.compile(rf"(?i:{_PLACEHOLDER}|{_REFERENCE})")
 _NO_SECRET = re.compile(rf"(?i:{_PLACEHOLDER}|{_REFERENCE}|{_OWN_NAME})")
-_NO_BARE_SECRET = re.compile(  # without quotes it may as well be code: a.b.c, some_name, a number, a sentence
-    rf"(?i:{_PLACEHOLDER}|{_REFERENCE}|{_OWN_NAME})|[A-Za-z_]\w*(?:\??\.\w+)+[^\w]?\Z|[^0-9]*\Z|[0-9.,:_-]*\Z"
+_NO_UNQUOTED_SECRET = re.compile(rf"(?i:{_PLACEHOLDER}|{_REFERENCE}|{_OWN_NAME})|{_DOTTED}")
+_NO_BARE_SECRET = re.compile(  # in lower case it may as well be code: a name, a number, the start of a sentence
+    rf"(?i:{_PLACEHOLDER}|{_REFERENCE}|{_OWN_NAME})|{_DOTTED}|[^0-9]*\Z|[0-9.,:_-]*\Z"
 )
 _NO_DIGIT = re.compile(r"[^0-9]*\Z")
 
@@ -249,8 +252,8 @@ RULES: tuple[Rule, ...] = (
         "known-bugs 72: .env files and shell commands",
         "export DB_PASSWORD=correcthorse",
         "DB_PASSWORD=$(pass db), TOKEN=/run/secrets/token, API_KEY=your_api_key",
-        r"(?:PASSW|SECRET|TOKEN|KEY)[A-Z]{0,3}=[^\s\"'\\`,;&|<>(){}\[\]]{8}",
-        _NO_SECRET,
+        r"(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|KEY)=[^\s\"'\\`,;&|<>(){}\[\]]{8}",
+        _NO_UNQUOTED_SECRET,
     ),
     _rule(
         "assigned-secret",
@@ -332,8 +335,9 @@ class _Mask:
         return f"{before}[redacted: {self._rule.name}]{after}"
 
 
-_SECRET_NAMES = ("password", "passwd", "passphrase", "secret", "apikey", "accesskey", "secretkey", "privatekey")
-_SECRET_NAMES += ("accesstoken", "authtoken", "refreshtoken", "bearertoken", "apitoken", "authorization")
+_KEY_NAMES = ("apikey", "accesskey", "secretkey", "privatekey")
+_TOKEN_NAMES = ("accesstoken", "authtoken", "refreshtoken", "bearertoken", "apitoken")
+_SECRET_NAMES = ("password", "passwd", "passphrase", "secret", "authorization", *_KEY_NAMES, *_TOKEN_NAMES)
 _NAMED_MASK = "[redacted: named-secret]"
 _SHORTEST_TOKEN = 8
 
@@ -343,21 +347,21 @@ def redact_json(value: Json) -> Json:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
-        return {
-            redact(key): _named(key, item) if isinstance(item, str) else redact_json(item)
-            for key, item in value.items()
-        }
+        return {redact(key): _field(key, item) for key, item in value.items()}
     if isinstance(value, list):
         return [redact_json(item) for item in value]
     return value
 
 
-def _named(key: str, value: str) -> str:
+def _field(key: str, value: Json) -> Json:
     """Mask a text by the name of its key, unless it is a placeholder, a reference or a number."""
+    if not isinstance(value, str):
+        return redact_json(value)
+    if value.replace(".", "", 1).isdecimal():
+        return value
     name = key.lower().replace("_", "").replace("-", "")
-    long_token = name.endswith("token") and len(value) >= _SHORTEST_TOKEN
-    if not long_token and not name.endswith(_SECRET_NAMES):
-        return redact(value)
-    if _NO_SECRET.match(value) or value.replace(".", "", 1).isdecimal():
-        return redact(value)
-    return _NAMED_MASK
+    if name.endswith(_SECRET_NAMES):
+        return redact(value) if _NO_VALUE.match(value) else _NAMED_MASK
+    if name.endswith("token") and len(value) >= _SHORTEST_TOKEN:
+        return redact(value) if _NO_SECRET.match(value) else _NAMED_MASK
+    return redact(value)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from agtrace_schema.events import EventType, Json, Outcome, Provider, UserKind
+from agtrace_schema.events import EventType, Outcome, Provider, UserKind
 
 TurnOutcome = Literal["success", "partial", "failed", "unknown"]
 Severity = Literal["Critical", "Warning", "Info"]
@@ -215,7 +215,7 @@ class EventDetails(Model):
     superseded: bool | None = None
     """True where the log later replaced or took back this event."""
     origin: EventOrigin
-    payload: dict[str, Json]
+    payload: dict[str, Any]
 
 
 # -- analyze_session -----------------------------------------------------------------------------

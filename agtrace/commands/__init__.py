@@ -1,0 +1,81 @@
+"""The commands: each reads its arguments, asks the same functions as the MCP server, and prints.
+
+Exit codes: 0 ok, 1 trouble was found where that is the question, 2 usage, 3 data can't be read.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from agtrace.problems import SettingError
+
+if TYPE_CHECKING:
+    from agtrace.settings import Settings
+
+TROUBLE = 1
+USAGE = 2
+UNREADABLE = 3
+
+_USAGE_CODES = frozenset(
+    {
+        "invalid_parameter",
+        "invalid_cursor",
+        "invalid_range",
+        "invalid_event_index",
+        "session_not_found",
+        "ambiguous_session_prefix",
+    }
+)
+
+
+def settings() -> Settings:
+    """The settings from the environment; a value that can't be used ends the process with a message."""
+    from agtrace.settings import load
+
+    try:
+        return load()
+    except SettingError as error:
+        fail(str(error), USAGE)
+
+
+def serve() -> None:
+    """Run the MCP server on stdin and stdout."""
+    from agtrace.server import serve_stdio
+
+    try:
+        serve_stdio(settings())
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def ask(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The answer of a tool, as the MCP server would give it; an error ends the process with its message."""
+    from agtrace.answers import Answers, silent
+
+    answer = Answers(settings(), refresh_seconds=10, log=silent).ask(
+        tool, {name: value for name, value in arguments.items() if value is not None}
+    )
+    if answer.is_error:
+        error = answer.value["error"]
+        hint = f"\n{answer.value['hint']}" if "hint" in answer.value else ""
+        fail(f"{error['message']}{hint}", USAGE if error["code"] in _USAGE_CODES else UNREADABLE)
+    return answer.value
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Print an error and end the process."""
+    sys.stderr.write(f"agtrace: {message}\n")
+    sys.exit(code)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as indented JSON."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def unreadable_index(error: sqlite3.Error | OSError) -> NoReturn:
+    """End the process because the index can't be opened or written."""
+    fail(f"the index can't be used: {error}. Run `agtrace doctor`, or set AGTRACE_DATA_DIR to another folder.", UNREADABLE)

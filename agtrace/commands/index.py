@@ -1,0 +1,81 @@
+"""`agtrace index`: bring the index up to date, with a progress bar where somebody watches."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from agtrace_indexer.lock import Busy
+from agtrace_indexer.run import Summary
+from agtrace_indexer.run import index as run_index
+
+from agtrace.commands import UNREADABLE, fail, print_json, settings, unreadable_index
+from agtrace.index import home_roots
+
+if TYPE_CHECKING:
+    from agtrace_indexer.ingest import Progress
+
+
+def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
+    """Index, and print what was found and done."""
+    chosen = settings()
+    roots = list(paths) or home_roots(chosen)
+    try:
+        with _progress_bar(shown=sys.stderr.isatty() and not as_json) as report:
+            summary = run_index(chosen.database, roots, report=report, rebuild=rebuild)
+    except Busy as error:
+        fail(str(error), UNREADABLE)
+    except (sqlite3.Error, OSError) as error:
+        unreadable_index(error)
+    if as_json:
+        print_json({**asdict(summary), "index": str(chosen.database)})
+    else:
+        sys.stdout.write("\n".join(_lines(summary, roots)) + "\n")
+
+
+def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
+    """What a person reads behind a run."""
+    if not summary.files_seen:
+        yield "No logs found. Looked in:"
+        yield from (f"  {root}" for root in roots)
+        yield "Give a file or folder: agtrace index PATH"
+        return
+    yield (
+        f"{summary.sessions:,} sessions, {summary.events:,} events "
+        f"from {summary.files_seen:,} files ({summary.files_changed:,} changed) in {summary.seconds:.2f} s"
+    )
+    if summary.unreadable_lines:
+        yield f"{summary.unreadable_lines:,} unreadable lines are kept as they are: agtrace doctor shows them"
+    unknown = sum(summary.unknown_record_types.values())
+    if unknown:
+        kinds = len(summary.unknown_record_types)
+        yield f"{unknown:,} records of {kinds} unknown types are kept and searchable: agtrace doctor names them"
+
+
+@contextmanager
+def _progress_bar(*, shown: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar on stderr with files, MB/s and the time left; it appears with the first changed file."""
+    if not shown:
+        yield None
+        return
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("indexing"), BarColumn(), TextColumn("{task.fields[files]} files"), TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    from rich.console import Console
+
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("indexing", files="0/0", visible=False)
+
+        def report(progress: Progress) -> None:
+            files = f"{progress.files_done}/{progress.files_total}"
+            bar.update(task, total=progress.bytes_total, completed=progress.bytes_done, files=files, visible=True)
+
+        yield report

@@ -1,0 +1,164 @@
+"""What was found where, per agent and version; what was not understood, with file and line; what to do."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from typing import Any
+
+from agtrace_indexer.redact import redact_json
+
+from agtrace.index import Freshness, Index, home_roots
+from agtrace.settings import Settings
+from agtrace.shape import one_line
+
+
+_HEAD_SHOWN = 100
+
+_ADVICE = {
+    "unreadable": "make it readable, or ignore it: it is looked at again when it changes",
+    "skipped": "nothing to do; a symbolic link's target can be indexed by its own path",
+    "unrecognized": "nothing to do if it is no log; if an agent wrote it, its format is not supported yet",
+    "empty": "nothing to do: it is read as soon as something is written to it",
+    "waiting": "nothing to do: it is read as soon as its writer finishes it",
+    "duplicate": "nothing to do: the log it repeats is read",
+}
+
+
+def examine(settings: Settings, *, refresh_seconds: float = 10) -> dict[str, Any]:
+    """Look at the index and the agents' homes. Raises `IndexUnavailable` when the index can't be opened."""
+    index = Index(settings)
+    freshness = index.refresh(refresh_seconds)
+    connection = index.connection
+    found: dict[str, Any] = {
+        "index": _index(settings, connection, freshness),
+        "homes": [{"path": path, "exists": os.path.isdir(path)} for path in home_roots(settings)],
+        "roots": [row[0] for row in connection.execute("SELECT path FROM root ORDER BY path")],
+        "agents": _agents(connection),
+        "files": _files(connection),
+        "not_read": _not_read(connection),
+        "partly_read": _partly_read(connection),
+        "unreadable_lines": _unreadable_lines(connection),
+        "unknown_record_types": _record_types(connection, "unknown"),
+        "left_out_record_types": _record_types(connection, "skipped"),
+    }
+    found["trouble"] = _trouble(found)
+    redacted: dict[str, Any] = redact_json(found)  # type: ignore[assignment]  # an object stays an object
+    return redacted
+
+
+def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshness) -> dict[str, Any]:
+    sessions, events = connection.execute("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
+    integrity = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    return {
+        "path": str(settings.database),
+        "bytes": settings.database.stat().st_size,
+        "state": freshness.state,
+        "integrity": integrity,
+        "sessions": sessions,
+        "events": events,
+        "archived_files": connection.execute("SELECT count(*) FROM file WHERE gone").fetchone()[0],
+    }
+
+
+def _agents(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        """
+        SELECT s.provider, count(DISTINCT s.file_id) AS files, count(*) AS sessions,
+          group_concat(DISTINCT s.version) AS versions, min(s.started_at) AS first, max(s.ended_at) AS last
+        FROM session s GROUP BY s.provider ORDER BY s.provider
+        """
+    ).fetchall()
+    return [
+        {
+            "provider": row["provider"],
+            "files": row["files"],
+            "sessions": row["sessions"],
+            "versions": sorted(filter(None, (row["versions"] or "").split(",")), key=_version_key),
+        }
+        for row in rows
+    ]
+
+
+def _version_key(version: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in version.replace("-", ".").split(".")]
+
+
+def _files(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """Every log, with what was read of it."""
+    rows = connection.execute(
+        """
+        SELECT f.path, f.provider, f.gone, f.size, f.lines, f.records, f.unreadable_lines, f.pending_bytes,
+          count(s.id) AS sessions, coalesce(sum(s.event_count), 0) AS events,
+          coalesce(sum(s.tool_calls), 0) AS tool_calls, coalesce(sum(s.failed_calls), 0) AS failed_calls
+        FROM file f LEFT JOIN session s ON s.file_id = f.id WHERE f.status = 'log' GROUP BY f.id ORDER BY f.path
+        """
+    ).fetchall()
+    return [dict(row) | {"gone": bool(row["gone"])} for row in rows]
+
+
+def _not_read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        "SELECT path, status, reason, size FROM file WHERE status != 'log' ORDER BY status, path"
+    ).fetchall()
+    return [dict(row) | {"advice": _ADVICE[row["status"]]} for row in rows]
+
+
+def _partly_read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        "SELECT path, reason, pending_bytes FROM file WHERE status = 'log' AND reason IS NOT NULL ORDER BY path"
+    ).fetchall()
+    return [dict(row) for row in rows]
+
+
+def _unreadable_lines(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        """
+        SELECT f.path, e.line, e.offset, e.length, n.text AS kind, s.uid, e.event_index
+        FROM name n JOIN event e ON e.name_id = n.id JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id
+        WHERE n.text IN ('unreadable_line', 'oversized_line') ORDER BY f.path, e.line
+        """
+    ).fetchall()
+    reasons = {"unreadable_line": "no JSON", "oversized_line": "longer than is parsed: its head is kept"}
+    return [
+        {
+            "path": row["path"],
+            "line": row["line"],
+            "byte_offset": row["offset"],
+            "byte_length": row["length"],
+            "reason": reasons[row["kind"]],
+            "event": f"{row['uid']}:{row['event_index']}",
+        }
+        for row in rows
+    ]
+
+
+def _record_types(connection: sqlite3.Connection, status: str) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        """
+        SELECT t.type, f.provider, sum(t.count) AS count, count(*) AS files, f.path, t.first_line AS line
+        FROM record_type t JOIN file f ON f.id = t.file_id WHERE t.status = ?
+        GROUP BY f.provider, t.type ORDER BY count DESC, t.type
+        """,
+        (status,),
+    ).fetchall()
+    return [dict(row) | {"type": one_line(row["type"], _HEAD_SHOWN)} for row in rows]
+
+
+def _trouble(found: dict[str, Any]) -> list[str]:
+    """What a person should know or do, as sentences; empty when all is well."""
+    trouble = []
+    if found["index"]["integrity"] != "ok":
+        trouble.append(f"the index is damaged ({found['index']['integrity']}): move it away and run agtrace index")
+    unreadable = [file for file in found["not_read"] if file["status"] == "unreadable"]
+    if unreadable:
+        trouble.append(f"{len(unreadable)} files can't be read: see not_read")
+    if found["partly_read"]:
+        trouble.append(f"{len(found['partly_read'])} logs are read in part: see partly_read")
+    if found["unreadable_lines"]:
+        trouble.append(f"{len(found['unreadable_lines'])} lines can't be read as JSON; they are kept as they are")
+    if not found["files"]:
+        trouble.append("no log was found: run an agent first, or give a folder: agtrace index PATH")
+    return trouble
+
+

@@ -1,0 +1,265 @@
+"""Answers for people: tables and texts for a terminal, made of the same answers that agents get.
+
+Every string passes `_plain`: no escape sequence of a log reaches the terminal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from agtrace.shape import without_controls
+
+_OUT = Console(highlight=False, soft_wrap=False)
+_STYLES = {
+    "failed": "red", "rejected": "yellow", "interrupted": "yellow", "unknown": "dim", "running": "cyan", "ok": "green",
+    "partial": "yellow", "success": "green", "Critical": "bold red", "Warning": "yellow", "Info": "dim",
+}  # fmt: skip
+_FILES_SHOWN = 12
+
+
+def sessions(answer: dict[str, Any]) -> None:
+    """A table of sessions that fits the terminal's width."""
+    _summary(answer)
+    table = _table("session", "agent", "started", "turns", "tools", "failed", "tokens", "request")
+    for item in answer["data"].get("sessions", []):
+        failed = str(item["failed_calls"]) if item["failed_calls"] else ""
+        table.add_row(
+            Text(item["id"], style="bold"),
+            item["provider"].removesuffix("_code"),
+            _when(item.get("start_time")),
+            str(item["turn_count"]),
+            str(item["tool_calls"]),
+            Text(failed, style="red"),
+            _short_number(item.get("total_tokens")),
+            _plain(item.get("title") or item.get("snippet") or f"({item.get('kind', 'no request')})"),
+        )
+    if table.row_count:
+        _OUT.print(table)
+    _footer(answer)
+
+
+def matches(answer: dict[str, Any], query: str) -> None:
+    """Hits of a search, each with where it is and the text around the match."""
+    _summary(answer)
+    for match in answer["data"].get("matches", []):
+        preview = match["preview"]
+        place = Text(f"{match['session_id']}:{match['event_index']}", style="bold")
+        place.append(f"  {_when(match.get('timestamp'))}  {match['event_type']}", style="dim")
+        if preview.get("tool") or preview.get("kind"):
+            place.append(f"  {_plain(preview.get('tool') or preview['kind'])}", style="cyan")
+        if match.get("outcome"):
+            place.append(f"  {match['outcome']}", style=_STYLES.get(match["outcome"], ""))
+        _OUT.print(place)
+        body = Text(_plain(_preview_text(preview)))
+        if query:
+            body.highlight_words([query], style="reverse", case_sensitive=False)
+        _OUT.print(_indented(body))
+    _footer(answer)
+
+
+def session(answer: dict[str, Any]) -> None:
+    """A session's facts and its turns, with their steps where the level has them."""
+    data = answer["data"]
+    _summary(answer)
+    facts = [data.get(name) for name in ("provider", "version", "model", "root_path", "branch", "start_time")]
+    _OUT.print(Text("  ".join(_plain(str(fact)) for fact in facts if fact), style="dim"))
+    if data.get("title"):
+        _OUT.print(Text(_plain(data["title"]), style="italic"))
+    for turn in data.get("turns", []):
+        _turn(turn)
+    _footer(answer)
+
+
+def event_head(answer: dict[str, Any]) -> None:
+    """Where an event stands and what it is linked to."""
+    data = answer["data"]
+    _summary(answer)
+    links = [
+        f"{what} {data[key]}"
+        for key, what in (("turn_index", "turn"), ("step_index", "step"), ("call_event", "its call: event"),
+                          ("result_event", "its result: event"))
+        if data.get(key) is not None
+    ]  # fmt: skip
+    origin = data["origin"]
+    _OUT.print(Text(", ".join(links), style="dim"))
+    _OUT.print(Text(f"{_plain(origin['file'])}:{origin['line']}", style="dim"), soft_wrap=True)
+    _OUT.print()
+
+
+def event_body(answer: dict[str, Any]) -> None:
+    """The text of an event, or the chunk of it that the answer holds; chunks follow each other unbroken."""
+    payload = answer["data"]["payload"]
+    last = answer.get("chunk", {}).get("next_cursor") is None
+    for key in ("text", "content", "arguments_json"):
+        if key in payload:
+            _write(payload[key], last=last)
+            return
+    arguments = payload.get("arguments", payload)
+    if not isinstance(arguments, dict):
+        _write(str(arguments), last=True)
+        return
+    for name, value in arguments.items():
+        _OUT.print(Text(f"{_plain(name)}:", style="cyan"), Text(_plain(str(value))), soft_wrap=True)
+
+
+def analysis(answer: dict[str, Any]) -> None:
+    """A session's score and findings, each with the events that show it."""
+    data = answer["data"]
+    _summary(answer)
+    for insight in data.get("insights", []):
+        line = Text(f"{insight['severity']:<9}", style=_STYLES[insight["severity"]])
+        turn = f" (turn {insight['turn_index']})" if "turn_index" in insight else ""
+        line.append(f"{_plain(insight['message'])}{turn}", style="")
+        _OUT.print(line)
+        for evidence in insight["evidence"]:
+            place = Text(f"{data['session_id']}:{evidence['event_index']}  ", style="bold")
+            _OUT.print(_indented(place.append(_plain(evidence["quote"]), style="dim not bold")))
+    if not data.get("insights"):
+        _OUT.print("Nothing stands out.")
+    _footer(answer)
+
+
+def doctor(found: dict[str, Any]) -> None:
+    """What was found where, what was not understood, what to do."""
+    index = found["index"]
+    _OUT.print(Text("index", style="bold"), f"{index['path']}  ({_bytes(index['bytes'])}, {index['state']})", soft_wrap=True)
+    _OUT.print(f"      {index['sessions']:,} sessions, {index['events']:,} events, integrity {index['integrity']}")
+    if index["archived_files"]:
+        _OUT.print(f"      {index['archived_files']:,} logs were deleted by their agents and are kept here")
+    _heading("where it looked")
+    for place in found["homes"]:
+        _OUT.print(f"  {'found  ' if place['exists'] else 'absent '} {_plain(place['path'])}", soft_wrap=True)
+    for root in found["roots"]:
+        if root not in {place["path"] for place in found["homes"]}:
+            _OUT.print(f"  given   {_plain(root)}", soft_wrap=True)
+    _heading("what was found")
+    for agent in found["agents"]:
+        versions = agent["versions"]
+        span = f", versions {versions[0]} to {versions[-1]}" if len(versions) > 1 else ", ".join(["", *versions])
+        _OUT.print(f"  {agent['provider']}: {agent['sessions']:,} sessions in {agent['files']:,} files{_plain(span)}")
+    _doctor_trouble(found)
+
+
+def _doctor_trouble(found: dict[str, Any]) -> None:
+    _doctor_list(
+        "files that are not read",
+        [f"{file['path']}: {file['reason']}" for file in found["not_read"] if file["status"] != "unrecognized"],
+    )
+    unrecognized = [file["path"] for file in found["not_read"] if file["status"] == "unrecognized"]
+    _doctor_list("files that are no log agtrace knows", unrecognized)
+    _doctor_list("logs read in part", [f"{file['path']}: {file['reason']}" for file in found["partly_read"]])
+    _doctor_list(
+        "lines that are no record",
+        [f"{line['path']}:{line['line']}: {line['reason']} ({line['event']})" for line in found["unreadable_lines"]],
+    )
+    _doctor_list(
+        "record types agtrace doesn't know (kept and searchable)",
+        [f"{kind['type']} x{kind['count']}, first at {kind['path']}:{kind['line']}" for kind in found["unknown_record_types"]],
+    )
+    advice = Counter(file["advice"] for file in found["not_read"])
+    _heading("what to do")
+    for sentence in found["trouble"] or ["nothing: all logs are read"]:
+        _OUT.print(f"  {_plain(sentence)}")
+    for sentence, count in advice.items():
+        _OUT.print(Text(f"  {count} files: {sentence}", style="dim"))
+
+
+def _doctor_list(heading: str, lines: list[str]) -> None:
+    if not lines:
+        return
+    _heading(f"{heading}: {len(lines)}")
+    for line in lines[:_FILES_SHOWN]:
+        _OUT.print(f"  {_plain(line)}", soft_wrap=True, markup=False)
+    if len(lines) > _FILES_SHOWN:
+        _OUT.print(Text(f"  ... and {len(lines) - _FILES_SHOWN} more (agtrace doctor --json)", style="dim"))
+
+
+def _heading(text: str) -> None:
+    _OUT.print()
+    _OUT.print(Text(text, style="bold"))
+
+
+def _turn(turn: dict[str, Any]) -> None:
+    failed = f", {turn['failed_tools']} failed" if turn.get("failed_tools") else ""
+    head = Text(f"turn {turn['turn_index']}  ", style="bold")
+    if "steps" in turn:
+        head.append(turn["outcome"], style=_STYLES[turn["outcome"]])
+    else:
+        head.append(f"{turn['step_count']} steps, {turn['tool_calls']} tools{failed}", style="red" if failed else "dim")
+    _OUT.print(head)
+    _OUT.print(_indented(Text(_plain(turn["user_message"]) or "(no request)")))
+    for step in turn.get("steps", []):
+        style = "red" if step["failed_tools"] else ""
+        _OUT.print(_indented(Text(f"{step['step_index']:>3}  {_plain(step['summary'])}", style=style)))
+        if step.get("reasoning"):
+            _OUT.print(_indented(Text(f"     {_plain(step['reasoning'])}", style="dim italic")))
+
+
+def _summary(answer: dict[str, Any]) -> None:
+    _OUT.print(Text(_plain(answer["summary"]), style="bold"))
+
+
+def _footer(answer: dict[str, Any]) -> None:
+    following = answer.get("pagination", {}).get("next_cursor")
+    if following:
+        _OUT.print(Text(f"more: --cursor {following}", style="dim"), soft_wrap=True)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", expand=False)
+    for column in columns:
+        right = column in ("turns", "tools", "failed", "tokens")
+        table.add_column(
+            column, justify="right" if right else "left", no_wrap=True, overflow="ellipsis",
+            ratio=1 if column == "request" else None, min_width=8 if column == "session" else None,
+        )  # fmt: skip
+    return table
+
+
+def _preview_text(preview: dict[str, Any]) -> str:
+    if "arguments" in preview:
+        arguments = preview["arguments"]
+        if isinstance(arguments, dict):
+            return "\n".join(f"{name}: {value}" for name, value in arguments.items())
+        return str(arguments)
+    if "text" in preview or "preview" in preview:
+        return str(preview.get("text", preview.get("preview")))
+    return ", ".join(f"{name} {value}" for name, value in preview.items() if value is not None)
+
+
+def _indented(text: Text) -> Any:
+    from rich.padding import Padding
+
+    return Padding(text, (0, 0, 0, 2))
+
+
+def _write(text: str, *, last: bool) -> None:
+    _OUT.file.write(_plain(text) + ("\n" if last and not text.endswith("\n") else ""))
+
+
+def _plain(text: str) -> str:
+    return without_controls(text)
+
+
+def _when(iso: str | None) -> str:
+    """A time in the terminal's own zone, to the minute."""
+    return "" if iso is None else datetime.fromisoformat(iso).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _short_number(number: int | None) -> str:
+    if number is None:
+        return ""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            return f"{number / size:.1f}{unit}"
+    return str(number)
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 1_000_000:.1f} MB" if size >= 100_000 else f"{size:,} bytes"
