@@ -24,6 +24,7 @@ from agtrace_indexer.drafts import Draft, LogState
 from agtrace_indexer.formats import FORMATS, KEYS_REMEMBERED, Content, decode, recognize, unroll
 from agtrace_indexer.lines import MAX_LINE, Line, Lines
 from agtrace_indexer.store import Store
+from agtrace_indexer.text import stored
 from agtrace_indexer.values import compact_json
 
 MAX_DOCUMENT = MAX_LINE
@@ -300,7 +301,7 @@ class Reader:
         """Keep a line that is JSON but no object: a record of a type that nobody knows."""
         log.state.unknown.append("a value that is no object")
         self._count_types(log, line)
-        self._place(log, Draft(Notification("unknown/value", compact_json(value)), None), line)
+        self._note(log, Notification("unknown/value", compact_json(value)), line)
         log.records += 1
         self.progress.records += 1
 
@@ -319,23 +320,24 @@ class Reader:
         assert log.provider is not None
         drafts = list(FORMATS[log.provider].drafts(record, log.state))
         self._count_types(log, line)
+        texts = [stored(draft.payload) if isinstance(draft, Draft) else None for draft in drafts]
         retracted: list[tuple[str, Supersession]] = []
-        for draft in drafts:
-            if isinstance(draft, Draft):
-                self._place(log, draft, line)
-            elif draft.thread in log.threads:
+        for draft, text in zip(drafts, texts, strict=True):
+            if isinstance(draft, Draft) and text is not None:
+                self._place(log, draft, line, *text)
+            elif not isinstance(draft, Draft) and draft.thread in log.threads:
                 thread = log.threads[draft.thread]
                 retracted += ((draft.thread, superseded) for superseded in thread.retract(draft.keys))
         for key, superseded in retracted:
             next_index = log.threads[key].next_index
             self.store.supersede(self._session(log, key), next_index, superseded._replace(by=next_index - 1))
 
-    def _place(self, log: Log, draft: Draft, line: Line) -> None:
+    def _place(self, log: Log, draft: Draft, line: Line, text: str, rest: dict[str, Any] | None) -> None:
         assert log.provider is not None
         thread = log.threads.setdefault(draft.thread, Thread())
         session_id = self._session(log, draft.thread)
         event = thread.place(draft, line)
-        self.store.add_event(session_id, event)
+        self.store.add_event(session_id, event, text, rest)
         superseded = thread.supersede(draft, event.event_index, KEYS_REMEMBERED[log.provider])
         if superseded:
             self.store.supersede(session_id, thread.next_index, superseded)
@@ -350,7 +352,10 @@ class Reader:
     def _unreadable(self, log: Log, line: Line, kind: str, text: str) -> None:
         log.unreadable_lines += 1
         self.progress.unreadable_lines += 1
-        self._place(log, Draft(Notification(kind, text), None), line)
+        self._note(log, Notification(kind, text), line)
+
+    def _note(self, log: Log, notification: Notification, line: Line) -> None:
+        self._place(log, Draft(notification, None), line, *stored(notification))
 
     def _count_types(self, log: Log, line: Line) -> None:
         state = log.state

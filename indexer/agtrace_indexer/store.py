@@ -21,7 +21,6 @@ from agtrace_indexer.assemble import REQUESTS, Event, Supersession
 from agtrace_indexer.blocks import OpenBlock, PackedBlock, pack, unpack
 from agtrace_indexer.drafts import SessionFacts
 from agtrace_indexer.projects import project_hash, project_root
-from agtrace_indexer.text import stored
 
 SNIPPET = 200
 """Characters of the first human request that stand for a session or a turn."""
@@ -298,10 +297,9 @@ class Store:
             (*values, session_id),
         )
 
-    def add_event(self, session_id: int, event: Event) -> None:
-        """Gather one event of a session."""
+    def add_event(self, session_id: int, event: Event, text: str, rest: dict[str, Any] | None) -> None:
+        """Gather one event of a session with what is stored of its payload."""
         buffer = self._buffer(session_id, event.event_index)
-        text, rest = stored(event.payload)
         if event.timestamp is None:
             ts = buffer.last_ts
             buffer.untimed = buffer.untimed or not ts

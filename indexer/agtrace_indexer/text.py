@@ -23,8 +23,12 @@ from agtrace_schema.events import (
 )
 
 from agtrace_indexer.redact import redact, redact_json
+from agtrace_indexer.values import compact_json
 
 _INLINE_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,([A-Za-z0-9+/=\s]{64,})")
+MOST_LEVELS = 64
+"""Levels of nesting that arguments keep as JSON; a hostile log can have a thousand."""
+
 _NUL = "\x00"
 _NUL_SHOWN = "\u2400"
 
@@ -66,15 +70,17 @@ def clean(text: str) -> str:
     return text.replace(_NUL, _NUL_SHOWN) if _NUL in text else text
 
 
-def clean_json(value: Json) -> Json:
-    """Apply `clean` to every string of a JSON value."""
+def clean_json(value: Json, levels: int = MOST_LEVELS) -> Json:
+    """Apply `clean` to every string of a JSON value; what lies deeper than `levels` becomes its JSON text."""
     if isinstance(value, str):
         return clean(value)
+    if not isinstance(value, (dict, list)):
+        return value
+    if not levels:
+        return clean(compact_json(value))
     if isinstance(value, dict):
-        return {clean(k): clean_json(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [clean_json(v) for v in value]
-    return value
+        return {clean(k): clean_json(v, levels - 1) for k, v in value.items()}
+    return [clean_json(v, levels - 1) for v in value]
 
 
 def _lines(value: Json) -> str:
