@@ -10,7 +10,6 @@ import re
 import sqlite3
 from collections import Counter, defaultdict
 
-
 import orjson
 from agtrace_schema.answers import Analysis, Evidence, Insight, Severity
 from agtrace_schema.database import EVENT_TYPE_CODES, OUTCOME_CODES
@@ -35,8 +34,6 @@ _COSTS: dict[Severity, int] = {"Critical": 20, "Warning": 8, "Info": 2}
 # Calls that wait for something are repeated on purpose; calls that write to a process differ by time.
 _POLLERS = re.compile(r"^(write_stdin|wait|wait_agent|BashOutput|TaskOutput|TaskGet|TaskList|KillShell|Monitor|Sleep)$")
 _POLLING_COMMAND = re.compile(r"^\s*(sleep|watch|tail|gh run|gh pr checks|docker ps|kubectl get|ps|jobs)\b")
-
-
 
 
 def analyze(

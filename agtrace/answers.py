@@ -50,7 +50,9 @@ class Answers:
         with self._turn:
             given = self._ask(TOOLS[name], arguments)
         took = round(1000 * (time.monotonic() - started), 1)
-        self._log({"event": "answer", "tool": name, "ms": took, "bytes": len(given.text.encode()), "ok": not given.is_error})
+        self._log(
+            {"event": "answer", "tool": name, "ms": took, "bytes": len(given.text.encode()), "ok": not given.is_error}
+        )
         return given
 
     def _ask(self, tool: Tool, arguments: Mapping[str, Any]) -> Answer:

@@ -165,7 +165,9 @@ def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter
     if "enum" in schema:
         return _wrong_choice(field, given, schema["enum"])
     if first["type"] == "less_than_equal" and field == "limit":
-        return InvalidParameter(field, f"limit exceeds maximum of {LARGEST_LIMIT}", f"1 to {LARGEST_LIMIT}", LARGEST_LIMIT)
+        return InvalidParameter(
+            field, f"limit exceeds maximum of {LARGEST_LIMIT}", f"1 to {LARGEST_LIMIT}", LARGEST_LIMIT
+        )
     nearest_number = schema.get("minimum") if first["type"] == "greater_than_equal" else schema.get("maximum")
     allowed = {name: schema[name] for name in ("type", "minimum", "maximum", "maxLength", "pattern") if name in schema}
     text = ", ".join(f"{name} {value}" for name, value in allowed.items())

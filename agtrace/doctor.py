@@ -12,7 +12,6 @@ from agtrace.index import Freshness, Index, home_roots
 from agtrace.settings import Settings
 from agtrace.shape import one_line
 
-
 _HEAD_SHOWN = 100
 
 _ADVICE = {
@@ -115,7 +114,8 @@ def _unreadable_lines(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     rows = connection.execute(
         """
         SELECT f.path, e.line, e.offset, e.length, n.text AS kind, s.uid, e.event_index
-        FROM name n JOIN event e ON e.name_id = n.id JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id
+        FROM name n JOIN event e ON e.name_id = n.id
+          JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id
         WHERE n.text IN ('unreadable_line', 'oversized_line') ORDER BY f.path, e.line
         """
     ).fetchall()
@@ -160,5 +160,3 @@ def _trouble(found: dict[str, Any]) -> list[str]:
     if not found["files"]:
         trouble.append("no log was found: run an agent first, or give a folder: agtrace index PATH")
     return trouble
-
-

@@ -9,6 +9,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 
+_CURSOR_TROUBLE = {
+    "malformed": "invalid cursor format: this is no cursor of this index",
+    "expired": "this cursor has expired",
+    "mismatch": "this cursor belongs to another tool or another query",
+}
+
+
 class SettingError(Exception):
     """An environment variable holds a value that can't be used."""
 
@@ -32,7 +39,9 @@ class InvalidParameter(Problem):
 
     code = "invalid_parameter"
 
-    def __init__(self, field: str, message: str, allowed: Sequence[Any] | str | None = None, nearest: Any = None) -> None:
+    def __init__(
+        self, field: str, message: str, allowed: Sequence[Any] | str | None = None, nearest: Any = None
+    ) -> None:
         details = {"field": field, "allowed": allowed, "nearest": nearest}
         super().__init__(message, **{name: value for name, value in details.items() if value is not None})
 
@@ -42,15 +51,9 @@ class InvalidCursor(Problem):
 
     code = "invalid_cursor"
 
-    _MESSAGES = {
-        "malformed": "invalid cursor format: this is no cursor of this index",
-        "expired": "this cursor has expired",
-        "mismatch": "this cursor belongs to another tool or another query",
-    }
-
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"{self._MESSAGES[reason]}; repeat the query without a cursor to start again", None, reason=reason
+            f"{_CURSOR_TROUBLE[reason]}; repeat the query without a cursor to start again", None, reason=reason
         )
         self.hint = "Call the same tool with the same arguments, leaving out cursor."
 
@@ -112,7 +115,9 @@ class SearchTimeout(Problem):
     retryable = True
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"The search was stopped after {seconds:.0f} s; narrow it and try again", None, seconds=seconds)
+        super().__init__(
+            f"The search was stopped after {seconds:.0f} s; narrow it and try again", None, seconds=seconds
+        )
         self.hint = "Add session_id, project_hash or since to the query."
 
 

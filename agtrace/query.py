@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -88,13 +87,8 @@ def short_id(connection: sqlite3.Connection, uid: str) -> str:
     """As many characters of an id as tell it apart from every other, at least 8."""
     before = connection.execute("SELECT max(uid) FROM session WHERE uid < ?", (uid,)).fetchone()[0]
     after = connection.execute("SELECT min(uid) FROM session WHERE uid > ?", (uid,)).fetchone()[0]
-    shared = max(len(os.path.commonprefix([uid, other])) for other in (before or "", after or ""))
+    shared = max(_shared_beginning(uid, other or "") for other in (before, after))
     return uid[: max(SHORTEST_ID, shared + 1)]
-
-
-def id_of(connection: sqlite3.Connection, session_row: int) -> str:
-    """The short id of a session by its row."""
-    return short_id(connection, connection.execute("SELECT uid FROM session WHERE id = ?", (session_row,)).fetchone()[0])
 
 
 def find_event(connection: sqlite3.Connection, session: sqlite3.Row, event_index: int) -> StoredEvent:
@@ -114,7 +108,8 @@ def with_texts(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> list[
     events = []
     for row in rows:
         block = connection.execute(
-            "SELECT id, first_index FROM block WHERE session_id = ? AND first_index <= ? ORDER BY first_index DESC LIMIT 1",
+            "SELECT id, first_index FROM block WHERE session_id = ? AND first_index <= ? "
+            "ORDER BY first_index DESC LIMIT 1",
             (row["session_id"], row["event_index"]),
         ).fetchone()
         if block["id"] not in blocks:
@@ -146,6 +141,12 @@ def iso(milliseconds: int | None) -> str | None:
         return datetime.fromtimestamp(milliseconds // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (OverflowError, ValueError, OSError):
         return None
+
+
+def _shared_beginning(one: str, other: str) -> int:
+    """How many characters two ids share from their beginning on."""
+    pairs = zip(one, other, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _nearest_ids(connection: sqlite3.Connection, prefix: str) -> list[str]:

@@ -21,24 +21,20 @@ _STYLES = {
     "partial": "yellow", "success": "green", "Critical": "bold red", "Warning": "yellow", "Info": "dim",
 }  # fmt: skip
 _FILES_SHOWN = 12
+_COLUMNS = ("session", "agent", "started", "turns", "tools", "failed", "tokens", "request")
+_NARROW_COLUMNS = ("session", "started", "failed", "request")
+_WIDE = 90
+_WIDEST = {"session": 14, "agent": 6, "started": 16, "turns": 5, "tools": 5, "failed": 6, "tokens": 6}
 
 
 def sessions(answer: dict[str, Any]) -> None:
     """A table of sessions that fits the terminal's width."""
     _summary(answer)
-    table = _table("session", "agent", "started", "turns", "tools", "failed", "tokens", "request")
+    columns = _COLUMNS if _OUT.width >= _WIDE else _NARROW_COLUMNS
+    table = _table(*columns)
     for item in answer["data"].get("sessions", []):
-        failed = str(item["failed_calls"]) if item["failed_calls"] else ""
-        table.add_row(
-            Text(item["id"], style="bold"),
-            item["provider"].removesuffix("_code"),
-            _when(item.get("start_time")),
-            str(item["turn_count"]),
-            str(item["tool_calls"]),
-            Text(failed, style="red"),
-            _short_number(item.get("total_tokens")),
-            _plain(item.get("title") or item.get("snippet") or f"({item.get('kind', 'no request')})"),
-        )
+        cells = _session_cells(item)
+        table.add_row(*(cells[column] for column in columns))
     if table.row_count:
         _OUT.print(table)
     _footer(answer)
@@ -128,7 +124,9 @@ def analysis(answer: dict[str, Any]) -> None:
 def doctor(found: dict[str, Any]) -> None:
     """What was found where, what was not understood, what to do."""
     index = found["index"]
-    _OUT.print(Text("index", style="bold"), f"{index['path']}  ({_bytes(index['bytes'])}, {index['state']})", soft_wrap=True)
+    _OUT.print(
+        Text("index", style="bold"), f"{index['path']}  ({_bytes(index['bytes'])}, {index['state']})", soft_wrap=True
+    )
     _OUT.print(f"      {index['sessions']:,} sessions, {index['events']:,} events, integrity {index['integrity']}")
     if index["archived_files"]:
         _OUT.print(f"      {index['archived_files']:,} logs were deleted by their agents and are kept here")
@@ -160,7 +158,10 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
     )
     _doctor_list(
         "record types agtrace doesn't know (kept and searchable)",
-        [f"{kind['type']} x{kind['count']}, first at {kind['path']}:{kind['line']}" for kind in found["unknown_record_types"]],
+        [
+            f"{kind['type']} x{kind['count']}, first at {kind['path']}:{kind['line']}"
+            for kind in found["unknown_record_types"]
+        ],
     )
     advice = Counter(file["advice"] for file in found["not_read"])
     _heading("what to do")
@@ -211,13 +212,27 @@ def _footer(answer: dict[str, Any]) -> None:
         _OUT.print(Text(f"more: --cursor {following}", style="dim"), soft_wrap=True)
 
 
+def _session_cells(item: dict[str, Any]) -> dict[str, str | Text]:
+    return {
+        "session": Text(item["id"], style="bold"),
+        "agent": item["provider"].removesuffix("_code"),
+        "started": _when(item.get("start_time")),
+        "turns": str(item["turn_count"]),
+        "tools": str(item["tool_calls"]),
+        "failed": Text(str(item["failed_calls"] or ""), style="red"),
+        "tokens": _short_number(item.get("total_tokens")),
+        "request": _plain(item.get("title") or item.get("snippet") or f"({item.get('kind', 'no request')})"),
+    }
+
+
 def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", expand=False)
+    table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
     for column in columns:
         right = column in ("turns", "tools", "failed", "tokens")
+        widest = _WIDEST.get(column)
         table.add_column(
             column, justify="right" if right else "left", no_wrap=True, overflow="ellipsis",
-            ratio=1 if column == "request" else None, min_width=8 if column == "session" else None,
+            min_width=widest, max_width=widest, ratio=None if widest else 1,
         )  # fmt: skip
     return table
 

@@ -199,7 +199,8 @@ class _Scan:
             arguments["type"] = TYPE_CODE[wanted.event_type]
         if wanted.tool is not None:
             conditions.append(
-                "AND e.type IN (:call, :result) AND e.name_id IN (SELECT id FROM name WHERE text = :tool COLLATE NOCASE)"
+                "AND e.type IN (:call, :result) "
+                "AND e.name_id IN (SELECT id FROM name WHERE text = :tool COLLATE NOCASE)"
             )
             arguments |= {
                 "tool": wanted.tool,

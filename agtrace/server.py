@@ -48,7 +48,9 @@ def make_server(settings: Settings) -> Server[Any]:
     ) -> types.ListToolsResult:
         return listed
 
-    async def call_tool(context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(
+        context: ServerRequestContext[Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         if params.name not in TOOLS:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
         answer = await anyio.to_thread.run_sync(answers.ask, params.name, params.arguments or {})

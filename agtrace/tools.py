@@ -324,7 +324,11 @@ TOOLS: dict[str, Tool] = {
 
 
 def _summary_level(
-    context: Context, wanted: GetSessionDetails, session: sqlite3.Row, query: dict[str, Any], place: tuple[int, int, int]
+    context: Context,
+    wanted: GetSessionDetails,
+    session: sqlite3.Row,
+    query: dict[str, Any],
+    place: tuple[int, int, int],
 ) -> tuple[Pages, str]:
     turn, _, last_event = place
     only = wanted.turn_index
@@ -350,7 +354,11 @@ def _summary_level(
 
 
 def _turns_level(
-    context: Context, wanted: GetSessionDetails, session: sqlite3.Row, query: dict[str, Any], place: tuple[int, int, int]
+    context: Context,
+    wanted: GetSessionDetails,
+    session: sqlite3.Row,
+    query: dict[str, Any],
+    place: tuple[int, int, int],
 ) -> tuple[Pages, str]:
     turn, step, last_event = place
     steps = sessions.steps_of(

@@ -78,4 +78,7 @@ def print_json(value: Any) -> None:
 
 def unreadable_index(error: sqlite3.Error | OSError) -> NoReturn:
     """End the process because the index can't be opened or written."""
-    fail(f"the index can't be used: {error}. Run `agtrace doctor`, or set AGTRACE_DATA_DIR to another folder.", UNREADABLE)
+    fail(
+        f"the index can't be used: {error}. Run `agtrace doctor`, or set AGTRACE_DATA_DIR to another folder.",
+        UNREADABLE,
+    )

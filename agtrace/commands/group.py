@@ -25,7 +25,9 @@ def _list_options(command: Command) -> Command:
         click.option("--limit", type=int, default=10, show_default=True, help="Most items, up to 50."),
         click.option("--until", metavar="TIME", help="Up to a time, written as for --since."),
         click.option("--since", metavar="TIME", help="From a time on: 2026-11-03, 12h, 7d, yesterday."),
-        click.option("--project", "project_hash", metavar="HASH", help="Of one project: its hash or the beginning of it."),
+        click.option(
+            "--project", "project_hash", metavar="HASH", help="Of one project: its hash or the beginning of it."
+        ),
         click.option("--provider", type=click.Choice(_PROVIDERS), help="Of one agent."),
     ):
         command = option(command)
@@ -34,7 +36,8 @@ def _list_options(command: Command) -> Command:
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="The index lies in AGTRACE_DATA_DIR (default: your platform's folder for user data). Nothing leaves the machine.",
+    epilog="The index lies in AGTRACE_DATA_DIR, by default in your platform's folder for user data. "
+    "Nothing leaves the machine.",
 )
 @click.version_option(__version__, prog_name="agtrace")
 def agtrace() -> None:

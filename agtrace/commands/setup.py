@@ -26,7 +26,9 @@ def run(name: str, *, apply: bool) -> None:
     environment = settings().environment
     sys.stdout.write(f"{config_path(agent, Path.home(), environment)}:\n\n{snippet(agent, executable)}")
     if environment.get("AGTRACE_DATA_DIR"):
-        sys.stdout.write("\nAGTRACE_DATA_DIR is set here: give the agent's server entry the same environment variable.\n")
+        sys.stdout.write(
+            "\nAGTRACE_DATA_DIR is set here: give the agent's server entry the same environment variable.\n"
+        )
 
 
 def _apply(title: str, command: list[str]) -> None:

@@ -8,9 +8,10 @@ same code therefore serves the first index, an appended tail and the tests. `Log
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
-from typing import Any, Iterable, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from agtrace_schema.events import Payload, Provider
 

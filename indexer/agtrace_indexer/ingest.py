@@ -433,9 +433,7 @@ def _rest_of_document(read: list[Line], lines: Iterable[Line]) -> bytes | None:
     return b"\n".join(parts)
 
 
-def _why_no_log(
-    read: list[Line], data: bytes | None, values: list[Any] | None, content: Content
-) -> tuple[str, str]:
+def _why_no_log(read: list[Line], data: bytes | None, values: list[Any] | None, content: Content) -> tuple[str, str]:
     """The status and the reason of a file in which no provider found its format."""
     if content.damage:
         return "unreadable", content.damage

@@ -78,8 +78,8 @@ def index(
 ) -> Summary:
     """Bring the index up to date with everything below its roots and these new ones.
 
-    `otherwise` are the roots of an index that has none. `report` is called with the progress as it grows; `seconds` bounds the run, which then ends
-    between two files. Raises `agtrace_indexer.lock.Busy` when another process is writing.
+    `otherwise` are the roots of an index that has none. `report` is called with the progress as it
+    grows; `seconds` bounds the run, which then ends between two files. Raises `agtrace_indexer.lock.Busy` when another process is writing.
     """
     from agtrace_indexer.store import Store
 
@@ -192,8 +192,12 @@ def _archived_by_head(store: Store, plan: Plan) -> Callable[[bytes], sqlite3.Row
 def _summary(store: Store, plan: Plan, progress: Progress | None, started: float) -> Summary:
     query = store.connection.execute
     sessions, events = query("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
-    records, unreadable = query("SELECT coalesce(sum(records), 0), coalesce(sum(unreadable_lines), 0) FROM file").fetchone()
-    unknown = dict(query("SELECT type, sum(count) FROM record_type WHERE status = 'unknown' GROUP BY type ORDER BY type"))
+    records, unreadable = query(
+        "SELECT coalesce(sum(records), 0), coalesce(sum(unreadable_lines), 0) FROM file"
+    ).fetchone()
+    unknown = dict(
+        query("SELECT type, sum(count) FROM record_type WHERE status = 'unknown' GROUP BY type ORDER BY type")
+    )
     opened = progress.files_opened if progress else 0
     return Summary(
         files_seen=plan.seen,

@@ -262,8 +262,7 @@ class Store:
     def count_record_types(self, file_id: int, counts: dict[tuple[str, str], list[int]]) -> None:
         """Add to the counts of record types: (status, type) -> [count, first line]."""
         self.connection.executemany(
-            "INSERT INTO record_type VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET count = count + excluded.count",
+            "INSERT INTO record_type VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
             [(file_id, status, kind, n, first) for (status, kind), (n, first) in counts.items()],
         )
 

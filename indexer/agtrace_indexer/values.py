@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 _LAST_SECOND_IN_S = 100_000_000_000  # above it, an epoch is in milliseconds
@@ -20,7 +20,7 @@ def milliseconds(value: Any) -> int | None:
         except ValueError:
             return None
         if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=timezone.utc)
+            moment = moment.replace(tzinfo=UTC)
         try:
             return round(moment.timestamp() * 1000)
         except (OverflowError, ValueError):

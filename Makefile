@@ -1,0 +1,42 @@
+# Two commands for a fresh machine with Python 3.11+ and make: `make demo` and `make test`.
+# Each sets up the environment in .venv by itself, from requirements.lock.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+DEMO := .demo
+
+.PHONY: demo test lint types lock docs clean
+
+demo: $(READY)
+	@BIN=$(BIN) DEMO=$(DEMO) sh sample_sessions/demo.sh
+
+test: lint types $(READY)
+	$(BIN)/python -m pytest -n auto
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+docs: $(READY)  ## what is generated from the code: the tool table of the README, the tables of schema/README.md
+	$(BIN)/python -m tests.documents --write
+
+lock:  ## needs uv: writes the versions and hashes of everything that is installed
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-header --quiet --upgrade --output-file requirements.lock
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "agtrace needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..."; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m compileall -q agtrace indexer schema
+	@touch $(READY)
+
+clean:
+	rm -rf $(VENV) $(DEMO)
