@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 
 import orjson
 from agtrace_schema.answers import Analysis, Evidence, Insight, Severity
-from agtrace_schema.database import EVENT_TYPE_CODES, OUTCOME_CODES
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.query import OUTCOME_CODE, TYPE_CODE, StoredEvent, events_where, short_id, with_texts

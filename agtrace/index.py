@@ -7,7 +7,6 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import quote
 
 from agtrace_indexer.discovery import homes
 from agtrace_indexer.lock import Busy
@@ -86,7 +85,9 @@ class Index:
         path = self._settings.database
         if not path.exists():
             raise IndexUnavailable("there is no index yet: it is being made, or run `agtrace index`", "Try again.")
-        connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, check_same_thread=False, timeout=5)
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False, timeout=5
+        )
         connection.row_factory = sqlite3.Row
         connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
         return connection

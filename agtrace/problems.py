@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-
 _CURSOR_TROUBLE = {
     "malformed": "invalid cursor format: this is no cursor of this index",
     "expired": "this cursor has expired",

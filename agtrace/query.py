@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 from agtrace_indexer.blocks import BlockText, unpack
-from agtrace_schema.database import EVENT_TYPE_CODES, OUTCOME_CODES
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.problems import AmbiguousSessionPrefix, InvalidEventIndex, SessionNotFound

@@ -217,11 +217,15 @@ def steps_of(
     only = "" if turn_index is None else "AND turn_index = :turn"
     rows = connection.execute(
         f"""
-        SELECT turn_index, coalesce(step_index, -1) AS step, min(event_index) AS first FROM event
-        WHERE session_id = :session AND turn_index IS NOT NULL AND superseded_by IS NULL
-          AND event_index <= :last_event {only}
-          AND (turn_index, coalesce(step_index, -1)) > (:behind_turn, :behind_step)
-        GROUP BY 1, 2 ORDER BY 1, 2 LIMIT :most
+        SELECT turn_index, step_index AS step, min(event_index) AS first FROM event
+        WHERE session_id = :session AND step_index IS NOT NULL AND superseded_by IS NULL
+          AND event_index <= :last_event {only} AND (turn_index, step_index) > (:behind_turn, :behind_step)
+        GROUP BY 1, 2
+        UNION ALL
+        SELECT turn_index, -1, first_event FROM turn
+        WHERE session_id = :session AND step_count = 0 AND first_event <= :last_event {only}
+          AND (turn_index, -1) > (:behind_turn, :behind_step)
+        ORDER BY 1, 2 LIMIT :most
         """,
         {
             "session": session["id"], "last_event": last_event, "turn": turn_index, "behind_turn": behind[0],
@@ -344,6 +348,7 @@ def _user_message(request: StoredEvent | None) -> str:
 def _overview(row: sqlite3.Row, request: StoredEvent | None) -> TurnOverview:
     tokens = {"input_tokens": row["input_tokens"], "output_tokens": row["output_tokens"]}
     return TurnOverview(
+        id=f"turn-{row['turn_index']}",
         turn_index=row["turn_index"],
         timestamp=iso(row["started_at"]),
         user_message=_user_message(request),

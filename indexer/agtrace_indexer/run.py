@@ -5,7 +5,6 @@ The no-op run is the common one: it imports no parser and opens no log.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sqlite3
 import time
@@ -14,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agtrace_indexer.catalog import Catalog
 from agtrace_indexer.discovery import Found, preferred, walk
 from agtrace_indexer.lock import WriteLock
 
 if TYPE_CHECKING:
     from agtrace_indexer.ingest import Progress, Reader
-    from agtrace_indexer.store import Store
 
 
 READING_VERSION = 1
@@ -79,33 +78,32 @@ def index(
     """Bring the index up to date with everything below its roots and these new ones.
 
     `otherwise` are the roots of an index that has none. `report` is called with the progress as it
-    grows; `seconds` bounds the run, which then ends between two files. Raises `agtrace_indexer.lock.Busy` when another process is writing.
+    grows; `seconds` bounds the run, which then ends between two files. Raises
+    `agtrace_indexer.lock.Busy` when another process is writing.
     """
-    from agtrace_indexer.store import Store
-
     started = time.monotonic()
     with WriteLock(database):
-        store = Store(database)
+        catalog = Catalog(database)
         try:
-            known_roots = set(store.roots())
+            known_roots = set(catalog.roots())
             wanted = list(roots) or ([] if known_roots else list(otherwise))
             new_roots = set(map(os.path.abspath, wanted)) - known_roots
             all_roots = sorted(known_roots | new_roots)
-            rebuild = rebuild or store.meta("reading") not in (None, str(READING_VERSION))
-            plan = make_plan(store, all_roots, rebuild=rebuild)
+            rebuild = rebuild or catalog.meta("reading") not in (None, str(READING_VERSION))
+            plan = make_plan(catalog, all_roots, rebuild=rebuild)
             progress = None
             if new_roots or not plan.empty:
-                work = _Work(store, plan, rebuild, started + seconds if seconds else None)
+                work = _Work(catalog, plan, rebuild, started + seconds if seconds else None)
                 progress = work.carry_out(new_roots, report)
-            return _summary(store, plan, progress, started)
+            return _summary(catalog, plan, progress, started)
         finally:
-            store.close()
+            catalog.close()
 
 
-def make_plan(store: Store, roots: list[str], *, rebuild: bool = False) -> Plan:
+def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> Plan:
     """Compare what lies below the roots with what the index knows, by stat alone."""
     found = list(walk(roots))
-    known = store.files()
+    known = catalog.files()
     plan = Plan(seen=len(found))
     instead = preferred(found)
     for file in found:
@@ -133,22 +131,24 @@ def _below(path: str, roots: list[str]) -> bool:
 class _Work:
     """The part of a run that writes."""
 
-    store: Store
+    catalog: Catalog
     plan: Plan
     rebuild: bool
     deadline: float | None
 
     def carry_out(self, roots: Iterable[str], report: Callable[[Progress], None] | None) -> Progress:
         from agtrace_indexer.ingest import Progress, Reader
+        from agtrace_indexer.store import Store
 
-        store, changed = self.store, self.plan.changed
+        catalog, changed = self.catalog, self.plan.changed
+        store = Store(catalog.connection)
         progress = Progress(files_total=len(changed), bytes_total=sum(found.size for found, _ in changed))
-        archived = _archived_by_head(store, self.plan)
+        archived = _archived_by_head(catalog, self.plan)
         store.begin()
-        store.add_roots(roots)
-        if store.meta("built") is None:
-            store.set_meta("built", "0")
-            store.set_meta("reading", str(READING_VERSION))
+        catalog.add_roots(roots)
+        if catalog.meta("built") is None:
+            catalog.set_meta("built", "0")
+            catalog.set_meta("reading", str(READING_VERSION))
         reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild)
         while changed and (self.deadline is None or time.monotonic() < self.deadline):
             found, row = changed.pop(0)
@@ -160,28 +160,29 @@ class _Work:
 
     def _finish(self, reader: Reader) -> None:
         """Archive what vanished and note what can't be read, once every changed log is read."""
-        store = self.store
-        still = store.files()
-        store.mark_gone(row["id"] for row in self.plan.gone if row["path"] in still)
+        still = self.catalog.files()
+        reader.store.mark_gone(row["id"] for row in self.plan.gone if row["path"] in still)
         for found, _ in self.plan.odd:
             repeats = (found.oddity or "").startswith("the same log")
             reader.set_aside(found, still.get(found.path), "duplicate" if repeats else "skipped", found.oddity or "")
-        store.flush()
-        store.finish()
-        store.set_meta("built", "1")
-        store.set_meta("reading", str(READING_VERSION))
+        reader.store.flush()
+        reader.store.finish()
+        self.catalog.set_meta("built", "1")
+        self.catalog.set_meta("reading", str(READING_VERSION))
 
 
-def _archived_by_head(store: Store, plan: Plan) -> Callable[[bytes], sqlite3.Row | None]:
+def _archived_by_head(catalog: Catalog, plan: Plan) -> Callable[[bytes], sqlite3.Row | None]:
     """Find the vanished log that begins with given bytes, each at most once."""
     candidates = [row for row in plan.gone if row["status"] == "log"]
     candidates += [row for _, row in plan.odd if row is not None and row["status"] == "log"]
-    candidates += [row for row in store.files().values() if row["gone"] and row["status"] == "log"]
+    candidates += [row for row in catalog.files().values() if row["gone"] and row["status"] == "log"]
 
     def find(head: bytes) -> sqlite3.Row | None:
+        from agtrace_indexer.ingest import digest
+
         for row in candidates:
             size = row["head_size"]
-            if size and hashlib.sha256(head[:size]).digest()[:12] == row["head"] and len(head) >= size:
+            if size and len(head) >= size and digest(head[:size]) == row["head"]:
                 candidates.remove(row)
                 return row
         return None
@@ -189,8 +190,8 @@ def _archived_by_head(store: Store, plan: Plan) -> Callable[[bytes], sqlite3.Row
     return find
 
 
-def _summary(store: Store, plan: Plan, progress: Progress | None, started: float) -> Summary:
-    query = store.connection.execute
+def _summary(catalog: Catalog, plan: Plan, progress: Progress | None, started: float) -> Summary:
+    query = catalog.connection.execute
     sessions, events = query("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
     records, unreadable = query(
         "SELECT coalesce(sum(records), 0), coalesce(sum(unreadable_lines), 0) FROM file"

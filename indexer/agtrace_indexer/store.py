@@ -6,15 +6,13 @@ skips it. Rows of one session are gathered in memory and written by `executemany
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import orjson
-from agtrace_schema.database import EVENT_TYPE_CODES, MIGRATIONS, OUTCOME_CODES, VERSION
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome, TokenUsage, User
 
 from agtrace_indexer.assemble import REQUESTS, Event, Supersession
@@ -86,43 +84,6 @@ WHERE s.own_id IN (SELECT own_id FROM session GROUP BY own_id HAVING count(*) > 
 """
 
 
-def open_database(path: Path) -> sqlite3.Connection:
-    """Open the index for writing; create or migrate it first where that is needed.
-
-    The folder and the file are readable by their owner only. Raises `sqlite3.DatabaseError` for a
-    file that is no index, or one of a newer version.
-    """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-    connection = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
-    connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536;")
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > VERSION:
-        connection.close()
-        raise sqlite3.DatabaseError(f"the index has version {version}, this agtrace knows {VERSION}: update agtrace")
-    if version < VERSION:
-        _migrate(connection)
-    return connection
-
-
-def _migrate(connection: sqlite3.Connection) -> None:
-    import sqlite_utils  # 100 ms to import, needed once in the life of an index
-
-    migrations = sqlite_utils.Migrations("agtrace")
-    for name, sql in MIGRATIONS:
-        migrations(name=name, transactional=False)(_script(sql))
-    migrations.apply(sqlite_utils.Database(connection))
-    connection.execute(f"PRAGMA user_version={VERSION}")
-
-
-def _script(sql: str) -> Any:
-    def run(database: Any) -> None:
-        database.conn.executescript(f"BEGIN;{sql};COMMIT;")
-
-    return run
-
-
 @dataclass(slots=True)
 class SessionBuffer:
     """What is gathered of one session before it is written."""
@@ -151,15 +112,11 @@ class SessionBuffer:
 class Store:
     """The index, open for writing."""
 
-    def __init__(self, path: Path) -> None:
-        self.connection = open_database(path)
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
         self._buffers: dict[int, SessionBuffer] = {}
         self._names: dict[str, int] = {}
         self._projects: dict[str, int] = {}
-
-    def close(self) -> None:
-        """Close the connection; what isn't committed is rolled back."""
-        self.connection.close()
 
     # -- transactions ------------------------------------------------------------------------------
 
@@ -173,39 +130,12 @@ class Store:
         self.connection.execute("COMMIT")
         self._buffers.clear()
 
-    # -- what is known -----------------------------------------------------------------------------
-
-    def files(self) -> dict[str, sqlite3.Row]:
-        """All rows of `file` by path, without their state."""
-        cursor = self.connection.cursor()
-        cursor.row_factory = sqlite3.Row
-        columns = "id, path, status, reason, provider, gone, stamp, size, read_to, lines, records, unreadable_lines, "
-        columns += "pending_bytes, head, head_size, anchor"
-        return {row["path"]: row for row in cursor.execute(f"SELECT {columns} FROM file")}
+    # -- files -------------------------------------------------------------------------------------
 
     def state(self, file_id: int) -> dict[str, Any] | None:
         """What the parser remembered of a file."""
         (packed,) = self.connection.execute("SELECT state FROM file WHERE id = ?", (file_id,)).fetchone()
         return None if packed is None else orjson.loads(unpack(packed))
-
-    def meta(self, key: str) -> str | None:
-        """A fact about the index."""
-        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else None
-
-    def set_meta(self, key: str, value: str) -> None:
-        """Record a fact about the index."""
-        self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
-
-    def roots(self) -> list[str]:
-        """The paths that are kept fresh."""
-        return [row[0] for row in self.connection.execute("SELECT path FROM root ORDER BY path")]
-
-    def add_roots(self, paths: Iterable[str]) -> None:
-        """Keep these paths fresh from now on."""
-        self.connection.executemany("INSERT OR IGNORE INTO root VALUES (?)", [(path,) for path in paths])
-
-    # -- files -------------------------------------------------------------------------------------
 
     def save_file(self, path: str, values: dict[str, Any], state: dict[str, Any] | None) -> int:
         """Insert or update the row of a file; give its id."""

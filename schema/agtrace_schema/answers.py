@@ -126,6 +126,8 @@ class SessionHead(Model):
 class TurnOverview(Model):
     """One turn at level summary (R-112)."""
 
+    id: str
+    """`turn-0` and so on."""
     turn_index: int
     timestamp: str | None = None
     user_message: str

@@ -6,8 +6,6 @@ of the tables is a new entry in `MIGRATIONS`, never an edit of an old one, and r
 
 from __future__ import annotations
 
-from agtrace_schema.events import EventType, Outcome
-
 VERSION = 1
 """1 (2026-11-21): first tables."""
 
@@ -125,12 +123,12 @@ CREATE TABLE event (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   session_id INTEGER NOT NULL,
   event_index INTEGER NOT NULL,  -- 0, 1, 2 ... in file order
-  type INTEGER NOT NULL,         -- position in EVENT_TYPE_CODES
+  type INTEGER NOT NULL,         -- position in codes.EVENT_TYPE_CODES
   ts INTEGER NOT NULL,           -- ms; an event without a time takes the one before it; 0 unknown
   turn_index INTEGER,            -- null before the first turn
   step_index INTEGER,            -- within the turn; null for what is no part of a model response
   name_id INTEGER,               -- tool, user kind or notification kind
-  outcome INTEGER,               -- position in OUTCOME_CODES, on a tool result and on the call it answers
+  outcome INTEGER,               -- position in codes.OUTCOME_CODES, on a tool result and on the call it answers
   link INTEGER,                  -- event_index of the result of a call, of the call of a result
   line INTEGER NOT NULL,         -- origin in the file: line (1, 2 ...), byte offset, length in bytes
   offset INTEGER NOT NULL,
@@ -181,24 +179,3 @@ CREATE TABLE block_data (
 
 MIGRATIONS: tuple[tuple[str, str], ...] = (("0001_first_tables", TABLES),)
 """(name, SQL) in order; applying all of them to an empty file gives the tables of `VERSION`."""
-
-EVENT_TYPE_CODES: tuple[EventType, ...] = (
-    EventType.USER,
-    EventType.MESSAGE,
-    EventType.REASONING,
-    EventType.TOOL_CALL,
-    EventType.TOOL_RESULT,
-    EventType.TOKEN_USAGE,
-    EventType.NOTIFICATION,
-)
-"""`event.type` is a position in this tuple."""
-
-OUTCOME_CODES: tuple[Outcome, ...] = (
-    Outcome.OK,
-    Outcome.FAILED,
-    Outcome.REJECTED,
-    Outcome.INTERRUPTED,
-    Outcome.RUNNING,
-    Outcome.UNKNOWN,
-)
-"""`event.outcome` is a position in this tuple."""

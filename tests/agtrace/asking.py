@@ -1,0 +1,212 @@
+"""Asking in tests: an index of given logs, the checks that every answer must pass, walks along cursors and hints.
+
+The checks are the answer contract: whatever is asked through `Asker` is checked for it, so that every test of a tool
+is also a test of the sizes, the summary, the schema and the one text.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+from agtrace_indexer.run import index
+
+from agtrace.answers import Answers
+from agtrace.server import output_schema
+from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
+from agtrace.shape import Answer
+from agtrace.tools import TOOLS
+
+PORTABLE = 10_240
+"""Bytes that an answer to default arguments may take."""
+
+HOUR = 3600
+
+
+class Asker:
+    """Answers over an index of its own, which holds what lies below `roots`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *roots: Path,
+        most: int = ABSOLUTE_MAX_BYTES,
+        ttl: int = HOUR,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.settings = Settings(folder, most, ttl, {"HOME": str(folder / "nobody")})
+        self.refused: list[Mapping[str, Any]] = []
+        self.index(*roots)
+        self.answers = Answers(self.settings, now=now, log=self._note)
+        self._schemas = {name: jsonschema.Draft202012Validator(output_schema(tool)) for name, tool in TOOLS.items()}
+
+    def index(self, *roots: Path) -> None:
+        """Bring the index up to date."""
+        index(self.settings.database, [str(root) for root in roots], otherwise=[])
+
+    def with_most(self, most: int) -> Asker:
+        """The same index with another AGTRACE_MAX_RESPONSE_BYTES."""
+        return Asker(self.settings.data_dir, most=most, ttl=self.settings.cursor_ttl_seconds)
+
+    def ask(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """The value of an answer that must be one, checked."""
+        given = self.anything(name, **arguments)
+        assert not given.is_error, given.text
+        return given.value
+
+    def error(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """The error of a call that must be refused, checked."""
+        given = self.anything(name, **arguments)
+        assert given.is_error, given.text
+        return given.value["error"]
+
+    def anything(self, name: str, **arguments: Any) -> Answer:
+        """An answer or an error, checked."""
+        given = self.answers.ask(name, arguments)
+        self._schemas[name].validate(given.value)
+        check(given, min(budget(name, arguments), self.settings.max_response_bytes))
+        return given
+
+    def pages(self, name: str, **arguments: Any) -> Iterator[dict[str, Any]]:
+        """The answer and those that follow it by cursor."""
+        seen: set[str] = set()
+        while True:
+            value = self.ask(name, **arguments)
+            yield value
+            following = value.get("pagination", value.get("chunk", {})).get("next_cursor")
+            if following is None:
+                return
+            assert following not in seen, "a cursor that leads back"
+            seen.add(following)
+            arguments["cursor"] = following
+
+    def items(self, name: str, key: str, **arguments: Any) -> list[dict[str, Any]]:
+        """All items of a list, its pages joined."""
+        return [item for page in self.pages(name, **arguments) for item in page["data"][key]]
+
+    def body(self, session_id: str, event_index: int, **arguments: Any) -> str:
+        """The whole text of an event, its chunks joined."""
+        pages = self.pages("get_event_details", session_id=session_id, event_index=event_index, **arguments)
+        return "".join(text_of(page["data"]["payload"]) for page in pages)
+
+    def run(self, hint: str) -> dict[str, Any]:
+        """Make the call that a hint names, and give its answer."""
+        name, arguments = call_in(hint)
+        return self.ask(name, **arguments)
+
+    def _note(self, record: Mapping[str, Any]) -> None:
+        assert record["event"] != "internal_error", record["trace"]
+
+
+def check(given: Answer, most: int) -> None:
+    """What holds for every answer and every error (R-002, R-003, R-005)."""
+    value = given.value
+    assert json.loads(given.text) == value, "the text and the structured content are the same"
+    assert len(given.text.encode()) <= most, f"{len(given.text.encode())} of {most} bytes: {given.text[:300]}"
+    assert value["success"] is not given.is_error
+    assert 0 < len(value["summary"]) <= 100
+    assert value["summary"].isprintable(), "one line"
+    if not given.is_error:
+        assert isinstance(value["data"], dict)
+    following = value.get("pagination", {}).get("next_cursor") or value.get("chunk", {}).get("next_cursor")
+    if following is not None:
+        assert len(following) <= 64, "a model reads every character of a cursor"
+
+
+def budget(name: str, arguments: Mapping[str, Any]) -> int:
+    """The bytes that a call may take (answers.md, "Budgets")."""
+    limit, asked = arguments.get("limit", 10), arguments.get("max_bytes")
+    if isinstance(asked, int) and 2048 <= asked <= 102_400:
+        return asked
+    if name == "analyze_session":
+        return 5_120
+    if name == "get_session_details":
+        return 30_720 if arguments.get("detail_level") == "turns" else PORTABLE
+    return 20_480 if isinstance(limit, int) and 10 < limit <= 50 else PORTABLE
+
+
+def text_of(payload: Mapping[str, Any]) -> str:
+    """The text body of a payload, as the chunks of a long one name it."""
+    if "arguments" in payload:
+        return json.dumps(payload["arguments"], ensure_ascii=False, indent=2)
+    return next((payload[key] for key in ("text", "content", "arguments_json") if key in payload), "")
+
+
+def call_in(hint: str) -> tuple[str, dict[str, Any]]:
+    """The tool and the arguments of the call that a hint writes out."""
+    end = next(end for end in range(len(hint), 0, -1) if hint[end - 1] == ")" and _is_call(hint[:end]))
+    call = ast.parse(hint[:end], mode="eval").body
+    assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    return call.func.id, {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+
+
+def _is_call(text: str) -> bool:
+    try:
+        return isinstance(ast.parse(text, mode="eval").body, ast.Call)
+    except SyntaxError:
+        return False
+
+
+# -- small authored logs -------------------------------------------------------------------------
+
+
+class ClaudeLog:
+    """A Claude Code log that grows: one `write` a record."""
+
+    def __init__(self, path: Path, session_id: str, *, cwd: str = "/home/mira/projects/tidepool") -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path, self.session_id, self.cwd = path, session_id, cwd
+        self.lines, self._last = 0, None
+        self.clock = 1_790_000_000
+
+    def write(self, kind: str, content: Any, **more: Any) -> ClaudeLog:
+        """Append a record of this type with a message of this content."""
+        self.lines += 1
+        self.clock += 7
+        uuid = f"{self.session_id[:8]}-0000-4000-8000-{self.lines:012x}"
+        message: dict[str, Any] = {"role": kind, "content": content}
+        if kind == "assistant":
+            message |= {"model": "claude-opus-4-5", "id": f"msg_{self.session_id[:8]}_{self.lines}", "type": "message"}
+        record = {
+            "parentUuid": self._last, "isSidechain": False, "userType": "external", "cwd": self.cwd,
+            "sessionId": self.session_id, "version": "2.1.212", "type": kind, "message": message, "uuid": uuid,
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(self.clock)),
+        } | more  # fmt: skip
+        with self.path.open("ab") as file:
+            file.write(json.dumps(record).encode() + b"\n")
+        self._last = uuid
+        return self
+
+    def prompt(self, text: str) -> ClaudeLog:
+        """A human request."""
+        return self.write("user", text)
+
+    def say(self, text: str) -> ClaudeLog:
+        """An answer of the model."""
+        return self.write("assistant", [{"type": "text", "text": text}])
+
+    def call(self, name: str, arguments: Any, result: str | None = "", *, failed: bool = False) -> ClaudeLog:
+        """A tool execution with its result; without one where it is None."""
+        call_id = f"toolu_{self.session_id[:8]}_{self.lines}"
+        self.write("assistant", [{"type": "tool_use", "id": call_id, "name": name, "input": arguments}])
+        if result is not None:
+            answer = {"type": "tool_result", "tool_use_id": call_id, "content": result, "is_error": failed}
+            self.write("user", [answer])
+        return self
+
+    def raw(self, record: Any) -> ClaudeLog:
+        """Any record, as it is."""
+        self.lines += 1
+        with self.path.open("ab") as file:
+            file.write(json.dumps(record).encode() + b"\n")
+        return self
+
+
+def claude_log(folder: Path, session_id: str, **more: Any) -> ClaudeLog:
+    """An empty log of this session."""
+    return ClaudeLog(folder / "projects" / "-home-mira-projects-tidepool" / f"{session_id}.jsonl", session_id, **more)
