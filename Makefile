@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 DEMO := .demo
 
-.PHONY: demo test lint types lock docs clean
+.PHONY: demo test lint types lock docs picture clean
 
 demo: $(READY)
 	@BIN=$(BIN) DEMO=$(DEMO) sh sample_sessions/demo.sh
@@ -24,6 +24,9 @@ types: $(READY)
 
 docs: $(READY)  ## what is generated from the code: the tool table of the README, the tables of schema/README.md
 	$(BIN)/python -m tests.documents --write
+
+picture: $(READY)  ## docs/terminal.svg, from real commands
+	$(BIN)/python docs/terminal.py
 
 lock:  ## needs uv: writes the versions and hashes of everything that is installed
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \

@@ -23,7 +23,7 @@ from typing import Any
 
 import orjson
 from agtrace_indexer.redact import redact, redact_json
-from agtrace_schema.answers import Chunk, IndexState, Pagination
+from agtrace_schema.answers import Chunk, ErrorBody, IndexState, Pagination
 
 from agtrace.index import Freshness
 from agtrace.problems import Problem
@@ -112,17 +112,17 @@ def answer(reply: Reply, freshness: Freshness, most: int = ABSOLUTE_MAX_BYTES) -
 
 def error_answer(problem: Problem) -> Answer:
     """The answer to a request that can't be answered (R-118)."""
-    details = redact_json(_short_details(problem.details))
     message = redact(problem.message)
+    error = {
+        "code": problem.code,
+        "message": one_line(message, 600),
+        "details": redact_json(_short_details(problem.details)),
+        "retryable": problem.retryable,
+    }
     value = {
         "summary": one_line(message, SUMMARY),
         "success": False,
-        "error": {
-            "code": problem.code,
-            "message": one_line(message, 600),
-            "details": details,
-            "retryable": problem.retryable,
-        },
+        "error": _known(ErrorBody.model_validate(error)),
         "hint": None if problem.hint is None else one_line(redact(problem.hint), 400),
     }
     text = orjson.dumps({key: part for key, part in value.items() if part is not None})

@@ -44,16 +44,19 @@ def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
         yield from (f"  {root}" for root in roots)
         yield "Give a file or folder: agtrace index PATH"
         return
-    yield (
-        f"{summary.sessions:,} sessions, {summary.events:,} events "
-        f"from {summary.files_seen:,} files ({summary.files_changed:,} changed) in {summary.seconds:.2f} s"
-    )
+    found = f"{_counted(summary.sessions, 'session')}, {_counted(summary.events, 'event')}"
+    files = f"{_counted(summary.files_seen, 'file')} ({summary.files_changed:,} changed)"
+    yield f"{found} from {files} in {summary.seconds:.2f} s"
     if summary.unreadable_lines:
-        yield f"{summary.unreadable_lines:,} unreadable lines are kept as they are: agtrace doctor shows them"
+        yield f"{_counted(summary.unreadable_lines, 'unreadable line')} kept as found: agtrace doctor shows where"
     unknown = sum(summary.unknown_record_types.values())
     if unknown:
-        kinds = len(summary.unknown_record_types)
-        yield f"{unknown:,} records of {kinds} unknown types are kept and searchable: agtrace doctor names them"
+        kinds = _counted(len(summary.unknown_record_types), "unknown type")
+        yield f"{_counted(unknown, 'record')} of {kinds} kept and searchable: agtrace doctor names them"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 @contextmanager

@@ -23,7 +23,7 @@ class Model(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-# -- list_sessions -------------------------------------------------------------------------------
+# -- list_sessions: data is {"sessions": [SessionItem]} --------------------------------------------
 
 
 class SessionItem(Model):
@@ -50,13 +50,7 @@ class SessionItem(Model):
     """True where some responses have only placeholder figures."""
 
 
-class SessionList(Model):
-    """Payload of list_sessions."""
-
-    sessions: list[SessionItem]
-
-
-# -- get_project_info ----------------------------------------------------------------------------
+# -- get_project_info: data is {"projects": [ProjectItem]} -----------------------------------------
 
 
 class ProjectItem(Model):
@@ -71,13 +65,7 @@ class ProjectItem(Model):
     last_activity: str | None = None
 
 
-class ProjectList(Model):
-    """Payload of get_project_info."""
-
-    projects: list[ProjectItem]
-
-
-# -- get_session_details -------------------------------------------------------------------------
+# -- get_session_details ---------------------------------------------------------------------------
 
 
 class Tokens(Model):
@@ -162,7 +150,7 @@ class TurnDetail(Model):
     key_actions: list[str]
 
 
-# -- search_event_previews -----------------------------------------------------------------------
+# -- search_event_previews: data is {"matches": [EventPreview]} ------------------------------------
 
 
 class EventPreview(Model):
@@ -178,13 +166,7 @@ class EventPreview(Model):
     """Seed 003's preview by type; the text around the match."""
 
 
-class EventPreviews(Model):
-    """Payload of search_event_previews."""
-
-    matches: list[EventPreview]
-
-
-# -- get_event_details ---------------------------------------------------------------------------
+# -- get_event_details -----------------------------------------------------------------------------
 
 
 class EventOrigin(Model):
@@ -220,7 +202,7 @@ class EventDetails(Model):
     payload: dict[str, Any]
 
 
-# -- analyze_session -----------------------------------------------------------------------------
+# -- analyze_session -------------------------------------------------------------------------------
 
 
 class Evidence(Model):
@@ -252,7 +234,7 @@ class Analysis(Model):
     """event_counts by type, outcomes by kind."""
 
 
-# -- envelope ------------------------------------------------------------------------------------
+# -- envelope --------------------------------------------------------------------------------------
 
 
 class Pagination(Model):
