@@ -18,7 +18,8 @@ from agtrace.index import Freshness, Index
 from agtrace.problems import IndexUnavailable, InternalError, Problem
 from agtrace.settings import Settings
 from agtrace.shape import Answer, Reply, answer, error_answer
-from agtrace.tools import TOOLS, Context, Tool
+from agtrace.tools import TOOLS
+from agtrace.tools.tool import Context, Tool
 
 REFRESH_SECONDS = 3.0
 """How long a request waits for changed logs to be indexed; what isn't done by then goes on beside."""
@@ -63,7 +64,7 @@ class Answers:
             return answer(reply, freshness, self._settings.max_response_bytes)
         except Problem as problem:
             return error_answer(problem)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             return error_answer(IndexUnavailable(f"the index can't be read ({error})", "Run: agtrace doctor"))
         except Exception:  # noqa: BLE001  # the boundary: no exception's text reaches a client
             defect = InternalError(uuid.uuid4().hex[:12])

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from agtrace_schema.events import EventType, Provider
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from agtrace.problems import InvalidParameter
-from agtrace.settings import ABSOLUTE_MAX_BYTES
 
 DEFAULT_LIMIT = 10
 LARGEST_LIMIT = 50
@@ -39,77 +38,6 @@ class Arguments(BaseModel):
     """The arguments of one tool."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ListSessions(Arguments):
-    """Arguments of list_sessions."""
-
-    limit: Limit = DEFAULT_LIMIT
-    cursor: Cursor = None
-    provider: Provider | None = None
-    project_hash: ProjectHash = None
-    since: Time = None
-    until: Until = None
-
-
-class GetProjectInfo(Arguments):
-    """Arguments of get_project_info."""
-
-    limit: Limit = DEFAULT_LIMIT
-    cursor: Cursor = None
-
-
-class GetSessionDetails(Arguments):
-    """Arguments of get_session_details."""
-
-    session_id: SessionId
-    detail_level: Annotated[
-        Literal["summary", "turns"], Field(description="summary: one line a turn; turns: every step with its tools.")
-    ] = "summary"
-    turn_index: Annotated[int | None, Field(ge=0, description="Only this turn.")] = None
-    include_reasoning: Annotated[bool, Field(description="Quote the thinking (level turns).")] = False
-    cursor: Cursor = None
-
-
-class AnalyzeSession(Arguments):
-    """Arguments of analyze_session."""
-
-    session_id: SessionId
-    include_failures: bool = True
-    include_loops: bool = False
-
-
-class SearchEventPreviews(Arguments):
-    """Arguments of search_event_previews."""
-
-    query: Annotated[
-        str,
-        Field(
-            max_length=2000,
-            description="Literal text, found anywhere in an event, case-insensitive; no syntax. Empty: every event.",
-        ),
-    ]
-    limit: Limit = DEFAULT_LIMIT
-    cursor: Cursor = None
-    session_id: Annotated[str | None, Field(max_length=200)] = None
-    provider: Provider | None = None
-    project_hash: ProjectHash = None
-    event_type: Annotated[EventType | None, Field(description="ToolResult: outputs and errors. User: prompts.")] = None
-    tool: Annotated[str | None, Field(max_length=200, description="Name of a tool, such as Bash.")] = None
-    failed: Annotated[bool | None, Field(description="true: only failed tool executions.")] = None
-    since: Time = None
-    until: Until = None
-
-
-class GetEventDetails(Arguments):
-    """Arguments of get_event_details."""
-
-    session_id: SessionId
-    event_index: Annotated[int, Field(ge=0, le=2**53)]
-    cursor: Cursor = None
-    max_bytes: Annotated[
-        int | None, Field(ge=2_048, le=ABSOLUTE_MAX_BYTES, description="Bytes of an answer; default 10240.")
-    ] = None
 
 
 Model = TypeVar("Model", bound=Arguments)
@@ -175,9 +103,10 @@ def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter
 
 
 def _wrong_choice(field: str, given: Any, allowed: list[str]) -> InvalidParameter:
+    given = given if isinstance(given, str) else type(given).__name__  # an integer may be too long to be written
     folded = {choice.lower(): choice for choice in allowed}
-    close = difflib.get_close_matches(str(given).lower(), list(folded), 1, cutoff=0.4)
+    close = difflib.get_close_matches(given.lower(), list(folded), 1, cutoff=0.4)
     nearest = folded[close[0]] if close else None
     also = f"; did you mean {nearest}?" if nearest else ""
-    message = f"{field}: {str(given)[:60]!r} is not one of {', '.join(allowed)}{also}"
+    message = f"{field}: {given[:60]!r} is not one of {', '.join(allowed)}{also}"
     return InvalidParameter(field, message, allowed, nearest)

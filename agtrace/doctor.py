@@ -53,6 +53,7 @@ def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
         "path": str(settings.database),
         "bytes": settings.database.stat().st_size,
         "state": freshness.state,
+        "problem": freshness.problem,
         "integrity": integrity,
         "sessions": sessions,
         "events": events,
@@ -150,6 +151,8 @@ def _trouble(found: dict[str, Any]) -> list[str]:
     trouble = []
     if found["index"]["integrity"] != "ok":
         trouble.append(f"the index is damaged ({found['index']['integrity']}): move it away and run agtrace index")
+    if found["index"]["problem"]:
+        trouble.append(found["index"]["problem"])
     unreadable = [file for file in found["not_read"] if file["status"] == "unreadable"]
     if unreadable:
         trouble.append(f"{len(unreadable)} files can't be read: see not_read")

@@ -26,6 +26,8 @@ class Freshness:
     state: Literal["ready", "catching_up", "building"]
     files_behind: int | None = None
     bytes_behind: int | None = None
+    problem: str | None = None
+    """Why the logs can't be indexed at the moment; what is answered is what was indexed before."""
 
 
 def home_roots(settings: Settings) -> list[str]:
@@ -39,6 +41,7 @@ class Index:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._connection: sqlite3.Connection | None = None
+        self._opened: tuple[int, int] | None = None
         self._run: threading.Thread | None = None
         self._progress: Progress | None = None
         self._trouble: Exception | None = None
@@ -46,20 +49,22 @@ class Index:
     def refresh(self, seconds: float) -> Freshness:
         """Find changed logs and index what they gained, for at most this long; the rest goes on beside.
 
-        Raises `IndexUnavailable` when the index can't be written or read.
+        When the index can't be written, the answer comes from what it holds, and says so. Raises
+        `IndexUnavailable` when there is nothing to answer from.
         """
         if self._run is None or not self._run.is_alive():
             self._trouble = self._progress = None
             self._run = threading.Thread(target=self._bring_up_to_date, daemon=True)
             self._run.start()
         self._run.join(seconds)
-        busy = isinstance(self._trouble, Busy)
-        if self._trouble is not None and not busy:
-            raise IndexUnavailable(f"the index can't be brought up to date: {self._trouble}", "Run: agtrace doctor")
-        if not busy and not self._run.is_alive():
+        if self._trouble is None and not self._run.is_alive():
             return Freshness("ready")
         state: Literal["catching_up", "building"] = "catching_up" if self._built() else "building"
         progress = self._progress
+        if self._trouble is not None and not isinstance(self._trouble, Busy):
+            if not self._settings.database.exists():
+                raise IndexUnavailable(f"the index can't be made: {self._trouble}", "Set AGTRACE_DATA_DIR to a folder.")
+            return Freshness(state, problem=f"the logs can't be indexed: {self._trouble}")
         if progress is None:
             return Freshness(state)
         files, size = progress.files_total - progress.files_done, progress.bytes_total - progress.bytes_done
@@ -67,15 +72,16 @@ class Index:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """A read-only connection, opened on first use. Raises `IndexUnavailable` where there is no index yet."""
-        if self._connection is None:
+        """A read-only connection to the index that lies there now. Raises `IndexUnavailable` where there is none."""
+        if self._connection is None or self._opened != _identity(self._settings.database):
             self._connection = self._open()
+            self._opened = _identity(self._settings.database)
         return self._connection
 
     def _bring_up_to_date(self) -> None:
         try:
             index(self._settings.database, (), otherwise=home_roots(self._settings), report=self._note)
-        except (Busy, OSError, sqlite3.Error) as error:
+        except Exception as error:  # noqa: BLE001  # a thread's boundary: told in every answer until it is over
             self._trouble = error
 
     def _note(self, progress: Progress) -> None:
@@ -98,3 +104,12 @@ class Index:
         except (IndexUnavailable, sqlite3.Error):
             return False
         return row is not None and row[0] == "1"
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file lies at a path: another one after the index was moved away and made anew."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -20,7 +20,8 @@ from agtrace import __version__
 from agtrace.answers import Answers
 from agtrace.arguments import input_schema
 from agtrace.settings import Settings
-from agtrace.tools import TOOLS, Tool
+from agtrace.tools import TOOLS
+from agtrace.tools.tool import Tool
 
 INSTRUCTIONS = (
     "agtrace finds past work of coding agents on this machine. search_event_previews finds the event that contains a "

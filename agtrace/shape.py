@@ -32,12 +32,18 @@ from agtrace.settings import ABSOLUTE_MAX_BYTES
 SUMMARY = 100
 """Characters of an answer's summary (R-002)."""
 
+USER_MESSAGE = 200
+"""Characters of a request or a snippet."""
+
+LABEL = 50
+"""Characters of a label (R-004)."""
+
 LINES_PER_CHUNK = 200
 """Lines of a chunk of text at most (R-077)."""
 
 _SHORTER_STRINGS = (120, 60)
 _BUDGET_PART = 80  # bytes that `budget` takes
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\x1b\[[0-?]*[ -/]*[@-~]")
+_CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +230,12 @@ class _Envelope:
         reply, fresh = self.reply, self.freshness
         state = None
         if fresh.state != "ready":
-            state = IndexState(state=fresh.state, files_behind=fresh.files_behind, bytes_behind=fresh.bytes_behind)
+            state = IndexState(
+                state=fresh.state,
+                files_behind=fresh.files_behind,
+                bytes_behind=fresh.bytes_behind,
+                problem=fresh.problem and one_line(redact(fresh.problem), 200),
+            )
         return {
             "summary": one_line(redact(reply.summary), SUMMARY),
             "success": True,

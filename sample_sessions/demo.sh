@@ -20,5 +20,6 @@ show show d41f7a52:853
 "$BIN/agtrace" show d41f7a52:853
 show analyze 01a0ec9d
 "$BIN/agtrace" analyze 01a0ec9d
+unset AGTRACE_DATA_DIR
 show setup claude
 "$BIN/agtrace" setup claude

@@ -62,7 +62,16 @@ def ask(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         error = answer.value["error"]
         hint = f"\n{answer.value['hint']}" if "hint" in answer.value else ""
         fail(f"{error['message']}{hint}", USAGE if error["code"] in _USAGE_CODES else UNREADABLE)
+    if "index" in answer.value:
+        sys.stderr.write(f"agtrace: {_behind(answer.value['index'])}\n")
     return answer.value
+
+
+def _behind(state: dict[str, Any]) -> str:
+    if "problem" in state:
+        return f"{state['problem']}; the answer is from what was indexed before"
+    files = f", {state['files_behind']} files to go" if "files_behind" in state else ""
+    return f"the index is {state['state'].replace('_', ' ')}{files}: the answer is from what it holds so far"
 
 
 def fail(message: str, code: int) -> NoReturn:

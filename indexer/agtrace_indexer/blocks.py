@@ -63,7 +63,7 @@ class OpenBlock:
         encoded = text.encode("utf-8", "replace")
         if not self.texts:
             self.t0 = self.t1 = ts
-        self.t0, self.t1 = min(self.t0, ts), max(self.t1, ts)
+        self.t0, self.t1 = min(self.t0 or ts, ts or self.t0), max(self.t1, ts)  # 0 is unknown
         self.texts.append(encoded)
         self.payloads.append(payload)
         self.ends.append(self.size + len(encoded))

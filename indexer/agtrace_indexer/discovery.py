@@ -59,9 +59,11 @@ def walk(roots: Iterable[str]) -> Iterator[Found]:
     """List every file below the roots once, in a stable order; links are named, never followed."""
     seen: set[str] = set()
     for root in sorted(roots):
+        real_root = os.path.realpath(root)
         for found in _walk_root(root):
-            if found.path not in seen:
-                seen.add(found.path)
+            real_path = real_root + found.path[len(root) :]
+            if real_path not in seen:
+                seen.add(real_path)
                 yield found
 
 
@@ -69,7 +71,7 @@ def preferred(found: list[Found]) -> dict[str, str]:
     """Name the files that only repeat another one: path -> path of the log that is read instead.
 
     A plain rollout goes before its `.zst`, a live one before its archived copy, Gemini's `.jsonl`
-    before the `.json` that it continues (formats.md 2.2, 2.3).
+    before the `.json` that it continues (formats.md 2.2, 2.3). An empty file goes last.
     """
     chosen: dict[tuple[str, str], str] = {}
     instead: dict[str, str] = {}
@@ -103,13 +105,24 @@ def _walk_folder(folder: str) -> Iterator[Found]:
         return
     for entry in entries:
         try:
-            if entry.is_dir(follow_symlinks=False):
+            if not _is_text(entry.name):
+                yield Found(_as_text(entry.path), "", 0, 0, "its name is not UTF-8: rename it to have it indexed")
+            elif entry.is_dir(follow_symlinks=False):
                 if entry.name not in _NEVER_ENTERED:
                     yield from _walk_folder(entry.path)
             else:
                 yield _found(entry.path, entry.stat(follow_symlinks=False))
         except OSError:
             continue  # vanished between listing and stat
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name of the file system is text: bytes that are none become lone surrogates."""
+    return _as_text(name) == name
+
+
+def _as_text(name: str) -> str:
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 def _found(path: str, status: os.stat_result) -> Found:
@@ -132,6 +145,6 @@ def _log_identity(path: str) -> tuple[str, str] | None:
     return (place[1] if place else folder), found["codex"]
 
 
-def _preference(file: Found) -> tuple[bool, bool, bool, str]:
+def _preference(file: Found) -> tuple[bool, bool, bool, bool, str]:
     archived = "archived_sessions" in file.path
-    return archived, file.path.endswith(".zst"), file.path.endswith(".json"), file.path
+    return file.size == 0, archived, file.path.endswith(".zst"), file.path.endswith(".json"), file.path

@@ -26,8 +26,12 @@ KEYS_REMEMBERED: dict[Provider, int | None] = {
     Provider.GEMINI: None,  # any message can be replaced or rewound
 }
 
+MOST_COMMAS = 1_000_000
+"""JSON with more of them isn't decoded."""
+
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _CHUNK = 1024 * 1024
+_COMPRESSED_CHUNK = 2048  # a hostile one grows 30,000-fold
 
 
 class Seekable(Protocol):
@@ -85,7 +89,7 @@ class Content:
         if not self._compressed:
             return self._file.read(size)
         while not self._ready and self.damage is None:
-            data = self._file.read(_CHUNK)
+            data = self._file.read(_COMPRESSED_CHUNK)
             if not data:
                 if not self._frame.eof:
                     self.damage = "the compressed file ends early: what could be read is indexed"
@@ -107,18 +111,27 @@ class Content:
             data = self._frame.unused_data if self._frame.eof else b""
 
 
+def crowded(data: bytes) -> bool:
+    """Whether JSON may hold too many values to be decoded: 20 MB of tiny ones would take 1.5 GB."""
+    return len(data) > MOST_COMMAS and data.count(b",") > MOST_COMMAS
+
+
 def decode(data: bytes) -> list[Any] | None:
-    """Decode the JSON values of one line; several where lines were jammed together; None if it is no JSON."""
+    """Decode the JSON values of one line; several where lines were jammed together.
+
+    None if it is no JSON, or too crowded.
+    """
+    if crowded(data):
+        return None
     try:
         return [orjson.loads(data)]
     except orjson.JSONDecodeError:
         pass
     text = data.decode("utf-8", "replace")  # invalid UTF-8, lone surrogates, huge integers, NaN, a BOM
     try:
-        values = list(_jammed(text.lstrip("\ufeff")))
+        return [json.loads(_without_surrogates(value)) for value in _jammed(text.lstrip("\ufeff"))]
     except (ValueError, RecursionError):
         return None
-    return [json.loads(_without_surrogates(value)) for value in values]
 
 
 def _jammed(text: str) -> Iterator[Any]:

@@ -10,6 +10,7 @@ import hashlib
 import os
 import sqlite3
 import stat
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import chain
@@ -21,8 +22,8 @@ from agtrace_schema.events import Notification, Provider
 from agtrace_indexer.assemble import Supersession, Thread
 from agtrace_indexer.discovery import Found
 from agtrace_indexer.drafts import Draft, LogState
-from agtrace_indexer.formats import FORMATS, KEYS_REMEMBERED, Content, decode, recognize, unroll
-from agtrace_indexer.lines import MAX_LINE, Line, Lines
+from agtrace_indexer.formats import FORMATS, KEYS_REMEMBERED, Content, crowded, decode, recognize, unroll
+from agtrace_indexer.lines import HEAD_OF_LONG_LINE, MAX_LINE, Line, Lines
 from agtrace_indexer.store import Store
 from agtrace_indexer.text import stored
 from agtrace_indexer.values import compact_json
@@ -35,10 +36,12 @@ _SNIFFED_LINES = 64
 _HEAD = 1024
 _ANCHOR = 256
 _UNREADABLE_SHOWN = 64 * 1024
+_CHUNK = 1024 * 1024
+_BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"  # a byte order mark, blanks
 _OVERHEAD_OF_A_FILE = 64 * 1024
 
 Row: TypeAlias = sqlite3.Row
-FindArchived: TypeAlias = Callable[[bytes], Row | None]
+FindArchived: TypeAlias = Callable[[bytes], Iterable[Row]]
 
 
 @dataclass(slots=True)
@@ -92,10 +95,10 @@ class Log:
     head_size: int = 0
     anchor: bytes = b""
     """The last bytes before `read_to`."""
+    checksum: int = 0
+    """CRC-32 of all content before `read_to`."""
     state: LogState = field(default_factory=LogState)
     threads: dict[str, Thread] = field(default_factory=dict)
-    in_long_line: bool = False
-    """The last line was too long and hadn't ended: what comes before the next newline belongs to it."""
     unended: bool = False
     """No newline followed the last line yet: what comes first in the next run still belongs to it."""
     session_ids: dict[str, int] = field(default_factory=dict)
@@ -113,8 +116,8 @@ class Log:
     def remembered(self) -> dict[str, Any]:
         """What the next run must know to go on."""
         threads = {key: asdict(thread) for key, thread in self.threads.items()}
-        ending = {"in_long_line": self.in_long_line, "unended": self.unended}
-        return {"parser": self.state.to_json(), "threads": threads, **ending}
+        place = {"checksum": self.checksum, "unended": self.unended}
+        return {"parser": self.state.to_json(), "threads": threads, **place}
 
 
 def digest(data: bytes) -> bytes:
@@ -130,22 +133,21 @@ class Reader:
     ) -> None:
         self.store, self.progress, self._report, self._rebuild = store, progress, report, rebuild
         self._uncommitted = 0
+        self._moved: set[int] = set()
 
     def read(self, found: Found, known: Row | None, archived: FindArchived) -> None:
         """Bring the index up to date with one changed or new file.
 
-        `known` is the row of its path, if any. `archived` finds the row of a vanished log that begins
-        with the same bytes: that log was moved, compressed or unpacked.
+        `known` is the row of its path, if any. `archived` finds the rows of vanished logs that begin
+        with the same bytes: such a log may have been moved, compressed or unpacked.
         """
         self.progress.files_opened += 1
         before = self.progress.bytes_done
         try:
-            file = _open_regular(found.path)
-        except OSError as error:
-            self.set_aside(found, known, "unreadable", f"can't be opened: {error.strerror or error}")
-        else:
-            with file:
+            with _open_regular(found.path) as file:
                 self._read_open(found, known, _Counting(file, self.progress), archived)
+        except OSError as error:
+            self.set_aside(found, known, "unreadable", f"can't be read: {error.strerror or error}")
         self.progress.files_done += 1
         self.progress.bytes_done = before + found.size
         self.commit_if_due(_OVERHEAD_OF_A_FILE)
@@ -154,12 +156,16 @@ class Reader:
         """Remember a file that holds no readable log, so that it isn't opened again before it changes.
 
         What was read of it before stays: as it is while the file can't be read, archived otherwise.
+        Only of a log that repeats another one nothing stays: the other one is read.
         """
         if known is not None and known["status"] == "log":
             if status in ("waiting", "unreadable"):
                 self.store.note_trouble(known["id"], found.stamp, reason)
                 return
-            self.store.archive_generation(known["id"], found.path)
+            if status == "duplicate":
+                self.store.forget_contents(known["id"])
+            else:
+                self.store.archive_generation(known["id"], found.path)
         self.store.save_file(found.path, Log(found, None, status, reason).columns(), None)
 
     def commit_if_due(self, more: int = 0) -> None:
@@ -172,40 +178,62 @@ class Reader:
         self._report(self.progress)
 
     def _read_open(self, found: Found, known: Row | None, file: _Counting, archived: FindArchived) -> None:
-        log = None
-        if known is not None and known["status"] == "log":
-            log = None if self._rebuild else self._continued(found, known, file)
+        row = known if known is not None and known["status"] == "log" else None
+        if row is None or not (self._rebuild or self._begins_as_read(found, row, file)):
+            row = self._moved_here(found, row, file, archived)
+        if row is None or self._rebuild:
+            self._read_new(found, row or known, file)
         else:
-            moved = archived(_start(file, _HEAD))
-            if moved is not None:
-                self.store.move_file(moved["id"], found.path)
-                log = self._continued(found, moved, file)
-        if log is None:
-            self._read_new(found, known, file)
+            self._continue(found, row, file)
 
-    def _continued(self, found: Found, known: Row, file: _Counting) -> Log | None:
-        """Go on with a known log where its index ends, if the bytes before that place are unchanged."""
+    def _moved_here(self, found: Found, known: Row | None, file: _Counting, archived: FindArchived) -> Row | None:
+        """The row of a vanished log of which all that was read stands in this file; it follows it here.
+
+        `known` is the row of the log that stood here before, if any: it is archived then.
+        """
+        for row in archived(_start(file, _HEAD)):
+            if row["id"] not in self._moved and self._begins_as_read(found, row, file):
+                if known is not None:
+                    self.store.archive_generation(known["id"], found.path)
+                self.store.move_file(row["id"], found.path)
+                self._moved.add(row["id"])
+                return row
+        return None
+
+    def _begins_as_read(self, found: Found, known: Row, file: _Counting) -> bool:
+        """Whether what was read of a log still stands at its beginning.
+
+        Of a file that only grew, the bytes before the end of what was read tell. One that was replaced,
+        moved, or touched without growing is compared by the checksum of all that was read.
+        """
         stored = self.store.state(known["id"])
         if stored is None:
-            return None
+            return False
         content = Content(file)
-        content.skip_to(known["read_to"] - len(known["anchor"]))
-        if _read_up_to(content, len(known["anchor"])) != known["anchor"]:
-            return None
+        if found.size > known["size"] and _inode(found.stamp) == _inode(known["stamp"]):
+            content.skip_to(known["read_to"] - len(known["anchor"]))
+            return bool(_read_up_to(content, len(known["anchor"])) == known["anchor"])
+        return bool(_checksum(content, known["read_to"]) == stored["checksum"])
+
+    def _continue(self, found: Found, known: Row, file: _Counting) -> None:
+        """Go on with a known log where its index ends."""
+        stored = self.store.state(known["id"])
+        assert stored is not None
+        content = Content(file)
+        content.skip_to(known["read_to"])
         threads = {key: Thread(**thread) for key, thread in stored["threads"].items()}
         log = Log(
             found, known["id"], "log", None, Provider(known["provider"]), known["read_to"], known["lines"],
             known["records"], known["unreadable_lines"], 0, known["head"], known["head_size"], known["anchor"],
-            LogState.from_json(stored["parser"]), threads, stored["in_long_line"], stored["unended"],
+            stored["checksum"], LogState.from_json(stored["parser"]), threads, stored["unended"],
         )  # fmt: skip
-        self._read_lines(log, iter(Lines(content, log.read_to, log.lines - log.unended)), content)
-        return log
+        self._read_lines(log, iter(Lines(content, log.read_to, log.lines - log.unended, log.checksum)), content)
 
     def _read_new(self, found: Found, known: Row | None, file: _Counting) -> None:
         if found.size == 0:
             return self.set_aside(found, known, "empty", "an empty file")
         head = _start(file, _HEAD)
-        if b"\0" in head and not head.lstrip().startswith((b"{", b"[")):
+        if b"\0" in head and head.lstrip(_BEFORE_JSON + b"\0")[:1] not in (b"{", b"[", b""):
             return self.set_aside(found, known, "unrecognized", "a binary file")
         content = Content(file)
         lines = iter(Lines(content))
@@ -241,7 +269,9 @@ class Reader:
         whole = Line(1, 0, len(data), data, True)
         for record in records:
             self._read_record(log, record, whole)
-        log.read_to, log.lines, log.anchor = len(data), data.count(b"\n") + 1, data[-_ANCHOR:]
+        log.read_to, log.lines = len(data), data.count(b"\n") + (not data.endswith(b"\n"))
+        log.anchor, log.checksum = data[-_ANCHOR:], zlib.crc32(data)
+        self._uncommitted += len(data)
         return self._save(log)
 
     def _new_log(self, found: Found, provider: Provider, head: bytes) -> Log:
@@ -259,27 +289,25 @@ class Reader:
         self._save(log)
 
     def _read_each(self, log: Log, lines: Iterator[Line]) -> None:
-        since_commit = 0
         for line in lines:
-            if log.in_long_line:
-                log.in_long_line = not line.ended
-            elif not self._read_line(log, line):
+            if not self._read_line(log, line):
                 log.pending_bytes, log.reason = line.length, "its last line is half-written: waits for its rest"
                 return
             self._advance(log, line)
-            since_commit += line.length
-            if since_commit >= _BATCH:
+            self._uncommitted += line.length
+            self.progress.bytes_done += line.length
+            if self._uncommitted >= _BATCH:
                 self._save(log, complete=False)
-                self.progress.bytes_done += since_commit
-                self.commit_if_due(since_commit)
-                since_commit = 0
+                self.commit_if_due()
 
     def _read_line(self, log: Log, line: Line) -> bool:
         """Read one line; False if it is half-written and must wait."""
-        if not line.whole:
-            log.in_long_line = not line.ended
-            shown = line.data.decode("utf-8", "replace")
-            note = f"{shown}\n... (a line of {line.length} bytes, the first {len(line.data)} are kept)"
+        if not line.whole or crowded(line.data):
+            if not line.ended:
+                return False
+            head = line.data[:HEAD_OF_LONG_LINE]
+            shown = head.decode("utf-8", "replace")
+            note = f"{shown}\n... (a line of {line.length} bytes, the first {len(head)} are kept)"
             self._unreadable(log, line, "oversized_line", note)
             return True
         if not line.data.strip():
@@ -291,23 +319,22 @@ class Reader:
             self._unreadable(log, line, "unreadable_line", line.data[:_UNREADABLE_SHOWN].decode("utf-8", "replace"))
             return True
         for value in values:
-            if isinstance(value, dict):
-                self._read_record(log, value, line)
-            else:
-                self._keep_bare_value(log, value, line)
+            self._read_record(log, value, line)
         return True
 
     def _keep_bare_value(self, log: Log, value: Any, line: Line) -> None:
-        """Keep a line that is JSON but no object: a record of a type that nobody knows."""
+        """Keep JSON that is no object: a record of a type that nobody knows."""
+        note = Notification("unknown/value", compact_json(value))
         log.state.unknown.append("a value that is no object")
         self._count_types(log, line)
-        self._note(log, Notification("unknown/value", compact_json(value)), line)
-        log.records += 1
-        self.progress.records += 1
+        self._note(log, note, line)
 
-    def _read_record(self, log: Log, record: dict[str, Any], line: Line) -> None:
+    def _read_record(self, log: Log, value: Any, line: Line) -> None:
         try:
-            self._take(log, record, line)
+            if isinstance(value, dict):
+                self._take(log, value, line)
+            else:
+                self._keep_bare_value(log, value, line)
         except RecursionError:
             shown = line.data[:_UNREADABLE_SHOWN].decode("utf-8", "replace")
             self._unreadable(log, line, "unreadable_line", shown)
@@ -373,9 +400,9 @@ class Reader:
 
     def _advance(self, log: Log, line: Line) -> None:
         log.read_to = line.offset + line.length + line.ended
-        log.lines, log.unended = line.number, not line.ended
-        ending = line.data[-_ANCHOR:] + b"\n" * line.ended
-        log.anchor = (log.anchor + ending)[-_ANCHOR:] if line.whole else b""
+        log.lines, log.unended, log.checksum = line.number, not line.ended, line.checksum
+        before, ending = (log.anchor, line.data[-_ANCHOR:]) if line.whole else (b"", b"")
+        log.anchor = (before + ending + b"\n" * line.ended)[-_ANCHOR:]
 
     def _save(self, log: Log, *, complete: bool = True) -> None:
         """Write where the log stands: what its sessions are, and up to where it is read.
@@ -410,33 +437,52 @@ def _read_up_to(content: Content, size: int) -> bytes:
     return data
 
 
+def _inode(stamp: str) -> str:
+    return stamp.rpartition("/")[2]
+
+
+def _checksum(content: Content, end: int) -> int | None:
+    """The checksum of the content up to a position; None where there is less."""
+    checksum = 0
+    while end > 0:
+        data = content.read(min(end, _CHUNK))
+        if not data:
+            return None
+        checksum, end = zlib.crc32(data, checksum), end - len(data)
+    return checksum
+
+
 def _until_recognized(lines: Iterator[Line]) -> Iterator[tuple[Line, Provider | None]]:
-    """Give lines with the provider that recognises them, up to the first recognised or the sniffing limit."""
+    """Give lines with the provider that recognises them, up to the first recognised or the sniffing limits."""
+    size = 0
     for _, line in zip(range(_SNIFFED_LINES), lines, strict=False):
-        values = decode(line.data) if line.whole and line.data.lstrip()[:1] == b"{" else None
+        values = decode(line.data) if line.whole and line.data.lstrip(_BEFORE_JSON)[:1] == b"{" else None
         provider = recognize(values[0]) if values and isinstance(values[0], dict) else None
         yield line, provider
-        if provider is not None:
+        size += len(line.data)
+        if provider is not None or size > MAX_LINE:
             return
 
 
 def _rest_of_document(read: list[Line], lines: Iterable[Line]) -> bytes | None:
     """All bytes of a file that may be one JSON document; None if it begins otherwise or is too long."""
-    if not read or read[0].data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
+    if not read or read[0].data.lstrip(_BEFORE_JSON)[:1] not in (b"{", b"["):
         return None
     parts, size = [], 0
     for line in chain(read, lines):
         size += line.length + 1
         if size > MAX_DOCUMENT or not line.whole:
             return None
-        parts.append(line.data)
-    return b"\n".join(parts)
+        parts.append(line.data + b"\n" * line.ended)
+    return b"".join(parts)
 
 
 def _why_no_log(read: list[Line], data: bytes | None, values: list[Any] | None, content: Content) -> tuple[str, str]:
     """The status and the reason of a file in which no provider found its format."""
     if content.damage:
         return "unreadable", content.damage
+    if data is not None and b"\0" in data[:_HEAD]:
+        return "unrecognized", "a binary file"
     if any(not line.whole for line in read):
         return "unreadable", f"begins with a line of more than {MAX_LINE} bytes: {_kept(read)} bytes seen"
     if data is not None and values is None and not data.rstrip().endswith((b"}", b"]")):

@@ -6,6 +6,7 @@ handed over as the tail, for the caller to judge whether it is whole.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -39,6 +40,8 @@ class Line(NamedTuple):
     """Its content, or the head of it."""
     ended: bool
     """False for the tail: no newline follows yet."""
+    checksum: int = 0
+    """CRC-32 of all content up to its end, the newline included."""
 
     @property
     def whole(self) -> bool:
@@ -53,6 +56,7 @@ class Lines:
     stream: Readable
     offset: int = 0
     number: int = 0
+    checksum: int = 0
     max_line: int = MAX_LINE
 
     def __iter__(self) -> Iterator[Line]:
@@ -61,26 +65,34 @@ class Lines:
         while chunk := self.stream.read(_CHUNK):
             *ended, rest = (rest + chunk).split(b"\n")
             for data in ended:
-                yield self._line(data, len(data), ended=True)
+                yield self._line(data, ended=True)
             if len(rest) > self.max_line:
                 line, rest = self._long_line(rest)
                 yield line
         if rest:
-            yield self._line(rest, len(rest), ended=False)
+            yield self._line(rest, ended=False)
 
     def _long_line(self, start: bytes) -> tuple[Line, bytes]:
         """Skip to the end of a line that is too long; give what is kept of it and what follows it."""
-        length = len(start)
+        head, length = start[:HEAD_OF_LONG_LINE], len(start)
+        self.checksum = zlib.crc32(start, self.checksum)
         while chunk := self.stream.read(_CHUNK):
-            end = chunk.find(b"\n")
-            if end >= 0:
-                line = self._line(start[:HEAD_OF_LONG_LINE], length + end, ended=True)
-                return line, chunk[end + 1 :]
-            length += len(chunk)
-        return self._line(start[:HEAD_OF_LONG_LINE], length, ended=False), b""
+            rest, newline, following = chunk.partition(b"\n")
+            length += len(rest)
+            self.checksum = zlib.crc32(rest, self.checksum)
+            if newline:
+                return self._next(head, length, ended=True), following
+        return self._next(head, length, ended=False), b""
 
-    def _line(self, data: bytes, length: int, *, ended: bool) -> Line:
+    def _line(self, data: bytes, *, ended: bool) -> Line:
+        self.checksum = zlib.crc32(data, self.checksum)
+        kept = data if len(data) <= self.max_line else data[:HEAD_OF_LONG_LINE]
+        return self._next(kept, len(data), ended=ended)
+
+    def _next(self, data: bytes, length: int, *, ended: bool) -> Line:
         self.number += 1
-        line = Line(self.number, self.offset, length, data, ended)
+        if ended:
+            self.checksum = zlib.crc32(b"\n", self.checksum)
+        line = Line(self.number, self.offset, length, data, ended, self.checksum)
         self.offset += length + ended
         return line

@@ -171,21 +171,20 @@ class _Work:
         self.catalog.set_meta("reading", str(READING_VERSION))
 
 
-def _archived_by_head(catalog: Catalog, plan: Plan) -> Callable[[bytes], sqlite3.Row | None]:
-    """Find the vanished log that begins with given bytes, each at most once."""
-    candidates = [row for row in plan.gone if row["status"] == "log"]
-    candidates += [row for _, row in plan.odd if row is not None and row["status"] == "log"]
-    candidates += [row for row in catalog.files().values() if row["gone"] and row["status"] == "log"]
+def _archived_by_head(catalog: Catalog, plan: Plan) -> Callable[[bytes], list[sqlite3.Row]]:
+    """Find the vanished logs that begin with the same bytes as a file."""
+    from agtrace_indexer.ingest import digest
 
-    def find(head: bytes) -> sqlite3.Row | None:
-        from agtrace_indexer.ingest import digest
+    candidates = [*plan.gone, *(row for _, row in plan.odd if row is not None)]
+    candidates += [row for row in catalog.files().values() if row["gone"]]
+    by_head: dict[tuple[int, bytes], list[sqlite3.Row]] = {}
+    for row in candidates:
+        if row["status"] == "log" and row["head_size"]:
+            by_head.setdefault((row["head_size"], row["head"]), []).append(row)
+    sizes = sorted({size for size, _ in by_head}, reverse=True)
 
-        for row in candidates:
-            size = row["head_size"]
-            if size and len(head) >= size and digest(head[:size]) == row["head"]:
-                candidates.remove(row)
-                return row
-        return None
+    def find(head: bytes) -> list[sqlite3.Row]:
+        return [row for n in sizes if n <= len(head) for row in by_head.get((n, digest(head[:n])), ())]
 
     return find
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import orjson
@@ -44,7 +45,7 @@ _TURNS = """
 INSERT OR REPLACE INTO turn
 SELECT e.session_id, e.turn_index, min(e.event_index), max(e.event_index),
   min(nullif(e.ts, 0)), max(nullif(e.ts, 0)), count(DISTINCT e.step_index),
-  sum(e.type = :call), sum(e.type = :call AND e.outcome = :failed),
+  sum(e.type = :call), sum(e.type = :call AND e.outcome IS :failed),
   sum(u.input_tokens + coalesce(u.cache_creation_5m_tokens, 0) + coalesce(u.cache_creation_1h_tokens, 0)
     + coalesce(u.cache_read_tokens, 0)),
   sum(u.output_tokens)
@@ -67,7 +68,7 @@ UPDATE session SET
             coalesce(sum(NOT complete), 0)
      FROM token_usage JOIN event USING (session_id, event_index)
      WHERE session_id = :session AND superseded_by IS NULL),
-  kind = CASE WHEN kind = 'subagent' AND NOT EXISTS
+  kind = CASE WHEN kind = 'subagent' AND provider = 'claude_code' AND thread = '' AND NOT EXISTS
       (SELECT 1 FROM event WHERE session_id = :session AND type IN (:user, :call)) THEN 'warmup'
     WHEN kind = 'warmup' AND EXISTS
       (SELECT 1 FROM event WHERE session_id = :session AND type IN (:user, :call)) THEN 'subagent'
@@ -162,8 +163,7 @@ class Store:
     def archive_generation(self, file_id: int, path: str) -> None:
         """Keep the sessions of a log that was replaced by another one, under a path that tells so."""
         self.flush()
-        number = self.connection.execute("SELECT count(*) FROM file WHERE path LIKE ? || '#replaced-%'", (path,))
-        archived = f"{path}#replaced-{number.fetchone()[0] + 1}"
+        archived = next(name for n in count(1) if not self._has_file(name := f"{path}#replaced-{n}"))
         self.connection.execute("UPDATE file SET path = ?, gone = 1 WHERE id = ?", (archived, file_id))
 
     def note_trouble(self, file_id: int, stamp: str, reason: str) -> None:
@@ -205,7 +205,7 @@ class Store:
         ).fetchone()
         if found:
             return int(found[0])
-        placeholder = f"?{file_id}/{thread}"
+        placeholder = f"{file_id}/{thread}".encode("utf-8", "replace")  # bytes: never equal to an id of a log
         inserted = self.connection.execute(
             "INSERT INTO session (file_id, thread, provider, uid, own_id, kind) VALUES (?, ?, ?, ?, ?, 'main')",
             (file_id, thread, provider, placeholder, placeholder),
@@ -219,8 +219,9 @@ class Store:
             facts.version, facts.model, facts.title,
         )  # fmt: skip
         self.connection.execute(
-            "UPDATE session SET own_id = ?, project_id = ?, parent_id = ?, kind = ?, agent_type = ?, cwd = ?, "
-            "branch = ?, version = ?, model = ?, title = ?, "
+            "UPDATE session SET own_id = ?, project_id = ?, parent_id = ?, "
+            "kind = CASE WHEN kind = 'warmup' AND ?4 = 'subagent' THEN kind ELSE ?4 END, agent_type = ?5, cwd = ?6, "
+            "branch = ?7, version = ?8, model = ?9, title = ?10, "
             "uid = CASE WHEN own_id = ?1 THEN uid WHEN EXISTS (SELECT 1 FROM session WHERE uid = ?1) "
             "  THEN ?1 || '~new' || id ELSE ?1 END WHERE id = ?11",
             (*values, session_id),
@@ -268,12 +269,23 @@ class Store:
     def finish(self) -> None:
         """Give sessions that share one id their visible suffixes: the log that is still there and oldest has none."""
         twins = self.connection.execute(_RENUMBER_TWINS).fetchall()
-        wanted = [(own if n == 1 else f"{own}~{n}", i, uid) for i, uid, own, n in twins]
+        wanted = [(own if n == 1 else self._suffixed(own, n), i, uid) for i, uid, own, n in twins]
         changed = [(uid, i) for uid, i, before in wanted if uid != before]
-        self.connection.executemany("UPDATE session SET uid = '?' || id WHERE id = ?", [(i,) for _, i in changed])
+        parked = [(str(i).encode(), i) for _, i in changed]  # bytes: never equal to an id of a log
+        self.connection.executemany("UPDATE session SET uid = ? WHERE id = ?", parked)
         self.connection.executemany("UPDATE session SET uid = ? WHERE id = ?", changed)
 
     # -- inside ------------------------------------------------------------------------------------
+
+    def _has_file(self, path: str) -> bool:
+        return self.connection.execute("SELECT 1 FROM file WHERE path = ?", (path,)).fetchone() is not None
+
+    def _suffixed(self, own_id: str, number: int) -> str:
+        """An id with its suffix; with one mark more where a log calls itself so."""
+        uid = f"{own_id}~{number}"
+        while self.connection.execute("SELECT 1 FROM session WHERE own_id = ?", (uid,)).fetchone():
+            uid += "~"
+        return uid
 
     def _buffer(self, session_id: int, next_index: int) -> SessionBuffer:
         buffer = self._buffers.get(session_id)
@@ -340,7 +352,7 @@ class Store:
             return
         session = {"session": buffer.session_id}
         first = self.connection.execute(
-            "SELECT ts FROM event WHERE session_id = :session AND ts > 0 ORDER BY event_index LIMIT 1", session
+            "SELECT ts FROM event WHERE session_id = :session AND ts != 0 ORDER BY event_index LIMIT 1", session
         ).fetchone()[0]
         session["first"] = first
         self.connection.execute("UPDATE event SET ts = :first WHERE session_id = :session AND ts = 0", session)

@@ -7,6 +7,7 @@ text. The law of search is that it finds exactly what a scan of these texts woul
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -71,9 +72,14 @@ def clean(text: str) -> str:
 
 
 def clean_json(value: Json, levels: int = MOST_LEVELS) -> Json:
-    """Apply `clean` to every string of a JSON value; what lies deeper than `levels` becomes its JSON text."""
+    """Apply `clean` to every string of a JSON value.
+
+    What lies deeper than `levels` becomes its JSON text, and so do numbers that other readers of JSON refuse.
+    """
     if isinstance(value, str):
         return clean(value)
+    if _is_odd_number(value):
+        return compact_json(value)
     if not isinstance(value, (dict, list)):
         return value
     if not levels:
@@ -81,6 +87,12 @@ def clean_json(value: Json, levels: int = MOST_LEVELS) -> Json:
     if isinstance(value, dict):
         return {clean(k): clean_json(v, levels - 1) for k, v in value.items()}
     return [clean_json(v, levels - 1) for v in value]
+
+
+def _is_odd_number(value: Json) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return isinstance(value, int) and not -(2**63) <= value < 2**64
 
 
 def _lines(value: Json) -> str:

@@ -264,6 +264,8 @@ class IndexState(Model):
     state: Literal["catching_up", "building"]
     files_behind: int | None = None
     bytes_behind: int | None = None
+    problem: str | None = None
+    """Why the logs can't be indexed at the moment."""
 
 
 class ErrorBody(Model):

@@ -71,7 +71,7 @@ CREATE TABLE session (
   own_id TEXT NOT NULL,          -- the provider's id as the log has it
   project_id INTEGER,
   parent_id TEXT,                -- the provider's id of the session that started this one
-  kind TEXT NOT NULL,            -- main | subagent | fork | warmup
+  kind TEXT NOT NULL,            -- main | subagent | fork | warmup (an agent file that only Claude Code's start left)
   agent_type TEXT,
   cwd TEXT,
   branch TEXT,

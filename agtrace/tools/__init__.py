@@ -1,0 +1,28 @@
+"""The tools: a module each, with its arguments, its description and the function that answers."""
+
+from __future__ import annotations
+
+from agtrace.tools import (
+    analyze_session,
+    get_event_details,
+    get_project_info,
+    get_session_details,
+    list_sessions,
+    search_event_previews,
+)
+from agtrace.tools.tool import Tool
+
+TOOLS: dict[str, Tool] = {
+    module.TOOL.name: module.TOOL
+    for module in (
+        list_sessions,
+        get_project_info,
+        get_session_details,
+        analyze_session,
+        search_event_previews,
+        get_event_details,
+    )
+}
+"""Every tool by its name, from breadth to detail."""
+
+__all__ = ["TOOLS"]

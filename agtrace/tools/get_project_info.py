@@ -1,0 +1,51 @@
+"""Breadth: the projects, last active first."""
+
+from __future__ import annotations
+
+from agtrace import sessions
+from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit
+from agtrace.shape import Pages, Reply
+from agtrace.tools.tool import Context, Tool, dump_all, list_budget, query_of, unless_behind
+
+
+class GetProjectInfo(Arguments):
+    """Arguments of get_project_info."""
+
+    limit: Limit = DEFAULT_LIMIT
+    cursor: Cursor = None
+
+
+def answer(context: Context, wanted: GetProjectInfo) -> Reply:
+    """Projects, last active first (R-111)."""
+    query = query_of(wanted)
+    behind = None
+    if wanted.cursor is not None:
+        last, row = context.cursors.read(TOOL.name, query, wanted.cursor)
+        behind = (last, row)
+    items, places, total, more = sessions.list_projects(context.connection, wanted.limit, behind)
+    hint = f"list_sessions(project_hash='{items[0].hash}') lists a project's sessions (4 KB)." if items else None
+    return Reply(
+        summary=unless_behind(f"Found {total} project{'s' * (total != 1)}", total, context.freshness),
+        data=Pages(
+            size=len(items),
+            build=lambda count: {"projects": dump_all(items[:count])},
+            cursor=lambda count: context.cursors.make(TOOL.name, query, places[count - 1]),
+            more=more,
+            first=behind is None,
+            total=total,
+        ),
+        budget=list_budget(wanted.limit),
+        hint=hint,
+        counts={"total_projects": total},
+    )
+
+
+TOOL = Tool(
+    "get_project_info",
+    "List projects",
+    "The projects that have sessions: root path, hash, how many sessions, last activity. Use it to get the "
+    "project_hash by which list_sessions and search_event_previews filter.",
+    GetProjectInfo,
+    answer,
+    ("projects",),
+)

@@ -1,0 +1,418 @@
+"""Pages against the plain scan: following the cursors gives what a scan of the index gives, also while it grows."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
+from agtrace_schema.events import EventType, Outcome
+
+from tests.agtrace.asking import Asker, claude_log
+from tests.conftest import SAMPLES
+from tests.contents import texts
+
+Id = tuple[str, int]
+"""The whole id of a session and an event_index."""
+
+
+class Row(NamedTuple):
+    """An event of the plain scan."""
+
+    uid: str
+    event_index: int
+    text: str
+    ts: int
+    row: int
+    type: EventType
+    tool: str | None
+    outcome: Outcome | None
+    provider: str
+    project_hash: str | None
+
+
+@pytest.fixture(scope="module", params=["samples", "logs"])
+def indexed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    """An index of the sample sessions, and one of the real logs."""
+    roots = SAMPLES if request.param == "samples" else request.getfixturevalue("logs")
+    return Asker(tmp_path_factory.mktemp(request.param), roots)
+
+
+@pytest.fixture(scope="module")
+def rows(indexed: Asker) -> list[Row]:
+    """Every event that a search may find, newest first."""
+    return scan(indexed)
+
+
+def scan(asker: Asker) -> list[Row]:
+    """The events of the index that are not superseded, newest first, with their texts."""
+    connection = sqlite3.connect(asker.settings.database)
+    facts = {
+        (uid, index): (ts, row, EVENT_TYPE_CODES[kind], name, None if outcome is None else OUTCOME_CODES[outcome], *more)
+        for uid, index, ts, row, kind, name, outcome, *more in connection.execute(
+            "SELECT s.uid, e.event_index, e.ts, e.id, e.type, n.text, e.outcome, s.provider, p.hash FROM event e "
+            "JOIN session s ON s.id = e.session_id LEFT JOIN name n ON n.id = e.name_id "
+            "LEFT JOIN project p ON p.id = s.project_id WHERE e.superseded_by IS NULL"
+        )
+    }
+    found = [Row(uid, index, text, *facts[uid, index]) for uid, index, text, _ in texts(connection) if (uid, index) in facts]
+    connection.close()
+    return sorted(found, key=lambda row: (row.ts, row.row), reverse=True)
+
+
+def folded(text: str) -> bytes:
+    return text.encode("utf-8", "replace").lower()  # bytes: A to Z only
+
+
+def wanted(rows: list[Row], query: str, keep: Callable[[Row], bool] = lambda row: True) -> list[Id]:
+    """What a scan finds."""
+    return [(row.uid, row.event_index) for row in rows if folded(query) in folded(row.text) and keep(row)]
+
+
+def whole_id(asker: Asker) -> Callable[[str], str]:
+    connection = sqlite3.connect(asker.settings.database)
+    known = [uid for (uid,) in connection.execute("SELECT uid FROM session")]
+    connection.close()
+
+    def resolve(short: str) -> str:
+        found = [uid for uid in known if uid == short] or [uid for uid in known if uid.startswith(short)]
+        assert len(found) == 1, f"{short} is shown for {found}"
+        return found[0]
+
+    return resolve
+
+
+def hits(asker: Asker, **arguments: Any) -> list[Id]:
+    """What a search finds, its pages joined."""
+    resolve = whole_id(asker)
+    found = asker.items("search_event_previews", "matches", **arguments)
+    return [(resolve(match["session_id"]), match["event_index"]) for match in found]
+
+
+# -- search --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["database is locked", "ERROR", "the", "", "潮", "深度は", "🌊", '"', "\\n", "\n\n", "%", "_", "*", "()", "--", ".py:",
+     "import\t", "é", "a" * 2_000, "no such text in any log"],
+)  # fmt: skip
+def test_the_pages_of_a_search_are_the_plain_scan(indexed: Asker, rows: list[Row], query: str) -> None:
+    """R-040, R-045, R-114: every event that contains the text, once, newest first."""
+    assert hits(indexed, query=query, limit=50) == wanted(rows, query)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 10, 11])
+@pytest.mark.parametrize("query", ["traceback", "潮", "{"])
+def test_the_size_of_a_page_changes_nothing(indexed: Asker, rows: list[Row], query: str, limit: int) -> None:
+    """R-053: no offsets, and the page size is the server's choice."""
+    expected = wanted(rows, query)[:300]
+    found: list[Id] = []
+    resolve = whole_id(indexed)
+    for page in indexed.pages("search_event_previews", query=query, limit=limit):
+        found += [(resolve(match["session_id"]), match["event_index"]) for match in page["data"]["matches"]]
+        if len(found) >= len(expected):
+            break
+    assert found[: len(expected)] == expected
+
+
+@pytest.mark.parametrize("most", [2_048, 10_240])
+def test_pages_cut_short_by_bytes_lose_nothing(indexed: Asker, rows: list[Row], most: int) -> None:
+    """R-005, R-040"""
+    assert hits(indexed.with_most(most), query="error:") == wanted(rows, "error:")
+
+
+def test_every_page_counts_the_same_total(indexed: Asker, rows: list[Row]) -> None:
+    """R-044: exact where it says so, else a lower bound."""
+    total, before = len(wanted(rows, "traceback")), 0
+    for page in indexed.pages("search_event_previews", query="traceback", limit=7):
+        count = page.get("pagination", {"total_count": len(page["data"]["matches"]), "total_exact": True})
+        assert count["total_count"] == total if count["total_exact"] else before < count["total_count"] <= total
+        before += len(page["data"]["matches"])
+
+
+FILTERS: dict[str, tuple[dict[str, Any], Callable[[Row], bool]]] = {
+    "provider": ({"provider": "codex"}, lambda row: row.provider == "codex"),
+    "event_type": ({"event_type": "ToolResult"}, lambda row: row.type == "ToolResult"),
+    "tool": (
+        {"tool": "bash"},
+        lambda row: row.type in ("ToolCall", "ToolResult") and (row.tool or "").lower() == "bash",
+    ),
+    "failed": ({"failed": True}, lambda row: row.outcome == Outcome.FAILED),
+    "not failed": ({"failed": False}, lambda row: row.outcome != Outcome.FAILED),
+    "since": ({"since": "2026-10-06T12:33:00Z"}, lambda row: row.ts >= _ms("2026-10-06T12:33:00+00:00")),
+    "until": ({"until": "2026-10-06"}, lambda row: row.ts < _ms("2026-10-07T00:00:00+00:00")),
+    "several": (
+        {"provider": "claude_code", "event_type": "ToolCall", "failed": True, "since": "2020-01-01", "until": "2027-01-01"},
+        lambda row: (row.provider, row.type, row.outcome) == ("claude_code", "ToolCall", Outcome.FAILED)
+        and _ms("2020-01-01T00:00:00+00:00") <= row.ts,
+    ),
+}
+
+
+@pytest.mark.parametrize("query", ["e", "錯", "fail"])
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_filter_leaves_what_the_scan_leaves(indexed: Asker, rows: list[Row], name: str, query: str) -> None:
+    """R-114"""
+    arguments, keep = FILTERS[name]
+    assert hits(indexed, query=query, limit=50, **arguments) == wanted(rows, query, keep)
+
+
+def test_a_search_within_a_session_or_a_project_stays_there(indexed: Asker, rows: list[Row]) -> None:
+    """R-114"""
+    uid = max({row.uid for row in rows}, key=lambda uid: sum(row.uid == uid for row in rows))
+    assert hits(indexed, query="e", limit=50, session_id=uid) == wanted(rows, "e", lambda row: row.uid == uid)
+    project = next(row.project_hash for row in rows if row.project_hash)
+    for given in (project, project[:8], project[:8].upper()):
+        found = hits(indexed, query="error", limit=50, project_hash=given)
+        assert found == wanted(rows, "error", lambda row: row.project_hash == project)
+
+
+def test_a_repeated_search_gives_the_same_answer(indexed: Asker) -> None:
+    """R-031: with and without a cursor."""
+    first = indexed.anything("search_event_previews", query="e")
+    assert indexed.anything("search_event_previews", query="e") == first
+    cursor = first.value["pagination"]["next_cursor"]
+    second = indexed.anything("search_event_previews", query="e", cursor=cursor)
+    assert indexed.anything("search_event_previews", query="e", cursor=cursor) == second
+
+
+# -- lists ---------------------------------------------------------------------------------------
+
+_SESSIONS = """
+SELECT uid FROM session s LEFT JOIN project p ON p.id = s.project_id WHERE s.kind != 'warmup' AND {}
+ORDER BY coalesce(started_at, 0) DESC, s.id DESC
+"""
+
+
+@pytest.mark.parametrize("limit", [1, 10, 50])
+@pytest.mark.parametrize(
+    ("arguments", "condition"),
+    [
+        ({}, "1"),
+        ({"provider": "gemini"}, "provider = 'gemini'"),
+        ({"since": "2026-09-22T13:06:00Z"}, "coalesce(ended_at, 0) >= 1790082360000"),
+        ({"until": "2026-09-22"}, "coalesce(started_at, 0) < 1790121600000"),
+    ],
+)
+def test_the_pages_of_a_list_of_sessions_are_the_sessions(
+    indexed: Asker, limit: int, arguments: dict[str, Any], condition: str
+) -> None:
+    """R-040, R-044, R-045, R-110"""
+    resolve = whole_id(indexed)
+    listed = indexed.items("list_sessions", "sessions", limit=limit, **arguments)
+    assert [resolve(item["id"]) for item in listed] == column(indexed, _SESSIONS.format(condition))
+    for page in indexed.pages("list_sessions", limit=limit, **arguments):
+        assert page.get("pagination", {}).get("total_count", len(listed)) == len(listed)
+
+
+def test_the_pages_of_projects_are_the_projects(indexed: Asker) -> None:
+    """R-040, R-111"""
+    listed = indexed.items("get_project_info", "projects", limit=3)
+    counts = dict(
+        query(indexed, "SELECT hash, count(*) FROM project p JOIN session s ON s.project_id = p.id "
+              "WHERE kind != 'warmup' GROUP BY hash")
+    )  # fmt: skip
+    assert {item["hash"]: item["session_count"] for item in listed} == {hash[:8]: n for hash, n in counts.items()}
+    assert len(listed) == len(counts)
+    ends = [item.get("last_activity", "") for item in listed]
+    assert ends == sorted(ends, reverse=True)
+
+
+@pytest.mark.parametrize("most", [2_048, 102_400])
+def test_the_pages_of_a_session_are_its_turns_and_steps(indexed: Asker, most: int) -> None:
+    """R-040, R-112: both levels, also where a page ends within a turn."""
+    asker = indexed.with_most(most)
+    for uid, turns in query(indexed, "SELECT uid, turn_count FROM session ORDER BY event_count DESC LIMIT 12"):
+        overview = asker.items("get_session_details", "turns", session_id=uid)
+        assert [turn["turn_index"] for turn in overview] == list(range(turns))
+        steps = [
+            (turn["turn_index"], step["step_index"])
+            for turn in asker.items("get_session_details", "turns", session_id=uid, detail_level="turns")
+            for step in turn["steps"]
+        ]
+        assert steps == query(
+            indexed,
+            "SELECT DISTINCT turn_index, step_index FROM event e JOIN session s ON s.id = e.session_id WHERE uid = ? "
+            "AND turn_index IS NOT NULL AND step_index IS NOT NULL AND superseded_by IS NULL ORDER BY 1, 2",
+            uid,
+        )
+
+
+# -- while the index grows -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> Iterator[tuple[Asker, Callable[[], None]]]:
+    """An index of six small sessions in three projects, and a way to let all of them grow, and new ones appear."""
+    logs = []
+    for number in range(6):
+        log = claude_log(tmp_path / "logs", f"{number}a5e0000-0000-4000-8000-000000000000", cwd=f"/srv/p{number % 3}")
+        log.clock += number * 1_000
+        for turn in range(4):
+            log.prompt(f"prompt {turn}").call("Bash", {"command": f"make tide {turn}"}, "no tide", failed=True).say("tide")
+        logs.append(log)
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    rounds = iter(range(100))
+
+    def grow() -> None:
+        number = next(rounds)
+        for log in logs:
+            log.prompt(f"more tide {number}").call("Bash", {"command": "make tide"}, "tide").say(f"tide {number}")
+        fresh = claude_log(tmp_path / "logs", f"f{number:07}-0000-4000-8000-000000000000", cwd=f"/srv/new{number}")
+        fresh.clock -= 50_000 if number % 2 else -50_000
+        fresh.prompt("an older or a newer tide").say("tide")
+        asker.index()
+
+    yield asker, grow
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "arguments"),
+    [
+        ("search_event_previews", "matches", {"query": "tide", "limit": 7}),
+        ("search_event_previews", "matches", {"query": "", "limit": 5, "event_type": "ToolResult"}),
+        ("search_event_previews", "matches", {"query": "tide", "limit": 5, "failed": True}),
+        ("list_sessions", "sessions", {"limit": 2}),
+        ("get_project_info", "projects", {"limit": 1}),
+        ("get_session_details", "turns", {"session_id": "2a5e"}),
+        ("get_session_details", "turns", {"session_id": "2a5e", "detail_level": "turns"}),
+    ],
+)
+def test_a_walk_through_pages_is_not_disturbed_by_what_is_indexed_meanwhile(
+    growing: tuple[Asker, Callable[[], None]], name: str, key: str, arguments: dict[str, Any]
+) -> None:
+    """R-046: disjoint and complete for the moment of the first page."""
+    asker, grow = growing
+    asker = asker.with_most(2_048) if name == "get_session_details" else asker
+    before = [identity(item) for item in asker.items(name, key, **arguments)]
+    found = []
+    for page in asker.pages(name, **arguments):
+        found += [identity(item) for item in page["data"][key]]
+        if len(found) < len(before):
+            grow()
+    assert found == before
+
+
+def test_the_next_walk_finds_what_was_indexed_meanwhile(growing: tuple[Asker, Callable[[], None]]) -> None:
+    asker, grow = growing
+    before = hits(asker, query="tide")
+    grow()
+    after = hits(asker, query="tide")
+    assert set(before) < set(after)
+    assert after == wanted(scan(asker), "tide")
+
+
+def test_a_document_that_is_written_again_does_not_disturb_a_walk(tmp_path: Path) -> None:
+    """R-046: Gemini CLI rewrites its JSON documents whole; what was shown on the first page's index is still there."""
+    folder = "32b1891e2bed43befd48da1b4c20b2c96669a00ff44e9d70b6a0eecd131bed00/chats"
+    document = tmp_path / "logs" / folder / "session-2026-09-22T13-05-ccde789b.json"
+    document.parent.mkdir(parents=True)
+    text = (SAMPLES / "gemini" / "tmp" / folder / document.name).read_text()
+    document.write_text(text)
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    before = hits(asker, query="tidepool", limit=50)
+    first = asker.ask("search_event_previews", query="tidepool", limit=2)
+    document.write_text(text.replace("2026-09-22T13:07", "2026-09-22T13:08"))
+    asker.index()
+    rest = hits(asker, query="tidepool", limit=50, cursor=first["pagination"]["next_cursor"])
+    assert rest == before[2:]
+
+
+def test_a_cursor_of_a_large_index_takes_at_most_64_characters(tmp_path: Path) -> None:
+    """A search between two times where event ids have six digits: a model reads every character of a cursor."""
+    claude_log(tmp_path / "logs", "00000001-0000-4000-8000-000000000000").prompt("tide")
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    connection = sqlite3.connect(asker.settings.database)
+    connection.execute("UPDATE sqlite_sequence SET seq = 900000 WHERE name IN ('event', 'session')")
+    connection.commit()
+    connection.close()
+    for number in range(30):
+        claude_log(tmp_path / "logs", f"{number + 10:08}-0000-4000-8000-000000000000").prompt("tide").say("a tide").say("b tide").say("c tide")
+    asker.index()
+    between = {"since": "2026-09-01T10:00:00Z", "until": "2026-12-01T10:00:00Z", "limit": 7}
+    assert len(asker.items("search_event_previews", "matches", query="tide", **between)) == 121
+    assert len(asker.items("list_sessions", "sessions", **between)) == 31
+
+
+# -- relative times ------------------------------------------------------------------------------
+
+
+def test_relative_times_are_counted_from_now(tmp_path: Path) -> None:
+    """R-110: 7d before 9 November is after 1 November; a walk keeps the window of its first page."""
+    now = [datetime(2026, 11, 9, 12, tzinfo=UTC).timestamp()]
+    asker = Asker(tmp_path / "data", SAMPLES, now=lambda: now[0])
+    resolve = whole_id(asker)
+    recent = [resolve(item["id"])[:8] for item in asker.items("list_sessions", "sessions", since="7d", until="today")]
+    assert recent == ["d41f7a52"]
+    earlier = hits(asker, query="e", since="3w", until="2w", limit=50)
+    assert {uid[:8] for uid, _ in earlier} == {"e97a4b06", "agent-a3"}
+    first = asker.ask("search_event_previews", query="", since="6d", limit=10)
+    whole = hits(asker, query="", since="6d", limit=50)
+    now[0] += 1_200
+    rest = hits(asker, query="", since="6d", limit=10, cursor=first["pagination"]["next_cursor"])
+    assert whole[10:] == rest
+
+
+# -- ids -----------------------------------------------------------------------------------------
+
+
+def test_every_session_that_is_shown_can_be_opened(indexed: Asker) -> None:
+    """Whatever id an answer shows is accepted by every tool that takes one: here of lists and session heads."""
+    refused = []
+    for item in indexed.items("list_sessions", "sessions", limit=50):
+        head = indexed.ask("get_session_details", session_id=item["id"])["data"]
+        shown = {item["id"], head["session_id"], item.get("parent_id"), head.get("parent_id"), *head.get("children", [])}
+        for session_id in shown - {None}:
+            if indexed.anything("analyze_session", session_id=session_id).is_error:
+                refused.append((item["id"], session_id))
+    assert refused == []
+
+
+def test_every_project_that_is_shown_can_be_filtered_by(indexed: Asker) -> None:
+    for item in indexed.items("get_project_info", "projects", limit=50):
+        listed = indexed.ask("list_sessions", project_hash=item["hash"], limit=50)
+        assert listed.get("pagination", {}).get("total_count", len(listed["data"]["sessions"])) == item["session_count"]
+        indexed.ask("search_event_previews", query="e", project_hash=item["hash"])
+
+
+def test_every_event_and_turn_that_is_shown_can_be_opened(indexed: Asker) -> None:
+    for match in indexed.items("search_event_previews", "matches", query="failed", limit=50)[:100]:
+        opened = indexed.ask("get_event_details", session_id=match["session_id"], event_index=match["event_index"])["data"]
+        session = {"session_id": match["session_id"]}
+        for link in ("call_event", "result_event", "previous_event", "next_event"):
+            if link in opened:
+                linked = indexed.ask("get_event_details", **session, event_index=opened[link])["data"]
+                assert linked["event_index"] == opened[link]
+        if "turn_index" in match:
+            details = indexed.ask("get_session_details", **session, detail_level="turns", turn_index=match["turn_index"])
+            assert [turn["turn_index"] for turn in details["data"]["turns"]] == [match["turn_index"]]
+
+
+def _ms(iso: str) -> int:
+    return round(datetime.fromisoformat(iso).timestamp() * 1000)
+
+
+def identity(item: dict[str, Any]) -> Any:
+    """What tells an item of a list from every other."""
+    if "event_index" in item:
+        return item["session_id"], item["event_index"]
+    if "turn_index" in item:
+        return item["turn_index"], [step["step_index"] for step in item.get("steps", [])]
+    return item.get("id") or item["hash"]
+
+
+def query(asker: Asker, sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
+    connection = sqlite3.connect(asker.settings.database)
+    try:
+        return connection.execute(sql, arguments).fetchall()
+    finally:
+        connection.close()
+
+
+def column(asker: Asker, sql: str) -> list[Any]:
+    return [row[0] for row in query(asker, sql)]

@@ -1,0 +1,329 @@
+"""The one way out: chunks that join to the whole, pages that follow each other, answers that fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from agtrace.index import Freshness
+from agtrace.problems import Problem, SessionNotFound
+from agtrace.shape import (
+    LINES_PER_CHUNK,
+    Answer,
+    Body,
+    Pages,
+    Reply,
+    answer,
+    chunk_end,
+    cut,
+    error_answer,
+    escaped_size,
+    estimated_tokens,
+    one_line,
+    without_controls,
+)
+from tests.agtrace.asking import check
+
+READY = Freshness("ready")
+BEHIND = Freshness("catching_up", 12, 1_234_567)
+
+PIECES = ["a", "tide", "潮", "汐", "🌊", "e\u0301", "\n", "\n\n", "\r\n", "\r", "\t", '"', "\\", "\x00", "\x1b[31m", "\x7f",
+          "\u2028", "\x85", " ", "word " * 30, "潮" * 120, "\n" * 250, "x" * 3000]  # fmt: skip
+TEXTS = st.one_of(st.text(max_size=400), st.lists(st.sampled_from(PIECES), max_size=80).map("".join))
+BUDGETS = st.one_of(st.integers(2_048, 12_000), st.sampled_from([2_048, 10_240, 102_400]))
+
+
+def body_reply(text: str, budget: int, *, offset: int = 0, line: int = 0, chunk: int = 0) -> Reply:
+    return Reply(
+        summary="Event 42 of fb3cff44: Message",
+        data=Body(
+            text=text[offset:],
+            build=lambda piece, whole: {"session_id": "fb3cff44", "payload": {"text": piece}},
+            cursor=lambda *place: ",".join(map(str, place)),
+            offset=offset,
+            line=line,
+            chunk=chunk,
+        ),
+        budget=budget,
+        hint="get_session_details(session_id='fb3cff44') shows its session (2-10 KB).",
+        reference="ax://event/fb3cff44/42",
+        untrusted=True,
+    )
+
+
+def chunks(text: str, budget: int, freshness: Freshness = READY) -> Iterator[dict[str, Any]]:
+    """The answers that hold a text, each fetched by the cursor of the one before."""
+    place = {"offset": 0, "line": 0, "chunk": 0}
+    while True:
+        given_answer = answer(body_reply(text, budget, **place), freshness)
+        check(given_answer, budget)
+        yield given_answer.value
+        following = given_answer.value.get("chunk", {}).get("next_cursor")
+        if following is None:
+            return
+        place = dict(zip(place, map(int, following.split(",")), strict=True))
+
+
+def joined(values: list[dict[str, Any]]) -> str:
+    return "".join(value["data"]["payload"]["text"] for value in values)
+
+
+# -- chunks --------------------------------------------------------------------------------------
+
+
+@settings(max_examples=150, deadline=None)
+@given(TEXTS, BUDGETS)
+@example("", 2_048)
+@example("\n" * 1_000, 2_048)
+@example("one\r\ntwo\r\n" * 300, 2_048)
+@example("潮汐" * 3_000, 2_048)
+@example("🌊" * 3_000, 2_049)
+@example("\x00" * 3_000, 2_050)
+def test_the_chunks_of_any_text_join_to_the_text(text: str, budget: int) -> None:
+    """R-076, R-077: verbatim, whole where it fits, else in chunks of at most 200 lines, each within the budget."""
+    values = list(chunks(text, budget))
+    assert joined(values) == text
+    for value in values:
+        assert "chunk" not in value or value["data"]["payload"]["text"].count("\n") <= LINES_PER_CHUNK
+
+
+@settings(max_examples=100, deadline=None)
+@given(TEXTS.filter(bool), BUDGETS)
+def test_a_chunk_says_which_lines_it_holds(text: str, budget: int) -> None:
+    """R-077: start_line, end_line and total_lines count the lines of the whole text, from 1."""
+    values = list(chunks(text, budget))
+    if "chunk" not in values[0]:
+        assert len(values) == 1
+        return
+    before, lines = "", text.count("\n") + (not text.endswith("\n"))
+    for number, value in enumerate(values):
+        chunk, piece = value["chunk"], value["data"]["payload"]["text"]
+        assert chunk["chunk_index"] == number
+        assert chunk["total_lines"] == lines
+        assert chunk["start_line"] == before.count("\n") + 1
+        before += piece
+        assert chunk["end_line"] == before.count("\n") + (not before.endswith("\n"))
+        assert ("next_cursor" in chunk) == (number < len(values) - 1)
+    assert values[-1]["chunk"]["total_chunks"] == len(values)
+
+
+@pytest.mark.parametrize("budget", [2_048, 2_600, 4_096, 10_240])
+@pytest.mark.parametrize("text", ["x" * 400_000, "tide\n" * 20_000, "潮" * 100_000, ("y" * 333 + "\n") * 900])
+def test_every_chunk_says_the_same_number_of_chunks(text: str, budget: int) -> None:
+    """R-077: total_chunks is known from the first chunk on."""
+    values = list(chunks(text, budget))
+    assert {value["chunk"]["total_chunks"] for value in values} == {len(values)}
+
+
+def test_a_chunk_ends_at_a_line_where_lines_fit() -> None:
+    """R-076: never in the middle of an entry."""
+    values = list(chunks("".join(f"entry {number} {'.' * (number % 90)}\n" for number in range(3_000)), 4_096))
+    assert len(values) > 20
+    assert all(value["data"]["payload"]["text"].endswith("\n") for value in values)
+
+
+def test_a_log_of_10_000_lines_begins_with_200_of_them_and_a_cursor() -> None:
+    """R-077"""
+    first = next(chunks("line of a log\n" * 10_000, 10_240))
+    assert first["data"]["payload"]["text"].count("\n") == 200
+    assert first["chunk"] | {"next_cursor": ""} == {
+        "chunk_index": 0, "total_chunks": 50, "start_line": 1, "end_line": 200, "total_lines": 10_000, "next_cursor": "",
+    }  # fmt: skip
+
+
+def test_a_line_of_a_megabyte_comes_in_pieces_that_fill_the_budget() -> None:
+    """R-077: inside an over-long line a chunk ends at a character."""
+    text = "0123456789" * 100_000
+    values = list(chunks(text, 102_400))
+    assert joined(values) == text
+    assert len(values) == 10
+    assert {(value["chunk"]["start_line"], value["chunk"]["end_line"]) for value in values} == {(1, 1)}
+
+
+def test_a_text_that_fits_comes_without_a_chunk() -> None:
+    """R-048, R-075"""
+    (value,) = chunks("a short text", 10_240)
+    assert "chunk" not in value and "truncation" not in value
+
+
+@given(TEXTS.filter(bool), st.integers(64, 3_000))
+def test_the_first_chunk_of_a_text_is_never_empty_nor_too_large(text: str, most: int) -> None:
+    end = chunk_end(text, most)
+    assert 0 < end <= len(text)
+    assert escaped_size(text[:end]) <= most
+    assert text[:end].count("\n") <= LINES_PER_CHUNK
+    assert text[end - 1] == "\n" or end == len(text) or text.count("\n", 0, end) == 0
+
+
+def test_a_chunk_whose_text_grows_by_redaction_is_still_a_chunk() -> None:
+    """R-119: a mask can be longer than what it hides; the text must not be lost for it."""
+    text = "".join(f'"station_{number:05}_token": "12345678",\n' for number in range(900))
+    values = list(chunks(text, 10_240))
+    assert all("payload" in value["data"] for value in values)
+    assert joined(values).count("station_") == 900
+
+
+# -- pages ---------------------------------------------------------------------------------------
+
+
+def page_reply(items: list[dict[str, Any]], budget: int, limit: int, start: int) -> Reply:
+    at_hand = items[start : start + limit]
+    return Reply(
+        summary=f"Found {len(items)} items",
+        data=Pages(
+            size=len(at_hand),
+            build=lambda count: {"items": at_hand[:count]},
+            cursor=lambda count: str(start + count),
+            more=start + limit < len(items),
+            first=start == 0,
+            total=len(items),
+        ),
+        budget=budget,
+        hint="list_sessions() shows what there is.",
+        counts={"total_count": len(items)},
+    )
+
+
+ITEMS = st.lists(
+    st.fixed_dictionaries({"label": TEXTS.map(lambda text: one_line(text, 600)), "count": st.integers(0, 10**12)}),
+    max_size=60,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(ITEMS, BUDGETS, st.integers(1, 50))
+def test_pages_are_disjoint_and_complete(items: list[dict[str, Any]], budget: int, limit: int) -> None:
+    """R-040, R-043, R-044: following the cursors gives every item once, in order, whatever fits a page."""
+    found, start, first = [], 0, True
+    while True:
+        given_answer = answer(page_reply(items, budget, limit, start), READY)
+        check(given_answer, budget)
+        page, pagination = given_answer.value["data"]["items"], given_answer.value.get("pagination")
+        found += page
+        if pagination is None:
+            assert first, "only a first page that holds everything has no pagination (R-048)"
+            break
+        assert pagination["total_in_page"] == len(page) <= limit
+        assert pagination["total_count"] == len(items)
+        assert pagination["has_more"] == (pagination["next_cursor"] is not None) == (len(found) < len(items))
+        if pagination["next_cursor"] is None:
+            break
+        start, first = int(pagination["next_cursor"]), False
+    assert [item["count"] for item in found] == [item["count"] for item in items]
+    assert all(kept["label"] == item["label"] or kept["label"].endswith("...") for kept, item in zip(found, items))  # noqa: B905
+
+
+def test_an_item_that_fits_no_page_is_shortened_and_the_answer_says_where() -> None:
+    """R-008, R-021"""
+    value = answer(page_reply([{"label": "x" * 5_000, "count": 1}, {"label": "y", "count": 2}], 2_048, 10, 0), READY).value
+    assert value["data"]["items"] == [{"label": "x" * 117 + "...", "count": 1}]
+    assert value["truncation"] == {"reason": "bytes", "paths": ["items[0].label: 120 of 5000 chars"]}
+    assert value["pagination"]["next_cursor"] == "1"
+
+
+# -- every answer --------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-(2**60), 2**60), TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=12), st.dictionaries(st.text(max_size=20), inner, max_size=12)),
+    max_leaves=60,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(st.text(max_size=20), JSON, max_size=8), TEXTS, BUDGETS, st.sampled_from([READY, BEHIND]))
+def test_any_payload_fits_any_budget_as_valid_json(
+    data: dict[str, Any], text: str, budget: int, freshness: Freshness
+) -> None:
+    """R-005, R-018: never cut JSON, never a byte too many."""
+    reply = Reply(f"Found {text}", data, budget, hint=text, reference="ax://health", counts={"failed_calls": 3})
+    given_answer = answer(reply, freshness)
+    check(given_answer, budget)
+    assert ("index" in given_answer.value) == (freshness is BEHIND)
+
+
+def test_counts_stay_where_nothing_else_fits() -> None:
+    """R-022: failure counts are exact at every rung."""
+    data = {f"key {number}": number for number in range(5_000)}
+    value = answer(Reply("Many keys", data, 2_048, counts={"failed_calls": 45}, reference="ax://analysis/x"), READY).value
+    assert value["data"] == {"failed_calls": 45}
+    assert value["truncation"] == {"reason": "bytes", "shown": 0}
+    assert value["artifact_ref"] == "ax://analysis/x"
+
+
+@settings(max_examples=50, deadline=None)
+@given(TEXTS, BUDGETS)
+def test_the_same_reply_gives_the_same_answer(text: str, budget: int) -> None:
+    """R-031"""
+    assert answer(body_reply(text, budget), READY) == answer(body_reply(text, budget), READY)
+
+
+def test_the_users_clamp_is_below_every_budget() -> None:
+    """R-011"""
+    clamped = answer(body_reply("tide\n" * 5_000, 102_400), READY, 2_048)
+    assert len(clamped.text.encode()) <= 2_048
+    assert clamped.value["chunk"]["next_cursor"]
+
+
+def test_secrets_are_masked_on_the_way_out() -> None:
+    """R-119: in the payload, the summary and the hint, wherever they came from."""
+    token = "ghp_" + "abcDEF0123456789ghij" * 2
+    reply = Reply(f"Found {token}", {"text": token, token: 1}, 10_240, hint=f"search_event_previews(query='{token}')")
+    assert token not in answer(reply, READY).text
+    assert token not in error_answer(Problem(token, token, field=token)).text
+
+
+@given(st.integers(0, 10**6))
+def test_the_estimate_is_four_characters_a_token_and_a_fifth_more(characters: int) -> None:
+    """R-025, R-060"""
+    assert characters * 0.3 <= estimated_tokens(characters) < characters * 0.3 + 1.000001
+
+
+def test_an_answer_says_what_it_costs() -> None:
+    """R-062"""
+    given_answer = answer(body_reply("tide\n" * 100, 10_240), READY)
+    measured = given_answer.value["budget"]
+    assert abs(measured["estimated_tokens"] - estimated_tokens(len(given_answer.text))) <= 5
+    assert measured["budget_remaining"] == estimated_tokens(10_240) - measured["estimated_tokens"]
+
+
+@settings(deadline=None)
+@given(st.text(max_size=3_000), st.sampled_from([2_048, 10_240]))
+@example("🌊" * 200, 2_048)
+def test_an_error_is_as_small_as_any_answer(text: str, most: int) -> None:
+    """R-005: an error quotes what was asked, which can be long."""
+    given_answer = error_answer(SessionNotFound(text[:200], [text[:80]] * 3))
+    check(given_answer, most)
+
+
+# -- strings -------------------------------------------------------------------------------------
+
+
+@given(st.text(max_size=300), st.integers(3, 120))
+def test_one_line_is_one_line(text: str, most: int) -> None:
+    """R-002"""
+    line = one_line(text, most)
+    assert len(line) <= most
+    assert len(line.splitlines()) <= 1
+
+
+def test_terminal_escapes_are_removed_whole() -> None:
+    assert without_controls("\x1b[1;31mfailed\x1b[0m at \x1b[38;5;196mline 3\x07\n") == "failed at line 3\n"
+
+
+@given(st.text(max_size=60), st.integers(3, 60))
+def test_a_cut_text_says_so(text: str, most: int) -> None:
+    """R-008"""
+    short = cut(text, most)
+    assert len(short) <= most
+    assert short == text or (short.endswith("...") and text.startswith(short[:-3]))
+
+
+def test_an_answer_is_compact_json() -> None:
+    given_answer: Answer = answer(body_reply("潮", 10_240), READY)
+    assert given_answer.text == json.dumps(given_answer.value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,81 @@
+"""Times in requests."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agtrace.problems import InvalidParameter
+from agtrace.times import moment
+
+NOW = datetime(2026, 11, 21, 13, 45, 30, tzinfo=UTC)
+
+
+def at(text: str, *, end: bool = False) -> str:
+    """A time as it is understood, as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(moment("since", text, NOW, end=end) / 1000, UTC).isoformat(timespec="milliseconds")[:23]
+
+
+@pytest.mark.parametrize(
+    ("text", "beginning"),
+    [
+        ("2026-11-03", "2026-11-03T00:00:00.000"),
+        ("2026-11-03T10:00:00Z", "2026-11-03T10:00:00.000"),
+        ("2026-11-03T10:00:00+02:00", "2026-11-03T08:00:00.000"),
+        ("2026-11-03T10:00", "2026-11-03T10:00:00.000"),
+        ("2026-11-03 10:00:00.250", "2026-11-03T10:00:00.250"),
+        ("30m", "2026-11-21T13:15:30.000"),
+        ("12h", "2026-11-21T01:45:30.000"),
+        ("7d", "2026-11-14T13:45:30.000"),
+        ("2w", "2026-11-07T13:45:30.000"),
+        (" 7 D ", "2026-11-14T13:45:30.000"),
+        ("today", "2026-11-21T00:00:00.000"),
+        ("Yesterday", "2026-11-20T00:00:00.000"),
+        ("1969-12-31T23:59:59Z", "1969-12-31T23:59:59.000"),
+    ],
+)
+def test_a_time_is_iso_8601_or_an_age_or_a_day(text: str, beginning: str) -> None:
+    """R-110"""
+    assert at(text) == beginning
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("2026-11-03", "2026-11-03T23:59:59.999"),
+        ("yesterday", "2026-11-20T23:59:59.999"),
+        ("today", "2026-11-21T23:59:59.999"),
+        ("2026-11-03T10:00:00Z", "2026-11-03T10:00:00.000"),
+        ("7d", "2026-11-14T13:45:30.000"),
+    ],
+)
+def test_until_a_day_includes_the_day(text: str, end: str) -> None:
+    assert at(text, end=True) == end
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "7x", "-7d", "last week", "2026-13-01", "1234567w", "999999w", "7d7d", "2026-11-03T25:00", "\x00"]
+)
+def test_what_is_no_time_is_refused_with_what_is_allowed(text: str) -> None:
+    """R-118"""
+    with pytest.raises(InvalidParameter) as refused:
+        moment("until", text, NOW)
+    assert refused.value.details["field"] == "until"
+    assert "7d" in refused.value.message and "ISO 8601" in refused.value.message
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_time_or_refused(text: str) -> None:
+    try:
+        assert isinstance(moment("since", text, NOW), int)
+    except InvalidParameter as refused:
+        assert refused.details["field"] == "since"
+
+
+@given(st.datetimes(datetime(1970, 1, 2), datetime(9990, 1, 1), timezones=st.just(UTC)))
+def test_a_written_time_is_read_to_the_millisecond(time: datetime) -> None:
+    read = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=moment("since", time.isoformat(), NOW))
+    assert abs(read - time) <= timedelta(milliseconds=1)

@@ -1,0 +1,544 @@
+"""What each tool says about the sample sessions (sample_sessions/README.md tells what is where)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agtrace.answers import Answers
+from agtrace.index import Freshness
+from agtrace.settings import Settings
+from agtrace.tools import TOOLS
+from tests.agtrace.asking import Asker, call_in, claude_log, text_of
+from tests.conftest import SAMPLES
+
+SURGE, LARGE, WHEEL, LOOP = "e97a4b06", "d41f7a52", "8c0d35f1", "01a0ec9d"
+CODEX_LOCK, CODEX_CHILD, GEMINI, REWOUND = "01a11132", "01a11133", "ccde789b", "338b9da1"
+CODE_MODE, OLD_CODEX = "01a17cc4", "01a0612d"
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    """An index of the sample sessions."""
+    return Asker(tmp_path_factory.mktemp("samples"), SAMPLES)
+
+
+def at_line(asker: Asker, session_id: str, line: int) -> list[dict[str, Any]]:
+    """The events of a line of a session's log, opened."""
+    found = []
+    for index in range(asker.ask("get_session_details", session_id=session_id)["data"]["stats"]["total_events"] + 20):
+        given = asker.anything("get_event_details", session_id=session_id, event_index=index)
+        if given.is_error:
+            break
+        if given.value["data"]["origin"]["line"] == line:
+            found.append(given.value["data"])
+    return found
+
+
+def small(tmp_path: Path, number: int = 1) -> Any:
+    return claude_log(tmp_path / "logs", f"{number:08}-0000-4000-8000-000000000000")
+
+
+def asker_of(tmp_path: Path) -> Asker:
+    return Asker(tmp_path / "data", tmp_path / "logs")
+
+
+# -- lists ---------------------------------------------------------------------------------------
+
+
+def test_a_list_of_sessions_says_what_each_was_about(samples: Asker) -> None:
+    """R-110"""
+    value = samples.ask("list_sessions", limit=50)
+    large = next(item for item in value["data"]["sessions"] if item["id"] == LARGE)
+    assert large == {
+        "id": LARGE, "provider": "claude_code", "project_hash": "32b1891e",
+        "title": "October backfill and the store's locking",
+        "snippet": "Get an overview of tidepool: what happens between a gauge's packet and a row in readings?",
+        "start_time": "2026-11-03T08:03:49Z", "duration_seconds": 17469, "turn_count": 44, "tool_calls": 536,
+        "failed_calls": 45, "total_tokens": large["total_tokens"],
+    }  # fmt: skip
+    assert value["summary"] == "Found 16 sessions (11 with failures)"
+    assert all(len(item.get("snippet", "")) <= 200 and len(item["id"]) >= 8 for item in value["data"]["sessions"])
+
+
+def test_a_warm_up_is_no_session(samples: Asker) -> None:
+    shown = json.dumps(samples.ask("list_sessions", limit=50)["data"])
+    assert "agent-7e" not in shown
+    children = samples.ask("get_session_details", session_id=WHEEL)["data"]["children"]
+    assert [child[:8] for child in children] == ["agent-c4"]
+
+
+@pytest.mark.parametrize(
+    ("child", "parent"), [("agent-a3", SURGE), ("agent-c4", WHEEL), ("sidechai", "5be1c2d7"), (CODEX_CHILD, CODEX_LOCK)]
+)
+def test_a_sub_agent_and_its_parent_name_each_other(samples: Asker, child: str, parent: str) -> None:
+    """R-112: inline, flat, in a folder, and Codex's own."""
+    of_child = samples.ask("get_session_details", session_id=child)["data"]
+    assert of_child["kind"] == "subagent"
+    assert of_child["parent_id"] == parent
+    assert child in samples.ask("get_session_details", session_id=parent)["data"]["children"]
+    listed = {item["id"]: item for item in samples.items("list_sessions", "sessions")}
+    assert (listed[child]["kind"], listed[child]["parent_id"]) == ("subagent", parent)
+    assert "kind" not in listed[parent]
+
+
+def test_a_list_of_projects_says_where_they_are_and_what_happened_last(samples: Asker) -> None:
+    """R-111"""
+    lanternfish, tidepool = samples.ask("get_project_info")["data"]["projects"]
+    assert lanternfish["root_path"] == "/home/mira/projects/lanternfish"
+    assert tidepool["root_path"] == "/home/mira/projects/tidepool"
+    assert tidepool["providers"] == ["claude_code", "codex", "gemini"]
+    assert lanternfish["last_activity"] == "2026-11-10T08:31:34Z"
+    assert lanternfish["session_count"] + tidepool["session_count"] == 16
+
+
+def test_a_parent_of_many_sub_agents_does_not_hide_any_without_saying_so(tmp_path: Path) -> None:
+    """R-007: an array cut short carries its total."""
+    parent = small(tmp_path).prompt("fan out")
+    for number in range(14):
+        name = f"agent-{number:016x}"
+        log = claude_log(tmp_path / "logs", f"{number:08x}-1111-4000-8000-000000000000")
+        log.path = parent.path.parent / parent.session_id / "subagents" / f"{name}.jsonl"
+        log.path.parent.mkdir(parents=True, exist_ok=True)
+        log.session_id = parent.session_id
+        log.write("user", "look", isSidechain=True, agentId=f"{number:016x}")
+    value = asker_of(tmp_path).ask("get_session_details", session_id=parent.session_id)
+    shown = len(value["data"]["children"])
+    assert shown == 14 or "14" in json.dumps({k: v for k, v in value["data"].items() if "child" in k and k != "children"})
+
+
+# -- a session -----------------------------------------------------------------------------------
+
+
+def test_the_summary_of_a_session_is_one_line_a_turn(samples: Asker) -> None:
+    """R-112"""
+    value = samples.ask("get_session_details", session_id=SURGE)
+    assert value["summary"] == "Session e97a4b06: 2 of 14 tool calls failed (549 s, 68 events, 6 turns)"
+    first = value["data"]["turns"][0]
+    assert first["user_message"].startswith("潮汐データの地図に高潮の警報を表示したい 🌊")
+    assert (first["turn_index"], len(value["data"]["turns"])) == (0, 6)
+    assert value["artifact_ref"] == "ax://session/e97a4b06"
+    assert value["untrusted"] is True
+
+
+def test_a_session_of_44_turns_is_walked_in_pages_of_10_kilobytes(samples: Asker) -> None:
+    """R-005, R-027, R-040"""
+    turns = samples.items("get_session_details", "turns", session_id=LARGE)
+    assert [turn["turn_index"] for turn in turns] == list(range(44))
+    assert sum(turn["tool_calls"] for turn in turns) == 536
+    assert sum(turn["failed_tools"] for turn in turns) == 45
+
+
+def test_level_turns_shows_every_step_with_its_tools_and_how_they_ended(samples: Asker) -> None:
+    """R-112"""
+    (turn,) = samples.ask("get_session_details", session_id=LOOP, detail_level="turns")["data"]["turns"]
+    calls = [step["summary"] for step in turn["steps"] if "pytest -x -q tests/test_tides.py::test_high_water" in step["summary"]]
+    assert len(calls) >= 6
+    assert sum("(failed)" in summary for summary in calls) == 5
+    assert turn["outcome"] in ("partial", "success")
+    assert sum(step["tool_calls"] for step in turn["steps"]) == 8
+    assert sum(step["failed_tools"] for step in turn["steps"]) == 5
+    assert turn["key_actions"][0].startswith("Used tools: ")
+
+
+def test_reasoning_is_quoted_only_where_it_is_asked_for(samples: Asker) -> None:
+    """R-112"""
+    plain = samples.ask("get_session_details", session_id=WHEEL, detail_level="turns", turn_index=0)
+    quoted = samples.ask(
+        "get_session_details", session_id=WHEEL, detail_level="turns", turn_index=0, include_reasoning=True
+    )
+    assert not any("reasoning" in step for step in plain["data"]["turns"][0]["steps"])
+    assert any("reasoning" in step for step in quoted["data"]["turns"][0]["steps"])
+
+
+def test_turn_index_opens_one_turn(samples: Asker) -> None:
+    for level in ("summary", "turns"):
+        turns = samples.items("get_session_details", "turns", session_id=LARGE, detail_level=level, turn_index=22)
+        assert {turn["turn_index"] for turn in turns} == {22}
+
+
+def test_a_turn_of_a_thousand_steps_is_walked_within_the_turn(tmp_path: Path) -> None:
+    """R-040: a page may end inside a turn."""
+    log = small(tmp_path).prompt("count")
+    for number in range(1_000):
+        log.call("Bash", {"command": f"echo {number} {'潮' * 40}"}, str(number))
+    log.prompt("and now?").say("done")
+    asker = asker_of(tmp_path)
+    steps = [
+        (turn["turn_index"], step["step_index"], step["summary"])
+        for turn in asker.items("get_session_details", "turns", session_id=log.session_id, detail_level="turns")
+        for step in turn["steps"]
+    ]
+    assert [step[:2] for step in steps] == [*((0, number) for number in range(1_000)), (1, 0)]
+    assert all(f"echo {number} " in step[2] for number, step in enumerate(steps[:1_000]))
+
+
+# -- outcomes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("session_id", "line", "outcome"),
+    [
+        (SURGE, 17, "failed"),
+        (SURGE, 23, "failed"),
+        (SURGE, 35, "rejected"),
+        (SURGE, 14, "ok"),
+        (SURGE, 57, "unknown"),
+        (WHEEL, 6, "failed"),
+        (OLD_CODEX, 9, "ok"),
+        (OLD_CODEX, 12, "failed"),
+        (CODEX_LOCK, 11, "ok"),
+        (CODEX_LOCK, 24, "running"),
+        (CODEX_LOCK, 26, "failed"),
+        (CODE_MODE, 12, "failed"),
+        (CODE_MODE, 15, "running"),
+    ],
+)
+def test_an_event_says_how_its_tool_execution_ended(samples: Asker, session_id: str, line: int, outcome: str) -> None:
+    """R-112, R-115"""
+    outcomes = [event["outcome"] for event in at_line(samples, session_id, line) if "outcome" in event]
+    assert outcomes and set(outcomes) == {outcome}
+
+
+def test_a_failed_search_finds_calls_and_results_that_failed_and_nothing_else(samples: Asker) -> None:
+    found = samples.items("search_event_previews", "matches", query="", failed=True, limit=50)
+    assert {match["outcome"] for match in found} == {"failed"}
+    assert {match["event_type"] for match in found} == {"ToolCall", "ToolResult"}
+
+
+# -- search --------------------------------------------------------------------------------------
+
+
+def test_a_preview_shows_the_match_and_not_the_beginning(samples: Asker) -> None:
+    """R-114: the needle is the last line of a long output."""
+    (match,) = samples.ask("search_event_previews", query="DATABASE IS LOCKED", session_id=LARGE)["data"]["matches"]
+    shown = match["preview"]["preview"]
+    assert shown.startswith("...")
+    assert shown.endswith("sqlite3.OperationalError: database is locked (tidepool/ingest/writer.py:88)")
+    assert match["outcome"] == "failed"
+    assert len(shown) <= 306
+
+
+def test_every_preview_of_a_text_holds_the_text_that_was_searched_for(samples: Asker) -> None:
+    """R-114: also of arguments, of which the one that matches comes first."""
+    for query in ("busy_timeout", "test_high_water", "高潮", "depth"):
+        for match in samples.items("search_event_previews", "matches", query=query, limit=50):
+            shown = json.dumps(match["preview"], ensure_ascii=False).lower()
+            assert query in shown, match
+
+
+def test_a_match_among_many_long_arguments_is_shown(tmp_path: Path) -> None:
+    arguments = {f"option_{number}": "x" * 5_000 for number in range(40)} | {"zone": "y" * 9_000 + "needle" + "z" * 9_000}
+    small(tmp_path).prompt("go").call("Configure", arguments)
+    (match,) = asker_of(tmp_path).ask("search_event_previews", query="needle")["data"]["matches"]
+    assert "needle" in next(iter(match["preview"]["arguments"].values()))
+    assert next(iter(match["preview"]["arguments"])) == "zone"
+
+
+def test_a_preview_marks_a_cut_only_where_something_is_missing(tmp_path: Path) -> None:
+    """R-021: terminal colours are removed, which is no cut."""
+    small(tmp_path).prompt("\x1b[31mred\x1b[0m tide")
+    (match,) = asker_of(tmp_path).ask("search_event_previews", query="red")["data"]["matches"]
+    assert match["preview"]["text"] == "red tide"
+
+
+@pytest.mark.parametrize(
+    "query", ["a" * 2_000, "'\"\n", "\x00", "\x1b[31m", "%' OR 1=1 --", "潮" * 2_000, "\\", "\r\n", "\u2028"]
+)
+def test_any_query_is_literal_text(samples: Asker, query: str) -> None:
+    """R-114: nothing of it is syntax, and the summary stays one line."""
+    assert samples.ask("search_event_previews", query=query)["success"]
+
+
+def test_a_query_with_control_characters_finds_what_holds_them(tmp_path: Path) -> None:
+    small(tmp_path).prompt("a\x00b \x1b[31mred").prompt('say "quoted"\nnext line')
+    asker = asker_of(tmp_path)
+    for query in ("a\x00b", "\x1b[31m", '"quoted"\nnext'):
+        assert len(asker.ask("search_event_previews", query=query)["data"]["matches"]) == 1
+
+
+def test_a_search_that_finds_nothing_says_so_and_what_to_try(samples: Asker) -> None:
+    value = samples.ask("search_event_previews", query="no such text", tool="Bash", failed=True)
+    assert value["summary"] == "Found 0 events containing 'no such text'"
+    assert value["data"]["matches"] == []
+    assert "tool, failed" in value["hint"]
+
+
+@pytest.mark.parametrize("session_id", ["%", "_", "*", "[e]*", "?", SURGE + "%", "\U0010ffff", "' OR '1'='1"])
+def test_wildcards_are_no_part_of_an_id(samples: Asker, session_id: str) -> None:
+    assert samples.error("get_session_details", session_id=session_id)["code"] == "session_not_found"
+    assert samples.error("search_event_previews", query="e", session_id=session_id)["code"] == "session_not_found"
+
+
+def test_an_empty_session_id_is_no_session(samples: Asker) -> None:
+    """What a client gives is never ignored: an empty id must not search everything."""
+    assert samples.anything("search_event_previews", query="e", session_id="").is_error
+
+
+# -- secrets -------------------------------------------------------------------------------------
+
+
+def test_the_fake_token_is_nowhere(samples: Asker) -> None:
+    """R-119: not in a search, not in the events around it, and its mask can be found."""
+    assert samples.items("search_event_previews", "matches", query="ghp_FAKE") == []
+    (masked,) = samples.items("search_event_previews", "matches", query="[redacted: github-token]")
+    assert masked["session_id"] == SURGE
+    for index in range(60):
+        given = samples.anything("get_event_details", session_id=SURGE, event_index=index)
+        assert "ghp_FAKE" not in given.text
+    database = samples.settings.database
+    assert all(b"ghp_FAKE" not in file.read_bytes() for file in database.parent.iterdir())
+
+
+# -- single events -------------------------------------------------------------------------------
+
+
+def test_an_event_comes_whole_with_its_origin_and_links(samples: Asker) -> None:
+    """R-115"""
+    (result,) = [event for event in at_line(samples, WHEEL, 6) if event["event_type"] == "ToolResult"]
+    assert "Traceback" in result["payload"]["content"]
+    assert result["origin"]["file"].endswith("8c0d35f1-2e7b-4d19-a5c6-41b9f0e27a83.jsonl")
+    data = Path(result["origin"]["file"]).read_bytes()
+    start = result["origin"]["byte_offset"]
+    line = json.loads(data[start : start + result["origin"]["byte_length"]])
+    assert line["message"]["content"][0]["content"] == result["payload"]["content"]
+    call = samples.ask("get_event_details", session_id=WHEEL, event_index=result["call_event"])["data"]
+    assert call["result_event"] == result["event_index"]
+    assert call["payload"]["arguments"]["command"]
+
+
+def test_superseded_events_can_be_opened_and_are_marked_but_not_found(samples: Asker) -> None:
+    """A message written again under its id, and what a rewind took back."""
+    listed = {
+        match["event_index"]
+        for match in samples.items("search_event_previews", "matches", query="", session_id=REWOUND, limit=50)
+    }
+    marked = set()
+    for index in range(max(listed) + 1):
+        event = samples.ask("get_event_details", session_id=REWOUND, event_index=index)["data"]
+        if event.get("superseded"):
+            marked.add(index)
+    assert marked and not marked & listed
+    assert marked | listed == set(range(max(listed) + 1))
+    taken_back = [event for event in at_line(samples, REWOUND, 9) if event["event_type"] == "User"]
+    text = taken_back[0]["payload"]["text"]
+    assert taken_back[0]["superseded"] is True
+    assert samples.items("search_event_previews", "matches", query=text, session_id=REWOUND) == []
+
+
+def test_huge_arguments_come_in_chunks_that_join_to_them(tmp_path: Path) -> None:
+    """R-077, R-115: the arguments as indented JSON, every byte."""
+    arguments = {"files": [{"path": f"/srv/潮/{number}.py", "text": '"tide"\n' * 50} for number in range(300)]}
+    log = small(tmp_path).prompt("go").call("Write", arguments)
+    asker = asker_of(tmp_path)
+    expected = json.dumps(arguments, ensure_ascii=False, indent=2)
+    assert asker.body(log.session_id, 1, max_bytes=102_400) == expected
+    assert asker.body(log.session_id, 1, max_bytes=20_480) == expected
+
+
+def test_a_long_output_comes_in_chunks_that_join_to_it(tmp_path: Path) -> None:
+    """R-077: CJK, emoji, control characters, CRLF and a line of a megabyte."""
+    output = "潮汐 🌊\r\n" * 2_000 + "\x1b[31m\x07\n" * 500 + "x" * 1_000_000 + "\n\n\nend"
+    log = small(tmp_path).prompt("go").call("Bash", {"command": "tide"}, output)
+    assert asker_of(tmp_path).body(log.session_id, 2, max_bytes=102_400) == output
+
+
+def test_deep_arguments_are_opened_with_every_value(tmp_path: Path) -> None:
+    """R-006: 30 levels; the contract flattens them below the eighth, with values preserved."""
+    deep: Any = "the leaf"
+    for level in range(30):
+        deep = {f"level_{level}": deep}
+    log = small(tmp_path).prompt("go").call("Deep", deep)
+    given = asker_of(tmp_path).anything("get_event_details", session_id=log.session_id, event_index=1)
+    assert "the leaf" in given.text
+    assert depth(given.value["data"]["payload"]) <= 8
+
+
+def depth(value: Any) -> int:
+    """Objects inside each other."""
+    if isinstance(value, dict):
+        return 1 + max(map(depth, value.values()), default=0)
+    return max(map(depth, value), default=0) if isinstance(value, list) else 0
+
+
+@pytest.mark.parametrize("most", [2_048, 10_240])
+def test_no_event_is_too_odd_to_be_opened(tmp_path: Path, most: int) -> None:
+    """R-028: complete detail is always possible, whatever a log holds for a name, an id or a type."""
+    long = "T" * 20_000
+    log = small(tmp_path).prompt("go")
+    log.write("assistant", [{"type": "tool_use", "id": long, "name": long, "input": {long: "e"}}])
+    log.write("user", [{"type": "tool_result", "tool_use_id": long, "content": "the output", "is_error": True}])
+    log.raw({"type": long, "sessionId": log.session_id, "timestamp": "2026-09-21T00:00:00Z", "note": "e"})
+    asker = asker_of(tmp_path).with_most(most)
+    for match in asker.items("search_event_previews", "matches", query=""):
+        opened = asker.ask("get_event_details", session_id=log.session_id, event_index=match["event_index"])
+        assert "payload" in opened["data"], f"{opened['summary']}: {opened['data']}"
+    assert asker.body(log.session_id, 2) == "the output"
+
+
+def test_a_number_that_json_does_not_know_spoils_no_event(tmp_path: Path) -> None:
+    """NaN and an integer beyond 64 bits in one block: still readable."""
+    log = small(tmp_path).prompt("go").call("Compute", {"big": 2**80, "ratio": "@"}, "done")
+    log.path.write_bytes(log.path.read_bytes().replace(b'"@"', b"NaN"))
+    asker = asker_of(tmp_path)
+    for match in asker.items("search_event_previews", "matches", query=""):
+        asker.ask("get_event_details", session_id=log.session_id, event_index=match["event_index"])
+
+
+def test_lone_surrogates_in_a_log_spoil_no_answer(tmp_path: Path) -> None:
+    log = small(tmp_path).prompt("a \ud800 tide").call("To\udc00ol", {"k\ud800": "v\ud800"}, "r\ud800").say("\udfff")
+    log.raw({"type": "ai-title", "aiTitle": "t\ud800", "sessionId": log.session_id})
+    asker = asker_of(tmp_path)
+    assert asker.items("list_sessions", "sessions")
+    assert asker.items("get_session_details", "turns", session_id=log.session_id, detail_level="turns")
+    assert len(asker.items("search_event_previews", "matches", query="")) == 5 + 1 * 0
+
+
+# -- analysis ------------------------------------------------------------------------------------
+
+
+def test_the_six_identical_calls_are_a_finding_with_evidence_that_opens(samples: Asker) -> None:
+    """R-113"""
+    data = samples.ask("analyze_session", session_id=LOOP, include_loops=True)["data"]
+    (loop,) = [insight for insight in data["insights"] if insight["lens"] == "Loops"]
+    assert loop["count"] == 6
+    assert loop["severity"] == "Critical"
+    assert "6 times with the same arguments" in loop["message"]
+    for evidence in loop["evidence"]:
+        opened = samples.ask("get_event_details", session_id=LOOP, event_index=evidence["event_index"])["data"]
+        assert "test_high_water" in text_of(opened["payload"])
+
+
+def test_failing_tools_are_findings_with_evidence_that_opens(samples: Asker) -> None:
+    """R-022, R-113: the count is exact, the evidence are failed results."""
+    data = samples.ask("analyze_session", session_id=LARGE)["data"]
+    failures = [insight for insight in data["insights"] if insight["lens"] == "Failures"]
+    assert sum(insight["count"] for insight in failures) == 45
+    for insight in failures:
+        for evidence in insight["evidence"]:
+            opened = samples.ask("get_event_details", session_id=LARGE, event_index=evidence["event_index"])["data"]
+            assert (opened["event_type"], opened["outcome"]) == ("ToolResult", "failed")
+    assert 0 <= data["score"] < 100
+    assert data["summary"]["event_counts"]["tool_calls"] == 536
+
+
+def test_a_finding_that_is_not_asked_for_is_not_shown_and_costs_all_the_same(samples: Asker) -> None:
+    """R-113"""
+    everything = samples.ask("analyze_session", session_id=LOOP, include_loops=True)["data"]
+    nothing = samples.ask("analyze_session", session_id=LOOP, include_failures=False)["data"]
+    assert {insight["lens"] for insight in nothing["insights"]} <= {"TokenUsage"}
+    assert nothing["score"] == everything["score"]
+
+
+def test_rejections_and_interruptions_are_no_failures(samples: Asker) -> None:
+    data = samples.ask("analyze_session", session_id=SURGE)["data"]
+    assert sum(i["count"] for i in data["insights"] if i["lens"] == "Failures") == 2
+    assert data["summary"]["outcomes"] == {"ok": 10, "failed": 2, "rejected": 1, "unknown": 1}
+
+
+def test_a_session_in_which_all_fails_in_japanese_still_has_findings(tmp_path: Path) -> None:
+    """R-022: ten findings whose quotes take three bytes a character, in 5 KB."""
+    log = small(tmp_path).prompt("始め")
+    for tool in range(12):
+        for attempt in range(4):
+            log.call(f"Tool{tool}", {"試行": attempt}, "失敗した。" * 40, failed=True)
+    for most in (2_048, 102_400):
+        asker = asker_of(tmp_path).with_most(most)
+        data = asker.ask("analyze_session", session_id=log.session_id, include_loops=True)["data"]
+        assert data["insights"], data
+        assert data["total_insights"] == 12
+
+
+# -- what to do next -----------------------------------------------------------------------------
+
+ASKED: list[tuple[str, dict[str, Any]]] = [
+    ("list_sessions", {}),
+    ("list_sessions", {"provider": "gemini", "limit": 1}),
+    ("get_project_info", {}),
+    ("search_event_previews", {"query": "database is locked"}),
+    *(("get_session_details", {"session_id": s}) for s in (SURGE, LARGE, OLD_CODEX, REWOUND, "agent-a3", "sidechai")),
+    *(
+        ("get_session_details", {"session_id": s, "detail_level": "turns"})
+        for s in (SURGE, LARGE, OLD_CODEX, REWOUND, "agent-7e")
+    ),
+    *(("analyze_session", {"session_id": s, "include_loops": True}) for s in (SURGE, LOOP, "agent-c4", "agent-7e")),
+    *(("get_event_details", {"session_id": REWOUND, "event_index": index}) for index in range(0, 28, 3)),
+    *(("get_event_details", {"session_id": SURGE, "event_index": index}) for index in range(0, 70, 7)),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), ASKED)
+def test_a_hint_is_a_call_that_can_be_made(samples: Asker, name: str, arguments: dict[str, Any]) -> None:
+    """R-029: written out with its arguments and its size."""
+    hint = samples.ask(name, **arguments)["hint"]
+    assert "KB)" in hint
+    follow = samples.run(hint)
+    assert follow["success"]
+    if (index := call_in(hint)[1].get("event_index")) is not None:
+        assert follow["data"]["event_index"] == index
+
+
+def test_the_hint_of_an_error_can_be_followed(samples: Asker) -> None:
+    for arguments in ({"session_id": "nobody"}, {"session_id": SURGE, "event_index": 10**6}):
+        name = "get_event_details" if "event_index" in arguments else "get_session_details"
+        hint = samples.anything(name, **arguments).value["hint"]
+        assert samples.run(hint)["success"]
+
+
+@pytest.mark.parametrize("most", [2_048, 10_240, 102_400])
+def test_every_tool_fits_every_clamp_for_every_session(samples: Asker, most: int) -> None:
+    """R-005, R-011, R-027: with nothing lost but what a cursor continues."""
+    asker = samples.with_most(most)
+    ids = [item["id"] for item in asker.items("list_sessions", "sessions")]
+    assert len(ids) == 16
+    for session_id in ids:
+        assert "score" in asker.ask("analyze_session", session_id=session_id, include_loops=True)["data"]
+        for page in asker.pages("get_session_details", session_id=session_id, detail_level="turns"):
+            assert "turns" in page["data"]
+
+
+# -- the index -----------------------------------------------------------------------------------
+
+
+def test_nothing_is_found_only_when_the_index_is_ready(tmp_path: Path) -> None:
+    """While the first run goes on an answer says so, or is an error to be tried again."""
+    small(tmp_path).prompt("tide")
+    settings = Settings(tmp_path / "data", 102_400, 60, {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "logs")})
+    answers = Answers(settings, refresh_seconds=0.0, log=lambda record: None)
+    while True:
+        given = answers.ask("search_event_previews", {"query": "tide"})
+        if given.is_error:
+            assert given.value["error"]["code"] == "index_unavailable"
+            assert given.value["error"]["retryable"] is True
+        elif given.value["data"]["matches"]:
+            break
+        else:
+            assert not given.value["summary"].startswith("Found 0"), given.text
+            assert given.value["index"]["state"] in ("building", "catching_up")
+
+
+def test_an_answer_of_a_growing_index_says_how_far_it_is() -> None:
+    from agtrace.shape import Reply, answer  # the smallest answer there is
+
+    value = answer(Reply("Found 3 sessions", {}, 2_048), Freshness("catching_up", 3, 81_920)).value
+    assert value["index"] == {"state": "catching_up", "files_behind": 3, "bytes_behind": 81_920}
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64, 10**30, 10**400, -(10**30)])
+def test_a_number_of_any_size_is_refused_and_not_a_defect(samples: Asker, number: int) -> None:
+    """R-118"""
+    assert samples.error("get_session_details", session_id=SURGE, turn_index=number)["code"] == "invalid_parameter"
+    assert samples.error("get_event_details", session_id=SURGE, event_index=number)["code"] == "invalid_parameter"
+    assert samples.error("list_sessions", limit=number)["code"] == "invalid_parameter"
+    assert samples.error("list_sessions", provider=10**5_000)["code"] == "invalid_parameter"
+
+
+def test_descriptions_and_schemas_are_worth_their_bytes() -> None:
+    """Every client pays for them in every conversation: 8 KB together."""
+    from agtrace.arguments import input_schema
+
+    listed = [{"name": t.name, "description": t.description, "inputSchema": input_schema(t.arguments)} for t in TOOLS.values()]
+    assert len(json.dumps(listed, separators=(",", ":"))) <= 8_192

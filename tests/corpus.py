@@ -1,0 +1,73 @@
+"""A corpus of any size: the sample sessions and, where they are, the published logs, copied under fresh ids.
+
+`python -m tests.corpus FOLDER MEGABYTES` makes one. The same arguments give the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import zlib
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+LARGE_FROM = 25
+"""Megabytes from which on a corpus has a log of more than `LARGE` bytes."""
+
+LARGE = 21_000_000
+
+_SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"
+_PUBLISHED = Path(__file__).resolve().parents[2] / "shared" / "logs"
+_LARGE_SOURCE = "d41f7a52-6c0e-4b8e-9a37-2f5e81c0b944"
+_UUID = re.compile(rb"\b([0-9a-f]{8})(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b")
+
+
+def make(folder: Path, megabytes: int) -> int:
+    """Write logs of at least so many megabytes below a folder; give their bytes."""
+    size = _large_log(folder) if megabytes >= LARGE_FROM else 0
+    copies = _copies(folder)
+    while size < megabytes * 1_000_000:
+        size += next(copies)
+    return size
+
+
+def _copies(folder: Path) -> Iterator[int]:
+    """Copy every log again and again, each time into a folder of its own."""
+    logs = sorted(_logs())
+    for number in count(1):
+        for root, path in logs:
+            name = renewed(path.relative_to(root).as_posix().encode(), number).decode()
+            yield _write(folder / f"{number:04}" / root.name / name, renewed(path.read_bytes(), number))
+
+
+def _logs() -> Iterator[tuple[Path, Path]]:
+    for root in (_SAMPLES, *(_PUBLISHED / agent for agent in ("claude", "codex", "gemini"))):
+        for pattern in ("*.jsonl", "session-*.json"):
+            yield from ((root, path) for path in root.rglob(pattern))
+
+
+def _large_log(folder: Path) -> int:
+    """One session with the turns of the large sample over and over, under fresh message ids."""
+    source = next(_SAMPLES.rglob(f"{_LARGE_SOURCE}.jsonl"))
+    content = source.read_bytes()
+    session = _LARGE_SOURCE.encode()
+    repeats = range(LARGE // len(content) + 1)
+    pieces = (renewed(content, n).replace(renewed(session, n), session) for n in repeats)
+    return _write(folder / "large" / source.name, b"".join(pieces))
+
+
+def renewed(content: bytes, number: int) -> bytes:
+    """Give every UUID of a text another beginning: the same UUID and number, the same beginning."""
+    salt = zlib.crc32(str(number).encode())
+    return _UUID.sub(lambda found: b"%08x%b" % (int(found[1], 16) ^ salt, found[2]), content)
+
+
+def _write(path: Path, content: bytes) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return len(content)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{make(Path(sys.argv[1]), int(sys.argv[2])):,} bytes\n")

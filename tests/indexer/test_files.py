@@ -1,0 +1,519 @@
+"""What becomes of logs that vanish, move, are compressed, replaced or copied; and which files are looked at."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import zstandard
+from agtrace_indexer.discovery import homes
+from agtrace_indexer.lock import Busy, WriteLock
+from agtrace_indexer.run import Summary, index
+
+from tests.conftest import SAMPLES
+from tests.contents import contents
+from tests.hostile import _claude_lines, _codex_lines
+
+AGTRACE = Path(sys.executable).with_name("agtrace")
+ROLLOUT = "rollout-2026-09-01T08-00-00-0badc0de-0000-4000-8000-000000000005.jsonl"
+
+
+class File(NamedTuple):
+    """A row of `file`, the columns that matter here."""
+
+    path: str
+    status: str
+    reason: str | None
+    provider: str | None
+    gone: int
+
+
+def claude(number: int, more: int = 0) -> bytes:
+    """A small log; every number is a session of its own, `more` repeats its answer."""
+    prompt, answer = _claude_lines(number)
+    return b"".join(line + b"\n" for line in [prompt, answer, *[answer] * more])
+
+
+def codex(answers: int = 20) -> bytes:
+    return b"".join(line + b"\n" for line in _codex_lines()[: answers + 2])
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def files(database: Path) -> list[File]:
+    return [File(*row[:5]) for row in contents(database)["files"]]
+
+
+def sessions(database: Path) -> dict[str, tuple[str, bool]]:
+    """The visible id of every session, with its file and whether that is gone."""
+    return {row[0]: (row[-2], bool(row[-1])) for row in contents(database)["sessions"]}
+
+
+def events_of(database: Path) -> list[Any]:
+    return contents(database)["events"]
+
+
+def session(number: int) -> str:
+    return f"0badc0de-0000-4000-8000-00000000{number:04x}"
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """The folder of the test's logs."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    return folder
+
+
+# --- vanished ---
+
+
+def test_a_vanished_log_keeps_everything_that_was_read_and_is_marked(logs: Path, database: Path) -> None:
+    write(logs / "a.jsonl", claude(1))
+    write(logs / "notes.txt", b"no log\n")
+    index(database, [str(logs)])
+    before = contents(database)
+    (logs / "a.jsonl").unlink()
+    (logs / "notes.txt").unlink()
+    index(database, [])
+    after = contents(database)
+    assert sessions(database) == {session(1): (str(logs / "a.jsonl"), True)}
+    assert (after["events"], after["texts"]) == (before["events"], before["texts"])
+    assert [file.path for file in files(database)] == [str(logs / "a.jsonl")], "what was no log is not remembered"
+    assert index(database, []).files_opened == 0
+
+
+def test_a_log_that_comes_back_is_there_again(logs: Path, database: Path) -> None:
+    log = write(logs / "a.jsonl", claude(1))
+    index(database, [str(logs)])
+    before = contents(database)
+    log.rename(logs.parent / "aside")
+    index(database, [])
+    (logs.parent / "aside").rename(log)
+    index(database, [])
+    assert contents(database) == before
+
+
+def test_a_vanished_root_marks_nothing(logs: Path, database: Path) -> None:
+    write(logs / "a.jsonl", claude(1))
+    index(database, [str(logs)])
+    before = contents(database)
+    logs.rename(logs.parent / "unmounted")
+    index(database, [])
+    assert contents(database) == before
+
+
+# --- moved ---
+
+
+def packed(content: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(content)
+
+
+def compress(log: Path) -> Path:
+    """Do what Codex does with old rollouts."""
+    other = write(log.with_name(f"{log.name}.zst"), packed(log.read_bytes()))
+    log.unlink()
+    return other
+
+
+def unpack(log: Path) -> Path:
+    other = write(log.with_suffix(""), zstandard.ZstdDecompressor().decompress(log.read_bytes()))
+    log.unlink()
+    return other
+
+
+def archive(log: Path) -> Path:
+    home = next(folder.parent for folder in log.parents if folder.name == "sessions")
+    (home / "archived_sessions").mkdir(exist_ok=True)
+    return log.rename(home / "archived_sessions" / log.name)
+
+
+def rename(log: Path) -> Path:
+    return log.rename(log.with_name("renamed.jsonl"))
+
+
+def to_another_folder(log: Path) -> Path:
+    other = log.parents[1] / "elsewhere" / log.name
+    other.parent.mkdir()
+    return log.rename(other)
+
+
+def copied_and_removed(log: Path) -> Path:
+    other = log.with_name("copy.jsonl")
+    shutil.copy(log, other)
+    log.unlink()
+    return other
+
+
+MOVES: list[list[Callable[[Path], Path]]] = [
+    [rename], [to_another_folder], [copied_and_removed], [archive], [compress], [compress, unpack], [archive, compress],
+    [compress, archive], [archive, compress, unpack], [rename, compress],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("moves", MOVES, ids=lambda moves: " then ".join(move.__name__ for move in moves))
+@pytest.mark.parametrize("grows", [False, True], ids=["as it is", "and grown"])
+def test_a_moved_log_keeps_its_session_and_is_not_counted_twice(
+    moves: list[Callable[[Path], Path]], grows: bool, logs: Path, database: Path
+) -> None:
+    log = write(logs / "sessions" / "2026" / "09" / "01" / ROLLOUT, codex(20))
+    index(database, [str(logs)])
+    marks = event_ids(database)
+    for move in moves:
+        log = move(log)
+        index(database, [])
+    if grows:
+        append = codex(21)[len(codex(20)) :]
+        log.write_bytes(packed(codex(21)) if log.suffix == ".zst" else log.read_bytes() + append)
+        index(database, [])
+    assert list(sessions(database).values()) == [(str(log), False)]
+    assert event_ids(database)[: len(marks)] == marks, "no event was made anew"
+    assert contents(database) == contents_of_fresh(database, logs)
+
+
+def event_ids(database: Path) -> list[tuple[int, int]]:
+    connection = sqlite3.connect(database)
+    try:
+        return connection.execute("SELECT id, event_index FROM event ORDER BY id").fetchall()
+    finally:
+        connection.close()
+
+
+def contents_of_fresh(database: Path, *roots: Path) -> dict[str, Any]:
+    """The contents of a new index of the same files."""
+    fresh = database.parent.parent / "fresh" / "index.sqlite3"
+    shutil.rmtree(fresh.parent, ignore_errors=True)
+    index(fresh, list(map(str, roots)))
+    return contents(fresh)
+
+
+def test_a_log_moved_over_another_takes_its_place(logs: Path, database: Path) -> None:
+    first, second = write(logs / "a.jsonl", claude(1)), write(logs / "b.jsonl", claude(2))
+    index(database, [str(logs)])
+    first.rename(second)
+    index(database, [])
+    assert sessions(database) == {
+        session(1): (str(second), False),
+        session(2): (f"{second}#replaced-1", True),
+    }
+
+
+def test_a_log_that_was_moved_and_cut_is_a_new_one_beside_the_archived(logs: Path, database: Path) -> None:
+    log = write(logs / "a.jsonl", claude(1, more=20))
+    index(database, [str(logs)])
+    rename(log).write_bytes(claude(1, more=1))
+    index(database, [])
+    assert sessions(database) == {
+        session(1): (str(logs / "renamed.jsonl"), False),
+        f"{session(1)}~2": (str(log), True),
+    }
+
+
+def test_logs_that_begin_alike_are_told_apart_when_they_move(logs: Path, database: Path) -> None:
+    write(logs / "a.jsonl", claude(1, more=9))
+    write(logs / "b.jsonl", claude(1, more=9) + claude(2))
+    index(database, [str(logs)])
+    (logs / "a.jsonl").rename(logs / "y.jsonl")
+    (logs / "b.jsonl").rename(logs / "x.jsonl")
+    index(database, [])
+    assert {Path(path).name for path, _ in sessions(database).values()} == {"x.jsonl", "y.jsonl"}
+    sizes = {row[-2]: row[15] for row in contents(database)["sessions"]}
+    assert sizes == {row[-2]: row[15] for row in contents_of_fresh(database, logs)["sessions"]}
+
+
+def test_a_rebuild_reads_moved_logs_again_as_well(logs: Path, database: Path) -> None:
+    log = write(logs / "a.jsonl", claude(1))
+    index(database, [str(logs)])
+    marks = event_ids(database)
+    rename(log)
+    index(database, [], rebuild=True)
+    assert contents(database) == contents_of_fresh(database, logs)
+    assert not set(event_ids(database)) & set(marks)
+
+
+# --- one log in two forms ---
+
+
+@pytest.mark.parametrize("earlier", ["plain", "compressed", "both"])
+def test_of_a_plain_and_a_compressed_rollout_the_plain_one_is_read(earlier: str, logs: Path, database: Path) -> None:
+    plain, compressed = logs / ROLLOUT, logs / f"{ROLLOUT}.zst"
+    if earlier != "compressed":
+        write(plain, codex())
+    if earlier != "plain":
+        write(compressed, packed(codex()))
+    index(database, [str(logs)])
+    write(plain, codex())
+    write(compressed, packed(codex()))
+    index(database, [])
+    assert list(sessions(database).values()) == [(str(plain), False)]
+    reason = f"the same log as {plain}, which is read"
+    assert files(database)[1] == File(str(compressed), "duplicate", reason, None, 0)
+    assert contents(database) == contents_of_fresh(database, logs)
+    plain.unlink()
+    index(database, [])
+    assert list(sessions(database).values()) == [(str(compressed), False)]
+
+
+def test_while_a_rollout_is_being_unpacked_nothing_is_counted_twice(logs: Path, database: Path) -> None:
+    write(logs / f"{ROLLOUT}.zst", packed(codex(200)))
+    index(database, [str(logs)])
+    for size in (0, 1000, 30_000, len(codex(200))):
+        write(logs / ROLLOUT, codex(200)[:size])
+        index(database, [])
+        assert contents(database) == contents_of_fresh(database, logs)
+        assert len(sessions(database)) == 1
+
+
+def test_of_a_live_and_an_archived_rollout_the_live_one_is_read(logs: Path, database: Path) -> None:
+    live = write(logs / "sessions" / "2026" / "09" / "01" / ROLLOUT, codex())
+    write(logs / "archived_sessions" / f"{ROLLOUT}.zst", packed(codex()))
+    index(database, [str(logs)])
+    assert list(sessions(database).values()) == [(str(live), False)]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_geminis_lines_replace_the_snapshot_that_they_continue(at_once: bool, logs: Path, database: Path) -> None:
+    snapshot, lines = next(SAMPLES.rglob("session-*.json")), next(SAMPLES.rglob("session-*.jsonl"))
+    old = write(logs / "chats" / "session-2026.json", snapshot.read_bytes())
+    if not at_once:
+        index(database, [str(logs)])
+    new = write(logs / "chats" / "session-2026.jsonl", lines.read_bytes())
+    index(database, [str(logs)])
+    assert list(sessions(database).values()) == [(str(new), False)]
+    assert (files(database)[0].path, files(database)[0].status) == (str(old), "duplicate")
+    assert contents(database) == contents_of_fresh(database, logs)
+
+
+# --- replaced ---
+
+
+def test_a_log_with_other_content_is_new_and_the_old_one_archived(logs: Path, database: Path) -> None:
+    log = write(logs / "a.jsonl", claude(1))
+    index(database, [str(logs)])
+    for number in (2, 3):
+        log.write_bytes(claude(number, more=3))
+        index(database, [])
+    assert sessions(database) == {
+        session(1): (f"{log}#replaced-1", True),
+        session(2): (f"{log}#replaced-2", True),
+        session(3): (str(log), False),
+    }
+
+
+def test_another_log_of_the_same_session_leaves_the_old_one_with_a_suffix(logs: Path, database: Path) -> None:
+    log = write(logs / "a.jsonl", claude(1))
+    index(database, [str(logs)])
+    log.write_bytes(claude(1).replace(b"tide", b"wave"))
+    index(database, [])
+    assert sessions(database) == {
+        session(1): (str(log), False),
+        f"{session(1)}~2": (f"{log}#replaced-1", True),
+    }
+
+
+def test_a_log_that_was_replaced_and_put_back_has_its_old_session(logs: Path, database: Path) -> None:
+    log = write(logs / "a.jsonl", claude(1))
+    for number in (1, 2, 1):
+        log.write_bytes(claude(number))
+        index(database, [str(logs)])
+    assert sessions(database) == {session(1): (str(log), False), session(2): (f"{log}#replaced-2", True)}
+
+
+@pytest.mark.parametrize("between", [True, False], ids=["seen while short", "seen only when grown"])
+def test_a_truncated_log_that_grows_again_is_a_new_one(between: bool, logs: Path, database: Path) -> None:
+    log = write(logs / "a.jsonl", claude(1, more=9))
+    index(database, [str(logs)])
+    log.write_bytes(b"")
+    if between:
+        index(database, [])
+    log.write_bytes(claude(2, more=30))
+    index(database, [])
+    assert sessions(database) == {session(1): (f"{log}#replaced-1", True), session(2): (str(log), False)}
+
+
+@pytest.mark.parametrize("by", ["in place", "by another file"])
+@pytest.mark.parametrize("where", ["at the end", "in the middle"])
+def test_a_rewrite_that_keeps_size_and_times_is_noticed(by: str, where: str, logs: Path, database: Path) -> None:
+    log = write(logs / "a.jsonl", claude(1, more=9))
+    index(database, [str(logs)])
+    before = log.stat()
+    start, end = log.read_bytes().split(b"ebb", 1) if where == "in the middle" else log.read_bytes().rsplit(b"ebb", 1)
+    target = log if by == "in place" else logs / "fresh.tmp"
+    target.write_bytes(start + b"low" + end)
+    os.utime(target, ns=(before.st_atime_ns, before.st_mtime_ns))
+    target.replace(log)
+    assert (log.stat().st_size, log.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    index(database, [])
+    live = [row[0] for row in contents(database)["sessions"] if not row[-1]]
+    texts = [text for uid, _, text, _ in contents(database)["texts"] if uid in live]
+    assert texts == [text for _, _, text, _ in contents_of_fresh(database, logs)["texts"]]
+
+
+def test_a_log_that_is_only_touched_is_not_read_into_the_index_again(logs: Path, database: Path) -> None:
+    write(logs / "a.jsonl", claude(1))
+    snapshot = next(SAMPLES.rglob("session-*.json"))
+    write(logs / snapshot.name, snapshot.read_bytes())
+    index(database, [str(logs)])
+    before, marks = contents(database), event_ids(database)
+    for path in logs.iterdir():
+        path.touch()
+        path.chmod(0o640)
+    assert index(database, []).files_opened == 2
+    assert contents(database) == before
+    assert event_ids(database) == marks
+
+
+# --- one id, several logs ---
+
+
+@pytest.mark.parametrize("order", ["abc", "cab", "bca", "together"])
+def test_logs_with_one_session_id_are_sessions_with_a_suffix_whatever_came_first(
+    order: str, logs: Path, database: Path
+) -> None:
+    content = {name: claude(1).replace(b"-09-01", b"-09-0%d" % day) for name, day in (("a", 3), ("b", 1), ("c", 2))}
+    for name in "abc" if order == "together" else order:
+        write(logs / name / "log.jsonl", content[name])
+        if order != "together":
+            index(database, [str(logs)])
+    index(database, [str(logs)])
+    assert {uid: Path(path).parent.name for uid, (path, _) in sessions(database).items()} == {
+        session(1): "b",
+        f"{session(1)}~2": "c",
+        f"{session(1)}~3": "a",
+    }
+
+
+def test_a_log_that_bears_the_name_of_a_twin_stops_nothing(logs: Path, database: Path) -> None:
+    for name in "abc":
+        write(logs / f"{name}.jsonl", claude(1))
+    write(logs / "d.jsonl", claude(1).replace(session(1).encode(), f"{session(1)}~2".encode()))
+    index(database, [str(logs)])
+    assert set(sessions(database)) == {session(1), f"{session(1)}~2", f"{session(1)}~2~", f"{session(1)}~3"}
+
+
+# --- what is looked at ---
+
+
+def test_overlapping_roots_count_a_log_once(logs: Path, database: Path) -> None:
+    log = write(logs / "deep" / "a.jsonl", claude(1))
+    linked = logs.parent / "linked"
+    linked.symlink_to(logs, target_is_directory=True)
+    index(database, [str(logs), str(logs / "deep"), str(log), f"{logs}/../logs/", str(linked)])
+    assert list(sessions(database)) == [session(1)]
+    assert index(database, []).files_opened == 0
+
+
+def test_a_file_is_indexed_by_its_own_path_and_its_neighbours_are_not(logs: Path, database: Path) -> None:
+    write(logs / "b.jsonl", claude(2))
+    index(database, [str(write(logs / "a.jsonl", claude(1)))])
+    assert list(sessions(database)) == [session(1)]
+
+
+@pytest.mark.parametrize("name", ["log.txt", "log", "session.jsonl.bak", "agent.log"])
+def test_a_log_is_told_by_its_content_under_any_name(name: str, logs: Path, database: Path) -> None:
+    write(logs / name, claude(1))
+    write(logs / f"codex {name}", codex())
+    write(logs / f"codex {name} packed", packed(codex().replace(b"00005", b"00006")))
+    index(database, [str(logs)])
+    assert sorted(str(file.provider) for file in files(database)) == ["claude_code", "codex", "codex"]
+
+
+def test_the_homes_of_the_agents_follow_their_variables(
+    tmp_path: Path, own_home: Path, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert homes({}, own_home) == [
+        own_home / ".claude" / "projects",
+        own_home / ".codex" / "sessions",
+        own_home / ".codex" / "archived_sessions",
+        own_home / ".gemini" / "tmp",
+    ]
+    for number, home in ((1, "one"), (2, "two")):
+        write(tmp_path / home / "projects" / "-p" / "a.jsonl", claude(number))
+    write(tmp_path / "codex" / "sessions" / ROLLOUT, codex())
+    shutil.copytree(SAMPLES / "gemini", tmp_path / "gemini" / ".gemini")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", f"{tmp_path / 'one'}, {tmp_path / 'two'}")
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "gemini"))
+    subprocess.run([AGTRACE, "index"], check=True, capture_output=True)
+    providers = sorted(row[3] for row in contents(database)["sessions"])
+    assert providers == ["claude_code", "claude_code", "codex", "gemini", "gemini"]
+
+
+# --- runs ---
+
+
+def test_a_second_run_opens_nothing_and_changes_nothing(database: Path) -> None:
+    first = index(database, [str(SAMPLES)])
+    before = contents(database)
+    second = index(database, [])
+    assert (second.files_opened, second.bytes_read) == (0, 0)
+    assert contents(database) == before
+    assert indexed(second) == indexed(first)
+
+
+def indexed(summary: Summary) -> tuple[int, ...]:
+    return summary.files_seen, summary.sessions, summary.events, summary.records, summary.unreadable_lines
+
+
+def test_a_rebuild_equals_a_fresh_index(database: Path) -> None:
+    index(database, [str(SAMPLES)])
+    before = contents(database)
+    rebuilt = index(database, [], rebuild=True)
+    assert rebuilt.files_opened == rebuilt.files_seen
+    assert contents(database) == before == contents_of_fresh(database, SAMPLES)
+
+
+def test_a_rebuild_keeps_what_is_gone(logs: Path, database: Path) -> None:
+    write(logs / "a.jsonl", claude(1)), write(logs / "b.jsonl", claude(2))
+    index(database, [str(logs)])
+    (logs / "a.jsonl").unlink()
+    index(database, [], rebuild=True)
+    assert sessions(database) == {
+        session(1): (str(logs / "a.jsonl"), True),
+        session(2): (str(logs / "b.jsonl"), False),
+    }
+
+
+def test_a_run_without_time_is_finished_by_the_next(logs: Path, database: Path) -> None:
+    for number in range(1, 6):
+        write(logs / f"{number}.jsonl", claude(number))
+    summary = index(database, [str(logs)], seconds=1e-9)
+    assert (summary.files_behind, summary.sessions) == (5, 0)
+    assert summary.bytes_behind == 5 * len(claude(1))
+    index(database, [])
+    assert contents(database) == contents_of_fresh(database, logs)
+
+
+def test_only_the_owner_can_read_the_index(logs: Path, database: Path) -> None:
+    previous = os.umask(0o022)
+    try:
+        index(database, [str(logs)])
+    finally:
+        os.umask(previous)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in database.parent.iterdir()}
+    assert stat.S_IMODE(database.parent.stat().st_mode) == 0o700
+    assert modes and set(modes.values()) == {0o600}
+
+
+def test_a_second_writer_is_told_that_the_index_is_busy(logs: Path, database: Path) -> None:
+    write(logs / "a.jsonl", claude(1))
+    with WriteLock(database):
+        with pytest.raises(Busy, match="another agtrace is indexing"):
+            index(database, [str(logs)])
+        refused = subprocess.run([AGTRACE, "index", logs], capture_output=True, text=True)
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert "another agtrace is indexing" in refused.stderr
+    assert index(database, [str(logs)]).sessions == 1

@@ -1,0 +1,393 @@
+"""Files that would hurt a careless reader: endless, broken, deeply nested, no files at all.
+
+AGTRACE_TEST_LINE_MEGABYTES sets the length of the endless line; the claim is measured with 200.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import zstandard
+from agtrace_indexer.run import index
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agtrace.answers import Answers, silent
+from agtrace.settings import load
+from tests import hostile
+from tests.contents import contents
+from tests.hostile import _claude_lines, _codex_lines
+
+AGTRACE = Path(sys.executable).with_name("agtrace")
+LINE_MEGABYTES = int(os.environ.get("AGTRACE_TEST_LINE_MEGABYTES", "40"))
+MOST_MEMORY = 500_000_000
+SECONDS = 60
+OVERSIZED = b'{"type":"user","uuid":"' + b"x" * 33_600_000 + b'"}'
+
+
+class Ended(NamedTuple):
+    """A process that has ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+    memory: int
+    """Most bytes it ever had in memory."""
+
+    def json(self) -> Any:
+        return json.loads(self.stdout)
+
+
+_MEASURED = """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[2:], timeout=int(sys.argv[1]))
+unit = 1 if sys.platform == "darwin" else 1024
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def agtrace(*arguments: str | Path) -> Ended:
+    """Run a command with a limit of time, and measure its memory."""
+    command = [sys.executable, "-c", _MEASURED, str(SECONDS), str(AGTRACE), *map(str, arguments)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + 10)
+    *said, memory = ended.stderr.splitlines()
+    assert "Traceback" not in ended.stderr, ended.stderr
+    return Ended(ended.returncode, ended.stdout, "\n".join(said), int(memory))
+
+
+def test_a_folder_of_hostile_files_is_read_as_far_as_it_is_readable_and_the_rest_is_reported(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    paths = hostile.build_all(folder, LINE_MEGABYTES)
+    (folder / "long.jsonl").write_bytes(b"".join(_long_log()))
+    first = agtrace("index", "--json", folder)
+    assert first.code == 0
+    assert first.memory < MOST_MEMORY
+    sys.stdout.write(f"{LINE_MEGABYTES} MB on one line: at most {first.memory / 1e6:.0f} MB of memory\n")
+
+    second = agtrace("index", "--json")
+    assert (second.json()["files_opened"], second.json()["bytes_read"]) == (0, 0)
+
+    doctor = agtrace("doctor", "--json")
+    found = doctor.json()
+    assert doctor.code == 1
+    read = {Path(file["path"]).name: file["sessions"] for file in found["files"]}
+    readable = {"good.jsonl": 1, "invalid-utf8.jsonl": 1, "inside.jsonl": 1, "long.jsonl": 1}
+    readable[paths["truncated_zst"].name] = 1
+    if os.access(paths["unreadable"], os.R_OK):
+        readable["unreadable.jsonl"] = 1
+    assert read == readable
+
+    reasons = {Path(file["path"]).name: (file["status"], file["reason"]) for file in found["not_read"]}
+    if "unreadable.jsonl" not in readable:
+        assert reasons.pop("unreadable.jsonl") == ("unreadable", "can't be read: Permission denied")
+    link = "a symbolic link, not followed: index what it points to by its own path"
+    size = paths["unclosed_line"].stat().st_size
+    assert reasons == {
+        "empty.jsonl": ("empty", "an empty file"),
+        "binary.jsonl": ("unrecognized", "a binary file"),
+        "fifo.jsonl": ("skipped", "a named pipe, never opened"),
+        "socket.jsonl": ("skipped", "a socket, never opened"),
+        "again": ("skipped", link),
+        "self-link.jsonl": ("skipped", link),
+        "unclosed.jsonl": ("unreadable", f"begins with a line of more than 33554432 bytes: {size} bytes seen"),
+    }
+    partly = {Path(file["path"]).name: file["reason"] for file in found["partly_read"]}
+    assert partly == {paths["truncated_zst"].name: "the compressed file ends early: what could be read is indexed"}
+
+
+def _long_log() -> Iterator[bytes]:
+    prompt, answer = _claude_lines(11)
+    yield prompt + b"\n"
+    start = answer.removesuffix(b"}") + b',"more":"'
+    yield start + b"x" * (LINE_MEGABYTES * 1_000_000 - len(start) - 2) + b'"}\n'
+    yield answer + b"\n"
+
+
+def test_a_line_that_is_too_long_is_kept_by_its_head_its_length_and_its_origin(tmp_path: Path, database: Path) -> None:
+    log = tmp_path / "long.jsonl"
+    log.write_bytes(b"".join(_long_log()))
+    index(database, [str(log)])
+    found = contents(database)
+    prompt, answer = _claude_lines(11)
+    assert [event[6:7] + event[9:12] for event in found["events"]][1] == (
+        "oversized_line", 2, len(prompt) + 1, LINE_MEGABYTES * 1_000_000,
+    )  # fmt: skip
+    text = found["texts"][1][2]
+    assert text.startswith(answer.decode().removesuffix("}"))
+    assert text.endswith(f"... (a line of {LINE_MEGABYTES * 1_000_000} bytes, the first 65536 are kept)")
+    assert len(text) < 66_000
+    assert found["texts"][2][2].startswith("Two tides a day"), "the next line is read as ever"
+
+
+# --- lines that are hard to read ---
+
+
+def nested(levels: int) -> bytes:
+    return b'{"type":"user","uuid":"u","deep":' + b"[" * levels + b"]" * levels + b"}"
+
+
+def called(arguments: str) -> bytes:
+    """A Claude Code line that calls a tool with these arguments, as JSON."""
+    line = json.dumps(
+        {
+            "type": "assistant", "uuid": "u", "sessionId": "s", "timestamp": "2026-10-01T10:00:00Z",
+            "message": {"id": "m", "role": "assistant",
+                        "content": [{"type": "tool_use", "id": "t", "name": "Bash", "input": {"x": "HERE"}}]},
+        }
+    )  # fmt: skip
+    return line.replace('"HERE"', arguments).encode()
+
+
+HARD: dict[str, bytes] = {
+    "a thousand levels": nested(1000),
+    "as many levels as a fast parser takes": nested(1020),
+    "a hundred thousand levels": nested(100_000),
+    "a thousand levels in an argument": called("[" * 1000 + "]" * 1000),
+    "five hundred levels in an argument": called('{"a":' * 500 + "1" + "}" * 500),
+    "a bare array of a thousand levels": b"[" * 1000 + b"]" * 1000,
+    "levels and NaN": called("[" * 960 + "NaN" + "]" * 960),
+    "only levels, unclosed": b"[" * 100_000,
+    "a NUL in a key": called('{"a\\u0000b": 1}'),
+    "a NUL in the line": called('"a\x00b"'),
+    "a line of NULs": b"\x00" * 5000,
+    "lone surrogates": called('"\\ud800 and \\udfff"'),
+    "a lone surrogate in a key": called('{"\\ud83d": "x"}'),
+    "NaN and the infinities": called("[NaN, Infinity, -Infinity, 1e999]"),
+    "NaN beside a huge integer": called("[NaN, 123456789012345678901234567890]"),
+    "a huge integer": called("-" + "9" * 300),
+    "an integer of ten thousand digits": called("9" * 10_000),
+    "a float of many digits": called("0." + "1" * 10_000),
+    "only spaces": b" " * 1_000_000,
+    "only tabs and carriage returns": b"\t\r\r\t\r",
+    "a bare value": b"42",
+    "a bare string": b'"tidal"',
+    "a line separator": called('"a\u2028b\u2029c\x85d"'),
+    "a number for a name": called("1").replace(b'"Bash"', b"[1,2]"),
+    "jammed lines": called("1") + called("2"),
+    "a time before 1970": called("1").replace(b"2026-10", b"1960-10"),
+    "a time of ten thousand years": called("1").replace(b'"2026-10-01T10:00:00Z"', b"999999999999999"),
+    "a session that is called like a twin": called("1").replace(b'"s"', b'"hard~2"'),
+    "a session without a name": called("1").replace(b'"s"', b'""'),
+    "a session with a NUL": called("1").replace(b'"s"', b'"a\\u0000b"'),
+    "a session with a line end": called("1").replace(b'"s"', b'"a\\nb"'),
+    "a huge exit code": b'{"type":"response_item","timestamp":"x","payload":{"type":"function_call_output",'
+    b'"call_id":"c","output":"{\\"output\\":\\"\\",\\"metadata\\":{\\"exit_code\\":1' + b"0" * 40 + b'}}"}}',
+}
+
+
+def surroundings(line: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    """A line as the only one, between others, and first."""
+    prompt, answer = _claude_lines(12)
+    yield "alone", [line]
+    yield "between", [prompt, line, answer]
+    yield "first", [line, prompt, answer]
+    yield "codex", [*_codex_lines()[:3], line, _codex_lines()[3]]
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_no_line_is_too_hard_and_each_is_kept_or_counted(name: str, tmp_path: Path, database: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for place, lines in surroundings(HARD[name]):
+        (folder / f"{place}.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
+    index(database, [str(folder)])
+    for place, lines in surroundings(HARD[name]):  # the state must be readable, too
+        (folder / f"{place}.jsonl").open("ab").write(lines[-1] + b"\n")
+    index(database, [])
+    files = {Path(row[0]).stem: row for row in contents(database)["files"]}
+    assert [place for place, row in files.items() if row[1] != "log" and place != "alone"] == []
+    for place, lines in surroundings(HARD[name]):
+        _, status, _, _, _, _, _, count, records, unreadable, pending = files[place]
+        blank = not HARD[name].strip()
+        if status == "log":
+            assert (count, pending) == (len(lines) + 1, 0)
+            assert records + unreadable >= count - blank * (2 if place == "alone" else 1)
+    everything_can_be_opened(database)
+
+
+def everything_can_be_opened(database: Path) -> None:
+    """Ask for every session and event as a client would: no defect of agtrace among the answers."""
+    answers = Answers(load(), log=silent)
+    for uid, count in {row[0]: row[15] for row in contents(database)["sessions"]}.items():
+        if not 0 < len(uid) <= 200:
+            continue
+        for number in range(min(count, 12)):
+            asked = answers.ask("get_event_details", {"session_id": uid, "event_index": number}).value
+            assert asked.get("error", {}).get("code") != "internal_error", (uid, number)
+        for level in ("summary", "turns"):
+            asked = answers.ask("get_session_details", {"session_id": uid, "detail_level": level}).value
+            assert asked.get("error", {}).get("code") != "internal_error", uid
+    for query in ("", "a", "\x00", "NaN"):
+        assert answers.ask("search_event_previews", {"query": query}).value["success"]
+
+
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "an array of tiny numbers": lambda: called("[" + "1," * 10_000_000 + "1]"),
+    "an array of empty objects": lambda: called("[" + "{}," * 7_000_000 + "1]"),
+    "an array of floats": lambda: called("[" + "0.5," * 5_000_000 + "1]"),
+    "a bare array of empty strings": lambda: b"[" + b'"",' * 7_000_000 + b"1]",
+    "an object of many keys": lambda: called("{" + ",".join(f'"{n:x}":1' for n in range(2_000_000)) + "}"),
+    "nearly too many empty objects": lambda: called("[" + "{}," * 999_000 + "1]"),
+    "nearly too many keys": lambda: called("{" + ",".join(f'"{n:x}":1' for n in range(999_000)) + "}"),
+    "nearly too many keys of a record": lambda: (
+        b'{"type":"x",' + b",".join(b'"%x":1' % n for n in range(999_000)) + b"}"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_twenty_megabytes_of_tiny_values_on_one_line_stay_in_bounds(name: str, tmp_path: Path) -> None:
+    prompt, answer = _claude_lines(13)
+    (tmp_path / "bomb.jsonl").write_bytes(b"\n".join([prompt, BOMBS[name](), answer, b""]))
+    ended = agtrace("index", "--json", tmp_path / "bomb.jsonl")
+    sys.stdout.write(f"{name}: {ended.memory / 1e6:.0f} MB, {ended.json()['seconds']} s\n")
+    assert ended.code == 0
+    assert ended.json()["records"] + ended.json()["unreadable_lines"] == 3
+    assert ended.memory < MOST_MEMORY
+
+
+def test_many_long_lines_of_no_known_format_are_not_gathered(tmp_path: Path) -> None:
+    line = b'{"x":"' + b"y" * 25_000_000 + b'"}\n'
+    with (tmp_path / "unknown.jsonl").open("wb") as file:
+        for _ in range(10):
+            file.write(line)
+    ended = agtrace("index", "--json", tmp_path / "unknown.jsonl")
+    assert ended.code == 0
+    assert ended.memory < MOST_MEMORY
+
+
+def test_a_small_compressed_file_that_grows_without_end_is_read_in_bounds(tmp_path: Path) -> None:
+    compressor = zstandard.ZstdCompressor().compressobj()
+    prompt, answer = _claude_lines(14)
+    with (tmp_path / "bomb.jsonl.zst").open("wb") as file:
+        file.write(compressor.compress(prompt + b"\n"))
+        for _ in range(1000):
+            file.write(compressor.compress(b"x" * 1_000_000))
+        file.write(compressor.compress(b"\n" + answer + b"\n") + compressor.flush())
+    ended = agtrace("index", "--json", tmp_path)
+    assert ended.code == 0
+    assert (ended.json()["records"], ended.json()["unreadable_lines"], ended.json()["events"]) == (2, 1, 4)
+    assert ended.memory < MOST_MEMORY
+
+
+# --- encodings ---
+
+
+@pytest.mark.parametrize("lines", [1, 2], ids=["one line", "two lines"])
+def test_a_byte_order_mark_and_carriage_returns_change_nothing(lines: int, tmp_path: Path, database: Path) -> None:
+    plain = tmp_path / "plain.jsonl"
+    plain.write_bytes(b"".join(line + b"\n" for line in _claude_lines(15)[:lines]))
+    index(database, [str(plain)])
+    marked = tmp_path / "marked.jsonl"
+    marked.write_bytes(b"\xef\xbb\xbf" + plain.read_bytes().replace(b"\n", b"\r\n").replace(b"000f", b"0010"))
+    index(database, [str(marked)])
+    found = contents(database)
+    texts = [text for _, _, text, _ in found["texts"]]
+    assert texts[: len(texts) // 2] == texts[len(texts) // 2 :] != []
+    assert sum(row[9] for row in found["files"]) == 0, "no unreadable line"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_a_log_in_another_encoding_is_reported_and_not_parsed(encoding: str, tmp_path: Path, database: Path) -> None:
+    log = tmp_path / "wide.jsonl"
+    log.write_bytes("".join(line.decode() + "\n" for line in _claude_lines(16)).encode(encoding))
+    index(database, [str(log)])
+    ((_, status, reason, *_),) = contents(database)["files"]
+    assert status == "unrecognized"
+    assert reason in ("a binary file", "not a log format that agtrace knows")
+
+
+def test_a_file_name_that_is_no_text_is_reported_and_stops_nothing(tmp_path: Path, database: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    hostile.good(folder)
+    try:
+        (folder / os.fsdecode(b"caf\xe9.jsonl")).write_bytes(b"{}\n")
+        (folder / os.fsdecode(b"\xff")).mkdir()
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    index(database, [str(folder)])
+    statuses = {Path(row[0]).name: row[1:3] for row in contents(database)["files"]}
+    reason = ("skipped", "its name is not UTF-8: rename it to have it indexed")
+    assert statuses == {"good.jsonl": ("log", None), "caf\ufffd.jsonl": reason, "\ufffd": reason}
+
+
+@pytest.mark.parametrize("name", ["a\nb.jsonl", "a'b\".jsonl", "100%_.jsonl", "潮🐟.jsonl", "a#replaced-1", "-x.jsonl"])
+def test_any_other_file_name_is_an_ordinary_one(name: str, tmp_path: Path, database: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    log = folder / name
+    log.write_bytes(b"".join(line + b"\n" for line in _claude_lines(17)))
+    index(database, [str(folder)])
+    assert [row[0] for row in contents(database)["files"] if row[1] == "log"] == [str(log)]
+    assert index(database, []).files_opened == 0
+
+
+# --- any JSON in any place ---
+
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8),
+    st.sampled_from(["user", "assistant", "tool_use", "tool_result", "s", "m", "\x00", "2026-10-01T10:00:00Z", -1, 10**30]),
+)  # fmt: skip
+values = st.recursive(scalars, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=6), v, max_size=3))
+
+
+def real_lines() -> list[Any]:
+    """Decoded lines of the samples, a few of each kind."""
+    from tests.conftest import SAMPLES
+
+    kept: dict[str, list[Any]] = {}
+    for path in sorted(SAMPLES.rglob("*.jsonl")):
+        for line in path.read_text().splitlines():
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            payload = record.get("payload")
+            kind = f"{record.get('type')}/{payload.get('type') if isinstance(payload, dict) else ''}"
+            kept.setdefault(kind, []).append(record)
+    return [record for records in kept.values() for record in records[:4]]
+
+
+REAL = real_lines()
+
+
+def spoil(value: Any, data: st.DataObject) -> None:
+    """Put any JSON value in some place of a record."""
+    while isinstance(value, (dict, list)) and value:
+        key = data.draw(st.sampled_from(list(value) if isinstance(value, dict) else list(range(len(value)))))
+        if not isinstance(value[key], (dict, list)) or data.draw(st.booleans()):
+            value[key] = data.draw(values)
+            return
+        value = value[key]
+
+
+@settings(
+    max_examples=120, deadline=None, derandomize=True, database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)  # fmt: skip
+@given(data=st.data())
+def test_no_json_in_any_place_of_a_log_stops_a_run(data: st.DataObject, tmp_path: Path, database: Path) -> None:
+    for path in database.parent.glob("*"):
+        path.unlink()
+    log = tmp_path / "spoiled.jsonl"
+    log.unlink(missing_ok=True)
+    for _ in range(3):
+        records = [
+            json.loads(json.dumps(r)) for r in data.draw(st.lists(st.sampled_from(REAL), min_size=1, max_size=6))
+        ]
+        for record in records:
+            spoil(record, data)
+        with log.open("ab") as file:
+            file.write("".join(json.dumps(record) + "\n" for record in records).encode())
+        index(database, [str(log)])
+    everything_can_be_opened(database)

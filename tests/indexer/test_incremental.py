@@ -1,0 +1,293 @@
+"""A log that grows is indexed as if it had been there at once, and only what is new in it is read."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agtrace_indexer.run import Summary, index
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from agtrace.answers import Answers, silent
+from agtrace.settings import load
+from tests.conftest import LOGS, SAMPLES
+from tests.contents import contents
+from tests.hostile import _claude_lines
+
+AGTRACE = Path(sys.executable).with_name("agtrace")
+SMALL = 400_000
+LONG_LINE = 34_000_000
+
+
+def log_files() -> list[Path]:
+    """Line logs of all three agents, the published ones where they are."""
+    roots = [SAMPLES, *(LOGS / agent for agent in ("claude", "codex", "gemini"))]
+    found = (path for root in roots for path in sorted(root.rglob("*.jsonl")))
+    return [path for path in found if 0 < path.stat().st_size < SMALL]
+
+
+def snapshot_files() -> list[Path]:
+    """Gemini's logs that are one JSON document each."""
+    return sorted(SAMPLES.rglob("session-*.json")) + sorted((LOGS / "gemini").rglob("session-*.json"))
+
+
+@pytest.fixture(scope="module")
+def work() -> Iterator[Path]:
+    """A folder for the many short-lived indexes of the property tests, in memory where that is possible."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        yield Path(folder)
+
+
+def fresh(folder: Path) -> tuple[Path, Path]:
+    """An emptied place for a log and its index: (folder of logs, database)."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "logs").mkdir(parents=True)
+    return folder / "logs", folder / "data" / "index.sqlite3"
+
+
+def append(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def grown(work: Path, name: str, pieces: list[bytes]) -> dict[str, Any]:
+    """The contents after every piece was appended and indexed for itself."""
+    logs, database = fresh(work)
+    for piece in pieces:
+        append(logs / name, piece)
+        index(database, [str(logs)])
+    return contents(database)
+
+
+def at_once(work: Path, name: str, data: bytes) -> dict[str, Any]:
+    """The contents of an index made from the whole file."""
+    return grown(work, name, [data])
+
+
+def cut(data: bytes, places: list[float]) -> list[bytes]:
+    """A file in pieces, cut at these fractions of it."""
+    ends = sorted({0, len(data), *(int(place * len(data)) for place in places)})
+    return [data[start:end] for start, end in pairwise(ends)]
+
+
+places = st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=9)
+relaxed = settings(
+    deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@settings(relaxed, max_examples=300)
+@given(path=st.sampled_from(log_files()), places=places)
+def test_any_split_into_appends_gives_what_the_whole_file_gives(work: Path, path: Path, places: list[float]) -> None:
+    data = path.read_bytes()
+    assert grown(work, path.name, cut(data, places)) == at_once(work, path.name, data)
+
+
+STRANGE = b"".join(
+    [
+        _claude_lines(1)[0] + b"\r\n",
+        '{"type":"未知","text":"🐟 潮"}\n'.encode(),
+        b"\n   \n",
+        b'{"half": \n[1, 2]\nnull\n',
+        b"\xff\xfe broken \xc3\n",
+        _claude_lines(2)[0] + _claude_lines(2)[1] + b"\n",
+        b'{"type":"user","uuid":"u","n":NaN,"big":123456789012345678901234567890}\n',
+        _claude_lines(1)[1],
+    ]
+)
+
+
+@settings(relaxed, max_examples=100)
+@example(places=[n / len(STRANGE) for n in range(0, len(STRANGE), 97)])
+@given(places=places)
+def test_a_strange_log_may_be_cut_anywhere_as_well(work: Path, places: list[float]) -> None:
+    jam = STRANGE.index(_claude_lines(2)[0]) + len(_claude_lines(2)[0])
+    pieces = cut(STRANGE, [place for place in places if int(place * len(STRANGE)) != jam])
+    assert grown(work, "strange.jsonl", pieces) == at_once(work, "strange.jsonl", STRANGE)
+
+
+@pytest.mark.parametrize("path", snapshot_files(), ids=lambda path: path.name)
+def test_a_snapshot_that_is_written_anew_gives_what_its_last_version_gives(work: Path, path: Path) -> None:
+    document = json.loads(path.read_text())
+    messages = document["messages"]
+    logs, database = fresh(work)
+    for end in sorted({1, len(messages) // 2, len(messages)}):
+        (logs / path.name).write_text(json.dumps({**document, "messages": messages[:end]}, indent=2) + "\n")
+        index(database, [str(logs)])
+    assert contents(database) == at_once(work, path.name, (logs / path.name).read_bytes())
+
+
+def test_a_snapshot_on_one_line_is_read_whole(work: Path) -> None:
+    path = next(SAMPLES.rglob("session-*.json"))
+    document = json.loads(path.read_text())
+    spread = at_once(work, path.name, path.read_bytes())
+    compact = at_once(work, path.name, json.dumps(document, ensure_ascii=False).encode())
+    assert [text for _, _, text, _ in compact["texts"]] == [text for _, _, text, _ in spread["texts"]]
+
+
+def test_a_half_written_snapshot_leaves_the_older_version_until_it_is_whole(work: Path) -> None:
+    path = next(SAMPLES.rglob("session-*.json"))
+    data = path.read_bytes()
+    logs, database = fresh(work)
+    (logs / path.name).write_bytes(data)
+    index(database, [str(logs)])
+    before = contents(database)
+    (logs / path.name).write_bytes(data[: len(data) // 2])
+    index(database, [str(logs)])
+    assert contents(database)["texts"] == before["texts"]
+    (logs / path.name).write_bytes(data)
+    index(database, [str(logs)])
+    assert contents(database) == before
+
+
+# --- results, tails, newlines ---
+
+
+def claude(kind: str, number: int, content: Any, **more: Any) -> bytes:
+    """A line of a Claude Code log."""
+    message = {"id": f"msg_{number}", "role": kind, "content": content}
+    time = f"2026-10-01T10:00:{number:02}.000Z"
+    record = {"type": kind, "uuid": f"u{number}", "sessionId": "growing", "timestamp": time, "message": message}
+    return json.dumps({**record, **more}, ensure_ascii=False).encode()
+
+
+PROMPT = claude("user", 1, "Count the gulls 🐦")
+CALL = claude("assistant", 2, [{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "gulls"}}])
+RESULT = claude("user", 3, [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "no", "is_error": True}])
+
+
+def events(database: Path) -> list[tuple[Any, ...]]:
+    return contents(database)["events"]
+
+
+def text_of(database: Path) -> list[str]:
+    return [text for _, _, text, _ in contents(database)["texts"]]
+
+
+def test_a_result_in_a_later_append_finds_its_call(tmp_path: Path, database: Path) -> None:
+    log = tmp_path / "growing.jsonl"
+    log.write_bytes(PROMPT + b"\n" + CALL + b"\n")
+    index(database, [str(log)])
+    session = contents(database)["sessions"][0]
+    append(log, RESULT + b"\n")
+    index(database, [])
+    after = contents(database)
+    (_, _, _, _, turn, step, tool, outcome, link, *_), result = after["events"][-2:]
+    assert (outcome, link) == (1, result[1])
+    assert result[4:9] == (turn, step, tool, 1, after["events"][-2][1])
+    assert (session[18], after["sessions"][0][18]) == (0, 1), "the session now has a failed call"
+
+
+@pytest.mark.parametrize("end", [len(CALL) // 2, -1, len(PROMPT.split("🐦".encode())[0]) + 2])
+def test_a_half_written_last_line_waits_and_is_then_read_once(tmp_path: Path, database: Path, end: int) -> None:
+    log = tmp_path / "growing.jsonl"
+    log.write_bytes(CALL + b"\n" + PROMPT[:end])
+    index(database, [str(log)])
+    assert len(events(database)) == 1
+    ((_, status, reason, *_, pending),) = contents(database)["files"]
+    assert (status, reason, pending) == ("log", "its last line is half-written: waits for its rest", len(PROMPT[:end]))
+    append(log, PROMPT[end:] + b"\n")
+    index(database, [])
+    assert text_of(database)[1:] == ["Count the gulls 🐦"]
+    ((_, _, reason, *_, unreadable, pending),) = contents(database)["files"]
+    assert (reason, unreadable, pending) == (None, 0, 0)
+
+
+def test_a_whole_last_line_is_read_before_its_newline_which_then_changes_nothing(
+    tmp_path: Path, database: Path
+) -> None:
+    log = tmp_path / "growing.jsonl"
+    log.write_bytes(PROMPT + b"\n" + CALL)
+    index(database, [str(log)])
+    before = contents(database)
+    assert len(before["events"]) == 2
+    append(log, b"\n")
+    assert index(database, []).files_opened == 1
+    after = contents(database)
+    assert {**after, "files": 0} == {**before, "files": 0}
+    append(log, RESULT + b"\n")
+    index(database, [])
+    assert [event[9:12] for event in events(database)] == [
+        (1, 0, len(PROMPT)),
+        (2, len(PROMPT) + 1, len(CALL)),
+        (3, len(PROMPT) + len(CALL) + 2, len(RESULT)),
+    ]
+
+
+@pytest.mark.parametrize("length", [32 * 1024 * 1024, 32 * 1024 * 1024 + 1, LONG_LINE])
+def test_a_line_around_the_limit_is_judged_alike_wherever_the_reading_started(work: Path, length: int) -> None:
+    start = CALL.removesuffix(b"}") + b', "more": "'
+    line = start + b"x" * (length - len(start) - 2) + b'"}\n'
+    pieces = [PROMPT + b"\n", line[:20_000_000], line[20_000_000:], RESULT + b"\n"]
+    assert grown(work, "long.jsonl", pieces) == at_once(work, "long.jsonl", b"".join(pieces))
+
+
+def test_an_endless_last_line_waits_in_bounded_memory_and_is_kept_by_its_head_once_it_ends(
+    tmp_path: Path, database: Path
+) -> None:
+    log = tmp_path / "growing.jsonl"
+    log.write_bytes(PROMPT + b"\n" + b'{"type":"user","uuid":"' + b"x" * LONG_LINE)
+    index(database, [str(log)])
+    assert len(events(database)) == 1
+    append(log, b"\n" + CALL + b"\n")
+    index(database, [])
+    assert [event[6] for event in events(database)] == ["human", "oversized_line", "Bash"]
+    assert [event[9:12] for event in events(database)][1:] == [
+        (2, len(PROMPT) + 1, LONG_LINE + 23),
+        (3, len(PROMPT) + LONG_LINE + 25, len(CALL)),
+    ]
+
+
+# --- only new bytes ---
+
+
+def growing_log(path: Path, size: int) -> None:
+    """A log of many turns."""
+    turn = b"".join(line + b"\n" for line in (PROMPT, CALL, RESULT))
+    path.write_bytes(turn * (size // len(turn) + 1))
+
+
+def kernels_count(*arguments: str) -> int:
+    """Bytes that the system handed to a run of agtrace for its reads, by the kernel's own count."""
+    program = "import os, sys\nfrom agtrace.cli import main\ntry:\n main()\nexcept SystemExit: pass\n"
+    program += "print(open('/proc/self/io').read(), file=sys.stderr)"
+    run = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    return int(run.stderr.split("rchar: ")[1].split()[0])
+
+
+def test_only_the_appended_line_is_read_and_the_next_search_finds_it(tmp_path: Path, database: Path) -> None:
+    log = tmp_path / "growing.jsonl"
+    growing_log(log, 20_000_000)
+    index(database, [str(log)])
+    line = claude("user", 9, "a heron at the weir") + b"\n"
+    append(log, line)
+    summary: Summary = index(database, [])
+    assert summary.files_opened == 1
+    assert summary.bytes_read <= len(line) + 512
+
+    append(log, line.replace(b"heron", b"dipper"))
+    found = Answers(load(), log=silent).ask("search_event_previews", {"query": "dipper at the weir"}).value
+    assert [match["preview"]["text"] for match in found["data"]["matches"]] == ["a dipper at the weir"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the system doesn't count what a process reads")
+def test_the_system_says_the_same_about_what_is_read(tmp_path: Path, database: Path) -> None:
+    log = tmp_path / "growing.jsonl"
+    growing_log(log, 20_000_000)
+    whole = kernels_count("index", str(log))
+    unchanged = kernels_count("index")
+    append(log, claude("user", 9, "a heron at the weir") + b"\n")
+    appended = kernels_count("index")
+    assert whole - unchanged > 20_000_000
+    assert appended - unchanged < 10_000_000, "the modules that read, pages of the index, not the log"
