@@ -15,8 +15,8 @@ from agtrace_schema.answers import Analysis, Evidence, Insight, Severity
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
+from agtrace.cutting import one_line
 from agtrace.query import OUTCOME_CODE, TYPE_CODE, StoredEvent, events_where, short_id, with_texts
-from agtrace.shape import one_line
 
 VERSION = 1
 """Of the detectors. 1 (2026-11-21)."""

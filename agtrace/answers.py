@@ -63,13 +63,14 @@ class Answers:
             reply = self._read(tool, wanted, freshness)
             return answer(reply, freshness, self._settings.max_response_bytes)
         except Problem as problem:
-            return error_answer(problem)
+            return error_answer(problem, self._settings.max_response_bytes)
         except (sqlite3.Error, OSError) as error:
-            return error_answer(IndexUnavailable(f"the index can't be read ({error})", "Run: agtrace doctor"))
+            unreadable = IndexUnavailable(f"the index can't be read ({error})", "Run: agtrace doctor")
+            return error_answer(unreadable, self._settings.max_response_bytes)
         except Exception:  # noqa: BLE001  # the boundary: no exception's text reaches a client
             defect = InternalError(uuid.uuid4().hex[:12])
             self._log({"event": "internal_error", **defect.details, "trace": traceback.format_exc()})
-            return error_answer(defect)
+            return error_answer(defect, self._settings.max_response_bytes)
 
     def _read(self, tool: Tool, wanted: Any, freshness: Freshness) -> Reply:
         if self._cursors is None:

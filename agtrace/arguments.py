@@ -19,15 +19,13 @@ DEFAULT_LIMIT = 10
 LARGEST_LIMIT = 50
 
 Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT, description="Most items a page may have.")]
-Cursor = Annotated[
-    str | None, Field(max_length=200, description="pagination.next_cursor or chunk.next_cursor of the answer before.")
-]
+Cursor = Annotated[str | None, Field(description="pagination.next_cursor or chunk.next_cursor of the answer before.")]
 SessionId = Annotated[
     str, StringConstraints(min_length=1, max_length=200), Field(description="Id of a session, or its beginning.")
 ]
 ProjectHash = Annotated[
     str | None,
-    StringConstraints(pattern=r"^[0-9a-fA-F]{4,64}$"),
+    StringConstraints(min_length=1, max_length=200, to_lower=True),
     Field(description="Hash of a project, or its beginning."),
 ]
 Time = Annotated[str | None, Field(max_length=60, description="ISO 8601, or 30m, 12h, 7d, 2w, today, yesterday.")]
@@ -78,7 +76,8 @@ def _is_docstring(description: str) -> bool:
 
 
 def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter:
-    first = error.errors(include_url=False, include_context=True)[0]
+    errors = error.errors(include_url=False, include_context=True)
+    first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
     field = str(first["loc"][0]) if first["loc"] else "arguments"
     known = list(model.model_fields)
     if first["type"] == "extra_forbidden":
@@ -96,10 +95,10 @@ def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter
         return InvalidParameter(
             field, f"limit exceeds maximum of {LARGEST_LIMIT}", f"1 to {LARGEST_LIMIT}", LARGEST_LIMIT
         )
-    nearest_number = schema.get("minimum") if first["type"] == "greater_than_equal" else schema.get("maximum")
+    bound = {"greater_than_equal": "minimum", "less_than_equal": "maximum"}.get(first["type"], "")
     allowed = {name: schema[name] for name in ("type", "minimum", "maximum", "maxLength", "pattern") if name in schema}
     text = ", ".join(f"{name} {value}" for name, value in allowed.items())
-    return InvalidParameter(field, f"{field}: {first['msg']}", text, nearest_number)
+    return InvalidParameter(field, f"{field}: {first['msg']}", text, schema.get(bound))
 
 
 def _wrong_choice(field: str, given: Any, allowed: list[str]) -> InvalidParameter:

@@ -8,9 +8,9 @@ from typing import Any
 
 from agtrace_indexer.redact import redact_json
 
+from agtrace.cutting import one_line
 from agtrace.index import Freshness, Index, home_roots
 from agtrace.settings import Settings
-from agtrace.shape import one_line
 
 _HEAD_SHOWN = 100
 

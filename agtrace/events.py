@@ -9,8 +9,8 @@ from typing import Any
 from agtrace_schema.answers import EventDetails, EventOrigin, EventPreview
 from agtrace_schema.events import EventType, Json
 
+from agtrace.cutting import flattened, one_line, without_controls
 from agtrace.query import StoredEvent, iso, short_id
-from agtrace.shape import one_line, without_controls
 
 PREVIEW = 300
 """Characters of a preview's text (R-114)."""
@@ -20,6 +20,7 @@ _ARGUMENTS_WITH_MATCH = 200
 _PREVIEW_BYTES = 600
 _BEFORE_MATCH = 80
 _ARGUMENTS_SHOWN = 6
+_ARGUMENT_LEVELS = 5  # of objects, within the 8 that an answer may have (R-006)
 
 
 def preview(connection: sqlite3.Connection, session_id: str, event: StoredEvent, query: str) -> EventPreview:
@@ -42,15 +43,14 @@ def excerpt(text: str, query: str, most: int) -> str:
     """
     position = max(_fold(text).find(_fold(query)), 0) if query else 0
     start = max(0, position - _BEFORE_MATCH) if position + len(query) > most - 3 else 0
-    piece = without_controls(text[start : start + most])
-    while len(piece.encode("utf-8", "replace")) > _PREVIEW_BYTES:
-        piece = piece[: len(piece) * 9 // 10]
-    ends = start + len(piece) < len(text)
-    return f"{'...' if start else ''}{piece}{'...' if ends else ''}"
+    end = min(start + most, len(text))
+    while len(text[start:end].encode("utf-8", "replace")) > _PREVIEW_BYTES:
+        end = start + (end - start) * 9 // 10
+    return f"{'...' if start else ''}{without_controls(text[start:end])}{'...' if end < len(text) else ''}"
 
 
 def details(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredEvent) -> EventDetails:
-    """An event with its links, its origin and its payload; the payload's text body is left empty."""
+    """An event with its links, its origin and its payload, all but the payload's text."""
     row = event.row
     is_call = event.type == EventType.TOOL_CALL
     last = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session["id"],)).fetchone()[0]
@@ -74,7 +74,7 @@ def details(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredE
             byte_offset=row["offset"],
             byte_length=row["length"],
         ),
-        payload={},
+        payload=_payload(event),
     )
 
 
@@ -85,20 +85,28 @@ def canonical_text(event: StoredEvent) -> str:
     return event.text
 
 
-def payload(event: StoredEvent, piece: str, *, whole: bool) -> dict[str, Json]:
-    """The payload of seed 003 with this piece of its text; a call's arguments are an object where they are whole."""
-    rest = dict(event.rest)
+def text_key(event: StoredEvent) -> str:
+    """Where in the payload the canonical text stands."""
+    return {EventType.TOOL_CALL: "arguments_json", EventType.TOOL_RESULT: "content"}.get(event.type, "text")
+
+
+def whole(event: StoredEvent) -> dict[str, Json]:
+    """What stands in the payload instead of the whole text: a call's arguments as an object, figures as such."""
+    if event.type == EventType.TOOL_CALL:
+        return {"arguments": flattened(event.rest.get("arguments"), _ARGUMENT_LEVELS)}
+    return {"complete": event.rest["complete"]} if event.type == EventType.TOKEN_USAGE else {}
+
+
+def _payload(event: StoredEvent) -> dict[str, Json]:
+    """The payload of seed 003 without its text."""
+    rest = {key: value for key, value in event.rest.items() if key != "arguments"}
     match event.type:
         case EventType.TOOL_CALL:
-            arguments = rest.pop("arguments", None)
-            body: dict[str, Json] = {"arguments": arguments} if whole else {"arguments_json": piece}
-            return {"name": event.row["name"], **rest, **body}
+            return {"name": event.row["name"], **rest}
         case EventType.TOOL_RESULT:
-            return {"tool": event.row["name"], **rest, "content": piece}
-        case EventType.TOKEN_USAGE:
-            return rest
+            return {"tool": event.row["name"], **rest} if event.row["name"] else rest
         case _:
-            return {"text": piece}
+            return rest
 
 
 def token_usage(connection: sqlite3.Connection, session_row: int, event_index: int) -> dict[str, Any]:

@@ -22,6 +22,9 @@ MATCHES_SHOWN = 10
 TYPE_CODE = {name: code for code, name in enumerate(EVENT_TYPE_CODES)}
 OUTCOME_CODE = {name: code for code, name in enumerate(OUTCOME_CODES)}
 
+PROJECTS_BY_HASH = "SELECT id FROM project WHERE hash >= :hash AND hash < :hash || char(1114111)"
+"""The projects whose hash begins with :hash."""
+
 _SESSION = """
 SELECT s.*, p.hash AS project_hash, p.root_path, f.path, f.gone
 FROM session s JOIN file f ON f.id = s.file_id LEFT JOIN project p ON p.id = s.project_id

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.shape import without_controls
+from agtrace.cutting import without_controls
 
 _OUT = Console(highlight=False, soft_wrap=False)
 _STYLES = {

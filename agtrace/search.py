@@ -18,7 +18,7 @@ from agtrace_indexer.blocks import BlockText
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.problems import SearchTimeout
-from agtrace.query import OUTCOME_CODE, TYPE_CODE
+from agtrace.query import OUTCOME_CODE, PROJECTS_BY_HASH, TYPE_CODE
 
 TIMEOUT_SECONDS = 30.0
 """A search is stopped after this (seed 003, "Security & Privacy Safeguards")."""
@@ -184,7 +184,7 @@ class _Scan:
             conditions.append("s.provider = :provider")
             arguments["provider"] = wanted.provider
         if wanted.project_hash is not None:
-            conditions.append("s.project_id IN (SELECT id FROM project WHERE hash >= :hash AND hash < :hash || 'g')")
+            conditions.append(f"s.project_id IN ({PROJECTS_BY_HASH})")
             arguments["hash"] = wanted.project_hash.lower()
         if not conditions:
             return "", {}

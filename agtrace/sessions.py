@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 from agtrace_schema.answers import ProjectItem, SessionHead, SessionItem, SessionStats
 from agtrace_schema.events import Provider
 
-from agtrace.query import iso, sessions_where, short_id
-from agtrace.shape import LABEL, USER_MESSAGE, one_line
+from agtrace.cutting import LABEL, USER_MESSAGE, one_line
+from agtrace.query import PROJECTS_BY_HASH, iso, sessions_where, short_id
 
 SHORT_HASH = 8
 """Characters of a project's hash that answers show and accept."""
+
+_CHILDREN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +91,34 @@ def session_item(connection: sqlite3.Connection, row: sqlite3.Row) -> SessionIte
     )
 
 
+class ProjectPage(NamedTuple):
+    """A page of projects, by the start of their newest session, newest first."""
+
+    items: list[ProjectItem]
+    places: list[tuple[int, int]]
+    """(newest start, row) of each item: the position behind it."""
+    total: int
+    more: bool
+
+
+_PROJECTS = """
+WITH active AS (
+  SELECT p.id, p.hash, p.root_path, count(*) AS sessions, group_concat(DISTINCT s.provider) AS providers,
+    sum(s.failed_calls) AS failed, coalesce(max(s.ended_at), 0) AS last, coalesce(max(s.started_at), 0) AS newest
+  FROM project p JOIN session s ON s.project_id = p.id
+  WHERE s.kind != 'warmup' AND s.id <= :snapshot GROUP BY p.id)
+SELECT *, (SELECT count(*) FROM active) AS total FROM active
+WHERE (newest, id) < (:newest, :row) ORDER BY newest DESC, id DESC LIMIT :limit
+"""
+
+
 def list_projects(
-    connection: sqlite3.Connection, limit: int, behind: tuple[int, int] | None
-) -> tuple[list[ProjectItem], list[tuple[int, int]], int, bool]:
-    """The projects, last active first: items, positions, how many there are, whether more follow."""
-    last, row = behind or (1 << 62, 1 << 62)
-    rows = connection.execute(
-        """
-        WITH active AS (
-          SELECT p.id, p.hash, p.root_path, count(*) AS sessions, group_concat(DISTINCT s.provider) AS providers,
-            sum(s.failed_calls) AS failed, coalesce(max(s.ended_at), 0) AS last
-          FROM project p JOIN session s ON s.project_id = p.id WHERE s.kind != 'warmup' GROUP BY p.id)
-        SELECT *, (SELECT count(*) FROM active) AS total FROM active
-        WHERE (last, id) < (:last, :row) ORDER BY last DESC, id DESC LIMIT :limit
-        """,
-        {"last": last, "row": row, "limit": limit + 1},
-    ).fetchall()
+    connection: sqlite3.Connection, limit: int, *, snapshot: int, behind: tuple[int, int] | None
+) -> ProjectPage:
+    """The projects of the snapshot's sessions. A start never changes, so pages stay disjoint while sessions go on."""
+    newest, row = behind or (1 << 62, 1 << 62)
+    named = {"newest": newest, "row": row, "limit": limit + 1, "snapshot": snapshot}
+    rows = connection.execute(_PROJECTS, named).fetchall()
     items = [
         ProjectItem(
             hash=row["hash"][:SHORT_HASH],
@@ -116,22 +130,24 @@ def list_projects(
         )
         for row in rows[:limit]
     ]
-    places = [(row["last"], row["id"]) for row in rows[:limit]]
-    return items, places, rows[0]["total"] if rows else 0, len(rows) > limit
+    places = [(row["newest"], row["id"]) for row in rows[:limit]]
+    return ProjectPage(items, places, rows[0]["total"] if rows else 0, len(rows) > limit)
 
 
 def session_head(connection: sqlite3.Connection, row: sqlite3.Row) -> SessionHead:
     """What every level says about a session."""
     children = connection.execute(
-        "SELECT uid FROM session WHERE parent_id = ? AND kind != 'warmup' ORDER BY started_at, id LIMIT 10",
-        (row["own_id"],),
+        "SELECT uid FROM session WHERE parent_id = ? AND kind != 'warmup' ORDER BY started_at, id", (row["own_id"],)
     ).fetchall()
+    parent = _shown_parent(connection, row)
     return SessionHead(
         session_id=row["uid"],
         provider=Provider(row["provider"]),
         kind=row["kind"],
-        parent_id=_shown_parent(connection, row),
-        children=[short_id(connection, child["uid"]) for child in children] or None,
+        parent_id=parent,
+        parent_missing=True if row["parent_id"] and parent is None else None,
+        children=[short_id(connection, child["uid"]) for child in children[:_CHILDREN]] or None,
+        total_children=len(children) if len(children) > _CHILDREN else None,
         title=row["title"] and one_line(row["title"], USER_MESSAGE),
         project_hash=row["project_hash"] and row["project_hash"][:SHORT_HASH],
         root_path=row["root_path"],
@@ -158,7 +174,7 @@ def _session_condition(filters: SessionFilters, snapshot: int) -> tuple[str, dic
     conditions, arguments = ["s.kind != 'warmup'", "s.id <= :snapshot"], {"snapshot": snapshot}
     wanted: list[tuple[str, str, Any]] = [
         ("s.provider = :provider", "provider", filters.provider),
-        ("s.project_id IN (SELECT id FROM project WHERE hash >= :hash AND hash < :hash || 'g')", "hash",
+        (f"s.project_id IN ({PROJECTS_BY_HASH})", "hash",
          filters.project_hash and filters.project_hash.lower()),
         ("coalesce(s.ended_at, 0) >= :since", "since", filters.since),
         ("coalesce(s.started_at, 0) <= :until", "until", filters.until),
@@ -171,10 +187,11 @@ def _session_condition(filters: SessionFilters, snapshot: int) -> tuple[str, dic
 
 
 def _shown_parent(connection: sqlite3.Connection, row: sqlite3.Row) -> str | None:
+    """The id of the parent where it is indexed: every id that is shown can be opened."""
     if row["parent_id"] is None:
         return None
     found = connection.execute("SELECT uid FROM session WHERE own_id = ? LIMIT 1", (row["parent_id"],)).fetchone()
-    return short_id(connection, found["uid"]) if found else row["parent_id"]
+    return short_id(connection, found["uid"]) if found else None
 
 
 def _duration(start: int | None, end: int | None) -> int | None:

@@ -9,6 +9,7 @@ from agtrace.problems import InvalidParameter
 
 _AGO = re.compile(r"^(\d{1,6})\s*(m|h|d|w)$")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_DAY_MS = 24 * 3600 * 1000
 _ALLOWED = "ISO 8601 (2026-11-03, 2026-11-03T10:00:00Z), 30m, 12h, 7d, 2w, today, yesterday"
 
 
@@ -35,7 +36,7 @@ def moment(field: str, text: str, now: datetime, *, end: bool = False) -> int:
 
 
 def _day(first: datetime, end: bool) -> int:
-    return _ms(first + timedelta(days=1)) - 1 if end else _ms(first)
+    return _ms(first) + _DAY_MS - 1 if end else _ms(first)
 
 
 def _ms(time: datetime) -> int:

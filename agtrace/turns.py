@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from agtrace_schema.answers import StepSummary, Tokens, TurnDetail, TurnOutcome, TurnOverview
 from agtrace_schema.events import EventType, Outcome
 
+from agtrace.cutting import LABEL, USER_MESSAGE, cut, one_line
 from agtrace.problems import InvalidRange
 from agtrace.query import OUTCOME_CODE, TYPE_CODE, StoredEvent, events_where, iso, with_texts
-from agtrace.shape import LABEL, USER_MESSAGE, cut, one_line
 
 _REASONING = 200
 _KEY_ACTIONS = 6

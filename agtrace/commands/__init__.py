@@ -6,13 +6,14 @@ Exit codes: 0 ok, 1 trouble was found where that is the question, 2 usage, 3 dat
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from agtrace.problems import SettingError
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from agtrace.settings import Settings
 
 TROUBLE = 1

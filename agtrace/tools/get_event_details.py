@@ -8,9 +8,10 @@ from pydantic import Field
 
 from agtrace import events
 from agtrace.arguments import Arguments, Cursor, SessionId
+from agtrace.cutting import one_line
 from agtrace.query import find_event, find_session, short_id
 from agtrace.settings import ABSOLUTE_MAX_BYTES
-from agtrace.shape import Body, Reply, one_line
+from agtrace.shape import Body, Reply
 from agtrace.tools.tool import Context, Tool, dump, query_of
 
 _BYTES = 10_240
@@ -40,17 +41,15 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
         event.rest.update(events.token_usage(connection, session["id"], event.event_index))
     described = dump(events.details(connection, session, event))
     shown = short_id(connection, session["uid"])
-
-    def build(piece: str, whole: bool) -> dict[str, Any]:
-        return {**described, "payload": events.payload(event, piece, whole=whole)}
-
     outcome = f", {event.outcome}" if event.outcome else ""
     name = f" {event.row['name']}" if event.row["name"] else ""
     return Reply(
         summary=one_line(f"Event {event.event_index} of {shown}: {event.type}{name}{outcome}", 100),
         data=Body(
-            text=events.canonical_text(event)[offset:],
-            build=build,
+            text=events.canonical_text(event),
+            frame=described,
+            key=events.text_key(event),
+            whole=events.whole(event),
             cursor=lambda *position: context.cursors.make(TOOL.name, query, position),
             offset=offset,
             line=line,

@@ -18,18 +18,20 @@ class GetProjectInfo(Arguments):
 def answer(context: Context, wanted: GetProjectInfo) -> Reply:
     """Projects, last active first (R-111)."""
     query = query_of(wanted)
-    behind = None
+    behind, snapshot = None, sessions.newest_session_row(context.connection)
     if wanted.cursor is not None:
-        last, row = context.cursors.read(TOOL.name, query, wanted.cursor)
-        behind = (last, row)
-    items, places, total, more = sessions.list_projects(context.connection, wanted.limit, behind)
+        newest, row, snapshot = context.cursors.read(TOOL.name, query, wanted.cursor)
+        behind = (newest, row)
+    items, places, total, more = sessions.list_projects(
+        context.connection, wanted.limit, snapshot=snapshot, behind=behind
+    )
     hint = f"list_sessions(project_hash='{items[0].hash}') lists a project's sessions (4 KB)." if items else None
     return Reply(
         summary=unless_behind(f"Found {total} project{'s' * (total != 1)}", total, context.freshness),
         data=Pages(
             size=len(items),
             build=lambda count: {"projects": dump_all(items[:count])},
-            cursor=lambda count: context.cursors.make(TOOL.name, query, places[count - 1]),
+            cursor=lambda count: context.cursors.make(TOOL.name, query, (*places[count - 1], snapshot)),
             more=more,
             first=behind is None,
             total=total,

@@ -24,6 +24,7 @@ class ListSessions(Arguments):
 def answer(context: Context, wanted: ListSessions) -> Reply:
     """Sessions by start, newest first (R-110)."""
     connection, query = context.connection, query_of(wanted)
+    context.check_project(wanted.project_hash)
     since, until = context.moment("since", wanted.since), context.moment("until", wanted.until, end=True)
     behind, snapshot = None, sessions.newest_session_row(connection)
     if wanted.cursor is not None:

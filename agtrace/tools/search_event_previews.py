@@ -9,9 +9,10 @@ from pydantic import Field
 
 from agtrace import events, search
 from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, ProjectHash, Time, Until
+from agtrace.cutting import one_line
 from agtrace.index import Freshness
 from agtrace.query import find_session, short_id, with_texts
-from agtrace.shape import Pages, Reply, one_line
+from agtrace.shape import Pages, Reply
 from agtrace.tools.tool import Context, Tool, dump, list_budget, mark, query_of, unless_behind, unmark
 
 
@@ -42,11 +43,12 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
     connection = context.connection
     session = find_session(connection, wanted.session_id) if wanted.session_id is not None else None
     query = {**query_of(wanted), "session_id": session["uid"] if session else None}
+    context.check_project(wanted.project_hash)
     since, until = context.moment("since", wanted.since), context.moment("until", wanted.until, end=True)
     behind, seen, snapshot = None, 0, search.snapshot_of(connection)
     if wanted.cursor is not None:
-        ts, event, snapshot, seen, since_mark, until_mark = context.cursors.read(TOOL.name, query, wanted.cursor)
-        behind, since, until = search.Place(ts, event), unmark(since_mark), unmark(until_mark)
+        ts, event, snapshot, seen, since_mark = context.cursors.read(TOOL.name, query, wanted.cursor)
+        behind, since, until = search.Place(ts, event), unmark(since_mark), None  # the place lies before `until`
     filters = search.Filters(
         session["id"] if session else None, wanted.provider, wanted.project_hash, wanted.event_type, wanted.tool,
         wanted.failed, since, until,
@@ -56,7 +58,7 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
     total = seen + found.found
 
     def cursor(count: int) -> str:
-        position = (*found.hits[count - 1].place, snapshot, seen + count, mark(since), mark(until))
+        position = (*found.hits[count - 1].place, snapshot, seen + count, mark(since))
         return context.cursors.make(TOOL.name, query, position)
 
     return Reply(

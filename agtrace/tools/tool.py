@@ -13,6 +13,8 @@ from agtrace_schema.answers import Model
 from agtrace.arguments import DEFAULT_LIMIT, Arguments
 from agtrace.cursors import Cursors
 from agtrace.index import Freshness
+from agtrace.problems import InvalidParameter
+from agtrace.query import PROJECTS_BY_HASH
 from agtrace.shape import Reply
 from agtrace.times import moment
 
@@ -30,6 +32,16 @@ class Context:
     freshness: Freshness
     now: float
     """Seconds since 1970 UTC."""
+
+    def check_project(self, project_hash: str | None) -> None:
+        """Raise `InvalidParameter` for a hash that is the beginning of no project's."""
+        if project_hash is None or self.freshness.state != "ready":
+            return
+        if self.connection.execute(PROJECTS_BY_HASH, {"hash": project_hash}).fetchone() is None:
+            unknown = (
+                f"project_hash: no project's hash begins with {project_hash[:60]!r}; get_project_info() lists them"
+            )
+            raise InvalidParameter("project_hash", unknown)
 
     def moment(self, field: str, text: str | None, *, end: bool = False) -> int | None:
         """Read a time in the arguments."""

@@ -94,8 +94,12 @@ class SessionHead(Model):
     provider: Provider
     kind: str
     parent_id: str | None = None
+    parent_missing: bool | None = None
+    """True where the log names a parent that isn't indexed."""
     children: list[str] | None = None
-    """Ids of the sub-agents that this session started."""
+    """Ids of the first ten sub-agents that this session started."""
+    total_children: int | None = None
+    """How many there are, where there are more than ten."""
     title: str | None = None
     project_hash: str | None = None
     root_path: str | None = None

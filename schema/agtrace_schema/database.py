@@ -10,8 +10,8 @@ VERSION = 1
 """1 (2026-11-21): first tables."""
 
 TABLES = """
--- Facts about the index itself: 'parser/<provider>' (the parser version the logs were read with),
--- 'redaction' (the version of the rules), 'building' ('1' until the first run over the roots ended).
+-- Facts about the index itself: 'reading' (the version of the code that read the logs), 'built' ('1' once
+-- a run over all roots has ended, '0' until then).
 CREATE TABLE meta (
   key TEXT PRIMARY KEY,
   value TEXT NOT NULL
@@ -40,6 +40,7 @@ CREATE TABLE file (
   head BLOB,                     -- hash of the first bytes: recognises a moved log
   head_size INTEGER NOT NULL DEFAULT 0,
   anchor BLOB,                   -- hash of the bytes before read_to: tells an append from a rewrite
+  anchor_size INTEGER NOT NULL DEFAULT 0,
   state BLOB                     -- what the parser remembers between two runs (zstd, JSON)
 );
 

@@ -42,7 +42,6 @@ class Asker:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.settings = Settings(folder, most, ttl, {"HOME": str(folder / "nobody")})
-        self.refused: list[Mapping[str, Any]] = []
         self.index(*roots)
         self.answers = Answers(self.settings, now=now, log=self._note)
         self._schemas = {name: jsonschema.Draft202012Validator(output_schema(tool)) for name, tool in TOOLS.items()}

@@ -10,30 +10,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from agtrace.cutting import LINES_PER_CHUNK, chunk_end, cut, escaped_size, one_line, without_controls
 from agtrace.index import Freshness
 from agtrace.problems import Problem, SessionNotFound
-from agtrace.shape import (
-    LINES_PER_CHUNK,
-    Answer,
-    Body,
-    Pages,
-    Reply,
-    answer,
-    chunk_end,
-    cut,
-    error_answer,
-    escaped_size,
-    estimated_tokens,
-    one_line,
-    without_controls,
-)
+from agtrace.shape import Answer, Body, Pages, Reply, answer, error_answer, estimated_tokens
 from tests.agtrace.asking import check
 
 READY = Freshness("ready")
 BEHIND = Freshness("catching_up", 12, 1_234_567)
 
-PIECES = ["a", "tide", "潮", "汐", "🌊", "e\u0301", "\n", "\n\n", "\r\n", "\r", "\t", '"', "\\", "\x00", "\x1b[31m", "\x7f",
-          "\u2028", "\x85", " ", "word " * 30, "潮" * 120, "\n" * 250, "x" * 3000]  # fmt: skip
+PIECES = ["a", "tide", "潮", "汐", "🌊", "e\u0301", "\n", "\n\n", "\r\n", "\r", "\t", '"', "\\", "\x00", "\x1b[31m",
+          "\x7f", "\u2028", "\x85", " ", "word " * 30, "潮" * 120, "\n" * 250, "x" * 3000]  # fmt: skip
 TEXTS = st.one_of(st.text(max_size=400), st.lists(st.sampled_from(PIECES), max_size=80).map("".join))
 BUDGETS = st.one_of(st.integers(2_048, 12_000), st.sampled_from([2_048, 10_240, 102_400]))
 
@@ -42,8 +29,9 @@ def body_reply(text: str, budget: int, *, offset: int = 0, line: int = 0, chunk:
     return Reply(
         summary="Event 42 of fb3cff44: Message",
         data=Body(
-            text=text[offset:],
-            build=lambda piece, whole: {"session_id": "fb3cff44", "payload": {"text": piece}},
+            text=text,
+            frame={"session_id": "fb3cff44", "payload": {}},
+            key="text",
             cursor=lambda *place: ",".join(map(str, place)),
             offset=offset,
             line=line,
@@ -132,7 +120,8 @@ def test_a_log_of_10_000_lines_begins_with_200_of_them_and_a_cursor() -> None:
     first = next(chunks("line of a log\n" * 10_000, 10_240))
     assert first["data"]["payload"]["text"].count("\n") == 200
     assert first["chunk"] | {"next_cursor": ""} == {
-        "chunk_index": 0, "total_chunks": 50, "start_line": 1, "end_line": 200, "total_lines": 10_000, "next_cursor": "",
+        "chunk_index": 0, "total_chunks": 50, "start_line": 1, "end_line": 200, "total_lines": 10_000,
+        "next_cursor": "",
     }  # fmt: skip
 
 
@@ -153,7 +142,7 @@ def test_a_text_that_fits_comes_without_a_chunk() -> None:
 
 @given(TEXTS.filter(bool), st.integers(64, 3_000))
 def test_the_first_chunk_of_a_text_is_never_empty_nor_too_large(text: str, most: int) -> None:
-    end = chunk_end(text, most)
+    end = chunk_end(text, 0, most)
     assert 0 < end <= len(text)
     assert escaped_size(text[:end]) <= most
     assert text[:end].count("\n") <= LINES_PER_CHUNK
@@ -220,7 +209,9 @@ def test_pages_are_disjoint_and_complete(items: list[dict[str, Any]], budget: in
 
 def test_an_item_that_fits_no_page_is_shortened_and_the_answer_says_where() -> None:
     """R-008, R-021"""
-    value = answer(page_reply([{"label": "x" * 5_000, "count": 1}, {"label": "y", "count": 2}], 2_048, 10, 0), READY).value
+    value = answer(
+        page_reply([{"label": "x" * 5_000, "count": 1}, {"label": "y", "count": 2}], 2_048, 10, 0), READY
+    ).value
     assert value["data"]["items"] == [{"label": "x" * 117 + "...", "count": 1}]
     assert value["truncation"] == {"reason": "bytes", "paths": ["items[0].label: 120 of 5000 chars"]}
     assert value["pagination"]["next_cursor"] == "1"
@@ -250,7 +241,9 @@ def test_any_payload_fits_any_budget_as_valid_json(
 def test_counts_stay_where_nothing_else_fits() -> None:
     """R-022: failure counts are exact at every rung."""
     data = {f"key {number}": number for number in range(5_000)}
-    value = answer(Reply("Many keys", data, 2_048, counts={"failed_calls": 45}, reference="ax://analysis/x"), READY).value
+    value = answer(
+        Reply("Many keys", data, 2_048, counts={"failed_calls": 45}, reference="ax://analysis/x"), READY
+    ).value
     assert value["data"] == {"failed_calls": 45}
     assert value["truncation"] == {"reason": "bytes", "shown": 0}
     assert value["artifact_ref"] == "ax://analysis/x"
@@ -297,7 +290,7 @@ def test_an_answer_says_what_it_costs() -> None:
 @example("🌊" * 200, 2_048)
 def test_an_error_is_as_small_as_any_answer(text: str, most: int) -> None:
     """R-005: an error quotes what was asked, which can be long."""
-    given_answer = error_answer(SessionNotFound(text[:200], [text[:80]] * 3))
+    given_answer = error_answer(SessionNotFound(text[:200], [text[:80]] * 3), most)
     check(given_answer, most)
 
 

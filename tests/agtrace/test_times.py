@@ -16,7 +16,9 @@ NOW = datetime(2026, 11, 21, 13, 45, 30, tzinfo=UTC)
 
 def at(text: str, *, end: bool = False) -> str:
     """A time as it is understood, as ISO 8601 in UTC."""
-    return datetime.fromtimestamp(moment("since", text, NOW, end=end) / 1000, UTC).isoformat(timespec="milliseconds")[:23]
+    return datetime.fromtimestamp(moment("since", text, NOW, end=end) / 1000, UTC).isoformat(timespec="milliseconds")[
+        :23
+    ]
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,9 @@ def test_a_parent_of_many_sub_agents_does_not_hide_any_without_saying_so(tmp_pat
         log.write("user", "look", isSidechain=True, agentId=f"{number:016x}")
     value = asker_of(tmp_path).ask("get_session_details", session_id=parent.session_id)
     shown = len(value["data"]["children"])
-    assert shown == 14 or "14" in json.dumps({k: v for k, v in value["data"].items() if "child" in k and k != "children"})
+    assert shown == 14 or "14" in json.dumps(
+        {k: v for k, v in value["data"].items() if "child" in k and k != "children"}
+    )
 
 
 # -- a session -----------------------------------------------------------------------------------
@@ -135,7 +137,11 @@ def test_a_session_of_44_turns_is_walked_in_pages_of_10_kilobytes(samples: Asker
 def test_level_turns_shows_every_step_with_its_tools_and_how_they_ended(samples: Asker) -> None:
     """R-112"""
     (turn,) = samples.ask("get_session_details", session_id=LOOP, detail_level="turns")["data"]["turns"]
-    calls = [step["summary"] for step in turn["steps"] if "pytest -x -q tests/test_tides.py::test_high_water" in step["summary"]]
+    calls = [
+        step["summary"]
+        for step in turn["steps"]
+        if "pytest -x -q tests/test_tides.py::test_high_water" in step["summary"]
+    ]
     assert len(calls) >= 6
     assert sum("(failed)" in summary for summary in calls) == 5
     assert turn["outcome"] in ("partial", "success")
@@ -231,7 +237,9 @@ def test_every_preview_of_a_text_holds_the_text_that_was_searched_for(samples: A
 
 
 def test_a_match_among_many_long_arguments_is_shown(tmp_path: Path) -> None:
-    arguments = {f"option_{number}": "x" * 5_000 for number in range(40)} | {"zone": "y" * 9_000 + "needle" + "z" * 9_000}
+    arguments = {f"option_{number}": "x" * 5_000 for number in range(40)} | {
+        "zone": "y" * 9_000 + "needle" + "z" * 9_000
+    }
     small(tmp_path).prompt("go").call("Configure", arguments)
     (match,) = asker_of(tmp_path).ask("search_event_previews", query="needle")["data"]["matches"]
     assert "needle" in next(iter(match["preview"]["arguments"].values()))
@@ -394,7 +402,7 @@ def test_lone_surrogates_in_a_log_spoil_no_answer(tmp_path: Path) -> None:
     asker = asker_of(tmp_path)
     assert asker.items("list_sessions", "sessions")
     assert asker.items("get_session_details", "turns", session_id=log.session_id, detail_level="turns")
-    assert len(asker.items("search_event_previews", "matches", query="")) == 5 + 1 * 0
+    assert len(asker.items("search_event_previews", "matches", query="")) == 4
 
 
 # -- analysis ------------------------------------------------------------------------------------
@@ -506,7 +514,9 @@ def test_every_tool_fits_every_clamp_for_every_session(samples: Asker, most: int
 def test_nothing_is_found_only_when_the_index_is_ready(tmp_path: Path) -> None:
     """While the first run goes on an answer says so, or is an error to be tried again."""
     small(tmp_path).prompt("tide")
-    settings = Settings(tmp_path / "data", 102_400, 60, {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "logs")})
+    settings = Settings(
+        tmp_path / "data", 102_400, 60, {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "logs")}
+    )
     answers = Answers(settings, refresh_seconds=0.0, log=lambda record: None)
     while True:
         given = answers.ask("search_event_previews", {"query": "tide"})
@@ -540,5 +550,7 @@ def test_descriptions_and_schemas_are_worth_their_bytes() -> None:
     """Every client pays for them in every conversation: 8 KB together."""
     from agtrace.arguments import input_schema
 
-    listed = [{"name": t.name, "description": t.description, "inputSchema": input_schema(t.arguments)} for t in TOOLS.values()]
+    listed = [
+        {"name": t.name, "description": t.description, "inputSchema": input_schema(t.arguments)} for t in TOOLS.values()
+    ]
     assert len(json.dumps(listed, separators=(",", ":"))) <= 8_192

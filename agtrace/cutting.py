@@ -1,0 +1,140 @@
+"""Cutting texts and JSON values to size: at characters and lines, never inside them, and told where."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+
+SUMMARY = 100
+"""Characters of an answer's summary (R-002)."""
+
+USER_MESSAGE = 200
+"""Characters of a request or a snippet."""
+
+LABEL = 50
+"""Characters of a label (R-004)."""
+
+LINES_PER_CHUNK = 200
+"""Lines of a chunk of text at most (R-077)."""
+
+_CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def one_line(text: str, most: int) -> str:
+    """Put a text on one line of at most this many characters, without control characters."""
+    return cut(" ".join(without_controls(text).split()), most)
+
+
+def cut(text: str, most: int) -> str:
+    """Cut a text to at most this many characters, `...` included."""
+    return text if len(text) <= most else text[: max(most - 3, 0)] + "..."
+
+
+def without_controls(text: str) -> str:
+    """Remove control characters and terminal escapes, newlines and tabs excepted."""
+    return _CONTROLS.sub("", text)
+
+
+def escaped_size(text: str) -> int:
+    """The bytes that a string takes inside JSON, without its quotes."""
+    return len(orjson.dumps(text)) - 2
+
+
+def chunk_end(text: str, start: int, most_bytes: int) -> int:
+    """Where the chunk that begins at `start` ends: behind at most 200 lines that take at most this many bytes as JSON.
+
+    A chunk ends behind a newline; only a line that is longer than the budget is cut, at a character.
+    """
+    ends = _line_ends(text, start, most_bytes)
+    if escaped_size(text[start : ends[-1]]) <= most_bytes:
+        return ends[-1]
+    fits, too_many = -1, len(ends) - 1
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if escaped_size(text[start : ends[middle]]) <= most_bytes:
+            fits = middle
+        else:
+            too_many = middle
+    return ends[fits] if fits >= 0 else start + _longest_prefix(text[start : ends[0]], most_bytes)
+
+
+def chunks_from(text: str, start: int, most_bytes: int) -> int:
+    """How many chunks a text has from `start` on, at least one."""
+    count = 1
+    while (start := chunk_end(text, start, most_bytes)) < len(text):
+        count += 1
+    return count
+
+
+def shortened(value: Any, most: int, path: str = "") -> tuple[Any, list[str]]:
+    """Cut every longer string of a JSON value, keys too; give the value and where values were cut."""
+    if isinstance(value, str):
+        short = cut(value, most)
+        return short, [] if short == value else [f"{path}: {most} of {len(value)} chars"]
+    if isinstance(value, dict):
+        pairs = {
+            cut(key, most): shortened(item, most, f"{path}.{cut(key, most)}" if path else key)
+            for key, item in value.items()
+        }
+        return {key: item for key, (item, _) in pairs.items()}, [p for _, paths in pairs.values() for p in paths]
+    if isinstance(value, list):
+        entries = [shortened(item, most, f"{path}[{number}]") for number, item in enumerate(value)]
+        return [item for item, _ in entries], [p for _, paths in entries for p in paths]
+    return value, []
+
+
+def fewer(value: Any, most: int, path: str = "") -> tuple[Any, list[str]]:
+    """Keep the first items of every longer list of a JSON value; give the value and what was left out."""
+    if isinstance(value, dict):
+        pairs = {key: fewer(item, most, f"{path}.{key}" if path else key) for key, item in value.items()}
+        return {key: item for key, (item, _) in pairs.items()}, [p for _, paths in pairs.values() for p in paths]
+    if isinstance(value, list):
+        entries = [fewer(item, most, f"{path}[{number}]") for number, item in enumerate(value[:most])]
+        paths = [p for _, paths in entries for p in paths]
+        left_out = [f"{path}: {most} of {len(value)} items"] if len(value) > most else []
+        return [item for item, _ in entries], left_out + paths
+    return value, []
+
+
+def flattened(value: Any, levels: int) -> Any:
+    """Write objects that lie deeper than `levels` as dotted keys of the last level; values are preserved (R-006)."""
+    if isinstance(value, list):
+        return [flattened(item, levels) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if levels > 1:
+        return {key: flattened(item, levels - 1) for key, item in value.items()}
+    return dict(pair for key, item in value.items() for pair in _dotted(str(key), item))
+
+
+def _dotted(path: str, value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        return [pair for key, item in value.items() for pair in _dotted(f"{path}.{key}", item)]
+    if isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+        return [pair for number, item in enumerate(value) for pair in _dotted(f"{path}.{number}", item)]
+    return [(path, value)]
+
+
+def _line_ends(text: str, start: int, most_bytes: int) -> list[int]:
+    """Where the next lines end, as many as a chunk can have: a character takes at least one byte."""
+    ends: list[int] = []
+    end = start
+    while len(ends) < LINES_PER_CHUNK and end < len(text) and end - start <= most_bytes:
+        newline = text.find("\n", end)
+        end = len(text) if newline < 0 else newline + 1
+        ends.append(end)
+    return ends or [start]
+
+
+def _longest_prefix(line: str, most_bytes: int) -> int:
+    """How many characters of a line take at most this many bytes as JSON, at least one."""
+    fits, too_many = 1, min(len(line), most_bytes) + 1
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if escaped_size(line[:middle]) <= most_bytes:
+            fits = middle
+        else:
+            too_many = middle
+    return fits

@@ -1,0 +1,371 @@
+"""The command line as a person and a script meet it: the console script itself, on the sample sessions."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from agtrace.settings import VARIABLES
+from tests.conftest import SAMPLES
+from tests.contents import contents
+
+AGTRACE = Path(sys.executable).with_name("agtrace")
+LARGE = "d41f7a52"
+FAILING = "01a11132-cb80-755b-8f0b-6f22348b7f75"
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Said(NamedTuple):
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def agtrace(*arguments: str | Path, **environment: str) -> Said:
+    """Run a command. No command may ever show a traceback, or control characters."""
+    run = subprocess.run(
+        [AGTRACE, *arguments],
+        capture_output=True,
+        env={**os.environ, "COLUMNS": "160", **environment},
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+    said = Said(run.returncode, run.stdout.decode(), run.stderr.decode())
+    assert "Traceback" not in said.err, said
+    assert not CONTROLS.search(said.out + said.err), said
+    return said
+
+
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of an index of the sample sessions."""
+    data = tmp_path_factory.mktemp("samples") / "data"
+    home = str(data.parent)
+    subprocess.run(
+        [AGTRACE, "index", SAMPLES], env={**os.environ, "AGTRACE_DATA_DIR": str(data), "HOME": home}, check=True
+    )
+    return data
+
+
+@pytest.fixture
+def indexed(samples: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The index of the samples is the one that commands use."""
+    monkeypatch.setenv("AGTRACE_DATA_DIR", str(samples))
+    return samples
+
+
+# --- every command on the samples ---
+
+READING = [
+    (["sessions"], ["Found 16 sessions", LARGE, "2026-11-03", "October backfill and the store's locking"]),
+    (["sessions", "--provider", "gemini"], ["Found 2 sessions", "338b9da1", "ccde789b"]),
+    (["sessions", "--limit", "2"], ["more: --cursor "]),
+    (["sessions", "--since", "2026-11-01", "--until", "2026-11-05"], ["Found 1 session", LARGE]),
+    (["show", LARGE], ["44 turns", "turn 0", "claude_code", "/home/mira/projects/tidepool"]),
+    (["show", LARGE, "--turn", "22"], ["turn 22"]),
+    (["show", LARGE, "--turns", "--reasoning"], ["turn 0", "more: --cursor "]),
+    (["show", f"{LARGE}:0"], [f"{LARGE}"]),
+    (["search", "database is locked"], ["database is locked", f"{LARGE}:853", "ToolResult  Bash  failed"]),
+    (["search", "nowhere to be found"], ["Found 0 events"]),
+    (["search", "locked", "--tool", "Bash", "--failed", "--type", "ToolResult"], ["Found", "failed"]),
+    (["search", "[bold]markup[/bold]", "--session", LARGE], ["Found 0 events containing '[bold]markup[/bold]'"]),
+    (["analyze", FAILING], ["health", "of 100"]),
+    (["setup", "claude"], ["claude mcp add", "mcpServers"]),
+    (["setup", "codex"], ["codex mcp add", "mcp_servers"]),
+    (["setup", "gemini"], ["gemini mcp add", "mcpServers"]),
+    (["index"], ["sessions", "0 changed"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "shown"), READING, ids=lambda value: " ".join(value))
+def test_a_command_says_what_was_asked_for(arguments: list[str], shown: list[str], indexed: Path) -> None:
+    said = agtrace(*arguments)
+    assert (said.code, said.err) == (0, "")
+    assert [text for text in shown if text not in said.out] == []
+
+
+def test_the_doctor_names_what_was_not_understood_and_exits_with_1(indexed: Path) -> None:
+    said = agtrace("doctor")
+    assert said.code == 1
+    for text in ("where it looked", "tide-gauge-calibration", "e97a4b06-73c8-4f52-8d1e-b06c5a2f91d4.jsonl:42"):
+        assert text in said.out
+    found = agtrace("doctor", "--json")
+    assert found.code == 1
+    assert found.json()["index"]["integrity"] == "ok"
+    assert [agent["provider"] for agent in found.json()["agents"]] == ["claude_code", "codex", "gemini"]
+
+
+def test_the_doctor_exits_with_0_where_all_is_well(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    shutil.copytree(SAMPLES / "codex" / "sessions" / "2026" / "10", logs)
+    assert agtrace("index", logs).code == 0
+    said = agtrace("doctor", "--json")
+    assert (said.code, said.json()["trouble"]) == (0, [])
+
+
+ASKED: list[tuple[list[str], str, dict[str, Any]]] = [
+    (["sessions"], "list_sessions", {}),
+    (["sessions", "--limit", "3", "--provider", "codex"], "list_sessions", {"limit": 3, "provider": "codex"}),
+    (["show", LARGE], "get_session_details", {"session_id": LARGE}),
+    (["show", LARGE, "--turns"], "get_session_details", {"session_id": LARGE, "detail_level": "turns"}),
+    (["show", f"{LARGE}:3"], "get_event_details", {"session_id": LARGE, "event_index": 3}),
+    (["search", "database is locked"], "search_event_previews", {"query": "database is locked"}),
+    (["search", "e", "--failed"], "search_event_previews", {"query": "e", "failed": True}),
+    (["analyze", FAILING], "analyze_session", {"session_id": FAILING, "include_loops": True}),
+]
+
+
+def test_json_is_what_an_agent_gets_over_mcp(indexed: Path) -> None:
+    printed = [agtrace(*arguments, "--json") for arguments, _, _ in ASKED]
+    assert [said.json() for said in printed] == anyio.run(answered_over_mcp)
+    assert {(said.code, said.err) for said in printed} == {(0, "")}
+
+
+async def answered_over_mcp() -> list[Any]:
+    server = StdioServerParameters(command=str(AGTRACE), args=["mcp"], env=dict(os.environ))
+    with Path(os.devnull).open("w") as errors:
+        async with Client(stdio_client(server, errors)) as client:
+            return [(await client.call_tool(tool, arguments)).structured_content for _, tool, arguments in ASKED]
+
+
+def test_json_can_be_followed_page_by_page(indexed: Path) -> None:
+    found, cursor = [], []
+    while True:
+        page = agtrace("sessions", "--limit", "5", "--json", *cursor).json()
+        found += [item["id"] for item in page["data"]["sessions"]]
+        if not page["pagination"].get("next_cursor"):
+            break
+        cursor = ["--cursor", page["pagination"]["next_cursor"]]
+    assert len(found) == len(set(found)) == page["pagination"].get("total", len(found)) == 16
+
+
+def test_an_event_is_shown_whole_however_long_it_is(indexed: Path) -> None:
+    said = {(uid, number): text for uid, number, text, _ in contents(indexed / "index.sqlite3")["texts"]}
+    outputs = {row[:2] for row in contents(indexed / "index.sqlite3")["events"] if row[2] in (1, 4)}
+    place, text = max(((place, said[place]) for place in outputs), key=lambda item: len(item[1]))
+    assert len(text) > 2048, "more than an answer of this size takes"
+    shown = agtrace("show", f"{place[0]}:{place[1]}", AGTRACE_MAX_RESPONSE_BYTES="2048").out
+    assert text.rstrip("\n") in shown
+
+
+def test_every_command_and_setting_is_in_the_help() -> None:
+    said = agtrace("--help")
+    assert said.code == 0
+    commands = re.findall(r"^  (\w+)  ", said.out.partition("Commands:")[2], re.M)
+    assert {"index", "sessions", "show", "search", "analyze", "mcp", "doctor", "setup"} <= set(commands)
+    for command in commands:
+        shown = agtrace(command, "-h")
+        assert (shown.code, shown.err) == (0, "")
+        assert f"Usage: agtrace {command}" in shown.out
+    assert "AGTRACE_DATA_DIR" in said.out
+    assert agtrace("--version").out.startswith("agtrace, version ")
+
+
+# --- usage ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no-such-command"], "No such command"),
+        (["sessions", "--colour"], "No such option"),
+        (["sessions", "--provider", "aider"], "'aider' is not one of"),
+        (["sessions", "--limit", "51"], "limit exceeds maximum of 50"),
+        (["sessions", "--limit", "none"], "not a valid integer"),
+        (["sessions", "--since", "whenever"], "since"),
+        (["sessions", "--project", "xyz"], "project"),
+        (["sessions", "--cursor", "abc"], "invalid cursor format"),
+        (["show"], "Missing argument"),
+        (["show", "zzzzzzzz"], "Session not found: zzzzzzzz"),
+        (["show", "d"], "d41f7a52"),
+        (["show", "01a1"], "Session ID prefix '01a1' matches"),
+        (["show", ""], ""),
+        (["show", f"{LARGE}:999999"], "Event index 999999 out of bounds"),
+        (["show", f"{LARGE}:last"], "'last' is no event index"),
+        (["show", LARGE, "--turn", "9999"], "9999"),
+        (["show", LARGE, "--turn", "-1"], "turn_index"),
+        (["analyze", "zzzzzzzz"], "Session not found: zzzzzzzz"),
+        (["search", "x" * 3000], "query"),
+        (["search"], "Missing argument"),
+        (["search", "x", "--session", "zzzzzzzz"], "Session not found: zzzzzzzz"),
+        (["index", "no/such/folder"], "does not exist"),
+        (["setup", "aider"], "'aider' is not one of"),
+        (["show", "\x1b[31mred"], "Session not found"),
+    ],
+    ids=lambda value: ascii(" ".join(value))[:40] if isinstance(value, list) else "",
+)
+def test_a_wrong_call_says_why_and_exits_with_2(arguments: list[str], message: str, indexed: Path) -> None:
+    said = agtrace(*arguments)
+    if arguments == ["show", "d"]:  # one session begins so: no wrong call
+        assert said.code == 0
+        return
+    assert (said.code, said.out) == (2, "")
+    assert message in said.err
+    assert len(said.err) < 1500
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AGTRACE_MAX_RESPONSE_BYTES", "abc"),
+        ("AGTRACE_MAX_RESPONSE_BYTES", "1"),
+        ("AGTRACE_MAX_RESPONSE_BYTES", "99999999"),
+        ("AGTRACE_CURSOR_TTL_SECONDS", "0"),
+        ("AGTRACE_CURSOR_TTL_SECONDS", "-5"),
+        ("AGTRACE_CURSOR_TTL_SECONDS", "1e3"),
+    ],
+)
+@pytest.mark.parametrize("command", [["sessions"], ["mcp"]], ids=" ".join)
+def test_a_setting_that_cannot_be_used_is_named_with_what_is_allowed(
+    name: str, value: str, command: list[str], indexed: Path
+) -> None:
+    assert name in VARIABLES
+    said = agtrace(*command, **{name: value})
+    assert (said.code, said.out) == (2, "")
+    assert re.fullmatch(
+        rf"agtrace: {name}='{value}' can't be used: a whole number from \d+ to \d+ is needed\n", said.err
+    )
+
+
+# --- nothing there, nothing readable ---
+
+QUESTIONS = [["index"], ["sessions"], ["search", "x"], ["show", LARGE], ["analyze", LARGE], ["doctor"]]
+
+
+def test_without_any_log_everything_is_said_to_be_empty_and_where_it_was_looked(own_home: Path) -> None:
+    said = agtrace("index")
+    assert said.code == 0
+    assert "No logs found. Looked in:" in said.out
+    assert str(own_home / ".claude" / "projects") in said.out
+    assert "Found 0 sessions" in agtrace("sessions").out
+    doctor = agtrace("doctor")
+    assert doctor.code == 1
+    assert "no log was found" in doctor.out
+
+
+@pytest.mark.parametrize("command", QUESTIONS, ids=" ".join)
+@pytest.mark.parametrize("place", ["a file", "below a file", "of a text", "a folder in its place", "a newer version"])
+def test_an_index_that_cannot_be_used_is_said_so_with_3(place: str, command: list[str], tmp_path: Path) -> None:
+    data = tmp_path / "elsewhere"
+    if place == "a file":
+        data.write_text("not a folder")
+    elif place == "below a file":
+        data.write_text("not a folder")
+        data = data / "below"
+    elif place == "a folder in its place":
+        (data / "index.sqlite3").mkdir(parents=True)
+    elif place == "of a text":
+        data.mkdir()
+        (data / "index.sqlite3").write_text("this is no database, but a text of some length\n" * 100)
+    else:
+        data.mkdir()
+        connection = sqlite3.connect(data / "index.sqlite3")
+        connection.execute("PRAGMA user_version = 999")
+        connection.close()
+    said = agtrace(*command, AGTRACE_DATA_DIR=str(data))
+    assert (said.code, said.out) == (3, "")
+    assert said.err.startswith("agtrace: ")
+    assert len(said.err.splitlines()) <= 2
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+@pytest.mark.parametrize("command", QUESTIONS, ids=" ".join)
+def test_a_data_folder_without_permissions_is_said_so_with_3(command: list[str], tmp_path: Path) -> None:
+    data = tmp_path / "closed"
+    data.mkdir(mode=0)
+    said = agtrace(*command, AGTRACE_DATA_DIR=str(data))
+    assert (said.code, said.out) == (3, "")
+
+
+def damaged(samples: Path, folder: Path, how: str) -> Path:
+    """A copy of the index with a part of it broken."""
+    shutil.copytree(samples, folder)
+    database = folder / "index.sqlite3"
+    connection = sqlite3.connect(database)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    if how == "its texts":
+        connection.execute("UPDATE block_data SET text = x'00ff00ff', payload = x'00'")
+        connection.commit()
+    elif how == "its tables":
+        connection.execute("DROP TABLE event")
+        connection.commit()
+    connection.close()
+    content = bytearray(database.read_bytes())
+    if how == "its middle":
+        content[20_000 : len(content) // 2] = b"\x5a" * (len(content) // 2 - 20_000)
+        database.write_bytes(content)
+    elif how == "its end":
+        database.write_bytes(content[: len(content) // 2])
+    return folder
+
+
+@pytest.mark.parametrize("how", ["its middle", "its end", "its texts", "its tables"])
+def test_a_damaged_index_never_ends_in_a_traceback(how: str, samples: Path, tmp_path: Path) -> None:
+    data = damaged(samples, tmp_path / "damaged", how)
+    for command in QUESTIONS:
+        said = agtrace(*command, AGTRACE_DATA_DIR=str(data))
+        assert said.code in (0, 1, 3), (command, said)
+        assert said.code == 0 or said.err.startswith("agtrace: ") or command == ["doctor"], (command, said)
+
+
+# --- logs that would like to write to the terminal ---
+
+ESCAPES = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b]8;;http://evil\x1b\\link \x9b31m \x08\x08 \x7f \r over"
+
+
+@pytest.fixture
+def escaping(tmp_path: Path) -> None:
+    """An index of a log that has control characters in every place that is shown."""
+    logs = tmp_path / "logs \x1b[31m"
+    logs.mkdir()
+    call = {"type": "tool_use", "id": "t", "name": f"Bash{ESCAPES}", "input": {f"key{ESCAPES}": ESCAPES}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": ESCAPES, "is_error": True}
+    envelope = {
+        "sessionId": f"esc{ESCAPES}", "cwd": f"/home/{ESCAPES}", "gitBranch": ESCAPES, "version": f"1{ESCAPES}",
+        "timestamp": "2026-10-01T10:00:00Z",
+    }  # fmt: skip
+    assistant = {"id": "m", "role": "assistant", "model": ESCAPES}
+    records = [
+        {**envelope, "type": "user", "uuid": "1", "message": {"role": "user", "content": f"ask {ESCAPES}"}},
+        {**envelope, "type": "assistant", "uuid": "2", "message": {**assistant, "content": [call]}},
+        {**envelope, "type": "user", "uuid": "3", "message": {"role": "user", "content": [result]}},
+        {**envelope, "type": f"unknown{ESCAPES}", "uuid": "4"},
+        {"type": "summary", "summary": ESCAPES, "leafUuid": "3"},
+    ]
+    lines = [json.dumps(record, ensure_ascii=False) for record in records]
+    (logs / "log\x1b[32m.jsonl").write_text("\n".join([*lines, f"broken {ESCAPES}", ""]))
+    (logs / "other\x1b[32m").write_text("no log")
+    assert agtrace("index", logs).code == 0
+
+
+@pytest.mark.usefixtures("escaping")
+def test_no_control_character_of_a_log_reaches_the_terminal() -> None:
+    for command in (
+        ["sessions"], ["show", "esc"], ["show", "esc", "--turns", "--reasoning"], ["analyze", "esc"], ["doctor"],
+        ["search", "red"], ["search", "\x1b[31m"], ["search", ""], *(["show", f"esc:{n}"] for n in range(5)),
+    ):  # fmt: skip
+        assert agtrace(*command).code in (0, 1)
+
+
+@pytest.mark.usefixtures("escaping")
+@pytest.mark.xfail(strict=True, reason="print_json writes U+007F to U+009F as they are; U+009B is an escape, too")
+def test_no_control_character_of_a_log_stands_raw_in_json() -> None:
+    for command in (["show", "esc"], ["show", "esc:0"], ["doctor"], ["search", "red"]):
+        assert agtrace(*command, "--json").json()

@@ -1,0 +1,354 @@
+"""The law of search: it finds exactly what a plain scan of the events' texts finds, whatever is asked.
+
+The texts to look for are cut from the raw logs by code of this test alone.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from agtrace_indexer.run import index
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
+from agtrace_schema.events import EventType, Outcome
+
+from agtrace.search import Filters, Place, search, snapshot_of
+from tests.conftest import LOGS, SAMPLES
+from tests.contents import texts
+
+NEEDLES = 200
+LENGTH = 12
+SEED = 20261121
+
+
+class Raw(NamedTuple):
+    """A text as a log holds it."""
+
+    path: str
+    line: int
+    kind: str
+    text: str
+
+
+class Stored(NamedTuple):
+    """An event of the index, with the folded text that a scan looks at."""
+
+    path: str
+    line: int
+    ts: int
+    event_id: int
+    session: int
+    type: EventType
+    name: str | None
+    outcome: Outcome | None
+    provider: str
+    project: str | None
+    folded: bytes
+
+
+# --- the raw logs, read without agtrace ---
+
+
+def raw_texts() -> list[Raw]:
+    roots = [SAMPLES, *(LOGS / agent for agent in ("claude", "codex", "gemini"))]
+    paths = sorted(path for root in roots for path in root.rglob("*") if path.suffix in (".jsonl", ".json"))
+    return [raw for path in paths for raw in _of_file(path) if len(raw.text) >= LENGTH and _verbatim(raw.text)]
+
+
+def _verbatim(text: str) -> bool:
+    """Images become placeholders, and what hosts wrap around a prompt is told apart from it."""
+    return "base64" not in text and not text.startswith(("<", "Caveat:", "# AGENTS.md", "/"))
+
+
+def _of_file(path: Path) -> Iterator[Raw]:
+    if path.suffix == ".json":
+        document = _decoded(path.read_text(errors="replace"))
+        messages = document.get("messages") if isinstance(document, dict) and "projectHash" in document else None
+        for message in messages or []:
+            for kind, text in _of_gemini(message):
+                yield Raw(str(path), 1, kind, text)
+        return
+    for number, line in enumerate(path.read_text(errors="replace").split("\n"), 1):
+        record = _decoded(line)
+        if isinstance(record, dict):
+            payload = record.get("payload")
+            found = _of_codex(payload) if isinstance(payload, dict) else _of_claude(record)
+            for kind, text in found:
+                yield Raw(str(path), number, kind, text)
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _of_claude(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    message = record.get("message")
+    if record.get("type") not in ("user", "assistant") or not isinstance(message, dict) or "uuid" not in record:
+        return
+    content = message.get("content")
+    if isinstance(content, str) and record["type"] == "user":
+        yield "prompt", content
+    for block in content if isinstance(content, list) else []:
+        if not isinstance(block, dict):
+            continue
+        if block.get("type") == "tool_use":
+            yield from (("argument", leaf) for leaf in _leaves(block.get("input")))
+        elif block.get("type") == "tool_result":
+            inner = block.get("content")
+            parts = inner if isinstance(inner, list) else [{"text": inner}]
+            yield from (("output", part["text"]) for part in parts if isinstance(part.get("text"), str))
+
+
+def _of_codex(payload: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    if payload.get("type") == "function_call":
+        yield from (("argument", leaf) for leaf in _leaves(_decoded(str(payload.get("arguments")))))
+    elif payload.get("type") == "custom_tool_call" and isinstance(payload.get("input"), str):
+        yield "argument", payload["input"]
+    elif payload.get("type") in ("function_call_output", "custom_tool_call_output"):
+        output = payload.get("output")
+        document = _decoded(output) if isinstance(output, str) else None
+        said = document.get("output") if isinstance(document, dict) else output
+        if isinstance(said, str):
+            yield "output", said
+
+
+def _of_gemini(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    content = message.get("content")
+    if message.get("type") == "user" and isinstance(content, str):
+        yield "prompt", content
+    for call in message.get("toolCalls") or []:
+        yield from (("argument", leaf) for leaf in _leaves(call.get("args")))
+        for part in call.get("result") or []:
+            response = part.get("functionResponse", {}).get("response", {}) if isinstance(part, dict) else {}
+            yield from (("output", response[key]) for key in ("output",) if isinstance(response.get(key), str))
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item)
+
+
+def needles() -> list[tuple[Raw, str]]:
+    """Pieces of the raw texts: of all kinds alike, half of them around a character that is no letter of English."""
+    chance = random.Random(SEED)
+    raws = raw_texts()
+    kinds = [[raw for raw in raws if raw.kind == kind] for kind in ("prompt", "argument", "output")]
+    odd = [(raw, at) for raw in raws for at, letter in enumerate(raw.text[:4000]) if letter in "\n\"'\\%_{}\t"]
+    foreign = [(raw, at) for raw in raws for at, letter in enumerate(raw.text[:4000]) if letter > "\x7f"]
+    found = [
+        _cut(raw, chance.randrange(len(raw.text))) for raw in (chance.choice(kinds[n % 3]) for n in range(NEEDLES // 2))
+    ]
+    found += [_cut(*chance.choice(odd)) for _ in range(NEEDLES // 4)]
+    found += [_cut(*chance.choice(foreign)) for _ in range(NEEDLES // 4)]
+    return found
+
+
+def _cut(raw: Raw, around: int) -> tuple[Raw, str]:
+    start = min(max(0, around - LENGTH // 2), len(raw.text) - LENGTH)
+    return raw, raw.text[start : start + LENGTH]
+
+
+# --- the index, and the plain scan of it ---
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    database = tmp_path_factory.mktemp("law") / "index.sqlite3"
+    index(database, [str(SAMPLES), *(str(LOGS / agent) for agent in ("claude", "codex", "gemini"))])
+    opened = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    opened.row_factory = sqlite3.Row
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def stored(connection: sqlite3.Connection) -> list[Stored]:
+    """All events that count, newest first."""
+    said = {(uid, number): text for uid, number, text, _ in texts(connection)}
+    rows = connection.execute(
+        "SELECT f.path, e.line, e.ts, e.id, e.session_id, e.type, n.text, e.outcome, s.provider, p.hash, s.uid, "
+        "e.event_index FROM event e JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id "
+        "LEFT JOIN project p ON p.id = s.project_id LEFT JOIN name n ON n.id = e.name_id "
+        "WHERE e.superseded_by IS NULL ORDER BY e.ts DESC, e.id DESC"
+    )
+    return [
+        Stored(
+            *row[:5], EVENT_TYPE_CODES[row[5]], row[6], None if row[7] is None else OUTCOME_CODES[row[7]], *row[8:10],
+            ascii_folded(said[row[10], row[11]]),
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def ascii_folded(text: str) -> bytes:
+    return text.encode("utf-8", "replace").translate(bytes(b + 32 if 65 <= b <= 90 else b for b in range(256)))
+
+
+def scan(stored: list[Stored], query: str) -> list[Stored]:
+    wanted = ascii_folded(query.replace("\0", "\u2400"))
+    return [event for event in stored if wanted in event.folded]
+
+
+def all_pages(connection: sqlite3.Connection, query: str, filters: Filters, limit: int) -> list[Place]:
+    """Every hit, page by page."""
+    snapshot, behind, found = snapshot_of(connection), None, []
+    while True:
+        page = search(connection, query, filters, limit, snapshot=snapshot, behind=behind)
+        found += [hit.place for hit in page.hits]
+        assert page.found >= len(page.hits)
+        if not page.more:
+            assert page.complete
+            return found
+        assert len(page.hits) == limit
+        behind = page.hits[-1].place
+
+
+def places(events: list[Stored]) -> list[Place]:
+    return [Place(event.ts, event.event_id) for event in events]
+
+
+def limit_for(count: int, chance: random.Random) -> int:
+    return max(chance.choice((1, 3, 10, 50)), count // 6)
+
+
+def test_a_piece_of_a_raw_log_is_found_in_the_event_that_it_came_from(
+    connection: sqlite3.Connection, stored: list[Stored]
+) -> None:
+    by_origin: dict[tuple[str, int], list[Stored]] = {}
+    for event in stored:
+        by_origin.setdefault((event.path, event.line), []).append(event)
+    by_place = {Place(event.ts, event.event_id): event for event in stored}
+    redacted = 0
+    for raw, needle in needles():
+        found = all_pages(connection, needle, Filters(), 1000)
+        if not any((by_place[place].path, by_place[place].line) == (raw.path, raw.line) for place in found):
+            masked = any(b"[redacted:" in event.folded for event in by_origin[raw.path, raw.line])
+            assert masked, (raw.path, raw.line, raw.kind, needle)
+            redacted += 1
+    assert redacted <= NEEDLES * 0.02
+
+
+def test_all_pages_together_are_what_a_plain_scan_finds_newest_first(
+    connection: sqlite3.Connection, stored: list[Stored]
+) -> None:
+    chance = random.Random(SEED)
+    for _, needle in needles():
+        expected = scan(stored, needle)
+        query = "".join(chance.choice((letter.swapcase(), letter)) if letter.isascii() else letter for letter in needle)
+        assert all_pages(connection, query, Filters(), limit_for(len(expected), chance)) == places(expected), query
+
+
+def some_filters(stored: list[Stored], chance: random.Random) -> Iterator[tuple[Filters, list[Stored]]]:
+    """Each filter for itself and some together, with what a scan leaves of the events."""
+    event = chance.choice([event for event in stored if event.ts and event.project])
+    times = sorted(chance.choice(stored).ts for _ in range(2))
+    tool = chance.choice([event.name for event in stored if event.type == EventType.TOOL_CALL and event.name])
+    execution = (EventType.TOOL_CALL, EventType.TOOL_RESULT)
+    has_tool = [e for e in stored if e.type in execution and (e.name or "").lower() == tool.lower()]
+    yield Filters(session_row=event.session), [e for e in stored if e.session == event.session]
+    yield Filters(provider=event.provider), [e for e in stored if e.provider == event.provider]
+    prefix = str(event.project)[: chance.choice((4, 12, 64))]
+    of_project = [e for e in stored if (e.project or "").startswith(prefix)]
+    yield Filters(project_hash=prefix), of_project
+    yield Filters(event_type=event.type), [e for e in stored if e.type == event.type]
+    yield Filters(tool=tool.upper()), has_tool
+    yield Filters(failed=True), [e for e in stored if e.outcome == Outcome.FAILED]
+    yield Filters(failed=False), [e for e in stored if e.outcome != Outcome.FAILED]
+    yield Filters(since=times[1]), [e for e in stored if e.ts >= times[1]]
+    yield Filters(until=times[0]), [e for e in stored if e.ts <= times[0]]
+    yield Filters(since=times[0], until=times[1]), [e for e in stored if times[0] <= e.ts <= times[1]]
+    yield Filters(since=event.ts, until=event.ts), [e for e in stored if e.ts == event.ts]
+    yield (
+        Filters(provider=event.provider, project_hash=prefix, tool=tool, failed=True, until=times[1]),
+        [
+            e
+            for e in of_project
+            if e in has_tool and e.provider == event.provider and e.outcome == Outcome.FAILED and e.ts <= times[1]
+        ],
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_same_is_true_with_every_filter(seed: int, connection: sqlite3.Connection, stored: list[Stored]) -> None:
+    chance = random.Random(seed)
+    cut = chance.sample(needles(), 8)
+    for query in ("", "e", "error", "the ", *(needle for _, needle in cut)):
+        for filters, left in some_filters(stored, chance):
+            expected = scan(left, query)
+            found = all_pages(connection, query, filters, limit_for(len(expected), chance))
+            assert found == places(expected), (query, filters)
+
+
+QUERIES = [
+    *("", " ", "a", "ab", "%", "_", "%%", "a%b", '"', "'", "''", '"a', "\\", "\\n", "\\\\", "\n", "\r\n", "\t", "\n\n"),
+    *(
+        "\0",
+        "a\0b",
+        "*",
+        "a*",
+        "-a",
+        "+",
+        "^",
+        "(",
+        ")",
+        "()",
+        "{",
+        "[a-z]",
+        "a.b",
+        "AND",
+        "OR NOT",
+        "NEAR(a b)",
+        "a:b",
+    ),
+    *("c++", "#", "$", "~", "`", "|", "&&", "<", "/", "//", "../", "rm -rf", ".env", "it's", "50%", "user@host", "--"),
+    *("; DROP TABLE", "潮", "潮汐", "é", "É", "ß", "🐟", "👩\u200d💻", "\u200d", "\ufffd", "\u2400", "\ud800", "İ"),
+    *("a" * 2000, "0", "1.0", "null", "\x1b[31m", "?", "??"),
+]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=ascii)
+def test_no_text_is_a_syntax_error_and_none_finds_less_than_a_scan(
+    query: str, connection: sqlite3.Connection, stored: list[Stored]
+) -> None:
+    expected = scan(stored, query)
+    assert all_pages(connection, query, Filters(), max(50, len(expected) // 5)) == places(expected)
+
+
+def small_index(folder: Path, *records: dict[str, Any]) -> sqlite3.Connection:
+    """An index of one Claude Code log."""
+    log = folder / "log.jsonl"
+    log.write_text("".join(json.dumps({"sessionId": "s", **record}) + "\n" for record in records))
+    index(folder / "index.sqlite3", [str(log)])
+    opened = sqlite3.connect(folder / "index.sqlite3")
+    opened.row_factory = sqlite3.Row
+    return opened
+
+
+def prompt(text: str, time: str) -> dict[str, Any]:
+    return {"type": "user", "uuid": text, "timestamp": time, "message": {"role": "user", "content": text}}
+
+
+def test_only_the_letters_a_to_z_are_folded(tmp_path: Path) -> None:
+    connection = small_index(tmp_path, prompt("Été in PARIS", "2026-10-01T10:00:00Z"))
+    found = {query: len(all_pages(connection, query, Filters(), 10)) for query in ("Été in paris", "été", "ÉTÉ", "tÉ")}
+    assert found == {"Été in paris": 1, "été": 0, "ÉTÉ": 0, "tÉ": 0}
+
+
+def test_time_that_runs_backwards_behind_lines_without_time_hides_nothing(tmp_path: Path) -> None:
+    title = {"type": "summary", "summary": "the gauge", "leafUuid": "u"}
+    late, early = prompt("gauge late", "2026-10-01T10:00:00Z"), prompt("gauge early", "2026-09-01T10:00:00Z")
+    connection = small_index(tmp_path, title, late, early)
+    until = 1_788_300_000_000
+    assert len(all_pages(connection, "gauge early", Filters(until=until), 10)) == 1
+    assert len(all_pages(connection, "", Filters(until=until), 10)) == 1

@@ -1,0 +1,558 @@
+"""The server as an agent meets it: the real process over stdio, asked by the client of the mcp package."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import jsonschema
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.shared.exceptions import MCPError
+
+from agtrace.answers import Answers, silent
+from agtrace.cursors import Cursors, load_key
+from agtrace.server import INSTRUCTIONS
+from agtrace.settings import Settings
+from agtrace.shape import Answer
+from tests.agtrace.asking import budget, call_in, check, claude_log, text_of
+from tests.conftest import SAMPLES
+
+AGTRACE = str(Path(sys.executable).with_name("agtrace"))
+TOOLS = [
+    "list_sessions",
+    "get_project_info",
+    "get_session_details",
+    "analyze_session",
+    "search_event_previews",
+    "get_event_details",
+]
+
+SECONDS = 30
+"""A story that takes longer hangs."""
+
+
+class Agent:
+    """An agent that is connected to the server; every answer it gets is checked for the contract."""
+
+    def __init__(self, client: Client, schemas: dict[str, dict[str, Any]]) -> None:
+        self.client, self.schemas, self.calls, self.bytes = client, schemas, 0, 0
+
+    async def call(self, name: str, **arguments: Any) -> Answer:
+        """An answer or an error, as text and as structured content, which are the same."""
+        result = await self.client.call_tool(name, arguments)
+        assert len(result.content) == 1 and result.content[0].type == "text"
+        given = Answer(result.content[0].text, result.structured_content, bool(result.is_error))
+        jsonschema.validate(given.value, self.schemas[name])
+        check(given, budget(name, arguments))
+        self.calls, self.bytes = self.calls + 1, self.bytes + len(given.text.encode())
+        return given
+
+    async def ask(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """An answer that must be one."""
+        given = await self.call(name, **arguments)
+        assert not given.is_error, given.text
+        return given.value
+
+    async def error(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """The error of a call that must be refused."""
+        given = await self.call(name, **arguments)
+        assert given.is_error, given.text
+        return given.value["error"]
+
+
+Story = Callable[[Agent], Awaitable[None]]
+
+
+@pytest.fixture
+def tell(own_home: Path, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
+    """Run a story with a server of its own; gives what the server logged."""
+
+    def run(story: Story, *, mode: str = "auto", **environment: str) -> list[dict[str, Any]]:
+        variables = {"HOME": str(own_home), "AGTRACE_DATA_DIR": str(tmp_path / "data"), **environment}
+        server = StdioServerParameters(command=AGTRACE, args=["mcp"], env=variables)
+        with (tmp_path / "stderr").open("w") as errors:
+
+            async def connected() -> None:
+                with anyio.fail_after(SECONDS):
+                    async with Client(stdio_client(server, errors), mode=mode) as client:
+                        listed = await client.list_tools()
+                        await story(Agent(client, {tool.name: tool.output_schema or {} for tool in listed.tools}))
+
+            anyio.run(connected)
+        return [json.loads(line) for line in (tmp_path / "stderr").read_text().splitlines()]
+
+    return run
+
+
+@pytest.fixture
+def machine(own_home: Path) -> Path:
+    """A home with the sample sessions where the agents keep theirs, and no index."""
+    shutil.copytree(SAMPLES / "claude", own_home / ".claude")
+    shutil.copytree(SAMPLES / "codex", own_home / ".codex")
+    shutil.copytree(SAMPLES / "gemini", own_home / ".gemini")
+    return own_home
+
+
+def data_dir(home: Path) -> Path:
+    return home.parent / "data"
+
+
+# -- what a client sees --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_six_read_only_tools_are_listed_with_both_schemas(tell: Callable[..., Any], mode: str) -> None:
+    """R-110 to R-115, R-117: in both eras of the protocol."""
+
+    async def story(agent: Agent) -> None:
+        tools = (await agent.client.list_tools()).tools
+        assert [tool.name for tool in tools] == TOOLS
+        for tool in tools:
+            assert tool.description and tool.annotations and tool.annotations.read_only_hint
+            jsonschema.Draft202012Validator.check_schema(tool.input_schema)
+            jsonschema.Draft202012Validator.check_schema(tool.output_schema)
+            assert tool.input_schema["additionalProperties"] is False
+            assert tool.output_schema["type"] == "object"
+        search = next(tool for tool in tools if tool.name == "search_event_previews").input_schema
+        assert search["required"] == ["query"]
+        assert search["properties"]["limit"]["maximum"] == 50
+        assert search["properties"]["provider"]["enum"] == ["claude_code", "codex", "gemini"]
+        assert len(search["properties"]["event_type"]["enum"]) == 7
+        assert agent.client.instructions == INSTRUCTIONS
+        assert "search_event_previews" in INSTRUCTIONS[:250]
+
+    tell(story, mode=mode)
+
+
+def test_the_first_call_on_a_machine_without_an_index_finds_what_is_there(
+    tell: Callable[..., Any], machine: Path
+) -> None:
+    """While the index is being built an answer never says that nothing was found."""
+
+    async def story(agent: Agent) -> None:
+        while True:
+            given = await agent.call("search_event_previews", query="database is locked")
+            if given.is_error:
+                assert given.value["error"]["retryable"], given.text
+            elif "index" in given.value:
+                assert not given.value["summary"].startswith("Found 0")
+            else:
+                break
+        assert given.value["summary"] == "Found 10 events containing 'database is locked'"
+        assert {match["session_id"] for match in given.value["data"]["matches"]} == {
+            "d41f7a52", "01a11132", "ccde789b", "01a0a080",
+        }  # fmt: skip
+
+    tell(story)
+    assert data_dir(machine).stat().st_mode & 0o077 == 0, "the index is its owner's alone"
+
+
+def test_on_an_empty_machine_every_list_is_empty_and_says_what_to_do(tell: Callable[..., Any]) -> None:
+    async def story(agent: Agent) -> None:
+        for name, arguments in (
+            ("list_sessions", {}),
+            ("get_project_info", {}),
+            ("search_event_previews", {"query": "e"}),
+        ):
+            value = await agent.ask(name, **arguments)
+            assert value["summary"].startswith("Found 0")
+            assert "pagination" not in value
+        assert (await agent.error("analyze_session", session_id="fb3cff44"))["code"] == "session_not_found"
+
+    tell(story)
+
+
+def test_a_line_that_is_appended_is_found_by_the_next_call(tell: Callable[..., Any], own_home: Path) -> None:
+    log = claude_log(own_home / ".claude", "fb3cff44-13ae-41a6-a6df-f287e0552835").prompt("Where is the tide table?")
+
+    async def story(agent: Agent) -> None:
+        assert (await agent.ask("search_event_previews", query="tide"))["summary"].startswith("Found 1 ")
+        log.say("The tide table is in docs/tides.md.")
+        found = await agent.ask("search_event_previews", query="docs/tides.md")
+        assert [match["event_index"] for match in found["data"]["matches"]] == [1]
+        claude_log(own_home / ".claude", "0a3cff44-13ae-41a6-a6df-f287e0552835").prompt("Another tide")
+        assert (await agent.ask("list_sessions"))["summary"] == "Found 2 sessions"
+
+    tell(story)
+
+
+# -- seed 003, example 3 -------------------------------------------------------------------------
+
+
+async def find_and_open_a_failure(agent: Agent) -> None:
+    """Find all tool failures, open one: two calls, about 15 KB, the whole error."""
+    found = await agent.ask("search_event_previews", query="error", event_type="ToolResult", limit=10)
+    assert 0 < len(found["data"]["matches"]) <= 10
+    name, arguments = call_in(found["hint"])
+    opened = await agent.ask(name, **arguments)
+    assert opened["data"]["event_type"] == "ToolResult"
+    assert opened["data"]["event_index"] == found["data"]["matches"][0]["event_index"]
+    assert agent.calls <= 3
+    assert agent.bytes <= 2 * 10_240
+    if "chunk" not in opened:
+        assert "error" in text_of(opened["data"]["payload"]).lower()
+
+
+def test_an_error_is_found_and_opened_in_at_most_three_calls(tell: Callable[..., Any], machine: Path) -> None:
+    """R-028, R-114, R-115: example 3 of seed 003."""
+    tell(find_and_open_a_failure)
+
+
+def test_an_error_in_real_logs_is_found_and_opened_in_at_most_three_calls(
+    tell: Callable[..., Any], own_home: Path, logs: Path
+) -> None:
+    """R-028, R-114, R-115: the same on logs that nobody wrote for this."""
+    shutil.copytree(logs / "claude", own_home / ".claude" / "projects")
+    tell(find_and_open_a_failure)
+
+
+def test_a_failure_is_examined_from_the_list_down_to_the_event(tell: Callable[..., Any], machine: Path) -> None:
+    """R-026, R-028: example 1 of seed 003, along the hints, in less than 200 KB."""
+
+    async def story(agent: Agent) -> None:
+        sessions = (await agent.ask("list_sessions", provider="codex"))["data"]["sessions"]
+        worst = max(sessions, key=lambda item: item["failed_calls"])["id"]
+        health = await agent.ask("analyze_session", session_id=worst, include_loops=True)
+        assert health["data"]["score"] < 70
+        turn = health["data"]["insights"][0]["turn_index"]
+        await agent.ask("get_session_details", session_id=worst, detail_level="turns", turn_index=turn)
+        name, arguments = call_in(health["hint"])
+        event = await agent.ask(name, **arguments)
+        assert event["data"]["outcome"] == "failed"
+        assert agent.bytes < 60_000
+
+    tell(story)
+
+
+def test_a_walk_along_cursors_sees_every_session_once(tell: Callable[..., Any], machine: Path) -> None:
+    """R-040, R-043, R-044"""
+
+    async def story(agent: Agent) -> None:
+        seen: list[str] = []
+        arguments: dict[str, Any] = {"limit": 3}
+        while True:
+            page = await agent.ask("list_sessions", **arguments)
+            seen += [item["id"] for item in page["data"]["sessions"]]
+            assert page["pagination"]["total_count"] == 16
+            arguments["cursor"] = page["pagination"]["next_cursor"]
+            if arguments["cursor"] is None:
+                break
+        assert len(seen) == len(set(seen)) == 16
+
+    tell(story)
+
+
+# -- refusals ------------------------------------------------------------------------------------
+
+REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
+    ("list_sessions", {"limit": 51}, "invalid_parameter", "limit exceeds maximum of 50"),
+    ("search_event_previews", {"query": "e", "limit": 51}, "invalid_parameter", "limit exceeds maximum of 50"),
+    ("list_sessions", {"limit": 0}, "invalid_parameter", "limit"),
+    ("list_sessions", {"limit": -1}, "invalid_parameter", "limit"),
+    ("list_sessions", {"limit": "many"}, "invalid_parameter", "limit"),
+    ("list_sessions", {"offset": 10}, "invalid_parameter", "unknown argument 'offset'"),
+    ("list_sessions", {"provider": "claude"}, "invalid_parameter", "did you mean claude_code?"),
+    ("list_sessions", {"since": "last week"}, "invalid_parameter", "7d"),
+    ("list_sessions", {"project_hash": "%"}, "invalid_parameter", "project_hash"),
+    ("get_project_info", {"query": "tide"}, "invalid_parameter", "unknown argument 'query'"),
+    ("search_event_previews", {}, "invalid_parameter", "query is missing"),
+    ("search_event_previews", {"query": 7}, "invalid_parameter", "query"),
+    ("search_event_previews", {"query": ["e"]}, "invalid_parameter", "query"),
+    ("search_event_previews", {"query": "e" * 2_001}, "invalid_parameter", "query"),
+    (
+        "search_event_previews",
+        {"query": "e", "event_type": "toolresult"},
+        "invalid_parameter",
+        "did you mean ToolResult?",
+    ),
+    ("search_event_previews", {"query": "e", "session_id": "nobody"}, "session_not_found", "Session not found: nobody"),
+    ("get_session_details", {}, "invalid_parameter", "session_id is missing"),
+    ("get_session_details", {"session_id": None}, "invalid_parameter", "session_id"),
+    ("get_session_details", {"session_id": "fb3cff44"}, "session_not_found", "Session not found: fb3cff44"),
+    ("get_session_details", {"session_id": "01a1113"}, "ambiguous_session_prefix", "matches 2 sessions"),
+    ("get_session_details", {"session_id": "e97a4b06", "turn_index": 6}, "invalid_range", "max: 5"),
+    ("get_session_details", {"session_id": "e97a4b06", "turn_index": -1}, "invalid_parameter", "turn_index"),
+    (
+        "get_session_details",
+        {"session_id": "e97a4b06", "detail_level": "turn"},
+        "invalid_parameter",
+        "did you mean turns?",
+    ),
+    ("analyze_session", {"session_id": "e97a4b06", "include_loops": "perhaps"}, "invalid_parameter", "include_loops"),
+    ("get_event_details", {"session_id": "e97a4b06"}, "invalid_parameter", "event_index is missing"),
+    ("get_event_details", {"session_id": "e97a4b06", "event_index": 999}, "invalid_event_index", "max: 70"),
+    ("get_event_details", {"session_id": "e97a4b06", "event_index": -1}, "invalid_parameter", "event_index"),
+    ("get_event_details", {"session_id": "e97a4b06", "event_index": 1.5}, "invalid_parameter", "event_index"),
+    (
+        "get_event_details",
+        {"session_id": "e97a4b06", "event_index": 1, "max_bytes": 10**7},
+        "invalid_parameter",
+        "102400",
+    ),
+]
+
+
+def test_what_can_not_be_answered_is_an_error_that_says_what_to_do(tell: Callable[..., Any], machine: Path) -> None:
+    """R-047, R-118: every one with isError, its code and what was wrong; none of them ends the server."""
+
+    async def story(agent: Agent) -> None:
+        wrong = []
+        for name, arguments, code, words in REFUSED:
+            error = await agent.error(name, **arguments)
+            if (
+                error["code"] != code
+                or words not in error["message"] + json.dumps(error["details"])
+                or error["retryable"]
+            ):
+                wrong.append((name, arguments, error))
+        assert wrong == []
+        ambiguous = await agent.error("get_session_details", session_id="01a1113")
+        assert ambiguous["details"] == {"prefix": "01a1113", "matches": ["01a11132", "01a11133"], "total": 2}
+        beyond = await agent.error("get_event_details", session_id="e97a4b06", event_index=999)
+        assert beyond["details"] == {"session_id": "e97a4b06", "requested_index": 999, "max_index": 70}
+        field = await agent.error("search_event_previews", query="e", tols="Bash")
+        assert (field["details"]["field"], field["details"]["nearest"]) == ("tols", "tool")
+        assert (await agent.ask("list_sessions"))["success"]
+
+    tell(story)
+
+
+def test_an_unknown_tool_is_an_error_of_the_protocol(tell: Callable[..., Any]) -> None:
+    """R-118"""
+
+    async def story(agent: Agent) -> None:
+        for name in ("search_events", "list_session", ""):
+            with pytest.raises(MCPError) as refused:
+                await agent.client.call_tool(name, {"pattern": "e"})
+            assert refused.value.error.code == -32602
+        assert (await agent.ask("list_sessions"))["success"]
+
+    tell(story)
+
+
+def test_a_cursor_is_refused_with_the_reason_and_what_to_do(tell: Callable[..., Any], machine: Path) -> None:
+    """R-047, R-049: tampered, too old, of another tool, of another query, of another installation."""
+
+    async def story(agent: Agent) -> None:
+        query = {"query": "e", "provider": "codex"}
+        cursor = (await agent.ask("search_event_previews", **query))["pagination"]["next_cursor"]
+        key = load_key(data_dir(machine) / "cursor.key")
+        position = (1_790_000_000_000, 1, 1, 1, 0, 0)
+        old = Cursors(key, 600, lambda: time.time() - 1_300).make("search_event_previews", query, position)
+        foreign = Cursors(bytes(32), 600).make("search_event_previews", query, position)
+        swapped = cursor[0].swapcase() if cursor[0].isalpha() else "A"
+        refused = [
+            ("malformed", "search_event_previews", query | {"cursor": swapped + cursor[1:]}),
+            ("malformed", "search_event_previews", query | {"cursor": cursor[:-1]}),
+            ("malformed", "search_event_previews", query | {"cursor": "eyJvZmZzZXQiOjEwfQ=="}),
+            ("malformed", "search_event_previews", query | {"cursor": ""}),
+            ("malformed", "search_event_previews", query | {"cursor": foreign}),
+            ("expired", "search_event_previews", query | {"cursor": old}),
+            ("mismatch", "search_event_previews", {"query": "f", "provider": "codex", "cursor": cursor}),
+            ("mismatch", "search_event_previews", {"query": "e", "cursor": cursor}),
+            ("mismatch", "list_sessions", {"provider": "codex", "cursor": cursor}),
+            ("mismatch", "get_project_info", {"cursor": cursor}),
+            ("mismatch", "get_session_details", {"session_id": "e97a4b06", "cursor": cursor}),
+            ("mismatch", "get_event_details", {"session_id": "e97a4b06", "event_index": 5, "cursor": cursor}),
+        ]
+        for reason, name, arguments in refused:
+            error = await agent.error(name, **arguments)
+            assert (error["code"], error["details"]["reason"]) == ("invalid_cursor", reason), arguments
+            assert "repeat the query without a cursor" in error["message"]
+        assert (await agent.ask("search_event_previews", **query, cursor=cursor))["data"]["matches"]
+
+    tell(story, AGTRACE_CURSOR_TTL_SECONDS="600")
+
+
+def test_a_cursor_outlives_the_server_that_made_it(tell: Callable[..., Any], machine: Path) -> None:
+    """R-046: valid after a restart."""
+    pages: list[dict[str, Any]] = []
+
+    async def first(agent: Agent) -> None:
+        pages.append(await agent.ask("list_sessions", limit=10))
+
+    async def second(agent: Agent) -> None:
+        pages.append(await agent.ask("list_sessions", limit=10, cursor=pages[0]["pagination"]["next_cursor"]))
+
+    tell(first)
+    tell(second)
+    ids = [item["id"] for page in pages for item in page["data"]["sessions"]]
+    assert len(ids) == len(set(ids)) == 16
+
+
+def test_a_cursor_expires_by_the_clock_and_not_before(tmp_path: Path) -> None:
+    """R-046, R-047: the clock is the test's."""
+    now = [1_790_000_000.0]
+    settings = Settings(tmp_path / "data", 102_400, 600, {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path)})
+    for number in range(3):
+        claude_log(tmp_path, f"{number:08}-0000-4000-8000-000000000000").prompt("tide")
+    answers = Answers(settings, now=lambda: now[0], log=silent)
+    cursor = answers.ask("list_sessions", {"limit": 1}).value["pagination"]["next_cursor"]
+    now[0] += 600
+    assert not answers.ask("list_sessions", {"limit": 1, "cursor": cursor}).is_error
+    now[0] += 600
+    error = answers.ask("list_sessions", {"limit": 1, "cursor": cursor}).value["error"]
+    assert (error["code"], error["details"]) == ("invalid_cursor", {"reason": "expired"})
+
+
+# -- settings ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [2_048, 10_240])
+def test_the_users_clamp_holds_for_every_answer(tell: Callable[..., Any], machine: Path, most: int) -> None:
+    """R-005, R-011, R-018: AGTRACE_MAX_RESPONSE_BYTES, also for what was asked to be larger and for errors."""
+
+    async def story(agent: Agent) -> None:
+        asked: list[tuple[str, dict[str, Any]]] = [
+            ("list_sessions", {"limit": 50}),
+            ("get_project_info", {"limit": 50}),
+            ("get_session_details", {"session_id": "d41f7a52", "detail_level": "turns", "include_reasoning": True}),
+            ("get_session_details", {"session_id": "e97a4b06"}),
+            ("analyze_session", {"session_id": "d41f7a52", "include_loops": True}),
+            ("search_event_previews", {"query": "e", "limit": 50}),
+            ("get_event_details", {"session_id": "d41f7a52", "event_index": 853, "max_bytes": 102_400}),
+            ("get_session_details", {"session_id": "🌊" * 200}),
+            ("get_session_details", {"session_id": "e97a4b06", "潮" * 900: 1}),
+            ("search_event_previews", {"query": "潮" * 3_000}),
+        ]
+        sizes = {
+            f"{name} {arguments}"[:90]: len((await agent.call(name, **arguments)).text.encode())
+            for name, arguments in asked
+        }
+        assert {call: size for call, size in sizes.items() if size > most} == {}
+
+    tell(story, AGTRACE_MAX_RESPONSE_BYTES=str(most))
+
+
+@pytest.mark.parametrize("value", ["many", "2047", "102401"])
+def test_a_setting_that_can_not_be_used_ends_the_process_with_a_sentence(value: str) -> None:
+    run = serve({"AGTRACE_MAX_RESPONSE_BYTES": value}, "")
+    assert run.returncode == 2
+    assert run.stdout == ""
+    assert "AGTRACE_MAX_RESPONSE_BYTES" in run.stderr and "Traceback" not in run.stderr
+
+
+# -- the process ---------------------------------------------------------------------------------
+
+
+def serve(environment: dict[str, str], lines: str) -> subprocess.CompletedProcess[str]:
+    """Give the server these lines and close its input; it has two seconds to end by itself."""
+    return subprocess.run(
+        [AGTRACE, "mcp"],
+        input=lines,
+        env={**os.environ, **environment},
+        text=True,
+        capture_output=True,
+        timeout=10,
+        check=False,
+    )
+
+
+def message(method: str, number: int | None = None, **params: Any) -> str:
+    """A line of the protocol; a notification where there is no number."""
+    value = {"jsonrpc": "2.0", "method": method, "params": params}
+    return json.dumps(value if number is None else value | {"id": number}) + "\n"
+
+
+HELLO = message(
+    "initialize", 0, protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "test", "version": "1"}
+) + message("notifications/initialized")
+
+
+def test_the_process_ends_by_itself_when_its_input_ends(own_home: Path) -> None:
+    started = time.monotonic()
+    run = serve({}, HELLO)
+    assert run.returncode == 0
+    assert time.monotonic() - started < 5
+    assert json.loads(run.stdout)["result"]["serverInfo"]["name"] == "agtrace"
+
+
+def test_the_process_ends_though_its_input_ends_before_the_answer(machine: Path) -> None:
+    """A request in flight, an index half built: nothing holds the process."""
+    run = serve({}, HELLO + message("tools/call", 1, name="search_event_previews", arguments={"query": "e"}))
+    assert run.returncode == 0
+    after = subprocess.run(
+        [AGTRACE, "search", "database is locked"], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert after.returncode == 0
+    assert "Found 10 events" in after.stdout
+
+
+def test_stdout_carries_the_protocol_alone_and_stderr_lines_of_json(own_home: Path) -> None:
+    """Nothing but protocol on stdout: also with logs that are broken, and with calls that are refused."""
+    folder = own_home / ".claude" / "projects" / "p"
+    folder.mkdir(parents=True)
+    (folder / "broken.jsonl").write_text('{"type": "user", "message"\nnot json\n')
+    (folder / "binary.jsonl").write_bytes(bytes(range(256)))
+    process = subprocess.Popen(
+        [AGTRACE, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdin and process.stdout
+    process.stdin.write(HELLO + message("tools/list", 1))
+    answered = []
+    calls: list[tuple[str, Any]] = [
+        ("list_sessions", {}),
+        ("list_sessions", {"limit": 51}),
+        ("search_event_previews", {"query": "not json"}),
+        ("search_event_previews", {"query": '\ud800\n"\u0000'}),
+        ("get_session_details", {"session_id": "nobody", "turn_index": 10**40}),
+        ("no_such_tool", {}),
+    ]
+    for number, (name, arguments) in enumerate(calls, 2):
+        process.stdin.write(message("tools/call", number, name=name, arguments=arguments))
+    process.stdin.write("this is no protocol\n")
+    process.stdin.write(message("tools/call", 99, name="get_project_info", arguments={}))
+    process.stdin.flush()
+    for line in process.stdout:
+        answered.append(json.loads(line))
+        if answered[-1].get("id") == 99:
+            break
+    rest, errors = process.communicate(timeout=10)
+    answered += [json.loads(line) for line in rest.splitlines()]
+    assert all(answer["jsonrpc"] == "2.0" for answer in answered)
+    assert {0, 1, 2, 3, 4, 6, 7, 99} <= {answer.get("id") for answer in answered}
+    logged = [json.loads(line) for line in errors.splitlines()]
+    assert not [record for record in logged if record.get("event") == "internal_error"]
+    assert process.returncode == 0
+
+
+def test_every_answer_is_logged_with_its_tool_size_and_time(tell: Callable[..., Any], machine: Path) -> None:
+    """R-106: sizes and times, and no word of what was asked or found."""
+    sizes = []
+
+    async def story(agent: Agent) -> None:
+        sizes.append(len((await agent.call("search_event_previews", query="surge")).text.encode()))
+        sizes.append(len((await agent.call("get_session_details", session_id="nobody")).text.encode()))
+
+    logged = [record for record in tell(story) if record["event"] == "answer"]
+    assert [(record["tool"], record["bytes"], record["ok"]) for record in logged] == [
+        ("search_event_previews", sizes[0], True),
+        ("get_session_details", sizes[1], False),
+    ]
+    assert all(record["ms"] >= 0 for record in logged)
+    assert "surge" not in json.dumps(logged) and "nobody" not in json.dumps(logged)
+
+
+def test_calls_that_arrive_together_are_all_answered(tell: Callable[..., Any], machine: Path) -> None:
+    async def story(agent: Agent) -> None:
+        summaries: list[str] = []
+
+        async def search(query: str) -> None:
+            summaries.append((await agent.ask("search_event_previews", query=query))["summary"])
+
+        async with anyio.create_task_group() as group:
+            for number in range(12):
+                group.start_soon(search, "database is locked" if number % 2 else "潮")
+        assert len(summaries) == 12 and len(set(summaries)) == 2
+
+    tell(story)
