@@ -6,6 +6,7 @@ of logs a second; smaller ones cost space, larger ones cost time per opened even
 
 from __future__ import annotations
 
+import sqlite3
 from array import array
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -81,8 +82,14 @@ class OpenBlock:
 
 
 def unpack(data: bytes) -> bytes:
-    """Decompress a column of `block_data`, or the stored state of a parser."""
-    return _DECOMPRESSOR.decompress(data)
+    """Decompress a column of `block_data`, or the stored state of a parser.
+
+    Raises `sqlite3.DatabaseError` for what can't be decompressed, as SQLite does for a damaged page.
+    """
+    try:
+        return _DECOMPRESSOR.decompress(data)
+    except zstandard.ZstdError as error:
+        raise sqlite3.DatabaseError(f"the index is damaged: {error}") from error
 
 
 def pack(data: bytes) -> bytes:

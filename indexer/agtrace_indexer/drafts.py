@@ -1,6 +1,6 @@
 """What a provider makes of a log's records: drafts of events, and facts about the session.
 
-A provider is a module in `providers/`. It sees one decoded record at a time, in file order, and
+A provider is a package in `providers/`. It sees one decoded record at a time, in file order, and
 keeps what it must remember in a `LogState`, which is stored with the file between two runs: the
 same code therefore serves the first index, an appended tail and the tests. `LogState` must survive
 `to_json` and `from_json` unchanged, and stay small however long the log is.
@@ -93,11 +93,9 @@ class LogState:
 
 
 class LogFormat(Protocol):
-    """What every provider module offers. All functions are pure but for the state they are given."""
+    """What every provider package offers. All functions are pure but for the state they are given."""
 
     PROVIDER: Provider
-    PARSER_VERSION: int
-    """Raised when the same log would now give other events: logs that are still there are read again."""
 
     def recognizes(self, record: Record) -> bool:
         """Whether this record can only come from this provider's log (content, never the file's name)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import orjson
 import zstandard
@@ -14,11 +14,11 @@ from agtrace_indexer.drafts import LogFormat, Record
 from agtrace_indexer.providers import claude_code, codex, gemini
 
 FORMATS: dict[Provider, LogFormat] = {
-    Provider.CLAUDE_CODE: cast(LogFormat, claude_code),
-    Provider.CODEX: cast(LogFormat, codex),
-    Provider.GEMINI: cast(LogFormat, gemini),
+    Provider.CLAUDE_CODE: claude_code,
+    Provider.CODEX: codex,
+    Provider.GEMINI: gemini,
 }
-"""A provider is a module: to add one, write it and name it here."""
+"""A provider is a package: to add one, write it and name it here."""
 
 KEYS_REMEMBERED: dict[Provider, int | None] = {
     Provider.CLAUDE_CODE: 64,  # only lines of one response repeat a key, and they stand close together

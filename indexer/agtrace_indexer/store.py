@@ -215,8 +215,8 @@ class Store:
     def save_facts(self, session_id: int, facts: SessionFacts, own_id: str) -> None:
         """Write what the log says about the session."""
         values = (
-            own_id, self._project(facts), facts.parent_id, facts.kind, facts.agent_type, facts.cwd, facts.branch,
-            facts.version, facts.model, facts.title,
+            _visible(own_id), self._project(facts), facts.parent_id and _visible(facts.parent_id), facts.kind,
+            facts.agent_type, facts.cwd, facts.branch, facts.version, facts.model, facts.title,
         )  # fmt: skip
         self.connection.execute(
             "UPDATE session SET own_id = ?, project_id = ?, parent_id = ?, "
@@ -407,7 +407,7 @@ class Store:
             root = project_root(facts.cwd)
             key, values = project_hash(root), root
         elif facts.project_hash:
-            key, values = facts.project_hash, None
+            key, values = facts.project_hash.lower(), None
         else:
             return None
         if key not in self._projects:
@@ -428,6 +428,11 @@ def snippet(text: str) -> str:
     request = text.rpartition(_CODEX_IDE_REQUEST)[2]
     line = " ".join(request[: 8 * SNIPPET].split())
     return line if len(line) <= SNIPPET else line[: SNIPPET - 3] + "..."
+
+
+def _visible(own_id: str) -> str:
+    """An id without control characters: it is typed, and shown where a terminal would obey them."""
+    return "".join(filter(str.isprintable, own_id)) or "nameless"
 
 
 def _usage(usage: TokenUsage) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Any
 
 _LAST_SECOND_IN_S = 100_000_000_000  # above it, an epoch is in milliseconds
@@ -42,6 +43,14 @@ def text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def first_text(*values: Any) -> str | None:
+    """Read the first of these that is a non-empty string; None where there is none."""
+    for value in values:
+        if isinstance(value, str) and value:
+            return value
+    return None
+
+
 def fields(value: Any) -> dict[str, Any]:
     """Read an object; an empty one for anything else."""
     return value if isinstance(value, dict) else {}
@@ -52,9 +61,21 @@ def items(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def listed(value: Any) -> list[Any]:
+    """Read what is an array, or one thing in the place of an array; nothing is an empty one."""
+    if isinstance(value, list):
+        return value
+    return [] if value is None else [value]
+
+
 def compact_json(value: Any) -> str:
     """Write a JSON value without spaces, letters as they are."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def digest(said: str) -> str:
+    """Give a short hash of a text, to compare it with another later: 16 hexadecimal digits."""
+    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def image_placeholder(media_type: Any, base64_data: Any) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Iterable, Iterator
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 import pytest
-from agtrace_indexer.drafts import Draft, LogFormat, LogState
+from agtrace_indexer.drafts import Draft, LogFormat, LogState, Record
 from agtrace_indexer.providers import claude_code
+from agtrace_indexer.providers.claude_code.records import READERS
 from agtrace_schema.events import (
     Message,
     Notification,
@@ -27,7 +26,9 @@ from agtrace_schema.events import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-Record = dict[str, Any]
+from tests.conftest import LOGS
+from tests.indexer.reading import check_stops, expected_rows, is_claimed, needs_logs, records_of
+from tests.indexer.strange import any_json, damage, places
 
 FORMAT: LogFormat = claude_code
 SESSION = "5c0375b4-57a5-4f26-b12d-d022ee4e51b7"
@@ -36,9 +37,6 @@ AGENT_LOG = PurePath(f"projects/-home-ada-engine/{SESSION}/subagents/agent-a1b2c
 NOON = "2026-07-01T12:00:00.000Z"
 NOON_MS = 1782907200000
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgoA" * 50}}
-
-LOGS = Path(__file__).parents[2].parent / "shared" / "logs"
-needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the published logs are not there")
 
 
 def line(kind: str, **more: Any) -> Record:
@@ -588,12 +586,8 @@ WORDS = st.sampled_from(
         *("is_error", "source", "data", "prompt", "origin", "kind", "version", "timestamp", "<command-name>", "2.1.12"),
     ]
 )
-ANY_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | WORDS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.text(max_size=4), inner, max_size=6),
-    max_leaves=25,
-)
-KINDS = st.sampled_from([*claude_code._READERS, "hologram"])
+ANY_JSON = any_json(WORDS, leaves=25)
+KINDS = st.sampled_from([*READERS, "hologram"])
 
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # this is no test of speed
 
@@ -629,26 +623,9 @@ def test_no_damaged_line_raises(data: st.DataObject) -> None:
     state = claude_code.begin(PurePath("any.jsonl"))
     for _ in range(3):
         record = json.loads(json.dumps(data.draw(st.sampled_from(SAMPLES))))
-        damage(record, data)
+        damage(record, data, ANY_JSON)
         claude_code.recognizes(record)
         claude_code.drafts(record, state)
-
-
-def damage(record: Record, data: st.DataObject) -> None:
-    """Drop or replace one value somewhere in a record."""
-    holder, key = data.draw(st.sampled_from(list(places(record))))
-    if data.draw(st.booleans()) and isinstance(holder, dict):
-        del holder[key]
-    else:
-        holder[key] = data.draw(ANY_JSON)
-
-
-def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every object or array within a value, with each of its keys or indices."""
-    keys: Iterable[Any] = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    for key in keys:
-        yield value, key
-        yield from places(value[key])
 
 
 def test_deep_nesting_is_no_reason_to_fail() -> None:
@@ -674,37 +651,7 @@ def test_what_is_remembered_stays_small_however_long_the_log() -> None:
 # The published logs
 
 
-def log_records(path: Path) -> list[Record]:
-    """The readable objects of a log, as far as this test needs them."""
-    content = path.read_text(encoding="utf-8", errors="replace")
-    if path.suffix == ".json":
-        document = decoded(content)
-        return claude_code.unroll(document) or [
-            part for part in (document, *listed(document)) if isinstance(part, dict)
-        ]
-    return [record for record in map(decoded, content.split("\n")) if isinstance(record, dict)]
-
-
-def decoded(content: str) -> Any:
-    try:
-        return json.loads(content)
-    except ValueError:
-        return None
-
-
-def listed(document: Any) -> list[Any]:
-    inner = document.get("messages") if isinstance(document, dict) else document
-    return inner if isinstance(inner, list) else []
-
-
-def expected_rows() -> list[dict[str, str]]:
-    if not LOGS.is_dir():
-        return []
-    with (LOGS / "EXPECTED.csv").open(encoding="utf-8", newline="") as file:
-        return [row for row in csv.DictReader(file) if not row["file"].endswith((".md", ".js"))]
-
-
-ROWS = expected_rows()
+ROWS = [row for row in expected_rows() if not row["file"].endswith((".md", ".js"))]
 COUNTED = [row for row in ROWS if row["provider"] == "claude" and row["fmt"] == "claude"]
 counted_logs = pytest.mark.parametrize("row", COUNTED, ids=lambda row: row["file"].removeprefix("claude/"))
 
@@ -719,10 +666,14 @@ SYNTHETIC_CALLS = {
 NEVER_CLAUDE = ("journal.jsonl", ".meta.json", "/wf_demo01.json")
 
 
+def records_in(row: dict[str, str]) -> list[Record]:
+    return records_of(LOGS / row["file"], claude_code)
+
+
 @needs_logs
 @counted_logs
 def test_calls_and_errors_are_those_counted_independently(row: dict[str, str]) -> None:
-    made = payloads(*log_records(LOGS / row["file"]), path=PurePath(row["file"]))
+    made = payloads(*records_in(row), path=PurePath(row["file"]))
     calls = sum(isinstance(payload, ToolCall) for payload in made)
     ended_badly = (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)
     errors = sum(isinstance(payload, ToolResult) and payload.outcome in ended_badly for payload in made)
@@ -732,7 +683,7 @@ def test_calls_and_errors_are_those_counted_independently(row: dict[str, str]) -
 @needs_logs
 @counted_logs
 def test_tokens_are_those_counted_independently(row: dict[str, str]) -> None:
-    drafts, _ = read(*log_records(LOGS / row["file"]), path=PurePath(row["file"]))
+    drafts, _ = read(*records_in(row), path=PurePath(row["file"]))
     final = {(draft.thread, draft.key): draft.payload for draft in drafts if isinstance(draft.payload, TokenUsage)}
     counted = final.values()
     assert len(counted) == int(row["api_calls"]) - (row["file"] in SYNTHETIC_CALLS)
@@ -746,19 +697,14 @@ def test_tokens_are_those_counted_independently(row: dict[str, str]) -> None:
 @needs_logs
 @counted_logs
 def test_a_log_can_be_left_and_taken_up_between_any_two_lines(row: dict[str, str]) -> None:
-    through = claude_code.begin(PurePath(row["file"]))
-    left = claude_code.begin(PurePath(row["file"]))
-    for record in log_records(LOGS / row["file"]):
-        left = LogState.from_json(json.loads(json.dumps(left.to_json())))
-        assert claude_code.drafts(record, left) == claude_code.drafts(record, through)
-    assert left.to_json() == through.to_json()
+    check_stops(claude_code, records_in(row), PurePath(row["file"]))
 
 
 @needs_logs
 @counted_logs
 def test_no_published_line_raises_with_a_value_of_another_type(row: dict[str, str]) -> None:
     state = claude_code.begin(PurePath("any.jsonl"))
-    for record in log_records(LOGS / row["file"])[::10]:
+    for record in records_in(row)[::10]:
         for holder, key in list(places(record))[:60]:
             kept = holder[key]
             for strange in (None, True, -7, "x", ["x", 7], {"type": "x", "content": [7]}):
@@ -771,7 +717,7 @@ def test_no_published_line_raises_with_a_value_of_another_type(row: dict[str, st
 @needs_logs
 @counted_logs
 def test_no_image_is_in_any_text(row: dict[str, str]) -> None:
-    made = payloads(*log_records(LOGS / row["file"]), path=PurePath(row["file"]))
+    made = payloads(*records_in(row), path=PurePath(row["file"]))
     spoken = [payload for payload in made if isinstance(payload, User | ToolResult | Notification)]
     assert not [payload for payload in spoken if "iVBORw0KGgo" in payload.text]
 
@@ -779,13 +725,13 @@ def test_no_image_is_in_any_text(row: dict[str, str]) -> None:
 @needs_logs
 @counted_logs
 def test_a_published_log_is_recognized_within_its_first_lines(row: dict[str, str]) -> None:
-    assert any(map(claude_code.recognizes, log_records(LOGS / row["file"])[:50]))
+    assert any(map(claude_code.recognizes, records_in(row)[:50]))
 
 
 @needs_logs
 def test_no_other_file_is_taken_for_a_log_of_claude_code() -> None:
     others = [row["file"] for row in ROWS if row["provider"] != "claude" or row["file"].endswith(NEVER_CLAUDE)]
-    taken = [file for file in others if any(map(claude_code.recognizes, log_records(LOGS / file)))]
+    taken = [file for file in others if is_claimed(LOGS / file, claude_code)]
     assert len(others) > 100
     assert taken == []
 
@@ -793,5 +739,5 @@ def test_no_other_file_is_taken_for_a_log_of_claude_code() -> None:
 @needs_logs
 def test_a_published_download_is_unrolled() -> None:
     path = LOGS / "claude/simonw+claude-code-transcripts/tests/sample_session.json"
-    made = payloads(*log_records(path), path=PurePath(path.name))
+    made = payloads(*records_of(path, claude_code), path=PurePath(path.name))
     assert sum(isinstance(payload, ToolCall) for payload in made) == sum(isinstance(p, ToolResult) for p in made) > 0

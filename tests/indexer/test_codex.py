@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import copy
-import csv
-import importlib.util
 import json
-from collections.abc import Iterator
 from pathlib import Path, PurePath
-from types import ModuleType
 from typing import Any
 
 import pytest
-import zstandard
-from agtrace_indexer.drafts import Draft, LogState
+from agtrace_indexer.drafts import Draft, LogFormat, LogState, Record
 from agtrace_indexer.providers import codex
-from agtrace_indexer.providers.codex_output import read_output
+from agtrace_indexer.providers.codex.records import EVENTS, ITEMS, LINES, TURN_ITEMS
+from agtrace_indexer.providers.codex.tool_outputs import read_output
 from agtrace_schema.events import (
     Message,
     Notification,
@@ -32,10 +28,13 @@ from agtrace_schema.events import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-Json = dict[str, Any]
+from tests.conftest import LOGS
+from tests.indexer.reading import check_stops, expected_rows, is_claimed, log_files, needs_logs, records_of, stored
+from tests.indexer.strange import any_json, damage
+from tests.reference import codex_errors
 
-LOGS = Path(__file__).parents[2].parent / "shared" / "logs"
-needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the real logs are not at ../shared/logs")
+FORMAT: LogFormat = codex
+ROLLOUTS = [path for path in log_files("codex") if ".jsonl" in path.suffixes]
 
 TOOL_USE_DIFFERS = {
     # EXPECTED counts only function_call and custom_tool_call items with a type, one per call_id.
@@ -63,46 +62,46 @@ TOKENS_DIFFER = {
 # --- helpers ---
 
 
-def read(*records: Json, state: LogState | None = None) -> list[Draft]:
+def read(*records: Record, state: LogState | None = None) -> list[Draft]:
     state = state or codex.begin(PurePath("rollout.jsonl"))
     return [draft for record in records for draft in codex.drafts(record, state)]
 
 
-def payloads(*records: Json) -> list[Payload]:
+def payloads(*records: Record) -> list[Payload]:
     return [draft.payload for draft in read(*records)]
 
 
-def line(kind: str, /, **payload: Any) -> Json:
+def line(kind: str, /, **payload: Any) -> Record:
     return {"timestamp": "2026-01-01T00:00:00.500Z", "type": kind, "payload": payload}
 
 
-def item(kind: str, /, **fields: Any) -> Json:
+def item(kind: str, /, **fields: Any) -> Record:
     return line("response_item", type=kind, **fields)
 
 
-def event(kind: str, /, **fields: Any) -> Json:
+def event(kind: str, /, **fields: Any) -> Record:
     return line("event_msg", type=kind, **fields)
 
 
-def said(role: str, *texts: str) -> Json:
+def said(role: str, *texts: str) -> Record:
     return item("message", role=role, content=[{"type": "input_text", "text": text} for text in texts])
 
 
-def call(call_id: str, name: str = "exec_command") -> Json:
+def call(call_id: str, name: str = "exec_command") -> Record:
     return item("function_call", name=name, arguments='{"cmd":"ls"}', call_id=call_id)
 
 
-def output(call_id: str, text: Any = "") -> Json:
+def output(call_id: str, text: Any = "") -> Record:
     return item("function_call_output", call_id=call_id, output=text)
 
 
-def tokens(total: Json | None, last: Json | None = None) -> Json:
+def tokens(total: Record | None, last: Record | None = None) -> Record:
     return event(
         "token_count", info={"total_token_usage": total, "last_token_usage": last, "model_context_window": 1000}
     )
 
 
-def used(given: int, cached: int, made: int) -> Json:
+def used(given: int, cached: int, made: int) -> Record:
     return {"input_tokens": given, "cached_input_tokens": cached, "output_tokens": made, "reasoning_output_tokens": 0}
 
 
@@ -110,48 +109,8 @@ def only(kind: type, found: list[Payload]) -> list[Any]:
     return [payload for payload in found if isinstance(payload, kind)]
 
 
-def log_files() -> list[Path]:
-    return sorted((LOGS / "codex").rglob("*.jsonl*")) if LOGS.is_dir() else []
-
-
-def name_of(path: Path) -> str:
-    return path.relative_to(LOGS / "codex").as_posix()
-
-
-def records_of(path: Path) -> Iterator[Json]:
-    data = path.read_bytes()
-    if path.suffix == ".zst":
-        data = zstandard.ZstdDecompressor().stream_reader(data).read()
-    for text in data.decode("utf-8", "replace").split("\n"):
-        try:
-            record = json.loads(text)
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            yield record
-
-
-def whole_of(path: Path) -> Any:
-    """The document that a file is, None where it is lines."""
-    try:
-        return json.loads(path.read_text("utf-8", "replace"))
-    except ValueError:
-        return None
-
-
 def expected() -> dict[str, dict[str, str]]:
-    with (LOGS / "EXPECTED.csv").open(encoding="utf-8", newline="") as table:
-        rows = [row for row in csv.DictReader(table) if row["provider"] == "codex"]
-    return {row["file"].removeprefix("codex/"): row for row in rows}
-
-
-def reference() -> ModuleType:
-    path = Path(__file__).parents[1] / "reference" / "codex_errors.py"
-    spec = importlib.util.spec_from_file_location("codex_errors", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return {row["file"].removeprefix("codex/"): row for row in expected_rows() if row["provider"] == "codex"}
 
 
 # --- recognition and eras ---
@@ -167,7 +126,7 @@ def reference() -> ModuleType:
         {"id": "a", "timestamp": "2025-07-01T00:00:00Z", "instructions": None, "git": {}},
     ],
 )
-def test_lines_that_only_codex_writes_are_recognized(record: Json) -> None:
+def test_lines_that_only_codex_writes_are_recognized(record: Record) -> None:
     assert codex.recognizes(record)
 
 
@@ -183,7 +142,7 @@ def test_lines_that_only_codex_writes_are_recognized(record: Json) -> None:
         {"id": "a", "timestamp": "2025-07-01T00:00:00Z"},
     ],
 )
-def test_what_another_program_could_write_is_not_recognized(record: Json) -> None:
+def test_what_another_program_could_write_is_not_recognized(record: Record) -> None:
     assert not codex.recognizes(record)
 
 
@@ -191,16 +150,15 @@ def test_what_another_program_could_write_is_not_recognized(record: Json) -> Non
 def test_every_real_log_is_recognized_within_fifty_records() -> None:
     for name, row in expected().items():
         if row["fmt"] == "codex-env":
-            head = list(records_of(LOGS / "codex" / name))[:50]
+            head = records_of(LOGS / "codex" / name, codex)[:50]
             assert any(codex.recognizes(record) for record in head), name
 
 
 @needs_logs
 def test_no_log_of_another_agent_is_recognized() -> None:
-    for path in sorted(LOGS.rglob("*.json*")):
+    for path in log_files():
         if path.relative_to(LOGS).parts[0] != "codex":
-            assert not any(codex.recognizes(record) for record in records_of(path)), path
-            assert codex.unroll(whole_of(path)) is None, path
+            assert not is_claimed(path, codex), path
 
 
 def test_a_typescript_rollout_unrolls_into_its_session_and_its_items() -> None:
@@ -317,7 +275,7 @@ def test_summary_parts_are_doubled_by_one_event_each() -> None:
 
 
 def test_turn_items_of_paginated_threads_are_texts_of_the_screen() -> None:
-    def completed(**turn_item: Any) -> Json:
+    def completed(**turn_item: Any) -> Record:
         return event("item_completed", item=turn_item)
 
     found = payloads(
@@ -525,7 +483,7 @@ def test_tokens_counted_after_the_outputs_belong_to_the_response_before_them() -
 # --- tokens ---
 
 
-def usage(*lines: Json) -> list[tuple[int | None, int | None, int | None]]:
+def usage(*lines: Record) -> list[tuple[int | None, int | None, int | None]]:
     found = only(TokenUsage, payloads(*lines))
     return [(each.input_tokens, each.cache_read_tokens, each.output_tokens) for each in found]
 
@@ -548,7 +506,7 @@ def test_a_total_that_starts_again_counts_the_last_request() -> None:
 
 
 @pytest.mark.parametrize(("last", "counted"), [(used(20, 0, 2), [(20, 0, 2)]), (used(0, 0, 0), [])])
-def test_a_fork_does_not_count_its_parents_total(last: Json, counted: list[tuple[int, int, int]]) -> None:
+def test_a_fork_does_not_count_its_parents_total(last: Record, counted: list[tuple[int, int, int]]) -> None:
     fork = line("session_meta", id="f", forked_from_id="p")
     found = usage(fork, tokens(used(9000, 0, 900), last), tokens(used(9010, 0, 905)))
     assert found == [*counted, (10, 0, 5)]
@@ -601,12 +559,8 @@ def test_the_memory_stays_small() -> None:
 # --- laws ---
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=12,
-)
-kinds = st.sampled_from([*codex._LINES, *codex._ITEMS, *codex._EVENTS, *codex._TURN_ITEMS, "message", "reasoning"])
+json_values = any_json()
+kinds = st.sampled_from([*LINES, *ITEMS, *EVENTS, *TURN_ITEMS, "message", "reasoning"])
 keys = st.sampled_from(
     [
         "type", "role", "content", "call_id", "output", "name", "arguments", "info", "payload", "item", "id",
@@ -626,28 +580,16 @@ odd_records = st.fixed_dictionaries(
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(odd_records, max_size=6))
-def test_no_record_however_strange_raises(records: list[Json]) -> None:
+def test_no_record_however_strange_raises(records: list[Record]) -> None:
     state = LogState()
     for record in records:
         codex.recognizes(record)
         codex.unroll(record)
         assert all(isinstance(draft, Draft) for draft in codex.drafts(record, state))
-        state = LogState.from_json(json.loads(json.dumps(state.to_json())))
+        state = stored(state)
 
 
-def real_records() -> list[Json]:
-    return [record for path in log_files() if path.stat().st_size < 200_000 for record in records_of(path)]
-
-
-REAL = real_records()
-
-
-def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every (container, key) of a JSON value."""
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-        yield value, key
-        if isinstance(inner, (dict, list)):
-            yield from places(inner)
+REAL = [record for path in ROLLOUTS if path.stat().st_size < 200_000 for record in records_of(path, codex)]
 
 
 @needs_logs
@@ -657,31 +599,27 @@ def test_no_mutated_real_record_raises(data: st.DataObject) -> None:
     state = LogState()
     for _ in range(3):
         record = copy.deepcopy(data.draw(st.sampled_from(REAL)))
-        container, key = data.draw(st.sampled_from(list(places(record))))
-        container[key] = data.draw(json_values)
+        damage(record, data, json_values)
         assert all(isinstance(draft, Draft) for draft in codex.drafts(record, state))
 
 
 @needs_logs
-@pytest.mark.parametrize("path", log_files(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", ROLLOUTS, ids=lambda path: path.name)
 def test_stopping_between_any_two_records_changes_nothing(path: Path) -> None:
-    through, stopping = LogState(), LogState()
-    for record in records_of(path):
-        stopping = LogState.from_json(json.loads(json.dumps(stopping.to_json())))
-        assert list(codex.drafts(record, through)) == list(codex.drafts(record, stopping))
+    check_stops(codex, records_of(path, codex), path)
 
 
 # --- real logs against independent counts ---
 
 
 @needs_logs
-@pytest.mark.parametrize("path", log_files(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", ROLLOUTS, ids=lambda path: path.name)
 def test_a_real_log_agrees_with_the_independent_reference(path: Path) -> None:
-    records = list(records_of(path))
+    records = records_of(path, codex)
     found = payloads(*records)
     results = only(ToolResult, found)
     failed = [result for result in results if result.outcome is Outcome.FAILED]
-    counted = reference().count(path)
+    counted = codex_errors.count(path)
     if any(codex.recognizes(record) for record in records):
         ours = (len(records), len(only(ToolCall, found)), len(results), len(failed))
         assert ours == tuple(counted)
@@ -692,7 +630,7 @@ def test_tool_calls_and_exit_codes_of_real_logs_agree_with_the_expected_ones() -
     for name, row in expected().items():
         if not row["tool_use"]:
             continue
-        found = payloads(*records_of(LOGS / "codex" / name))
+        found = payloads(*records_of(LOGS / "codex" / name, codex))
         theirs, ours, _ = TOOL_USE_DIFFERS.get(name, (int(row["tool_use"]), int(row["tool_use"]), ""))
         assert (name, int(row["tool_use"]), len(only(ToolCall, found))) == (name, theirs, ours)
         nonzero = sum(bool(result.exit_code) for result in only(ToolResult, found))
@@ -706,7 +644,7 @@ def test_tokens_of_real_logs_agree_with_the_expected_ones() -> None:
         if not row["in_dedup"]:
             continue
         theirs = tuple(int(row[column] or 0) for column in ("in_dedup", "out_dedup", "cr_dedup"))
-        found = only(TokenUsage, payloads(*records_of(LOGS / "codex" / name)))
+        found = only(TokenUsage, payloads(*records_of(LOGS / "codex" / name, codex)))
         cached = sum(each.cache_read_tokens or 0 for each in found)
         ours = (sum(each.input_tokens for each in found) + cached, sum(each.output_tokens for each in found), cached)
         assert (name, theirs, ours) == (name, *TOKENS_DIFFER.get(name, (theirs, theirs)))
@@ -714,5 +652,5 @@ def test_tokens_of_real_logs_agree_with_the_expected_ones() -> None:
 
 @needs_logs
 def test_nothing_encrypted_and_no_history_gets_out_of_a_real_log() -> None:
-    for path in log_files():
-        assert "encrypted_content" not in str(only(Notification, payloads(*records_of(path)))), path
+    for path in ROLLOUTS:
+        assert "encrypted_content" not in str(only(Notification, payloads(*records_of(path, codex)))), path

@@ -28,34 +28,18 @@ from agtrace_schema.events import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-LOGS = Path(__file__).parents[2].parent / "shared" / "logs"
+from tests.conftest import LOGS
+from tests.indexer.reading import check_stops, expected_rows, is_claimed, log_files, needs_logs, records_of, stored
+from tests.indexer.strange import any_json, damage
+
 REFERENCE = Path(__file__).parents[1] / "reference" / "gemini_counts.py"
-NOT_A_SESSION = "agent-resume-session.json"
-needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the shared logs are not here")
+SESSIONS = [path for path in log_files("gemini") if path.name != "agent-resume-session.json"]
 
 FORMAT: LogFormat = gemini  # the type checker compares the module with the protocol
 
 
 def read(path: Path) -> list[Record]:
-    """The records of a Gemini log, however it is stored; none of a file that isn't one."""
-    content = path.read_text(encoding="utf-8", errors="replace")
-    try:
-        document = json.loads(content)
-    except ValueError:
-        return [r for r in map(loads, content.split("\n")) if isinstance(r, dict)]
-    records = gemini.unroll(document)
-    return list(records) if records is not None else [document] if isinstance(document, dict) else []
-
-
-def loads(line: str) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError:
-        return None
-
-
-def sessions() -> list[Path]:
-    return [p for p in sorted((LOGS / "gemini").rglob("*")) if p.is_file() and p.name != NOT_A_SESSION]
+    return records_of(path, gemini)
 
 
 def apply(records: list[Record], state: LogState | None = None) -> tuple[dict[str, Payload], list[Payload], LogState]:
@@ -101,21 +85,12 @@ def result_of(call: Record) -> ToolResult | None:
 
 @needs_logs
 def test_only_geminis_own_files_hold_records_that_it_recognizes() -> None:
-    wrong = []
-    for path in (p for p in sorted(LOGS.rglob("*")) if p.is_file() and p.name != "EXPECTED.csv"):
-        ours = path in sessions()
-        content = path.read_text(encoding="utf-8", errors="replace")
-        whole = loads(content)
-        lines = [r for r in map(loads, content.split("\n")) if isinstance(r, dict)]
-        unrolled = whole is not None and gemini.unroll(whole) is not None
-        if (unrolled or any(map(gemini.recognizes, lines))) != ours:
-            wrong.append(path.relative_to(LOGS).as_posix())
-    assert wrong == []
+    assert [path for path in log_files() if is_claimed(path, gemini)] == SESSIONS
 
 
 @needs_logs
 def test_every_line_of_a_real_jsonl_session_is_recognized() -> None:
-    lines = [r for p in sessions() if p.suffix == ".jsonl" for r in read(p)]
+    lines = [r for p in SESSIONS if p.suffix == ".jsonl" for r in read(p)]
     assert lines and all(map(gemini.recognizes, lines))
 
 
@@ -153,9 +128,9 @@ def test_a_subagents_log_names_its_parent_by_its_folder() -> None:
 
 @needs_logs
 def test_counts_agree_with_the_independent_script() -> None:
-    paths = sessions()
-    run = subprocess.run([sys.executable, str(REFERENCE), *map(str, paths)], capture_output=True, check=True, text=True)
-    assert {str(p): provider_counts(p) for p in paths} == json.loads(run.stdout)
+    command = [sys.executable, str(REFERENCE), *map(str, SESSIONS)]
+    run = subprocess.run(command, capture_output=True, check=True, text=True)
+    assert {str(p): provider_counts(p) for p in SESSIONS} == json.loads(run.stdout)
 
 
 def provider_counts(path: Path) -> dict[str, int]:
@@ -172,8 +147,8 @@ def provider_counts(path: Path) -> dict[str, int]:
 
 @needs_logs
 def test_the_published_figures_are_met() -> None:
-    rows = [line.split(",") for line in (LOGS / "EXPECTED.csv").read_text().splitlines()]
-    expected = {row[0]: (row[2], int(row[6])) for row in rows if row[1] == "gemini" and row[6]}
+    rows = [row for row in expected_rows() if row["provider"] == "gemini" and row["events"]]
+    expected = {row["file"]: (row["fmt"], int(row["events"])) for row in rows}
     counted = {path: provider_counts(LOGS / path) for path in expected}
     assert {p: c["records" if expected[p][0] == "gemini" else "messages"] for p, c in counted.items()} == {
         p: events for p, (_, events) in expected.items()
@@ -182,18 +157,15 @@ def test_the_published_figures_are_met() -> None:
 
 @needs_logs
 def test_nothing_in_the_real_logs_is_unknown() -> None:
-    for path in sessions():
+    for path in SESSIONS:
         live, loose, _ = apply(read(path))
         assert not [p for p in [*live.values(), *loose] if isinstance(p, Notification) and p.kind.startswith("unknown")]
 
 
 @needs_logs
 def test_a_state_that_went_through_json_between_any_two_records_gives_the_same_drafts() -> None:
-    for path in sessions():
-        straight, stored = gemini.begin(path), gemini.begin(path)
-        for record in read(path):
-            stored = LogState.from_json(json.loads(json.dumps(stored.to_json())))
-            assert list(gemini.drafts(record, straight)) == list(gemini.drafts(record, stored))
+    for path in SESSIONS:
+        check_stops(gemini, read(path), path)
 
 
 # --- what messages become ---
@@ -414,11 +386,7 @@ def test_a_history_that_the_cli_wrote_back_as_messages_gives_each_call_and_resul
     assert [type(p) for p in found] == [Message, ToolCall, ToolResult]
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=12,
-)
+JSON = any_json()
 IDS = st.sampled_from(["a", "b", "c", "d", "e"])
 MESSAGE_KEYS = ["id", "type", "content", "toolCalls", "thoughts", "tokens", "timestamp", "result", "status", "args"]
 OTHER_KEYS = ["$set", "$rewindTo", "messages", "history", "parts", "sessionId", "projectHash", "functionResponse"]
@@ -481,7 +449,7 @@ def test_where_the_reading_stopped_in_between_makes_no_difference(records: list[
     expected = [list(gemini.drafts(r, straight)) for r in records]
     first = LogState()
     given_first = [list(gemini.drafts(r, first)) for r in records[:cut]]
-    second = LogState.from_json(json.loads(json.dumps(first.to_json())))
+    second = stored(first)
     assert expected == given_first + [list(gemini.drafts(r, second)) for r in records[cut:]]
 
 
@@ -494,22 +462,14 @@ def test_no_json_object_makes_it_raise(records: list[Record]) -> None:
         apply(list(gemini.unroll(record) or ()))
 
 
+REAL = [record for path in SESSIONS for record in read(path)]
+
+
 @needs_logs
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_no_damaged_real_record_makes_it_raise(data: st.DataObject) -> None:
-    records = [r for p in sessions() for r in read(p)]
-    record = copy.deepcopy(data.draw(st.sampled_from(records)))
-    damage(record, data)
+    record = copy.deepcopy(data.draw(st.sampled_from(REAL)))
+    damage(record, data, JSON)
     apply([record])
     gemini.recognizes(record)
-
-
-def damage(value: Any, data: st.DataObject) -> None:
-    """Put any JSON value in some place of a record."""
-    while isinstance(value, (dict, list)) and value:
-        key = data.draw(st.sampled_from(list(value) if isinstance(value, dict) else list(range(len(value)))))
-        if data.draw(st.booleans()):
-            value[key] = data.draw(JSON)
-            return
-        value = value[key]

@@ -336,7 +336,8 @@ def test_any_other_file_name_is_an_ordinary_one(name: str, tmp_path: Path, datab
 
 scalars = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8),
-    st.sampled_from(["user", "assistant", "tool_use", "tool_result", "s", "m", "\x00", "2026-10-01T10:00:00Z", -1, 10**30]),
+    st.sampled_from(["user", "assistant", "tool_use", "tool_result", "s", "m", "\x00", "2026-10-01T10:00:00Z"]),
+    st.sampled_from([-1, 10**30, 2**63, 1e300, True]),
 )  # fmt: skip
 values = st.recursive(scalars, lambda v: st.lists(v, max_size=3) | st.dictionaries(st.text(max_size=6), v, max_size=3))
 
@@ -372,7 +373,7 @@ def spoil(value: Any, data: st.DataObject) -> None:
 
 
 @settings(
-    max_examples=120, deadline=None, derandomize=True, database=None,
+    max_examples=80, deadline=None, derandomize=True, database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
 @given(data=st.data())

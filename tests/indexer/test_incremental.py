@@ -87,7 +87,7 @@ relaxed = settings(
 )
 
 
-@settings(relaxed, max_examples=300)
+@settings(relaxed, max_examples=200)
 @given(path=st.sampled_from(log_files()), places=places)
 def test_any_split_into_appends_gives_what_the_whole_file_gives(work: Path, path: Path, places: list[float]) -> None:
     data = path.read_bytes()
@@ -247,6 +247,18 @@ def test_an_endless_last_line_waits_in_bounded_memory_and_is_kept_by_its_head_on
         (2, len(PROMPT) + 1, LONG_LINE + 23),
         (3, len(PROMPT) + LONG_LINE + 25, len(CALL)),
     ]
+
+
+def test_a_line_that_says_nothing_leaves_an_idle_sub_agent_what_it_was(tmp_path: Path, database: Path) -> None:
+    idle = next(path for path in SAMPLES.rglob("agent-7e19ac04.jsonl"))
+    log = tmp_path / idle.name
+    shutil.copy(idle, log)
+    index(database, [str(log)])
+    before = contents(database)
+    append(log, b"\n")
+    assert index(database, []).files_opened == 1
+    assert contents(database)["sessions"] == before["sessions"]
+    assert before["sessions"][0][5] == "warmup"
 
 
 # --- only new bytes ---

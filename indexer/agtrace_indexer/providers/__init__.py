@@ -1,0 +1,1 @@
+"""The agents whose logs are read: a package each, which offers what `drafts.LogFormat` asks for."""

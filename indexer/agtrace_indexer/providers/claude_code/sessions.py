@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePath
-from typing import Final
 
 from agtrace_schema.events import UserKind
 
 from agtrace_indexer.drafts import LogState, Record, SessionFacts
+from agtrace_indexer.providers.notes import remember
 from agtrace_indexer.values import text
 
-SIDECHAINS_REMEMBERED: Final = 16
-UUIDS_REMEMBERED: Final = 8
+_SIDECHAINS_REMEMBERED = 16
+_UUIDS_REMEMBERED = 8
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -29,7 +29,7 @@ TITLES: dict[str, tuple[str, int]] = {
 """Where titles stand and how good they are (formats.md 2.1, "title sources")."""
 
 
-def begin(path: PurePath) -> LogState:
+def named_by(path: PurePath) -> LogState:
     """Take a session's id from a name that is a uuid, a sub-agent's and its parent's from the path.
 
     Any other name says nothing: then the first lines tell.
@@ -104,9 +104,7 @@ def _sidechain(record: Record, state: LogState) -> str:
     if thread is None:
         thread = f"sidechain-{uuid or text(record.get('parentUuid')) or 'root'}"
     uuids = chains.pop(thread, [])
-    chains[thread] = [*uuids, uuid][-UUIDS_REMEMBERED:] if uuid else uuids
-    if len(chains) > SIDECHAINS_REMEMBERED:
-        del chains[next(iter(chains))]
+    remember(chains, thread, [*uuids, uuid][-_UUIDS_REMEMBERED:] if uuid else uuids, _SIDECHAINS_REMEMBERED)
     if thread not in state.sessions:
         note_session(record, state.sessions[""])
         state.sessions[thread] = SessionFacts(id=thread, kind="subagent", parent_id=state.sessions[""].id)

@@ -9,13 +9,13 @@ from typing import Any, Final
 from agtrace_schema.events import TokenUsage
 
 from agtrace_indexer.drafts import LogState
+from agtrace_indexer.providers.notes import remember
 from agtrace_indexer.values import count, text
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of assistant lines that Claude Code wrote itself, without asking a model."""
 
-RESPONSES_REMEMBERED: Final = 32
-
+_RESPONSES_REMEMBERED = 32
 _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})")
 _FIRST_RELIABLE_VERSION = (2, 1, 60)
 _OUTPUT, _COMPLETE = 4, 5
@@ -85,9 +85,7 @@ def _is_news(response: str, noted: list[Any], memory: dict[str, Any]) -> bool:
     earlier = responses.get(response)
     if earlier is not None and (earlier == noted or _rank(noted) < _rank(earlier)):
         return False
-    responses[response] = noted
-    if len(responses) > RESPONSES_REMEMBERED:
-        del responses[next(iter(responses))]
+    remember(responses, response, noted, _RESPONSES_REMEMBERED)
     return True
 
 

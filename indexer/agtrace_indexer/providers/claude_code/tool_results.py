@@ -11,7 +11,7 @@ from typing import Any
 
 from agtrace_schema.events import Outcome, OutcomeSource, ToolResult
 
-from agtrace_indexer.providers.claude_code_text import joined_text
+from agtrace_indexer.providers.claude_code.content import joined_text
 from agtrace_indexer.values import count, fields, items, text
 
 _REJECTIONS = (

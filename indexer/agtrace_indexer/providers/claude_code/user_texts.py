@@ -1,4 +1,4 @@
-"""Texts in Claude Code's logs: what a content block says, and who really speaks in the user's role.
+"""Who really speaks in the user's role: the user, a parent agent, Claude Code, the editor, a hook.
 
 The starts of texts and the flags of lines are those of formats.md 2.1, "What is a real user turn".
 Only the start of a text is ever looked at: texts can be megabytes long.
@@ -6,12 +6,12 @@ Only the start of a text is ever looked at: texts can be megabytes long.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from agtrace_schema.events import User, UserKind
 
-from agtrace_indexer.values import compact_json, fields, image_placeholder, text
+from agtrace_indexer.providers.claude_code.content import block_text
+from agtrace_indexer.values import fields
 
 _KINDS_BY_START: tuple[tuple[tuple[str, ...], UserKind], ...] = (
     (("<command-name>", "<command-message>", "<bash-input>", "<user-memory-input>"), UserKind.COMMAND),
@@ -36,49 +36,6 @@ _LONGEST_START = 128
 
 _ENVELOPES = ("<system-reminder>", "<ide_opened_file>", "<ide_selection>")
 _MOST_ENVELOPES = 8
-
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{256,}={0,2}")
-_BASE64_MARKS = ('"base64"', '"data":"', '"blob"')
-
-
-def readable_json(value: Any) -> str:
-    """Write a JSON value compactly, with a note of its size in the place of base64 data."""
-    try:
-        written = compact_json(value)
-    except RecursionError:
-        return "[nested too deeply to be shown]"
-    if len(written) > 256 and any(mark in written for mark in _BASE64_MARKS):
-        return _BASE64.sub(lambda data: f"[base64: {len(data.group()) * 3 // 4} bytes]", written)
-    return written
-
-
-def blocks(content: Any) -> list[Any]:
-    """Read message content, which is a list of blocks or a plain string, as a list of blocks."""
-    if isinstance(content, list):
-        return content
-    return [] if content is None else [content]
-
-
-def block_text(block: Any) -> str:
-    """Read a block as text: its text, a placeholder for an image or document, JSON for anything else."""
-    if isinstance(block, str):
-        return block
-    if not isinstance(block, dict):
-        return readable_json(block)
-    written = block.get("text")
-    if isinstance(written, str) and block.get("type") == "text":
-        return written
-    source = fields(block.get("source")) or block  # MCP images have no source
-    if block.get("type") == "image" or isinstance(source.get("data"), str):
-        return image_placeholder(source.get("media_type") or source.get("mimeType"), source.get("data"))
-    return readable_json(block)
-
-
-def joined_text(content: Any) -> str:
-    """Read message content as one text, a line break between two blocks."""
-    if isinstance(content, str):
-        return content
-    return "\n".join(block_text(block) for block in blocks(content))
 
 
 def user_texts(content: list[Any], line: dict[str, Any], plain: UserKind) -> list[User]:
@@ -146,10 +103,3 @@ def _merged(spoken: list[tuple[str, UserKind]]) -> list[User]:
         elif written:
             users.append(User(written, kind))
     return users
-
-
-def block_type(block: Any) -> str:
-    """Read a block's type; a plain string counts as text."""
-    if isinstance(block, str):
-        return "text"
-    return text(fields(block).get("type")) or "untyped"

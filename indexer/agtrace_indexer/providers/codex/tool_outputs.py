@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.events import Outcome, OutcomeSource
 
-from agtrace_indexer.values import compact_json, count, fields, image_placeholder, items, text
+from agtrace_indexer.providers.codex.content import content_text
+from agtrace_indexer.values import count, fields, items
 
 
 class Reading(NamedTuple):
@@ -115,7 +116,7 @@ def _read_metadata(output: str) -> Reading | None:
     exit_code = whole(metadata.get("exit_code"))
     if exit_code is None:
         return _read_text(inner)._replace(duration_ms=_milliseconds(metadata.get("duration_seconds")))
-    return _exited(inner, exit_code, metadata.get("duration_seconds"))
+    return exited(inner, exit_code, metadata.get("duration_seconds"))
 
 
 def _read_text(output: str) -> Reading:
@@ -132,13 +133,13 @@ def _read_text(output: str) -> Reading:
 
 def _read_shell(output: str, found: re.Match[str]) -> Reading:
     """Style 2: `Exit code: N`, shell_command and apply_patch since 0.70."""
-    return _exited(output, int(found["exit"]), found["seconds"])
+    return exited(output, int(found["exit"]), found["seconds"])
 
 
 def _read_exec(output: str, found: re.Match[str]) -> Reading:
     """Style 3: `Process exited with code N` or still running; other tools only have the wall time."""
     if found["exit"]:
-        return _exited(output, int(found["exit"]), found["seconds"])
+        return exited(output, int(found["exit"]), found["seconds"])
     duration = _milliseconds(found["seconds"])
     if found["running"]:
         return Reading(output, Outcome.RUNNING, OutcomeSource.STRUCTURE, None, duration)
@@ -159,51 +160,27 @@ _HEADERS: list[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Reading]]] 
 ]
 
 
-def _exited(output: str, exit_code: int, seconds: Any) -> Reading:
-    outcome = Outcome.FAILED if exit_code else Outcome.OK
-    return Reading(output, outcome, OutcomeSource.STRUCTURE, exit_code, _milliseconds(seconds))
+def exited(output: str, exit_code: int, seconds: Any = None) -> Reading:
+    """The reading of a program that ended with this exit code."""
+    return Reading(output, of_exit_code(exit_code), OutcomeSource.STRUCTURE, exit_code, _milliseconds(seconds))
 
 
-def content_text(content: Any) -> str:
-    """Put the parts of a content into one text, a line break between them; images become placeholders."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return "\n".join(part for part in map(_part_text, content) if part is not None)
-    if isinstance(content, dict):
-        part = _part_text(content)
-        return compact_json(content) if part is None else part
-    return "" if content is None else compact_json(content)
-
-
-def _part_text(part: Any) -> str | None:
-    """A text, an image, or None for what is neither (encrypted parts among them)."""
-    if isinstance(part, str):
-        return part
-    part = fields(part)
-    inner = part.get("text")
-    return inner if isinstance(inner, str) else image(part)
-
-
-def image(part: dict[str, Any]) -> str | None:
-    """The placeholder of an image part (`image_url`, or MCP's `data`), None where there is no image."""
-    if isinstance(part.get("data"), str):
-        return image_placeholder(part.get("mimeType"), part["data"])
-    url = part.get("image_url")
-    return None if text(url) is None else image_of(url)
-
-
-def image_of(url: Any) -> str:
-    """The placeholder of an image address: a `data:` address is counted, any other is named."""
-    if not isinstance(url, str) or not url.startswith("data:"):
-        return f"[image: {url}]" if text(url) else image_placeholder(None, None)
-    head, _, data = url.partition(",")
-    return image_placeholder(head[5:].partition(";")[0], data)
+def of_exit_code(exit_code: int) -> Outcome:
+    """The outcome that an exit code tells."""
+    return Outcome.FAILED if exit_code else Outcome.OK
 
 
 def of_status(status: Any) -> Outcome | None:
     """The outcome that a status names (`completed`, `failed`, `declined` ...), in any spelling of its case."""
     return _STATUSES.get(status.lower()) if isinstance(status, str) else None
+
+
+def by_status(reading: Reading, status: Any) -> Reading:
+    """A reading whose text shows nothing, decided by the record's status."""
+    outcome = of_status(status)
+    if reading.outcome is not Outcome.UNKNOWN or outcome is None:
+        return reading
+    return reading._replace(outcome=outcome, source=OutcomeSource.STRUCTURE)
 
 
 def of_success(success: Any) -> Outcome | None:

@@ -1,0 +1,102 @@
+"""The lines of the conversation: what the user and the model say, call and get back, block by block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agtrace_schema.events import Message, Notification, Payload, Reasoning, ToolCall
+
+from agtrace_indexer.drafts import Draft, LogState, Record
+from agtrace_indexer.providers.claude_code.content import block_text, block_type, joined_text, readable_json
+from agtrace_indexer.providers.claude_code.notices import unknown_line
+from agtrace_indexer.providers.claude_code.sessions import place, request_kind
+from agtrace_indexer.providers.claude_code.tokens import SYNTHETIC, token_usage
+from agtrace_indexer.providers.claude_code.tool_results import bare_result, tool_result
+from agtrace_indexer.providers.claude_code.user_texts import user_texts
+from agtrace_indexer.providers.notes import unknown
+from agtrace_indexer.values import fields, listed, milliseconds, text
+
+ROLES = ("user", "assistant")
+
+
+def assistant_line(record: Record, state: LogState) -> list[Draft]:
+    """A part of a response, with the tokens of the response where they are news."""
+    thread = place(record, state)
+    message = record.get("message")
+    if not isinstance(message, dict):
+        return unknown_line(record, state, "assistant", thread)
+    time = milliseconds(record.get("timestamp"))
+    content = message.get("content")
+    if record.get("isApiErrorMessage") is True:
+        said = joined_text(content) or text(record.get("error")) or ""
+        return [Draft(Notification("api_error", said), time, thread=thread)]
+    model = text(message.get("model"))
+    if model and model != SYNTHETIC:
+        state.sessions[thread].model = model
+    step = text(message.get("id")) or text(record.get("requestId")) or text(record.get("uuid"))
+    made = [Draft(_said(block, state), time, step, thread) for block in listed(content)]
+    usage = token_usage(record, message, state)
+    if usage is not None:
+        made.append(Draft(usage, time, step, thread, usage.response_id and f"usage/{usage.response_id}"))
+    return made
+
+
+def _said(block: Any, state: LogState) -> Payload:
+    """What one block of a response is. Results of tools that run at the API stand there, too."""
+    kind = block_type(block)
+    if kind == "text":
+        return Message(block_text(block))
+    if kind in ("thinking", "redacted_thinking"):
+        return Reasoning(text(block.get("thinking")) or "")
+    if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
+        return ToolCall(text(block.get("id")), text(block.get("name")) or "", block.get("input"))
+    if kind.endswith("tool_result"):
+        return tool_result(block, {})
+    return unknown(f"assistant.{kind}", block, state, readable_json)
+
+
+def user_line(record: Record, state: LogState) -> list[Draft]:
+    """What stands in the user's role: results of tools, and texts of whoever speaks there."""
+    thread = place(record, state)
+    message = record.get("message")
+    if not isinstance(message, dict):
+        return unknown_line(record, state, "user", thread)
+    payloads, spoken = _returned(listed(message.get("content")), record, state)
+    if spoken:
+        payloads += user_texts(spoken, record, request_kind(thread, state))
+    if not payloads:
+        state.skipped.append("user")
+    time = milliseconds(record.get("timestamp"))
+    return [Draft(payload, time, None, thread) for payload in payloads]
+
+
+def _returned(content: list[Any], record: Record, state: LogState) -> tuple[list[Payload], list[Any]]:
+    """Part what tools gave back (and what is unknown) from the blocks that somebody says."""
+    payloads: list[Payload] = []
+    spoken: list[Any] = []
+    for block in content:
+        kind = block_type(block)
+        if kind == "tool_result":
+            payloads.append(tool_result(block, record))
+        elif kind in ("text", "image", "document"):
+            spoken.append(block)
+        else:
+            payloads.append(unknown(f"user.{kind}", block, state, readable_json))
+    return payloads, spoken
+
+
+def wrapped_message(record: Record, state: LogState) -> list[Draft]:
+    """A line of either role that has `message` as its type, as early published samples have it."""
+    role = fields(record.get("message")).get("role")
+    if role not in ROLES:
+        return unknown_line(record, state, "message")
+    return user_line(record, state) if role == "user" else assistant_line(record, state)
+
+
+def bare_result_line(record: Record, state: LogState) -> list[Draft]:
+    """A line that is nothing but a `toolUseResult`, as early published samples have it."""
+    detail = record.get("toolUseResult")
+    thread = place(record, state)
+    if not isinstance(detail, dict):
+        return unknown_line(record, state, "tool_result", thread)
+    return [Draft(bare_result(detail), milliseconds(record.get("timestamp")), None, thread)]

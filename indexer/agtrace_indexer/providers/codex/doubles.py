@@ -1,0 +1,43 @@
+"""Doubled streams: what is said stands twice in a log and is one event.
+
+Codex writes what is said twice, as a `response_item` (the model's side) and as an `event_msg` (the
+screen's side; in paginated threads as `item_completed`), one to three lines apart in either order.
+A log is read while it grows, so nothing may depend on what comes later. The rule: **the first of
+the two is the event, and a text of the other stream that equals a recent, not yet paired one is its
+double and left out.** Each text pairs once, so that a sentence said twice in one stream is two
+events; a text waits for its double for `_REACH` lines and at most `_WAITING` texts wait. Texts are
+compared without white space and, behind an IDE's preface, only the request itself. A reasoning item
+is compared by its summary parts, each of which has an event of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agtrace_indexer.drafts import LogState
+from agtrace_indexer.values import digest
+
+_REACH = 60  # lines that a text waits for its double; the real logs have it within three
+_WAITING = 32
+_REQUEST = "## My request for Codex:"
+_IDE_PREFACES = ("# Context from my IDE setup:", "# Files mentioned by the user")
+
+
+def fingerprint(said: str) -> str:
+    """What of a text both streams agree on: no white space, and of an IDE's text the request only."""
+    if said.lstrip().startswith(_IDE_PREFACES):
+        said = said.rpartition(_REQUEST)[2]
+    return digest("".join(said.split()))
+
+
+def is_double(said: str, role: str, stream: str, state: LogState) -> bool:
+    """Whether the other stream has said this lately (it is then paired); if not, the text now waits for its double."""
+    waiting: list[list[Any]] = state.memory.setdefault("waiting", [])
+    mark, line = fingerprint(said), state.memory["n"]
+    for place, (other_role, other_stream, other_mark, other_line) in enumerate(waiting):
+        if other_mark == mark and other_role == role and other_stream != stream and line - other_line <= _REACH:
+            del waiting[place]
+            return True
+    waiting.append([role, stream, mark, line])
+    del waiting[:-_WAITING]
+    return False

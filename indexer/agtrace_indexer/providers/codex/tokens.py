@@ -1,0 +1,85 @@
+"""Token counts: one request's tokens are what the session's total grew by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agtrace_schema.events import Notification, TokenUsage
+
+from agtrace_indexer.drafts import Draft, LogState, Record
+from agtrace_indexer.providers.codex.steps import close_step, last_step
+from agtrace_indexer.providers.notes import skip
+from agtrace_indexer.values import compact_json, count, fields
+
+_TOTALS = (
+    "input_tokens",
+    "cached_input_tokens",
+    "cache_write_input_tokens",
+    "output_tokens",
+    "reasoning_output_tokens",
+)
+
+
+def token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """One request's tokens: the growth of the session's total (formats.md 2.2 "Tokens" 1-5, known-bugs 10-13)."""
+    if payload.get("info") is None:
+        return skip("token_count/rate_limits", state)
+    info = fields(payload["info"])
+    last, total = _counts(info.get("last_token_usage")), _counts(info.get("total_token_usage"))
+    if not last and not total:
+        return [Draft(Notification("token_count", compact_json(payload["info"])), at)]
+    used = _growth(total, last, state) if total else last
+    if not any(used.values()):
+        return skip("token_count/repeated", state)
+    return _usage(used, count(info.get("model_context_window")), state, at)
+
+
+def _counts(value: Any) -> dict[str, int]:
+    """The known figures of a usage, by name."""
+    usage = fields(value)
+    return {key: number for key in _TOTALS if (number := count(usage.get(key))) is not None}
+
+
+def _growth(total: dict[str, int], last: dict[str, int], state: LogState) -> dict[str, int]:
+    """What the total grew by. Where it starts again, or begins with a parent's total: the last request."""
+    before: dict[str, int] | None = state.memory.get("total")
+    state.memory["total"] = total
+    if before is None:
+        return last if last and state.sessions[""].kind != "main" else total
+    grown = {key: number - before.get(key, 0) for key, number in total.items()}
+    if grown.get("input_tokens", 0) < 0 or grown.get("output_tokens", 0) < 0:
+        return last if any(last.values()) else total
+    return {key: max(number, 0) for key, number in grown.items()}
+
+
+def _usage(used: dict[str, int], window: int | None, state: LogState, at: int | None) -> list[Draft]:
+    """Codex's figures in agtrace's meaning: its input includes what was cached or written to the cache."""
+    fresh, cached = used.get("input_tokens"), used.get("cached_input_tokens")
+    written = used.get("cache_write_input_tokens")
+    if fresh is not None:
+        fresh = max(fresh - (cached or 0) - (written or 0), 0)
+    usage = TokenUsage(
+        response_id=None,
+        model=state.sessions[""].model,
+        input_tokens=fresh,
+        cache_creation_5m_tokens=written,
+        cache_creation_1h_tokens=None,
+        cache_read_tokens=cached,
+        output_tokens=used.get("output_tokens"),
+        reasoning_tokens=used.get("reasoning_output_tokens"),
+        context_window=window or None,
+    )
+    close_step(state)
+    return [Draft(usage, at, last_step(state))]
+
+
+def odd_usage(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """A usage on an item itself: `info.last_token_usage`, as some published fixtures have it."""
+    used = _counts(fields(payload.get("info")).get("last_token_usage"))
+    return _usage(used, None, state, at) if any(used.values()) else []
+
+
+def bare_token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """A `token_count` among response items, with bare figures, as some published fixtures have it."""
+    used = _counts(payload)
+    return _usage(used, None, state, at) if any(used.values()) else token_count(payload, state, at)

@@ -1,0 +1,49 @@
+"""Whole-file documents as the lines of a session: JSON sessions, and the histories of `/chat save` checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from agtrace_indexer.drafts import Record
+from agtrace_indexer.providers.gemini.messages import MODEL_TYPES
+from agtrace_indexer.values import fields, items, text
+
+
+def without(record: Record, key: str) -> Record:
+    """Give a record but for one of its keys."""
+    return {k: v for k, v in record.items() if k != key}
+
+
+def identified(messages: list[Any]) -> list[Record]:
+    """Give every message an id (its position where the log has none) and wrap what is no object."""
+    records = (m if isinstance(m, dict) else {"type": "unreadable", "value": m} for m in messages)
+    return [r if isinstance(r.get("id"), str) else {**r, "id": f"message-{n}"} for n, r in enumerate(records)]
+
+
+def is_history(history: Any) -> bool:
+    """Whether this is a history of API turns: roles and lists of parts."""
+    return bool(items(history)) and all(
+        fields(turn).get("role") in ("user", *MODEL_TYPES) and isinstance(turn.get("parts"), list) for turn in history
+    )
+
+
+def history_messages(history: list[Record]) -> Iterator[Record]:
+    """Make messages of API turns. Calls without an id get one, and answers take it in the order of the calls."""
+    open_calls: list[str] = []
+    for n, turn in enumerate(history):
+        parts = [_with_call_id(part, f"history-{n}.{k}", open_calls) for k, part in enumerate(turn["parts"])]
+        kind = "user" if turn["role"] == "user" else "gemini"
+        yield {"id": f"history-{n}", "type": kind, "timestamp": turn.get("ts"), "content": parts}
+
+
+def _with_call_id(part: Any, new_id: str, open_calls: list[str]) -> Any:
+    for key in ("functionCall", "functionResponse"):
+        body = fields(part).get(key)
+        if isinstance(body, dict) and not text(body.get("id")):
+            if key == "functionCall":
+                open_calls.append(new_id)
+            elif open_calls:
+                new_id = open_calls.pop(0)
+            return {**part, key: {**body, "id": new_id}}
+    return part

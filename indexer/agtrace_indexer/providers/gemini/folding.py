@@ -1,0 +1,76 @@
+"""A log of changes: what the next record adds, replaces or takes back.
+
+The same message id again replaces the message, `$set.messages` replaces the list, `$rewindTo` drops
+the end of it. Drafts therefore carry `<message id>/<part>` as their key, and the state holds a short
+hash per key, so that only what changed is said again (`chatRecordingService.ts` of gemini-cli).
+"""
+
+from __future__ import annotations
+
+from agtrace_schema.events import Notification, Payload
+
+from agtrace_indexer.drafts import Draft, LogState, Record, Retraction
+from agtrace_indexer.providers.gemini.documents import identified
+from agtrace_indexer.providers.gemini.messages import Hashes, parts_of
+from agtrace_indexer.providers.gemini.sessions import note_metadata
+from agtrace_indexer.values import digest
+
+
+def _live(state: LogState) -> Hashes:
+    live: Hashes = state.memory.setdefault("messages", {})
+    return live
+
+
+def replace(record: Record, state: LogState) -> list[Draft | Retraction]:
+    """Take a message that is new, or that replaces its earlier version."""
+    live = _live(state)
+    changes = _fold(record, live, live, state)
+    if not changes:
+        state.skipped.append(str(record.get("type")))
+    return changes
+
+
+def patch(changed: Record, kind: str, state: LogState) -> list[Draft | Retraction]:
+    """Take metadata; a list of messages in it replaces all of them."""
+    note_metadata(changed, state)
+    state.skipped.append(kind)
+    if not isinstance(changed.get("messages"), list):
+        return []
+    before, after = _live(state), Hashes()
+    newest = {message["id"]: message for message in identified(changed["messages"])}
+    gone = _retraction({key: parts for key, parts in before.items() if key not in newest})
+    state.memory["messages"] = after
+    return gone + [change for message in newest.values() for change in _fold(message, before, after, state)]
+
+
+def rewind(message_id: str, state: LogState) -> list[Draft | Retraction]:
+    """Drop a message and all after it; all messages where it isn't known (formats.md 2.3)."""
+    live = _live(state)
+    ids = list(live)
+    dropped = ids[ids.index(message_id) :] if message_id in live else ids
+    gone = _retraction({key: live.pop(key) for key in dropped})
+    return [*gone, Draft(Notification("rewind", message_id), None)]
+
+
+def _fold(record: Record, before: Hashes, after: Hashes, state: LogState) -> list[Draft | Retraction]:
+    """Say what differs between this version of a message and the one before."""
+    message_id = record["id"]
+    parts = parts_of(record, after, state)
+    old, new = before.get(message_id, {}), {part: _hash(draft.payload) for part, draft in parts.items()}
+    after[message_id] = new
+    gone = _retraction({message_id: {part: old[part] for part in old if part not in new}})
+    changed = (part for part in parts if old.get(part) != new[part])
+    return [*gone, *(parts[part]._replace(key=_key(message_id, part)) for part in changed)]
+
+
+def _retraction(dropped: Hashes) -> list[Draft | Retraction]:
+    keys = [_key(message_id, part) for message_id, parts in dropped.items() for part in parts]
+    return [Retraction(keys)] if keys else []
+
+
+def _key(message_id: str, part: str) -> str:
+    return f"{message_id}/{part}"
+
+
+def _hash(payload: Payload) -> str:
+    return digest(repr(payload))

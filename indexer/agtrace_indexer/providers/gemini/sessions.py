@@ -1,0 +1,40 @@
+"""The session: what a log's metadata say of it, wherever they stand."""
+
+from __future__ import annotations
+
+from agtrace_indexer.drafts import LogState, Record
+from agtrace_indexer.values import first_text, items, text
+
+METADATA_KEYS = {
+    "activeExtensionName",
+    "directories",
+    "kind",
+    "lastUpdated",
+    "memoryScratchpad",
+    "messages",
+    "projectHash",
+    "sessionId",
+    "startTime",
+    "summary",
+}
+"""What a `$set` can change."""
+
+_SUMMARY_RANK = 2
+
+
+def is_metadata(record: Record) -> bool:
+    """Whether a record or a document has the keys that a session begins with."""
+    return isinstance(record.get("sessionId"), str) and isinstance(record.get("projectHash"), str)
+
+
+def note_metadata(metadata: Record, state: LogState) -> None:
+    """Take the facts of the session from metadata, or from a `$set` of some of them."""
+    facts = state.sessions[""]
+    facts.id = facts.id or text(metadata.get("sessionId"))
+    facts.project_hash = text(metadata.get("projectHash")) or facts.project_hash
+    facts.cwd = facts.cwd or first_text(*items(metadata.get("directories")))
+    if metadata.get("kind") == "subagent":
+        facts.kind = "subagent"
+    title = text(metadata.get("summary"))
+    if title and facts.title_rank <= _SUMMARY_RANK:
+        facts.title, facts.title_rank = title, _SUMMARY_RANK

@@ -1,0 +1,30 @@
+"""What a provider notes in the state of a log: values in bounded number, and what it leaves out or doesn't know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from agtrace_schema.events import Notification
+
+from agtrace_indexer.drafts import Draft, LogState
+from agtrace_indexer.values import compact_json
+
+
+def remember(table: dict[str, Any], key: str, value: Any, limit: int) -> None:
+    """Note a value under a key, and forget the oldest keys above the limit."""
+    table[key] = value
+    while len(table) > limit:
+        del table[next(iter(table))]
+
+
+def skip(kind: str, state: LogState) -> list[Draft]:
+    """Leave the record at hand out: its type is noted, and nothing is made of it."""
+    state.skipped.append(kind)
+    return []
+
+
+def unknown(kind: str, value: Any, state: LogState, written: Callable[[Any], str] = compact_json) -> Notification:
+    """Keep a record, or a part of one, that its provider's readers don't know: its type is noted, its JSON shown."""
+    state.unknown.append(kind)
+    return Notification(f"unknown/{kind}", written(value))

@@ -1,0 +1,79 @@
+"""Real logs for the tests of the providers: where they lie, their records, what is expected of them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from pathlib import Path, PurePath
+from typing import Any
+
+import pytest
+import zstandard
+from agtrace_indexer.drafts import LogFormat, LogState, Record
+
+from tests.conftest import LOGS
+
+needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the folder of real logs (shared/logs) is not here")
+
+
+def log_files(folder: str = "") -> list[Path]:
+    """The files below a folder of the real logs, in order; none where they are absent."""
+    return sorted(path for path in (LOGS / folder).rglob("*") if path.is_file()) if LOGS.is_dir() else []
+
+
+def expected_rows() -> list[dict[str, str]]:
+    """What an independent script counted in each file; nothing where the logs are absent."""
+    if not LOGS.is_dir():
+        return []
+    with (LOGS / "EXPECTED.csv").open(encoding="utf-8", newline="") as table:
+        return list(csv.DictReader(table))
+
+
+def records_of(path: Path, log_format: LogFormat) -> list[Record]:
+    """The records of a log as its provider is given them: of a document that it unrolls, else the lines."""
+    content = _content(path)
+    unrolled = log_format.unroll(_decoded(content))
+    return _lines(content) if unrolled is None else list(unrolled)
+
+
+def is_claimed(path: Path, log_format: LogFormat) -> bool:
+    """Whether a provider takes a file, or anything that it might hold, for its own."""
+    content = _content(path)
+    document = _decoded(content)
+    inner = document.get("messages") if isinstance(document, dict) else document
+    objects = [part for part in (document, *(inner if isinstance(inner, list) else ())) if isinstance(part, dict)]
+    return log_format.unroll(document) is not None or any(map(log_format.recognizes, [*_lines(content), *objects]))
+
+
+def stored(state: LogState) -> LogState:
+    """The state as the next run of the indexer finds it."""
+    return LogState.from_json(json.loads(json.dumps(state.to_json())))
+
+
+def check_stops(log_format: LogFormat, records: Iterable[Record], path: PurePath) -> None:
+    """Read a log at once and with a stop between any two records: drafts and state must be the same."""
+    through, stopping = log_format.begin(path), log_format.begin(path)
+    for record in records:
+        stopping = stored(stopping)
+        assert list(log_format.drafts(record, stopping)) == list(log_format.drafts(record, through))
+    assert stopping.to_json() == through.to_json()
+
+
+def _content(path: Path) -> str:
+    data = path.read_bytes()
+    if path.suffix == ".zst":
+        data = zstandard.ZstdDecompressor().stream_reader(data).read()
+    return data.decode("utf-8", "replace")
+
+
+def _lines(content: str) -> list[Record]:
+    return [record for record in map(_decoded, content.split("\n")) if isinstance(record, dict)]
+
+
+def _decoded(content: str) -> Any:
+    """The JSON value that a text is; None where it is none."""
+    try:
+        return json.loads(content)
+    except ValueError:
+        return None
