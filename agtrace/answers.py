@@ -85,7 +85,8 @@ class Answers:
 
 def _log_to_stderr(record: Mapping[str, Any]) -> None:
     """One JSON line on stderr: stdout belongs to the protocol."""
-    print(json.dumps(record), file=sys.stderr, flush=True)  # noqa: T201
+    sys.stderr.write(json.dumps(record) + "\n")
+    sys.stderr.flush()
 
 
 def silent(record: Mapping[str, Any]) -> None:

@@ -58,7 +58,7 @@ def unclosed_line(folder: Path, megabytes: int = 1) -> Hostile:
         file.write(start)
         for _ in range(megabytes):
             file.write(b"x" * MEGABYTE)
-    return Hostile(path, "a pending or oversized line: bounded memory, no event")
+    return Hostile(path, "an oversized line: bounded memory, one event with its head")
 
 
 def invalid_utf8(folder: Path) -> Hostile:

@@ -6,6 +6,7 @@ Exit codes: 0 ok, 1 trouble was found where that is the question, 2 usage, 3 dat
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     import sqlite3
 
     from agtrace.settings import Settings
+
+_CONTROLS = re.compile("[\x7f-\x9f]")
 
 TROUBLE = 1
 USAGE = 2
@@ -82,8 +85,9 @@ def fail(message: str, code: int) -> NoReturn:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as indented JSON."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    """Print a value as indented JSON, with every control character escaped: some are commands to a terminal."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    sys.stdout.write(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
 def unreadable_index(error: sqlite3.Error | OSError) -> NoReturn:

@@ -68,7 +68,7 @@ class Catalog:
         cursor = self.connection.cursor()
         cursor.row_factory = sqlite3.Row
         columns = "id, path, status, reason, provider, gone, stamp, size, read_to, lines, records, unreadable_lines, "
-        columns += "pending_bytes, head, head_size, anchor"
+        columns += "pending_bytes, head, head_size, anchor, anchor_size"
         return {row["path"]: row for row in cursor.execute(f"SELECT {columns} FROM file")}
 
     def meta(self, key: str) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import orjson
@@ -28,6 +28,9 @@ KEYS_REMEMBERED: dict[Provider, int | None] = {
 
 MOST_COMMAS = 1_000_000
 """JSON with more of them isn't decoded."""
+
+PATCHES: dict[Provider, Callable[[list[Record]], list[Record]]] = {Provider.GEMINI: gemini.as_patch}
+"""How a document that was written again becomes a change of what is known of it; without it, it is read anew."""
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _CHUNK = 1024 * 1024
@@ -132,6 +135,33 @@ def decode(data: bytes) -> list[Any] | None:
         return [json.loads(_without_surrogates(value)) for value in _jammed(text.lstrip("\ufeff"))]
     except (ValueError, RecursionError):
         return None
+
+
+def completed(head: bytes) -> Any:
+    """Decode the head of a JSON object that was cut off, with all that it left open closed; None if it can't be.
+
+    Only to tell the format of a line that is too long to be parsed.
+    """
+    text = head.decode("utf-8", "ignore")
+    closers, in_string, escaped, last_comma = "", False, False, (0, "")
+    for position, letter in enumerate(text):
+        if in_string:
+            in_string = escaped or letter != '"'
+            escaped = letter == "\\" and not escaped
+        elif letter == '"':
+            in_string = True
+        elif letter in "{[":
+            closers = ("}" if letter == "{" else "]") + closers
+        elif letter in "}]":
+            closers = closers[1:]
+        elif letter == ",":
+            last_comma = position, closers
+    for candidate in (text.rstrip("\\") + '"' * in_string + closers, text[: last_comma[0]] + last_comma[1]):
+        try:
+            return json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+    return None
 
 
 def _jammed(text: str) -> Iterator[Any]:

@@ -21,9 +21,20 @@ from agtrace_schema.events import Notification, Provider
 
 from agtrace_indexer.assemble import Supersession, Thread
 from agtrace_indexer.discovery import Found
-from agtrace_indexer.drafts import Draft, LogState
-from agtrace_indexer.formats import FORMATS, KEYS_REMEMBERED, Content, crowded, decode, recognize, unroll
+from agtrace_indexer.drafts import Draft, LogState, Record, Retraction
+from agtrace_indexer.formats import (
+    FORMATS,
+    KEYS_REMEMBERED,
+    PATCHES,
+    Content,
+    completed,
+    crowded,
+    decode,
+    recognize,
+    unroll,
+)
 from agtrace_indexer.lines import HEAD_OF_LONG_LINE, MAX_LINE, Line, Lines
+from agtrace_indexer.redact import redact
 from agtrace_indexer.store import Store
 from agtrace_indexer.text import stored
 from agtrace_indexer.values import compact_json
@@ -41,6 +52,8 @@ _BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"  # a byte order mark, blanks
 _OVERHEAD_OF_A_FILE = 64 * 1024
 
 Row: TypeAlias = sqlite3.Row
+Place: TypeAlias = tuple[Content, bytes]  # content to go on with, and the bytes before it
+Stored: TypeAlias = tuple[str, dict[str, Any] | None]
 FindArchived: TypeAlias = Callable[[bytes], Iterable[Row]]
 
 
@@ -99,6 +112,10 @@ class Log:
     """CRC-32 of all content before `read_to`."""
     state: LogState = field(default_factory=LogState)
     threads: dict[str, Thread] = field(default_factory=dict)
+    document: bool = False
+    """Whether the file is one JSON document: nothing in it is left out on purpose."""
+    long_tail: int | None = None
+    """The event that keeps the head of a last line that is too long and has no end yet."""
     unended: bool = False
     """No newline followed the last line yet: what comes first in the next run still belongs to it."""
     session_ids: dict[str, int] = field(default_factory=dict)
@@ -110,13 +127,14 @@ class Log:
             "status": self.status, "reason": self.reason, "provider": self.provider, "gone": 0,
             "stamp": self.found.stamp, "size": self.found.size, "read_to": self.read_to, "lines": self.lines,
             "records": self.records, "unreadable_lines": self.unreadable_lines, "pending_bytes": self.pending_bytes,
-            "head": self.head, "head_size": self.head_size, "anchor": self.anchor,
+            "head": self.head, "head_size": self.head_size, "anchor": digest(self.anchor),
+            "anchor_size": len(self.anchor),
         }  # fmt: skip
 
     def remembered(self) -> dict[str, Any]:
         """What the next run must know to go on."""
         threads = {key: asdict(thread) for key, thread in self.threads.items()}
-        place = {"checksum": self.checksum, "unended": self.unended}
+        place = {"checksum": self.checksum, "long_tail": self.long_tail, "unended": self.unended}
         return {"parser": self.state.to_json(), "threads": threads, **place}
 
 
@@ -179,55 +197,63 @@ class Reader:
 
     def _read_open(self, found: Found, known: Row | None, file: _Counting, archived: FindArchived) -> None:
         row = known if known is not None and known["status"] == "log" else None
-        if row is None or not (self._rebuild or self._begins_as_read(found, row, file)):
-            row = self._moved_here(found, row, file, archived)
-        if row is None or self._rebuild:
+        place = None if row is None or self._rebuild else self._where_it_ended(found, row, file)
+        if place is None and not (row is not None and self._rebuild):
+            row, place = self._moved_here(found, row, file, archived)
+        if row is None or place is None or self._rebuild:
             self._read_new(found, row or known, file)
         else:
-            self._continue(found, row, file)
+            self._continue(found, row, *place)
 
-    def _moved_here(self, found: Found, known: Row | None, file: _Counting, archived: FindArchived) -> Row | None:
+    def _moved_here(
+        self, found: Found, known: Row | None, file: _Counting, archived: FindArchived
+    ) -> tuple[Row | None, Place | None]:
         """The row of a vanished log of which all that was read stands in this file; it follows it here.
 
         `known` is the row of the log that stood here before, if any: it is archived then.
         """
         for row in archived(_start(file, _HEAD)):
-            if row["id"] not in self._moved and self._begins_as_read(found, row, file):
+            place = None if row["id"] in self._moved else self._where_it_ended(found, row, file)
+            if place is not None:
                 if known is not None:
                     self.store.archive_generation(known["id"], found.path)
                 self.store.move_file(row["id"], found.path)
                 self._moved.add(row["id"])
-                return row
-        return None
+                return row, place
+        return known, None
 
-    def _begins_as_read(self, found: Found, known: Row, file: _Counting) -> bool:
-        """Whether what was read of a log still stands at its beginning.
+    def _where_it_ended(self, found: Found, known: Row, file: _Counting) -> Place | None:
+        """The content behind what was read of a log, if that still stands at its beginning; None if it doesn't.
 
         Of a file that only grew, the bytes before the end of what was read tell. One that was replaced,
         moved, or touched without growing is compared by the checksum of all that was read.
         """
         stored = self.store.state(known["id"])
         if stored is None:
-            return False
+            return None
         content = Content(file)
         if found.size > known["size"] and _inode(found.stamp) == _inode(known["stamp"]):
-            content.skip_to(known["read_to"] - len(known["anchor"]))
-            return bool(_read_up_to(content, len(known["anchor"])) == known["anchor"])
-        return bool(_checksum(content, known["read_to"]) == stored["checksum"])
+            content.skip_to(known["read_to"] - known["anchor_size"])
+            anchor = _read_up_to(content, known["anchor_size"])
+            return (content, anchor) if digest(anchor) == known["anchor"] else None
+        checksum, anchor = _checksum(content, known["read_to"])
+        return (content, anchor) if checksum == stored["checksum"] else None
 
-    def _continue(self, found: Found, known: Row, file: _Counting) -> None:
+    def _continue(self, found: Found, known: Row, content: Content, anchor: bytes) -> None:
         """Go on with a known log where its index ends."""
+        log = self._known_log(found, known, anchor)
+        self._read_lines(log, iter(Lines(content, log.read_to, log.lines - log.unended, log.checksum)), content)
+
+    def _known_log(self, found: Found, known: Row, anchor: bytes) -> Log:
         stored = self.store.state(known["id"])
         assert stored is not None
-        content = Content(file)
-        content.skip_to(known["read_to"])
         threads = {key: Thread(**thread) for key, thread in stored["threads"].items()}
-        log = Log(
+        return Log(
             found, known["id"], "log", None, Provider(known["provider"]), known["read_to"], known["lines"],
-            known["records"], known["unreadable_lines"], 0, known["head"], known["head_size"], known["anchor"],
-            stored["checksum"], LogState.from_json(stored["parser"]), threads, stored["unended"],
+            known["records"], known["unreadable_lines"], 0, known["head"], known["head_size"], anchor,
+            stored["checksum"], LogState.from_json(stored["parser"]), threads, long_tail=stored["long_tail"],
+            unended=stored["unended"],
         )  # fmt: skip
-        self._read_lines(log, iter(Lines(content, log.read_to, log.lines - log.unended, log.checksum)), content)
 
     def _read_new(self, found: Found, known: Row | None, file: _Counting) -> None:
         if found.size == 0:
@@ -262,17 +288,31 @@ class Reader:
         unrolled = unroll(values[0]) if values is not None and len(values) == 1 else None
         if data is None or unrolled is None:
             return self.set_aside(found, known, *_why_no_log(read, data, values, content))
-        if known is not None and known["status"] == "log":
-            self.store.forget_contents(known["id"])  # a document is a snapshot: the newest one counts
         provider, records = unrolled
-        log = self._new_log(found, provider, data[:_HEAD])
+        log, changes = self._document(found, known, provider, records, data[:_HEAD])
+        log.document = True
         whole = Line(1, 0, len(data), data, True)
-        for record in records:
+        for record in changes:
             self._read_record(log, record, whole)
+        log.records = len(records)
+        self.store.flush()
+        self.store.set_origin_length(log.session_ids.values(), len(data))
         log.read_to, log.lines = len(data), data.count(b"\n") + (not data.endswith(b"\n"))
         log.anchor, log.checksum = data[-_ANCHOR:], zlib.crc32(data)
         self._uncommitted += len(data)
         return self._save(log)
+
+    def _document(
+        self, found: Found, known: Row | None, provider: Provider, records: list[Record], head: bytes
+    ) -> tuple[Log, list[Record]]:
+        """The log of a document, and the records that bring it up to date: all, or what a rewrite changed."""
+        if known is not None and known["status"] == "log":
+            if not self._rebuild and known["provider"] == provider and provider in PATCHES:
+                log = self._known_log(found, known, b"")
+                log.head, log.head_size = digest(head), len(head)
+                return log, PATCHES[provider](records)
+            self.store.forget_contents(known["id"])
+        return self._new_log(found, provider, head), records
 
     def _new_log(self, found: Found, provider: Provider, head: bytes) -> Log:
         log = Log(found, None, "log", None, provider, head=digest(head), head_size=len(head))
@@ -291,7 +331,8 @@ class Reader:
     def _read_each(self, log: Log, lines: Iterator[Line]) -> None:
         for line in lines:
             if not self._read_line(log, line):
-                log.pending_bytes, log.reason = line.length, "its last line is half-written: waits for its rest"
+                log.pending_bytes = line.length
+                log.reason = log.reason or "its last line is half-written: waits for its rest"
                 return
             self._advance(log, line)
             self._uncommitted += line.length
@@ -303,13 +344,8 @@ class Reader:
     def _read_line(self, log: Log, line: Line) -> bool:
         """Read one line; False if it is half-written and must wait."""
         if not line.whole or crowded(line.data):
-            if not line.ended:
-                return False
-            head = line.data[:HEAD_OF_LONG_LINE]
-            shown = head.decode("utf-8", "replace")
-            note = f"{shown}\n... (a line of {line.length} bytes, the first {len(head)} are kept)"
-            self._unreadable(log, line, "oversized_line", note)
-            return True
+            self._keep_head(log, line)
+            return line.ended
         if not line.data.strip():
             return True
         values = decode(line.data)
@@ -322,32 +358,42 @@ class Reader:
             self._read_record(log, value, line)
         return True
 
-    def _keep_bare_value(self, log: Log, value: Any, line: Line) -> None:
-        """Keep JSON that is no object: a record of a type that nobody knows."""
-        note = Notification("unknown/value", compact_json(value))
-        log.state.unknown.append("a value that is no object")
-        self._count_types(log, line)
-        self._note(log, note, line)
+    def _keep_head(self, log: Log, line: Line) -> None:
+        """Keep the head, the length and the origin of a line that is too long to be parsed.
+
+        While it has no end it is read again when the file grows: what is kept then replaces what was.
+        """
+        head = line.data[:HEAD_OF_LONG_LINE]
+        note = f"{head.decode('utf-8', 'replace')}\n... (a line of {line.length} bytes, the first {len(head)} are kept)"
+        before, thread = log.long_tail, log.threads.setdefault("", Thread())
+        log.long_tail = None if line.ended else thread.next_index
+        self._note(log, Notification("oversized_line", note), line)
+        if before is not None:
+            superseded = Supersession(before, thread.next_index - 1)
+            self.store.supersede(self._session(log, ""), thread.next_index, superseded)
+        if line.ended:
+            log.unreadable_lines += 1
+            self.progress.unreadable_lines += 1
+        else:
+            log.reason = f"its last line has {line.length} bytes and no end yet: its head is kept"
 
     def _read_record(self, log: Log, value: Any, line: Line) -> None:
+        """Turn one record into events and gather them."""
         try:
-            if isinstance(value, dict):
-                self._take(log, value, line)
-            else:
-                self._keep_bare_value(log, value, line)
-        except RecursionError:
+            drafts = list(_drafts(log, value))
+            texts = [stored(draft.payload) if isinstance(draft, Draft) else None for draft in drafts]
+        except Exception:  # noqa: BLE001  # formats change faster than we do: one record never costs the others
+            log.state.unknown.clear()
+            log.state.skipped.clear()
             shown = line.data[:_UNREADABLE_SHOWN].decode("utf-8", "replace")
             self._unreadable(log, line, "unreadable_line", shown)
             return
+        self._count_types(log, line)
+        self._gather(log, drafts, texts, line)
         log.records += 1
         self.progress.records += 1
 
-    def _take(self, log: Log, record: dict[str, Any], line: Line) -> None:
-        """Turn one record into events and gather them."""
-        assert log.provider is not None
-        drafts = list(FORMATS[log.provider].drafts(record, log.state))
-        self._count_types(log, line)
-        texts = [stored(draft.payload) if isinstance(draft, Draft) else None for draft in drafts]
+    def _gather(self, log: Log, drafts: list[Draft | Retraction], texts: list[Stored | None], line: Line) -> None:
         retracted: list[tuple[str, Supersession]] = []
         for draft, text in zip(drafts, texts, strict=True):
             if isinstance(draft, Draft) and text is not None:
@@ -388,9 +434,10 @@ class Reader:
         state = log.state
         for kind in state.unknown:
             self.progress.unknown_record_types[kind] = self.progress.unknown_record_types.get(kind, 0) + 1
+        skipped = [] if log.document else state.skipped
         if state.unknown or state.skipped:
             counts: dict[tuple[str, str], list[int]] = {}
-            for status, kinds in (("unknown", state.unknown), ("skipped", state.skipped)):
+            for status, kinds in (("unknown", state.unknown), ("skipped", skipped)):
                 for kind in kinds:
                     counts.setdefault((status, kind), [0, line.number])[0] += 1
             assert log.file_id is not None
@@ -409,12 +456,23 @@ class Reader:
 
         An incomplete log has no stamp: should the run end here, the next one goes on with it.
         """
+        for facts in log.state.sessions.values():
+            facts.title = facts.title and redact(facts.title)
         columns = log.columns() if complete else {**log.columns(), "stamp": ""}
         log.file_id = self.store.save_file(log.found.path, columns, log.remembered())
         for thread in log.threads:
             facts = log.state.sessions.get(thread) or log.state.sessions[""]
             stem = PurePath(log.found.path).name.partition(".")[0]
             self.store.save_facts(self._session(log, thread), facts, facts.id or thread or stem)
+
+
+def _drafts(log: Log, value: Any) -> Iterable[Draft | Retraction]:
+    """The drafts of a record; JSON that is no object is a record of a type that nobody knows."""
+    assert log.provider is not None
+    if isinstance(value, dict):
+        return FORMATS[log.provider].drafts(value, log.state)
+    log.state.unknown.append("a value that is no object")
+    return [Draft(Notification("unknown/value", compact_json(value)), None)]
 
 
 def _open_regular(path: str) -> BinaryIO:
@@ -441,27 +499,36 @@ def _inode(stamp: str) -> str:
     return stamp.rpartition("/")[2]
 
 
-def _checksum(content: Content, end: int) -> int | None:
-    """The checksum of the content up to a position; None where there is less."""
-    checksum = 0
+def _checksum(content: Content, end: int) -> tuple[int | None, bytes]:
+    """The checksum of the content up to a position, and the bytes before it; None where there is less."""
+    checksum, anchor = 0, b""
     while end > 0:
         data = content.read(min(end, _CHUNK))
         if not data:
-            return None
+            return None, b""
         checksum, end = zlib.crc32(data, checksum), end - len(data)
-    return checksum
+        anchor = (anchor + data)[-_ANCHOR:]
+    return checksum, anchor
 
 
 def _until_recognized(lines: Iterator[Line]) -> Iterator[tuple[Line, Provider | None]]:
     """Give lines with the provider that recognises them, up to the first recognised or the sniffing limits."""
     size = 0
     for _, line in zip(range(_SNIFFED_LINES), lines, strict=False):
-        values = decode(line.data) if line.whole and line.data.lstrip(_BEFORE_JSON)[:1] == b"{" else None
-        provider = recognize(values[0]) if values and isinstance(values[0], dict) else None
+        provider = _recognized(line)
         yield line, provider
         size += len(line.data)
         if provider is not None or size > MAX_LINE:
             return
+
+
+def _recognized(line: Line) -> Provider | None:
+    """The provider of a line, told from its head where it is too long to be parsed."""
+    if line.data.lstrip(_BEFORE_JSON)[:1] != b"{":
+        return None
+    parsable = line.whole and not crowded(line.data)
+    values = decode(line.data) if parsable else [completed(line.data[:HEAD_OF_LONG_LINE])]
+    return recognize(values[0]) if values and isinstance(values[0], dict) else None
 
 
 def _rest_of_document(read: list[Line], lines: Iterable[Line]) -> bytes | None:

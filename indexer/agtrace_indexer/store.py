@@ -20,7 +20,9 @@ from agtrace_indexer.assemble import REQUESTS, Event, Supersession
 from agtrace_indexer.blocks import OpenBlock, PackedBlock, pack, unpack
 from agtrace_indexer.drafts import SessionFacts
 from agtrace_indexer.projects import project_hash, project_root
+from agtrace_indexer.redact import redact
 
+_LONGEST_TYPE = 200
 SNIPPET = 200
 """Characters of the first human request that stand for a session or a turn."""
 
@@ -193,7 +195,10 @@ class Store:
         """Add to the counts of record types: (status, type) -> [count, first line]."""
         self.connection.executemany(
             "INSERT INTO record_type VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
-            [(file_id, status, kind, n, first) for (status, kind), (n, first) in counts.items()],
+            [
+                (file_id, status, redact(kind[:_LONGEST_TYPE]), n, first)
+                for (status, kind), (n, first) in counts.items()
+            ],
         )
 
     # -- sessions and events -----------------------------------------------------------------------
@@ -253,6 +258,12 @@ class Store:
             buffer.usages.append((session_id, event.event_index, *_usage(event.payload)))
         if event.link is not None:
             self._answer_call(buffer, event)
+
+    def set_origin_length(self, session_ids: Iterable[int], length: int) -> None:
+        """Say how long the document is that all events of these sessions stand in."""
+        self.connection.executemany(
+            "UPDATE event SET length = ? WHERE session_id = ?", [(length, i) for i in session_ids]
+        )
 
     def supersede(self, session_id: int, next_index: int, supersession: Supersession) -> None:
         """Mark an event of a session as replaced or taken back; `next_index` is where the session goes on."""
@@ -398,7 +409,7 @@ class Store:
             return None
         found = self._names.get(name)
         if found is None:
-            found = self._interned("name", "text", name)
+            found = self._interned("name", "text", redact(name))
             self._names[name] = found
         return found
 

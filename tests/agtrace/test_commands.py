@@ -365,7 +365,6 @@ def test_no_control_character_of_a_log_reaches_the_terminal() -> None:
 
 
 @pytest.mark.usefixtures("escaping")
-@pytest.mark.xfail(strict=True, reason="print_json writes U+007F to U+009F as they are; U+009B is an escape, too")
 def test_no_control_character_of_a_log_stands_raw_in_json() -> None:
     for command in (["show", "esc"], ["show", "esc:0"], ["doctor"], ["search", "red"]):
         assert agtrace(*command, "--json").json()

@@ -233,19 +233,20 @@ def test_a_line_around_the_limit_is_judged_alike_wherever_the_reading_started(wo
     assert grown(work, "long.jsonl", pieces) == at_once(work, "long.jsonl", b"".join(pieces))
 
 
-def test_an_endless_last_line_waits_in_bounded_memory_and_is_kept_by_its_head_once_it_ends(
+def test_an_endless_last_line_is_kept_by_its_head_and_by_its_whole_length_once_it_ends(
     tmp_path: Path, database: Path
 ) -> None:
     log = tmp_path / "growing.jsonl"
     log.write_bytes(PROMPT + b"\n" + b'{"type":"user","uuid":"' + b"x" * LONG_LINE)
     index(database, [str(log)])
-    assert len(events(database)) == 1
-    append(log, b"\n" + CALL + b"\n")
+    assert [event[9:12] for event in events(database)][1:] == [(2, len(PROMPT) + 1, LONG_LINE + 23)]
+    append(log, b"xx\n" + CALL + b"\n")
     index(database, [])
-    assert [event[6] for event in events(database)] == ["human", "oversized_line", "Bash"]
-    assert [event[9:12] for event in events(database)][1:] == [
-        (2, len(PROMPT) + 1, LONG_LINE + 23),
-        (3, len(PROMPT) + LONG_LINE + 25, len(CALL)),
+    assert [event[6] for event in events(database)] == ["human", "oversized_line", "oversized_line", "Bash"]
+    assert [event[9:13] for event in events(database)][1:] == [
+        (2, len(PROMPT) + 1, LONG_LINE + 23, 2),
+        (2, len(PROMPT) + 1, LONG_LINE + 25, None),
+        (3, len(PROMPT) + LONG_LINE + 27, len(CALL), None),
     ]
 
 

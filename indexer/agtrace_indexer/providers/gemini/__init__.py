@@ -15,11 +15,13 @@ from typing import Any
 from agtrace_schema.events import Provider
 
 from agtrace_indexer.drafts import Draft, LogState, Record, Retraction, SessionFacts
-from agtrace_indexer.providers.gemini.documents import history_messages, identified, is_history, without
+from agtrace_indexer.providers.gemini.documents import as_patch, history_messages, identified, is_history, without
 from agtrace_indexer.providers.gemini.folding import patch, replace, rewind
 from agtrace_indexer.providers.gemini.messages import NOTICES, unknown_record
 from agtrace_indexer.providers.gemini.sessions import METADATA_KEYS, is_metadata
 from agtrace_indexer.values import fields, milliseconds
+
+__all__ = ["PROVIDER", "as_patch", "begin", "drafts", "recognizes", "unroll"]
 
 PROVIDER: Provider = Provider.GEMINI
 

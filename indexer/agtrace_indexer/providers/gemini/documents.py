@@ -21,6 +21,12 @@ def identified(messages: list[Any]) -> list[Record]:
     return [r if isinstance(r.get("id"), str) else {**r, "id": f"message-{n}"} for n, r in enumerate(records)]
 
 
+def as_patch(records: list[Record]) -> list[Record]:
+    """Give the records of a document that was written again as one patch of the session it was before."""
+    head, *messages = records
+    return [{"$set": {**fields(head.get("$set", head)), "messages": messages}}]
+
+
 def is_history(history: Any) -> bool:
     """Whether this is a history of API turns: roles and lists of parts."""
     return bool(items(history)) and all(
