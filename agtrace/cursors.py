@@ -1,4 +1,4 @@
-"""Cursors: small, opaque, signed positions in the answer to one exact query (answers.md, "Cursors").
+"""Cursors: small, opaque, signed positions in the answer to one exact query (schema/README.md).
 
 A cursor holds a keyed fingerprint of the tool and its arguments, the time it was made (floored to
 half its lifetime, so that a repeated call gives the same cursor) and a position: a few integers,

@@ -98,7 +98,7 @@ def whole(event: StoredEvent) -> dict[str, Json]:
 
 
 def _payload(event: StoredEvent) -> dict[str, Json]:
-    """The payload of seed 003 without its text."""
+    """The payload (R-115) without its text."""
     rest = {key: value for key, value in event.rest.items() if key != "arguments"}
     match event.type:
         case EventType.TOOL_CALL:

@@ -21,7 +21,7 @@ from agtrace.problems import SearchTimeout
 from agtrace.query import OUTCOME_CODE, PROJECTS_BY_HASH, TYPE_CODE
 
 TIMEOUT_SECONDS = 30.0
-"""A search is stopped after this (seed 003, "Security & Privacy Safeguards")."""
+"""A search is stopped after this (R-119)."""
 
 _END_OF_TIME = 1 << 62
 

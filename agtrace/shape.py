@@ -134,7 +134,7 @@ def error_answer(problem: Problem, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
 
 
 def estimated_tokens(characters: int) -> int:
-    """The seeds' estimate: four characters a token, a fifth more for safety (R-060)."""
+    """An estimate: four characters a token, a fifth more for safety (R-060)."""
     return math.ceil(characters / 4 * 1.2)
 
 

@@ -62,7 +62,7 @@ class Tool:
 
 
 def unless_behind(summary: str, total: int, freshness: Freshness) -> str:
-    """Never say that nothing was found while the index doesn't hold everything yet (known-bugs 49)."""
+    """Never say that nothing was found while the index doesn't hold everything yet."""
     if freshness.state == "ready":
         return summary
     behind = "" if freshness.files_behind is None else f", {freshness.files_behind} files behind"

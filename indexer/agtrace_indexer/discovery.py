@@ -31,7 +31,7 @@ class Found(NamedTuple):
     path: str
     stamp: str
     """Size, mtime, ctime, inode: equal stamps mean an unchanged file. ctime tells a rewrite that
-    restored size and mtime (known-bugs 38)."""
+    restored size and mtime."""
     size: int
     mtime_ns: int
     oddity: str | None = None
@@ -71,7 +71,7 @@ def preferred(found: list[Found]) -> dict[str, str]:
     """Name the files that only repeat another one: path -> path of the log that is read instead.
 
     A plain rollout goes before its `.zst`, a live one before its archived copy, Gemini's `.jsonl`
-    before the `.json` that it continues (formats.md 2.2, 2.3). An empty file goes last.
+    before the `.json` that it continues (indexer/README.md). An empty file goes last.
     """
     chosen: dict[tuple[str, str], str] = {}
     instead: dict[str, str] = {}

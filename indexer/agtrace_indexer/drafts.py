@@ -54,7 +54,7 @@ class SessionFacts:
     agent_type: str | None = None
     """The role or nickname of a sub-agent."""
     cwd: str | None = None
-    """The first working directory; it names the project (known-bugs 74)."""
+    """The first working directory; it names the project."""
     project_hash: str | None = None
     """Only where the log names the hash itself (Gemini)."""
     branch: str | None = None

@@ -27,7 +27,7 @@ def project_root(cwd: str) -> str:
     """The root of the project that a working directory belongs to.
 
     A path of a foreign system, or one that is not there any more, is its own root; nothing but the
-    `.git` entries on the way up is looked at, and no process is started (known-bugs 46, 76, 77).
+    `.git` entries on the way up is looked at, and no process is started.
     """
     worktree = _CLAUDE_WORKTREE.match(cwd)
     if worktree:

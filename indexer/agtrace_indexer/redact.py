@@ -3,7 +3,7 @@
 Nearly all texts hold no secret, so the question "is there any?" is asked first and must be cheap:
 the gates of all rules are one pattern of Rust's regex engine, which comes with pydantic and searches
 for literals with vector instructions. Only a text that passes is looked at rule by rule. Entropy
-is no sign of a secret: ids, hashes and paths of logs would fall to it (known-bugs 72).
+is no sign of a secret: ids, hashes and paths of logs would fall to it.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "quoted-secret",
         rf"(?i:{_NAME}){_ASSIGNED}(?P<quote>{_QUOTE})(?P<secret>[^\s\"'\\]{{8,}}+)(?P=quote)",
-        "known-bugs 72: assigned to a name that says so",
+        "assigned to a name that says so",
         '"db_password": "correct-horse"',
         'password: "${DB_PASSWORD}", token = "your-token-here", max_tokens: "4096000000"',
         rf"(?i:{_NAME}){_ASSIGNED}{_QUOTE}[^\s\"'\\]{{8}}",
@@ -249,7 +249,7 @@ RULES: tuple[Rule, ...] = (
         "environment-secret",
         r"(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY)="
         r"(?P<secret>[^\s\"'\\`,;&|<>(){}\[\]]{8,}+)",
-        "known-bugs 72: .env files and shell commands",
+        ".env files and shell commands",
         "export DB_PASSWORD=correcthorse",
         "DB_PASSWORD=$(pass db), TOKEN=/run/secrets/token, API_KEY=your_api_key",
         r"(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|KEY)=[^\s\"'\\`,;&|<>(){}\[\]]{8}",
@@ -258,7 +258,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "assigned-secret",
         rf"(?i:{_NAME})(?:{_QUOTE})?(?:=|:[ \t]{{1,4}})(?P<secret>[^\s\"'\\`,;&|<>(){{}}\[\]]{{8,}}+)",
-        "known-bugs 72: YAML, queries of URLs, options of commands; with a digit, or it is code",
+        "YAML, queries of URLs, options of commands; with a digit, or it is code",
         "?access_token=abc123def456",
         "token=self.token1, password=get_password2(), token: str = None, api_key=api_key_value",
         rf"(?i:{_NAME})(?:{_QUOTE})?(?:=|:[ \t]{{1,4}})[^\s\"'\\`,;&|<>(){{}}\[\]]{{8}}",

@@ -27,7 +27,7 @@ SNIPPET = 200
 """Characters of the first human request that stand for a session or a turn."""
 
 _CODEX_IDE_REQUEST = "## My request for Codex:"
-"""Codex's IDE extensions put the open files before it, the typed text behind it (formats.md 2.2)."""
+"""Codex's IDE extensions put the open files before it, the typed text behind it (indexer/README.md)."""
 
 _TYPE_CODE = {name: code for code, name in enumerate(EVENT_TYPE_CODES)}
 _OUTCOME_CODE = {name: code for code, name in enumerate(OUTCOME_CODES)}

@@ -1,6 +1,6 @@
 """What of an event can be searched, and what of it is stored beside that.
 
-The searchable text is one function of the event (design.md, "Search"): a tool call gives the
+The searchable text is one function of the event (indexer/README.md): a tool call gives the
 tool's name, then per line each argument's key and decoded value; every other event gives its body
 text. The law of search is that it finds exactly what a scan of these texts would find.
 """

@@ -1,4 +1,4 @@
-"""The models of what agtrace answers, in the shapes of seed 003 inside the envelope of the answer contract.
+"""The models of what agtrace answers, inside the envelope of the answer contract.
 
 Every model is frozen and leaves out what is None when it is serialized. `README.md` beside this
 package is generated from them.
@@ -167,7 +167,7 @@ class EventPreview(Model):
     turn_index: int | None = None
     outcome: Outcome | None = None
     preview: dict[str, Any]
-    """Seed 003's preview by type; the text around the match."""
+    """The preview by type (R-114); the text around the match."""
 
 
 # -- get_event_details -----------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Events: the smallest things that an agent's log records.
 
 An event is addressed as session + `event_index` (0, 1, 2 ... in file order). Its payload is
-one of the seven frozen classes below; the names of the types are those of seed 003 (R-117).
+one of the seven frozen classes below; the names of the types are fixed (R-117).
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def check(given: Answer, most: int) -> None:
 
 
 def budget(name: str, arguments: Mapping[str, Any]) -> int:
-    """The bytes that a call may take (answers.md, "Budgets")."""
+    """The bytes that a call may take (schema/README.md)."""
     limit, asked = arguments.get("limit", 10), arguments.get("max_bytes")
     if isinstance(asked, int) and 2048 <= asked <= 102_400:
         return asked

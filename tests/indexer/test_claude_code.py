@@ -661,7 +661,7 @@ SYNTHETIC_CALLS = {
     "claude/entireio+cli/ab8c5aa0-e11b-4b16-9be3-c470a9483829.jsonl",
     "claude/jazzyalex+agent-sessions/Resources/Fixtures/stage0/agents/claude/small.jsonl",
 }
-"""EXPECTED.csv counts a `<synthetic>` line as an API call; there was none (formats.md 2.1, "Tokens", 5)."""
+"""EXPECTED.csv counts a `<synthetic>` line as an API call; there was none (indexer/README.md)."""
 
 NEVER_CLAUDE = ("journal.jsonl", ".meta.json", "/wf_demo01.json")
 

@@ -1,7 +1,7 @@
-"""Claude Code: `projects/<folder>/<sessionId>.jsonl` and the logs of its sub-agents (formats.md 2.1).
+"""Claude Code: `projects/<folder>/<sessionId>.jsonl` and the logs of its sub-agents (indexer/README.md).
 
 The rules: every line is read by itself and in file order; parent chains are never needed to decide
-what to keep (known-bugs 25), only whose line it is (`sessions`). A response is a step (`messages`) and
+what to keep, only whose line it is (`sessions`). A response is a step (`messages`) and
 is counted once, by its message and request ids (`tokens`). Texts in the user's role are told apart by
 flags and by how they start (`user_texts`). How a tool execution ended is told by its result's flag and
 the structure beside it (`tool_results`). Progress and lines that repeat others are left out by name;

@@ -87,7 +87,7 @@ def attachment(record: Record, state: LogState) -> list[Draft]:
 
 
 def progress(record: Record, state: LogState) -> list[Draft]:
-    """Leave out progress: what an agent said on the way stands in its own log (formats.md 2.1, "Sub-agents")."""
+    """Leave out progress: what an agent said on the way stands in its own log (indexer/README.md)."""
     return skip(f"progress/{text(fields(record.get('data')).get('type')) or 'untyped'}", state)
 
 

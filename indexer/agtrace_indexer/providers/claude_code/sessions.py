@@ -1,6 +1,6 @@
 """Whose lines stand in a Claude Code log: the session's own, a sub-agent's, or inline sidechains.
 
-The three eras of sub-agents are those of formats.md 2.1. Lines of inline sidechains (until 1.0.12x)
+The three eras of sub-agents are those of indexer/README.md. Lines of inline sidechains (until 1.0.12x)
 are told apart by `parentUuid`, for which the last few uuids of each are remembered.
 """
 
@@ -26,7 +26,7 @@ TITLES: dict[str, tuple[str, int]] = {
     "summary": ("summary", 2),
     "agent-name": ("agentName", 1),
 }
-"""Where titles stand and how good they are (formats.md 2.1, "title sources")."""
+"""Where titles stand and how good they are (indexer/README.md)."""
 
 
 def named_by(path: PurePath) -> LogState:

@@ -1,4 +1,4 @@
-"""Token counts of model responses in Claude Code's logs (formats.md 2.1, "Tokens"; known-bugs 1-6, 15, 19)."""
+"""Token counts of model responses in Claude Code's logs (indexer/README.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OUTPUT, _COMPLETE = 4, 5
 def token_usage(record: dict[str, Any], message: dict[str, Any], state: LogState) -> TokenUsage | None:
     """Count a response once: at its first line, and again where a later line has grown figures.
 
-    The whole of the later line counts, not the larger of each figure (known-bugs 3). Only the newest
+    The whole of the later line counts, not the larger of each figure. Only the newest
     32 responses are remembered: a response whose lines are appended again later than that is given
     again, with the same `response_id`.
     """
@@ -35,7 +35,7 @@ def token_usage(record: dict[str, Any], message: dict[str, Any], state: LogState
     figures = _figures(usage)
     complete = any(figures) and not _is_placeholder(record, message)
     if not any(figures):
-        figures = [None] * len(figures)  # what some gateways write instead of counting (known-bugs 19)
+        figures = [None] * len(figures)  # what some gateways write instead of counting
     response = _response_id(record, message)
     if response is not None and not _is_news(response, [*figures, complete], state.memory):
         return None

@@ -1,7 +1,7 @@
 """Results of tool executions in Claude Code's logs: how they ended, what they say, which agent they started.
 
 A result is a `tool_result` block; the line beside it may carry a structured copy, `toolUseResult`,
-which is an object, or a string for errors, or a list for MCP tools (formats.md 2.1, "Tool calls").
+which is an object, or a string for errors, or a list for MCP tools (indexer/README.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Who really speaks in the user's role: the user, a parent agent, Claude Code, the editor, a hook.
 
-The starts of texts and the flags of lines are those of formats.md 2.1, "What is a real user turn".
+The starts of texts and the flags of lines are those of indexer/README.md.
 Only the start of a text is ever looked at: texts can be megabytes long.
 """
 
@@ -81,7 +81,7 @@ def _kind_by_start(written: str, plain: UserKind) -> UserKind:
 
 
 def _peeled(written: str) -> list[str]:
-    """Part a text from the envelopes that the harness or the editor put before it (known-bugs 30)."""
+    """Part a text from the envelopes that the harness or the editor put before it."""
     parts: list[str] = []
     while written.startswith(_ENVELOPES) and len(parts) < _MOST_ENVELOPES:
         tag = written[1 : written.index(">")]

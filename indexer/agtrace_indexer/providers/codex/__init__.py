@@ -1,4 +1,4 @@
-"""OpenAI Codex: rollout files of three eras (formats.md 2.2).
+"""OpenAI Codex: rollout files of three eras (indexer/README.md).
 
 A: one JSON object {session, items}. B: bare JSON lines, no envelope. C: lines {timestamp, type, payload}.
 All three end in the same tables: `records` names the reader of every type.

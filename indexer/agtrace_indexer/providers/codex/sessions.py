@@ -14,7 +14,7 @@ _META_LEFT_OUT = {"base_instructions", "instructions", "dynamic_tools", "user_in
 
 
 def session_meta(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """The first meta is the session's; one with another id belongs to the replayed parent (formats.md 2.2)."""
+    """The first meta is the session's; one with another id belongs to the replayed parent (indexer/README.md)."""
     facts, memory, own = state.sessions[""], state.memory, text(payload.get("id"))
     if facts.id is None and "meta" not in memory:
         memory["meta"] = memory["n"]

@@ -21,7 +21,7 @@ _TOTALS = (
 
 
 def token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """One request's tokens: the growth of the session's total (formats.md 2.2 "Tokens" 1-5, known-bugs 10-13)."""
+    """One request's tokens: the growth of the session's total (indexer/README.md)."""
     if payload.get("info") is None:
         return skip("token_count/rate_limits", state)
     info = fields(payload["info"])

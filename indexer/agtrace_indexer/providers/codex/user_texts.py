@@ -38,7 +38,7 @@ _KINDS: list[tuple[str, UserKind]] = [
         )
     ),
 ]
-"""How the texts begin that Codex itself puts in the user's role (formats.md 2.2, "Messages")."""
+"""How the texts begin that Codex itself puts in the user's role (indexer/README.md)."""
 
 _IMAGE_TAG = re.compile(r"\s*</?image\b[^>]*>\s*")
 _CWD = re.compile(r"<cwd>([^<]+)</cwd>|Current working directory: ([^\n]+)")
@@ -65,7 +65,7 @@ def _user_text(shown: str, typed: str, stream: str, state: LogState, at: int | N
 
 
 def _learn_cwd(said: str, state: LogState) -> None:
-    """Bare logs name their directory nowhere else (formats.md 2.2, era B)."""
+    """Bare logs name their directory nowhere else (indexer/README.md)."""
     if state.sessions[""].cwd is None and "<environment_context>" in said and (found := _CWD.search(said)):
         state.sessions[""].cwd = (found[1] or found[2]).strip()
 

@@ -1,4 +1,4 @@
-"""Gemini CLI: whole-file JSON sessions, JSONL sessions since 0.39.0, and `/chat save` checkpoints (formats.md 2.3).
+"""Gemini CLI: whole-file JSON sessions, JSONL sessions since 0.39.0, and `/chat save` checkpoints (indexer/README.md).
 
 The rules: a JSONL session is a log of *changes*, so that events are keyed and only what changed is
 said again (`folding`). A message is one step: thinking, text, calls, tokens and the results of the

@@ -44,7 +44,7 @@ def patch(changed: Record, kind: str, state: LogState) -> list[Draft | Retractio
 
 
 def rewind(message_id: str, state: LogState) -> list[Draft | Retraction]:
-    """Drop a message and all after it; all messages where it isn't known (formats.md 2.3)."""
+    """Drop a message and all after it; all messages where it isn't known (indexer/README.md)."""
     live = _live(state)
     ids = list(live)
     dropped = ids[ids.index(message_id) :] if message_id in live else ids

@@ -1,4 +1,4 @@
-"""Token counts of a response (formats.md 2.3)."""
+"""Token counts of a response (indexer/README.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def usage_of(record: Record) -> TokenUsage | None:
     """Read `tokens`: theirs of input include the cached, theirs of output exclude the thoughts.
 
     `tool` (prompt tokens of built-in tools) is counted beside `input` in their total, so it is added
-    to our input. All zero means that the CLI was given no figures (known-bugs 19): none here.
+    to our input. All zero means that the CLI was given no figures: none here.
     """
     tokens = {key: count(value) for key, value in fields(record.get("tokens")).items()}
     if not any(tokens.values()):
