@@ -15,9 +15,6 @@ from dataclasses import dataclass
 from agtrace_schema.events import Json
 from pydantic_core import SchemaValidator, core_schema
 
-RULES_VERSION = 1
-"""Raised when the same text would now be masked otherwise."""
-
 _START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"  # \b fails where JSON is quoted in JSON: the n of \n is a letter
 _OWN_RUN = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"  # keeps the search linear, too: one start per run of letters
 _QUOTE = r"""\\{0,3}["']"""

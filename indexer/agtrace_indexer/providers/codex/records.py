@@ -100,7 +100,7 @@ ITEMS: dict[str, Handler] = {
     "compaction_summary": skipping("compaction/encrypted"),
     "context_compaction": skipping("compaction/encrypted"),
 }
-"""Response items by type: the names are those of indexer/README.mdand of the published fixtures."""
+"""Response items by type: the names are those of indexer/README.md and of the published fixtures."""
 
 EVENTS: dict[str, Handler] = {
     "user_message": user_texts.user_event,

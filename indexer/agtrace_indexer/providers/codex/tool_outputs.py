@@ -1,7 +1,8 @@
 """What became of a tool execution, read from the output that Codex handed to the model.
 
-Codex has no error flag: five styles of output and a few events tell it (indexer/README.md). An exit code counts only where the harness wrote it, in the header before the
-program's own output. What shows nothing is `UNKNOWN`: neither silence nor a cheerful text is proof.
+Codex has no error flag: five styles of output and a few events tell it (indexer/README.md). An exit
+code counts only where the harness wrote it, in the header before the program's own output. What shows
+nothing is `UNKNOWN`: neither silence nor a cheerful text is proof.
 """
 
 from __future__ import annotations
