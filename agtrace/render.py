@@ -37,12 +37,16 @@ def sessions(answer: dict[str, Any]) -> None:
         table.add_row(*(cells[column] for column in columns))
     if table.row_count:
         _OUT.print(table)
+    else:
+        _nothing("`agtrace doctor` tells which logs were found; `agtrace index PATH` adds some.")
     _footer(answer)
 
 
 def matches(answer: dict[str, Any], query: str) -> None:
     """Hits of a search, each with where it is and the text around the match."""
     _summary(answer)
+    if not answer["data"].get("matches"):
+        _nothing("Try a shorter piece of the text, as it stands in the log, or fewer filters.")
     for match in answer["data"].get("matches", []):
         preview = match["preview"]
         place = Text(f"{match['session_id']}:{match['event_index']}", style="bold")
@@ -204,6 +208,10 @@ def _turn(turn: dict[str, Any]) -> None:
 
 def _summary(answer: dict[str, Any]) -> None:
     _OUT.print(Text(_plain(answer["summary"]), style="bold"))
+
+
+def _nothing(advice: str) -> None:
+    _OUT.print(Text(advice, style="dim"))
 
 
 def _footer(answer: dict[str, Any]) -> None:

@@ -35,6 +35,13 @@ _USAGE_CODES = frozenset(
 )
 
 
+_NEXT_STEPS = {
+    "session_not_found": "\n`agtrace sessions` lists the newest ids.",
+    "invalid_cursor": "\nLeave out --cursor to start again.",
+    "index_unavailable": "\n`agtrace doctor` tells more.",
+}
+
+
 def settings() -> Settings:
     """The settings from the environment; a value that can't be used ends the process with a message."""
     from agtrace.settings import load
@@ -64,8 +71,9 @@ def ask(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     )
     if answer.is_error:
         error = answer.value["error"]
-        hint = f"\n{answer.value['hint']}" if "hint" in answer.value else ""
-        fail(f"{error['message']}{hint}", USAGE if error["code"] in _USAGE_CODES else UNREADABLE)
+        matches = "".join(f"\n  {match}" for match in error["details"].get("matches", ()))
+        step = _NEXT_STEPS.get(error["code"], "")
+        fail(f"{error['message']}{matches}{step}", USAGE if error["code"] in _USAGE_CODES else UNREADABLE)
     if "index" in answer.value:
         sys.stderr.write(f"agtrace: {_behind(answer.value['index'])}\n")
     return answer.value

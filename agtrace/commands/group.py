@@ -34,7 +34,15 @@ def _list_options(command: Command) -> Command:
     return command
 
 
+class _InOrder(click.Group):
+    """Lists its commands in the order in which one comes to need them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
 @click.group(
+    cls=_InOrder,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="The index lies in AGTRACE_DATA_DIR, by default in your platform's folder for user data. "
     "Nothing leaves the machine.",
@@ -47,7 +55,7 @@ def agtrace() -> None:
     """
 
 
-@agtrace.command()
+@agtrace.command(short_help="Index the agents' logs; only what changed is read.")
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(exists=True))
 @click.option("--rebuild", is_flag=True, help="Read every log again that is still there.")
 @as_json
@@ -62,30 +70,7 @@ def index(paths: tuple[str, ...], rebuild: bool, as_json: bool) -> None:
     index.run(paths, rebuild=rebuild, as_json=as_json)
 
 
-@agtrace.command()
-@_list_options
-def sessions(as_json: bool, **filters: Any) -> None:
-    """List sessions, newest first."""
-    from agtrace.commands import show
-
-    show.sessions(filters, as_json=as_json)
-
-
-@agtrace.command()
-@click.argument("session", metavar="SESSION[:EVENT]")
-@click.option("--turns", is_flag=True, help="Show every step with its tool calls.")
-@click.option("--turn", "turn_index", type=int, help="Show the steps of one turn.")
-@click.option("--reasoning", is_flag=True, help="Quote the thinking beside each step.")
-@click.option("--cursor", help="Continue behind a page: the cursor that it ended with.")
-@as_json
-def show(session: str, turns: bool, turn_index: int | None, reasoning: bool, cursor: str | None, as_json: bool) -> None:
-    """Show a session by its turns, or one event whole: `agtrace show fb3cff44:42`."""
-    from agtrace.commands import show
-
-    show.show(session, turns=turns, turn_index=turn_index, reasoning=reasoning, cursor=cursor, as_json=as_json)
-
-
-@agtrace.command()
+@agtrace.command(short_help="Find the events that contain a text.")
 @click.argument("query")
 @click.option("--session", "session_id", metavar="SESSION", help="In one session: its id or the beginning of it.")
 @click.option("--type", "event_type", type=click.Choice(_EVENT_TYPES), help="Events of one type.")
@@ -99,7 +84,30 @@ def search(query: str, as_json: bool, **filters: Any) -> None:
     show.search(query, filters, as_json=as_json)
 
 
-@agtrace.command()
+@agtrace.command(short_help="List sessions, newest first.")
+@_list_options
+def sessions(as_json: bool, **filters: Any) -> None:
+    """List sessions, newest first."""
+    from agtrace.commands import show
+
+    show.sessions(filters, as_json=as_json)
+
+
+@agtrace.command(short_help="Show a session, or one event whole.")
+@click.argument("session", metavar="SESSION[:EVENT]")
+@click.option("--turns", is_flag=True, help="Show every step with its tool calls.")
+@click.option("--turn", "turn_index", type=int, help="Show the steps of one turn.")
+@click.option("--reasoning", is_flag=True, help="Quote the thinking beside each step.")
+@click.option("--cursor", help="Continue behind a page: the cursor that it ended with.")
+@as_json
+def show(session: str, turns: bool, turn_index: int | None, reasoning: bool, cursor: str | None, as_json: bool) -> None:
+    """Show a session by its turns, or one event whole: `agtrace show fb3cff44:42`."""
+    from agtrace.commands import show
+
+    show.show(session, turns=turns, turn_index=turn_index, reasoning=reasoning, cursor=cursor, as_json=as_json)
+
+
+@agtrace.command(short_help="Show what went wrong in a session.")
 @click.argument("session")
 @as_json
 def analyze(session: str, as_json: bool) -> None:
@@ -109,7 +117,7 @@ def analyze(session: str, as_json: bool) -> None:
     show.analyze(session, as_json=as_json)
 
 
-@agtrace.command()
+@agtrace.command(short_help="Serve the index to an agent (stdio).")
 def mcp() -> None:
     """Serve the index to an agent, over MCP on stdin and stdout."""
     from agtrace.commands import serve
@@ -117,7 +125,7 @@ def mcp() -> None:
     serve()
 
 
-@agtrace.command()
+@agtrace.command(short_help="Tell what was found and what not understood.")
 @as_json
 def doctor(as_json: bool) -> None:
     """Tell what was found where, what was not understood, and what to do. Exits 1 if anything is in trouble."""
@@ -126,7 +134,7 @@ def doctor(as_json: bool) -> None:
     doctor.run(as_json=as_json)
 
 
-@agtrace.command()
+@agtrace.command(short_help="Add the MCP server to an agent.")
 @click.argument("agent", type=click.Choice(["claude", "codex", "gemini"]))
 @click.option("--apply", is_flag=True, help="Run the command that adds the server, instead of showing it.")
 def setup(agent: str, apply: bool) -> None:
