@@ -1,7 +1,6 @@
 """Blocks: where the texts of events lie, about 32 KB of neighbours of one session compressed together.
 
-The sizes are measured: 32 KB blocks at zstd level 1 take 14 % of the logs and are scanned at 1.7 GB
-of logs a second; smaller ones cost space, larger ones cost time per opened event.
+The size is a compromise: smaller blocks compress worse, larger ones cost more time per opened event.
 """
 
 from __future__ import annotations
