@@ -10,6 +10,7 @@ import time
 import traceback
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from agtrace.arguments import parse
@@ -80,13 +81,14 @@ class Answers:
         try:
             return tool.answer(Context(connection, self._cursors, freshness, self._now()), wanted)
         finally:
-            connection.execute("ROLLBACK")
+            connection.rollback()  # also where SQLite ended the transaction itself
 
 
 def _log_to_stderr(record: Mapping[str, Any]) -> None:
     """One JSON line on stderr: stdout belongs to the protocol."""
-    sys.stderr.write(json.dumps(record) + "\n")
-    sys.stderr.flush()
+    with suppress(OSError, ValueError):  # a log that nobody reads any more costs no answer
+        sys.stderr.write(json.dumps(record) + "\n")
+        sys.stderr.flush()
 
 
 def silent(record: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ LABEL = 50
 LINES_PER_CHUNK = 200
 """Lines of a chunk of text at most (R-077)."""
 
-_CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def one_line(text: str, most: int) -> str:
@@ -33,7 +33,7 @@ def cut(text: str, most: int) -> str:
 
 
 def without_controls(text: str) -> str:
-    """Remove control characters and terminal escapes, newlines and tabs excepted."""
+    """Remove control characters, terminal escapes and turns of the writing direction, newlines and tabs excepted."""
     return _CONTROLS.sub("", text)
 
 

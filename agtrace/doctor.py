@@ -7,9 +7,11 @@ import sqlite3
 from typing import Any
 
 from agtrace_indexer.redact import redact_json
+from agtrace_schema.events import EventType
 
 from agtrace.cutting import one_line
 from agtrace.index import Freshness, Index, home_roots
+from agtrace.query import TYPE_CODE
 from agtrace.settings import Settings
 
 _HEAD_SHOWN = 100
@@ -74,14 +76,18 @@ def _agents(connection: sqlite3.Connection) -> list[dict[str, Any]]:
             "provider": row["provider"],
             "files": row["files"],
             "sessions": row["sessions"],
-            "versions": sorted(filter(None, (row["versions"] or "").split(",")), key=_version_key),
+            "versions": [
+                one_line(version, _HEAD_SHOWN)
+                for version in sorted(filter(None, (row["versions"] or "").split(",")), key=_version_key)
+            ],
         }
         for row in rows
     ]
 
 
 def _version_key(version: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdecimal() else (0, part) for part in version.replace("-", ".").split(".")]
+    parts = version[:_HEAD_SHOWN].replace("-", ".").split(".")
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
 
 def _files(connection: sqlite3.Connection) -> list[dict[str, Any]]:
@@ -117,8 +123,10 @@ def _unreadable_lines(connection: sqlite3.Connection) -> list[dict[str, Any]]:
         SELECT f.path, e.line, e.offset, e.length, n.text AS kind, s.uid, e.event_index
         FROM name n JOIN event e ON e.name_id = n.id
           JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id
-        WHERE n.text IN ('unreadable_line', 'oversized_line') ORDER BY f.path, e.line
-        """
+        WHERE n.text IN ('unreadable_line', 'oversized_line') AND e.type = ? AND e.superseded_by IS NULL
+        ORDER BY f.path, e.line
+        """,
+        (TYPE_CODE[EventType.NOTIFICATION],),
     ).fetchall()
     reasons = {"unreadable_line": "no JSON", "oversized_line": "longer than is parsed: its head is kept"}
     return [

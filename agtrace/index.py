@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -16,7 +17,7 @@ from agtrace.problems import IndexUnavailable
 from agtrace.settings import Settings
 
 if TYPE_CHECKING:
-    from agtrace_indexer.ingest import Progress
+    from agtrace_indexer.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,14 @@ class Index:
         When the index can't be written, the answer comes from what it holds, and says so. Raises
         `IndexUnavailable` when there is nothing to answer from.
         """
+        end = time.monotonic() + seconds
+        if self._run is not None:
+            self._run.join(seconds)  # begun for an earlier question: it knows nothing of what was written since
         if self._run is None or not self._run.is_alive():
             self._trouble = self._progress = None
             self._run = threading.Thread(target=self._bring_up_to_date, daemon=True)
             self._run.start()
-        self._run.join(seconds)
+            self._run.join(max(end - time.monotonic(), 0))
         if self._trouble is None and not self._run.is_alive():
             return Freshness("ready")
         state: Literal["catching_up", "building"] = "catching_up" if self._built() else "building"

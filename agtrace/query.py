@@ -30,9 +30,10 @@ SELECT s.*, p.hash AS project_hash, p.root_path, f.path, f.gone
 FROM session s JOIN file f ON f.id = s.file_id LEFT JOIN project p ON p.id = s.project_id
 """
 
-_EVENT = """
+EVENT = """
 SELECT e.*, n.text AS name FROM event e LEFT JOIN name n ON n.id = e.name_id
 """
+"""The rows of events (alias e), with their name (alias n)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def short_id(connection: sqlite3.Connection, uid: str) -> str:
 def find_event(connection: sqlite3.Connection, session: sqlite3.Row, event_index: int) -> StoredEvent:
     """One event of a session. Raises `InvalidEventIndex` beyond the last one."""
     row = connection.execute(
-        f"{_EVENT} WHERE e.session_id = ? AND e.event_index = ?", (session["id"], event_index)
+        f"{EVENT} WHERE e.session_id = ? AND e.event_index = ?", (session["id"], event_index)
     ).fetchone()
     if row is None:
         last = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session["id"],))
@@ -128,7 +129,7 @@ def with_texts(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> list[
 
 def events_where(connection: sqlite3.Connection, condition: str, arguments: dict[str, Any]) -> list[StoredEvent]:
     """The events (alias e, name n) that fulfil an SQL condition, with their texts."""
-    return with_texts(connection, connection.execute(f"{_EVENT} WHERE {condition}", arguments).fetchall())
+    return with_texts(connection, connection.execute(f"{EVENT} WHERE {condition}", arguments).fetchall())
 
 
 def sessions_where(connection: sqlite3.Connection, condition: str, arguments: dict[str, Any]) -> list[sqlite3.Row]:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from agtrace.cutting import without_controls
 
-_OUT = Console(highlight=False, soft_wrap=False)
+_OUT = Console(highlight=False, soft_wrap=False, markup=False, emoji=False)  # logs hold [brackets] and :names:
 _STYLES = {
     "failed": "red", "rejected": "yellow", "interrupted": "yellow", "unknown": "dim", "running": "cyan", "ok": "green",
     "partial": "yellow", "success": "green", "Critical": "bold red", "Warning": "yellow", "Info": "dim",

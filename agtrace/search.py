@@ -177,9 +177,11 @@ class _Scan:
 
     def _sessions(self) -> tuple[str, dict[str, Any]]:
         wanted = self.filters
+        conditions: list[str] = []
+        arguments: dict[str, Any] = {}
         if wanted.session_row is not None:
-            return "AND b.session_id = :session_row", {"session_row": wanted.session_row}
-        conditions, arguments = [], {}
+            conditions.append("s.id = :session_row")
+            arguments["session_row"] = wanted.session_row
         if wanted.provider is not None:
             conditions.append("s.provider = :provider")
             arguments["provider"] = wanted.provider

@@ -136,17 +136,14 @@ def list_projects(
 
 def session_head(connection: sqlite3.Connection, row: sqlite3.Row) -> SessionHead:
     """What every level says about a session."""
-    children = connection.execute(
-        "SELECT uid FROM session WHERE parent_id = ? AND kind != 'warmup' ORDER BY started_at, id", (row["own_id"],)
-    ).fetchall()
-    parent = _shown_parent(connection, row)
+    children, parent = _children(connection, row), _shown_parent(connection, row)
     return SessionHead(
         session_id=row["uid"],
         provider=Provider(row["provider"]),
         kind=row["kind"],
         parent_id=parent,
         parent_missing=True if row["parent_id"] and parent is None else None,
-        children=[short_id(connection, child["uid"]) for child in children[:_CHILDREN]] or None,
+        children=[short_id(connection, child) for child in children[:_CHILDREN]] or None,
         total_children=len(children) if len(children) > _CHILDREN else None,
         title=row["title"] and one_line(row["title"], USER_MESSAGE),
         project_hash=row["project_hash"] and row["project_hash"][:SHORT_HASH],
@@ -158,15 +155,19 @@ def session_head(connection: sqlite3.Connection, row: sqlite3.Row) -> SessionHea
         end_time=iso(row["ended_at"]),
         log=row["path"].partition("#replaced-")[0],
         log_gone=True if row["gone"] else None,
-        stats=SessionStats(
-            total_turns=row["turn_count"],
-            total_events=row["event_count"],
-            tool_calls=row["tool_calls"],
-            failed_calls=row["failed_calls"],
-            total_tokens=row["total_tokens"],
-            tokens_incomplete=True if row["incomplete_usage"] else None,
-            duration_seconds=_duration(row["started_at"], row["ended_at"]),
-        ),
+        stats=_stats(row),
+    )
+
+
+def _stats(row: sqlite3.Row) -> SessionStats:
+    return SessionStats(
+        total_turns=row["turn_count"],
+        total_events=row["event_count"],
+        tool_calls=row["tool_calls"],
+        failed_calls=row["failed_calls"],
+        total_tokens=row["total_tokens"],
+        tokens_incomplete=True if row["incomplete_usage"] else None,
+        duration_seconds=_duration(row["started_at"], row["ended_at"]),
     )
 
 
@@ -186,11 +187,26 @@ def _session_condition(filters: SessionFilters, snapshot: int) -> tuple[str, dic
     return " AND ".join(conditions), arguments
 
 
+def _children(connection: sqlite3.Connection, row: sqlite3.Row) -> list[str]:
+    """The ids of the sessions that this one started, oldest first."""
+    found = connection.execute(
+        "SELECT uid FROM session WHERE parent_id = ? AND id != ? AND kind != 'warmup' ORDER BY started_at, id",
+        (row["own_id"], row["id"]),
+    )
+    return [child["uid"] for child in found]
+
+
 def _shown_parent(connection: sqlite3.Connection, row: sqlite3.Row) -> str | None:
-    """The id of the parent where it is indexed: every id that is shown can be opened."""
+    """The id of the parent where it is indexed: every id that is shown can be opened.
+
+    Of several that share the id it is the one in the same file, else the one without a suffix.
+    """
     if row["parent_id"] is None:
         return None
-    found = connection.execute("SELECT uid FROM session WHERE own_id = ? LIMIT 1", (row["parent_id"],)).fetchone()
+    found = connection.execute(
+        "SELECT uid FROM session WHERE own_id = ? AND id != ? ORDER BY file_id = ? DESC, uid LIMIT 1",
+        (row["parent_id"], row["id"], row["file_id"]),
+    ).fetchone()
     return short_id(connection, found["uid"]) if found else None
 
 

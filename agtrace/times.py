@@ -16,7 +16,8 @@ _ALLOWED = "ISO 8601 (2026-11-03, 2026-11-03T10:00:00Z), 30m, 12h, 7d, 2w, today
 def moment(field: str, text: str, now: datetime, *, end: bool = False) -> int:
     """Read a time as milliseconds since 1970 UTC; a time without a zone is in UTC.
 
-    A day without a time is its first moment, or with `end` its last. Raises `InvalidParameter`,
+    A day without a time is its first moment, or with `end` its last; so is a time without a fraction, since answers
+    show times to the second. Raises `InvalidParameter`,
     naming the field and what is allowed.
     """
     given = text.strip()
@@ -30,7 +31,9 @@ def moment(field: str, text: str, now: datetime, *, end: bool = False) -> int:
         parsed = datetime.fromisoformat(given)
         if parsed.tzinfo is None:
             parsed = parsed.replace(tzinfo=UTC)
-        return _day(parsed, end) if len(given) <= len("2026-11-03") else _ms(parsed)
+        if len(given) <= len("2026-11-03"):
+            return _day(parsed, end)
+        return _ms(parsed) + (999 if end and not parsed.microsecond else 0)
     except (ValueError, OverflowError):
         raise InvalidParameter(field, f"{field}: {given[:60]!r} is no time; use {_ALLOWED}", _ALLOWED) from None
 

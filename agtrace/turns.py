@@ -1,4 +1,4 @@
-"""Overview: a session by its turns, and the turns by their steps."""
+"""Overview: a session by its turns, with how each turn ended and what it did."""
 
 from __future__ import annotations
 
@@ -6,147 +6,136 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
-from agtrace_schema.answers import StepSummary, Tokens, TurnDetail, TurnOutcome, TurnOverview
-from agtrace_schema.events import EventType, Outcome
+from agtrace_schema.answers import TurnDetail, TurnOutcome, TurnOverview
+from agtrace_schema.events import EventType, UserKind
 
-from agtrace.cutting import LABEL, USER_MESSAGE, cut, one_line
+from agtrace.cutting import USER_MESSAGE, cut, one_line
 from agtrace.problems import InvalidRange
-from agtrace.query import OUTCOME_CODE, TYPE_CODE, StoredEvent, events_where, iso, with_texts
+from agtrace.query import EVENT, OUTCOME_CODE, TYPE_CODE, StoredEvent, iso, with_texts
+from agtrace.steps import Step
 
-_REASONING = 200
 _KEY_ACTIONS = 6
-_CALLS_NAMED = 8
+
+# What happened in turns: `open_call` is the last call whose end isn't known, the other indices likewise.
+_ENDINGS = """
+SELECT e.turn_index, count(e.step_index) AS responses, sum(e.type = :call) AS calls,
+  sum(e.type = :call AND e.outcome IS :failed) AS failed,
+  sum(e.type = :call AND e.outcome IN (:rejected, :interrupted)) + sum(e.type = :user AND n.text = :stop) AS stopped,
+  max(CASE WHEN e.type = :call AND coalesce(e.outcome, :unknown) IN (:unknown, :running) THEN e.event_index END)
+    AS open_call,
+  max(CASE WHEN e.type = :result AND e.outcome = :failed THEN e.event_index END) AS last_failed,
+  max(CASE WHEN e.type = :result THEN e.event_index END) AS last_result,
+  max(CASE WHEN e.type = :message THEN e.event_index END) AS last_message
+FROM event e LEFT JOIN name n ON n.id = e.name_id
+WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND e.superseded_by IS NULL
+GROUP BY e.turn_index
+"""
+
+_ACTIONS = """
+SELECT e.turn_index, n.text AS name, count(*) AS used, sum(e.outcome IS :failed) AS failed
+FROM event e JOIN name n ON n.id = e.name_id
+WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND e.type = :call
+  AND e.superseded_by IS NULL
+GROUP BY e.turn_index, e.name_id ORDER BY e.turn_index, min(e.event_index)
+"""
+
+_CODES = {
+    "call": TYPE_CODE[EventType.TOOL_CALL],
+    "result": TYPE_CODE[EventType.TOOL_RESULT],
+    "message": TYPE_CODE[EventType.MESSAGE],
+    "user": TYPE_CODE[EventType.USER],
+    "stop": UserKind.INTERRUPTION,
+    **{outcome.value: code for outcome, code in OUTCOME_CODE.items()},
+}
 
 
 def turn_overviews(
-    connection: sqlite3.Connection, session: sqlite3.Row, from_turn: int, last_event: int
+    connection: sqlite3.Connection, session: sqlite3.Row, from_turn: int, last_event: int, most: int
 ) -> list[TurnOverview]:
-    """The turns of a session from one on, as far as the snapshot's last event goes."""
+    """The turns of a session from one on, at most this many, as far as the snapshot's last event goes."""
     rows = connection.execute(
-        "SELECT * FROM turn WHERE session_id = ? AND turn_index >= ? AND first_event <= ? ORDER BY turn_index",
-        (session["id"], from_turn, last_event),
+        "SELECT * FROM turn WHERE session_id = ? AND turn_index >= ? AND first_event <= ? ORDER BY turn_index LIMIT ?",
+        (session["id"], from_turn, last_event, most),
     ).fetchall()
-    requests = _requests(connection, session["id"], [row["first_event"] for row in rows])
+    requests = _requests(connection, session["id"], rows)
     return [_overview(row, requests.get(row["first_event"])) for row in rows]
-
-
-class Step(NamedTuple):
-    """A step with the turn it belongs to; a turn without a response has one without a summary."""
-
-    turn_index: int
-    step_index: int
-    summary: StepSummary | None
-
-
-def steps_of(
-    connection: sqlite3.Connection,
-    session: sqlite3.Row,
-    *,
-    behind: tuple[int, int],
-    last_event: int,
-    turn_index: int | None,
-    include_reasoning: bool,
-    most: int,
-) -> list[Step]:
-    """The next steps behind a (turn, step), at most about this many, in order; whole turns where possible."""
-    only = "" if turn_index is None else "AND turn_index = :turn"
-    rows = connection.execute(
-        f"""
-        SELECT turn_index, step_index AS step, min(event_index) AS first FROM event
-        WHERE session_id = :session AND step_index IS NOT NULL AND superseded_by IS NULL
-          AND event_index <= :last_event {only} AND (turn_index, step_index) > (:behind_turn, :behind_step)
-        GROUP BY 1, 2
-        UNION ALL
-        SELECT turn_index, -1, first_event FROM turn
-        WHERE session_id = :session AND step_count = 0 AND first_event <= :last_event {only}
-          AND (turn_index, -1) > (:behind_turn, :behind_step)
-        ORDER BY 1, 2 LIMIT :most
-        """,
-        {
-            "session": session["id"], "last_event": last_event, "turn": turn_index, "behind_turn": behind[0],
-            "behind_step": behind[1], "most": most,
-        },
-    ).fetchall()  # fmt: skip
-    if not rows:
-        return []
-    events = _step_events(connection, session["id"], rows, last_event, include_reasoning)
-    steps = []
-    for row in rows:
-        key = (row["turn_index"], row["step"])
-        summary = None if row["step"] < 0 else _step_summary(row, events.get(key, []), include_reasoning)
-        steps.append(Step(*key, summary))
-    return steps
 
 
 def turn_details(connection: sqlite3.Connection, session: sqlite3.Row, steps: Iterable[Step]) -> list[TurnDetail]:
     """Group steps into their turns."""
-    turns = []
-    for index, group in groupby(steps, key=lambda step: step.turn_index):
-        row = connection.execute(
-            "SELECT * FROM turn WHERE session_id = ? AND turn_index = ?", (session["id"], index)
-        ).fetchone()
-        request = _requests(connection, session["id"], [row["first_event"]]).get(row["first_event"])
-        turns.append(
-            TurnDetail(
-                turn_index=index,
-                user_message=_user_message(request),
-                steps=[step.summary for step in group if step.summary is not None],
-                outcome=turn_outcome(connection, session["id"], index),
-                key_actions=_key_actions(connection, session["id"], index),
-            )
+    grouped = {index: list(group) for index, group in groupby(steps, key=lambda step: step.turn_index)}
+    if not grouped:
+        return []
+    rows = connection.execute(
+        "SELECT * FROM turn WHERE session_id = ? AND turn_index BETWEEN ? AND ?",
+        (session["id"], min(grouped), max(grouped)),
+    ).fetchall()
+    rows = [row for row in rows if row["turn_index"] in grouped]
+    requests = _requests(connection, session["id"], rows)
+    span = _span(session["id"], rows)
+    endings = {row["turn_index"]: row for row in connection.execute(_ENDINGS, span)}
+    actions = _key_actions(connection.execute(_ACTIONS, span).fetchall())
+    return [
+        TurnDetail(
+            turn_index=row["turn_index"],
+            user_message=_user_message(requests.get(row["first_event"])),
+            steps=[step.summary for step in grouped[row["turn_index"]] if step.summary is not None],
+            outcome=_outcome(endings[row["turn_index"]]),
+            key_actions=actions.get(row["turn_index"], []),
         )
-    return turns
+        for row in rows
+    ]
 
 
-def turn_outcome(connection: sqlite3.Connection, session_row: int, turn_index: int) -> TurnOutcome:
+def check_turn(connection: sqlite3.Connection, session: sqlite3.Row, turn_index: int) -> None:
+    """Raise `InvalidRange` for a turn that the session doesn't have, or not any more."""
+    turns = "SELECT 1 FROM turn WHERE session_id = ? AND turn_index = ?"
+    if connection.execute(turns, (session["id"], turn_index)).fetchone():
+        return
+    last = connection.execute("SELECT max(turn_index) FROM turn WHERE session_id = ?", (session["id"],)).fetchone()[0]
+    last = -1 if last is None else last
+    trouble = f"out of bounds: the session has {session['turn_count']} turns (max: {last})"
+    raise InvalidRange(
+        f"Turn {turn_index} {trouble if turn_index > last else 'was taken back: nothing of it is left in the session'}",
+        "Leave out turn_index to see every turn.",
+        requested_turn=turn_index,
+        max_turn=last,
+    )
+
+
+def _span(session_row: int, turns: list[sqlite3.Row]) -> dict[str, Any]:
+    """The arguments of a query over the events from the first to the last of these turns."""
+    first, last = min(turn["first_event"] for turn in turns), max(turn["last_event"] for turn in turns)
+    return {**_CODES, "session": session_row, "first": first, "last": last}
+
+
+def _outcome(ending: sqlite3.Row) -> TurnOutcome:
     """How a turn ended.
 
-    unknown: the model never answered; failed: every tool execution failed, or the last one did and no
-    message followed; partial: some failed; success otherwise.
+    failed: every tool execution failed, or the last one did and no message followed; partial: some failed, were
+    refused or interrupted, or the turn was; unknown: the model never answered, or the end of its last call isn't
+    known; success otherwise.
     """
-    calls, failed, last_failed, last_message, responses = connection.execute(
-        """
-        SELECT sum(type = :call), sum(type = :call AND outcome = :failed),
-          max(CASE WHEN type = :result AND outcome = :failed THEN event_index END),
-          max(CASE WHEN type = :message THEN event_index END), count(step_index)
-        FROM event WHERE session_id = :session AND turn_index = :turn AND superseded_by IS NULL
-        """,
-        {
-            "session": session_row, "turn": turn_index, "failed": OUTCOME_CODE[Outcome.FAILED],
-            "call": TYPE_CODE[EventType.TOOL_CALL], "result": TYPE_CODE[EventType.TOOL_RESULT],
-            "message": TYPE_CODE[EventType.MESSAGE],
-        },
-    ).fetchone()  # fmt: skip
-    if not responses:
+    said = -1 if ending["last_message"] is None else ending["last_message"]
+    if not ending["responses"]:
         return "unknown"
-    if not failed:
-        return "success"
-    unanswered = last_failed is not None and (last_message is None or last_message < last_failed)
-    if failed == calls or (unanswered and _is_last_result(connection, session_row, turn_index, last_failed)):
-        return "failed"
-    return "partial"
+    if ending["failed"]:
+        last_one_did = ending["last_failed"] is not None and ending["last_failed"] == ending["last_result"]
+        unanswered = last_one_did and said < ending["last_failed"]
+        return "failed" if ending["failed"] == ending["calls"] or unanswered else "partial"
+    if ending["stopped"]:
+        return "partial"
+    return "unknown" if ending["open_call"] is not None and ending["open_call"] > said else "success"
 
 
-def check_turn(session: sqlite3.Row, turn_index: int) -> None:
-    """Raise `InvalidRange` for a turn that the session doesn't have."""
-    if turn_index >= session["turn_count"]:
-        last = session["turn_count"] - 1
-        raise InvalidRange(
-            f"Turn {turn_index} out of bounds: the session has {session['turn_count']} turns (max: {last})",
-            "Leave out turn_index to see every turn.",
-            requested_turn=turn_index,
-            max_turn=last,
-        )
-
-
-def _requests(connection: sqlite3.Connection, session_row: int, indices: list[int]) -> dict[int, StoredEvent]:
-    marks = ", ".join(map(str, indices)) or "-1"
+def _requests(connection: sqlite3.Connection, session_row: int, turns: list[sqlite3.Row]) -> dict[int, StoredEvent]:
+    """The requests that open these turns, by their index; a turn that a response opened has none."""
+    indices = ", ".join(str(turn["first_event"]) for turn in turns)
     rows = connection.execute(
-        f"SELECT e.*, n.text AS name FROM event e LEFT JOIN name n ON n.id = e.name_id "
-        f"WHERE e.session_id = ? AND e.event_index IN ({marks}) AND e.type = ?",
-        (session_row, TYPE_CODE[EventType.USER]),
+        f"{EVENT} WHERE e.session_id = ? AND e.event_index IN ({indices}) AND e.type = ?",
+        (session_row, _CODES["user"]),
     ).fetchall()
     return {event.event_index: event for event in with_texts(connection, rows)}
 
@@ -170,105 +159,14 @@ def _overview(row: sqlite3.Row, request: StoredEvent | None) -> TurnOverview:
     )
 
 
-def _step_events(
-    connection: sqlite3.Connection, session_row: int, rows: list[sqlite3.Row], last_event: int, include_reasoning: bool
-) -> dict[tuple[int, int], list[StoredEvent]]:
-    """The calls, messages and (asked for) reasoning of steps, by (turn, step)."""
-    types = [EventType.TOOL_CALL, EventType.MESSAGE, EventType.TOKEN_USAGE]
-    types += [EventType.REASONING] if include_reasoning else []
-    events = events_where(
-        connection,
-        "e.session_id = :session AND e.superseded_by IS NULL AND e.step_index IS NOT NULL "
-        "AND (e.turn_index, e.step_index) >= (:t0, :s0) AND (e.turn_index, e.step_index) <= (:t1, :s1) "
-        f"AND e.event_index <= :last AND e.type IN ({', '.join(str(TYPE_CODE[t]) for t in types)}) "
-        "ORDER BY e.event_index",
-        {
-            "session": session_row, "t0": rows[0]["turn_index"], "s0": rows[0]["step"],
-            "t1": rows[-1]["turn_index"], "s1": rows[-1]["step"], "last": last_event,
-        },
-    )  # fmt: skip
-    usage = _usage_by_event(connection, session_row)
-    grouped: dict[tuple[int, int], list[StoredEvent]] = {}
-    for event in events:
-        if event.type == EventType.TOKEN_USAGE:
-            event.rest.update(usage(event.event_index))
-        grouped.setdefault((event.row["turn_index"], event.row["step_index"]), []).append(event)
-    return grouped
-
-
-def _usage_by_event(connection: sqlite3.Connection, session_row: int) -> Any:
-    def usage(event_index: int) -> dict[str, Any]:
-        row = connection.execute(
-            "SELECT * FROM token_usage WHERE session_id = ? AND event_index = ?", (session_row, event_index)
-        ).fetchone()
-        return dict(row) if row else {}
-
-    return usage
-
-
-def _step_summary(row: sqlite3.Row, events: list[StoredEvent], include_reasoning: bool) -> StepSummary:
-    calls = [event for event in events if event.type == EventType.TOOL_CALL]
-    messages = [event for event in events if event.type == EventType.MESSAGE]
-    named = [f"{_call_label(call)} ({call.outcome})" for call in calls[:_CALLS_NAMED]]
-    if len(calls) > _CALLS_NAMED:
-        named.append(f"and {len(calls) - _CALLS_NAMED} more")
-    said = one_line(messages[0].text, USER_MESSAGE if not calls else LABEL * 2) if messages else ""
-    thought = " ".join(event.text for event in events if event.type == EventType.REASONING).strip()
-    return StepSummary(
-        step_index=row["step"],
-        first_event=row["first"],
-        summary=", ".join([*filter(None, [said]), *named]),
-        tool_calls=len(calls),
-        failed_tools=sum(call.outcome == Outcome.FAILED for call in calls),
-        tokens=_step_tokens(events),
-        reasoning=one_line(thought, _REASONING) if include_reasoning and thought else None,
-    )
-
-
-def _call_label(call: StoredEvent) -> str:
-    """The tool's name with the argument that tells most."""
-    arguments = call.rest.get("arguments")
-    what = ""
-    if isinstance(arguments, dict):
-        for key in ("file_path", "path", "command", "cmd", "pattern", "query", "url", "description", "prompt"):
-            if arguments.get(key):
-                value = arguments[key]
-                what = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-                break
-    elif isinstance(arguments, str):
-        what = arguments
-    return f"{call.row['name']} {one_line(what, 80)}".strip()
-
-
-def _step_tokens(events: list[StoredEvent]) -> Tokens | None:
-    usages = [event.rest for event in events if event.type == EventType.TOKEN_USAGE]
-    if not usages:
-        return None
-    inputs = ("input_tokens", "cache_creation_5m_tokens", "cache_creation_1h_tokens", "cache_read_tokens")
-    return Tokens(
-        input=sum(usage.get(name) or 0 for usage in usages for name in inputs),
-        output=sum(usage.get("output_tokens") or 0 for usage in usages),
-    )
-
-
-def _key_actions(connection: sqlite3.Connection, session_row: int, turn_index: int) -> list[str]:
-    rows = connection.execute(
-        "SELECT n.text AS name, e.outcome FROM event e JOIN name n ON n.id = e.name_id WHERE e.session_id = ? "
-        "AND e.turn_index = ? AND e.type = ? AND e.superseded_by IS NULL ORDER BY e.event_index",
-        (session_row, turn_index, TYPE_CODE[EventType.TOOL_CALL]),
-    ).fetchall()
-    used = Counter(row["name"] for row in rows)
-    failed = Counter(row["name"] for row in rows if row["outcome"] == OUTCOME_CODE[Outcome.FAILED])
-    named = [f"{name} x{count}" if count > 1 else name for name, count in used.most_common(_KEY_ACTIONS)]
-    actions = [f"Used tools: {', '.join(named)}"] if named else []
-    if failed:
-        actions.append("Failed: " + ", ".join(f"{name} x{count}" for name, count in failed.most_common(_KEY_ACTIONS)))
-    return [cut(action, USER_MESSAGE) for action in actions]
-
-
-def _is_last_result(connection: sqlite3.Connection, session_row: int, turn_index: int, event_index: int) -> bool:
-    last = connection.execute(
-        "SELECT max(event_index) FROM event WHERE session_id = ? AND turn_index = ? AND type = ?",
-        (session_row, turn_index, TYPE_CODE[EventType.TOOL_RESULT]),
-    ).fetchone()[0]
-    return bool(last == event_index)
+def _key_actions(tools: list[sqlite3.Row]) -> dict[int | None, list[str]]:
+    """By turn: the tools that were used most, and those that failed."""
+    actions: dict[int | None, list[str]] = {}
+    for turn, group in groupby(tools, key=lambda tool: tool["turn_index"]):
+        of_turn = list(group)
+        used = Counter({tool["name"]: tool["used"] for tool in of_turn}).most_common(_KEY_ACTIONS)
+        failed = Counter({tool["name"]: tool["failed"] for tool in of_turn if tool["failed"]}).most_common(_KEY_ACTIONS)
+        said = ["Used tools: " + ", ".join(f"{name} x{count}" if count > 1 else name for name, count in used)]
+        said += ["Failed: " + ", ".join(f"{name} x{count}" for name, count in failed)] if failed else []
+        actions[turn] = [cut(action, USER_MESSAGE) for action in said]
+    return actions

@@ -17,7 +17,7 @@ from agtrace.commands import UNREADABLE, fail, print_json, settings, unreadable_
 from agtrace.index import home_roots
 
 if TYPE_CHECKING:
-    from agtrace_indexer.ingest import Progress
+    from agtrace_indexer.progress import Progress
 
 
 def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from agtrace_schema.answers import Insight
+
 from agtrace import analysis
 from agtrace.arguments import Arguments, SessionId
 from agtrace.query import find_session
@@ -25,24 +27,31 @@ class AnalyzeSession(Arguments):
 def answer(context: Context, wanted: AnalyzeSession) -> Reply:
     """The health of a session (R-113)."""
     session = find_session(context.connection, wanted.session_id)
-    found = analysis.analyze(
-        context.connection, session, include_failures=wanted.include_failures, include_loops=wanted.include_loops
-    )
-    insights = found.insights
-    first_evidence = next((e.event_index for insight in insights for e in insight.evidence), None)
-    hint = f"get_session_details(session_id='{found.session_id}') shows its turns (2-10 KB)."
-    if first_evidence is not None:
-        call = f"get_event_details(session_id='{found.session_id}', event_index={first_evidence})"
-        hint = f"{call} opens the first piece of evidence (1-5 KB)."
+    found = analysis.analyze(context.connection, session)
+    asked = {"Failures": wanted.include_failures, "Loops": wanted.include_loops}
+    insights = [insight for insight in found.insights if asked.get(insight.lens, True)]
+    left_out = len(found.insights) - len(insights)
+    more = f", {left_out} more left out" if left_out else ""
     return Reply(
-        summary=f"Session {found.session_id}: health {found.score} of 100, {len(insights)} findings",
-        data=_worst(dump(found)),
+        summary=f"Session {found.session_id}: health {found.score} of 100, {len(insights)} findings{more}",
+        data=_worst(dump(found.model_copy(update={"insights": insights}))),
         budget=_BYTES,
-        hint=hint,
+        hint=_hint(found.session_id, insights, left_out),
         reference=f"ax://analysis/{found.session_id}",
         untrusted=bool(insights),
         counts={"score": found.score, "findings": len(insights), "failed_calls": session["failed_calls"]},
     )
+
+
+def _hint(session_id: str, insights: list[Insight], left_out: int) -> str:
+    first_evidence = next((e.event_index for insight in insights for e in insight.evidence), None)
+    if first_evidence is not None:
+        call = f"get_event_details(session_id={session_id!r}, event_index={first_evidence})"
+        return f"{call} opens the first piece of evidence (1-5 KB)."
+    if left_out:
+        call = f"analyze_session(session_id={session_id!r}, include_failures=True, include_loops=True)"
+        return f"{call} shows every finding (1-5 KB)."
+    return f"get_session_details(session_id={session_id!r}) shows its turns (2-10 KB)."
 
 
 def _worst(base: dict[str, Any]) -> dict[str, Any]:

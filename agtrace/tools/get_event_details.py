@@ -65,12 +65,12 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
 def _event_hint(session_id: str, described: dict[str, Any]) -> str:
     for link, what in (("call_event", "the call of this result"), ("result_event", "the result of this call")):
         if described.get(link) is not None:
-            return f"get_event_details(session_id='{session_id}', event_index={described[link]}) opens {what} (1-5 KB)."
+            return f"get_event_details(session_id={session_id!r}, event_index={described[link]}) opens {what} (1-5 KB)."
     if described.get("turn_index") is not None:
         turn = described["turn_index"]
-        call = f"get_session_details(session_id='{session_id}', detail_level='turns', turn_index={turn})"
+        call = f"get_session_details(session_id={session_id!r}, detail_level='turns', turn_index={turn})"
         return f"{call} shows what happened around it (1-30 KB)."
-    return f"get_session_details(session_id='{session_id}') shows its session (2-10 KB)."
+    return f"get_session_details(session_id={session_id!r}) shows its session (2-10 KB)."
 
 
 TOOL = Tool(

@@ -25,7 +25,7 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
     items, places, total, more = sessions.list_projects(
         context.connection, wanted.limit, snapshot=snapshot, behind=behind
     )
-    hint = f"list_sessions(project_hash='{items[0].hash}') lists a project's sessions (4 KB)." if items else None
+    hint = f"list_sessions(project_hash={items[0].hash!r}) lists a project's sessions (4 KB)." if items else None
     return Reply(
         summary=unless_behind(f"Found {total} project{'s' * (total != 1)}", total, context.freshness),
         data=Pages(

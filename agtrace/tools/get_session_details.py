@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agtrace import sessions, turns
+from agtrace import sessions, steps, turns
 from agtrace.arguments import Arguments, Cursor, SessionId
 from agtrace.query import find_session, short_id
 from agtrace.shape import Pages, Reply
@@ -16,6 +16,7 @@ from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump, dump_all, query_
 
 _TURNS_BYTES = 30_720
 _STEPS_READ = 400
+_TURNS_READ = 400
 _LAST_STEP = 1 << 40  # behind every step of a turn
 
 
@@ -48,6 +49,10 @@ class _View:
     def shown_id(self) -> str:
         return short_id(self.context.connection, self.session["uid"])
 
+    def event_hint(self, event_index: int, what: str) -> str:
+        """The call that opens an event."""
+        return f"get_event_details(session_id={self.shown_id!r}, event_index={event_index}) opens {what} (1-5 KB)."
+
     def cursor(self, turn: int, step: int) -> str:
         """The cursor that continues behind a step."""
         return self.context.cursors.make(TOOL.name, self.query, (turn, step, self.last_event))
@@ -79,7 +84,7 @@ def answer(context: Context, wanted: GetSessionDetails) -> Reply:
 def _view(context: Context, wanted: GetSessionDetails) -> _View:
     session = find_session(context.connection, wanted.session_id)
     if wanted.turn_index is not None:
-        turns.check_turn(session, wanted.turn_index)
+        turns.check_turn(context.connection, session, wanted.turn_index)
     query = {**query_of(wanted), "session_id": session["uid"]}
     place: tuple[int, ...] = (-1, _LAST_STEP, _last_event(context.connection, session))
     if wanted.cursor is not None:
@@ -99,25 +104,27 @@ def _summary(view: _View, duration: int | None) -> str:
 def _by_turns(view: _View) -> tuple[Pages, str]:
     """One line a turn, and the call that opens the first turn with a failure."""
     only = view.wanted.turn_index
-    start = view.turn + 1 if only is None else only
-    listed = turns.turn_overviews(view.context.connection, view.session, start, view.last_event)
-    listed = listed if only is None else listed[:1]
-    failing = next((item.turn_index for item in listed if item.failed_tools), start)
+    start, most = (view.turn + 1, _TURNS_READ) if only is None else (only, 1)
+    listed = turns.turn_overviews(view.context.connection, view.session, start, view.last_event, most + 1)
+    more, listed = only is None and len(listed) > most, listed[:most]
     pages = Pages(
         size=len(listed),
         build=lambda count: {"turns": dump_all(listed[:count])},
         cursor=lambda count: view.cursor(listed[count - 1].turn_index, _LAST_STEP),
-        more=False,
+        more=more,
         first=view.wanted.cursor is None,
         total=view.session["turn_count"] if only is None else len(listed),
     )
-    call = f"get_session_details(session_id='{view.shown_id}', detail_level='turns', turn_index={failing})"
-    return pages, f"{call} shows the steps of turn {failing} (1-30 KB)."
+    failing = next((item for item in listed if item.failed_tools), listed[0] if listed else None)
+    if failing is None:
+        return pages, view.event_hint(0, "its first event")
+    call = f"get_session_details(session_id={view.shown_id!r}, detail_level='turns', turn_index={failing.turn_index})"
+    return pages, f"{call} shows the steps of turn {failing.turn_index} (1-30 KB)."
 
 
 def _by_steps(view: _View) -> tuple[Pages, str]:
     """Every step, grouped by turns, and the call that opens the first failing one."""
-    steps = turns.steps_of(
+    listed = steps.steps_of(
         view.context.connection,
         view.session,
         behind=(view.turn, view.step),
@@ -126,26 +133,26 @@ def _by_steps(view: _View) -> tuple[Pages, str]:
         include_reasoning=view.wanted.include_reasoning,
         most=_STEPS_READ + 1,
     )
-    more, steps = len(steps) > _STEPS_READ, steps[:_STEPS_READ]
-    detailed = turns.turn_details(view.context.connection, view.session, steps)
+    more, listed = len(listed) > _STEPS_READ, listed[:_STEPS_READ]
+    heads = [dump(turn) for turn in turns.turn_details(view.context.connection, view.session, listed)]
+    pages = Pages(
+        size=len(listed),
+        build=lambda count: {"turns": _grouped(heads, listed[:count])},
+        cursor=lambda count: view.cursor(listed[count - 1].turn_index, listed[count - 1].step_index),
+        more=more,
+        first=view.wanted.cursor is None,
+    )
+    summaries = [step.summary for step in listed if step.summary]
+    example = next((summary for summary in summaries if summary.failed_tools), summaries[0] if summaries else None)
+    return pages, view.event_hint(example.first_event if example else 0, "a step's first event")
 
-    def build(count: int) -> dict[str, Any]:
-        kept: dict[int, list[Any]] = {}
-        for item in steps[:count]:
-            kept.setdefault(item.turn_index, []).extend([] if item.summary is None else [dump(item.summary)])
-        return {
-            "turns": [dump(turn) | {"steps": kept[turn.turn_index]} for turn in detailed if turn.turn_index in kept]
-        }
 
-    def cursor(count: int) -> str:
-        return view.cursor(steps[count - 1].turn_index, steps[count - 1].step_index)
-
-    summaries = [step.summary for step in steps if step.summary]
-    failing = next((summary for summary in summaries if summary.failed_tools), None)
-    example = failing or (summaries[0] if summaries else None)
-    event = example.first_event if example else 0
-    hint = f"get_event_details(session_id='{view.shown_id}', event_index={event}) opens a step's first event (1-5 KB)."
-    return Pages(len(steps), build, cursor, more, view.wanted.cursor is None), hint
+def _grouped(heads: list[dict[str, Any]], listed: list[steps.Step]) -> list[dict[str, Any]]:
+    """The turns that these steps belong to, each with them alone."""
+    kept: dict[int, list[Any]] = {}
+    for step in listed:
+        kept.setdefault(step.turn_index, []).extend([] if step.summary is None else [dump(step.summary)])
+    return [head | {"steps": kept[head["turn_index"]]} for head in heads if head["turn_index"] in kept]
 
 
 def _last_event(connection: sqlite3.Connection, session: sqlite3.Row) -> int:

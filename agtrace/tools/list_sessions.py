@@ -41,7 +41,7 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
     summary = f"Found {page.total} session{'s' * (page.total != 1)}{failures}"
     hint = "Widen the filters, or run `agtrace doctor` to see which logs were found."
     if page.items:
-        hint = f"get_session_details(session_id='{page.items[0].id}') shows a session's turns (2-10 KB)."
+        hint = f"get_session_details(session_id={page.items[0].id!r}) shows a session's turns (2-10 KB)."
     return Reply(
         summary=unless_behind(summary, page.total, context.freshness),
         data=Pages(

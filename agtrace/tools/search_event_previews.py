@@ -104,7 +104,7 @@ def _search_summary(query: str, total: int, exact: bool, freshness: Freshness) -
 def _search_hint(matches: list[dict[str, Any]], wanted: SearchEventPreviews) -> str:
     if matches:
         first = matches[0]
-        call = f"get_event_details(session_id='{first['session_id']}', event_index={first['event_index']})"
+        call = f"get_event_details(session_id={first['session_id']!r}, event_index={first['event_index']})"
         return f"{call} opens the first match whole (1-5 KB)."
     narrowed = [name for name in type(wanted).model_fields if name not in ("query", "limit") and getattr(wanted, name)]
     if narrowed:

@@ -72,12 +72,14 @@ class Thread:
     """Id -> [event_index, turn, step, tool] of the calls that wait for their result."""
     keys: dict[str, int] = field(default_factory=dict)
     """Draft key -> event_index of the event that holds it now."""
+    answered: dict[str, list[Any]] = field(default_factory=dict)
+    """Draft key of a result -> the call it answers: a later version of the result answers it again."""
 
     def place(self, draft: Draft, line: Line) -> Event:
         """Give the next draft its coordinates."""
         payload = draft.payload
         name, outcome, link = _name(payload), None, None
-        call = self.calls.pop(payload.call_id, None) if isinstance(payload, ToolResult) and payload.call_id else None
+        call = self._call_of(draft)
         if call:
             link, turn, step, name = call
         else:
@@ -106,6 +108,19 @@ class Thread:
         """Give the events that hold these keys, taken back by the newest event, and forget the keys."""
         held = (self.keys.pop(key, None) for key in keys)
         return [Supersession(index, self.next_index - 1) for index in held if index is not None]
+
+    def _call_of(self, draft: Draft) -> list[Any] | None:
+        """The call that a result answers, also where it answers it anew."""
+        payload = draft.payload
+        if not isinstance(payload, ToolResult):
+            return None
+        call = self.calls.pop(payload.call_id, None) if payload.call_id else None
+        if draft.key is None:
+            return call
+        call = call or self.answered.get(draft.key)
+        if call:
+            self.answered[draft.key] = call
+        return call
 
     def _coordinates(self, draft: Draft) -> tuple[int | None, int | None]:
         payload = draft.payload

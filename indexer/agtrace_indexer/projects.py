@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-_CLAUDE_WORKTREE = re.compile(r"^(.+)[/\\]\.claude[/\\]worktrees[/\\].+$")
+_CLAUDE_WORKTREE = re.compile(r"^(.+?)[/\\]\.claude[/\\]worktrees[/\\].+$")
 _GITDIR_OF_WORKTREE = re.compile(r"^gitdir: (.+)[/\\]\.git[/\\]worktrees[/\\][^/\\]+\s*$")
 _LARGEST_GIT_FILE = 4096
 

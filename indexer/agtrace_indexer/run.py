@@ -9,6 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,8 @@ from agtrace_indexer.discovery import Found, preferred, walk
 from agtrace_indexer.lock import WriteLock
 
 if TYPE_CHECKING:
-    from agtrace_indexer.ingest import Progress, Reader
+    from agtrace_indexer.ingest import Reader
+    from agtrace_indexer.progress import Progress
 
 
 READING_VERSION = 1
@@ -82,22 +84,17 @@ def index(
     `agtrace_indexer.lock.Busy` when another process is writing.
     """
     started = time.monotonic()
-    with WriteLock(database):
-        catalog = Catalog(database)
-        try:
-            known_roots = set(catalog.roots())
-            wanted = list(roots) or ([] if known_roots else list(otherwise))
-            new_roots = set(map(os.path.abspath, wanted)) - known_roots
-            all_roots = sorted(known_roots | new_roots)
-            rebuild = rebuild or catalog.meta("reading") not in (None, str(READING_VERSION))
-            plan = make_plan(catalog, all_roots, rebuild=rebuild)
-            progress = None
-            if new_roots or not plan.empty:
-                work = _Work(catalog, plan, rebuild, started + seconds if seconds else None)
-                progress = work.carry_out(new_roots, report)
-            return _summary(catalog, plan, progress, started)
-        finally:
-            catalog.close()
+    with WriteLock(database), closing(Catalog(database)) as catalog:
+        known_roots = set(catalog.roots())
+        wanted = list(roots) or ([] if known_roots else list(otherwise))
+        new_roots = set(map(os.path.abspath, wanted)) - known_roots
+        rebuild = rebuild or catalog.meta("reading") not in (None, str(READING_VERSION))
+        plan = make_plan(catalog, sorted(known_roots | new_roots), rebuild=rebuild)
+        progress = None
+        if new_roots or not plan.empty:
+            work = _Work(catalog, plan, rebuild, started + seconds if seconds else None)
+            progress = work.carry_out(new_roots, report)
+        return _summary(catalog, plan, progress, started)
 
 
 def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> Plan:
@@ -137,7 +134,8 @@ class _Work:
     deadline: float | None
 
     def carry_out(self, roots: Iterable[str], report: Callable[[Progress], None] | None) -> Progress:
-        from agtrace_indexer.ingest import Progress, Reader
+        from agtrace_indexer.ingest import Reader
+        from agtrace_indexer.progress import Progress
         from agtrace_indexer.store import Store
 
         catalog, changed = self.catalog, self.plan.changed
@@ -160,20 +158,22 @@ class _Work:
 
     def _finish(self, reader: Reader) -> None:
         """Archive what vanished and note what can't be read, once every changed log is read."""
+        from agtrace_indexer.twins import tell_apart
+
         still = self.catalog.files()
         reader.store.mark_gone(row["id"] for row in self.plan.gone if row["path"] in still)
         for found, _ in self.plan.odd:
             repeats = (found.oddity or "").startswith("the same log")
             reader.set_aside(found, still.get(found.path), "duplicate" if repeats else "skipped", found.oddity or "")
         reader.store.flush()
-        reader.store.finish()
+        tell_apart(self.catalog.connection)
         self.catalog.set_meta("built", "1")
         self.catalog.set_meta("reading", str(READING_VERSION))
 
 
 def _archived_by_head(catalog: Catalog, plan: Plan) -> Callable[[bytes], list[sqlite3.Row]]:
     """Find the vanished logs that begin with the same bytes as a file."""
-    from agtrace_indexer.ingest import digest
+    from agtrace_indexer.log import digest
 
     candidates = [*plan.gone, *(row for _, row in plan.odd if row is not None)]
     candidates += [row for row in catalog.files().values() if row["gone"]]

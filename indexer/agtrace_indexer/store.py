@@ -14,15 +14,17 @@ from typing import Any
 
 import orjson
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
-from agtrace_schema.events import EventType, Outcome, TokenUsage, User
+from agtrace_schema.events import TokenUsage, User
 
 from agtrace_indexer.assemble import REQUESTS, Event, Supersession
 from agtrace_indexer.blocks import OpenBlock, PackedBlock, pack, unpack
 from agtrace_indexer.drafts import SessionFacts
 from agtrace_indexer.projects import project_hash, project_root
 from agtrace_indexer.redact import redact
+from agtrace_indexer.sums import sum_up
 
 _LONGEST_TYPE = 200
+_LONGEST_ID = 150  # tools take 200 characters
 SNIPPET = 200
 """Characters of the first human request that stand for a session or a turn."""
 
@@ -31,7 +33,6 @@ _CODEX_IDE_REQUEST = "## My request for Codex:"
 
 _TYPE_CODE = {name: code for code, name in enumerate(EVENT_TYPE_CODES)}
 _OUTCOME_CODE = {name: code for code, name in enumerate(OUTCOME_CODES)}
-_FAILED = _OUTCOME_CODE[Outcome.FAILED]
 
 _INSERT_EVENT = """
 INSERT INTO event (session_id, event_index, type, ts, turn_index, step_index, name_id, outcome, link,
@@ -41,49 +42,6 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)
 
 _INSERT_USAGE = """
 INSERT INTO token_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-
-_TURNS = """
-INSERT OR REPLACE INTO turn
-SELECT e.session_id, e.turn_index, min(e.event_index), max(e.event_index),
-  min(nullif(e.ts, 0)), max(nullif(e.ts, 0)), count(DISTINCT e.step_index),
-  sum(e.type = :call), sum(e.type = :call AND e.outcome IS :failed),
-  sum(u.input_tokens + coalesce(u.cache_creation_5m_tokens, 0) + coalesce(u.cache_creation_1h_tokens, 0)
-    + coalesce(u.cache_read_tokens, 0)),
-  sum(u.output_tokens)
-FROM event e LEFT JOIN token_usage u USING (session_id, event_index)
-WHERE e.session_id = :session AND e.turn_index >= :turn AND e.superseded_by IS NULL
-GROUP BY e.turn_index
-"""
-
-_SESSION_FROM_EVENTS = """
-UPDATE session SET
-  (event_count, tool_calls, failed_calls, started_at, ended_at) =
-    (SELECT count(*), coalesce(sum(type = :call), 0), coalesce(sum(type = :call AND outcome = :failed), 0),
-            min(nullif(ts, 0)), max(nullif(ts, 0))
-     FROM event WHERE session_id = :session AND superseded_by IS NULL),
-  turn_count = (SELECT count(*) FROM turn WHERE session_id = :session),
-  (input_tokens, output_tokens, total_tokens, incomplete_usage) =
-    (SELECT sum(input_tokens), sum(output_tokens),
-            sum(coalesce(input_tokens, 0) + coalesce(cache_creation_5m_tokens, 0)
-              + coalesce(cache_creation_1h_tokens, 0) + coalesce(cache_read_tokens, 0) + coalesce(output_tokens, 0)),
-            coalesce(sum(NOT complete), 0)
-     FROM token_usage JOIN event USING (session_id, event_index)
-     WHERE session_id = :session AND superseded_by IS NULL),
-  kind = CASE WHEN kind = 'subagent' AND provider = 'claude_code' AND thread = '' AND NOT EXISTS
-      (SELECT 1 FROM event WHERE session_id = :session AND type IN (:user, :call)) THEN 'warmup'
-    WHEN kind = 'warmup' AND EXISTS
-      (SELECT 1 FROM event WHERE session_id = :session AND type IN (:user, :call)) THEN 'subagent'
-    ELSE kind END
-WHERE id = :session
-"""
-
-_RENUMBER_TWINS = """
-SELECT s.id, s.uid, s.own_id,
-  row_number() OVER (PARTITION BY s.own_id ORDER BY f.gone, s.started_at IS NULL, s.started_at, f.path, s.thread) AS n
-FROM session s JOIN file f ON f.id = s.file_id
-WHERE s.own_id IN (SELECT own_id FROM session GROUP BY own_id HAVING count(*) > 1)
-   OR s.uid != s.own_id
 """
 
 
@@ -275,28 +233,14 @@ class Store:
             self._write_rows(buffer)
             self._write_block(buffer)
             self._give_first_time(buffer)
-            self._sum_up(buffer)
-
-    def finish(self) -> None:
-        """Give sessions that share one id their visible suffixes: the log that is still there and oldest has none."""
-        twins = self.connection.execute(_RENUMBER_TWINS).fetchall()
-        wanted = [(own if n == 1 else self._suffixed(own, n), i, uid) for i, uid, own, n in twins]
-        changed = [(uid, i) for uid, i, before in wanted if uid != before]
-        parked = [(str(i).encode(), i) for _, i in changed]  # bytes: never equal to an id of a log
-        self.connection.executemany("UPDATE session SET uid = ? WHERE id = ?", parked)
-        self.connection.executemany("UPDATE session SET uid = ? WHERE id = ?", changed)
+            sum_up(self.connection, buffer.session_id, buffer.first_turn_touched)
+            self._give_snippet(buffer)
+            buffer.first_turn_touched = None
 
     # -- inside ------------------------------------------------------------------------------------
 
     def _has_file(self, path: str) -> bool:
         return self.connection.execute("SELECT 1 FROM file WHERE path = ?", (path,)).fetchone() is not None
-
-    def _suffixed(self, own_id: str, number: int) -> str:
-        """An id with its suffix; with one mark more where a log calls itself so."""
-        uid = f"{own_id}~{number}"
-        while self.connection.execute("SELECT 1 FROM session WHERE own_id = ?", (uid,)).fetchone():
-            uid += "~"
-        return uid
 
     def _buffer(self, session_id: int, next_index: int) -> SessionBuffer:
         buffer = self._buffers.get(session_id)
@@ -373,23 +317,11 @@ class Store:
         buffer.block.t0 = buffer.block.t0 or first
         buffer.untimed = False
 
-    def _sum_up(self, buffer: SessionBuffer) -> None:
-        named = {
-            "session": buffer.session_id,
-            "turn": buffer.first_turn_touched,
-            "call": _TYPE_CODE[EventType.TOOL_CALL],
-            "user": _TYPE_CODE[EventType.USER],
-            "failed": _FAILED,
-        }
-        if buffer.first_turn_touched is not None:
-            self.connection.execute("DELETE FROM turn WHERE session_id = :session AND turn_index >= :turn", named)
-            self.connection.execute(_TURNS, named)
-        self.connection.execute(_SESSION_FROM_EVENTS, named)
+    def _give_snippet(self, buffer: SessionBuffer) -> None:
         if buffer.snippet is not None:
             self.connection.execute(
                 "UPDATE session SET snippet = coalesce(snippet, ?) WHERE id = ?", (buffer.snippet, buffer.session_id)
             )
-        buffer.first_turn_touched = None
 
     def _answer_call(self, buffer: SessionBuffer, result: Event) -> None:
         """Tell a call how it ended; it may lie in the rows at hand or in the index."""
@@ -442,8 +374,9 @@ def snippet(text: str) -> str:
 
 
 def _visible(own_id: str) -> str:
-    """An id without control characters: it is typed, and shown where a terminal would obey them."""
-    return "".join(filter(str.isprintable, own_id)) or "nameless"
+    """An id as it can be typed, and shown where a terminal would obey control characters."""
+    blank = "".join(letter if letter.isprintable() else " " * letter.isspace() for letter in own_id)
+    return " ".join(blank.split())[:_LONGEST_ID].rstrip() or "nameless"
 
 
 def _usage(usage: TokenUsage) -> tuple[Any, ...]:

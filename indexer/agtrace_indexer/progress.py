@@ -1,0 +1,22 @@
+"""How far a run of the indexer has come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a run has done so far."""
+
+    files_total: int = 0
+    files_done: int = 0
+    bytes_total: int = 0
+    bytes_done: int = 0
+    files_opened: int = 0
+    bytes_read: int = 0
+    """Bytes asked of the file system, the check of the place before an append included."""
+    records: int = 0
+    events: int = 0
+    unreadable_lines: int = 0
+    unknown_record_types: dict[str, int] = field(default_factory=dict)

@@ -1,0 +1,153 @@
+"""From the lines of a log to events in the store.
+
+Everything is kept: a line that is no JSON becomes an event of its own, an unknown record too, and both are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from agtrace_schema.events import Notification
+
+from agtrace_indexer.assemble import Supersession, Thread
+from agtrace_indexer.drafts import Draft, Retraction
+from agtrace_indexer.formats import FORMATS, KEYS_REMEMBERED, crowded, decode
+from agtrace_indexer.lines import HEAD_OF_LONG_LINE, Line
+from agtrace_indexer.log import Log
+from agtrace_indexer.progress import Progress
+from agtrace_indexer.store import Store
+from agtrace_indexer.text import stored
+from agtrace_indexer.values import compact_json
+
+_UNREADABLE_SHOWN = 64 * 1024
+
+Stored: TypeAlias = tuple[str, dict[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What a log says, written into the store line by line."""
+
+    store: Store
+    progress: Progress
+    log: Log
+
+    def read_line(self, line: Line) -> bool:
+        """Read one line; False if it is half-written and must wait."""
+        if not line.whole or crowded(line.data):
+            self._keep_head(line)
+            return line.ended
+        if not line.data.strip():
+            return True
+        values = decode(line.data)
+        if not line.ended and (values is None or not isinstance(values[-1], dict)):
+            return False
+        if values is None:
+            self._unreadable(line, "unreadable_line", line.data[:_UNREADABLE_SHOWN].decode("utf-8", "replace"))
+            return True
+        for value in values:
+            self.read_record(value, line)
+        return True
+
+    def _keep_head(self, line: Line) -> None:
+        """Keep the head, the length and the origin of a line that is too long to be parsed.
+
+        While it has no end it is read again when the file grows: what is kept then replaces what was.
+        """
+        head = line.data[:HEAD_OF_LONG_LINE]
+        note = f"{head.decode('utf-8', 'replace')}\n... (a line of {line.length} bytes, the first {len(head)} are kept)"
+        before, thread = self.log.long_tail, self.log.threads.setdefault("", Thread())
+        self.log.long_tail = None if line.ended else thread.next_index
+        self._note(Notification("oversized_line", note), line)
+        if before is not None:
+            superseded = Supersession(before, thread.next_index - 1)
+            self.store.supersede(self._session(""), thread.next_index, superseded)
+        if line.ended:
+            self.log.unreadable_lines += 1
+            self.progress.unreadable_lines += 1
+        else:
+            self.log.reason = f"its last line has {line.length} bytes and no end yet: its head is kept"
+
+    def read_record(self, value: Any, line: Line) -> None:
+        """Turn one record into events and gather them."""
+        try:
+            drafts = list(_drafts(self.log, value))
+            texts = [stored(draft.payload) if isinstance(draft, Draft) else None for draft in drafts]
+        except Exception:  # noqa: BLE001  # formats change faster than we do: one record never costs the others
+            self.log.state.unknown.clear()
+            self.log.state.skipped.clear()
+            shown = line.data[:_UNREADABLE_SHOWN].decode("utf-8", "replace")
+            self._unreadable(line, "unreadable_line", shown)
+            return
+        self._count_types(line)
+        self._gather(drafts, texts, line)
+        self.log.records += 1
+        self.progress.records += 1
+
+    def _gather(self, drafts: list[Draft | Retraction], texts: list[Stored | None], line: Line) -> None:
+        retracted: list[tuple[str, Supersession]] = []
+        for draft, text in zip(drafts, texts, strict=True):
+            if isinstance(draft, Draft) and text is not None:
+                self._place(draft, line, *text)
+            elif not isinstance(draft, Draft) and draft.thread in self.log.threads:
+                thread = self.log.threads[draft.thread]
+                retracted += ((draft.thread, superseded) for superseded in thread.retract(draft.keys))
+        for key, superseded in retracted:
+            next_index = self.log.threads[key].next_index
+            self.store.supersede(self._session(key), next_index, superseded._replace(by=next_index - 1))
+
+    def _place(self, draft: Draft, line: Line, text: str, rest: dict[str, Any] | None) -> None:
+        assert self.log.provider is not None
+        thread = self.log.threads.setdefault(draft.thread, Thread())
+        session_id = self._session(draft.thread)
+        event = thread.place(draft, line)
+        self.store.add_event(session_id, event, text, rest)
+        superseded = thread.supersede(draft, event.event_index, KEYS_REMEMBERED[self.log.provider])
+        if superseded:
+            self.store.supersede(session_id, thread.next_index, superseded)
+        self.progress.events += 1
+
+    def _session(self, thread: str) -> int:
+        return session_of(self.store, self.log, thread)
+
+    def _unreadable(self, line: Line, kind: str, text: str) -> None:
+        self.log.unreadable_lines += 1
+        self.progress.unreadable_lines += 1
+        self._note(Notification(kind, text), line)
+
+    def _note(self, notification: Notification, line: Line) -> None:
+        self._place(Draft(notification, None), line, *stored(notification))
+
+    def _count_types(self, line: Line) -> None:
+        state = self.log.state
+        for kind in state.unknown:
+            self.progress.unknown_record_types[kind] = self.progress.unknown_record_types.get(kind, 0) + 1
+        skipped = [] if self.log.document else state.skipped
+        if state.unknown or state.skipped:
+            counts: dict[tuple[str, str], list[int]] = {}
+            for status, kinds in (("unknown", state.unknown), ("skipped", skipped)):
+                for kind in kinds:
+                    counts.setdefault((status, kind), [0, line.number])[0] += 1
+            assert self.log.file_id is not None
+            self.store.count_record_types(self.log.file_id, counts)
+            state.unknown.clear()
+            state.skipped.clear()
+
+
+def session_of(store: Store, log: Log, thread: str) -> int:
+    """The id of the session of a log's thread."""
+    if thread not in log.session_ids:
+        assert log.provider is not None and log.file_id is not None
+        log.session_ids[thread] = store.session(log.file_id, thread, log.provider)
+    return log.session_ids[thread]
+
+
+def _drafts(log: Log, value: Any) -> Iterable[Draft | Retraction]:
+    """The drafts of a record; JSON that is no object is a record of a type that nobody knows."""
+    assert log.provider is not None
+    if isinstance(value, dict):
+        return FORMATS[log.provider].drafts(value, log.state)
+    log.state.unknown.append("a value that is no object")
+    return [Draft(Notification("unknown/value", compact_json(value)), None)]
