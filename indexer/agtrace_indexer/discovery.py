@@ -96,21 +96,35 @@ def _walk_root(root: str) -> Iterator[Found]:
         yield _found(root, status)
 
 
-def _walk_folder(folder: str) -> Iterator[Found]:
+def _walk_folder(root: str) -> Iterator[Found]:
+    folders = [root]
+    while folders:
+        folder = folders.pop()
+        try:
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError as error:
+            yield Found(folder, "", 0, 0, f"a folder that can't be listed ({error.strerror})")
+            continue
+        deeper = [entry.path for entry in entries if _is_entered(entry)]
+        folders += reversed(deeper)
+        yield from _files_of(entries)
+
+
+def _is_entered(entry: os.DirEntry[str]) -> bool:
     try:
-        with os.scandir(folder) as listing:
-            entries = sorted(listing, key=lambda entry: entry.name)
-    except OSError as error:
-        yield Found(folder, "", 0, 0, f"a folder that can't be listed ({error.strerror})")
-        return
+        folder = entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+    return folder and _is_text(entry.name) and entry.name not in _NEVER_ENTERED
+
+
+def _files_of(entries: list[os.DirEntry[str]]) -> Iterator[Found]:
     for entry in entries:
         try:
             if not _is_text(entry.name):
                 yield Found(_as_text(entry.path), "", 0, 0, "its name is not UTF-8: rename it to have it indexed")
-            elif entry.is_dir(follow_symlinks=False):
-                if entry.name not in _NEVER_ENTERED:
-                    yield from _walk_folder(entry.path)
-            else:
+            elif not entry.is_dir(follow_symlinks=False):
                 yield _found(entry.path, entry.stat(follow_symlinks=False))
         except OSError:
             continue  # vanished between listing and stat

@@ -517,3 +517,20 @@ def test_a_second_writer_is_told_that_the_index_is_busy(logs: Path, database: Pa
     assert (refused.returncode, refused.stdout) == (3, "")
     assert "another agtrace is indexing" in refused.stderr
     assert index(database, [str(logs)]).sessions == 1
+
+
+def test_folders_nested_a_thousand_deep_end_no_run(tmp_path: Path, database: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    shutil.copy(next(SAMPLES.rglob("8c0d35f1*.jsonl")), folder)
+    here = os.getcwd()
+    try:
+        os.chdir(folder)
+        for _ in range(1_500):
+            os.mkdir("d")
+            os.chdir("d")
+        os.chdir(here)
+        assert index(database, [str(folder)]).sessions == 1
+    finally:
+        os.chdir(here)
+        subprocess.run(["rm", "-rf", str(folder / "d")], check=True)  # shutil.rmtree would recurse
