@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 
 
 def main() -> None:
@@ -14,4 +15,7 @@ def main() -> None:
         return
     from agtrace.commands.group import agtrace
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # logs hold letters that not every terminal has
     agtrace.main(prog_name="agtrace")

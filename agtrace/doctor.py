@@ -18,7 +18,7 @@ _HEAD_SHOWN = 100
 
 _ADVICE = {
     "unreadable": "make it readable, or ignore it: it is looked at again when it changes",
-    "skipped": "nothing to do; a symbolic link's target can be indexed by its own path",
+    "skipped": "nothing to do: only regular files are read",
     "unrecognized": "nothing to do if it is no log; if an agent wrote it, its format is not supported yet",
     "empty": "nothing to do: it is read as soon as something is written to it",
     "waiting": "nothing to do: it is read as soon as its writer finishes it",

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from agtrace_indexer.progress import Progress
 
 
+_PATIENCE = 0.5
+"""Seconds that a question waits for another process that is writing."""
+
+_PAUSE = 0.02
+
+
 @dataclass(frozen=True, slots=True)
 class Freshness:
     """Whether the index holds everything that the logs hold; None is unknown."""
@@ -61,6 +67,8 @@ class Index:
             self._run = threading.Thread(target=self._bring_up_to_date, daemon=True)
             self._run.start()
             self._run.join(max(end - time.monotonic(), 0))
+        while isinstance(self._trouble, Busy) and not self._settings.database.exists() and time.monotonic() < end:
+            time.sleep(_PAUSE)  # another process is making the index
         if self._trouble is None and not self._run.is_alive():
             return Freshness("ready")
         state: Literal["catching_up", "building"] = "catching_up" if self._built() else "building"
@@ -84,7 +92,9 @@ class Index:
 
     def _bring_up_to_date(self) -> None:
         try:
-            index(self._settings.database, (), otherwise=home_roots(self._settings), report=self._note)
+            index(
+                self._settings.database, (), otherwise=home_roots(self._settings), report=self._note, patience=_PATIENCE
+            )
         except Exception as error:  # noqa: BLE001  # a thread's boundary: told in every answer until it is over
             self._trouble = error
 

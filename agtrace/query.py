@@ -96,7 +96,7 @@ def short_id(connection: sqlite3.Connection, uid: str) -> str:
 
 
 def find_event(connection: sqlite3.Connection, session: sqlite3.Row, event_index: int) -> StoredEvent:
-    """One event of a session. Raises `InvalidEventIndex` beyond the last one."""
+    """One event of a session. Raises `InvalidEventIndex` before the first and beyond the last one."""
     row = connection.execute(
         f"{EVENT} WHERE e.session_id = ? AND e.event_index = ?", (session["id"], event_index)
     ).fetchone()

@@ -54,7 +54,9 @@ def make_server(settings: Settings) -> Server[Any]:
     ) -> types.CallToolResult:
         if params.name not in TOOLS:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
-        answer = await anyio.to_thread.run_sync(answers.ask, params.name, params.arguments or {})
+        answer = await anyio.to_thread.run_sync(
+            answers.ask, params.name, params.arguments or {}, abandon_on_cancel=True
+        )
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=answer.text)],
             structured_content=answer.value,

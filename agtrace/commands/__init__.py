@@ -6,6 +6,7 @@ Exit codes: 0 ok, 1 trouble was found where that is the question, 2 usage, 3 dat
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -59,7 +60,9 @@ def serve() -> None:
     try:
         serve_stdio(settings())
     except KeyboardInterrupt:
-        sys.exit(130)
+        os._exit(130)
+    sys.stdout.flush()
+    os._exit(0)  # nobody waits for an answer any more: neither a search nor an indexing run may keep the process
 
 
 def ask(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:

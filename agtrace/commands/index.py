@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agtrace_indexer.lock import Busy
@@ -20,13 +21,17 @@ if TYPE_CHECKING:
     from agtrace_indexer.progress import Progress
 
 
+_PATIENCE = 600
+"""Seconds that the command waits for another one to end."""
+
+
 def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
     """Index, and print what was found and done."""
     chosen = settings()
     roots = list(paths) or home_roots(chosen)
     try:
         with _progress_bar(shown=sys.stderr.isatty() and not as_json) as report:
-            summary = run_index(chosen.database, roots, report=report, rebuild=rebuild)
+            summary = _index(chosen.database, roots, report, rebuild=rebuild)
     except Busy as error:
         fail(str(error), UNREADABLE)
     except (sqlite3.Error, OSError) as error:
@@ -35,6 +40,15 @@ def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
         print_json({**asdict(summary), "index": str(chosen.database)})
     else:
         sys.stdout.write("\n".join(_lines(summary, roots)) + "\n")
+
+
+def _index(database: Path, roots: list[str], report: Callable[[Progress], None] | None, *, rebuild: bool) -> Summary:
+    """Index, and wait for another process that is writing."""
+    try:
+        return run_index(database, roots, report=report, rebuild=rebuild, patience=1)
+    except Busy:
+        sys.stderr.write("agtrace: another agtrace is indexing: waiting for it\n")
+        return run_index(database, roots, report=report, rebuild=rebuild, patience=_PATIENCE)
 
 
 def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,8 @@ def open_database(path: Path) -> sqlite3.Connection:
     The folder and the file are readable by their owner only. Raises `sqlite3.DatabaseError` for a
     file that is no index, or one of a newer version.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+        _create(path)
     connection = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
     connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536;")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -29,6 +29,17 @@ def open_database(path: Path) -> sqlite3.Connection:
     if version < VERSION:
         _migrate(connection)
     return connection
+
+
+def _create(path: Path) -> None:
+    """Make an empty index beside its place and put it there whole: no reader sees one without tables."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = path.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    os.close(os.open(fresh, os.O_CREAT | os.O_WRONLY, 0o600))
+    with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
+        _migrate(connection)
+    fresh.replace(path)
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

@@ -29,6 +29,7 @@ from agtrace_indexer.store import Store
 from agtrace_indexer.transcript import Transcript, session_of
 
 _BATCH = 8 * 1024 * 1024  # bytes of log between two commits
+_OVERHEAD_OF_A_LINE = 256
 _OVERHEAD_OF_A_FILE = 64 * 1024
 
 Row: TypeAlias = sqlite3.Row
@@ -231,7 +232,7 @@ class Reader:
                 log.reason = log.reason or "its last line is half-written: waits for its rest"
                 return
             _advance(log, line)
-            self._uncommitted += line.length
+            self._uncommitted += line.length + _OVERHEAD_OF_A_LINE
             self.progress.bytes_done += line.length
             if self._uncommitted >= _BATCH:
                 self._save(log, complete=False)

@@ -60,12 +60,24 @@ class Lines:
     max_line: int = MAX_LINE
 
     def __iter__(self) -> Iterator[Line]:
-        """Give every line in order, empty ones included."""
+        """Give every line in order; of empty ones that follow each other, the last."""
         rest = b""
         while chunk := self.stream.read(_CHUNK):
+            if not rest and not chunk.strip(b"\n"):
+                yield self._empty_lines(len(chunk))
+                continue
             *ended, rest = (rest + chunk).split(b"\n")
+            empty = 0
             for data in ended:
+                if not data:
+                    empty += 1
+                    continue
+                if empty:
+                    yield self._empty_lines(empty)
+                    empty = 0
                 yield self._line(data, ended=True)
+            if empty:
+                yield self._empty_lines(empty)
             if len(rest) > self.max_line:
                 line, rest = self._long_line(rest)
                 yield line
@@ -88,6 +100,14 @@ class Lines:
         self.checksum = zlib.crc32(data, self.checksum)
         kept = data if len(data) <= self.max_line else data[:HEAD_OF_LONG_LINE]
         return self._next(kept, len(data), ended=ended)
+
+    def _empty_lines(self, count: int) -> Line:
+        """Pass over empty lines; give the last one."""
+        before = count - 1
+        self.number += before
+        self.offset += before
+        self.checksum = zlib.crc32(b"\n" * before, self.checksum)
+        return self._next(b"", 0, ended=True)
 
     def _next(self, data: bytes, length: int, *, ended: bool) -> Line:
         self.number += 1

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from types import TracebackType
+
+_PAUSE = 0.02
 
 
 class Busy(Exception):
@@ -15,21 +18,30 @@ class Busy(Exception):
 
 
 class WriteLock:
-    """Held as a context. Raises `Busy` at once when another process holds it."""
+    """Held as a context. Raises `Busy` when another process still holds it after `patience` seconds."""
 
-    def __init__(self, database: Path) -> None:
+    def __init__(self, database: Path, patience: float = 0) -> None:
         self._path = database.with_suffix(".lock")
+        self._patience = patience
         self._descriptor = -1
 
     def __enter__(self) -> WriteLock:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
+        end = time.monotonic() + self._patience
+        while not self._taken():
+            if time.monotonic() >= end:
+                os.close(self._descriptor)
+                raise Busy(self._path)
+            time.sleep(_PAUSE)
+        return self
+
+    def _taken(self) -> bool:
         try:
             _lock(self._descriptor)
         except OSError:
-            os.close(self._descriptor)
-            raise Busy(self._path) from None
-        return self
+            return False
+        return True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -76,25 +76,35 @@ def index(
     report: Callable[[Progress], None] | None = None,
     seconds: float | None = None,
     rebuild: bool = False,
+    patience: float = 0,
 ) -> Summary:
     """Bring the index up to date with everything below its roots and these new ones.
 
     `otherwise` are the roots of an index that has none. `report` is called with the progress as it
-    grows; `seconds` bounds the run, which then ends between two files. Raises
-    `agtrace_indexer.lock.Busy` when another process is writing.
+    grows; `seconds` bounds the run, which then ends between two files. Where something has to be
+    written and another process is writing, it waits `patience` seconds and raises `lock.Busy` then.
     """
     started = time.monotonic()
-    with WriteLock(database), closing(Catalog(database)) as catalog:
-        known_roots = set(catalog.roots())
-        wanted = list(roots) or ([] if known_roots else list(otherwise))
-        new_roots = set(map(os.path.abspath, wanted)) - known_roots
-        rebuild = rebuild or catalog.meta("reading") not in (None, str(READING_VERSION))
-        plan = make_plan(catalog, sorted(known_roots | new_roots), rebuild=rebuild)
-        progress = None
-        if new_roots or not plan.empty:
-            work = _Work(catalog, plan, rebuild, started + seconds if seconds else None)
-            progress = work.carry_out(new_roots, report)
+    roots, otherwise = list(roots), list(otherwise)
+    if database.exists():
+        with closing(Catalog(database)) as catalog:
+            new_roots, plan, rebuild = _compare(catalog, roots, otherwise, rebuild)
+            if not new_roots and plan.empty:
+                return _summary(catalog, plan, None, started)
+    with WriteLock(database, patience), closing(Catalog(database)) as catalog:
+        new_roots, plan, rebuild = _compare(catalog, roots, otherwise, rebuild)
+        work = _Work(catalog, plan, rebuild, started + seconds if seconds else None)
+        progress = work.carry_out(new_roots, report) if new_roots or not plan.empty else None
         return _summary(catalog, plan, progress, started)
+
+
+def _compare(catalog: Catalog, roots: list[str], otherwise: list[str], rebuild: bool) -> tuple[set[str], Plan, bool]:
+    """The roots that are new, what there is to do, and whether everything is read again."""
+    known_roots = set(catalog.roots())
+    wanted = roots or ([] if known_roots else otherwise)
+    new_roots = set(map(os.path.abspath, wanted)) - known_roots
+    rebuild = rebuild or catalog.meta("reading") not in (None, str(READING_VERSION))
+    return new_roots, make_plan(catalog, sorted(known_roots | new_roots), rebuild=rebuild), rebuild
 
 
 def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> Plan:
@@ -110,10 +120,15 @@ def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> P
         if row is not None and not row["gone"] and not rebuild and _unchanged(file, row):
             continue
         (plan.odd if file.oddity else plan.changed).append((file, row))
-    present = [root for root in roots if os.path.exists(root)]
+    present = [root for root in roots if os.path.exists(root) or _was_file(root, known)]
     plan.gone = [row for path, row in known.items() if not row["gone"] and _below(path, present)]
     plan.changed.sort(key=lambda change: -change[0].mtime_ns)
     return plan
+
+
+def _was_file(root: str, known: dict[str, sqlite3.Row]) -> bool:
+    """Whether a root that is gone was a file in a folder that is still there."""
+    return root in known and os.path.isdir(os.path.dirname(root))
 
 
 def _unchanged(file: Found, row: sqlite3.Row) -> bool:

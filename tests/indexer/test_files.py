@@ -508,15 +508,25 @@ def test_only_the_owner_can_read_the_index(logs: Path, database: Path) -> None:
     assert modes and set(modes.values()) == {0o600}
 
 
-def test_a_second_writer_is_told_that_the_index_is_busy(logs: Path, database: Path) -> None:
+def test_a_second_writer_waits_for_the_first(logs: Path, database: Path) -> None:
     write(logs / "a.jsonl", claude(1))
     with WriteLock(database):
         with pytest.raises(Busy, match="another agtrace is indexing"):
             index(database, [str(logs)])
-        refused = subprocess.run([AGTRACE, "index", logs], capture_output=True, text=True)
-    assert (refused.returncode, refused.stdout) == (3, "")
-    assert "another agtrace is indexing" in refused.stderr
-    assert index(database, [str(logs)]).sessions == 1
+        second = subprocess.Popen(
+            [AGTRACE, "index", logs], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+        )
+        assert second.stderr is not None
+        assert "another agtrace is indexing: waiting for it" in second.stderr.readline()
+    said, _ = second.communicate(timeout=30)
+    assert (second.returncode, said.split(",")[0]) == (0, "1 session")
+
+
+def test_a_run_without_changes_needs_no_lock(logs: Path, database: Path) -> None:
+    write(logs / "a.jsonl", claude(1))
+    index(database, [str(logs)])
+    with WriteLock(database):
+        assert index(database, [str(logs)]).files_opened == 0
 
 
 def test_folders_nested_a_thousand_deep_end_no_run(tmp_path: Path, database: Path) -> None:
