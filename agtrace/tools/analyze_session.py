@@ -69,5 +69,4 @@ TOOL = Tool(
     "calls repeated; token use), each with the events that show it. Next: get_event_details on the evidence.",
     AnalyzeSession,
     answer,
-    ("session_id", "score", "insights", "summary"),
 )

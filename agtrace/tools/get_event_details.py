@@ -80,5 +80,4 @@ TOOL = Tool(
     "result. Long texts come in chunks; follow chunk.next_cursor.",
     GetEventDetails,
     answer,
-    ("session_id", "event_index", "event_type", "payload"),
 )

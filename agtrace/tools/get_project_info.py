@@ -49,5 +49,4 @@ TOOL = Tool(
     "project_hash by which list_sessions and search_event_previews filter.",
     GetProjectInfo,
     answer,
-    ("projects",),
 )

@@ -167,5 +167,4 @@ TOOL = Tool(
     "how they ended; turn_index opens one turn. Next: get_event_details with an event index.",
     GetSessionDetails,
     answer,
-    ("session_id", "turns"),
 )

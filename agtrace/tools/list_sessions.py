@@ -67,5 +67,4 @@ TOOL = Tool(
     "file or phrase use search_event_previews. Next: get_session_details with an id.",
     ListSessions,
     answer,
-    ("sessions",),
 )

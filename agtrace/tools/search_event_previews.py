@@ -120,5 +120,4 @@ TOOL = Tool(
     "text. If nothing is found, try a shorter, more literal piece. Next: get_event_details on a match.",
     SearchEventPreviews,
     answer,
-    ("matches",),
 )

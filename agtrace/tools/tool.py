@@ -57,8 +57,6 @@ class Tool:
     description: str
     arguments: type[Arguments]
     answer: Callable[[Context, Any], Reply]
-    data_keys: tuple[str, ...]
-    """The keys that its payload always has."""
 
 
 def unless_behind(summary: str, total: int, freshness: Freshness) -> str:
