@@ -80,6 +80,8 @@ History of the contract:
 
 ```sql
 {database.TABLES.strip()}
+
+{database.FAMILIES.strip()}
 ```
 """
 

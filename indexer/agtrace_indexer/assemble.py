@@ -23,14 +23,20 @@ from agtrace_schema.events import (
     UserKind,
 )
 
-from agtrace_indexer.drafts import Draft
+from agtrace_indexer.drafts import Draft, Settlement
 from agtrace_indexer.lines import Line
 
 REQUESTS = frozenset({UserKind.HUMAN, UserKind.TASK})
 """The kinds of user texts that ask for work: only these open a turn."""
 
+ASKING_TOOLS = frozenset({"AskUserQuestion", "ExitPlanMode", "request_user_input", "ask_user", "exit_plan_mode"})
+"""Tools that wait for a human: the time until their result is the human's, not theirs."""
 
 _STEPS_REMEMBERED = 32
+_TURNS_REMEMBERED = 256
+_RUNNING_REMEMBERED = 64
+_AGENTS_REMEMBERED = 64
+_AGENT_TOOLS = ("Task", "Agent")
 
 
 @dataclass(slots=True)
@@ -49,6 +55,19 @@ class Event:
     link: int | None
     """The event_index of the call of a result."""
     line: Line
+    duration_ms: int | None = None
+    """Of a result: the time since its call, without a human's pause."""
+    ends: list[Ending] = field(default_factory=list)
+    """What this event tells about how earlier calls ended."""
+
+
+class Ending(NamedTuple):
+    """How an earlier tool execution ended after all."""
+
+    event_indices: list[int]
+    """Of its call, and of its result where there is one."""
+    outcome: Outcome
+    duration_ms: int | None = None
 
 
 class Supersession(NamedTuple):
@@ -66,33 +85,69 @@ class Thread:
     next_index: int = 0
     turn: int = -1
     next_step: int = 0
+    replayed_to: int = 0
+    """The event_index behind the last event that the log itself tells to be a replay."""
+    started_by: int | None = None
+    """The event of the main thread's call that started this one, where the log tells."""
     steps: dict[str, list[int]] = field(default_factory=dict)
     """Key -> [turn, step] of the newest steps: lines of one response can be interleaved with others."""
     calls: dict[str, list[Any]] = field(default_factory=dict)
-    """Id -> [event_index, turn, step, tool] of the calls that wait for their result."""
+    """Id -> [event_index, turn, step, tool, time] of the calls that wait for their result."""
+    running: dict[str, list[Any]] = field(default_factory=dict)
+    """Id -> [event_index, time, event_index of the result] of the newest calls that were left running."""
     keys: dict[str, int] = field(default_factory=dict)
     """Draft key -> event_index of the event that holds it now."""
     answered: dict[str, list[Any]] = field(default_factory=dict)
     """Draft key of a result -> the call it answers: a later version of the result answers it again."""
+    agents: dict[str, int] = field(default_factory=dict)
+    """Id -> event_index of the newest calls that start a sub-agent."""
+    requests: dict[str, int] = field(default_factory=dict)
+    """Draft key of a request -> the turn that it opened: a later version of it opens no other."""
+    turns: list[int] = field(default_factory=list)
+    """The newest turns that were not dropped."""
 
     def place(self, draft: Draft, line: Line) -> Event:
         """Give the next draft its coordinates."""
         payload = draft.payload
-        name, outcome, link = _name(payload), None, None
+        event = Event(
+            self.next_index, EVENT_TYPES[type(payload)], payload, draft.timestamp, None, None, None, None, None, line
+        )
         call = self._call_of(draft)
         if call:
-            link, turn, step, name = call
+            event.link, event.turn_index, event.step_index, event.name, called_at = call
+            event.duration_ms = _duration(draft, event.name, called_at)
         else:
-            turn, step = self._coordinates(draft)
+            event.turn_index, event.step_index = self._coordinates(draft)
+            event.name = _name(payload)
         if isinstance(payload, ToolResult):
-            outcome = payload.outcome
-        event = Event(
-            self.next_index, EVENT_TYPES[type(payload)], payload, draft.timestamp, turn, step, name, outcome, link, line
-        )
-        if isinstance(payload, ToolCall) and payload.call_id:
-            self.calls[payload.call_id] = [event.event_index, turn, step, name]
+            event.outcome = payload.outcome
+            self._note_running(payload, call, event.event_index)
+        elif isinstance(payload, ToolCall) and payload.call_id:
+            self._note_call(payload, event)
+        elif isinstance(payload, User) and payload.kind is UserKind.INTERRUPTION:
+            event.ends = self._interrupted(event.turn_index)
         self.next_index += 1
         return event
+
+    def settle(self, settlement: Settlement) -> Ending | None:
+        """Tell which events an execution has that ended after all; None where it isn't known to be running."""
+        started = self.running.pop(settlement.call_id, None)
+        if started is None:
+            return None
+        call, called_at, result = started
+        lasted = None
+        if settlement.timestamp is not None and called_at is not None:
+            lasted = max(settlement.timestamp - called_at, 0)
+        return Ending([call, result], settlement.outcome, lasted)
+
+    def roll_back(self, count: int) -> list[int]:
+        """Forget the last turns that are still there; give their indices."""
+        if count <= 0:
+            return []
+        dropped = self.turns[-count:]
+        del self.turns[-count:]
+        self.steps.clear()
+        return dropped
 
     def supersede(self, draft: Draft, by: int, remembered: int | None) -> Supersession | None:
         """Note that the event `by` holds the draft's key now; give the event that held it before."""
@@ -106,6 +161,8 @@ class Thread:
 
     def retract(self, keys: list[str]) -> list[Supersession]:
         """Give the events that hold these keys, taken back by the newest event, and forget the keys."""
+        gone = {self.requests.pop(key) for key in keys if key in self.requests}
+        self.turns = [turn for turn in self.turns if turn not in gone]
         held = (self.keys.pop(key, None) for key in keys)
         return [Supersession(index, self.next_index - 1) for index in held if index is not None]
 
@@ -122,16 +179,45 @@ class Thread:
             self.answered[draft.key] = call
         return call
 
+    def _note_call(self, call: ToolCall, event: Event) -> None:
+        assert call.call_id is not None
+        place = [event.event_index, event.turn_index, event.step_index, event.name, event.timestamp]
+        self.calls[call.call_id] = place
+        if call.name in _AGENT_TOOLS:
+            self.agents[call.call_id] = event.event_index
+            if len(self.agents) > _AGENTS_REMEMBERED:
+                del self.agents[next(iter(self.agents))]
+
+    def _note_running(self, result: ToolResult, call: list[Any] | None, index: int) -> None:
+        if call and result.call_id and result.outcome is Outcome.RUNNING:
+            self.running[result.call_id] = [call[0], call[4], index]
+            while len(self.running) > _RUNNING_REMEMBERED:
+                del self.running[next(iter(self.running))]
+
+    def _interrupted(self, turn: int | None) -> list[Ending]:
+        """The calls of a turn that was interrupted; a result that comes after all still tells its own outcome."""
+        open_calls = [call[0] for call in self.calls.values() if call[1] == turn]
+        return [Ending(open_calls, Outcome.INTERRUPTED)] if open_calls else []
+
     def _coordinates(self, draft: Draft) -> tuple[int | None, int | None]:
         payload = draft.payload
         if isinstance(payload, User) and payload.kind in REQUESTS:
-            self._open_turn()
+            return self._request(draft.key), None
         if draft.step is not None:
             return self._in_step(draft.step)
-        return (self.turn if self.turn >= 0 else None), None
+        return (self.turns[-1] if self.turns else None), None
+
+    def _request(self, key: str | None) -> int:
+        """The turn of a request: a new one, or the one that an earlier version of it opened."""
+        if key is not None and key in self.requests:
+            return self.requests[key]
+        self._open_turn()
+        if key is not None:
+            self.requests[key] = self.turn
+        return self.turn
 
     def _in_step(self, key: str) -> tuple[int, int]:
-        if self.turn < 0:
+        if not self.turns or self.turns[-1] != self.turn:  # before the first turn, or behind one that was dropped
             self._open_turn()
         if key not in self.steps:
             self.steps[key] = [self.turn, self.next_step]
@@ -144,6 +230,19 @@ class Thread:
     def _open_turn(self) -> None:
         self.turn += 1
         self.next_step = 0
+        self.turns = [*self.turns[-_TURNS_REMEMBERED + 1 :], self.turn]
+
+
+def _duration(result: Draft, tool: str | None, called_at: int | None) -> int | None:
+    """How long an execution took: what the log says, else the time from call to result."""
+    payload = result.payload
+    assert isinstance(payload, ToolResult)
+    if payload.duration_ms is not None:
+        return payload.duration_ms
+    untold = tool in ASKING_TOOLS or payload.outcome in (Outcome.REJECTED, Outcome.RUNNING)
+    if untold or called_at is None or result.timestamp is None or result.timestamp < called_at:
+        return None
+    return result.timestamp - called_at
 
 
 def _name(payload: Payload) -> str | None:

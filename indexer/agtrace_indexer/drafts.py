@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from agtrace_schema.events import Payload, Provider
+from agtrace_schema.events import Outcome, Payload, Provider
 
 Record: TypeAlias = dict[str, Any]
 """One decoded JSON object of a log."""
@@ -32,6 +32,10 @@ class Draft(NamedTuple):
     """"" for the log's own session, else the key of a sub-agent whose records lie inline in this log."""
     key: str | None = None
     """An identity within the thread: a later draft with the same key supersedes the earlier event."""
+    identity: str | None = None
+    """What identifies the event wherever it is copied to (see `identity`); None where nothing does."""
+    replayed: bool = False
+    """Whether the log itself tells that this belongs to the replayed history of another one."""
 
 
 class Retraction(NamedTuple):
@@ -39,6 +43,27 @@ class Retraction(NamedTuple):
 
     keys: list[str]
     thread: str = ""
+
+
+class Rollback(NamedTuple):
+    """The log drops its last turns. Their events are superseded; what they cost in tokens was spent and counts."""
+
+    turns: int
+    thread: str = ""
+
+
+class Settlement(NamedTuple):
+    """The log tells how an execution really ended whose result only said that it was running."""
+
+    call_id: str
+    outcome: Outcome
+    timestamp: int | None = None
+    """When it ended, in milliseconds since 1970 UTC."""
+    thread: str = ""
+
+
+Said: TypeAlias = Draft | Retraction | Rollback | Settlement
+"""What a record can give."""
 
 
 @dataclass(slots=True)
@@ -49,6 +74,12 @@ class SessionFacts:
     """The provider's session id; the first one wins. None: the file's name serves."""
     parent_id: str | None = None
     """The id of the session that started or was copied into this one."""
+    started_call: str | None = None
+    """The id of the tool call that started this session, where the log names it."""
+    continues: str | None = None
+    """The identity of the line, in another log, that this one goes on from."""
+    description: str | None = None
+    """What a sub-agent was started for."""
     kind: str = "main"
     """main, subagent or fork."""
     agent_type: str | None = None
@@ -66,6 +97,8 @@ class SessionFacts:
     """What the agent or the user named the session."""
     title_rank: int = 0
     """How good the source of the title is: a title of a lower rank never replaces a better one."""
+    namings: dict[str, str] = field(default_factory=dict)
+    """Identity of a line, here or in another log -> the title of the session that holds it. A bounded number."""
 
 
 @dataclass(slots=True)
@@ -106,7 +139,7 @@ class LogFormat(Protocol):
     def begin(self, path: PurePath) -> LogState:
         """The state before the first record; the path may tell a sub-agent's id and its parent's."""
 
-    def drafts(self, record: Record, state: LogState) -> Iterable[Draft | Retraction]:
+    def drafts(self, record: Record, state: LogState) -> Iterable[Said]:
         """The events of the next record. Never raises on any JSON object, however strange.
 
         A record of an unknown type becomes `Notification("unknown/<type>", <its compact JSON>)` and

@@ -26,6 +26,12 @@ KEYS_REMEMBERED: dict[Provider, int | None] = {
     Provider.GEMINI: None,  # any message can be replaced or rewound
 }
 
+REPEATS_LINES = frozenset({Provider.CLAUDE_CODE})
+"""Whose logs may hold the same line twice: the second one is left out. Elsewhere equal texts are said twice."""
+
+REPLAYS_ITEMS = frozenset({Provider.CODEX})
+"""Whose identities only mean something between a log and the one that it says to replay: they are no ids of lines."""
+
 MOST_COMMAS = 1_000_000
 """JSON with more of them isn't decoded."""
 

@@ -247,10 +247,11 @@ class Reader:
             facts.title = facts.title and redact(facts.title)
         columns = log.columns() if complete else {**log.columns(), "stamp": ""}
         log.file_id = self.store.save_file(log.found.path, columns, log.remembered())
-        for thread in log.threads:
-            facts = log.state.sessions.get(thread) or log.state.sessions[""]
-            stem = PurePath(log.found.path).name.partition(".")[0]
-            self.store.save_facts(session_of(self.store, log, thread), facts, facts.id or thread or stem)
+        stem = PurePath(log.found.path).name.partition(".")[0]
+        for key, thread in log.threads.items():
+            facts = log.state.sessions.get(key) or log.state.sessions[""]
+            session_id = session_of(self.store, log, key)
+            self.store.save_facts(session_id, facts, facts.id or key or stem, thread)
 
 
 def _advance(log: Log, line: Line) -> None:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from agtrace_indexer.progress import Progress
 
 
-READING_VERSION = 1
+READING_VERSION = 2
 """Raised whenever the same logs would now give other rows: logs that are still there are then read
-again, archived rows stay as they are. 1 (2026-11-21)."""
+again, archived rows stay as they are. 1 (2026-11-21). 2 (2026-11-21): families, requests, paths, durations."""
 
 
 @dataclass(slots=True)
@@ -173,6 +173,7 @@ class _Work:
 
     def _finish(self, reader: Reader) -> None:
         """Archive what vanished and note what can't be read, once every changed log is read."""
+        from agtrace_indexer.families import join_families
         from agtrace_indexer.twins import tell_apart
 
         still = self.catalog.files()
@@ -182,6 +183,7 @@ class _Work:
             reader.set_aside(found, still.get(found.path), "duplicate" if repeats else "skipped", found.oddity or "")
         reader.store.flush()
         tell_apart(self.catalog.connection)
+        join_families(self.catalog.connection)
         self.catalog.set_meta("built", "1")
         self.catalog.set_meta("reading", str(READING_VERSION))
 

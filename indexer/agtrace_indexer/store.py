@@ -14,11 +14,13 @@ from typing import Any
 
 import orjson
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
-from agtrace_schema.events import TokenUsage, User
+from agtrace_schema.events import EventType, Outcome, TokenUsage, ToolCall, ToolResult, User
 
-from agtrace_indexer.assemble import REQUESTS, Event, Supersession
+from agtrace_indexer.assemble import REQUESTS, Ending, Event, Supersession, Thread
 from agtrace_indexer.blocks import OpenBlock, PackedBlock, pack, unpack
 from agtrace_indexer.drafts import SessionFacts
+from agtrace_indexer.identity import line_identity
+from agtrace_indexer.paths import touched
 from agtrace_indexer.projects import project_hash, project_root
 from agtrace_indexer.redact import redact
 from agtrace_indexer.sums import sum_up
@@ -36,13 +38,18 @@ _OUTCOME_CODE = {name: code for code, name in enumerate(OUTCOME_CODES)}
 
 _INSERT_EVENT = """
 INSERT INTO event (session_id, event_index, type, ts, turn_index, step_index, name_id, outcome, link,
-  line, offset, length, superseded_by)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)
+  line, offset, length, identity, duration_ms)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 _INSERT_USAGE = """
-INSERT INTO token_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO token_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+
+_OF_A_SESSION = (
+    "block", "token_usage", "turn", "event", "request", "touched", "agent_start", "naming", "model_usage", "kin",
+)  # fmt: skip
+"""The tables with rows of a session, but for `session` itself."""
 
 
 @dataclass(slots=True)
@@ -61,8 +68,15 @@ class SessionBuffer:
     rows: list[list[Any]] = field(default_factory=list)
     usages: list[tuple[Any, ...]] = field(default_factory=list)
     superseded: list[Supersession] = field(default_factory=list)
+    identities: set[int] = field(default_factory=set)
+    """Of the gathered rows."""
+    requests: list[tuple[int, int, str]] = field(default_factory=list)
+    agents: list[tuple[str, int, int]] = field(default_factory=list)
+    touched: list[tuple[int, int, int, str]] = field(default_factory=list)
+    endings: list[Ending] = field(default_factory=list)
+    dropped: list[tuple[int, int]] = field(default_factory=list)
+    """(turn, event_index of what dropped it)."""
     first_turn_touched: int | None = None
-    snippet: str | None = None
 
     def touch(self, turn: int | None) -> None:
         """Note that the sums of this turn and those after it must be made again."""
@@ -77,6 +91,7 @@ class Store:
         self.connection = connection
         self._buffers: dict[int, SessionBuffer] = {}
         self._names: dict[str, int] = {}
+        self._paths: dict[str, int] = {}
         self._projects: dict[str, int] = {}
 
     # -- transactions ------------------------------------------------------------------------------
@@ -119,12 +134,14 @@ class Store:
             "DELETE FROM file WHERE path = ? AND NOT EXISTS (SELECT 1 FROM session WHERE file_id = file.id)", (path,)
         )
         self.connection.execute("UPDATE file SET path = ?, gone = 0 WHERE id = ?", (path, file_id))
+        self.connection.execute("UPDATE session SET pending = 2, compared_to = 0 WHERE file_id = ?", (file_id,))
 
     def archive_generation(self, file_id: int, path: str) -> None:
         """Keep the sessions of a log that was replaced by another one, under a path that tells so."""
         self.flush()
         archived = next(name for n in count(1) if not self._has_file(name := f"{path}#replaced-{n}"))
         self.connection.execute("UPDATE file SET path = ?, gone = 1 WHERE id = ?", (archived, file_id))
+        self._leave_family(file_id)
 
     def note_trouble(self, file_id: int, stamp: str, reason: str) -> None:
         """Say why a log can't be read at the moment; what was read of it stays."""
@@ -132,22 +149,34 @@ class Store:
 
     def forget_contents(self, file_id: int) -> None:
         """Delete what was read of a file, so that it can be read again into the same row."""
+        self._leave_family(file_id)
         sessions = [row[0] for row in self.connection.execute("SELECT id FROM session WHERE file_id = ?", (file_id,))]
         for session_id in sessions:
             self._buffers.pop(session_id, None)
             self.connection.execute(
                 "DELETE FROM block_data WHERE block_id IN (SELECT id FROM block WHERE session_id = ?)", (session_id,)
             )
-            for table in ("block", "token_usage", "turn", "event"):
+            for table in _OF_A_SESSION:
                 self.connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
+            self.connection.execute("DELETE FROM kin WHERE other_id = ?", (session_id,))
         self.connection.execute("DELETE FROM session WHERE file_id = ?", (file_id,))
         self.connection.execute("DELETE FROM record_type WHERE file_id = ?", (file_id,))
 
     def mark_gone(self, file_ids: Iterable[int]) -> None:
         """Archive the rows of vanished logs; drop the rows of vanished files that held none."""
         for file_id in file_ids:
+            self._leave_family(file_id)
             self.connection.execute("UPDATE file SET gone = 1 WHERE id = ? AND status = 'log'", (file_id,))
             self.connection.execute("DELETE FROM file WHERE id = ? AND status != 'log'", (file_id,))
+
+    def _leave_family(self, file_id: int) -> None:
+        """Let the families look again at whatever is related to the sessions of a file that goes."""
+        self.connection.execute(
+            "UPDATE session SET pending = 2 WHERE id IN (SELECT k.other_id FROM kin k JOIN session s "
+            "ON s.id = k.session_id WHERE s.file_id = ?1) "
+            "OR parent_session IN (SELECT id FROM session WHERE file_id = ?1)",
+            (file_id,),
+        )
 
     def count_record_types(self, file_id: int, counts: dict[tuple[str, str], list[int]]) -> None:
         """Add to the counts of record types: (status, type) -> [count, first line]."""
@@ -175,22 +204,46 @@ class Store:
         )
         return int(inserted.lastrowid or 0)
 
-    def save_facts(self, session_id: int, facts: SessionFacts, own_id: str) -> None:
+    def save_facts(self, session_id: int, facts: SessionFacts, own_id: str, thread: Thread) -> None:
         """Write what the log says about the session."""
-        values = (
-            _visible(own_id), self._project(facts), facts.parent_id and _visible(facts.parent_id), facts.kind,
-            facts.agent_type, facts.cwd, facts.branch, facts.version, facts.model, facts.title,
-        )  # fmt: skip
+        columns = {
+            "own_id": _visible(own_id), "project_id": self._project(facts),
+            "parent_id": facts.parent_id and _visible(facts.parent_id), "kind": facts.kind,
+            "agent_type": facts.agent_type, "cwd": facts.cwd, "branch": facts.branch, "version": facts.version,
+            "model": facts.model, "title": facts.title, "title_rank": facts.title_rank if facts.title else 0,
+            "description": facts.description, "started_call": thread.started_by, "replayed_to": thread.replayed_to,
+            "continues": facts.continues and line_identity(facts.continues),
+        }  # fmt: skip
+        changes = ", ".join(f"{name} = :{name}" for name in columns if name != "kind")
         self.connection.execute(
-            "UPDATE session SET own_id = ?, project_id = ?, parent_id = ?, "
-            "kind = CASE WHEN kind = 'warmup' AND ?4 = 'subagent' THEN kind ELSE ?4 END, agent_type = ?5, cwd = ?6, "
-            "branch = ?7, version = ?8, model = ?9, title = ?10, "
-            "uid = CASE WHEN own_id = ?1 THEN uid WHEN EXISTS (SELECT 1 FROM session WHERE uid = ?1) "
-            "  THEN ?1 || '~new' || id ELSE ?1 END WHERE id = ?11",
-            (*values, session_id),
+            f"UPDATE session SET {changes}, pending = max(pending, 1), "
+            "kind = CASE WHEN kind = 'warmup' AND :kind = 'subagent' THEN kind ELSE :kind END, "
+            "uid = CASE WHEN own_id = :own_id THEN uid WHEN EXISTS (SELECT 1 FROM session WHERE uid = :own_id) "
+            "  THEN :own_id || '~new' || id ELSE :own_id END WHERE id = :id",
+            {**columns, "id": session_id},
+        )
+        self.connection.executemany(
+            "INSERT OR REPLACE INTO naming VALUES (?, ?, ?)",
+            [(session_id, line_identity(line), redact(title)) for line, title in facts.namings.items()],
         )
 
-    def add_event(self, session_id: int, event: Event, text: str, rest: dict[str, Any] | None) -> None:
+    def has_identity(self, session_id: int, identity: int) -> bool:
+        """Whether a session has an event of this identity already."""
+        buffer = self._buffers.get(session_id)
+        if buffer is not None and identity in buffer.identities:
+            return True
+        if buffer is not None and not buffer.first_row:
+            return False
+        return (
+            self.connection.execute(
+                "SELECT 1 FROM event WHERE identity = ? AND session_id = ?", (identity, session_id)
+            ).fetchone()
+            is not None
+        )
+
+    def add_event(
+        self, session_id: int, event: Event, text: str, rest: dict[str, Any] | None, identity: int | None = None
+    ) -> None:
         """Gather one event of a session with what is stored of its payload."""
         buffer = self._buffer(session_id, event.event_index)
         if event.timestamp is None:
@@ -206,16 +259,38 @@ class Store:
             [
                 session_id, event.event_index, _TYPE_CODE[event.type], ts, event.turn_index, event.step_index,
                 self._name_id(event.name), None if event.outcome is None else _OUTCOME_CODE[event.outcome],
-                event.link, event.line.number, event.line.offset, event.line.length,
+                event.link, event.line.number, event.line.offset, event.line.length, identity, event.duration_ms,
             ]
         )  # fmt: skip
+        if identity is not None:
+            buffer.identities.add(identity)
         buffer.touch(event.turn_index)
-        if buffer.snippet is None and isinstance(event.payload, User) and event.payload.kind in REQUESTS:
-            buffer.snippet = snippet(text)
-        if isinstance(event.payload, TokenUsage):
-            buffer.usages.append((session_id, event.event_index, *_usage(event.payload)))
+        self._add_what_is_asked_for(buffer, event, text)
         if event.link is not None:
             self._answer_call(buffer, event)
+
+    def _add_what_is_asked_for(self, buffer: SessionBuffer, event: Event, text: str) -> None:
+        """Gather the rows beside an event: what some questions would otherwise read every payload for."""
+        place = (buffer.session_id, event.event_index)
+        match event.payload:
+            case TokenUsage():
+                buffer.usages.append((*place, *_usage(event.payload)))
+            case User(kind=kind) if kind in REQUESTS:
+                buffer.requests.append((*place, snippet(text)))
+            case ToolCall():
+                buffer.touched += (
+                    (*place, self._path_id(path), access) for path, access in touched(event.payload).items()
+                )
+            case ToolResult(agent_id=agent_id) if agent_id:
+                buffer.agents.append((_visible(agent_id), *place))
+
+    def end(self, session_id: int, next_index: int, ending: Ending) -> None:
+        """Tell executions how they ended after all; `next_index` is where the session goes on."""
+        self._buffer(session_id, next_index).endings.append(ending)
+
+    def drop_turn(self, session_id: int, turn: int, *, by: int) -> None:
+        """Mark the events of a turn as taken back, but for the token figures: those tokens were spent."""
+        self._buffer(session_id, by + 1).dropped.append((turn, by))
 
     def set_origin_length(self, session_ids: Iterable[int], length: int) -> None:
         """Say how long the document is that all events of these sessions stand in."""
@@ -234,7 +309,6 @@ class Store:
             self._write_block(buffer)
             self._give_first_time(buffer)
             sum_up(self.connection, buffer.session_id, buffer.first_turn_touched)
-            self._give_snippet(buffer)
             buffer.first_turn_touched = None
 
     # -- inside ------------------------------------------------------------------------------------
@@ -270,17 +344,45 @@ class Store:
         return buffer
 
     def _write_rows(self, buffer: SessionBuffer) -> None:
-        self.connection.executemany(_INSERT_EVENT, buffer.rows)
-        self.connection.executemany(_INSERT_USAGE, buffer.usages)
-        self.connection.executemany(
+        write = self.connection.executemany
+        write(_INSERT_EVENT, buffer.rows)
+        write(_INSERT_USAGE, buffer.usages)
+        write("INSERT OR REPLACE INTO request VALUES (?, ?, ?)", buffer.requests)
+        write("INSERT OR IGNORE INTO touched VALUES (?, ?, ?, ?)", buffer.touched)
+        write("INSERT OR IGNORE INTO agent_start VALUES (?, ?, ?)", buffer.agents)
+        write(
             "UPDATE event SET superseded_by = (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2) "
             "WHERE session_id = ?1 AND event_index = ?3 AND superseded_by IS NULL",
             [(buffer.session_id, s.by, s.event_index) for s in buffer.superseded],
         )
+        self._end_executions(buffer)
+        self._drop_turns(buffer)
         for supersession in buffer.superseded:
             buffer.touch(self._turn_of(buffer.session_id, supersession.event_index))
         buffer.first_row += len(buffer.rows)
-        buffer.rows, buffer.usages, buffer.superseded = [], [], []
+        buffer.rows, buffer.usages, buffer.superseded, buffer.identities = [], [], [], set()
+        buffer.requests, buffer.touched, buffer.agents, buffer.endings, buffer.dropped = [], [], [], [], []
+
+    def _end_executions(self, buffer: SessionBuffer) -> None:
+        for ending in buffer.endings:
+            for event_index in ending.event_indices:
+                self.connection.execute(
+                    "UPDATE event SET outcome = ?, duration_ms = coalesce(?, duration_ms) "
+                    "WHERE session_id = ? AND event_index = ? AND (link IS NULL OR outcome = ?)",
+                    (_OUTCOME_CODE[ending.outcome], ending.duration_ms, buffer.session_id, event_index,
+                     _OUTCOME_CODE[Outcome.RUNNING]),
+                )  # fmt: skip
+                buffer.touch(self._turn_of(buffer.session_id, event_index))
+
+    def _drop_turns(self, buffer: SessionBuffer) -> None:
+        for turn, by in buffer.dropped:
+            self.connection.execute(
+                "UPDATE event SET superseded_by = (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2) "
+                "WHERE session_id = ?1 AND turn_index = ?3 AND type != ?4 "
+                "AND superseded_by IS NULL",
+                (buffer.session_id, by, turn, _TYPE_CODE[EventType.TOKEN_USAGE]),
+            )
+            buffer.touch(turn)
 
     def _turn_of(self, session_id: int, event_index: int) -> int | None:
         found = self.connection.execute(
@@ -317,23 +419,17 @@ class Store:
         buffer.block.t0 = buffer.block.t0 or first
         buffer.untimed = False
 
-    def _give_snippet(self, buffer: SessionBuffer) -> None:
-        if buffer.snippet is not None:
-            self.connection.execute(
-                "UPDATE session SET snippet = coalesce(snippet, ?) WHERE id = ?", (buffer.snippet, buffer.session_id)
-            )
-
     def _answer_call(self, buffer: SessionBuffer, result: Event) -> None:
         """Tell a call how it ended; it may lie in the rows at hand or in the index."""
         assert result.link is not None and result.outcome is not None
         position = result.link - buffer.first_row
         if position >= 0:
             row = buffer.rows[position]
-            row[7], row[8] = _OUTCOME_CODE[result.outcome], result.event_index
+            row[7], row[8], row[13] = _OUTCOME_CODE[result.outcome], result.event_index, result.duration_ms
             return
         self.connection.execute(
-            "UPDATE event SET outcome = ?, link = ? WHERE session_id = ? AND event_index = ?",
-            (_OUTCOME_CODE[result.outcome], result.event_index, buffer.session_id, result.link),
+            "UPDATE event SET outcome = ?, link = ?, duration_ms = ? WHERE session_id = ? AND event_index = ?",
+            (_OUTCOME_CODE[result.outcome], result.event_index, result.duration_ms, buffer.session_id, result.link),
         )
 
     def _name_id(self, name: str | None) -> int | None:
@@ -344,6 +440,12 @@ class Store:
             found = self._interned("name", "text", redact(name))
             self._names[name] = found
         return found
+
+    def _path_id(self, path: str) -> int:
+        path = redact(path)
+        if path not in self._paths:
+            self._paths[path] = self._interned("path", "text", path)
+        return self._paths[path]
 
     def _project(self, facts: SessionFacts) -> int | None:
         if facts.cwd:
@@ -383,5 +485,5 @@ def _usage(usage: TokenUsage) -> tuple[Any, ...]:
     return (
         usage.response_id, usage.model, usage.input_tokens, usage.cache_creation_5m_tokens,
         usage.cache_creation_1h_tokens, usage.cache_read_tokens, usage.output_tokens, usage.reasoning_tokens,
-        usage.complete, usage.context_window,
+        usage.complete, usage.context_window, usage.speed, usage.cost_usd,
     )  # fmt: skip

@@ -1,45 +1,84 @@
-"""What turns and sessions sum up to, made of the rows of their events: superseded ones count nowhere."""
+"""What turns and sessions sum up to, made of the rows of their events.
+
+Superseded events count nowhere. Copies of an older session's events count in their turn, which shows
+what its log has, but in no sum of the session: there they are counted for themselves.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 
-from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
+from agtrace_schema.codes import CONTEXT_CLASSES, EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
 _CODES = {
     "call": EVENT_TYPE_CODES.index(EventType.TOOL_CALL),
     "user": EVENT_TYPE_CODES.index(EventType.USER),
+    "usage": EVENT_TYPE_CODES.index(EventType.TOKEN_USAGE),
     "failed": OUTCOME_CODES.index(Outcome.FAILED),
 }
 
+_WHOLE_INPUT = (
+    "coalesce({0}input_tokens, 0) + coalesce({0}cache_creation_5m_tokens, 0) "
+    "+ coalesce({0}cache_creation_1h_tokens, 0) + coalesce({0}cache_read_tokens, 0)"
+)
+WHOLE_INPUT = _WHOLE_INPUT.format("u.")
+"""SQL: what a response of `token_usage` u was given to read, cached or not."""
+
+TOTAL = f"{WHOLE_INPUT} + coalesce(u.output_tokens, 0)"
+"""SQL: all tokens of a response of `token_usage` u."""
+
 _TURNS = """
-INSERT OR REPLACE INTO turn
+INSERT INTO turn (session_id, turn_index, first_event, last_event, started_at, ended_at, step_count, tool_calls,
+  failed_calls, input_tokens, output_tokens, request_event, copied, responses, incomplete_usage,
+  cache_creation_5m_tokens, cache_creation_1h_tokens, cache_read_tokens, reasoning_tokens)
 SELECT e.session_id, e.turn_index, min(e.event_index), max(e.event_index),
   min(nullif(e.ts, 0)), max(nullif(e.ts, 0)), count(DISTINCT e.step_index),
   sum(e.type = :call), sum(e.type = :call AND e.outcome IS :failed),
-  sum(u.input_tokens + coalesce(u.cache_creation_5m_tokens, 0) + coalesce(u.cache_creation_1h_tokens, 0)
-    + coalesce(u.cache_read_tokens, 0)),
-  sum(u.output_tokens)
-FROM event e LEFT JOIN token_usage u USING (session_id, event_index)
+  sum(u.input_tokens), sum(u.output_tokens), min(r.event_index), min(e.copy_of IS NOT NULL),
+  count(u.event_index), coalesce(sum(NOT u.complete), 0),
+  sum(u.cache_creation_5m_tokens), sum(u.cache_creation_1h_tokens), sum(u.cache_read_tokens), sum(u.reasoning_tokens)
+FROM event e LEFT JOIN token_usage u USING (session_id, event_index) LEFT JOIN request r USING (session_id, event_index)
 WHERE e.session_id = :session AND e.turn_index >= :turn AND e.superseded_by IS NULL
 GROUP BY e.turn_index
+HAVING count(r.event_index) + sum(e.step_index IS NOT NULL AND e.type != :usage) > 0
 """
 
-_SESSION_FROM_EVENTS = """
+_MODELS = f"""
+INSERT INTO model_usage
+SELECT u.session_id, coalesce(u.model, ''), coalesce(u.speed, ''),
+  {" + ".join(f"({WHOLE_INPUT} > {bound})" for bound in CONTEXT_CLASSES)} AS context_class,
+  count(*), sum(NOT u.complete), sum(u.input_tokens), sum(u.cache_creation_5m_tokens),
+  sum(u.cache_creation_1h_tokens), sum(u.cache_read_tokens), sum(u.output_tokens), sum(u.reasoning_tokens),
+  sum(u.cost_usd), count(u.cost_usd)
+FROM token_usage u JOIN event e USING (session_id, event_index)
+WHERE u.session_id = :session AND e.superseded_by IS NULL AND e.copy_of IS NULL
+GROUP BY 2, 3, 4
+"""
+
+_SESSION = f"""
 UPDATE session SET
-  (event_count, tool_calls, failed_calls, started_at, ended_at) =
-    (SELECT count(*), coalesce(sum(type = :call), 0), coalesce(sum(type = :call AND outcome = :failed), 0),
-            min(nullif(ts, 0)), max(nullif(ts, 0))
+  (event_count, tool_calls, failed_calls, started_at, ended_at, copied_events, copied_tool_calls, copied_failed_calls) =
+    (SELECT coalesce(sum(copy_of IS NULL), 0), coalesce(sum(type = :call AND copy_of IS NULL), 0),
+            coalesce(sum(type = :call AND outcome IS :failed AND copy_of IS NULL), 0),
+            min(nullif(ts, 0)), max(nullif(ts, 0)),
+            count(copy_of), coalesce(sum(type = :call AND copy_of IS NOT NULL), 0),
+            coalesce(sum(type = :call AND outcome IS :failed AND copy_of IS NOT NULL), 0)
      FROM event WHERE session_id = :session AND superseded_by IS NULL),
-  turn_count = (SELECT count(*) FROM turn WHERE session_id = :session),
-  (input_tokens, output_tokens, total_tokens, incomplete_usage) =
-    (SELECT sum(input_tokens), sum(output_tokens),
-            sum(coalesce(input_tokens, 0) + coalesce(cache_creation_5m_tokens, 0)
-              + coalesce(cache_creation_1h_tokens, 0) + coalesce(cache_read_tokens, 0) + coalesce(output_tokens, 0)),
-            coalesce(sum(NOT complete), 0)
-     FROM token_usage JOIN event USING (session_id, event_index)
-     WHERE session_id = :session AND superseded_by IS NULL),
+  (turn_count, copied_turns, active_ms) =
+    (SELECT coalesce(sum(NOT copied), 0), coalesce(sum(copied), 0),
+            coalesce(sum(CASE WHEN NOT copied THEN ended_at - started_at END), 0)
+     FROM turn WHERE session_id = :session),
+  (input_tokens, output_tokens, total_tokens, incomplete_usage, responses) =
+    (SELECT sum(input_tokens), sum(output_tokens), sum({TOTAL}),
+            coalesce(sum(incomplete), 0), coalesce(sum(responses), 0)
+     FROM model_usage u WHERE session_id = :session),
+  (copied_tokens, copied_responses) =
+    (SELECT coalesce(sum({TOTAL}), 0), count(*)
+     FROM token_usage u JOIN event e USING (session_id, event_index)
+     WHERE u.session_id = :session AND e.superseded_by IS NULL AND e.copy_of IS NOT NULL),
+  snippet = (SELECT r.text FROM turn t JOIN request r ON r.session_id = t.session_id AND r.event_index = t.request_event
+     WHERE t.session_id = :session AND r.text != '' ORDER BY t.copied, t.turn_index LIMIT 1),
   kind = CASE WHEN kind = 'subagent' AND provider = 'claude_code' AND thread = '' AND NOT EXISTS
       (SELECT 1 FROM event WHERE session_id = :session AND type IN (:user, :call)) THEN 'warmup'
     WHEN kind = 'warmup' AND EXISTS
@@ -55,4 +94,6 @@ def sum_up(connection: sqlite3.Connection, session_id: int, first_turn: int | No
     if first_turn is not None:
         connection.execute("DELETE FROM turn WHERE session_id = :session AND turn_index >= :turn", named)
         connection.execute(_TURNS, named)
-    connection.execute(_SESSION_FROM_EVENTS, named)
+    connection.execute("DELETE FROM model_usage WHERE session_id = :session", named)
+    connection.execute(_MODELS, named)
+    connection.execute(_SESSION, named)

@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 from agtrace_schema.events import Notification
 
 from agtrace_indexer.assemble import Supersession, Thread
-from agtrace_indexer.drafts import Draft, Retraction
-from agtrace_indexer.formats import FORMATS, KEYS_REMEMBERED, crowded, decode
+from agtrace_indexer.drafts import Draft, Retraction, Said, Settlement
+from agtrace_indexer.formats import FORMATS, KEYS_REMEMBERED, REPEATS_LINES, REPLAYS_ITEMS, crowded, decode
+from agtrace_indexer.identity import identity
 from agtrace_indexer.lines import HEAD_OF_LONG_LINE, Line
 from agtrace_indexer.log import Log
 from agtrace_indexer.progress import Progress
@@ -81,33 +82,79 @@ class Transcript:
             shown = line.data[:_UNREADABLE_SHOWN].decode("utf-8", "replace")
             self._unreadable(line, "unreadable_line", shown)
             return
+        identities = [self._identity(*said) for said in zip(drafts, texts, strict=True)]
+        if self._is_repeated(drafts, identities):
+            self.log.state.skipped.append("repeated line")
+            drafts = []
         self._count_types(line)
-        self._gather(drafts, texts, line)
+        self._gather(drafts, texts, identities, line)
         self.log.records += 1
         self.progress.records += 1
 
-    def _gather(self, drafts: list[Draft | Retraction], texts: list[Stored | None], line: Line) -> None:
+    def _identity(self, draft: Said, text: Stored | None) -> int | None:
+        if not isinstance(draft, Draft) or draft.identity is None or text is None:
+            return None
+        found = identity(draft.identity, text[0])
+        return -found if self.log.provider in REPLAYS_ITEMS else found
+
+    def _is_repeated(self, drafts: list[Said], identities: list[int | None]) -> bool:
+        """Whether this log has all of this already, line for line: some agents append their history anew."""
+        if self.log.provider not in REPEATS_LINES:
+            return False
+        said = [
+            self.store.has_identity(self._session(draft.thread), found)
+            for draft, found in zip(drafts, identities, strict=True)
+            if found is not None and isinstance(draft, Draft) and draft.key is None and draft.thread in self.log.threads
+        ]
+        return bool(said) and all(said)
+
+    def _gather(self, drafts: list[Said], texts: list[Stored | None], identities: list[int | None], line: Line) -> None:
         retracted: list[tuple[str, Supersession]] = []
-        for draft, text in zip(drafts, texts, strict=True):
-            if isinstance(draft, Draft) and text is not None:
-                self._place(draft, line, *text)
-            elif not isinstance(draft, Draft) and draft.thread in self.log.threads:
-                thread = self.log.threads[draft.thread]
+        dropped: list[tuple[str, int]] = []
+        for draft, text, found in zip(drafts, texts, identities, strict=False):
+            if isinstance(draft, Draft):
+                assert text is not None
+                self._place(draft, line, *text, found)
+            elif (thread := self.log.threads.get(draft.thread)) is None:
+                continue
+            elif isinstance(draft, Retraction):
                 retracted += ((draft.thread, superseded) for superseded in thread.retract(draft.keys))
+            elif isinstance(draft, Settlement):
+                ending = thread.settle(draft)
+                if ending is not None:
+                    self.store.end(self._session(draft.thread), thread.next_index, ending)
+            else:
+                dropped += ((draft.thread, turn) for turn in thread.roll_back(draft.turns))
         for key, superseded in retracted:
             next_index = self.log.threads[key].next_index
             self.store.supersede(self._session(key), next_index, superseded._replace(by=next_index - 1))
+        for key, turn in dropped:
+            self.store.drop_turn(self._session(key), turn, by=self.log.threads[key].next_index - 1)
 
-    def _place(self, draft: Draft, line: Line, text: str, rest: dict[str, Any] | None) -> None:
+    def _place(
+        self, draft: Draft, line: Line, text: str, rest: dict[str, Any] | None, found: int | None = None
+    ) -> None:
         assert self.log.provider is not None
-        thread = self.log.threads.setdefault(draft.thread, Thread())
+        thread = self.log.threads.get(draft.thread) or self._new_thread(draft.thread)
         session_id = self._session(draft.thread)
         event = thread.place(draft, line)
-        self.store.add_event(session_id, event, text, rest)
+        self.store.add_event(session_id, event, text, rest, found)
+        for ending in event.ends:
+            self.store.end(session_id, thread.next_index, ending)
+        if draft.replayed:
+            thread.replayed_to = thread.next_index
         superseded = thread.supersede(draft, event.event_index, KEYS_REMEMBERED[self.log.provider])
         if superseded:
             self.store.supersede(session_id, thread.next_index, superseded)
         self.progress.events += 1
+
+    def _new_thread(self, key: str) -> Thread:
+        """A thread that begins here; the call that started it stands in the log's own thread."""
+        thread = self.log.threads[key] = Thread()
+        facts, main = self.log.state.sessions.get(key), self.log.threads.get("")
+        if facts is not None and main is not None and facts.started_call is not None:
+            thread.started_by = main.agents.get(facts.started_call)
+        return thread
 
     def _session(self, thread: str) -> int:
         return session_of(self.store, self.log, thread)
@@ -144,7 +191,7 @@ def session_of(store: Store, log: Log, thread: str) -> int:
     return log.session_ids[thread]
 
 
-def _drafts(log: Log, value: Any) -> Iterable[Draft | Retraction]:
+def _drafts(log: Log, value: Any) -> Iterable[Said]:
     """The drafts of a record; JSON that is no object is a record of a type that nobody knows."""
     assert log.provider is not None
     if isinstance(value, dict):

@@ -6,8 +6,8 @@ of the tables is a new entry in `MIGRATIONS`, never an edit of an old one, and r
 
 from __future__ import annotations
 
-VERSION = 1
-"""1 (2026-11-21): first tables."""
+VERSION = 2
+"""1 (2026-11-21): first tables. 2 (2026-11-21): families, copies, sums by model, requests, paths."""
 
 TABLES = """
 -- Facts about the index itself: 'reading' (the version of the code that read the logs), 'built' ('1' once
@@ -178,5 +178,121 @@ CREATE TABLE block_data (
 );
 """
 
-MIGRATIONS: tuple[tuple[str, str], ...] = (("0001_first_tables", TABLES),)
+FAMILIES = """
+-- What of an event identifies it across logs (agtrace_indexer.identity): above 0 among all of them, below
+-- 0 only between a log and the one that it says to replay; null where nothing does.
+ALTER TABLE event ADD COLUMN identity INTEGER;
+-- The event in an older log that this one repeats (a fork, a replayed beginning); 0 where that log is not
+-- indexed; null: not a copy. A copy can be read and found, but counts in no sum of its session.
+ALTER TABLE event ADD COLUMN copy_of INTEGER;
+-- From a call to its result in ms, on both; null unknown, or where a human was asked.
+ALTER TABLE event ADD COLUMN duration_ms INTEGER;
+CREATE INDEX event_identity ON event (identity) WHERE identity > 0;
+
+-- The speed that was paid for ('fast'; null is standard), and what the provider itself says it cost.
+ALTER TABLE token_usage ADD COLUMN speed TEXT;
+ALTER TABLE token_usage ADD COLUMN cost_usd REAL;
+
+-- Sums of a turn as its log has it, copies included. input_tokens is uncached input, like everywhere.
+ALTER TABLE turn ADD COLUMN request_event INTEGER;  -- the event that opened it; null: a response did
+ALTER TABLE turn ADD COLUMN copied INTEGER NOT NULL DEFAULT 0;  -- 1: all of it is copied
+ALTER TABLE turn ADD COLUMN responses INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE turn ADD COLUMN incomplete_usage INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE turn ADD COLUMN cache_creation_5m_tokens INTEGER;
+ALTER TABLE turn ADD COLUMN cache_creation_1h_tokens INTEGER;
+ALTER TABLE turn ADD COLUMN cache_read_tokens INTEGER;
+ALTER TABLE turn ADD COLUMN reasoning_tokens INTEGER;
+
+-- Family. parent_session: the session that started this one, was copied into it or goes on in it; only of
+-- logs that are still there. started_by: the event of the call that started it, in parent_session.
+ALTER TABLE session ADD COLUMN parent_session INTEGER;
+ALTER TABLE session ADD COLUMN started_by INTEGER;
+ALTER TABLE session ADD COLUMN started_call INTEGER; -- the event of that call, where it stands in the same log
+ALTER TABLE session ADD COLUMN continues INTEGER;   -- identity of the line of another log that it goes on from
+ALTER TABLE session ADD COLUMN description TEXT;    -- what a sub-agent was started for
+ALTER TABLE session ADD COLUMN replayed_to INTEGER NOT NULL DEFAULT 0;  -- events before it: a replay, says the log
+ALTER TABLE session ADD COLUMN title_rank INTEGER NOT NULL DEFAULT 0;   -- how good the source of the title is
+-- Sums: all but the copied_ ones leave copies out.
+ALTER TABLE session ADD COLUMN responses INTEGER NOT NULL DEFAULT 0;    -- model responses with token figures
+ALTER TABLE session ADD COLUMN active_ms INTEGER NOT NULL DEFAULT 0;    -- from request to last event, over its turns
+ALTER TABLE session ADD COLUMN copied_events INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN copied_turns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN copied_tool_calls INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN copied_failed_calls INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN copied_responses INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN copied_tokens INTEGER NOT NULL DEFAULT 0;
+-- What the families have to look at: 1 where the session grew, 2 where it is new or a relative went.
+-- compared_to: the events from there on weren't compared with other sessions yet.
+ALTER TABLE session ADD COLUMN pending INTEGER NOT NULL DEFAULT 2;
+ALTER TABLE session ADD COLUMN compared_to INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX session_parent ON session (parent_session) WHERE parent_session IS NOT NULL;
+CREATE INDEX session_parent_id ON session (parent_id) WHERE parent_id IS NOT NULL;
+CREATE INDEX session_pending ON session (id) WHERE pending;
+
+-- Sessions that share identified events, both ways.
+CREATE TABLE kin (
+  session_id INTEGER NOT NULL,
+  other_id INTEGER NOT NULL,
+  PRIMARY KEY (session_id, other_id)
+) WITHOUT ROWID;
+
+-- Results that name the sub-agent session that the execution started (its own_id).
+CREATE TABLE agent_start (
+  agent_id TEXT NOT NULL,
+  session_id INTEGER NOT NULL,
+  event_index INTEGER NOT NULL,
+  PRIMARY KEY (agent_id, session_id, event_index)
+) WITHOUT ROWID;
+
+-- Titles that a log gives to the session that holds a certain line, often another one's.
+CREATE TABLE naming (
+  session_id INTEGER NOT NULL,   -- in whose log it stands
+  line INTEGER NOT NULL,         -- identity of the line
+  title TEXT NOT NULL,
+  PRIMARY KEY (session_id, line)
+) WITHOUT ROWID;
+
+-- The beginnings of requests, at most 200 characters: what turns and sessions are called.
+CREATE TABLE request (
+  session_id INTEGER NOT NULL,
+  event_index INTEGER NOT NULL,
+  text TEXT NOT NULL,
+  PRIMARY KEY (session_id, event_index)
+) WITHOUT ROWID;
+
+-- Files that tool calls name in their arguments.
+CREATE TABLE path (
+  id INTEGER PRIMARY KEY,
+  text TEXT NOT NULL UNIQUE
+);
+CREATE TABLE touched (
+  session_id INTEGER NOT NULL,
+  event_index INTEGER NOT NULL,
+  path_id INTEGER NOT NULL,
+  access TEXT NOT NULL,          -- read | write
+  PRIMARY KEY (session_id, event_index, path_id)
+) WITHOUT ROWID;
+
+-- Token sums of a session by model, speed and size of the request: what totals and costs are made of.
+-- context_class: how many of codes.CONTEXT_CLASSES the whole input of a request exceeds. Copies count nowhere.
+CREATE TABLE model_usage (
+  session_id INTEGER NOT NULL,
+  model TEXT NOT NULL,           -- '' where the log doesn't name it
+  speed TEXT NOT NULL,           -- '' is standard
+  context_class INTEGER NOT NULL,
+  responses INTEGER NOT NULL,
+  incomplete INTEGER NOT NULL,   -- responses of which the log holds only placeholder figures, or none
+  input_tokens INTEGER,
+  cache_creation_5m_tokens INTEGER,
+  cache_creation_1h_tokens INTEGER,
+  cache_read_tokens INTEGER,
+  output_tokens INTEGER,
+  reasoning_tokens INTEGER,
+  cost_usd REAL,                 -- what the provider says they cost, of `costed` responses
+  costed INTEGER NOT NULL,
+  PRIMARY KEY (session_id, model, speed, context_class)
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[tuple[str, str], ...] = (("0001_first_tables", TABLES), ("0002_families", FAMILIES))
 """(name, SQL) in order; applying all of them to an empty file gives the tables of `VERSION`."""

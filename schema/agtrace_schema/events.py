@@ -134,6 +134,10 @@ class TokenUsage:
     """False where the log holds only a placeholder of the final figures."""
     context_window: int | None = None
     """The model's window, where the log names it."""
+    speed: str | None = None
+    """What was paid for beyond the standard: `fast`."""
+    cost_usd: float | None = None
+    """What the provider itself says the response cost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -348,7 +348,7 @@ def test_the_blocks_of_a_response_share_its_step() -> None:
 
 def test_a_response_without_an_id_goes_by_its_request_or_its_line() -> None:
     nameless = line("assistant", requestId="req_9", message={"content": "plain words"})
-    assert read(nameless)[0] == [Draft(Message("plain words"), NOON_MS, "req_9")]
+    assert read(nameless)[0] == [Draft(Message("plain words"), NOON_MS, "req_9", identity="u1")]
     assert read({**nameless, "requestId": None})[0][0].step == "u1"
 
 

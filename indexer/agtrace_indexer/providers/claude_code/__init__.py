@@ -15,7 +15,8 @@ from typing import Any
 
 from agtrace_schema.events import Provider
 
-from agtrace_indexer.drafts import Draft, LogState, Record
+from agtrace_indexer.drafts import LogState, Record, Said
+from agtrace_indexer.providers.claude_code.identities import identified
 from agtrace_indexer.providers.claude_code.notices import unknown_line
 from agtrace_indexer.providers.claude_code.recognition import is_own
 from agtrace_indexer.providers.claude_code.records import READERS
@@ -42,8 +43,9 @@ def begin(path: PurePath) -> LogState:
     return named_by(path)
 
 
-def drafts(record: Record, state: LogState) -> list[Draft]:
-    """The events of the next line; see `LogFormat.drafts`."""
+def drafts(record: Record, state: LogState) -> list[Said]:
+    """The events of the next line; see `LogFormat.drafts`. Lines keep their uuid wherever they are copied to."""
     kind = record.get("type")
     read = READERS.get(kind) if isinstance(kind, str) else None
-    return unknown_line(record, state, text(kind) or "untyped") if read is None else read(record, state)
+    said = unknown_line(record, state, text(kind) or "untyped") if read is None else read(record, state)
+    return list(identified(said, text(record.get("uuid"))))

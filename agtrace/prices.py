@@ -1,0 +1,240 @@
+"""What tokens cost in US dollars, and how large a model's context window is.
+
+Prices are data: `data/prices.json`, which names source and day of each, and over it a table of the user's.
+They are list prices of the vendors' own APIs for one request; what a subscription or a reseller takes is another
+matter. A model without a price costs None, never 0, and no name is guessed from its beginning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from agtrace.problems import SettingError
+
+CONTEXT_CLASSES = (128_000, 200_000, 272_000)
+"""The sizes of a request's input, in tokens, above which some vendor asks another price for the whole request."""
+
+LONGEST_NAME = 200
+ONE_MILLION = "[1m]"
+"""How Claude Code marks a model that it runs with a window of a million tokens."""
+
+
+class ModelUsage(NamedTuple):
+    """The tokens of responses that are priced alike: sums over the responses of one bucket."""
+
+    model: str | None
+    speed: str | None
+    """None or "standard", or "fast" for Anthropic's fast mode."""
+    context_class: int
+    """How many of `CONTEXT_CLASSES` the whole input of each request exceeds: uncached, read and written, 0 to 3."""
+    responses: int
+    input_tokens: int
+    """Uncached input."""
+    cache_creation_5m_tokens: int
+    cache_creation_1h_tokens: int
+    cache_read_tokens: int
+    output_tokens: int
+    """Reasoning is in it."""
+
+
+class PriceFileError(SettingError):
+    """A price table of the user's that can't be used."""
+
+    def __init__(self, path: Path, trouble: str) -> None:
+        Exception.__init__(self, f"the price table {path} can't be used: {trouble}")
+
+
+def _bound(tokens: int) -> int:
+    if tokens not in CONTEXT_CLASSES:
+        raise ValueError(f"a price changes above one of {', '.join(map(str, CONTEXT_CLASSES))} tokens")
+    return tokens
+
+
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""US dollars per million tokens."""
+Bound = Annotated[int, AfterValidator(_bound)]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Rates(_Part):
+    """What each kind of token costs; what has no price of its own costs as much as uncached input."""
+
+    input: Dollars
+    cache_write_5m: Dollars | None = None
+    cache_write_1h: Dollars | None = None
+    cache_read: Dollars | None = None
+    output: Dollars
+
+    def dollars(self, usage: ModelUsage) -> float:
+        """The cost of these tokens."""
+        parts = (
+            (usage.input_tokens, self.input),
+            (usage.cache_creation_5m_tokens, self.cache_write_5m),
+            (usage.cache_creation_1h_tokens, self.cache_write_1h),
+            (usage.cache_read_tokens, self.cache_read),
+            (usage.output_tokens, self.output),
+        )
+        return sum(tokens * (self.input if rate is None else rate) for tokens, rate in parts) / 1_000_000
+
+
+class Price(Rates):
+    """The rates of a model at one speed, and other ones for requests whose input is above a bound."""
+
+    above: Mapping[Bound, Rates] = Field(default_factory=dict)
+
+    def rates(self, context_class: int) -> Rates:
+        """The rates of a request, all of whose tokens are priced by the size of its input."""
+        exceeded = [bound for bound in self.above if CONTEXT_CLASSES.index(bound) < context_class]
+        return self.above[max(exceeded)] if exceeded else self
+
+
+class Model(_Part):
+    """What is known of a model."""
+
+    also: tuple[Text, ...] = ()
+    """Other names of it, beyond those that `_names` understands."""
+    window: Annotated[int, Field(ge=1000)] | None = None
+    """Tokens of input and output together."""
+    source: Text | None = None
+    dated: date | None = None
+    """When the source was read or, where that isn't known, the day of the newest change it has."""
+    note: Text | None = None
+    standard: Price | None = None
+    fast: Price | None = None
+
+    def price(self, speed: str | None) -> Price | None:
+        """The price at a speed."""
+        return {None: self.standard, "standard": self.standard, "fast": self.fast}.get(speed)
+
+
+class _Vendor(_Part):
+    """Models of one vendor; source and day hold for each that has none of its own."""
+
+    source: Text
+    dated: date
+    models: Mapping[Text, Model]
+
+
+class _File(_Part):
+    """A price table as it is written."""
+
+    dated: date | None = None
+    source: Text | None = None
+    vendors: Mapping[Text, _Vendor]
+
+    def models(self) -> Iterator[tuple[str, Model]]:
+        """Every model by its name, with its source and day."""
+        for vendor in self.vendors.values():
+            for name, model in vendor.models.items():
+                origin = {"source": model.source or vendor.source, "dated": model.dated or vendor.dated}
+                yield name, model.model_copy(update=origin)
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTable:
+    """Prices and windows by a model's name."""
+
+    dated: str
+    """The day of its newest source, ISO 8601; each model has a day of its own."""
+    source: str
+    models: Mapping[str, Model]
+    aliases: Mapping[str, str]
+
+    def window(self, model: str | None) -> int | None:
+        """The context window in tokens; None where it isn't known."""
+        known = self.find(model)
+        if known and model and ONE_MILLION in model.lower():
+            return 1_000_000
+        return known.window if known else None
+
+    def cost(self, usage: ModelUsage) -> float | None:
+        """US dollars; None where the model, or the model at this speed, has no price."""
+        known = self.find(usage.model)
+        price = known.price(usage.speed) if known else None
+        return price.rates(usage.context_class).dollars(usage) if price else None
+
+    def find(self, model: str | None) -> Model | None:
+        """What is known of a model, by the name as it stands in a log."""
+        if model is None or len(model) > LONGEST_NAME:
+            return None
+        found = (self.models.get(self.aliases.get(name, name)) for name in _names(model))
+        return next(filter(None, found), None)
+
+
+def load(override: Path | None) -> PriceTable:
+    """The built-in table, with the user's over it: a model of theirs replaces the built-in one of the same name.
+
+    Raises `SettingError` for a file that can't be read or isn't a price table, naming file and field.
+    """
+    built_in = _built_in()
+    if override is None:
+        return built_in
+    own = _read(override)
+    table = _table(own, own.source or override.name)
+    return PriceTable(
+        table.dated if own.dated else built_in.dated,
+        f"{table.source}, over {built_in.source}",
+        {**built_in.models, **table.models},
+        {**{name: to for name, to in built_in.aliases.items() if name not in table.models}, **table.aliases},
+    )
+
+
+@cache
+def _built_in() -> PriceTable:
+    data = files("agtrace").joinpath("data", "prices.json").read_bytes()
+    return _table(_File.model_validate_json(data), "the prices that come with agtrace")
+
+
+def _read(path: Path) -> _File:
+    try:
+        return _File.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise PriceFileError(path, error.strerror or str(error)) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"]))
+        raise PriceFileError(path, f"{field}: {first['msg']}" if field else first["msg"]) from None
+
+
+def _table(file: _File, source: str) -> PriceTable:
+    models = {_spelling(name): model for name, model in file.models()}
+    aliases = {_spelling(other): name for name, model in models.items() for other in model.also}
+    return PriceTable(file.dated.isoformat() if file.dated else "", file.source or source, models, aliases)
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+_ROUTE = re.compile(r"^(?:(?:openrouter|bedrock|vertex_ai|models|anthropic|openai|google|gemini)/)+")
+_REGION = re.compile(r"^(?:(?:us|us-gov|eu|apac|jp|au|global)\.)?anthropic\.")
+_VERSION = re.compile(r"(?:\[1m\]|-v\d+:\d+|@(?:20\d{6}|default|latest)|-latest|-20\d{6}|-20\d\d-\d\d-\d\d)+$")
+_VERSION_FIRST = re.compile(r"^claude-(\d+(?:-\d+)?)-(opus|sonnet|haiku|fable)$")
+"""Cursor's way to name Claude models since the fourth generation, such as claude-4.5-sonnet."""
+
+
+def _names(model: str) -> Iterator[str]:
+    """The names to look a model up by: as it is, then without route, region, day and mode, then in Anthropic's order.
+
+    Nothing else is cut off, so a variant of a model is not taken for the model.
+    """
+    yield _spelling(model)
+    bare = _spelling(_VERSION.sub("", _REGION.sub("", _ROUTE.sub("", model.strip().lower()))))
+    yield bare
+    yield _VERSION_FIRST.sub(r"claude-\2-\1", bare)
+
+
+def _spelling(name: str) -> str:
+    """One spelling for a name with dots and one with dashes: claude-opus-4.5 is claude-opus-4-5."""
+    return re.sub(r"(?<=\d)\.(?=\d)", "-", name.strip().lower())

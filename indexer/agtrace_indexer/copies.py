@@ -1,0 +1,177 @@
+"""Events that stand in several logs: each counts once, in the oldest session that holds it.
+
+A fork, a background copy or a resumed session repeats the lines of another log, word for word and
+under the same ids. Which of two sessions is older is told by what only they hold: the one whose first
+own line is earlier, or that has none. What a log itself calls a fork is younger than a main session,
+and a sub-agent younger than both: one that logs the whole conversation again began later.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from itertools import combinations, groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from agtrace_schema.codes import EVENT_TYPE_CODES
+from agtrace_schema.events import EventType
+
+from agtrace_indexer.sums import sum_up
+
+_MANY_EVENTS = 20_000
+_MOST_COMPARED = 24
+"""Relatives that are compared with each other; more of them are put in order by their times."""
+
+_USAGE = EVENT_TYPE_CODES.index(EventType.TOKEN_USAGE)
+_KINDS = {"main": 0, "fork": 1}
+
+# Which new events of a session another one has, too.
+_KIN_OF_ONE = """
+SELECT DISTINCT o.session_id FROM event e JOIN event o ON o.identity = e.identity AND o.session_id != e.session_id
+WHERE e.session_id = ? AND e.event_index >= ? AND e.identity > 0 AND o.identity > 0
+"""
+
+# The same for all sessions at once: the sessions of a shared identity, each beside the first of them.
+_KIN_OF_ALL = """
+SELECT DISTINCT min(e.session_id) OVER (PARTITION BY e.identity), e.session_id FROM event e
+WHERE e.identity IN (SELECT identity FROM event WHERE identity > 0 GROUP BY identity HAVING count(*) > 1)
+"""
+
+# A session that changed: up to where it was compared, and whether it had lines of its own before that.
+_PENDING = """
+SELECT s.id, s.pending, s.compared_to, coalesce(max(e.event_index), -1) AS last,
+  EXISTS (SELECT 1 FROM event o WHERE o.session_id = s.id AND o.event_index < s.compared_to AND o.copy_of IS NULL
+    AND o.identity > 0 AND o.superseded_by IS NULL) AS own
+FROM session s LEFT JOIN event e ON e.session_id = s.id WHERE s.id = ?
+"""
+
+_MEMBERS = """
+WITH RECURSIVE member (id) AS (
+  SELECT :id UNION SELECT k.other_id FROM member m JOIN kin k ON k.session_id = m.id)
+SELECT s.id, s.kind, s.started_at, s.ended_at, s.own_id, f.path, s.thread
+FROM member m JOIN session s ON s.id = m.id JOIN file f ON f.id = s.file_id WHERE NOT f.gone
+"""
+
+_SHARED = """
+SELECT e.identity, e.id, e.session_id, e.event_index, e.turn_index, e.type, e.copy_of, u.complete, u.output_tokens
+FROM event e LEFT JOIN token_usage u USING (session_id, event_index)
+WHERE e.identity > 0 AND e.superseded_by IS NULL AND e.session_id IN (SELECT value FROM json_each(?))
+ORDER BY e.identity, e.session_id, e.event_index
+"""
+
+
+class Relatives(NamedTuple):
+    """Sessions that share events, oldest first."""
+
+    sessions: list[int]
+
+
+def find_kin(connection: sqlite3.Connection, pending: Iterable[int]) -> set[int]:
+    """Note which sessions share events with those that changed.
+
+    Gives the sessions among which copies must be told anew: all but those that only grew by lines of their own.
+    """
+    rows = [_pending_row(connection, session) for session in pending]
+    new_events = sum(row["last"] + 1 - row["compared_to"] for row in rows)
+    if new_events > _MANY_EVENTS:
+        pairs = {pair for pair in connection.execute(_KIN_OF_ALL) if pair[0] != pair[1]}
+    else:
+        pairs = {
+            (row["id"], other[0])
+            for row in rows
+            for other in connection.execute(_KIN_OF_ONE, (row["id"], row["compared_to"]))
+        }
+    connection.executemany("INSERT OR IGNORE INTO kin VALUES (?, ?)", pairs | {(b, a) for a, b in pairs})
+    connection.executemany(
+        "UPDATE session SET compared_to = ? WHERE id = ?", [(row["last"] + 1, row["id"]) for row in rows]
+    )
+    changed = {row["id"] for row in rows if row["pending"] > 1 or not row["own"]}
+    return changed | {session for pair in pairs for session in pair}
+
+
+def _pending_row(connection: sqlite3.Connection, session: int) -> sqlite3.Row:
+    cursor = connection.cursor()
+    cursor.row_factory = sqlite3.Row
+    row: sqlite3.Row = cursor.execute(_PENDING, (session,)).fetchone()
+    return row
+
+
+def attribute_copies(connection: sqlite3.Connection, sessions: Iterable[int]) -> None:
+    """Tell for the families of these sessions which events are copies, and make their sums again."""
+    done: set[int] = set()
+    for session in sorted(sessions):
+        if session in done:
+            continue
+        members = connection.execute(_MEMBERS, {"id": session}).fetchall()
+        done |= {session, *(member[0] for member in members)}
+        if members:
+            _attribute(connection, _oldest_first(connection, members))
+
+
+def _attribute(connection: sqlite3.Connection, order: dict[int, int]) -> None:
+    """Note the copies among sessions; `order` is session -> place, 0 the oldest."""
+    rows = connection.execute(_SHARED, (f"[{', '.join(map(str, order))}]",))
+    changes: list[tuple[int | None, int]] = []
+    touched: set[int] = set()
+    for _, group in groupby(rows, key=itemgetter(0)):
+        for event_id, session, original, before in _copies(list(group), order):
+            if original != before:
+                changes.append((original, event_id))
+                touched.add(session)
+    connection.executemany("UPDATE event SET copy_of = ? WHERE id = ?", changes)
+    for session in sorted(touched):
+        sum_up(connection, session, 0)
+
+
+def _copies(events: list[tuple[Any, ...]], order: dict[int, int]) -> Iterator[tuple[int, int, int | None, int | None]]:
+    """(event, session, the original or None, what was noted before) of all events with one identity.
+
+    Of the figures of a response the best count, and of the best the oldest: a copy made while it was
+    written holds less.
+    """
+    usage = events[0][5] == _USAGE
+    best = min(events, key=lambda e: (usage and -(e[7] or 0), usage and -(e[8] or 0), order[e[2]], e[3]))
+    for event in events:
+        own = event[2] == best[2]
+        yield event[1], event[2], None if own else best[1], event[6]
+
+
+def _oldest_first(connection: sqlite3.Connection, members: list[tuple[Any, ...]]) -> dict[int, int]:
+    """Session -> its place among its relatives."""
+    by_time = sorted(members, key=lambda m: (_KINDS.get(m[1], 2), m[2] or 0, m[3] or 0, m[4], m[5], m[6]))
+    ids = [member[0] for member in by_time]
+    if 1 < len(ids) <= _MOST_COMPARED:
+        older = _times_older(connection, ids, {member[0]: _KINDS.get(member[1], 2) for member in members})
+        ids.sort(key=lambda session: -older[session])
+    return {session: place for place, session in enumerate(ids)}
+
+
+def _times_older(connection: sqlite3.Connection, ids: list[int], kinds: dict[int, int]) -> dict[int, int]:
+    """Session -> than how many of its relatives it is older."""
+    lines = {session: _lines(connection, session) for session in ids}
+    older = dict.fromkeys(ids, 0)
+    for one, other in combinations(ids, 2):
+        own = [_first_own(lines[a], lines[b]) for a, b in ((one, other), (other, one))]
+        if kinds[one] == kinds[other] and own[1] < own[0]:
+            older[other] += 1
+        else:
+            older[one] += 1
+    return older
+
+
+def _lines(connection: sqlite3.Connection, session: int) -> dict[int, int]:
+    """Identity -> time, in the order of the log; the figures of responses change and are left out."""
+    return dict(
+        connection.execute(
+            "SELECT identity, ts FROM event WHERE session_id = ? AND identity > 0 AND type != ? "
+            "AND superseded_by IS NULL ORDER BY event_index",
+            (session, _USAGE),
+        )
+    )
+
+
+def _first_own(lines: dict[int, int], others: dict[int, int]) -> tuple[bool, int]:
+    """Sorts the times of first own lines; no such line is the earliest."""
+    found = next((time for identity, time in lines.items() if identity not in others), None)
+    return (found is not None, found or 0)

@@ -1,0 +1,138 @@
+"""Sessions that belong together: who started whom, who was copied from whom, and what counts where.
+
+Logs are read one by one, in any order and in pieces, so what depends on several of them is made at
+the end of a run, as a function of the logs that are still there: `join_families` looks at the
+sessions that changed (`session.pending`) and at their relatives. Rows of vanished logs stay as they
+were; they neither own the events of logs that are there nor lose theirs to these.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from agtrace_indexer.copies import attribute_copies, find_kin
+from agtrace_indexer.identity import LINE_SPAN
+from agtrace_indexer.replays import attribute_replays
+
+_THERE = "(SELECT 1 FROM file f WHERE f.id = s.file_id AND NOT f.gone)"
+
+_PENDING = f"SELECT s.id FROM session s WHERE s.pending AND EXISTS {_THERE}"
+
+# Where a result names the agent that the execution started: in a log of its own provider, best the original.
+_STARTED_BY = f"""
+SELECT s.id, coalesce(e.link, e.event_index) AS started_by
+FROM agent_start a JOIN session s ON s.id = a.session_id JOIN file f ON f.id = s.file_id
+JOIN event e ON e.session_id = a.session_id AND e.event_index = a.event_index
+WHERE a.agent_id = :own_id AND s.id != :id AND s.provider = :provider AND EXISTS {_THERE} AND e.superseded_by IS NULL
+ORDER BY e.copy_of IS NOT NULL, s.file_id != :file, f.path, s.thread, a.event_index LIMIT 1
+"""
+
+_NAMED_PARENT = f"""
+SELECT s.id, NULL AS started_by FROM session s JOIN file f ON f.id = s.file_id
+WHERE s.own_id = :parent_id AND s.id != :id AND s.provider = :provider AND EXISTS {_THERE}
+ORDER BY s.file_id != :file, s.kind = 'warmup', s.started_at IS NULL, s.started_at, f.path, s.thread LIMIT 1
+"""
+
+_CONTINUED = f"""
+SELECT s.id, NULL AS started_by FROM event e JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id
+WHERE e.identity >= :line AND e.identity < :line + {LINE_SPAN} AND s.id != :id AND EXISTS {_THERE}
+ORDER BY e.copy_of IS NOT NULL, f.path, s.thread LIMIT 1
+"""
+
+# Whose events a session repeats: the owner of the last of them.
+_COPIED_FROM = """
+SELECT o.session_id AS id, NULL AS started_by FROM event e JOIN event o ON o.id = e.copy_of
+WHERE e.session_id = :id AND e.copy_of > 0 AND e.type != 5 ORDER BY e.event_index DESC LIMIT 1
+"""
+
+_TO_LINK = """
+SELECT id FROM session WHERE id = :id
+UNION SELECT c.id FROM session p JOIN session c ON c.parent_id = p.own_id WHERE p.id = :id
+UNION SELECT c.id FROM agent_start a JOIN session c ON c.own_id = a.agent_id WHERE a.session_id = :id
+UNION SELECT id FROM session WHERE parent_session = :id
+"""
+
+# The titles that logs give to the sessions that hold certain lines; of several, the last log's.
+_NAMED = f"""
+SELECT e.session_id, n.title FROM naming n JOIN session s ON s.id = n.session_id
+JOIN file f ON f.id = s.file_id
+JOIN event e ON e.identity >= n.line AND e.identity < n.line + {LINE_SPAN}
+WHERE e.copy_of IS NULL AND e.superseded_by IS NULL AND NOT f.gone ORDER BY f.path, s.thread
+"""
+_RANK_OF_NAMING = 2
+_DEEPEST = 64
+
+
+def join_families(connection: sqlite3.Connection) -> None:
+    """Bring copies, parents, children and titles up to date with the sessions that changed."""
+    pending = [row[0] for row in connection.execute(_PENDING)]
+    if not pending:
+        return
+    attribute_copies(connection, find_kin(connection, pending))
+    to_link = {row[0] for session in pending for row in connection.execute(_TO_LINK, {"id": session})}
+    for session in sorted(to_link):
+        _link(connection, session)
+    attribute_replays(connection, to_link)
+    _name(connection)
+    connection.executemany("UPDATE session SET pending = 0 WHERE id = ?", [(session,) for session in pending])
+
+
+def _link(connection: sqlite3.Connection, session: int) -> None:
+    """Find the parent of a session, and the call that started it."""
+    cursor = connection.cursor()
+    cursor.row_factory = sqlite3.Row
+    row = cursor.execute(
+        "SELECT s.id, s.own_id, s.provider, s.parent_id, s.kind, s.continues AS line, s.started_call, "
+        "s.file_id AS file, s.parent_session, s.started_by FROM session s JOIN file f ON f.id = s.file_id "
+        "WHERE s.id = ? AND NOT f.gone",
+        (session,),
+    ).fetchone()
+    if row is None:
+        return
+    parent, started_by = _parent(cursor, dict(row))
+    if parent is not None and _descends(connection, parent, session):
+        parent, started_by = None, None
+    if (parent, started_by) != (row["parent_session"], row["started_by"]):
+        connection.execute(
+            "UPDATE session SET parent_session = ?, started_by = ? WHERE id = ?", (parent, started_by, session)
+        )
+
+
+def _parent(cursor: sqlite3.Cursor, row: dict[str, Any]) -> tuple[int | None, int | None]:
+    """The parent and the event that started the session: as a result names it, else as the log does, else by copies."""
+    found = cursor.execute(_STARTED_BY, row).fetchone() if row["kind"] != "main" else None
+    if found is None and row["parent_id"] is not None:
+        found = cursor.execute(_NAMED_PARENT, row).fetchone()
+    if found is None and row["kind"] in ("main", "fork"):
+        found = cursor.execute(_COPIED_FROM, row).fetchone()
+    if found is None and row["line"] is not None:
+        found = cursor.execute(_CONTINUED, row).fetchone()
+    if found is None:
+        return None, None
+    return found["id"], row["started_call"] if found["started_by"] is None else found["started_by"]
+
+
+def _descends(connection: sqlite3.Connection, session: int, ancestor: int) -> bool:
+    """Whether a session is another one, or comes from it."""
+    for _ in range(_DEEPEST):
+        if session == ancestor:
+            return True
+        found = connection.execute("SELECT parent_session FROM session WHERE id = ?", (session,)).fetchone()
+        if found is None or found[0] is None:
+            return False
+        session = found[0]
+    return True
+
+
+def _name(connection: sqlite3.Connection) -> None:
+    """Give sessions the titles that logs give to their lines, where nothing better names them."""
+    titles = dict(connection.execute(_NAMED).fetchall())
+    named = connection.execute("SELECT id, title FROM session WHERE title_rank = ?", (_RANK_OF_NAMING,)).fetchall()
+    changes = [(titles.get(session), _RANK_OF_NAMING * (session in titles), session) for session, _ in named]
+    changes += [(title, _RANK_OF_NAMING, session) for session, title in titles.items()]
+    connection.executemany(
+        f"UPDATE session SET title = ?1, title_rank = ?2 WHERE id = ?3 AND title_rank <= {_RANK_OF_NAMING} "
+        "AND file_id IN (SELECT id FROM file WHERE NOT gone)",
+        changes,
+    )

@@ -1,0 +1,26 @@
+"""What identifies an event across logs: one number of the log's own id for it and of what it says.
+
+The upper 40 bits are made of the id, so that a line can be found by its id alone; the lower 23 of the
+text, so that an id that two logs use for different things makes no copies.
+"""
+
+from __future__ import annotations
+
+import zlib
+from hashlib import blake2b
+
+LINE_SPAN = 1 << 23
+"""The identities of whatever a log calls by one id: `line_identity(id)` and the `LINE_SPAN - 1` numbers after it."""
+
+_TEXT_COMPARED = 2048
+
+
+def identity(key: str, text: str) -> int:
+    """The identity of an event: a positive number of 63 bits."""
+    said = zlib.crc32(text[:_TEXT_COMPARED].encode("utf-8", "surrogatepass"), len(text) & 0xFFFFFFFF)
+    return line_identity(key) | (said % LINE_SPAN)
+
+
+def line_identity(key: str) -> int:
+    """The smallest identity of what a log calls by this id."""
+    return int.from_bytes(blake2b(key.encode("utf-8", "surrogatepass"), digest_size=5).digest(), "big") * LINE_SPAN
