@@ -16,6 +16,7 @@ from typing import Any
 from agtrace.arguments import parse
 from agtrace.cursors import Cursors, load_key
 from agtrace.index import Freshness, Index
+from agtrace.prices import load as load_prices
 from agtrace.problems import IndexUnavailable, InternalError, Problem
 from agtrace.settings import Settings
 from agtrace.shape import Answer, Reply, answer, error_answer
@@ -42,6 +43,7 @@ class Answers:
         self._index = Index(settings)
         self._turn = threading.Lock()
         self._cursors: Cursors | None = None
+        self._prices = load_prices(settings.prices)
 
     def ask(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Give the answer of a tool, or the answer that says why there is none.
@@ -79,7 +81,7 @@ class Answers:
         connection = self._index.connection
         connection.execute("BEGIN")
         try:
-            return tool.answer(Context(connection, self._cursors, freshness, self._now()), wanted)
+            return tool.answer(Context(connection, self._cursors, freshness, self._now(), self._prices), wanted)
         finally:
             connection.rollback()  # also where SQLite ended the transaction itself
 

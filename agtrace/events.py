@@ -6,7 +6,7 @@ import json
 import sqlite3
 from typing import Any
 
-from agtrace_schema.answers import EventDetails, EventOrigin, EventPreview
+from agtrace_schema.answers import EventDetails, EventOrigin, EventPlace, EventPreview
 from agtrace_schema.events import EventType, Json
 
 from agtrace.cutting import flattened, one_line, without_controls
@@ -30,8 +30,9 @@ def preview(connection: sqlite3.Connection, session_id: str, event: StoredEvent,
         event_index=event.event_index,
         timestamp=iso(event.row["ts"]),
         event_type=event.type,
-        turn_index=event.row["turn_index"],
+        turn_index=_turn(connection, event.row),
         outcome=event.outcome,
+        copied=True if event.row["copy_of"] is not None else None,
         preview=_preview(connection, event, query),
     )
 
@@ -52,6 +53,7 @@ def excerpt(text: str, query: str, most: int) -> str:
 def details(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredEvent) -> EventDetails:
     """An event with its links, its origin and its payload, all but the payload's text."""
     row = event.row
+    turn = _turn(connection, row)
     is_call = event.type == EventType.TOOL_CALL
     last = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session["id"],)).fetchone()[0]
     return EventDetails(
@@ -60,14 +62,17 @@ def details(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredE
         timestamp=iso(row["ts"]),
         event_type=event.type,
         kind=row["name"] if event.type in (EventType.USER, EventType.NOTIFICATION) else None,
-        turn_index=row["turn_index"],
-        step_index=row["step_index"],
+        turn_index=turn,
+        step_index=None if turn is None else row["step_index"],
         outcome=event.outcome,
+        duration_ms=row["duration_ms"],
         call_event=None if is_call else row["link"],
         result_event=row["link"] if is_call else None,
         previous_event=event.event_index - 1 if event.event_index else None,
         next_event=event.event_index + 1 if event.event_index < last else None,
         superseded=True if row["superseded_by"] is not None else None,
+        copy_of=_copied_from(connection, row["copy_of"]),
+        started_session=_started_session(connection, session, event) if is_call else None,
         origin=EventOrigin(
             file=session["path"].partition("#replaced-")[0],
             line=row["line"],
@@ -76,6 +81,33 @@ def details(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredE
         ),
         payload=_payload(event),
     )
+
+
+def _turn(connection: sqlite3.Connection, row: sqlite3.Row) -> int | None:
+    """The turn of an event, if anything of it is left: a turn that was taken back can't be opened."""
+    place = (row["session_id"], row["turn_index"])
+    found = connection.execute("SELECT turn_index FROM turn WHERE session_id = ? AND turn_index = ?", place).fetchone()
+    return found["turn_index"] if found else None
+
+
+def _copied_from(connection: sqlite3.Connection, original: int | None) -> EventPlace | None:
+    """The event that this one is a copy of; an empty place where its log isn't indexed."""
+    if original is None:
+        return None
+    row = connection.execute(
+        "SELECT s.uid, e.event_index FROM event e JOIN session s ON s.id = e.session_id WHERE e.id = ?", (original,)
+    ).fetchone()
+    if row is None:
+        return EventPlace()
+    return EventPlace(session_id=short_id(connection, row["uid"]), event_index=row["event_index"])
+
+
+def _started_session(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredEvent) -> str | None:
+    row = connection.execute(
+        "SELECT uid FROM session WHERE parent_session = ? AND started_by = ? ORDER BY id LIMIT 1",
+        (session["id"], event.event_index),
+    ).fetchone()
+    return short_id(connection, row["uid"]) if row else None
 
 
 def canonical_text(event: StoredEvent) -> str:

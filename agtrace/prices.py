@@ -16,12 +16,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
+from agtrace_schema.codes import CONTEXT_CLASSES
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from agtrace.problems import SettingError
-
-CONTEXT_CLASSES = (128_000, 200_000, 272_000)
-"""The sizes of a request's input, in tokens, above which some vendor asks another price for the whole request."""
 
 LONGEST_NAME = 200
 ONE_MILLION = "[1m]"
@@ -131,8 +129,6 @@ class _Vendor(_Part):
 class _File(_Part):
     """A price table as it is written."""
 
-    dated: date | None = None
-    source: Text | None = None
     vendors: Mapping[Text, _Vendor]
 
     def models(self) -> Iterator[tuple[str, Model]]:
@@ -147,11 +143,17 @@ class _File(_Part):
 class PriceTable:
     """Prices and windows by a model's name."""
 
-    dated: str
-    """The day of its newest source, ISO 8601; each model has a day of its own."""
     source: str
+    """Which tables it is made of; `Model.source` is where a model's price is from."""
     models: Mapping[str, Model]
+    """By the spelling of their names."""
     aliases: Mapping[str, str]
+    """Spellings of other names, with those of the models."""
+
+    @property
+    def dated(self) -> str:
+        """The day of the newest source, ISO 8601; each model has a day of its own."""
+        return max(model.dated for model in self.models.values() if model.dated).isoformat()
 
     def window(self, model: str | None) -> int | None:
         """The context window in tokens; None where it isn't known."""
@@ -182,20 +184,17 @@ def load(override: Path | None) -> PriceTable:
     built_in = _built_in()
     if override is None:
         return built_in
-    own = _read(override)
-    table = _table(own, own.source or override.name)
+    own = _table(_read(override), override.name)
+    kept = {name: model for name, model in built_in.aliases.items() if name not in own.models}
     return PriceTable(
-        table.dated if own.dated else built_in.dated,
-        f"{table.source}, over {built_in.source}",
-        {**built_in.models, **table.models},
-        {**{name: to for name, to in built_in.aliases.items() if name not in table.models}, **table.aliases},
+        f"{own.source}, over {built_in.source}", {**built_in.models, **own.models}, {**kept, **own.aliases}
     )
 
 
 @cache
 def _built_in() -> PriceTable:
     data = files("agtrace").joinpath("data", "prices.json").read_bytes()
-    return _table(_File.model_validate_json(data), "the prices that come with agtrace")
+    return _table(_File.model_validate_json(data), "list prices that come with agtrace")
 
 
 def _read(path: Path) -> _File:
@@ -212,7 +211,7 @@ def _read(path: Path) -> _File:
 def _table(file: _File, source: str) -> PriceTable:
     models = {_spelling(name): model for name, model in file.models()}
     aliases = {_spelling(other): name for name, model in models.items() for other in model.also}
-    return PriceTable(file.dated.isoformat() if file.dated else "", file.source or source, models, aliases)
+    return PriceTable(source, models, aliases)
 
 
 # -- names -----------------------------------------------------------------------------------------

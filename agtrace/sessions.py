@@ -6,16 +6,41 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from agtrace_schema.answers import ProjectItem, SessionHead, SessionItem, SessionStats
+from agtrace_indexer.sums import WHOLE_INPUT
+from agtrace_schema.answers import ChildItem, Copied, ProjectItem, SessionHead, SessionItem, SessionStats, WithChildren
 from agtrace_schema.events import Provider
 
 from agtrace.cutting import LABEL, USER_MESSAGE, one_line
+from agtrace.prices import PriceTable
 from agtrace.query import PROJECTS_BY_HASH, iso, sessions_where, short_id
+from agtrace.usage import KINDS, Usage, usage_by, usage_of
 
 SHORT_HASH = 8
 """Characters of a project's hash that answers show and accept."""
 
 _CHILDREN = 10
+_MODELS = 3
+
+# A session and the sub-agents below it; a circle in damaged logs ends where it began.
+_DESCENDANTS = """
+WITH RECURSIVE below (id) AS (
+  SELECT :id
+  UNION SELECT s.id FROM below b JOIN session s ON s.parent_session = b.id AND s.kind IN ('subagent', 'warmup'))
+SELECT count(*) AS sessions, sum(s.tool_calls) AS tool_calls, sum(s.failed_calls) AS failed_calls,
+  group_concat(s.id) AS ids
+FROM below b JOIN session s ON s.id = b.id
+"""
+
+_CHILDREN_OF = """
+SELECT id, uid, kind, copied_events, parent_session, started_by, started_at FROM session
+WHERE parent_session = :id AND kind != 'warmup'
+UNION
+SELECT id, uid, kind, copied_events, parent_session, started_by, started_at FROM session
+WHERE parent_session IS NULL AND parent_id = :own_id AND id != :id AND provider = :provider AND kind != 'warmup'
+ORDER BY started_at, id
+"""
+
+_PEAK = f"SELECT max({WHOLE_INPUT}), max(u.context_window) FROM token_usage u WHERE u.session_id = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +72,7 @@ def list_sessions(
     *,
     snapshot: int,
     behind: tuple[int, int] | None,
+    prices: PriceTable,
 ) -> SessionPage:
     """The sessions that were active in the window, by start, newest first; warm-ups are no sessions."""
     condition, arguments = _session_condition(filters, snapshot)
@@ -62,7 +88,9 @@ def list_sessions(
     ).fetchone()
     page = rows[:limit]
     places = [(row["started_at"] or 0, row["id"]) for row in page]
-    return SessionPage([session_item(connection, row) for row in page], places, total, failures, len(rows) > limit)
+    used = usage_of(connection, prices, (row["id"] for row in page))
+    items = [session_item(connection, row, used.get(row["id"], Usage())) for row in page]
+    return SessionPage(items, places, total, failures, len(rows) > limit)
 
 
 def newest_session_row(connection: sqlite3.Connection) -> int:
@@ -70,14 +98,14 @@ def newest_session_row(connection: sqlite3.Connection) -> int:
     return connection.execute("SELECT coalesce(max(id), 0) FROM session").fetchone()[0]  # type: ignore[no-any-return]
 
 
-def session_item(connection: sqlite3.Connection, row: sqlite3.Row) -> SessionItem:
+def session_item(connection: sqlite3.Connection, row: sqlite3.Row, usage: Usage) -> SessionItem:
     """A session as a list shows it."""
     title, snippet = row["title"], row["snippet"]
     return SessionItem(
         id=short_id(connection, row["uid"]),
         provider=Provider(row["provider"]),
         project_hash=row["project_hash"] and row["project_hash"][:SHORT_HASH],
-        kind=None if row["kind"] == "main" else row["kind"],
+        kind=None if shown_kind(row) == "main" else shown_kind(row),
         parent_id=_shown_parent(connection, row),
         title=title and one_line(title, LABEL * 2),
         snippet=snippet and one_line(snippet, USER_MESSAGE),
@@ -86,9 +114,19 @@ def session_item(connection: sqlite3.Connection, row: sqlite3.Row) -> SessionIte
         turn_count=row["turn_count"],
         tool_calls=row["tool_calls"],
         failed_calls=row["failed_calls"],
-        total_tokens=row["total_tokens"],
-        tokens_incomplete=True if row["incomplete_usage"] else None,
+        total_tokens=usage.total,
+        tokens_made=usage.tokens_made,
+        cost_usd=usage.cost,
+        cost_made=usage.cost_made,
+        copied_turns=row["copied_turns"] or None,
     )
+
+
+def shown_kind(row: sqlite3.Row) -> str:
+    """What a session is: main, subagent, fork (it repeats another's beginning), continuation (it goes on from it)."""
+    if row["kind"] != "main" or row["parent_session"] is None:
+        return str(row["kind"])
+    return "fork" if row["copied_events"] else "continuation"
 
 
 class ProjectPage(NamedTuple):
@@ -113,12 +151,20 @@ WHERE (newest, id) < (:newest, :row) ORDER BY newest DESC, id DESC LIMIT :limit
 
 
 def list_projects(
-    connection: sqlite3.Connection, limit: int, *, snapshot: int, behind: tuple[int, int] | None
+    connection: sqlite3.Connection,
+    limit: int,
+    *,
+    snapshot: int,
+    behind: tuple[int, int] | None,
+    prices: PriceTable,
 ) -> ProjectPage:
     """The projects of the snapshot's sessions. A start never changes, so pages stay disjoint while sessions go on."""
     newest, row = behind or (1 << 62, 1 << 62)
     named = {"newest": newest, "row": row, "limit": limit + 1, "snapshot": snapshot}
     rows = connection.execute(_PROJECTS, named).fetchall()
+    ids = ", ".join(str(row["id"]) for row in rows[:limit])
+    condition = f"s.project_id IN ({ids}) AND s.id <= :snapshot"
+    used = usage_by(connection, prices, "s.project_id", condition, {"snapshot": snapshot})
     items = [
         ProjectItem(
             hash=row["hash"][:SHORT_HASH],
@@ -126,6 +172,11 @@ def list_projects(
             session_count=row["sessions"],
             providers=sorted(map(Provider, row["providers"].split(","))),
             failed_calls=row["failed"],
+            total_tokens=used[row["id"]].total,
+            tokens_made=used[row["id"]].tokens_made,
+            cost_usd=used[row["id"]].cost,
+            cost_made=used[row["id"]].cost_made,
+            models=used[row["id"]].by_model(_MODELS) or None,
             last_activity=iso(row["last"]),
         )
         for row in rows[:limit]
@@ -134,17 +185,24 @@ def list_projects(
     return ProjectPage(items, places, rows[0]["total"] if rows else 0, len(rows) > limit)
 
 
-def session_head(connection: sqlite3.Connection, row: sqlite3.Row) -> SessionHead:
+def session_head(connection: sqlite3.Connection, row: sqlite3.Row, prices: PriceTable) -> SessionHead:
     """What every level says about a session."""
     children, parent = _children(connection, row), _shown_parent(connection, row)
     return SessionHead(
         session_id=row["uid"],
         provider=Provider(row["provider"]),
-        kind=row["kind"],
+        kind=shown_kind(row),
         parent_id=parent,
         parent_missing=True if row["parent_id"] and parent is None else None,
-        children=[short_id(connection, child) for child in children[:_CHILDREN]] or None,
+        started_by=row["started_by"],
+        children=[
+            ChildItem(id=short_id(connection, child["uid"]), kind=shown_kind(child), started_by=child["started_by"])
+            for child in children[:_CHILDREN]
+        ]
+        or None,
         total_children=len(children) if len(children) > _CHILDREN else None,
+        agent_type=row["agent_type"] and one_line(row["agent_type"], LABEL),
+        description=row["description"] and one_line(row["description"], USER_MESSAGE),
         title=row["title"] and one_line(row["title"], USER_MESSAGE),
         project_hash=row["project_hash"] and row["project_hash"][:SHORT_HASH],
         root_path=row["root_path"],
@@ -155,19 +213,61 @@ def session_head(connection: sqlite3.Connection, row: sqlite3.Row) -> SessionHea
         end_time=iso(row["ended_at"]),
         log=row["path"].partition("#replaced-")[0],
         log_gone=True if row["gone"] else None,
-        stats=_stats(row),
+        stats=_stats(connection, row, prices),
     )
 
 
-def _stats(row: sqlite3.Row) -> SessionStats:
+def _stats(connection: sqlite3.Connection, row: sqlite3.Row, prices: PriceTable) -> SessionStats:
+    usage = usage_of(connection, prices, [row["id"]]).get(row["id"], Usage())
+    peak, window = connection.execute(_PEAK, (row["id"],)).fetchone()
     return SessionStats(
         total_turns=row["turn_count"],
         total_events=row["event_count"],
         tool_calls=row["tool_calls"],
         failed_calls=row["failed_calls"],
-        total_tokens=row["total_tokens"],
-        tokens_incomplete=True if row["incomplete_usage"] else None,
+        responses=usage.responses,
+        total_tokens=usage.total,
+        tokens={kind: usage.tokens[kind] for kind in KINDS if kind in usage.tokens} or None,
+        tokens_made=usage.tokens_made,
+        incomplete_responses=usage.incomplete or None,
+        cost_usd=usage.cost,
+        cost_made=usage.cost_made,
+        models=usage.by_model(_MODELS) if len(usage.models) > 1 else None,
+        peak_context_tokens=peak or None,
+        context_window=window or prices.window(row["model"]) if peak else None,
         duration_seconds=_duration(row["started_at"], row["ended_at"]),
+        active_seconds=row["active_ms"] // 1000 if row["started_at"] is not None else None,
+        copied=_copied(row),
+        with_children=_with_children(connection, row, prices),
+    )
+
+
+def _copied(row: sqlite3.Row) -> Copied | None:
+    if not row["copied_events"]:
+        return None
+    return Copied(
+        turns=row["copied_turns"],
+        events=row["copied_events"],
+        tool_calls=row["copied_tool_calls"],
+        failed_calls=row["copied_failed_calls"],
+        total_tokens=row["copied_tokens"],
+    )
+
+
+def _with_children(connection: sqlite3.Connection, row: sqlite3.Row, prices: PriceTable) -> WithChildren | None:
+    """Sums with all sub-agents below; None where there is none."""
+    below = connection.execute(_DESCENDANTS, {"id": row["id"]}).fetchone()
+    if below["sessions"] < 2:
+        return None
+    usage = usage_by(connection, prices, "0", f"s.id IN ({below['ids']})").get(0, Usage())
+    return WithChildren(
+        sessions=below["sessions"],
+        tool_calls=below["tool_calls"],
+        failed_calls=below["failed_calls"],
+        total_tokens=usage.total,
+        tokens_made=usage.tokens_made,
+        cost_usd=usage.cost,
+        cost_made=usage.cost_made,
     )
 
 
@@ -187,25 +287,21 @@ def _session_condition(filters: SessionFilters, snapshot: int) -> tuple[str, dic
     return " AND ".join(conditions), arguments
 
 
-def _children(connection: sqlite3.Connection, row: sqlite3.Row) -> list[str]:
-    """The ids of the sessions that this one started, oldest first."""
-    found = connection.execute(
-        "SELECT uid FROM session WHERE parent_id = ? AND id != ? AND kind != 'warmup' ORDER BY started_at, id",
-        (row["own_id"], row["id"]),
-    )
-    return [child["uid"] for child in found]
+def _children(connection: sqlite3.Connection, row: sqlite3.Row) -> list[sqlite3.Row]:
+    """The sessions that come from this one, oldest first; also those that name it, where its log is gone."""
+    named = {"id": row["id"], "own_id": row["own_id"], "provider": row["provider"]}
+    return connection.execute(_CHILDREN_OF, named).fetchall()
 
 
 def _shown_parent(connection: sqlite3.Connection, row: sqlite3.Row) -> str | None:
     """The id of the parent where it is indexed: every id that is shown can be opened.
 
-    Of several that share the id it is the one in the same file, else the one without a suffix.
+    Where the parent's log is gone, it is the session that the log names.
     """
-    if row["parent_id"] is None:
-        return None
     found = connection.execute(
-        "SELECT uid FROM session WHERE own_id = ? AND id != ? ORDER BY file_id = ? DESC, uid LIMIT 1",
-        (row["parent_id"], row["id"], row["file_id"]),
+        "SELECT uid FROM session WHERE id = ?1 "
+        "UNION ALL SELECT uid FROM session WHERE ?1 IS NULL AND own_id = ?2 AND id != ?3 AND provider = ?4 LIMIT 1",
+        (row["parent_session"], row["parent_id"], row["id"], row["provider"]),
     ).fetchone()
     return short_id(connection, found["uid"]) if found else None
 

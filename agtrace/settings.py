@@ -23,6 +23,8 @@ class Settings:
     data_dir: Path
     max_response_bytes: int
     cursor_ttl_seconds: int
+    prices: Path | None
+    """The user's price table, laid over the built-in one."""
     environment: Mapping[str, str]
     """The variables that tell where the agents' homes are."""
 
@@ -44,6 +46,7 @@ VARIABLES: dict[str, str] = {
         f"default {ABSOLUTE_MAX_BYTES}, with each tool's own budget below it"
     ),
     "AGTRACE_CURSOR_TTL_SECONDS": "how long a cursor stays valid, at least; default 3600",
+    "AGTRACE_PRICES": "a price table in JSON, laid over the built-in one; default: none",
     "CLAUDE_CONFIG_DIR": "the home of Claude Code's logs; default ~/.claude",
     "CODEX_HOME": "the home of Codex's logs; default ~/.codex",
     "GEMINI_CLI_HOME": "the folder that holds Gemini CLI's .gemini; default ~",
@@ -60,6 +63,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
             values, "AGTRACE_MAX_RESPONSE_BYTES", ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES, ABSOLUTE_MAX_BYTES
         ),
         cursor_ttl_seconds=_whole_number(values, "AGTRACE_CURSOR_TTL_SECONDS", 3600, 1, LARGEST_CURSOR_TTL),
+        prices=Path(values["AGTRACE_PRICES"]).expanduser() if values.get("AGTRACE_PRICES") else None,
         environment=values,
     )
 

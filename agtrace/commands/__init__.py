@@ -48,7 +48,12 @@ def settings() -> Settings:
     from agtrace.settings import load
 
     try:
-        return load()
+        found = load()
+        if found.prices:
+            from agtrace.prices import load as load_prices
+
+            load_prices(found.prices)
+        return found
     except SettingError as error:
         fail(str(error), USAGE)
 

@@ -23,7 +23,7 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
         newest, row, snapshot = context.cursors.read(TOOL.name, query, wanted.cursor)
         behind = (newest, row)
     items, places, total, more = sessions.list_projects(
-        context.connection, wanted.limit, snapshot=snapshot, behind=behind
+        context.connection, wanted.limit, snapshot=snapshot, behind=behind, prices=context.prices
     )
     hint = f"list_sessions(project_hash={items[0].hash!r}) lists a project's sessions (4 KB)." if items else None
     return Reply(

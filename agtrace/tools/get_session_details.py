@@ -64,7 +64,7 @@ def answer(context: Context, wanted: GetSessionDetails) -> Reply:
     session, first = view.session, wanted.cursor is None
     by_steps = wanted.detail_level == "turns"
     pages, hint = _by_steps(view) if by_steps else _by_turns(view)
-    head = sessions.session_head(context.connection, session)
+    head = sessions.session_head(context.connection, session, context.prices)
     top = dump(head) if first else {"session_id": session["uid"]}
     return Reply(
         summary=_summary(view, head.stats.duration_seconds),

@@ -31,7 +31,9 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
         start, row, snapshot, since_mark, until_mark = context.cursors.read(TOOL.name, query, wanted.cursor)
         behind, since, until = (start, row), unmark(since_mark), unmark(until_mark)
     filters = sessions.SessionFilters(wanted.provider, wanted.project_hash, since, until)
-    page = sessions.list_sessions(connection, filters, wanted.limit, snapshot=snapshot, behind=behind)
+    page = sessions.list_sessions(
+        connection, filters, wanted.limit, snapshot=snapshot, behind=behind, prices=context.prices
+    )
 
     def cursor(count: int) -> str:
         position = (*page.places[count - 1], snapshot, mark(since), mark(until))

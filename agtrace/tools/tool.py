@@ -13,6 +13,7 @@ from agtrace_schema.answers import Model
 from agtrace.arguments import DEFAULT_LIMIT, Arguments
 from agtrace.cursors import Cursors
 from agtrace.index import Freshness
+from agtrace.prices import PriceTable
 from agtrace.problems import InvalidParameter
 from agtrace.query import PROJECTS_BY_HASH
 from agtrace.shape import Reply
@@ -32,6 +33,7 @@ class Context:
     freshness: Freshness
     now: float
     """Seconds since 1970 UTC."""
+    prices: PriceTable
 
     def check_project(self, project_hash: str | None) -> None:
         """Raise `InvalidParameter` for a hash that is the beginning of no project's."""

@@ -25,6 +25,7 @@ _MOST_COMPARED = 24
 
 _USAGE = EVENT_TYPE_CODES.index(EventType.TOKEN_USAGE)
 _KINDS = {"main": 0, "fork": 1}
+_SUBAGENT = 2
 
 # Which new events of a session another one has, too.
 _KIN_OF_ONE = """
@@ -46,11 +47,21 @@ SELECT s.id, s.pending, s.compared_to, coalesce(max(e.event_index), -1) AS last,
 FROM session s LEFT JOIN event e ON e.session_id = s.id WHERE s.id = ?
 """
 
+# The sessions of all logs that share events with this one's, directly or through others.
 _MEMBERS = """
 WITH RECURSIVE member (id) AS (
-  SELECT :id UNION SELECT k.other_id FROM member m JOIN kin k ON k.session_id = m.id)
-SELECT s.id, s.kind, s.started_at, s.ended_at, s.own_id, f.path, s.thread
+  SELECT :id
+  UNION SELECT k.other_id FROM member m JOIN kin k ON k.session_id = m.id
+  UNION SELECT o.id FROM member m JOIN session s ON s.id = m.id JOIN session o ON o.file_id = s.file_id)
+SELECT s.id, s.file_id, s.thread, s.kind, s.started_at, s.ended_at, s.own_id, f.path, s.copied_events
 FROM member m JOIN session s ON s.id = m.id JOIN file f ON f.id = s.file_id WHERE NOT f.gone
+ORDER BY s.thread
+"""
+
+# What a log says, line by line; the figures of responses change and are left out.
+_LINES = """
+SELECT e.identity, e.ts FROM session s JOIN event e ON e.session_id = s.id
+WHERE s.file_id = ? AND e.identity > 0 AND e.type != ? AND e.superseded_by IS NULL ORDER BY e.offset, e.event_index
 """
 
 _SHARED = """
@@ -61,9 +72,13 @@ ORDER BY e.identity, e.session_id, e.event_index
 """
 
 
-class Relatives(NamedTuple):
-    """Sessions that share events, oldest first."""
+class Log(NamedTuple):
+    """A log among its relatives: its main session tells when it began and what it is."""
 
+    file: int
+    kind: int
+    times: tuple[int, int]
+    name: tuple[str, str]
     sessions: list[int]
 
 
@@ -105,8 +120,19 @@ def attribute_copies(connection: sqlite3.Connection, sessions: Iterable[int]) ->
             continue
         members = connection.execute(_MEMBERS, {"id": session}).fetchall()
         done |= {session, *(member[0] for member in members)}
-        if members:
-            _attribute(connection, _oldest_first(connection, members))
+        logs = _logs(members)
+        if len(logs) > 1 or any(member[-1] for member in members):
+            in_order = (member for log in _oldest_first(connection, logs) for member in log.sessions)
+            _attribute(connection, {member: place for place, member in enumerate(in_order)})
+
+
+def _logs(members: list[tuple[Any, ...]]) -> list[Log]:
+    """The logs of these sessions; inline sub-agents are as old as the log they stand in."""
+    logs: dict[int, Log] = {}
+    for session, file, _, kind, started, ended, own_id, path, _ in members:  # by thread: the main one first
+        log = Log(file, _KINDS.get(kind, _SUBAGENT), (started or 0, ended or 0), (own_id, path), [])
+        logs.setdefault(file, log).sessions.append(session)
+    return list(logs.values())
 
 
 def _attribute(connection: sqlite3.Connection, order: dict[int, int]) -> None:
@@ -137,38 +163,23 @@ def _copies(events: list[tuple[Any, ...]], order: dict[int, int]) -> Iterator[tu
         yield event[1], event[2], None if own else best[1], event[6]
 
 
-def _oldest_first(connection: sqlite3.Connection, members: list[tuple[Any, ...]]) -> dict[int, int]:
-    """Session -> its place among its relatives."""
-    by_time = sorted(members, key=lambda m: (_KINDS.get(m[1], 2), m[2] or 0, m[3] or 0, m[4], m[5], m[6]))
-    ids = [member[0] for member in by_time]
-    if 1 < len(ids) <= _MOST_COMPARED:
-        older = _times_older(connection, ids, {member[0]: _KINDS.get(member[1], 2) for member in members})
-        ids.sort(key=lambda session: -older[session])
-    return {session: place for place, session in enumerate(ids)}
+def _oldest_first(connection: sqlite3.Connection, logs: list[Log]) -> list[Log]:
+    """Logs by age."""
+    logs = sorted(logs, key=lambda log: (log.kind, log.times, log.name))
+    if 1 < len(logs) <= _MOST_COMPARED:
+        older = _times_older(connection, logs)
+        logs.sort(key=lambda log: -older[log.file])
+    return logs
 
 
-def _times_older(connection: sqlite3.Connection, ids: list[int], kinds: dict[int, int]) -> dict[int, int]:
-    """Session -> than how many of its relatives it is older."""
-    lines = {session: _lines(connection, session) for session in ids}
-    older = dict.fromkeys(ids, 0)
-    for one, other in combinations(ids, 2):
-        own = [_first_own(lines[a], lines[b]) for a, b in ((one, other), (other, one))]
-        if kinds[one] == kinds[other] and own[1] < own[0]:
-            older[other] += 1
-        else:
-            older[one] += 1
+def _times_older(connection: sqlite3.Connection, logs: list[Log]) -> dict[int, int]:
+    """File -> than how many of its relatives it is older."""
+    lines = {log.file: dict(connection.execute(_LINES, (log.file, _USAGE))) for log in logs}
+    older = dict.fromkeys(lines, 0)
+    for one, other in combinations(logs, 2):
+        own = [_first_own(lines[a.file], lines[b.file]) for a, b in ((one, other), (other, one))]
+        older[other.file if one.kind == other.kind and own[1] < own[0] else one.file] += 1
     return older
-
-
-def _lines(connection: sqlite3.Connection, session: int) -> dict[int, int]:
-    """Identity -> time, in the order of the log; the figures of responses change and are left out."""
-    return dict(
-        connection.execute(
-            "SELECT identity, ts FROM event WHERE session_id = ? AND identity > 0 AND type != ? "
-            "AND superseded_by IS NULL ORDER BY event_index",
-            (session, _USAGE),
-        )
-    )
 
 
 def _first_own(lines: dict[int, int], others: dict[int, int]) -> tuple[bool, int]:

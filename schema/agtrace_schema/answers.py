@@ -15,6 +15,8 @@ from agtrace_schema.events import EventType, Outcome, Provider, UserKind
 TurnOutcome = Literal["success", "partial", "failed", "unknown"]
 Severity = Literal["Critical", "Warning", "Info"]
 Lens = Literal["Failures", "Loops", "TokenUsage"]
+Made = Literal["exact", "partial", "estimated"]
+"""How a total was made: of all figures; while some are missing; of list prices."""
 
 
 class Model(BaseModel):
@@ -35,7 +37,7 @@ class SessionItem(Model):
     project_hash: str | None = None
     """8 characters; every tool accepts them."""
     kind: str | None = None
-    """Only where it isn't a main session: subagent, fork."""
+    """Only where it isn't a main session: subagent, fork, continuation."""
     parent_id: str | None = None
     title: str | None = None
     snippet: str | None = None
@@ -45,9 +47,22 @@ class SessionItem(Model):
     tool_calls: int
     failed_calls: int
     total_tokens: int | None = None
-    """Input, cache and output together; absent where the log has no figures."""
-    tokens_incomplete: bool | None = None
-    """True where some responses have only placeholder figures."""
+    """Input, cache and output together, without copies; absent where the log has no figures."""
+    tokens_made: Made | None = None
+    cost_usd: float | None = None
+    """US dollars; absent where no price is known."""
+    cost_made: Made | None = None
+    copied_turns: int | None = None
+    """Turns that were copied from an older session; they count there."""
+
+
+class ModelTotals(Model):
+    """What one model used in a session or a project."""
+
+    model: str
+    responses: int
+    total_tokens: int | None = None
+    cost_usd: float | None = None
 
 
 # -- get_project_info: data is {"projects": [ProjectItem]} -----------------------------------------
@@ -62,6 +77,12 @@ class ProjectItem(Model):
     session_count: int
     providers: list[Provider]
     failed_calls: int
+    total_tokens: int | None = None
+    tokens_made: Made | None = None
+    cost_usd: float | None = None
+    cost_made: Made | None = None
+    models: list[ModelTotals] | None = None
+    """The three with the most tokens."""
     last_activity: str | None = None
 
 
@@ -75,16 +96,66 @@ class Tokens(Model):
     output: int
 
 
+class Copied(Model):
+    """What a session repeats of an older one: it can be read here and counts there."""
+
+    turns: int
+    events: int
+    tool_calls: int
+    failed_calls: int
+    total_tokens: int
+
+
+class WithChildren(Model):
+    """Sums of a session and of all sub-agents below it."""
+
+    sessions: int
+    tool_calls: int
+    failed_calls: int
+    total_tokens: int | None = None
+    tokens_made: Made | None = None
+    cost_usd: float | None = None
+    cost_made: Made | None = None
+
+
 class SessionStats(Model):
-    """Sums of a session."""
+    """Sums of a session, without its sub-agents and without copies."""
 
     total_turns: int
     total_events: int
     tool_calls: int
     failed_calls: int
+    responses: int
+    """Model responses (API calls) with token figures."""
     total_tokens: int | None = None
-    tokens_incomplete: bool | None = None
+    tokens: dict[str, int] | None = None
+    """By kind: input_tokens (uncached), cache_creation_5m_tokens, cache_creation_1h_tokens, cache_read_tokens,
+    output_tokens, and reasoning_tokens as a part of the output. A kind that the log doesn't tell is absent."""
+    tokens_made: Made | None = None
+    incomplete_responses: int | None = None
+    """Responses of which the log holds only placeholder figures, or none."""
+    cost_usd: float | None = None
+    cost_made: Made | None = None
+    models: list[ModelTotals] | None = None
+    """Where there was more than one."""
+    peak_context_tokens: int | None = None
+    """The largest input of a response, cached or not."""
+    context_window: int | None = None
     duration_seconds: int | None = None
+    """From the first event to the last."""
+    active_seconds: int | None = None
+    """From each request to the last event of its turn: without the human's pauses."""
+    copied: Copied | None = None
+    with_children: WithChildren | None = None
+
+
+class ChildItem(Model):
+    """A session that comes from another one."""
+
+    id: str
+    kind: str
+    started_by: int | None = None
+    """The event_index of the call that started it."""
 
 
 class SessionHead(Model):
@@ -96,10 +167,15 @@ class SessionHead(Model):
     parent_id: str | None = None
     parent_missing: bool | None = None
     """True where the log names a parent that isn't indexed."""
-    children: list[str] | None = None
-    """Ids of the first ten sub-agents that this session started."""
+    started_by: int | None = None
+    """The event_index of the call, in the parent, that started this session."""
+    children: list[ChildItem] | None = None
+    """The first ten sessions that this one started, or that were copied from it or go on from it."""
     total_children: int | None = None
     """How many there are, where there are more than ten."""
+    agent_type: str | None = None
+    description: str | None = None
+    """What a sub-agent was started for."""
     title: str | None = None
     project_hash: str | None = None
     root_path: str | None = None
@@ -166,6 +242,8 @@ class EventPreview(Model):
     event_type: EventType
     turn_index: int | None = None
     outcome: Outcome | None = None
+    copied: bool | None = None
+    """True where an older session has the same event; it counts there."""
     preview: dict[str, Any]
     """The preview by type (R-114); the text around the match."""
 
@@ -182,6 +260,13 @@ class EventOrigin(Model):
     byte_length: int
 
 
+class EventPlace(Model):
+    """An event of another session; both are absent where that session isn't indexed."""
+
+    session_id: str | None = None
+    event_index: int | None = None
+
+
 class EventDetails(Model):
     """Payload of get_event_details (R-115)."""
 
@@ -194,6 +279,8 @@ class EventDetails(Model):
     turn_index: int | None = None
     step_index: int | None = None
     outcome: Outcome | None = None
+    duration_ms: int | None = None
+    """Of a tool execution: from call to result, where no human was asked."""
     call_event: int | None = None
     """On a result: the event_index of its call."""
     result_event: int | None = None
@@ -202,6 +289,10 @@ class EventDetails(Model):
     next_event: int | None = None
     superseded: bool | None = None
     """True where the log later replaced or took back this event."""
+    copy_of: EventPlace | None = None
+    """The event of an older session that this one repeats; it counts there."""
+    started_session: str | None = None
+    """On a call: the id of the session that it started."""
     origin: EventOrigin
     payload: dict[str, Any]
 
@@ -289,3 +380,158 @@ class ErrorBody(Model):
     message: str
     details: dict[str, Any]
     retryable: bool
+
+
+# -- get_reasoning_chain: data is {"session_id", "turn_index", "total", "hidden", "copied", "chain": [Thought]} ------
+
+
+class Thought(Model):
+    """A piece of readable thinking, in file order (R-120)."""
+
+    event_index: int
+    turn_index: int | None = None
+    step_index: int | None = None
+    timestamp: str | None = None
+    text: str
+    """At most 1,000 characters of it; get_event_details has all."""
+    characters: int | None = None
+    """How long it is in full, where `text` is cut."""
+    next: str | None = None
+    """What the model did next within the step: `calls Bash, Read x2` or `says ...`."""
+    copied: bool | None = None
+    """True where the log repeats it from another session's."""
+
+
+# -- compare_sessions: everything of the first session ends in _1, of the second in _2 -----------------------------
+
+
+class TokenFigures(Model):
+    """Sums of a session's responses; what no response told is absent, not zero."""
+
+    responses: int
+    """Responses with figures."""
+    incomplete_responses: int | None = None
+    """Those of which the log holds only placeholder figures."""
+    total_tokens: int | None = None
+    """Input, cache and output together."""
+    input_tokens: int | None = None
+    """Uncached input only."""
+    cache_creation_5m_tokens: int | None = None
+    cache_creation_1h_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    output_tokens: int | None = None
+    """All output, reasoning included."""
+    reasoning_tokens: int | None = None
+
+
+class FailedCall(Model):
+    """A call that did not end well; get_event_details opens its result, or the call where it has none."""
+
+    event_index: int
+    tool: str
+    outcome: Outcome
+    quote: str
+
+
+class CallFailures(Model):
+    """How many calls did not end well, and the first of them, failed ones before others."""
+
+    failed: int
+    rejected: int
+    interrupted: int
+    examples: list[FailedCall]
+
+
+class ComparedSession(Model):
+    """One side of a comparison. Copies of another session's events count only in the copied figures."""
+
+    session_id: str
+    provider: Provider
+    kind: str
+    title: str | None = None
+    snippet: str | None = None
+    """The first request, where there is no title."""
+    project_hash: str | None = None
+    root_path: str | None = None
+    models: dict[str, int]
+    """Model -> responses with figures."""
+    start_time: str | None = None
+    duration_seconds: int | None = None
+    """From the first to the last event of its own."""
+    active_seconds: int
+    """From request to last event, summed over its turns."""
+    outcome: TurnOutcome
+    """How its last turn ended."""
+    turns: int
+    steps: int
+    tool_calls: int
+    copied_events: int | None = None
+    copied_turns: int | None = None
+    copied_tool_calls: int | None = None
+    copied_tokens: int | None = None
+    tokens: TokenFigures
+    failures: CallFailures
+
+
+class Relation(Model):
+    """How two sessions belong together; absent where nothing connects them."""
+
+    summary: str
+    started_by_event: int | None = None
+    """The call that started the child, an event of its parent."""
+    shared_events: int | None = None
+    """Events of the two logs that are one and the same."""
+
+
+class ComparedTool(Model):
+    """How often each session called a tool, and how often that failed."""
+
+    name: str
+    calls_1: int
+    failed_1: int
+    calls_2: int
+    failed_2: int
+
+
+class TouchedFile(Model):
+    """A file that calls of one session name, with how many read and how many write it."""
+
+    path: str
+    """Below the project's root where both sessions are of one project."""
+    reads: int
+    writes: int
+
+
+class SharedFile(Model):
+    """A file that calls of both sessions name."""
+
+    path: str
+    reads_1: int
+    writes_1: int
+    reads_2: int
+    writes_2: int
+
+
+class ComparedFiles(Model):
+    """Files by which session's calls name them, most written first; the totals are exact where lists are cut."""
+
+    total_only_in_1: int
+    total_only_in_2: int
+    total_in_both: int
+    only_in_1: list[TouchedFile]
+    only_in_2: list[TouchedFile]
+    in_both: list[SharedFile]
+
+
+class Comparison(Model):
+    """Payload of compare_sessions (R-120)."""
+
+    differences: list[str]
+    """The marked ones in a few words each, the weightiest first."""
+    relation: Relation | None = None
+    session_1: ComparedSession
+    session_2: ComparedSession
+    total_tools: int
+    tools: list[ComparedTool]
+    """Most used first."""
+    files: ComparedFiles

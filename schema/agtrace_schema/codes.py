@@ -25,7 +25,7 @@ OUTCOME_CODES: tuple[Outcome, ...] = (
 )
 """`event.outcome` is a position in this tuple."""
 
-CONTEXT_CLASSES: tuple[int, ...] = (128_000, 200_000, 272_000)
+CONTEXT_CLASSES: tuple[int, ...] = (100_000, 200_000, 272_000)
 """Sizes of a request's whole input in tokens at which some vendor's prices change.
 
 `model_usage.context_class` is how many of them a request exceeds.

@@ -126,8 +126,8 @@ def objects(line: str) -> Iterator[Any]:
 def identity(record: Record) -> tuple[str, str] | None:
     """What tells a copy: the uuid and what was said; None for side lines, which have no uuid (formats.md 2.5.5)."""
     uuid = record.get("uuid")
-    said = [record.get(key) for key in ("type", "message", "attachment", "content", "subtype", "toolUseResult")]
-    return (uuid, json.dumps(said, sort_keys=True)) if isinstance(uuid, str) else None
+    said = record.get("message") or [record.get(key) for key in ("attachment", "content", "subtype", "toolUseResult")]
+    return (uuid, json.dumps([record.get("type"), said], sort_keys=True)) if isinstance(uuid, str) else None
 
 
 def once(found: list[Record]) -> list[Record]:
@@ -198,7 +198,7 @@ Key = tuple[str, str]
 
 
 def response_key(record: Record) -> Key | None:
-    """By what lines belong to one response: (message.id, requestId), without an id the line's uuid; None for no response.
+    """By what lines belong to one response: (message.id, requestId), else the line's uuid; None for no response.
 
     Lines of the model `<synthetic>` are written by the harness, no request was made (formats.md 2.1, Tokens, 5).
     """
@@ -242,7 +242,7 @@ def whole(value: Any) -> int:
 
 
 def placeholder(group: list[Record]) -> bool:
-    """Whether the log has no final figures: only zeros, or no stop_reason at the last line of a version before 2.1.60."""
+    """Whether the log has no final figures: only zeros, or before 2.1.60 no stop_reason at the last line."""
     if not any(tokens(best(group))):
         return True
     last = group[-1]

@@ -28,18 +28,20 @@ NOT_TYPED = (
 )  # fmt: skip
 """formats.md 2.2, Messages: texts in the user's role that nobody typed."""
 PLAIN_FAILURES = re.compile(
-    r"apply_patch verification failed|execution error|(command )?failed in sandbox|sandbox error|unsupported (custom tool )?call"
-    r"|failed to parse function arguments|tool call error|(exec_command|write_stdin|view_image) failed|unable to locate image at "
+    r"apply_patch verification failed|execution error|(command )?failed in sandbox|sandbox error"
+    r"|unsupported (custom tool )?call|failed to parse function arguments|tool call error"
+    r"|(exec_command|write_stdin|view_image) failed|unable to locate image at "
 )
 FORK_GAP_MS = 1000
 """Without turn ids the replay ends where the stamps stop following each other this closely."""
 
 Record = dict[str, Any]
-TOKEN_KEYS = ("input_tokens", "cached_input_tokens", "output_tokens", "total_tokens")
+TOKEN_KEYS = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
+"""The first includes the next two."""
 
 
 class Usage(NamedTuple):
-    """Tokens of a session; input without what was cached. Codex has one kind of writes to the cache."""
+    """Tokens of a session; input without what was cached or written to the cache, of which Codex has one kind."""
 
     input: int = 0
     cache_creation_5m: int = 0
@@ -190,32 +192,31 @@ def cluster(found: list[Record]) -> int:
 def tokens(replayed: list[Record], own: list[Record]) -> tuple[Usage, int]:
     """The session's tokens and how many token counts had news: the last value of each monotone run."""
     before = [total for record in replayed if (total := running_total(record)) is not None]
-    base = last = before[-1] if before else (0, 0, 0, 0)
-    sums, news = [0, 0, 0, 0], 0
+    base = last = before[-1] if before else NONE
+    sums, news = NONE, 0
     for total in filter(None, map(running_total, own)):
-        if total == last:
-            continue
-        if total[3] < last[3]:
-            sums, base = added(sums, last, base), (0, 0, 0, 0)
-        news += any(total)
+        if sum(total) < sum(last):
+            sums, base = added(sums, last, base), NONE
+        news += total != last and any(total)
         last = total
-    read, cached, written, _ = added(sums, last, base)
-    return Usage(input=read - cached, cache_read=cached, output=written), news
+    read, cached, stored, written = added(sums, last, base)
+    return Usage(read - cached - stored, stored, 0, cached, written), news
 
 
-def running_total(record: Record) -> tuple[int, int, int, int] | None:
-    """(input, cached, output, total) of the session so far, where this line tells it."""
+Total = tuple[int, ...]
+NONE: Total = (0, 0, 0, 0)
+
+
+def running_total(record: Record) -> Total | None:
+    """The figures of `TOKEN_KEYS` for the session so far, where this line tells them."""
     info = inner(record).get("info") if kind(record) == "token_count" else None
     total = info.get("total_token_usage") if isinstance(info, dict) else None
-    if not isinstance(total, dict):
-        return None
-    read, cached, written, whole = (total.get(key) or 0 for key in TOKEN_KEYS)
-    return read, cached, written, whole or read + written
+    return tuple(total.get(key) or 0 for key in TOKEN_KEYS) if isinstance(total, dict) else None
 
 
-def added(sums: list[int], last: tuple[int, ...], base: tuple[int, ...]) -> list[int]:
+def added(sums: Total, last: Total, base: Total) -> Total:
     """The sums with a run that went from base to last."""
-    return [so_far + end - start for so_far, end, start in zip(sums, last, base, strict=True)]
+    return tuple(so_far + end - start for so_far, end, start in zip(sums, last, base, strict=True))
 
 
 # --- tools ---
@@ -265,7 +266,7 @@ def text_of(output: Any) -> str:
 
 
 def text_outcome(said: str) -> str:
-    """How a call ended by what stands in its output (formats.md 2.2, Tools and errors, 1 to 5); empty if nothing tells."""
+    """How a call ended by its output (formats.md 2.2, Tools and errors, 1 to 5); empty if nothing tells."""
     whole = parsed(said) if said.startswith("{") else None
     if isinstance(whole, dict) and isinstance(whole.get("metadata"), dict):
         return "failed" if whole["metadata"].get("exit_code") else "ok"

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from tests.reference.claude_counts import (
     calls,
     identity,
     once,
+    placeholder,
     records,
     responses,
     results,
@@ -34,7 +36,7 @@ Line = tuple[str, str]
 
 
 class Totals(NamedTuple):
-    """What some lines hold; lines are those with a uuid."""
+    """What some lines hold."""
 
     lines: int
     tool_calls: int
@@ -57,8 +59,9 @@ class Log:
     def __init__(self, path: Path) -> None:
         """Read the whole file."""
         self.path = path
-        self.records = [record for record in once(records(path)) if identity(record) is not None]
-        self.stamps = dict(zip(map(line_of, self.records), stamps(self.records), strict=True))
+        self.records = once(records(path))
+        chained = [(line, stamp) for record, stamp in stamped(self.records) if (line := identity(record)) is not None]
+        self.stamps: dict[Line, float] = dict(chained)
         self.groups = {global_key(key, group): group for key, group in responses(self.records).items()}
         times = sorted(self.stamps.values())
         sub_agent = bool(self.records) and all(record.get("isSidechain") for record in self.records)
@@ -85,30 +88,37 @@ class Log:
 def families(paths: Iterable[Path]) -> dict[Path, Shares]:
     """What each of these logs holds of its own and what it copies."""
     logs = [Log(path) for path in paths]
-    owners = owners_of({log.path: set(log.stamps) for log in logs}, logs)
-    response_owners = owners_of({log.path: set(log.groups) for log in logs}, logs)
-    return {log.path: shares(log, owners, response_owners) for log in logs}
+    lines = {line: oldest(found).path for line, found in holders((log, log.stamps) for log in logs).items()}
+    answers = {key: fullest(key, found).path for key, found in holders((log, log.groups) for log in logs).items()}
+    return {log.path: shares(log, lines, answers) for log in logs}
 
 
-def owners_of(held: dict[Path, set[Any]], logs: list[Log]) -> dict[Any, Path]:
-    """For each thing that logs hold, the oldest of those that hold it."""
-    holders = defaultdict(list)
-    for log in logs:
-        for thing in held[log.path]:
-            holders[thing].append(log)
-    return {thing: oldest(found).path for thing, found in holders.items()}
+def holders(held: Iterable[tuple[Log, Iterable[Any]]]) -> dict[Any, list[Log]]:
+    """For each thing the logs that hold it."""
+    found = defaultdict(list)
+    for log, things in held:
+        for thing in things:
+            found[thing].append(log)
+    return found
 
 
 def oldest(logs: list[Log]) -> Log:
     """The log that is older than most of the others."""
-    return max(sorted(logs, key=lambda log: log.age), key=lambda log: sum(log.is_older(o) for o in logs if o is not log))
+    by_age = sorted(logs, key=lambda log: log.age)
+    return max(by_age, key=lambda log: sum(log.is_older(other) for other in logs if other is not log))
 
 
-def shares(log: Log, owners: dict[Line, Path], response_owners: dict[Key, Path]) -> Shares:
+def fullest(key: Key, logs: list[Log]) -> Log:
+    """The oldest of the logs with the final figures of a response: a copy made while it was written holds less."""
+    held = {log.path: (not placeholder(log.groups[key]), tokens(best(log.groups[key])).output) for log in logs}
+    return oldest([log for log in logs if held[log.path] == max(held.values())])
+
+
+def shares(log: Log, owners: dict[Any, Path], response_owners: dict[Any, Path]) -> Shares:
     """Divide a log by who owns its lines and responses."""
     parts = []
     for own in (True, False):
-        lines = [line for line in log.records if (owners[line_of(line)] == log.path) == own]
+        lines = [line for line in log.records if (owners.get(identity(line), log.path) == log.path) == own]
         groups = [group for key, group in log.groups.items() if (response_owners[key] == log.path) == own]
         parts.append(totals(lines, groups))
     return Shares(*parts)
@@ -131,26 +141,17 @@ def totals(lines: list[Record], groups: list[list[Record]]) -> Totals:
 
 def global_key(key: Key, group: list[Record]) -> Key:
     """What a response is known by in all logs: both its ids, else its first line's uuid (known-bugs.md 4 and 5)."""
-    return key if all(key) else ("", str(group[0].get("uuid")))
+    uuid = group[0].get("uuid")
+    return key if all(key) or not isinstance(uuid, str) else ("", uuid)
 
 
-def line_of(record: Record) -> Line:
-    """The identity of a line that has one."""
-    found = identity(record)
-    assert found is not None
-    return found
-
-
-def stamps(lines: list[Record]) -> list[float]:
-    """The time of each line in seconds since 1970; one without a time has that of the line before it."""
-    found, last = [], 0.0
+def stamped(lines: list[Record]) -> Iterator[tuple[Record, float]]:
+    """Each line with its time in seconds since 1970; one without a time has that of the line before it."""
+    last = 0.0
     for line in lines:
-        try:
+        with suppress(ValueError):
             last = datetime.fromisoformat(str(line.get("timestamp"))).timestamp()
-        except ValueError:
-            pass
-        found.append(last)
-    return found
+        yield line, last
 
 
 def printed(totals: Totals) -> dict[str, Any]:

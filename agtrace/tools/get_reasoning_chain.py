@@ -1,0 +1,117 @@
+"""Only the thinking of a session."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Annotated, Any
+
+from agtrace_schema.answers import Thought
+from pydantic import Field
+
+from agtrace import reasoning, turns
+from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, SessionId
+from agtrace.query import find_session, short_id
+from agtrace.reasoning import Chain, Extent
+from agtrace.shape import Pages, Reply
+from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump_all, query_of
+
+_LONG_BYTES = 51_200
+
+_WHY_HIDDEN = {"claude_code": "only signatures of {} are logged", "codex": "{} are logged encrypted or empty"}
+
+
+class GetReasoningChain(Arguments):
+    """Arguments of get_reasoning_chain."""
+
+    session_id: SessionId
+    turn_index: Annotated[int | None, Field(ge=0, le=2**53)] = None
+    limit: Limit = DEFAULT_LIMIT
+    cursor: Cursor = None
+
+
+def answer(context: Context, wanted: GetReasoningChain) -> Reply:
+    """The readable thinking of a session, in file order (R-120)."""
+    connection = context.connection
+    session = find_session(connection, wanted.session_id)
+    if wanted.turn_index is not None:
+        turns.check_turn(connection, session, wanted.turn_index)
+    query = {**query_of(wanted), "session_id": session["uid"]}
+    behind, last_event = -1, _last_event(connection, session)
+    if wanted.cursor is not None:
+        behind, last_event = context.cursors.read(TOOL.name, query, wanted.cursor)
+    chain = reasoning.chain_of(connection, session, Extent(wanted.turn_index, last_event))
+    left = [index for index in chain.readable if index > behind]
+    shown = reasoning.thoughts(connection, session, left[: wanted.limit], last_event)
+    shown_id = short_id(connection, session["uid"])
+    head = _head(shown_id, wanted.turn_index, chain)
+    return Reply(
+        summary=_summary(session["provider"], shown_id, wanted.turn_index, chain),
+        data=Pages(
+            size=len(shown),
+            build=lambda count: {**head, "chain": dump_all(shown[:count])},
+            cursor=lambda count: context.cursors.make(TOOL.name, query, (shown[count - 1].event_index, last_event)),
+            more=len(left) > len(shown),
+            first=wanted.cursor is None,
+            total=len(chain.readable),
+        ),
+        budget=_LONG_BYTES if wanted.limit > DEFAULT_LIMIT else LIST_BYTES,
+        hint=_hint(shown_id, wanted.turn_index, shown),
+        reference=f"ax://session/{shown_id}",
+        untrusted=bool(shown),
+        counts={"total": len(chain.readable), "hidden": chain.hidden},
+    )
+
+
+def _head(shown_id: str, turn_index: int | None, chain: Chain) -> dict[str, Any]:
+    """What stands before the thoughts; all of it is exact on every page."""
+    parts = {
+        "session_id": shown_id,
+        "turn_index": turn_index,
+        "total": len(chain.readable),
+        "hidden": chain.hidden,
+        "copied": chain.copied or None,
+    }
+    return {name: part for name, part in parts.items() if part is not None}
+
+
+def _summary(provider: str, shown_id: str, turn_index: int | None, chain: Chain) -> str:
+    """How much thinking there is; where none can be read, why."""
+    where = f"Session {shown_id}" if turn_index is None else f"Turn {turn_index} of session {shown_id}"
+    readable, hidden = len(chain.readable), chain.hidden
+    if readable:
+        return f"{where}: {_counted(readable)}{f', {hidden} more hidden' if hidden else ''}"
+    if hidden:
+        why = _WHY_HIDDEN.get(provider, "{} are logged without text").format(_counted(hidden))
+        return f"{where}: no readable reasoning: {why if hidden > 1 else why.replace(' are ', ' is ')}"
+    return f"{where}: no reasoning: {provider} logged none here"
+
+
+def _counted(number: int) -> str:
+    return f"{number} thought{'s' * (number != 1)}"
+
+
+def _hint(shown_id: str, turn_index: int | None, shown: list[Thought]) -> str:
+    """Open the longest of the thoughts that were cut, else the first; without any, the steps."""
+    cut = max(shown, key=lambda thought: thought.characters or 0, default=None)
+    if cut is None:
+        turn = "" if turn_index is None else f", turn_index={turn_index}"
+        call = f"get_session_details(session_id={shown_id!r}, detail_level='turns'{turn})"
+        return f"{call} shows what was done (1-30 KB)."
+    what = f"a thought of {cut.characters:,} characters" if cut.characters else "a thought with its links"
+    call = f"get_event_details(session_id={shown_id!r}, event_index={cut.event_index})"
+    return f"{call} opens {what} (1-10 KB)."
+
+
+def _last_event(connection: sqlite3.Connection, session: sqlite3.Row) -> int:
+    found = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session["id"],)).fetchone()
+    return -1 if found[0] is None else int(found[0])
+
+
+TOOL = Tool(
+    "get_reasoning_chain",
+    "Read the thinking",
+    "Only the thinking of a session, in order, each piece with what the model did next. Use it to learn why "
+    "something was done. Next: get_event_details on a thought that was cut.",
+    GetReasoningChain,
+    answer,
+)

@@ -1,0 +1,136 @@
+"""What sessions used: tokens by kind and model, and what that costs.
+
+All totals are made of `model_usage`, whose rows leave out superseded figures and copies: a response
+counts once, in one session. How a total was made is said beside it: `exact`, `partial` where the logs
+hold no figures (or no price is known) for some responses, `estimated` where list prices were used.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agtrace_schema.answers import Made, ModelTotals
+
+from agtrace.prices import ModelUsage, PriceTable
+
+KINDS = (
+    "input_tokens",
+    "cache_creation_5m_tokens",
+    "cache_creation_1h_tokens",
+    "cache_read_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+)
+"""The kinds of tokens; reasoning is a part of the output, the others add up to the total."""
+
+_ADDED = KINDS[:-1]
+
+_ROWS = f"""
+SELECT {{key}} AS key, m.model, m.speed, m.context_class,
+  sum(m.responses) AS responses, sum(m.incomplete) AS incomplete,
+  {", ".join(f"sum(m.{kind}) AS {kind}" for kind in KINDS)}, sum(m.cost_usd) AS cost_usd, sum(m.costed) AS costed
+FROM model_usage m JOIN session s ON s.id = m.session_id WHERE {{condition}}
+GROUP BY 1, 2, 3, 4 ORDER BY 1, sum(m.responses) DESC, 2, 3, 4
+"""
+
+
+@dataclass(slots=True)
+class Usage:
+    """Sums over responses."""
+
+    responses: int = 0
+    incomplete: int = 0
+    """Responses of which the log holds only placeholder figures, or none."""
+    tokens: dict[str, int] = field(default_factory=dict)
+    """By kind; a kind that no log tells is absent."""
+    dollars: float = 0.0
+    priced: int = 0
+    """Responses that have a cost."""
+    told: int = 0
+    """Responses whose cost the provider itself told."""
+    models: dict[str, Usage] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int | None:
+        """All tokens; None where no log has figures."""
+        return sum(self.tokens.get(kind, 0) for kind in _ADDED) if self.tokens else None
+
+    @property
+    def tokens_made(self) -> Made | None:
+        """How the total of tokens was made."""
+        if not self.tokens:
+            return None
+        return "partial" if self.incomplete else "exact"
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars; None where no response has a price."""
+        return round(self.dollars, 4) if self.priced else None
+
+    @property
+    def cost_made(self) -> Made | None:
+        """How the cost was made."""
+        if not self.priced:
+            return None
+        if self.priced < self.responses or self.incomplete:
+            return "partial"
+        return "exact" if self.told == self.responses else "estimated"
+
+    def by_model(self, most: int) -> list[ModelTotals]:
+        """The models with the most tokens."""
+        ranked = sorted(self.models.items(), key=lambda item: -(item[1].total or 0))
+        return [
+            ModelTotals(model=name, responses=usage.responses, total_tokens=usage.total, cost_usd=usage.cost)
+            for name, usage in ranked[:most]
+        ]
+
+    def add(self, row: sqlite3.Row, prices: PriceTable) -> None:
+        """Add the responses of one row of `model_usage`."""
+        for usage in (self, self.models.setdefault(row["model"] or "unknown", Usage())):
+            usage.responses += row["responses"]
+            usage.incomplete += row["incomplete"]
+            for kind in KINDS:
+                if row[kind] is not None:
+                    usage.tokens[kind] = usage.tokens.get(kind, 0) + row[kind]
+            usage._add_cost(row, prices)
+
+    def _add_cost(self, row: sqlite3.Row, prices: PriceTable) -> None:
+        """The provider's own figure where there is one, else list prices."""
+        if row["costed"] == row["responses"]:
+            self.dollars += row["cost_usd"]
+            self.priced += row["responses"]
+            self.told += row["responses"]
+            return
+        figures = (row[kind] or 0 for kind in _ADDED)
+        cost = prices.cost(
+            ModelUsage(row["model"] or None, row["speed"] or None, row["context_class"], row["responses"], *figures)
+        )
+        if cost is not None:
+            self.dollars += cost
+            self.priced += row["responses"]
+
+
+def usage_by(
+    connection: sqlite3.Connection,
+    prices: PriceTable,
+    key: str,
+    condition: str,
+    arguments: Mapping[str, Any] | None = None,
+) -> dict[Any, Usage]:
+    """The usage of the sessions (alias s) that fulfil a condition, grouped by an SQL expression of s."""
+    cursor = connection.cursor()
+    cursor.row_factory = sqlite3.Row
+    found: dict[Any, Usage] = defaultdict(Usage)
+    for row in cursor.execute(_ROWS.format(key=key, condition=condition), arguments or {}):
+        found[row["key"]].add(row, prices)
+    return found
+
+
+def usage_of(connection: sqlite3.Connection, prices: PriceTable, sessions: Iterable[int]) -> dict[int, Usage]:
+    """The usage of each of these sessions, by itself."""
+    ids = ", ".join(map(str, sessions))
+    return usage_by(connection, prices, "s.id", f"s.id IN ({ids})")

@@ -1,0 +1,380 @@
+"""Logs that share lines, start each other or repeat each other: what counts where is a function of all of them.
+
+The order in which they are read, in how many pieces, and what they were called meanwhile never matters.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agtrace_indexer.run import index
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.agtrace.asking import ClaudeLog, claude_log
+from tests.conftest import LOGS, SAMPLES
+from tests.contents import contents
+
+ONE = "aaaaaaaa-0000-4000-8000-000000000001"
+TWO = "bbbbbbbb-0000-4000-8000-000000000002"
+THREE = "cccccccc-0000-4000-8000-000000000003"
+
+SUMS = "turn_count, tool_calls, failed_calls, responses, total_tokens"
+COPIED = "copied_turns, copied_tool_calls, copied_failed_calls, copied_responses, copied_tokens"
+
+
+def rows(database: Path, sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute(sql, arguments).fetchall()
+
+
+def sums(database: Path, session: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """(what counts in a session, what is copied into it)."""
+    found = rows(database, f"SELECT {SUMS}, {COPIED} FROM session WHERE uid = ?", session)[0]
+    return found[:5], found[5:]
+
+
+def answered(log: ClaudeLog, prompt: str, tokens: int) -> ClaudeLog:
+    """A turn: a request, a failed call, an answer with figures."""
+    log.prompt(prompt).call("Bash", {"command": f"make {prompt}"}, "no rule", failed=True)
+    usage = {"input_tokens": tokens, "output_tokens": 10}
+    return log.write(
+        "assistant",
+        [{"type": "text", "text": f"{prompt} is done"}],
+        requestId=f"req_{log.session_id[:4]}_{log.lines}",
+        message={
+            "role": "assistant", "model": "claude-opus-4-5", "id": f"msg_{log.session_id[:4]}_{log.lines}",
+            "content": [{"type": "text", "text": f"{prompt} is done"}], "usage": usage, "stop_reason": "end_turn",
+        },
+    )  # fmt: skip
+
+
+def fork(log: ClaudeLog, session_id: str, **more: Any) -> ClaudeLog:
+    """A copy of a log under another session id, as `--fork-session` writes it."""
+    copy = ClaudeLog(log.path.with_name(f"{session_id}.jsonl"), session_id)
+    for line in log.path.read_bytes().splitlines():
+        copy.raw(json.loads(line) | {"sessionId": session_id, "cwd": "/elsewhere"} | more)
+    copy.clock = log.clock + 1000
+    return copy
+
+
+# -- copies --------------------------------------------------------------------------------------
+
+
+def test_a_forks_copied_lines_count_in_the_older_session_alone(tmp_path: Path, database: Path) -> None:
+    """Known bugs 4 and 5: whatever is read first."""
+    origin = answered(claude_log(tmp_path, ONE), "first", 100)
+    copy = answered(fork(origin, TWO), "second", 7)
+    answered(origin, "third", 1000)  # the origin goes on after the fork
+    for newest in (origin, copy):
+        os.utime(newest.path, (2_000_000_000, 2_000_000_000))
+        database.unlink(missing_ok=True)
+        index(database, [str(tmp_path / "projects")])
+        assert sums(database, ONE) == ((2, 2, 2, 2, 1120), (0, 0, 0, 0, 0))
+        assert sums(database, TWO) == ((1, 1, 1, 1, 17), (1, 1, 1, 1, 110))
+
+
+def test_a_fork_is_linked_to_its_origin_and_its_copies_to_their_originals(tmp_path: Path, database: Path) -> None:
+    origin = answered(claude_log(tmp_path, ONE), "first", 100)
+    middle = answered(fork(origin, TWO), "second", 7)
+    answered(fork(middle, THREE), "third", 7)
+    index(database, [str(tmp_path / "projects")])
+    parents = "SELECT s.uid, p.uid FROM session s JOIN session p ON p.id = s.parent_session ORDER BY 1"
+    assert rows(database, parents) == [(TWO, ONE), (THREE, TWO)]
+    copies = rows(
+        database,
+        "SELECT s.uid, count(*), sum(e.event_index = o.event_index AND e.type = o.type) FROM event e "
+        "JOIN event o ON o.id = e.copy_of JOIN session s ON s.id = o.session_id GROUP BY 1 ORDER BY 1",
+    )
+    assert copies == [(ONE, 10, 10), (TWO, 5, 5)]  # a request, a call, its result, an answer, its figures
+
+
+def test_a_background_copy_never_owns_what_it_copied(tmp_path: Path, database: Path) -> None:
+    """Known bug 6."""
+    origin = answered(claude_log(tmp_path, ONE), "first", 100)
+    copy = fork(origin, TWO, sessionKind="bg")
+    answered(copy, "second", 7)
+    origin.clock += 10_000
+    answered(origin, "late", 5)
+    index(database, [str(tmp_path / "projects")])
+    assert sums(database, ONE)[1] == (0, 0, 0, 0, 0)
+    assert sums(database, TWO)[1] == (1, 1, 1, 1, 110)
+
+
+def test_a_sub_agent_that_logs_the_whole_conversation_again_owns_only_what_it_added(
+    tmp_path: Path, database: Path
+) -> None:
+    """Known bug 8."""
+    origin = answered(claude_log(tmp_path, ONE), "first", 100)
+    aside = ClaudeLog(origin.path.with_suffix("") / "subagents" / "agent-a51de.jsonl", ONE)
+    for line in origin.path.read_bytes().splitlines():
+        aside.raw(json.loads(line) | {"isSidechain": True, "agentId": "a51de"})
+    aside.clock = origin.clock
+    aside.write("user", "by the way?", isSidechain=True, agentId="a51de", uuid="aside-1")
+    answered(origin, "second", 50)
+    index(database, [str(tmp_path / "projects")])
+    assert sums(database, ONE) == ((2, 2, 2, 2, 170), (0, 0, 0, 0, 0))
+    assert sums(database, "agent-a51de") == ((1, 0, 0, 0, None), (1, 1, 1, 1, 110))
+
+
+def test_an_id_that_two_logs_use_for_different_lines_makes_no_copies(tmp_path: Path, database: Path) -> None:
+    """Known bug 22: and neither of the two files is dropped."""
+    for session, text in ((ONE, "one"), (TWO, "other")):
+        claude_log(tmp_path, session).write("user", text, uuid="same").write("assistant", text, uuid="same-2")
+    index(database, [str(tmp_path / "projects")])
+    assert rows(database, "SELECT count(*), count(copy_of) FROM event") == [(4, 0)]
+
+
+def test_lines_that_are_appended_again_under_their_old_ids_are_left_out(tmp_path: Path, database: Path) -> None:
+    """Known bugs 7 and 9: in one run, and in the next one."""
+    log = answered(claude_log(tmp_path, ONE), "first", 100)
+    lines = log.path.read_bytes()
+    log.path.write_bytes(lines + lines)
+    index(database, [str(tmp_path / "projects")])
+    before = sums(database, ONE)
+    with log.path.open("ab") as file:
+        file.write(lines)
+    index(database, [str(tmp_path / "projects")])
+    assert sums(database, ONE) == before == ((1, 1, 1, 1, 110), (0, 0, 0, 0, 0))
+    assert rows(database, "SELECT count FROM record_type WHERE type = 'repeated line'") == [(8,)]
+
+
+def test_turns_sum_up_to_what_counts_and_what_is_copied(tmp_path: Path, database: Path, logs: Path) -> None:
+    """Of every session of the published logs and the samples."""
+    index(database, [str(logs), str(SAMPLES)])
+    whole = " + ".join(f"coalesce({c}_tokens, 0)" for c in (
+        "input", "cache_creation_5m", "cache_creation_1h", "cache_read", "output"))  # fmt: skip
+    wrong = rows(
+        database,
+        f"SELECT s.uid FROM session s JOIN (SELECT session_id, sum(tool_calls) AS calls, sum(failed_calls) AS failed, "
+        f"sum({whole}) AS tokens FROM turn GROUP BY 1) t ON t.session_id = s.id "
+        "WHERE t.calls != s.tool_calls + s.copied_tool_calls OR t.failed != s.failed_calls + s.copied_failed_calls "
+        "OR t.tokens != coalesce(s.total_tokens, 0) + s.copied_tokens",
+    )
+    assert wrong == []
+    sessions, models = (
+        rows(database, "SELECT sum(total_tokens), sum(responses) FROM session")[0],
+        rows(database, f"SELECT sum({whole}), sum(responses) FROM model_usage")[0],
+    )
+    assert sessions == models
+
+
+# -- parents -------------------------------------------------------------------------------------
+
+
+def test_parents_never_form_a_circle(tmp_path: Path, database: Path) -> None:
+    """Known bug 27: a sub-agent that names itself, and two that name each other."""
+    for agent, result in (("a", "a"), ("b", "c"), ("c", "b")):
+        log = ClaudeLog(tmp_path / "projects" / ONE / "subagents" / f"agent-{agent}.jsonl", ONE)
+        log.write("user", f"task of {agent}", isSidechain=True, agentId=agent)
+        log.call("Agent", {"prompt": "go"}, None)
+        answer = {"type": "tool_result", "tool_use_id": f"toolu_{ONE[:8]}_1", "content": "done"}
+        log.write("user", [answer], isSidechain=True, agentId=agent, toolUseResult={"agentId": result})
+    index(database, [str(tmp_path / "projects")])
+    parents = dict(rows(database, "SELECT id, parent_session FROM session"))
+    for session in parents:
+        seen: set[int] = set()
+        walker: int | None = session
+        while walker is not None:
+            assert walker not in seen
+            seen.add(walker)
+            walker = parents[walker]
+
+
+def test_a_parent_that_is_read_later_still_finds_its_children(tmp_path: Path, database: Path) -> None:
+    """Known bugs 26 and 27: nested agents belong to the agent that started them, not to the root."""
+    root = claude_log(tmp_path, ONE)
+    folder = root.path.with_suffix("") / "subagents"
+    outer, inner = ClaudeLog(folder / "agent-0e7.jsonl", ONE), ClaudeLog(folder / "agent-111.jsonl", ONE)
+    inner.write("user", "the inner task", isSidechain=True, agentId="111")
+    index(database, [str(tmp_path / "projects")])
+    assert rows(database, "SELECT parent_session FROM session") == [(None,)]
+    outer.write("user", "the outer task", isSidechain=True, agentId="0e7").call("Agent", {"prompt": "x"}, None)
+    done = {"type": "tool_result", "tool_use_id": f"toolu_{ONE[:8]}_1", "content": "done"}
+    outer.write("user", [done], isSidechain=True, agentId="0e7", toolUseResult={"agentId": "111"})
+    root.prompt("go").call("Agent", {"prompt": "y"}, None)
+    done = {"type": "tool_result", "tool_use_id": f"toolu_{ONE[:8]}_1", "content": "done"}
+    root.write("user", [done], toolUseResult={"agentId": "0e7"})
+    index(database, [str(tmp_path / "projects")])
+    family = "SELECT s.uid, p.uid, s.started_by FROM session s JOIN session p ON p.id = s.parent_session ORDER BY 1"
+    assert rows(database, family) == [("agent-0e7", ONE, 1), ("agent-111", "agent-0e7", 1)]
+
+
+def test_a_log_that_goes_on_from_a_line_of_another_one_belongs_to_it(tmp_path: Path, database: Path) -> None:
+    """Known bug 25: what an old version went on with in a new file."""
+    first = claude_log(tmp_path, ONE).prompt("first").say("done")
+    last = json.loads(first.path.read_bytes().splitlines()[-1])["uuid"]
+    claude_log(tmp_path, TWO).write("user", "go on", parentUuid=last).say("gone on")
+    index(database, [str(tmp_path / "projects")])
+    family = "SELECT s.uid, p.uid FROM session s JOIN session p ON p.id = s.parent_session"
+    assert rows(database, family) == [(TWO, ONE)]
+
+
+def test_a_summary_names_the_session_that_holds_its_line(tmp_path: Path, database: Path) -> None:
+    """Known bug 31: not the one in whose log it stands, and only where nothing better names it."""
+    first = claude_log(tmp_path, ONE).prompt("first").say("done")
+    last = json.loads(first.path.read_bytes().splitlines()[-1])["uuid"]
+    claude_log(tmp_path, TWO).raw({"type": "summary", "summary": "Tides", "leafUuid": last}).prompt("second")
+    index(database, [str(tmp_path / "projects")])
+    assert rows(database, "SELECT uid, title FROM session ORDER BY 1") == [(ONE, "Tides"), (TWO, None)]
+    first.prompt("more")
+    index(database, [str(tmp_path / "projects")])
+    assert rows(database, "SELECT uid, title FROM session ORDER BY 1") == [(ONE, "Tides"), (TWO, None)]
+    claude_log(tmp_path, TWO).path.unlink()
+    first.raw({"type": "custom-title", "customTitle": "Mine", "sessionId": ONE})
+    index(database, [str(tmp_path / "projects")])
+    assert rows(database, "SELECT title FROM session WHERE uid = ?", ONE) == [("Mine",)]
+
+
+# -- the law -------------------------------------------------------------------------------------
+
+
+def families() -> list[list[Path]]:
+    """Groups of small logs that have to do with each other."""
+    groups = [sorted((SAMPLES / "claude").rglob("*.jsonl")), sorted((SAMPLES / "codex").rglob("*.jsonl"))]
+    published = LOGS / "claude" / "handgemacht-ai+claude-code-log" / "test" / "test_data"
+    groups += [sorted(published.glob(pattern)) for pattern in ("dag_*.jsonl", "*memory*.jsonl", "*todo*.jsonl")]
+    groups += [sorted((published / "real_projects").rglob("*.jsonl"))[:12], sorted((LOGS / "codex").rglob("*.jsonl"))]
+    small = [[path for path in group if path.stat().st_size < 200_000][:10] for group in groups]
+    return [group for group in small if len(group) > 1]
+
+
+@pytest.fixture(scope="module")
+def work() -> Iterator[Path]:
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        yield Path(folder)
+
+
+relaxed = settings(
+    deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+class Home:
+    """Logs of a family that appear piece by piece, and move from folder to folder."""
+
+    def __init__(self, work: Path, group: list[Path]) -> None:
+        shutil.rmtree(work, ignore_errors=True)
+        self.logs, self.database = work / "logs", work / "data" / "index.sqlite3"
+        common = Path(os.path.commonpath(group))
+        self.left = {path.relative_to(common): path.read_bytes() for path in group}
+        self.folder = dict.fromkeys(self.left, "0")
+        self.logs.mkdir(parents=True)
+
+    def path(self, name: Path) -> Path:
+        return self.logs / self.folder[name] / name
+
+    def append(self, name: Path, part: float) -> None:
+        """Append a part of what is left of a log."""
+        data = self.left[name]
+        end = len(data) if part >= 1 else int(len(data) * part)
+        self.path(name).parent.mkdir(parents=True, exist_ok=True)
+        with self.path(name).open("ab") as file:
+            file.write(data[:end])
+        self.left[name] = data[end:]
+
+    def move(self, name: Path) -> None:
+        """Give a log another place."""
+        before = self.path(name)
+        self.folder[name] = str(int(self.folder[name]) + 1)
+        if before.exists():
+            self.path(name).parent.mkdir(parents=True, exist_ok=True)
+            before.rename(self.path(name))
+
+    def index(self) -> None:
+        index(self.database, [str(self.logs)])
+
+    def afresh(self, **chosen: bool) -> dict[str, Any]:
+        """The contents of a new index of what is there now."""
+        other = self.database.with_name("fresh.sqlite3")
+        for old in other.parent.glob("fresh.sqlite3*"):
+            old.unlink()
+        index(other, [str(self.logs)])
+        return contents(other, **chosen)
+
+
+def equal(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    for part, rows in expected.items():
+        assert found[part] == rows, part
+
+
+steps = st.lists(
+    st.tuples(st.integers(0, 9), st.floats(0, 1.2), st.booleans()), min_size=1, max_size=10
+)  # which log, how much of what is left, whether it moves first
+
+
+@settings(relaxed, max_examples=60)
+@given(group=st.sampled_from(families()), schedule=steps)
+def test_a_family_that_grows_piece_by_piece_is_what_it_is_at_once(
+    work: Path, group: list[Path], schedule: list[tuple[int, float, bool]]
+) -> None:
+    """Also with renames in between: incremental = full over events, turns, tokens and families."""
+    home = Home(work, group)
+    names = list(home.left)
+    for number, part, moves in schedule:
+        name = names[number % len(names)]
+        if moves:
+            home.move(name)
+        home.append(name, part)
+        home.index()
+    for name in names:
+        home.append(name, 1)
+    home.index()
+    equal(contents(home.database), home.afresh())
+
+
+@settings(relaxed, max_examples=60)
+@given(group=st.sampled_from(families()), schedule=steps)
+def test_what_goes_is_kept_as_it_was_and_the_rest_is_as_if_it_had_never_been_there(
+    work: Path, group: list[Path], schedule: list[tuple[int, float, bool]]
+) -> None:
+    """Removed and replaced logs: archived rows equal their state before, live rows a fresh index of what is left."""
+    home = Home(work, group)
+    names = list(home.left)
+    for name in names:
+        home.append(name, 1)
+    home.index()
+    for step, (number, _, replaces) in enumerate(schedule[:4]):
+        name = names[number % len(names)]
+        path = home.path(name)
+        if not path.exists():
+            continue
+        [(file, status)] = rows(home.database, "SELECT id, status FROM file WHERE path = ?", str(path))
+        if status != "log":
+            continue
+        before = said_of(home.database, file)
+        path.unlink()
+        if replaces:
+            other = json.dumps({"type": "user", "uuid": f"new-{step}", "sessionId": ONE, "timestamp": "2026-01-01",
+                                "message": {"role": "user", "content": f"another log {step}"}})  # fmt: skip
+            path.write_text(other + "\n")
+        home.index()
+        assert rows(home.database, "SELECT gone FROM file WHERE id = ?", file) == [(1,)]
+        assert said_of(home.database, file) == before
+    equal(contents(home.database, gone=False), home.afresh(gone=False))
+
+
+def said_of(database: Path, file: int) -> list[tuple[Any, ...]]:
+    """What the index says of the log of a file: sums and events."""
+    sessions = rows(
+        database,
+        f"SELECT own_id, kind, title, snippet, event_count, {SUMS}, {COPIED}, started_by, copied_events FROM session "
+        "WHERE file_id = ? ORDER BY thread",
+        file,
+    )
+    return sessions + rows(
+        database,
+        "SELECT s.thread, e.event_index, e.type, e.ts, e.turn_index, e.step_index, e.outcome, e.link, e.copy_of "
+        "FROM event e JOIN session s ON s.id = e.session_id WHERE s.file_id = ? ORDER BY 1, 2",
+        file,
+    )
