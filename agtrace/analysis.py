@@ -14,12 +14,13 @@ from hashlib import blake2b
 from typing import Any
 
 import orjson
+from agtrace_indexer.sums import TOTAL
 from agtrace_schema.answers import Analysis, Evidence, Insight, Severity
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.cutting import LABEL, one_line
-from agtrace.query import EVENT, OUTCOME_CODE, TYPE_CODE, StoredEvent, short_id, with_texts
+from agtrace.query import COUNTED, EVENT, OUTCOME_CODE, TYPE_CODE, StoredEvent, short_id, with_texts
 
 VERSION = 1
 """Of the detectors. 1 (2026-11-21)."""
@@ -39,9 +40,9 @@ _COSTS: dict[Severity, int] = {"Critical": 20, "Warning": 8, "Info": 2}
 _POLLERS = re.compile(r"^(write_stdin|wait|wait_agent|BashOutput|TaskOutput|TaskGet|TaskList|KillShell|Monitor|Sleep)$")
 _POLLING_COMMAND = re.compile(r"^\s*(sleep|watch|tail|gh run|gh pr checks|docker ps|kubectl get|ps|jobs)\b")
 
-_DEAREST_TURN = """
-SELECT turn_index, first_event AS first, coalesce(input_tokens, 0) + coalesce(output_tokens, 0) AS tokens
-FROM turn WHERE session_id = ? ORDER BY tokens DESC LIMIT 1
+_DEAREST_TURN = f"""
+SELECT u.turn_index, u.first_event AS first, {TOTAL} AS tokens
+FROM turn u WHERE u.session_id = ? AND NOT u.copied ORDER BY tokens DESC LIMIT 1
 """
 
 
@@ -116,7 +117,7 @@ def _tokens(connection: sqlite3.Connection, session: sqlite3.Row) -> Iterator[In
     total = session["total_tokens"] or 0
     if session["turn_count"] > 1 and total >= _LEAST_TOKENS:
         turn = connection.execute(_DEAREST_TURN, (session["id"],)).fetchone()
-        if turn["tokens"] >= total * _TURN_SHARE:
+        if turn is not None and turn["tokens"] >= total * _TURN_SHARE:
             yield _dear_turn(connection, session, turn, total)
     missing = session["incomplete_usage"]
     if missing:
@@ -139,7 +140,7 @@ def _dear_turn(connection: sqlite3.Connection, session: sqlite3.Row, turn: sqlit
 
 def _counts(connection: sqlite3.Connection, session: sqlite3.Row) -> dict[str, dict[str, int]]:
     by_type = connection.execute(
-        "SELECT type, count(*) AS n FROM event WHERE session_id = ? AND superseded_by IS NULL GROUP BY type",
+        f"SELECT type, count(*) AS n FROM event e WHERE e.session_id = ? AND {COUNTED} GROUP BY type",
         (session["id"],),
     )
     types = {EVENT_TYPE_CODES[row["type"]]: row["n"] for row in by_type}
@@ -152,7 +153,7 @@ def _counts(connection: sqlite3.Connection, session: sqlite3.Row) -> dict[str, d
         "notifications": EventType.NOTIFICATION,
     }
     calls = connection.execute(
-        "SELECT outcome, count(*) AS n FROM event WHERE session_id = ? AND type = ? AND superseded_by IS NULL "
+        f"SELECT outcome, count(*) AS n FROM event e WHERE e.session_id = ? AND e.type = ? AND {COUNTED} "
         "GROUP BY outcome",
         (session["id"], TYPE_CODE[EventType.TOOL_CALL]),
     )
@@ -165,7 +166,7 @@ def _counts(connection: sqlite3.Connection, session: sqlite3.Row) -> dict[str, d
 def _calls_by_tool(connection: sqlite3.Connection, session: sqlite3.Row) -> list[tuple[str, int]]:
     rows = connection.execute(
         "SELECT n.text, count(*) FROM event e JOIN name n ON n.id = e.name_id "
-        "WHERE e.session_id = ? AND e.type = ? AND e.superseded_by IS NULL GROUP BY n.text",
+        f"WHERE e.session_id = ? AND e.type = ? AND {COUNTED} GROUP BY n.text",
         (session["id"], TYPE_CODE[EventType.TOOL_CALL]),
     )
     return [(row[0], row[1]) for row in rows]
@@ -173,7 +174,7 @@ def _calls_by_tool(connection: sqlite3.Connection, session: sqlite3.Row) -> list
 
 def _rows(connection: sqlite3.Connection, session: sqlite3.Row, kind: EventType) -> list[sqlite3.Row]:
     return connection.execute(
-        f"{EVENT} WHERE e.session_id = ? AND e.type = ? AND e.superseded_by IS NULL ORDER BY e.event_index",
+        f"{EVENT} WHERE e.session_id = ? AND e.type = ? AND {COUNTED} ORDER BY e.event_index",
         (session["id"], TYPE_CODE[kind]),
     ).fetchall()
 

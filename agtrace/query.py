@@ -35,6 +35,9 @@ SELECT e.*, n.text AS name FROM event e LEFT JOIN name n ON n.id = e.name_id
 """
 """The rows of events (alias e), with their name (alias n)."""
 
+COUNTED = "e.superseded_by IS NULL AND e.copy_of IS NULL"
+"""SQL: the events (alias e) that count in their session: neither replaced nor copied from an older one."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:

@@ -102,7 +102,7 @@ def _thought(event: StoredEvent, following: str | None) -> Thought:
         step_index=row["step_index"],
         timestamp=iso(row["ts"]),
         text=cut(text, TEXT),
-        characters=len(event.text) if len(text) > TEXT else None,
+        chars=len(event.text) if len(text) > TEXT else None,
         next=following,
         copied=True if row["copy_of"] is not None else None,
     )

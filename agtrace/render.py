@@ -6,6 +6,7 @@ Every string passes `_plain`: no escape sequence of a log reaches the terminal.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -286,3 +287,173 @@ def _short_number(number: int | None) -> str:
 
 def _bytes(size: int) -> str:
     return f"{size / 1_000_000:.1f} MB" if size >= 100_000 else f"{size:,} bytes"
+
+
+def reasoning(answer: dict[str, Any]) -> None:
+    """Thoughts under the headings of their turns, each with where it is and what the model did next."""
+    _summary(answer)
+    turn = object()
+    for thought in answer["data"].get("chain", []):
+        if thought.get("turn_index") != turn:
+            turn = thought.get("turn_index")
+            _OUT.print(Text("before the first turn" if turn is None else f"turn {turn}", style="bold"))
+        _OUT.print(_indented(Text(_place_of(thought), style="dim")))
+        _OUT.print(_indented(Text(_plain(thought["text"]))))
+        if "chars" in thought:
+            _OUT.print(_indented(Text(f"({thought['chars']:,} characters in all)", style="dim")))
+        if "next" in thought:
+            _OUT.print(_indented(Text(f"then {_plain(thought['next'])}", style="cyan")))
+        _OUT.print()
+    _footer(answer)
+
+
+def _place_of(thought: dict[str, Any]) -> str:
+    step = f", step {thought['step_index']}" if "step_index" in thought else ""
+    copied = "  copied" if thought.get("copied") else ""
+    return f"event {thought['event_index']}{step}  {_when(thought.get('timestamp'))}{copied}".rstrip()
+
+
+_SIDE_FACTS = (
+    ("agent", "provider"), ("kind", "kind"), ("title", "title"), ("request", "snippet"), ("project", "root_path"),
+    ("started", "start_time"), ("last turn", "outcome"), ("turns", "turns"), ("steps", "steps"),
+    ("tool calls", "tool_calls"),
+)  # fmt: skip
+_SIDE_TOKENS = (
+    ("input", "input_tokens"), ("cache written", "cache_creation_5m_tokens"),
+    ("cache written, 1 h", "cache_creation_1h_tokens"), ("cache read", "cache_read_tokens"),
+    ("output", "output_tokens"), ("of it reasoning", "reasoning_tokens"),
+)  # fmt: skip
+_OUTCOMES_COUNTED = ("failed", "rejected", "interrupted")
+
+
+def comparison(answer: dict[str, Any]) -> None:
+    """Two sessions side by side: the differences, the facts, the tools, the files, the first failures."""
+    data = answer["data"]
+    _summary(answer)
+    if "session_1" not in data:  # too small an answer was asked for
+        _OUT.print(Text(", ".join(f"{name} {count}" for name, count in data.items()), style="dim"))
+        return
+    sides = (data["session_1"], data["session_2"])
+    if "relation" in data:
+        _OUT.print(Text(_plain(data["relation"]["summary"]), style="italic"))
+    for difference in data["differences"]:
+        _OUT.print(_indented(Text(_plain(difference))))
+    _OUT.print(_side_table(*sides))
+    if data["tools"]:
+        _OUT.print()
+        _OUT.print(_tool_table(data["tools"]))
+        _left_out("tools", len(data["tools"]), data["total_tools"])
+    _compared_files(data["files"])
+    for number, side in enumerate(sides, 1):
+        _failed_calls(number, side)
+
+
+def _side_table(*sides: dict[str, Any]) -> Table:
+    """A row a fact, a column a session; what neither log tells has no row."""
+    table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
+    table.add_column("", style="dim", no_wrap=True)
+    for number, side in enumerate(sides, 1):
+        table.add_column(f"{number}  {_plain(side['session_id'])}", no_wrap=True, overflow="ellipsis", ratio=1)
+    for label, cells in _side_rows(sides):
+        if any(map(str, cells)):
+            table.add_row(label, *cells)
+    return table
+
+
+def _side_rows(sides: tuple[dict[str, Any], ...]) -> Iterator[tuple[str, list[str | Text]]]:
+    for label, name in _SIDE_FACTS:
+        yield label, [_fact(name, side.get(name)) for side in sides]
+    for outcome in _OUTCOMES_COUNTED:
+        yield (
+            f"  {outcome}",
+            [Text(_number(side["failures"][outcome] or None), style=_STYLES[outcome]) for side in sides],
+        )
+    yield "lasted", [_seconds(side.get("duration_seconds")) for side in sides]
+    yield "active", [_seconds(side.get("active_seconds")) for side in sides]
+    yield "models", [", ".join(_plain(model["model"]) for model in side["models"]) for side in sides]
+    yield "tokens", [_made(_number(side.get("total_tokens")), side.get("tokens_made")) for side in sides]
+    for label, kind in _SIDE_TOKENS:
+        yield f"  {label}", [_number(side.get("tokens", {}).get(kind)) for side in sides]
+    yield "cost", [_made(_dollars(side.get("cost_usd")), side.get("cost_made")) for side in sides]
+    yield "copied events", [_number(side.get("copied", {}).get("events")) for side in sides]
+
+
+def _made(figure: str, made: str | None) -> str:
+    """A total with how it was made, unless it is exact."""
+    return f"{figure} ({made})" if figure and made != "exact" else figure
+
+
+def _dollars(cost: float | None) -> str:
+    return "" if cost is None else f"${cost:,.2f}"
+
+
+def _fact(name: str, value: Any) -> str | Text:
+    if name == "start_time":
+        return _when(value)
+    if name == "outcome":
+        return Text(value, style=_STYLES.get(value, ""))
+    return _number(value) if isinstance(value, int) else _plain(value or "")
+
+
+def _tool_table(tools: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
+    table.add_column("tool", no_wrap=True, overflow="ellipsis", ratio=1)
+    for column in ("calls 1", "failed 1", "calls 2", "failed 2"):
+        table.add_column(column, justify="right", no_wrap=True, style="red" if "failed" in column else "")
+    for tool in tools:
+        counts = [tool[name] for name in ("calls_1", "failed_1", "calls_2", "failed_2")]
+        table.add_row(Text(_plain(tool["name"])), *(_number(count or None) for count in counts))
+    return table
+
+
+def _compared_files(files: dict[str, Any]) -> None:
+    for name, heading in (("only_in_1", "only in 1"), ("only_in_2", "only in 2"), ("in_both", "in both")):
+        if not files[f"total_{name}"]:
+            continue
+        _heading(f"files {heading}: {files[f'total_{name}']}")
+        for file in files[name]:
+            _OUT.print(_indented(Text(_plain(file["path"])).append(f"  {_accesses(file)}", style="dim")))
+        _left_out("files", len(files[name]), files[f"total_{name}"])
+
+
+def _accesses(file: dict[str, Any]) -> str:
+    """`read 3, written 1`, for each session where the file is of both."""
+    if "reads" in file:
+        return _accessed(file["reads"], file["writes"])
+    return "; ".join(f"{n}: {_accessed(file[f'reads_{n}'], file[f'writes_{n}'])}" for n in (1, 2))
+
+
+def _accessed(reads: int, writes: int) -> str:
+    return ", ".join(f"{what} {count}" for what, count in (("read", reads), ("written", writes)) if count)
+
+
+def _failed_calls(number: int, side: dict[str, Any]) -> None:
+    total = sum(side["failures"][outcome] for outcome in _OUTCOMES_COUNTED)
+    if not total:
+        return
+    _heading(f"calls of {number} that did not end well: {total}")
+    for call in side["failures"]["examples"]:
+        place = Text(f"{_plain(side['session_id'])}:{call['event_index']}  ", style="bold")
+        place.append(f"{call['outcome']}  ", style=_STYLES[call["outcome"]])
+        place.append(f"{_plain(call['tool'])}  ", style="cyan").append(_plain(call["quote"]), style="dim not bold")
+        _OUT.print(_indented(place))
+    _left_out("calls", len(side["failures"]["examples"]), total)
+
+
+def _left_out(what: str, shown: int, total: int) -> None:
+    if shown < total:
+        _OUT.print(_indented(Text(f"... and {total - shown} more {what}", style="dim")))
+
+
+def _number(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _seconds(seconds: int | None) -> str:
+    """A duration in the two largest units that it has."""
+    if seconds is None:
+        return ""
+    for size, unit, smaller, part in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+        if seconds >= size:
+            return f"{seconds // size} {unit} {seconds % size // smaller} {part}"
+    return f"{seconds} s"

@@ -165,24 +165,28 @@ def list_projects(
     ids = ", ".join(str(row["id"]) for row in rows[:limit])
     condition = f"s.project_id IN ({ids}) AND s.id <= :snapshot"
     used = usage_by(connection, prices, "s.project_id", condition, {"snapshot": snapshot})
-    items = [
-        ProjectItem(
-            hash=row["hash"][:SHORT_HASH],
-            root_path=row["root_path"],
-            session_count=row["sessions"],
-            providers=sorted(map(Provider, row["providers"].split(","))),
-            failed_calls=row["failed"],
-            total_tokens=used[row["id"]].total,
-            tokens_made=used[row["id"]].tokens_made,
-            cost_usd=used[row["id"]].cost,
-            cost_made=used[row["id"]].cost_made,
-            models=used[row["id"]].by_model(_MODELS) or None,
-            last_activity=iso(row["last"]),
-        )
-        for row in rows[:limit]
-    ]
+    items = [_project_item(row, used.get(row["id"], Usage())) for row in rows[:limit]]
     places = [(row["newest"], row["id"]) for row in rows[:limit]]
     return ProjectPage(items, places, rows[0]["total"] if rows else 0, len(rows) > limit)
+
+
+def _project_item(row: sqlite3.Row, usage: Usage) -> ProjectItem:
+    return ProjectItem(
+        hash=row["hash"][:SHORT_HASH],
+        root_path=row["root_path"],
+        session_count=row["sessions"],
+        providers=sorted(map(Provider, row["providers"].split(","))),
+        failed_calls=row["failed"],
+        responses=usage.responses,
+        total_tokens=usage.total,
+        tokens=usage.known_tokens,
+        tokens_made=usage.tokens_made,
+        cost_usd=usage.cost,
+        cost_made=usage.cost_made,
+        models=usage.by_model(_MODELS) or None,
+        total_models=len(usage.models) if len(usage.models) > _MODELS else None,
+        last_activity=iso(row["last"]),
+    )
 
 
 def session_head(connection: sqlite3.Connection, row: sqlite3.Row, prices: PriceTable) -> SessionHead:

@@ -23,10 +23,10 @@ class Settings:
     data_dir: Path
     max_response_bytes: int
     cursor_ttl_seconds: int
-    prices: Path | None
-    """The user's price table, laid over the built-in one."""
     environment: Mapping[str, str]
     """The variables that tell where the agents' homes are."""
+    prices: Path | None = None
+    """The user's price table, laid over the built-in one."""
 
     @property
     def database(self) -> Path:

@@ -10,15 +10,16 @@ Serialized JSON is never cut. What doesn't fit leaves in this order of rungs:
 | 1 | fewer items or lines on the page; `pagination` or `chunk` continues |
 | 2 | strings of 120, then 60 characters in what isn't a text body; `truncation` tells |
 | 3 | the first 5, 3, 2, 1 items of lists that no cursor continues; `truncation` tells |
-| 4 | counts and a reference |
+| 4 | one item of a page, or a piece of a stream, without what stands around it |
+| 5 | counts and a reference |
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from agtrace_indexer.redact import redact, redact_json
@@ -55,6 +56,8 @@ class Pages:
     """Whether this is the first page."""
     total: int | None = None
     total_exact: bool = True
+    essential: Callable[[int], dict[str, Any]] | None = None
+    """Give the first n items without what stands around them, for a page with room for nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +79,48 @@ class Body:
     """Characters, newlines and chunks that lie before what is asked for."""
 
 
+class Entry(NamedTuple):
+    """A piece of a stream."""
+
+    event_index: int
+    heading: str
+    """The line above the text: short enough for every chunk."""
+    text: str
+    """It may be of any length; it is redacted before it is cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A text that is too long to be made as a whole: for each entry its heading, a newline, its text and a newline."""
+
+    entries: Sequence[Entry]
+    """The entries at hand, from the one on that is asked for: more than a chunk can hold, or all that are left."""
+    more: bool
+    """Whether there are entries beyond those at hand."""
+    frame: dict[str, Any]
+    """The data around it; the text goes into `frame[key]`."""
+    key: str
+    cursor: Callable[[int, int, int, int], str]
+    """Give the cursor for (event_index, offset, newlines, chunks) that lie before what follows."""
+    essential: dict[str, Any]
+    """What stands around it where there is room for nothing else."""
+    event: int = 0
+    offset: int = 0
+    """Of the entry of this event: 0 with its heading, n from character n - 1 of its redacted text on.
+
+    The heading isn't counted: how an event ended may be known only later.
+    """
+    line: int = 0
+    chunk: int = 0
+    """Newlines and chunks that lie before what is asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What a tool has to say, before it is fitted."""
 
     summary: str
-    data: dict[str, Any] | Pages | Body
+    data: dict[str, Any] | Pages | Body | Stream
     budget: int
     """Bytes that the answer may take."""
     hint: str | None = None
@@ -151,6 +190,8 @@ class _Envelope:
             yield from self._page_rungs(data)
         elif isinstance(data, Body):
             yield from self._chunk_rungs(data)
+        elif isinstance(data, Stream):
+            yield from self._stream_rungs(data)
         else:
             yield from self._smaller(self._parts(redact_json(data)))
         yield self._parts(dict(self.reply.counts), truncation={"reason": "bytes", "shown": 0}, bare=True)
@@ -168,6 +209,9 @@ class _Envelope:
             else:
                 too_many = middle
         yield from self._smaller(self._page(pages, max(fits, 1)))
+        if pages.essential is not None:
+            bare = self._page(pages, 1, redact_json(pages.essential(1)))
+            yield from self._smaller({**bare, "truncation": {"reason": "bytes", "shown": 1}})
 
     def _chunk_rungs(self, body: Body) -> Iterator[dict[str, Any]]:
         """The whole text, or the chunk of it that the budget leaves room for."""
@@ -175,14 +219,27 @@ class _Envelope:
         if body.offset == 0:
             as_asked = body.whole if body.whole and text == body.text else {body.key: text}
             yield self._parts(_with_payload(redact_json(body.frame), as_asked))
-        for frame in self._smaller(self._parts(redact_json(body.frame), chunk=_WIDEST_CHUNK)):
-            room = self.budget - len(_serialize(frame, self.budget)) - len(body.key) - 8
-            if room < self.budget // 4:
-                continue
+        for frame, room in self._frames(body, _WIDEST_CHUNK):
             end = chunk_end(text, body.offset, room)
             piece = {body.key: text[body.offset : end]}
             chunk = _chunk(body, text, end, room)
             yield {**frame, "data": _with_payload(frame["data"], piece), "chunk": _known(chunk)}
+
+    def _stream_rungs(self, stream: Stream) -> Iterator[dict[str, Any]]:
+        """As much of the stream as the budget leaves room for; `chunk` where that isn't all."""
+        ahead = _Ahead(stream)
+        for frame, room in self._frames(stream, _WIDEST_STREAM_CHUNK):
+            piece, chunk = ahead.chunk(room)
+            yield {**frame, "data": {**frame["data"], stream.key: piece}, "chunk": chunk and _known(chunk)}
+
+    def _frames(self, text: Body | Stream, widest: Chunk) -> Iterator[tuple[dict[str, Any], int]]:
+        """What stands around a text, ever smaller, with the bytes that are left for the text."""
+        around = [text.frame, text.essential] if isinstance(text, Stream) else [text.frame]
+        for data in around:
+            for frame in self._smaller(self._parts(redact_json(data), chunk=widest)):
+                room = self.budget - len(_serialize(frame, self.budget)) - len(text.key) - 8
+                if room >= self.budget // 4:
+                    yield frame, room
 
     def _smaller(self, parts: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """The same parts, then with shorter strings, then with fewer items in lists."""
@@ -194,8 +251,8 @@ class _Envelope:
             few, left_out = fewer(data, items)
             yield {**parts, "data": few, "truncation": _truncation(left_out + paths)}
 
-    def _page(self, pages: Pages, count: int) -> dict[str, Any]:
-        """The envelope of a page that ends behind `count` items."""
+    def _page(self, pages: Pages, count: int, data: Any = None) -> dict[str, Any]:
+        """The envelope of a page that ends behind `count` items; `data` is another form of them."""
         more = pages.more or count < pages.size
         pagination = None
         if more or not pages.first:
@@ -206,7 +263,7 @@ class _Envelope:
                 next_cursor=pages.cursor(count) if more and count else None,
                 has_more=more,
             )
-        return self._parts(redact_json(pages.build(count)), pagination=pagination)
+        return self._parts(data or redact_json(pages.build(count)), pagination=pagination)
 
     def _parts(
         self,
@@ -244,6 +301,69 @@ _WIDEST_CHUNK = Chunk(
     total_lines=_WIDEST_NUMBER,
     next_cursor=_LONGEST_CURSOR,
 )
+_WIDEST_STREAM_CHUNK = Chunk(
+    chunk_index=_WIDEST_NUMBER,
+    start_line=_WIDEST_NUMBER,
+    end_line=_WIDEST_NUMBER,
+    first_event=_WIDEST_NUMBER,
+    last_event=_WIDEST_NUMBER,
+    next_cursor=_LONGEST_CURSOR,
+)
+
+
+class _Begun(NamedTuple):
+    """An entry of a stream in the text that lies ahead."""
+
+    event_index: int
+    start: int
+    """Where in the text it begins."""
+    given: int
+    """Its offset at `start`, as `Stream.offset` counts."""
+
+
+class _Ahead:
+    """The redacted text of a stream's entries at hand."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._begun: list[_Begun] = []
+        pieces, size = [], 0
+        for entry in stream.entries:
+            heading, text = redact(entry.heading), redact(entry.text)
+            offset = stream.offset if entry.event_index == stream.event else 0
+            pieces.append(f"{text[offset - 1 :]}\n" if offset else f"{heading}\n{text}\n")
+            self._begun.append(_Begun(entry.event_index, size, offset or -len(heading)))
+            size += len(pieces[-1])
+        self._text = "".join(pieces)
+
+    def chunk(self, room: int) -> tuple[str, Chunk | None]:
+        """The next piece, of at most this many bytes as JSON; no chunk where it is the whole stream."""
+        stream, end = self._stream, self._end(room)
+        piece, more = self._text[:end], stream.more or end < len(self._text)
+        if not more and not stream.chunk:
+            return piece, None
+        shown = [entry.event_index for entry in self._begun if entry.start < end]
+        behind = stream.line + piece.count("\n")
+        return piece, Chunk(
+            chunk_index=stream.chunk,
+            start_line=stream.line + 1,
+            end_line=behind + (not piece.endswith("\n")),
+            first_event=shown[0] if shown else None,
+            last_event=shown[-1] if shown else None,
+            next_cursor=stream.cursor(*self._place(end), behind, stream.chunk + 1) if more else None,
+        )
+
+    def _end(self, room: int) -> int:
+        """Where the chunk ends: behind an entry if that fills at least half of it, else where `chunk_end` says."""
+        end = chunk_end(self._text, 0, room)
+        whole = max((entry.start for entry in self._begun if entry.start <= end), default=0)
+        return whole if end < len(self._text) and whole * 2 >= end else end
+
+    def _place(self, end: int) -> tuple[int, int]:
+        """The event and its offset at which the next chunk begins."""
+        last = next(entry for entry in reversed(self._begun) if entry.start < end)
+        ends = next((entry.start for entry in self._begun if entry.start > last.start), len(self._text))
+        return (last.event_index + 1, 0) if end == ends else (last.event_index, last.given + end - last.start)
 
 
 def _chunk(body: Body, text: str, end: int, room: int) -> Chunk:

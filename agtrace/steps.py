@@ -3,36 +3,86 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agtrace_schema.answers import StepSummary, Tokens
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.cutting import LABEL, USER_MESSAGE, one_line
-from agtrace.query import TYPE_CODE, StoredEvent, events_where
+from agtrace.query import EVENT, OUTCOME_CODE, TYPE_CODE, StoredEvent, with_texts
+from agtrace.usage import KINDS
 
 _REASONING = 200
-_CALLS_NAMED = 8
+_NAMED = 8  # calls of a step
+_INPUT = KINDS[:4]  # what a response was given to read, cached or not
 _TELLING_ARGUMENTS = ("file_path", "path", "command", "cmd", "pattern", "query", "url", "description", "prompt")
 
-_STEPS = """
-SELECT turn_index, step_index AS step, min(event_index) AS first FROM event
-WHERE session_id = :session AND step_index IS NOT NULL AND superseded_by IS NULL AND event_index <= :last_event
-  AND turn_index = coalesce(:turn, turn_index) AND (turn_index, step_index) > (:behind_turn, :behind_step)
-GROUP BY 1, 2
-UNION ALL
-SELECT turn_index, -1, first_event FROM turn
-WHERE session_id = :session AND step_count = 0 AND first_event <= :last_event
-  AND turn_index = coalesce(:turn, turn_index) AND (turn_index, -1) > (:behind_turn, :behind_step)
-ORDER BY 1, 2 LIMIT :most
+_TURNS = """
+SELECT turn_index, first_event, last_event FROM turn
+WHERE session_id = :session AND turn_index >= :behind_turn AND turn_index = coalesce(:turn, turn_index)
+  AND first_event <= :last_event ORDER BY turn_index
 """
 
-_USAGES = """
-SELECT event_index, coalesce(output_tokens, 0) AS output,
-  coalesce(input_tokens, 0) + coalesce(cache_creation_5m_tokens, 0) + coalesce(cache_creation_1h_tokens, 0)
-    + coalesce(cache_read_tokens, 0) AS input
-FROM token_usage WHERE session_id = ? AND event_index BETWEEN ? AND ?
+_STEPS = """
+SELECT step_index, min(event_index) AS first, max(event_index) AS last, sum(type = :call) AS calls,
+  sum(type = :call AND outcome IS :failed) AS failed
+FROM event
+WHERE session_id = :session AND event_index BETWEEN :first AND :last AND turn_index = :turn
+  AND step_index > :behind AND superseded_by IS NULL
+GROUP BY step_index ORDER BY step_index
 """
+
+_OF_STEP = """
+e.session_id = :session AND e.event_index BETWEEN :first AND :last AND e.turn_index = :turn AND e.step_index = :step
+AND e.superseded_by IS NULL
+"""
+
+_SAID = f"{EVENT} WHERE {_OF_STEP} AND e.type IN (:call, :message, :reasoning) ORDER BY e.event_index"
+
+_USAGES = f"""
+SELECT u.* FROM event e JOIN token_usage u USING (session_id, event_index) WHERE {_OF_STEP} ORDER BY e.event_index
+"""
+
+_CODES = {
+    "call": TYPE_CODE[EventType.TOOL_CALL],
+    "message": TYPE_CODE[EventType.MESSAGE],
+    "reasoning": TYPE_CODE[EventType.REASONING],
+    "failed": OUTCOME_CODE[Outcome.FAILED],
+}
+
+
+ALWAYS_SHOWN = ("input_tokens", "output_tokens")
+"""The kinds of tokens that are shown where they are known; the others only where they aren't zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepUsage:
+    """The token figures of a step."""
+
+    tokens: Tokens | None = None
+    context_tokens: int | None = None
+    """The whole input of the last response: what filled its context window."""
+    incomplete: bool | None = None
+    """True where the log has only placeholder figures."""
+
+    @classmethod
+    def of(cls, rows: Sequence[sqlite3.Row]) -> StepUsage:
+        """Sum up rows of `token_usage`, in file order."""
+        if not rows:
+            return cls()
+        sums = {kind: _sum(row[kind] for row in rows) for kind in KINDS}
+        known = {
+            kind.removesuffix("_tokens"): sum
+            for kind, sum in sums.items()
+            if sum or (sum == 0 and kind in ALWAYS_SHOWN)
+        }
+        return cls(
+            tokens=Tokens(**known) if known else None,
+            context_tokens=_sum(rows[-1][kind] for kind in _INPUT),
+            incomplete=None if all(row["complete"] for row in rows) else True,
+        )
 
 
 class Step(NamedTuple):
@@ -51,74 +101,60 @@ def steps_of(
     last_event: int,
     turn_index: int | None,
     include_reasoning: bool,
-    most: int,
-) -> list[Step]:
-    """The next steps behind a (turn, step), at most this many, in order."""
+) -> Iterator[Step]:
+    """The steps behind a (turn, step), in order; each is read when it is asked for.
+
+    A turn without a response counts as a step -1.
+    """
     named = {
-        "session": session["id"], "last_event": last_event, "turn": turn_index, "behind_turn": behind[0],
-        "behind_step": behind[1], "most": most,
+        **_CODES, "session": session["id"], "last_event": last_event, "turn": turn_index, "behind_turn": behind[0],
+        "reasoning": _CODES["reasoning"] if include_reasoning else None,
     }  # fmt: skip
-    rows = connection.execute(_STEPS, named).fetchall()
-    if not rows:
-        return []
-    events = _step_events(connection, session["id"], rows, last_event, include_reasoning)
-    steps = []
-    for row in rows:
-        key = (row["turn_index"], row["step"])
-        steps.append(Step(*key, None if row["step"] < 0 else _step_summary(row, events.get(key, []))))
-    return steps
+    for turn in connection.execute(_TURNS, named):
+        shown_to = behind[1] if turn["turn_index"] == behind[0] else -2
+        place = {
+            **named, "turn": turn["turn_index"], "behind": shown_to,
+            "first": turn["first_event"], "last": min(turn["last_event"], last_event),
+        }  # fmt: skip
+        rows = connection.execute(_STEPS, place).fetchall()
+        if not rows and shown_to < -1:
+            yield Step(turn["turn_index"], -1, None)
+        for row in rows:
+            yield _step(
+                connection, row, {**place, "step": row["step_index"], "first": row["first"], "last": row["last"]}
+            )
 
 
-def _step_events(
-    connection: sqlite3.Connection, session_row: int, rows: list[sqlite3.Row], last_event: int, include_reasoning: bool
-) -> dict[tuple[int, int], list[StoredEvent]]:
-    """The calls, messages, token figures and (asked for) reasoning of steps, by (turn, step)."""
-    types = [EventType.TOOL_CALL, EventType.MESSAGE, EventType.TOKEN_USAGE]
-    types += [EventType.REASONING] if include_reasoning else []
-    events = events_where(
-        connection,
-        "e.session_id = :session AND e.superseded_by IS NULL AND e.step_index IS NOT NULL "
-        "AND (e.turn_index, e.step_index) >= (:t0, :s0) AND (e.turn_index, e.step_index) <= (:t1, :s1) "
-        f"AND e.event_index <= :last AND e.type IN ({', '.join(str(TYPE_CODE[t]) for t in types)}) "
-        "ORDER BY e.event_index",
-        {
-            "session": session_row, "t0": rows[0]["turn_index"], "s0": rows[0]["step"],
-            "t1": rows[-1]["turn_index"], "s1": rows[-1]["step"], "last": last_event,
-        },
-    )  # fmt: skip
-    _add_usages(connection, session_row, [event for event in events if event.type == EventType.TOKEN_USAGE])
-    grouped: dict[tuple[int, int], list[StoredEvent]] = {}
-    for event in events:
-        grouped.setdefault((event.row["turn_index"], event.row["step_index"]), []).append(event)
-    return grouped
-
-
-def _add_usages(connection: sqlite3.Connection, session_row: int, usages: list[StoredEvent]) -> None:
-    if not usages:
-        return
-    span = (session_row, usages[0].event_index, usages[-1].event_index)
-    figures = {row["event_index"]: row for row in connection.execute(_USAGES, span)}
-    for event in usages:
-        event.rest.update(figures[event.event_index])
-
-
-def _step_summary(row: sqlite3.Row, events: list[StoredEvent]) -> StepSummary:
-    calls = [event for event in events if event.type == EventType.TOOL_CALL]
-    messages = [event for event in events if event.type == EventType.MESSAGE]
-    named = [f"{_call_label(call)} ({call.outcome})" for call in calls[:_CALLS_NAMED]]
-    if len(calls) > _CALLS_NAMED:
-        named.append(f"and {len(calls) - _CALLS_NAMED} more")
-    said = one_line(messages[0].text, USER_MESSAGE if not calls else LABEL * 2) if messages else ""
-    thought = " ".join(event.text for event in events if event.type == EventType.REASONING).strip()
-    return StepSummary(
-        step_index=row["step"],
+def _step(connection: sqlite3.Connection, row: sqlite3.Row, place: dict[str, Any]) -> Step:
+    usage = StepUsage.of(connection.execute(_USAGES, place).fetchall())
+    summary = StepSummary(
+        step_index=row["step_index"],
         first_event=row["first"],
-        summary=", ".join([*filter(None, [said]), *named]),
-        tool_calls=len(calls),
-        failed_tools=sum(call.outcome == Outcome.FAILED for call in calls),
-        tokens=_step_tokens(events),
-        reasoning=one_line(thought, _REASONING) if thought else None,
+        tool_calls=row["calls"],
+        failed_tools=row["failed"],
+        tokens=usage.tokens,
+        context_tokens=usage.context_tokens,
+        tokens_incomplete=usage.incomplete,
+        **_said(connection, row["calls"], place),
     )
+    return Step(place["turn"], row["step_index"], summary)
+
+
+def _said(connection: sqlite3.Connection, total_calls: int, place: dict[str, Any]) -> dict[str, str]:
+    """What the model said and asked for, as one line; its thinking, where that is asked for."""
+    rows: dict[int, list[sqlite3.Row]] = {_CODES["call"]: [], _CODES["message"]: [], _CODES["reasoning"]: []}
+    for row in connection.execute(_SAID, place):
+        rows[row["type"]].append(row)
+    first = [row for kind, of_kind in rows.items() for row in of_kind[: 1 if kind == _CODES["message"] else _NAMED]]
+    events = with_texts(connection, first)
+    calls = [event for event in events if event.type == EventType.TOOL_CALL]
+    message = "".join(event.text for event in events if event.type == EventType.MESSAGE)
+    thought = one_line(" ".join(event.text for event in events if event.type == EventType.REASONING), _REASONING)
+    named = [f"{_call_label(call)} ({call.outcome})" for call in calls]
+    if total_calls > len(calls):
+        named.append(f"and {total_calls - len(calls)} more")
+    said = one_line(message, USER_MESSAGE if not calls else LABEL * 2)
+    return {"summary": ", ".join([*filter(None, [said]), *named])} | ({"reasoning": thought} if thought else {})
 
 
 def _call_label(call: StoredEvent) -> str:
@@ -128,11 +164,10 @@ def _call_label(call: StoredEvent) -> str:
     if isinstance(arguments, dict):
         value = next((arguments[key] for key in _TELLING_ARGUMENTS if arguments.get(key)), "")
     what = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return f"{call.row['name']} {one_line(what, 80)}".strip()
+    return f"{one_line(call.row['name'], LABEL)} {one_line(what, 80)}".strip()
 
 
-def _step_tokens(events: list[StoredEvent]) -> Tokens | None:
-    usages = [event.rest for event in events if event.type == EventType.TOKEN_USAGE]
-    if not usages:
-        return None
-    return Tokens(input=sum(usage["input"] for usage in usages), output=sum(usage["output"] for usage in usages))
+def _sum(figures: Any) -> int | None:
+    """The sum of the known figures; None where none is known."""
+    known = [figure for figure in figures if figure is not None]
+    return sum(known) if known else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -13,8 +13,9 @@ from agtrace_schema.events import EventType, UserKind
 
 from agtrace.cutting import USER_MESSAGE, cut, one_line
 from agtrace.problems import InvalidRange
-from agtrace.query import EVENT, OUTCOME_CODE, TYPE_CODE, StoredEvent, iso, with_texts
-from agtrace.steps import Step
+from agtrace.query import OUTCOME_CODE, TYPE_CODE, iso
+from agtrace.steps import ALWAYS_SHOWN, Step
+from agtrace.usage import KINDS
 
 _KEY_ACTIONS = 6
 
@@ -41,6 +42,11 @@ WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND e.t
 GROUP BY e.turn_index, e.name_id ORDER BY e.turn_index, min(e.event_index)
 """
 
+_TURN = """
+SELECT t.*, r.text AS request FROM turn t
+LEFT JOIN request r ON r.session_id = t.session_id AND r.event_index = t.request_event
+"""
+
 _CODES = {
     "call": TYPE_CODE[EventType.TOOL_CALL],
     "result": TYPE_CODE[EventType.TOOL_RESULT],
@@ -56,31 +62,29 @@ def turn_overviews(
 ) -> list[TurnOverview]:
     """The turns of a session from one on, at most this many, as far as the snapshot's last event goes."""
     rows = connection.execute(
-        "SELECT * FROM turn WHERE session_id = ? AND turn_index >= ? AND first_event <= ? ORDER BY turn_index LIMIT ?",
+        f"{_TURN} WHERE t.session_id = ? AND t.turn_index >= ? AND t.first_event <= ? ORDER BY t.turn_index LIMIT ?",
         (session["id"], from_turn, last_event, most),
     ).fetchall()
-    requests = _requests(connection, session["id"], rows)
-    return [_overview(row, requests.get(row["first_event"])) for row in rows]
+    endings = _endings(connection, session["id"], rows)
+    return [_overview(row, _outcome(endings[row["turn_index"]])) for row in rows]
 
 
 def turn_details(connection: sqlite3.Connection, session: sqlite3.Row, steps: Iterable[Step]) -> list[TurnDetail]:
     """Group steps into their turns."""
     grouped = {index: list(group) for index, group in groupby(steps, key=lambda step: step.turn_index)}
-    if not grouped:
-        return []
+    listed = ", ".join(map(str, grouped))
     rows = connection.execute(
-        "SELECT * FROM turn WHERE session_id = ? AND turn_index BETWEEN ? AND ?",
-        (session["id"], min(grouped), max(grouped)),
+        f"{_TURN} WHERE t.session_id = ? AND t.turn_index IN ({listed}) ORDER BY t.turn_index", (session["id"],)
     ).fetchall()
-    rows = [row for row in rows if row["turn_index"] in grouped]
-    requests = _requests(connection, session["id"], rows)
-    span = _span(session["id"], rows)
-    endings = {row["turn_index"]: row for row in connection.execute(_ENDINGS, span)}
-    actions = _key_actions(connection.execute(_ACTIONS, span).fetchall())
+    if not rows:
+        return []
+    endings = _endings(connection, session["id"], rows)
+    actions = _key_actions(connection.execute(_ACTIONS, _span(session["id"], rows)).fetchall())
     return [
         TurnDetail(
             turn_index=row["turn_index"],
-            user_message=_user_message(requests.get(row["first_event"])),
+            user_message=one_line(row["request"] or "", USER_MESSAGE),
+            copied=True if row["copied"] else None,
             steps=[step.summary for step in grouped[row["turn_index"]] if step.summary is not None],
             outcome=_outcome(endings[row["turn_index"]]),
             key_actions=actions.get(row["turn_index"], []),
@@ -96,7 +100,7 @@ def check_turn(connection: sqlite3.Connection, session: sqlite3.Row, turn_index:
         return
     last = connection.execute("SELECT max(turn_index) FROM turn WHERE session_id = ?", (session["id"],)).fetchone()[0]
     last = -1 if last is None else last
-    trouble = f"out of bounds: the session has {session['turn_count']} turns (max: {last})"
+    trouble = f"out of bounds: the session has {session['turn_count'] + session['copied_turns']} turns (max: {last})"
     raise InvalidRange(
         f"Turn {turn_index} {trouble if turn_index > last else 'was taken back: nothing of it is left in the session'}",
         "Leave out turn_index to see every turn.",
@@ -105,7 +109,14 @@ def check_turn(connection: sqlite3.Connection, session: sqlite3.Row, turn_index:
     )
 
 
-def _span(session_row: int, turns: list[sqlite3.Row]) -> dict[str, Any]:
+def _endings(connection: sqlite3.Connection, session_row: int, turns: Sequence[sqlite3.Row]) -> dict[int, sqlite3.Row]:
+    """What happened in these turns, by turn."""
+    if not turns:
+        return {}
+    return {row["turn_index"]: row for row in connection.execute(_ENDINGS, _span(session_row, turns))}
+
+
+def _span(session_row: int, turns: Sequence[sqlite3.Row]) -> dict[str, Any]:
     """The arguments of a query over the events from the first to the last of these turns."""
     first, last = min(turn["first_event"] for turn in turns), max(turn["last_event"] for turn in turns)
     return {**_CODES, "session": session_row, "first": first, "last": last}
@@ -130,33 +141,27 @@ def _outcome(ending: sqlite3.Row) -> TurnOutcome:
     return "unknown" if ending["open_call"] is not None and ending["open_call"] > said else "success"
 
 
-def _requests(connection: sqlite3.Connection, session_row: int, turns: list[sqlite3.Row]) -> dict[int, StoredEvent]:
-    """The requests that open these turns, by their index; a turn that a response opened has none."""
-    indices = ", ".join(str(turn["first_event"]) for turn in turns)
-    rows = connection.execute(
-        f"{EVENT} WHERE e.session_id = ? AND e.event_index IN ({indices}) AND e.type = ?",
-        (session_row, _CODES["user"]),
-    ).fetchall()
-    return {event.event_index: event for event in with_texts(connection, rows)}
-
-
-def _user_message(request: StoredEvent | None) -> str:
-    return "" if request is None else one_line(request.text.rpartition("## My request for Codex:")[2], USER_MESSAGE)
-
-
-def _overview(row: sqlite3.Row, request: StoredEvent | None) -> TurnOverview:
-    tokens = {"input_tokens": row["input_tokens"], "output_tokens": row["output_tokens"]}
+def _overview(row: sqlite3.Row, outcome: TurnOutcome) -> TurnOverview:
     return TurnOverview(
         id=f"turn-{row['turn_index']}",
         turn_index=row["turn_index"],
         timestamp=iso(row["started_at"]),
-        user_message=_user_message(request),
-        user_event=request.event_index if request else None,
+        user_message=one_line(row["request"] or "", USER_MESSAGE),
+        user_event=row["request_event"],
+        copied=True if row["copied"] else None,
         step_count=row["step_count"],
         tool_calls=row["tool_calls"],
         failed_tools=row["failed_calls"],
-        stats={name: value for name, value in tokens.items() if value is not None} or None,
+        outcome=outcome,
+        stats=_token_sums(row) or None,
+        tokens_incomplete=True if row["incomplete_usage"] else None,
     )
+
+
+def _token_sums(row: sqlite3.Row) -> dict[str, int]:
+    """The known token sums of a turn; of caches and reasoning only what isn't zero."""
+    shown = {kind: row[kind] for kind in KINDS}
+    return {kind: sum for kind, sum in shown.items() if sum or (sum == 0 and kind in ALWAYS_SHOWN)}
 
 
 def _key_actions(tools: list[sqlite3.Row]) -> dict[int | None, list[str]]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from agtrace_schema.answers import Made, ModelTotals
 
+from agtrace.cutting import LABEL, one_line
 from agtrace.prices import ModelUsage, PriceTable
 
 KINDS = (
@@ -60,10 +61,15 @@ class Usage:
         return sum(self.tokens.get(kind, 0) for kind in _ADDED) if self.tokens else None
 
     @property
+    def known_tokens(self) -> dict[str, int] | None:
+        """Tokens by kind, without those of which there are none."""
+        return {kind: self.tokens[kind] for kind in KINDS if self.tokens.get(kind)} or None
+
+    @property
     def tokens_made(self) -> Made | None:
         """How the total of tokens was made."""
         if not self.tokens:
-            return None
+            return "unknown" if self.responses else None
         return "partial" if self.incomplete else "exact"
 
     @property
@@ -75,7 +81,7 @@ class Usage:
     def cost_made(self) -> Made | None:
         """How the cost was made."""
         if not self.priced:
-            return None
+            return "unknown" if self.responses else None
         if self.priced < self.responses or self.incomplete:
             return "partial"
         return "exact" if self.told == self.responses else "estimated"
@@ -84,7 +90,14 @@ class Usage:
         """The models with the most tokens."""
         ranked = sorted(self.models.items(), key=lambda item: -(item[1].total or 0))
         return [
-            ModelTotals(model=name, responses=usage.responses, total_tokens=usage.total, cost_usd=usage.cost)
+            ModelTotals(
+                model=one_line(name, LABEL),
+                responses=usage.responses,
+                total_tokens=usage.total,
+                tokens=usage.known_tokens,
+                cost_usd=usage.cost,
+                cost_made=usage.cost_made,
+            )
             for name, usage in ranked[:most]
         ]
 

@@ -117,6 +117,30 @@ def analyze(session: str, as_json: bool) -> None:
     show.analyze(session, as_json=as_json)
 
 
+@agtrace.command(short_help="Compare two sessions.")
+@click.argument("id1", metavar="SESSION")
+@click.argument("id2", metavar="SESSION")
+@as_json
+def compare(id1: str, id2: str, as_json: bool) -> None:
+    """Compare two sessions, also of different agents: tools, files, failures, tokens, time and outcome."""
+    from agtrace.commands import compare
+
+    compare.compare(id1, id2, as_json=as_json)
+
+
+@agtrace.command(short_help="Show only the thinking of a session.")
+@click.argument("session")
+@click.option("--turn", "turn_index", type=int, help="Only of one turn.")
+@click.option("--limit", type=int, default=10, show_default=True, help="Most thoughts, up to 50.")
+@click.option("--cursor", help="Continue behind a page: the cursor that it ended with.")
+@as_json
+def reasoning(session: str, turn_index: int | None, limit: int, cursor: str | None, as_json: bool) -> None:
+    """Show only the thinking of a session, each piece with what the model did next."""
+    from agtrace.commands import compare
+
+    compare.reasoning(session, turn_index=turn_index, limit=limit, cursor=cursor, as_json=as_json)
+
+
 @agtrace.command(short_help="Serve the index to an agent (stdio).")
 def mcp() -> None:
     """Serve the index to an agent, over MCP on stdin and stdout."""

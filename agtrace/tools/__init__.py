@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from agtrace.tools import (
     analyze_session,
+    compare_sessions,
     get_event_details,
     get_project_info,
+    get_reasoning_chain,
     get_session_details,
     list_sessions,
     search_event_previews,
@@ -19,8 +21,10 @@ TOOLS: dict[str, Tool] = {
         get_project_info,
         get_session_details,
         analyze_session,
+        compare_sessions,
         search_event_previews,
         get_event_details,
+        get_reasoning_chain,
     )
 }
 """Every tool by its name, from breadth to detail."""

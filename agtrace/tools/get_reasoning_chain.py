@@ -17,7 +17,7 @@ from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump_all, query_of
 
 _LONG_BYTES = 51_200
 
-_WHY_HIDDEN = {"claude_code": "only signatures of {} are logged", "codex": "{} are logged encrypted or empty"}
+_HIDDEN = {"claude_code": "as signatures only", "codex": "encrypted or empty"}
 
 
 class GetReasoningChain(Arguments):
@@ -81,8 +81,7 @@ def _summary(provider: str, shown_id: str, turn_index: int | None, chain: Chain)
     if readable:
         return f"{where}: {_counted(readable)}{f', {hidden} more hidden' if hidden else ''}"
     if hidden:
-        why = _WHY_HIDDEN.get(provider, "{} are logged without text").format(_counted(hidden))
-        return f"{where}: no readable reasoning: {why if hidden > 1 else why.replace(' are ', ' is ')}"
+        return f"{where}: no readable reasoning: {_counted(hidden)}, logged {_HIDDEN.get(provider, 'without text')}"
     return f"{where}: no reasoning: {provider} logged none here"
 
 
@@ -92,12 +91,12 @@ def _counted(number: int) -> str:
 
 def _hint(shown_id: str, turn_index: int | None, shown: list[Thought]) -> str:
     """Open the longest of the thoughts that were cut, else the first; without any, the steps."""
-    cut = max(shown, key=lambda thought: thought.characters or 0, default=None)
+    cut = max(shown, key=lambda thought: thought.chars or 0, default=None)
     if cut is None:
         turn = "" if turn_index is None else f", turn_index={turn_index}"
         call = f"get_session_details(session_id={shown_id!r}, detail_level='turns'{turn})"
         return f"{call} shows what was done (1-30 KB)."
-    what = f"a thought of {cut.characters:,} characters" if cut.characters else "a thought with its links"
+    what = f"a thought of {cut.chars:,} characters" if cut.chars else "a thought with its links"
     call = f"get_event_details(session_id={shown_id!r}, event_index={cut.event_index})"
     return f"{call} opens {what} (1-10 KB)."
 

@@ -1,23 +1,31 @@
-"""Overview: one session by its turns, or by their steps."""
+"""Overview to everything: one session by its turns, its steps, their parts, or as one text."""
 
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
 
+import orjson
 from pydantic import Field
 
-from agtrace import sessions, steps, turns
+from agtrace import parts, sessions, steps, transcript, turns
 from agtrace.arguments import Arguments, Cursor, SessionId
+from agtrace.cutting import LINES_PER_CHUNK
 from agtrace.query import find_session, short_id
-from agtrace.shape import Pages, Reply
+from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
+from agtrace.shape import Entry, Pages, Reply, Stream
 from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump, dump_all, query_of
 
-_TURNS_BYTES = 30_720
-_STEPS_READ = 400
-_TURNS_READ = 400
-_LAST_STEP = 1 << 40  # behind every step of a turn
+_BYTES = {
+    "summary": (LIST_BYTES, 15_360),
+    "turns": (30_720, 30_720),
+    "steps": (32_000, ABSOLUTE_MAX_BYTES),
+    "full": (32_000, ABSOLUTE_MAX_BYTES),
+}  # by default, and at most
+
+_TURNS_READ = 80  # a page holds fewer, however short they are
 
 
 class GetSessionDetails(Arguments):
@@ -25,11 +33,21 @@ class GetSessionDetails(Arguments):
 
     session_id: SessionId
     detail_level: Annotated[
-        Literal["summary", "turns"], Field(description="summary: one line a turn; turns: every step with its tools.")
+        Literal["summary", "turns", "steps", "full"],
+        Field(
+            description="summary: one line a turn; turns: one line a step; steps: the first 500 characters of every "
+            "thought, message, argument and output; full: everything, verbatim."
+        ),
     ] = "summary"
     turn_index: Annotated[int | None, Field(ge=0, le=2**53, description="Only this turn.")] = None
     include_reasoning: Annotated[bool, Field(description="Quote the thinking (level turns).")] = False
     cursor: Cursor = None
+    max_bytes: Annotated[
+        int | None,
+        Field(
+            ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES, description="Bytes of an answer; default 32000 (steps, full)."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,37 +57,66 @@ class _View:
     context: Context
     wanted: GetSessionDetails
     session: sqlite3.Row
-    query: dict[str, Any]
-    turn: int
-    step: int
+    shown_id: str
     last_event: int
     """The newest event of the snapshot."""
+    position: tuple[int, ...]
+    """What lies behind the page before, as each level counts; empty on the first page."""
+    top: dict[str, Any]
+    """What stands above the turns."""
 
     @property
-    def shown_id(self) -> str:
-        return short_id(self.context.connection, self.session["uid"])
+    def budget(self) -> int:
+        """The bytes that the answer may take."""
+        default, most = _BYTES[self.wanted.detail_level]
+        return min(self.wanted.max_bytes or default, most)
+
+    def cursor(self, *position: int) -> str:
+        """The cursor that continues behind a position."""
+        query = {**query_of(self.wanted), "session_id": self.session["uid"]}
+        return self.context.cursors.make(TOOL.name, query, (self.last_event, *position))
+
+    def pages(
+        self,
+        size: int,
+        build: Callable[[int], list[dict[str, Any]]],
+        cursor: Callable[[int], str],
+        *,
+        more: bool,
+        total: int | None = None,
+        essential: Callable[[int], list[dict[str, Any]]] | None = None,
+    ) -> Pages:
+        """Pages of turns, or of what turns are made of."""
+        smallest = essential or build
+        return Pages(
+            size=size,
+            build=lambda count: {**self.top, "turns": build(count)},
+            cursor=cursor,
+            more=more,
+            first=not self.position,
+            total=total,
+            essential=lambda count: {"session_id": self.session["uid"], "turns": smallest(count)},
+        )
+
+    def hint(self, level: str, turn_index: int, what: str) -> str:
+        """The call that opens a turn at a level."""
+        call = f"get_session_details(session_id={self.shown_id!r}, detail_level={level!r}, turn_index={turn_index})"
+        return f"{call} {what}."
 
     def event_hint(self, event_index: int, what: str) -> str:
         """The call that opens an event."""
         return f"get_event_details(session_id={self.shown_id!r}, event_index={event_index}) opens {what} (1-5 KB)."
 
-    def cursor(self, turn: int, step: int) -> str:
-        """The cursor that continues behind a step."""
-        return self.context.cursors.make(TOOL.name, self.query, (turn, step, self.last_event))
-
 
 def answer(context: Context, wanted: GetSessionDetails) -> Reply:
-    """A session by its turns, at one of two levels (R-112)."""
+    """A session at one of four levels (R-112, R-027, R-028)."""
     view = _view(context, wanted)
-    session, first = view.session, wanted.cursor is None
-    by_steps = wanted.detail_level == "turns"
-    pages, hint = _by_steps(view) if by_steps else _by_turns(view)
-    head = sessions.session_head(context.connection, session, context.prices)
-    top = dump(head) if first else {"session_id": session["uid"]}
+    session = view.session
+    data, hint = _LEVELS[wanted.detail_level](view)
     return Reply(
-        summary=_summary(view, head.stats.duration_seconds),
-        data=replace(pages, build=lambda count: {**top, **pages.build(count)}),
-        budget=_TURNS_BYTES if by_steps else LIST_BYTES,
+        summary=_summary(view),
+        data=data,
+        budget=view.budget,
         hint=hint,
         reference=f"ax://session/{view.shown_id}",
         untrusted=True,
@@ -82,69 +129,151 @@ def answer(context: Context, wanted: GetSessionDetails) -> Reply:
 
 
 def _view(context: Context, wanted: GetSessionDetails) -> _View:
-    session = find_session(context.connection, wanted.session_id)
+    connection = context.connection
+    session = find_session(connection, wanted.session_id)
     if wanted.turn_index is not None:
-        turns.check_turn(context.connection, session, wanted.turn_index)
+        turns.check_turn(connection, session, wanted.turn_index)
+    shown_id, last_event = short_id(connection, session["uid"]), _last_event(connection, session)
+    if wanted.cursor is None:
+        top = dump(sessions.session_head(connection, session, context.prices))
+        return _View(context, wanted, session, shown_id, last_event, (), top)
     query = {**query_of(wanted), "session_id": session["uid"]}
-    place: tuple[int, ...] = (-1, _LAST_STEP, _last_event(context.connection, session))
-    if wanted.cursor is not None:
-        place = context.cursors.read(TOOL.name, query, wanted.cursor)
-    return _View(context, wanted, session, query, *place)
+    last_event, *position = context.cursors.read(TOOL.name, query, wanted.cursor)
+    return _View(context, wanted, session, shown_id, last_event, tuple(position), {"session_id": session["uid"]})
 
 
-def _summary(view: _View, duration: int | None) -> str:
+def _summary(view: _View) -> str:
     session = view.session
     failed, calls = session["failed_calls"], session["tool_calls"]
     state = f"{failed} of {calls} tool calls failed" if failed else "no failed tool calls"
     size = f"{session['event_count']} events, {session['turn_count']} turns"
-    lasted = "" if duration is None else f"{duration} s, "
+    start, end = session["started_at"], session["ended_at"]
+    lasted = "" if start is None or end is None else f"{(end - start) // 1000} s, "
     return f"Session {view.shown_id}: {state} ({lasted}{size})"
 
 
 def _by_turns(view: _View) -> tuple[Pages, str]:
-    """One line a turn, and the call that opens the first turn with a failure."""
-    only = view.wanted.turn_index
-    start, most = (view.turn + 1, _TURNS_READ) if only is None else (only, 1)
+    """Level summary: one line a turn, and the call that opens the first turn with a failure."""
+    only, (behind,) = view.wanted.turn_index, view.position or (-1,)
+    start, most = (behind + 1, _TURNS_READ) if only is None else (only, 1)
     listed = turns.turn_overviews(view.context.connection, view.session, start, view.last_event, most + 1)
     more, listed = only is None and len(listed) > most, listed[:most]
-    pages = Pages(
-        size=len(listed),
-        build=lambda count: {"turns": dump_all(listed[:count])},
-        cursor=lambda count: view.cursor(listed[count - 1].turn_index, _LAST_STEP),
+    pages = view.pages(
+        len(listed),
+        lambda count: dump_all(listed[:count]),
+        lambda count: view.cursor(listed[count - 1].turn_index),
         more=more,
-        first=view.wanted.cursor is None,
-        total=view.session["turn_count"] if only is None else len(listed),
+        total=view.session["turn_count"] + view.session["copied_turns"] if only is None else len(listed),
     )
     failing = next((item for item in listed if item.failed_tools), listed[0] if listed else None)
     if failing is None:
         return pages, view.event_hint(0, "its first event")
-    call = f"get_session_details(session_id={view.shown_id!r}, detail_level='turns', turn_index={failing.turn_index})"
-    return pages, f"{call} shows the steps of turn {failing.turn_index} (1-30 KB)."
+    return pages, view.hint("turns", failing.turn_index, f"shows the steps of turn {failing.turn_index} (1-30 KB)")
 
 
 def _by_steps(view: _View) -> tuple[Pages, str]:
-    """Every step, grouped by turns, and the call that opens the first failing one."""
-    listed = steps.steps_of(
-        view.context.connection,
-        view.session,
-        behind=(view.turn, view.step),
+    """Level turns: every step, grouped by turns, and the call that opens the first turn with a failing one."""
+    connection, session = view.context.connection, view.session
+    turn, step = view.position or (-1, -1)
+    found = steps.steps_of(
+        connection,
+        session,
+        behind=(turn, step),
         last_event=view.last_event,
         turn_index=view.wanted.turn_index,
         include_reasoning=view.wanted.include_reasoning,
-        most=_STEPS_READ + 1,
     )
-    more, listed = len(listed) > _STEPS_READ, listed[:_STEPS_READ]
-    heads = [dump(turn) for turn in turns.turn_details(view.context.connection, view.session, listed)]
-    pages = Pages(
-        size=len(listed),
-        build=lambda count: {"turns": _grouped(heads, listed[:count])},
-        cursor=lambda count: view.cursor(listed[count - 1].turn_index, listed[count - 1].step_index),
+    listed, more = _fitting(found, lambda item: _size(item.summary), view.budget)
+    heads = [dump(turn) for turn in turns.turn_details(connection, session, listed)]
+    pages = view.pages(
+        len(listed),
+        lambda count: _grouped(heads, listed[:count]),
+        lambda count: view.cursor(listed[count - 1].turn_index, listed[count - 1].step_index),
         more=more,
-        first=view.wanted.cursor is None,
     )
-    summaries = [step.summary for step in listed if step.summary]
-    example = next((summary for summary in summaries if summary.failed_tools), summaries[0] if summaries else None)
-    return pages, view.event_hint(example.first_event if example else 0, "a step's first event")
+    failing = next(
+        (item for item in listed if item.summary and item.summary.failed_tools), listed[0] if listed else None
+    )
+    if failing is None:
+        return pages, view.event_hint(0, "its first event")
+    return pages, view.hint("steps", failing.turn_index, "shows what its tools were given and gave back (2-32 KB)")
+
+
+def _by_parts(view: _View) -> tuple[Pages, str]:
+    """Level steps: every part of every step, and the call that opens the first failed execution."""
+    (behind,) = view.position or (-1,)
+    found = parts.parts_of(
+        view.context.connection,
+        view.session,
+        behind=behind,
+        last_event=view.last_event,
+        turn_index=view.wanted.turn_index,
+    )
+    listed, more = _fitting(found, lambda part: _size(part.shown), view.budget)
+    pages = view.pages(
+        len(listed),
+        lambda count: dump_all(parts.by_turns(listed[:count])),
+        lambda count: view.cursor(listed[count - 1].event_index),
+        more=more,
+        essential=lambda count: dump_all(parts.by_turns(part.without_texts for part in listed[:count])),
+    )
+    failure = next((part.failure for part in listed if part.failure is not None), None)
+    if failure is not None:
+        return pages, view.event_hint(failure, "the first failure whole")
+    return pages, view.event_hint(listed[0].event_index if listed else 0, "the first of these events whole")
+
+
+def _as_text(view: _View) -> tuple[Stream, str]:
+    """Level full: the canonical text of the session, and the call that opens the event at its beginning."""
+    event, offset, line, chunk = view.position or (0, 0, 0, 0)
+    found = transcript.entries(view.context.connection, view.session, event, view.last_event, view.wanted.turn_index)
+    entries, more = _fitting(found, lambda entry: _filled(entry, event, offset, view.budget), view.budget)
+    stream = Stream(
+        entries=entries,
+        more=more,
+        frame=view.top,
+        key="text",
+        cursor=view.cursor,
+        essential={"session_id": view.session["uid"]},
+        event=event,
+        offset=offset,
+        line=line,
+        chunk=chunk,
+    )
+    return stream, view.event_hint(entries[0].event_index if entries else 0, "the first of these events with its links")
+
+
+_LEVELS: dict[str, Callable[[_View], tuple[Pages | Stream, str]]] = {
+    "summary": _by_turns,
+    "turns": _by_steps,
+    "steps": _by_parts,
+    "full": _as_text,
+}
+
+Item = TypeVar("Item")
+
+
+def _fitting(found: Iterable[Item], size: Callable[[Item], int], budget: int) -> tuple[list[Item], bool]:
+    """Take more items than fit into a budget, and whether there are others: nothing is read for nothing."""
+    taken: list[Item] = []
+    total = 0
+    for item in found:
+        if total > budget:
+            return taken, True
+        taken.append(item)
+        total += size(item)
+    return taken, False
+
+
+def _size(model: Any) -> int:
+    """At least so many bytes does it take in an answer."""
+    return len(orjson.dumps(model, default=lambda part: part.model_dump(exclude_none=True)))
+
+
+def _filled(entry: Entry, event: int, offset: int, budget: int) -> int:
+    """How much of a chunk the rest of an entry fills: the lines of a chunk are limited, too."""
+    text = entry.text[offset if entry.event_index == event else 0 :]
+    return max(len(text), text.count("\n") * budget // LINES_PER_CHUNK)
 
 
 def _grouped(heads: list[dict[str, Any]], listed: list[steps.Step]) -> list[dict[str, Any]]:
@@ -163,8 +292,8 @@ def _last_event(connection: sqlite3.Connection, session: sqlite3.Row) -> int:
 TOOL = Tool(
     "get_session_details",
     "Open a session",
-    "One session. Level summary: facts and one line a turn. Level turns: every step with its tool calls and "
-    "how they ended; turn_index opens one turn. Next: get_event_details with an event index.",
+    "One session, from overview to everything: by its turns, its steps, their parts, or as one text. Start with "
+    "level summary, go deeper with turn_index. Next: get_event_details with an event index.",
     GetSessionDetails,
     answer,
 )

@@ -36,7 +36,7 @@ ORDER BY s.file_id != :file, s.kind = 'warmup', s.started_at IS NULL, s.started_
 
 _CONTINUED = f"""
 SELECT s.id, NULL AS started_by FROM event e JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id
-WHERE e.identity >= :line AND e.identity < :line + {LINE_SPAN} AND s.id != :id AND EXISTS {_THERE}
+WHERE e.identity >= :line AND e.identity < :line + {LINE_SPAN} AND e.identity > 0 AND s.id != :id AND EXISTS {_THERE}
 ORDER BY e.copy_of IS NOT NULL, f.path, s.thread LIMIT 1
 """
 
@@ -57,7 +57,7 @@ UNION SELECT id FROM session WHERE parent_session = :id
 _NAMED = f"""
 SELECT e.session_id, n.title FROM naming n JOIN session s ON s.id = n.session_id
 JOIN file f ON f.id = s.file_id
-JOIN event e ON e.identity >= n.line AND e.identity < n.line + {LINE_SPAN}
+JOIN event e ON e.identity >= n.line AND e.identity < n.line + {LINE_SPAN} AND e.identity > 0
 WHERE e.copy_of IS NULL AND e.superseded_by IS NULL AND NOT f.gone ORDER BY f.path, s.thread
 """
 _RANK_OF_NAMING = 2

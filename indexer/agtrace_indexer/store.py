@@ -78,6 +78,11 @@ class SessionBuffer:
     """(turn, event_index of what dropped it)."""
     first_turn_touched: int | None = None
 
+    @property
+    def is_written(self) -> bool:
+        """Whether nothing was gathered since the last time it was written."""
+        return not (self.rows or self.superseded or self.endings or self.dropped)
+
     def touch(self, turn: int | None) -> None:
         """Note that the sums of this turn and those after it must be made again."""
         if turn is not None and (self.first_turn_touched is None or turn < self.first_turn_touched):
@@ -236,7 +241,7 @@ class Store:
             return False
         return (
             self.connection.execute(
-                "SELECT 1 FROM event WHERE identity = ? AND session_id = ?", (identity, session_id)
+                "SELECT 1 FROM event WHERE identity = ? AND identity > 0 AND session_id = ?", (identity, session_id)
             ).fetchone()
             is not None
         )
@@ -305,6 +310,8 @@ class Store:
     def flush(self) -> None:
         """Write everything gathered into the open transaction."""
         for buffer in self._buffers.values():
+            if buffer.is_written:
+                continue
             self._write_rows(buffer)
             self._write_block(buffer)
             self._give_first_time(buffer)

@@ -15,8 +15,8 @@ from agtrace_schema.events import EventType, Outcome, Provider, UserKind
 TurnOutcome = Literal["success", "partial", "failed", "unknown"]
 Severity = Literal["Critical", "Warning", "Info"]
 Lens = Literal["Failures", "Loops", "TokenUsage"]
-Made = Literal["exact", "partial", "estimated"]
-"""How a total was made: of all figures; while some are missing; of list prices."""
+Made = Literal["exact", "partial", "estimated", "unknown"]
+"""How a total was made: of all figures; while some are missing; of list prices; not at all."""
 
 
 class Model(BaseModel):
@@ -62,7 +62,10 @@ class ModelTotals(Model):
     model: str
     responses: int
     total_tokens: int | None = None
+    tokens: dict[str, int] | None = None
+    """By kind, as in SessionStats; zero is left out."""
     cost_usd: float | None = None
+    cost_made: Made | None = None
 
 
 # -- get_project_info: data is {"projects": [ProjectItem]} -----------------------------------------
@@ -77,12 +80,17 @@ class ProjectItem(Model):
     session_count: int
     providers: list[Provider]
     failed_calls: int
+    responses: int
     total_tokens: int | None = None
+    tokens: dict[str, int] | None = None
+    """By kind, as in SessionStats; zero is left out."""
     tokens_made: Made | None = None
     cost_usd: float | None = None
     cost_made: Made | None = None
     models: list[ModelTotals] | None = None
     """The three with the most tokens."""
+    total_models: int | None = None
+    """How many there are, where there are more."""
     last_activity: str | None = None
 
 
@@ -90,10 +98,16 @@ class ProjectItem(Model):
 
 
 class Tokens(Model):
-    """Tokens of a turn or a step: input with caches, and output."""
+    """Tokens of model responses; caches and reasoning only where they aren't zero, nothing where it is unknown."""
 
-    input: int
-    output: int
+    input: int | None = None
+    """Uncached input."""
+    cache_creation_5m: int | None = None
+    cache_creation_1h: int | None = None
+    cache_read: int | None = None
+    output: int | None = None
+    """All output, reasoning included."""
+    reasoning: int | None = None
 
 
 class Copied(Model):
@@ -137,7 +151,7 @@ class SessionStats(Model):
     cost_usd: float | None = None
     cost_made: Made | None = None
     models: list[ModelTotals] | None = None
-    """Where there was more than one."""
+    """The three with the most tokens, where there was more than one."""
     peak_context_tokens: int | None = None
     """The largest input of a response, cached or not."""
     context_window: int | None = None
@@ -201,11 +215,16 @@ class TurnOverview(Model):
     user_message: str
     user_event: int | None = None
     """The event_index of the request."""
+    copied: bool | None = None
+    """True where all of it was copied from an older session, which counts it."""
     step_count: int
     tool_calls: int
     failed_tools: int
+    outcome: TurnOutcome
     stats: dict[str, int] | None = None
-    """input_tokens, output_tokens."""
+    """Sums by kind, as `Tokens` has them: input_tokens, cache_read_tokens, output_tokens and so on."""
+    tokens_incomplete: bool | None = None
+    """True where some responses have only placeholder figures."""
 
 
 class StepSummary(Model):
@@ -217,6 +236,10 @@ class StepSummary(Model):
     tool_calls: int
     failed_tools: int
     tokens: Tokens | None = None
+    context_tokens: int | None = None
+    """The whole input of the step's last response, cached or not: what filled the context window."""
+    tokens_incomplete: bool | None = None
+    """True where the log has only placeholder figures."""
     reasoning: str | None = None
 
 
@@ -225,9 +248,103 @@ class TurnDetail(Model):
 
     turn_index: int
     user_message: str
+    copied: bool | None = None
+    """True where all of it was copied from an older session."""
     steps: list[StepSummary]
     outcome: TurnOutcome
     key_actions: list[str]
+
+
+class Quote(Model):
+    """The beginning of an event's text, at most 500 characters."""
+
+    event_index: int
+    text: str
+    chars: int | None = None
+    """Characters of the whole text, where it was cut."""
+
+
+class CallQuote(Model):
+    """What a tool was asked to do, with long values cut: at most 500 characters."""
+
+    name: str
+    arguments: Any
+    """An object, as the call has it; a text where the tool takes one, or where the object has too many keys."""
+    chars: int | None = None
+    """Characters of all arguments as JSON, where something was cut."""
+
+
+class ResultQuote(Model):
+    """The beginning of what a tool gave back, at most 500 characters."""
+
+    content: str
+    chars: int | None = None
+
+
+class ToolExecution(Model):
+    """A tool call with its result; one of them is missing where the log lacks it."""
+
+    call: CallQuote | None = None
+    result: ResultQuote | None = None
+    outcome: Outcome | None = None
+    duration_ms: int | None = None
+    """From the call to its result; absent where a human was asked."""
+    call_event: int | None = None
+    result_event: int | None = None
+    agent: str | None = None
+    """The id of the sub-agent session that this call started."""
+
+
+class EventQuote(Model):
+    """A text in the user's role or a notification: the beginning, at most 500 characters."""
+
+    event_index: int
+    event_type: EventType
+    kind: str | None = None
+    text: str
+    chars: int | None = None
+
+
+class StepDetail(Model):
+    """A step at level steps.
+
+    The same step_index appears again where the step goes on: on the next page, or with another message.
+    Without a step_index it is what belongs to no response that the log tells apart.
+    """
+
+    step_index: int | None = None
+    reasoning: Quote | None = None
+    message: Quote | None = None
+    tools: list[ToolExecution] | None = None
+    tokens: Tokens | None = None
+    context_tokens: int | None = None
+    tokens_incomplete: bool | None = None
+    usage_event: int | None = None
+    """The event_index of the token figures."""
+
+
+class TurnSteps(Model):
+    """A turn at level steps, part by part in file order; without a turn_index: what belongs to no turn."""
+
+    turn_index: int | None = None
+    user_message: str | None = None
+    """The beginning of the request, at most 500 characters; absent where the turn is continued."""
+    user_event: int | None = None
+    copied: bool | None = None
+    events: list[EventQuote] | None = None
+    """What happened in the turn beside its steps."""
+    steps: list[StepDetail] | None = None
+
+
+class Transcript(Model):
+    """Level full: the session as one text, in chunks that join to it.
+
+    For every event in file order: a line `## event 12 · turn 0 step 3 · ToolCall Bash · ok · <time>`, then the
+    text that get_event_details gives (the figures of TokenUsage as one line of JSON), then a newline.
+    """
+
+    session_id: str
+    text: str
 
 
 # -- search_event_previews: data is {"matches": [EventPreview]} ------------------------------------
@@ -346,10 +463,14 @@ class Chunk(Model):
     """Of a long text; all chunks joined are the redacted canonical text."""
 
     chunk_index: int
-    total_chunks: int
+    total_chunks: int | None = None
+    """Left out, like total_lines, where knowing it means to read everything."""
     start_line: int
     end_line: int
-    total_lines: int
+    total_lines: int | None = None
+    first_event: int | None = None
+    """Of a session's text: the first and the last event of which the chunk has something."""
+    last_event: int | None = None
     next_cursor: str | None = None
 
 
@@ -394,8 +515,8 @@ class Thought(Model):
     timestamp: str | None = None
     text: str
     """At most 1,000 characters of it; get_event_details has all."""
-    characters: int | None = None
-    """How long it is in full, where `text` is cut."""
+    chars: int | None = None
+    """Characters of all of it, where `text` is cut."""
     next: str | None = None
     """What the model did next within the step: `calls Bash, Read x2` or `says ...`."""
     copied: bool | None = None
@@ -403,25 +524,6 @@ class Thought(Model):
 
 
 # -- compare_sessions: everything of the first session ends in _1, of the second in _2 -----------------------------
-
-
-class TokenFigures(Model):
-    """Sums of a session's responses; what no response told is absent, not zero."""
-
-    responses: int
-    """Responses with figures."""
-    incomplete_responses: int | None = None
-    """Those of which the log holds only placeholder figures."""
-    total_tokens: int | None = None
-    """Input, cache and output together."""
-    input_tokens: int | None = None
-    """Uncached input only."""
-    cache_creation_5m_tokens: int | None = None
-    cache_creation_1h_tokens: int | None = None
-    cache_read_tokens: int | None = None
-    output_tokens: int | None = None
-    """All output, reasoning included."""
-    reasoning_tokens: int | None = None
 
 
 class FailedCall(Model):
@@ -443,7 +545,7 @@ class CallFailures(Model):
 
 
 class ComparedSession(Model):
-    """One side of a comparison. Copies of another session's events count only in the copied figures."""
+    """One side of a comparison. Copies of another session's events count only in `copied`."""
 
     session_id: str
     provider: Provider
@@ -453,24 +555,32 @@ class ComparedSession(Model):
     """The first request, where there is no title."""
     project_hash: str | None = None
     root_path: str | None = None
-    models: dict[str, int]
-    """Model -> responses with figures."""
     start_time: str | None = None
     duration_seconds: int | None = None
     """From the first to the last event of its own."""
-    active_seconds: int
-    """From request to last event, summed over its turns."""
+    active_seconds: int | None = None
+    """From each request to the last event of its turn."""
     outcome: TurnOutcome
     """How its last turn ended."""
     turns: int
     steps: int
     tool_calls: int
-    copied_events: int | None = None
-    copied_turns: int | None = None
-    copied_tool_calls: int | None = None
-    copied_tokens: int | None = None
-    tokens: TokenFigures
     failures: CallFailures
+    responses: int
+    """Model responses with token figures."""
+    total_tokens: int | None = None
+    tokens: dict[str, int] | None = None
+    """By kind, as in SessionStats."""
+    tokens_made: Made | None = None
+    incomplete_responses: int | None = None
+    """Responses of which the log holds only placeholder figures, or none."""
+    cost_usd: float | None = None
+    cost_made: Made | None = None
+    models: list[ModelTotals]
+    """The three with the most tokens."""
+    total_models: int | None = None
+    """How many there are, where there are more."""
+    copied: Copied | None = None
 
 
 class Relation(Model):

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 import pytest
-from agtrace_indexer.drafts import Draft, LogFormat, LogState, Record
+from agtrace_indexer.drafts import Draft, LogFormat, LogState, Record, Said, Settlement
 from agtrace_indexer.providers import claude_code
 from agtrace_indexer.providers.claude_code.records import READERS
 from agtrace_schema.events import (
@@ -69,10 +69,21 @@ def usage(output: int, **more: int) -> Record:
     return {"input_tokens": 3, "cache_read_input_tokens": 900, "output_tokens": output, **more}
 
 
-def read(*lines: Record, path: PurePath = MAIN_LOG) -> tuple[list[Draft], LogState]:
+def said_by(*lines: Record, path: PurePath = MAIN_LOG) -> tuple[list[Said], LogState]:
     """Read lines of one log; what a line skips and doesn't know stays in the state."""
     state = claude_code.begin(path)
-    return [draft for record in lines for draft in claude_code.drafts(record, state)], state
+    return [said for record in lines for said in claude_code.drafts(record, state)], state
+
+
+def read(*lines: Record, path: PurePath = MAIN_LOG) -> tuple[list[Draft], LogState]:
+    """The events of some lines, and the state behind them."""
+    made, state = said_by(*lines, path=path)
+    return [draft for draft in made if isinstance(draft, Draft)], state
+
+
+def endings(*lines: Record) -> list[Settlement]:
+    """What some lines tell of executions that ended after all."""
+    return [said for said in said_by(*lines)[0] if isinstance(said, Settlement)]
 
 
 def payloads(*lines: Record, path: PurePath = MAIN_LOG) -> list[Payload]:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
-from agtrace_indexer.drafts import Draft, LogFormat, LogState, Record
+from agtrace_indexer.drafts import Draft, LogFormat, LogState, Record, Rollback, Said, Settlement
 from agtrace_indexer.providers import codex
 from agtrace_indexer.providers.codex.records import EVENTS, ITEMS, LINES, TURN_ITEMS
 from agtrace_indexer.providers.codex.tool_outputs import read_output
@@ -62,9 +62,13 @@ TOKENS_DIFFER = {
 # --- helpers ---
 
 
-def read(*records: Record, state: LogState | None = None) -> list[Draft]:
+def heard(*records: Record, state: LogState | None = None) -> list[Said]:
     state = state or codex.begin(PurePath("rollout.jsonl"))
-    return [draft for record in records for draft in codex.drafts(record, state)]
+    return [said for record in records for said in codex.drafts(record, state)]
+
+
+def read(*records: Record, state: LogState | None = None) -> list[Draft]:
+    return [said for said in heard(*records, state=state) if isinstance(said, Draft)]
 
 
 def payloads(*records: Record) -> list[Payload]:
@@ -192,7 +196,7 @@ def test_a_bare_log_gets_its_directory_from_the_environment_context() -> None:
 # --- the session ---
 
 
-def test_the_first_session_meta_wins_and_the_parents_marks_a_replay() -> None:
+def test_the_first_session_meta_wins_over_the_parents() -> None:
     state = LogState()
     spawn = {"subagent": {"thread_spawn": {"parent_thread_id": "p", "agent_nickname": "Ohm", "agent_role": "explorer"}}}
     first = line("session_meta", id="c", cwd="/c", source=spawn, forked_from_id="p", base_instructions={"text": "LONG"})
@@ -201,7 +205,6 @@ def test_the_first_session_meta_wins_and_the_parents_marks_a_replay() -> None:
     assert (facts.id, facts.cwd, facts.kind, facts.parent_id, facts.agent_type) == (
         "c", "/c", "subagent", "p", "explorer",
     )  # fmt: skip
-    assert state.memory["replay"] == "p"
     assert [draft.payload.kind for draft in found if isinstance(draft.payload, Notification)] == ["session_meta"] * 2
     assert "LONG" not in str(found)
 
@@ -211,7 +214,7 @@ def test_a_resumed_session_repeats_its_meta_and_is_no_fork() -> None:
     meta = line("session_meta", id="a", cwd="/a", cli_version="0.50.0")
     read(meta, line("session_meta", id="a", cwd="/b", cli_version="0.51.0"), state=state)
     facts = state.sessions[""]
-    assert (facts.kind, facts.cwd, facts.version, "replay" in state.memory) == ("main", "/a", "0.51.0", False)
+    assert (facts.kind, facts.cwd, facts.version) == ("main", "/a", "0.51.0")
 
 
 def test_a_fork_and_a_review_are_told_from_their_metas() -> None:
@@ -585,7 +588,7 @@ def test_no_record_however_strange_raises(records: list[Record]) -> None:
     for record in records:
         codex.recognizes(record)
         codex.unroll(record)
-        assert all(isinstance(draft, Draft) for draft in codex.drafts(record, state))
+        assert all(isinstance(said, Said) for said in codex.drafts(record, state))
         state = stored(state)
 
 
@@ -600,7 +603,7 @@ def test_no_mutated_real_record_raises(data: st.DataObject) -> None:
     for _ in range(3):
         record = copy.deepcopy(data.draw(st.sampled_from(REAL)))
         damage(record, data, json_values)
-        assert all(isinstance(draft, Draft) for draft in codex.drafts(record, state))
+        assert all(isinstance(said, Said) for said in codex.drafts(record, state))
 
 
 @needs_logs

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from agtrace_schema.events import Message, Notification, Payload, Reasoning, ToolCall
 
-from agtrace_indexer.drafts import Draft, LogState, Record
+from agtrace_indexer.drafts import Draft, LogState, Record, Said
+from agtrace_indexer.providers.claude_code.background import settlements
 from agtrace_indexer.providers.claude_code.content import block_text, block_type, joined_text, readable_json
 from agtrace_indexer.providers.claude_code.notices import unknown_line
 from agtrace_indexer.providers.claude_code.sessions import place, request_kind
+from agtrace_indexer.providers.claude_code.sidechains import note_calls
 from agtrace_indexer.providers.claude_code.tokens import SYNTHETIC, token_usage
-from agtrace_indexer.providers.claude_code.tool_results import bare_result, tool_result
+from agtrace_indexer.providers.claude_code.tool_results import bare_result, spilled_output, tool_result
 from agtrace_indexer.providers.claude_code.user_texts import user_texts
 from agtrace_indexer.providers.notes import unknown
 from agtrace_indexer.values import fields, listed, milliseconds, text
@@ -34,7 +37,10 @@ def assistant_line(record: Record, state: LogState) -> list[Draft]:
     if model and model != SYNTHETIC:
         state.sessions[thread].model = model
     step = text(message.get("id")) or text(record.get("requestId")) or text(record.get("uuid"))
-    made = [Draft(_said(block, state), time, step, thread) for block in listed(content)]
+    payloads = [_said(block, state) for block in listed(content)]
+    if not thread:
+        note_calls(payloads, state)
+    made = [Draft(payload, time, step, thread) for payload in payloads]
     usage = token_usage(record, message, state)
     if usage is not None:
         made.append(Draft(usage, time, step, thread, usage.response_id and f"usage/{usage.response_id}"))
@@ -55,7 +61,7 @@ def _said(block: Any, state: LogState) -> Payload:
     return unknown(f"assistant.{kind}", block, state, readable_json)
 
 
-def user_line(record: Record, state: LogState) -> list[Draft]:
+def user_line(record: Record, state: LogState) -> Sequence[Said]:
     """What stands in the user's role: results of tools, and texts of whoever speaks there."""
     thread = place(record, state)
     message = record.get("message")
@@ -66,8 +72,11 @@ def user_line(record: Record, state: LogState) -> list[Draft]:
         payloads += user_texts(spoken, record, request_kind(thread, state))
     if not payloads:
         state.skipped.append("user")
+    if not thread:
+        note_calls(payloads, state)
     time = milliseconds(record.get("timestamp"))
-    return [Draft(payload, time, None, thread) for payload in payloads]
+    ends = settlements(payloads, record.get("toolUseResult"), time, thread, state)
+    return [*(Draft(payload, time, None, thread) for payload in payloads), *ends]
 
 
 def _returned(content: list[Any], record: Record, state: LogState) -> tuple[list[Payload], list[Any]]:
@@ -77,7 +86,8 @@ def _returned(content: list[Any], record: Record, state: LogState) -> tuple[list
     for block in content:
         kind = block_type(block)
         if kind == "tool_result":
-            payloads.append(tool_result(block, record))
+            result = tool_result(block, record)
+            payloads += [result, *spilled_output(result, record)]
         elif kind in ("text", "image", "document"):
             spoken.append(block)
         else:
@@ -85,7 +95,7 @@ def _returned(content: list[Any], record: Record, state: LogState) -> tuple[list
     return payloads, spoken
 
 
-def wrapped_message(record: Record, state: LogState) -> list[Draft]:
+def wrapped_message(record: Record, state: LogState) -> Sequence[Said]:
     """A line of either role that has `message` as its type, as early published samples have it."""
     role = fields(record.get("message")).get("role")
     if role not in ROLES:

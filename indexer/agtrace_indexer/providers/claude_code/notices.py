@@ -5,13 +5,17 @@ They become notifications, or are left out by name where they repeat other lines
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from agtrace_schema.events import Notification, Payload
 
-from agtrace_indexer.drafts import Draft, LogState, Record
+from agtrace_indexer.drafts import Draft, LogState, Record, Said
+from agtrace_indexer.providers.claude_code.background import settlements, told_by_notice
 from agtrace_indexer.providers.claude_code.content import joined_text, readable_json
-from agtrace_indexer.providers.claude_code.sessions import TITLES, note_session, note_title, place, request_kind
+from agtrace_indexer.providers.claude_code.origins import note_origin
+from agtrace_indexer.providers.claude_code.sessions import is_inline, note_session, place, request_kind
+from agtrace_indexer.providers.claude_code.titles import TITLES, note_summary, note_title
 from agtrace_indexer.providers.claude_code.user_texts import user_texts
 from agtrace_indexer.providers.notes import skip, unknown
 from agtrace_indexer.values import fields, first_text, listed, milliseconds, text
@@ -69,7 +73,7 @@ def system(record: Record, state: LogState) -> list[Draft]:
     return [Draft(payload, milliseconds(record.get("timestamp")), None, thread)]
 
 
-def attachment(record: Record, state: LogState) -> list[Draft]:
+def attachment(record: Record, state: LogState) -> Sequence[Said]:
     """What was put beside a prompt; a queued command among it is the prompt of somebody."""
     thread = place(record, state)
     attached = record.get("attachment")
@@ -83,11 +87,14 @@ def attachment(record: Record, state: LogState) -> list[Draft]:
         rest = {key: value for key, value in attached.items() if key != "type"}
         payloads.append(Notification(f"attachment/{kind}", readable_json(rest)))
     time = milliseconds(record.get("timestamp"))
-    return [Draft(payload, time, None, thread) for payload in payloads]
+    ends = settlements(payloads, None, time, thread, state)
+    return [*(Draft(payload, time, None, thread) for payload in payloads), *ends]
 
 
 def progress(record: Record, state: LogState) -> list[Draft]:
     """Leave out progress: what an agent said on the way stands in its own log (indexer/README.md)."""
+    if not is_inline(record, state):
+        note_origin(record, state)
     return skip(f"progress/{text(fields(record.get('data')).get('type')) or 'untyped'}", state)
 
 
@@ -100,20 +107,24 @@ def bookkeeping(record: Record, state: LogState) -> list[Draft]:
 
 
 def summary(record: Record, state: LogState) -> list[Draft]:
-    """The summary of a conversation, which is also a title."""
-    note_title(record, state)
+    """The summary of a conversation: a title for whoever holds its last line."""
+    note_summary(record, state)
     message = fields(record.get("message"))  # in the place of `summary` where a tool rewrote the log
     said = first_text(record.get("summary"), record.get("text"), message.get("content"))
     return _side_line(record, state, "summary", readable_json(record) if said is None else said)
 
 
-def queue_operation(record: Record, state: LogState) -> list[Draft]:
-    """Keep what was queued: it comes again as a user line or an attachment, but only if it was sent."""
+def queue_operation(record: Record, state: LogState) -> Sequence[Said]:
+    """Keep what was queued: it comes again as a user line or an attachment, but only if it was sent.
+
+    A notice of an execution's end is queued when it ends.
+    """
     operation = text(record.get("operation"))
     kind = f"queue-operation/{operation}" if operation else "queue-operation"
     said = joined_text(record.get("content"))
     if said:
-        return _side_line(record, state, kind, said)
+        ends = told_by_notice(said, milliseconds(record.get("timestamp")), "", state)
+        return [*_side_line(record, state, kind, said), *ends]
     note_session(record, state.sessions[""])
     return skip(kind, state)
 

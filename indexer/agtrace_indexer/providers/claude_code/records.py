@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from agtrace_indexer.drafts import Draft, LogState, Record
+from agtrace_indexer.drafts import LogState, Record, Said
 from agtrace_indexer.providers.claude_code import messages, notices
 
-READERS: dict[str, Callable[[Record, LogState], list[Draft]]] = {
+READERS: dict[str, Callable[[Record, LogState], Sequence[Said]]] = {
     "assistant": messages.assistant_line,
     "attachment": notices.attachment,
     "message": messages.wrapped_message,

@@ -10,15 +10,17 @@ from agtrace_schema.events import TokenUsage
 
 from agtrace_indexer.drafts import LogState
 from agtrace_indexer.providers.notes import remember
-from agtrace_indexer.values import count, text
+from agtrace_indexer.values import count, fields, text
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of assistant lines that Claude Code wrote itself, without asking a model."""
 
+_MOST_DOLLARS = 1_000_000
+_STANDARD_SPEEDS = (None, "standard")
 _RESPONSES_REMEMBERED = 32
 _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})")
 _FIRST_RELIABLE_VERSION = (2, 1, 60)
-_OUTPUT, _COMPLETE = 4, 5
+_OUTPUT, _COMPLETE, _COST = 4, 5, 6
 
 
 def token_usage(record: dict[str, Any], message: dict[str, Any], state: LogState) -> TokenUsage | None:
@@ -32,33 +34,57 @@ def token_usage(record: dict[str, Any], message: dict[str, Any], state: LogState
     model = text(message.get("model"))
     if not isinstance(usage, dict) or model == SYNTHETIC:
         return None
-    figures = _figures(usage)
-    complete = any(figures) and not _is_placeholder(record, message)
-    if not any(figures):
-        figures = [None] * len(figures)  # what some gateways write instead of counting
+    figures = _without_zeros(_figures(usage))
+    complete = _are_whole(figures) and not _is_placeholder(record, message)
+    cost = _cost(record.get("costUSD"))
     response = _response_id(record, message)
-    if response is not None and not _is_news(response, [*figures, complete], state.memory):
+    if response is not None and not _is_news(response, [*figures, complete, cost], state.memory):
         return None
     fresh, written_5m, written_1h, read, output = figures
-    return TokenUsage(response, model, fresh, written_5m, written_1h, read, output, None, complete)
+    speed = text(usage.get("speed"))
+    reasoning = None if output is None else count(fields(usage.get("output_tokens_details")).get("thinking_tokens"))
+    return TokenUsage(
+        response, model, fresh, written_5m, written_1h, read, output, reasoning, complete,
+        speed=None if speed in _STANDARD_SPEEDS else speed, cost_usd=cost,
+    )  # fmt: skip
 
 
 def _figures(usage: dict[str, Any]) -> list[int | None]:
     """Uncached input, cache written for 5 minutes, for 1 hour, cache read, output."""
-    written_5m, written_1h = count(usage.get("cache_creation_input_tokens")), None
-    detail = usage.get("cache_creation")
-    if isinstance(detail, dict):
-        in_5m = count(detail.get("ephemeral_5m_input_tokens"))
-        in_1h = count(detail.get("ephemeral_1h_input_tokens"))
-        if in_5m or in_1h or not written_5m:
-            written_5m, written_1h = in_5m, in_1h
     return [
         count(usage.get("input_tokens")),
-        written_5m,
-        written_1h,
+        *_cache_written(count(usage.get("cache_creation_input_tokens")), usage.get("cache_creation")),
         count(usage.get("cache_read_input_tokens")),
         count(usage.get("output_tokens")),
     ]
+
+
+def _cache_written(whole: int | None, detail: Any) -> tuple[int | None, int | None]:
+    """What was written for 5 minutes and for 1 hour; what the detail doesn't name is short-lived."""
+    if not isinstance(detail, dict):
+        return whole, None
+    short, long = (count(detail.get(f"ephemeral_{time}_input_tokens")) for time in ("5m", "1h"))
+    return (whole - (long or 0) if whole and whole >= (long or 0) else short), long
+
+
+def _without_zeros(figures: list[int | None]) -> list[int | None]:
+    """Take what can't be zero for unknown: a request with nothing in it, a response that says nothing.
+
+    Gateways to other models write zeros instead of counting. Input alone may be zero: all of it was cached.
+    """
+    *sent, output = figures
+    return [*(sent if any(sent) else [None] * len(sent)), output or None]
+
+
+def _are_whole(figures: list[int | None]) -> bool:
+    *sent, output = figures
+    return any(sent) and output is not None
+
+
+def _cost(value: Any) -> float | None:
+    """Read what Claude Code itself reckoned (until 1.0.x); nothing costs nothing, so zero is unknown."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and 0 < value < _MOST_DOLLARS else None
 
 
 def _response_id(record: dict[str, Any], message: dict[str, Any]) -> str | None:
@@ -89,5 +115,5 @@ def _is_news(response: str, noted: list[Any], memory: dict[str, Any]) -> bool:
     return True
 
 
-def _rank(noted: list[Any]) -> tuple[int, bool]:
-    return noted[_OUTPUT] or 0, noted[_COMPLETE]
+def _rank(noted: list[Any]) -> tuple[int, bool, bool]:
+    return noted[_OUTPUT] or 0, noted[_COMPLETE], noted[_COST] is not None

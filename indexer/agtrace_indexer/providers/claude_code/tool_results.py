@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from agtrace_schema.events import Outcome, OutcomeSource, ToolResult
+from agtrace_schema.events import Notification, Outcome, OutcomeSource, ToolResult
 
+from agtrace_indexer.providers.claude_code.background import is_started
 from agtrace_indexer.providers.claude_code.content import joined_text
 from agtrace_indexer.values import count, fields, items, text
 
@@ -21,9 +22,11 @@ _REJECTIONS = (
     "Permission to use ",
     "Claude requested permissions to ",
     "This command requires approval",
-    "This Bash command contains multiple operations. The following part requires approval",
+    "This Bash command contains multiple operations. The following part",
 )
 """Error texts of executions that the user or the permission rules did not let happen."""
+
+_BLOCKED = re.compile(r"[^\n]{1,500} was blocked\. For security, Claude Code ")
 
 _INTERRUPTION = "[Request interrupted by user"
 _EXIT_CODE = re.compile(r"Exit code (-?[0-9]{1,9})\b")
@@ -52,6 +55,16 @@ def tool_result(block: dict[str, Any], line: dict[str, Any]) -> ToolResult:
     )
 
 
+def spilled_output(result: ToolResult, line: dict[str, Any]) -> list[Notification]:
+    """Where the rest of a large output lies, if only the structure tells: the preview usually names the file."""
+    detail = fields(line.get("toolUseResult"))
+    path = text(detail.get("persistedOutputPath"))
+    if path is None or path in result.text:
+        return []
+    size = count(detail.get("persistedOutputSize"))
+    return [Notification("persisted-output", path if size is None else f"{path}\n{size} bytes")]
+
+
 def bare_result(detail: dict[str, Any]) -> ToolResult:
     """Read a line that is nothing but a `toolUseResult`, as early published samples have it."""
     output = joined_text(detail.get("output", detail.get("content")))
@@ -71,20 +84,31 @@ def _ending(output: str, failed: bool, line: dict[str, Any]) -> _Ending:
     if text(line.get("toolDenialKind")):
         return Outcome.REJECTED, OutcomeSource.STRUCTURE
     detail = line.get("toolUseResult")
-    if failed and (output.startswith(_REJECTIONS) or (isinstance(detail, str) and detail.startswith(_REJECTIONS))):
+    if failed and (_is_refusal(output) or (isinstance(detail, str) and _is_refusal(detail))):
         return Outcome.REJECTED, OutcomeSource.TEXT
     if output.startswith(_INTERRUPTION):
         return Outcome.INTERRUPTED, OutcomeSource.TEXT
+    if not failed and is_started(output, detail):
+        return Outcome.RUNNING, OutcomeSource.TEXT if detail is None else OutcomeSource.STRUCTURE
     if isinstance(detail, dict) and detail.get("interrupted") is True:
         return Outcome.INTERRUPTED, OutcomeSource.STRUCTURE
     return _FAILED if failed else _OK
 
 
+def _is_refusal(said: str) -> bool:
+    return said.startswith(_REJECTIONS) or _BLOCKED.match(said) is not None
+
+
 def _duration(detail: Any) -> int | None:
     if not isinstance(detail, dict):
         return None
-    whole = count(detail.get("totalDurationMs"))  # of an agent's run; its durationMs would be a part
-    return count(detail.get("durationMs")) if whole is None else whole
+    seconds = detail.get("durationSeconds")
+    told = (
+        count(detail.get("totalDurationMs")),  # of an agent's run; its durationMs would be a part
+        count(detail.get("durationMs")),
+        count(seconds * 1000) if isinstance(seconds, (int, float)) else None,
+    )
+    return next((duration for duration in told if duration is not None), None)
 
 
 def _agent_id(block: dict[str, Any], detail: Any) -> str | None:

@@ -7,7 +7,9 @@ The rules: Codex writes what is said twice, and the first of the two is the even
 runs are told by response items, and by events only where no item carries them (`tool_events`). Codex
 has no error flag: how a run ended is read where the harness wrote it (`tool_outputs`). It logs no id
 of a response: a step is a run of items up to a tool output, a token count or a user's text (`steps`).
-Tokens of a request are what the session's total grew by (`tokens`).
+Tokens of a request are what the session's total grew by (`tokens`). A fork or sub-agent may begin with
+a replay of its parent (`replay`); it is recognized item by item (`identities`). An execution may go on
+behind its result (`running`).
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from typing import Any
 
 from agtrace_schema.events import Provider
 
-from agtrace_indexer.drafts import Draft, LogState, Record
+from agtrace_indexer.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.providers.codex.handlers import unknown_record
+from agtrace_indexer.providers.codex.identities import identity_of
 from agtrace_indexer.providers.codex.records import ITEMS, LINES, item_kind, response_item
+from agtrace_indexer.providers.codex.replay import is_comparable, is_replayed
 from agtrace_indexer.providers.codex.sessions import session_meta
 from agtrace_indexer.providers.notes import skip
 from agtrace_indexer.values import milliseconds, text
@@ -59,17 +63,33 @@ def begin(path: PurePath) -> LogState:
     return LogState()
 
 
-def drafts(record: Record, state: LogState) -> list[Draft]:
+def drafts(record: Record, state: LogState) -> list[Said]:
     """The events of the next record, enveloped or bare; see `LogFormat.drafts`."""
     state.memory["n"] = state.memory.get("n", 0) + 1
+    at = _time(record)
+    replayed = is_replayed(record, state, at)
+    compared = is_comparable(state)
+    found = _read(record, state, at)
+    return [_marked(said, replayed, compared) if isinstance(said, Draft) else said for said in found]
+
+
+def _marked(draft: Draft, replayed: bool, compared: bool) -> Draft:
+    return draft._replace(replayed=replayed, identity=identity_of(draft.payload) if compared else None)
+
+
+def _time(record: Record) -> int | None:
+    """The time of a line; odd published logs have it inside. A meta's own time is that of its session."""
+    at, payload = milliseconds(record.get("timestamp")), record.get("payload")
+    if at is None and isinstance(payload, dict) and record.get("type") != "session_meta":
+        return milliseconds(payload.get("timestamp"))
+    return at
+
+
+def _read(record: Record, state: LogState, at: int | None) -> Iterable[Said]:
     kind, payload = text(record.get("type")), record.get("payload")
     if isinstance(payload, dict):
-        at = milliseconds(record.get("timestamp"))
-        if at is None and "timestamp" in payload and kind != "session_meta":
-            at = milliseconds(payload["timestamp"])
         handler = LINES.get(kind) if kind else None
         return handler(payload, state, at) if handler else unknown_record(kind or "untyped", record, state, at)
-    at = milliseconds(record.get("timestamp"))
     if kind is None and record.get("record_type") == "state":
         return skip("state", state)
     if _is_bare_meta(record):

@@ -7,7 +7,8 @@ the two is the event, and a text of the other stream that equals a recent, not y
 double and left out.** Each text pairs once, so that a sentence said twice in one stream is two
 events; a text waits for its double for `_REACH` lines and at most `_WAITING` texts wait. Texts are
 compared without white space and, behind an IDE's preface, only the request itself. A reasoning item
-is compared by its summary parts, each of which has an event of its own.
+is compared by its summary parts, each of which has an event of its own. While a review runs, its
+prompt is repeated within one stream: there any repetition of a user's text is a double.
 """
 
 from __future__ import annotations
@@ -30,13 +31,23 @@ def fingerprint(said: str) -> str:
     return digest("".join(said.split()))
 
 
+def note_review(state: LogState, *, entered: bool) -> None:
+    """A review begins or ends: what was said before it is not repeated in it."""
+    state.memory["review"] = entered
+    state.memory["waiting"] = [text for text in state.memory.get("waiting", []) if text[0] != "user"]
+
+
 def is_double(said: str, role: str, stream: str, state: LogState) -> bool:
     """Whether the other stream has said this lately (it is then paired); if not, the text now waits for its double."""
     waiting: list[list[Any]] = state.memory.setdefault("waiting", [])
     mark, line = fingerprint(said), state.memory["n"]
+    repeats = role == "user" and bool(state.memory.get("review"))
     for place, (other_role, other_stream, other_mark, other_line) in enumerate(waiting):
-        if other_mark == mark and other_role == role and other_stream != stream and line - other_line <= _REACH:
-            del waiting[place]
+        if (other_mark, other_role) != (mark, role) or line - other_line > _REACH:
+            continue
+        if repeats or other_stream != stream:
+            if not repeats:
+                del waiting[place]
             return True
     waiting.append([role, stream, mark, line])
     del waiting[:-_WAITING]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from agtrace_schema.events import Notification
 
-from agtrace_indexer.drafts import Draft, LogState, Record
+from agtrace_indexer.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.providers.notes import skip, unknown
 from agtrace_indexer.values import compact_json, text
 
-Handler: TypeAlias = Callable[[Record, LogState, "int | None"], "list[Draft]"]
+Handler: TypeAlias = Callable[[Record, LogState, "int | None"], Sequence[Said]]
 """Makes drafts of a payload; the number is the time of its line."""
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from agtrace_indexer.drafts import Draft, LogState, Record
+from collections.abc import Sequence
+
+from agtrace_indexer.drafts import LogState, Record, Said
 from agtrace_indexer.providers.codex import (
+    agents,
     model_texts,
     sessions,
     tokens,
@@ -16,7 +19,7 @@ from agtrace_indexer.providers.codex.handlers import Handler, notifying, skippin
 from agtrace_indexer.values import fields, text
 
 
-def response_item(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+def response_item(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
     """An item of the model's side. Odd published logs put cwd and model on each."""
     kind = item_kind(payload)
     if "cwd" in payload or "model" in payload:
@@ -40,7 +43,7 @@ def item_kind(payload: Record) -> str | None:
     return "function_call_output" if "output" in payload else "function_call" if "name" in payload else None
 
 
-def message(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+def message(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
     """A message, by its role."""
     role = text(payload.get("role"))
     handler = _ROLES.get(role) if role else None
@@ -49,7 +52,7 @@ def message(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     )
 
 
-def event(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+def event(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
     """An event of the screen's side, by its type."""
     kind = text(payload.get("type"))
     handler = EVENTS.get(kind) if kind else None
@@ -58,7 +61,7 @@ def event(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     )
 
 
-def item_completed(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+def item_completed(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
     """A TurnItem of a paginated thread (0.144 on), which replaces the older events."""
     item = fields(payload.get("item"))
     kind = text(item.get("type"))
@@ -124,19 +127,22 @@ EVENTS: dict[str, Handler] = {
     "task_complete": sessions.task_complete,
     "turn_complete": sessions.task_complete,
     "error": sessions.error,
-    "turn_aborted": notifying("turn_aborted", "reason"),
-    **{kind: notifying(kind) for kind in ("thread_rolled_back", "entered_review_mode", "exited_review_mode")},
-    **{kind: notifying(kind) for kind in ("guardian_assessment", "thread_goal_updated", "sub_agent_activity")},
+    "turn_aborted": sessions.turn_aborted,
+    "thread_rolled_back": sessions.rolled_back,
+    "entered_review_mode": sessions.review_mode("entered_review_mode", entered=True),
+    "exited_review_mode": sessions.review_mode("exited_review_mode", entered=False),
+    "sub_agent_activity": agents.starting(notifying("sub_agent_activity")),
+    "collab_agent_spawn_end": agents.starting(skipping("collab_agent_spawn_end")),
+    "thread_settings_applied": sessions.settings_applied,
+    **{kind: sessions.turn_started(kind) for kind in ("task_started", "turn_started")},
+    **{kind: notifying(kind) for kind in ("guardian_assessment", "thread_goal_updated")},
     **{kind: notifying(kind, "message") for kind in ("stream_error", "warning", "background_event")},
     **{kind: notifying(kind, "message") for kind in ("undo_completed", "deprecation_notice", "model_reroute")},
     "turn.completed": notifying("turn.completed"),
     **{
         kind: skipping(kind)
         for kind in (
-            "task_started",
-            "turn_started",
             "context_compacted",
-            "thread_settings_applied",
             "item_started",
             "web_search_begin",
             "image_generation_begin",
@@ -149,7 +155,6 @@ EVENTS: dict[str, Handler] = {
             "mcp_startup_complete",
             "shutdown_complete",
             "collab_agent_spawn_begin",
-            "collab_agent_spawn_end",
             "collab_agent_interaction_begin",
             "collab_agent_interaction_end",
             "collab_waiting_begin",
@@ -176,10 +181,11 @@ TURN_ITEMS: dict[str, Handler] = {
     "ImageView": tool_events.image_view,
     "WebSearch": tool_events.web_search_end,
     "Extension": tool_events.web_search_end,
-    "CollabAgentToolCall": skipping("collab_agent_tool_call"),
+    "CollabAgentToolCall": agents.starting(skipping("collab_agent_tool_call")),
+    "SubAgentActivity": agents.starting(notifying("sub_agent_activity")),
     "ContextCompaction": skipping("context_compacted"),
-    "EnteredReviewMode": notifying("entered_review_mode"),
-    "ExitedReviewMode": notifying("exited_review_mode"),
+    "EnteredReviewMode": sessions.review_mode("entered_review_mode", entered=True),
+    "ExitedReviewMode": sessions.review_mode("exited_review_mode", entered=False),
 }
 """The items of `item_completed` by type."""
 
@@ -192,5 +198,6 @@ LINES: dict[str, Handler] = {
     "world_state": skipping("world_state"),
     "inter_agent_communication": notifying("inter_agent_communication"),
     "inter_agent_communication_metadata": skipping("inter_agent_communication_metadata"),
+    "token_usage_record": skipping("token_usage_record"),
 }
 """Lines of an enveloped log by type."""

@@ -1,16 +1,25 @@
-"""The session: what its metas and turn contexts say of it, and what befalls it: compactions, errors, ends of turns."""
+"""The session: what its metas, turn contexts and settings say of it, and what befalls it.
+
+What a replayed parent says of its directory, branch or name is not the session's; its model and its
+speed are those of the replayed requests, and the session's own turns tell theirs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from agtrace_schema.events import Notification
 
-from agtrace_indexer.drafts import Draft, LogState, Record, SessionFacts
+from agtrace_indexer.drafts import Draft, LogState, Record, Rollback, Said, SessionFacts
+from agtrace_indexer.providers.codex.doubles import note_review
+from agtrace_indexer.providers.codex.handlers import Handler, notifying
+from agtrace_indexer.providers.codex.replay import is_replaying, note_second_meta, open_head
 from agtrace_indexer.providers.notes import skip
-from agtrace_indexer.values import compact_json, fields, first_text, items, milliseconds, text
+from agtrace_indexer.values import compact_json, count, fields, first_text, items, milliseconds, text
 
 _META_LEFT_OUT = {"base_instructions", "instructions", "dynamic_tools", "user_instructions"}
+_FAST = ("priority", "fast")
 
 
 def session_meta(payload: Record, state: LogState, at: int | None) -> list[Draft]:
@@ -20,8 +29,9 @@ def session_meta(payload: Record, state: LogState, at: int | None) -> list[Draft
         memory["meta"] = memory["n"]
         facts.id = own
         _origin(payload, facts, memory)
-    elif own is not None and own != facts.id:
-        _replay(own, facts, memory)
+        open_head(payload, state, at)
+    elif own is not None and own != facts.id and memory["n"] - memory.get("meta", 0) == 1:
+        _come_from(own, facts, state)
     if own == facts.id:
         _place(payload, facts)
         facts.version = text(payload.get("cli_version")) or facts.version
@@ -45,11 +55,12 @@ def _origin(payload: Record, facts: SessionFacts, memory: dict[str, Any]) -> Non
     facts.parent_id = first_text(payload.get("parent_thread_id"), spawn.get("parent_thread_id"), forked)
 
 
-def _replay(other: str, facts: SessionFacts, memory: dict[str, Any]) -> None:
-    """Note whose history is replayed; right behind the first meta, that is where this session comes from."""
-    memory["replay"] = other
-    if memory["n"] - memory.get("meta", 0) == 1 and facts.kind == "main":
-        facts.kind, facts.parent_id = "fork", facts.parent_id or other
+def _come_from(other: str, facts: SessionFacts, state: LogState) -> None:
+    """The meta right behind the first one is another session's: this one is its fork, whatever else it is."""
+    if facts.kind == "main":
+        facts.kind = "fork"
+    facts.parent_id = facts.parent_id or other
+    note_second_meta(state)
 
 
 def _place(payload: Record, facts: SessionFacts) -> None:
@@ -60,22 +71,72 @@ def _place(payload: Record, facts: SessionFacts) -> None:
 def turn_context(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """The settings of a turn: facts of the session, and no event."""
     note_context(payload, state)
+    _begin_turn(state)
+    if "service_tier" in payload:
+        _set_speed(payload["service_tier"], state)
     return skip("turn_context", state)
 
 
 def note_context(payload: Record, state: LogState) -> None:
     """Take the directory, the branch and the model that a turn context, or an odd published item, names."""
     facts, context = state.sessions[""], fields(payload.get("turn_context")) or payload
-    _place(context, facts)
+    if not is_replaying(state):
+        _place(context, facts)
     facts.model = text(context.get("model")) or facts.model
+
+
+def turn_started(kind: str) -> Handler:
+    """The start of a turn: what was set since the last one holds from now on."""
+
+    def start(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+        _begin_turn(state)
+        return skip(kind, state)
+
+    return start
+
+
+def settings_applied(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    """New settings of the thread: they hold from the next turn on, also those for speed, which costs."""
+    settings = fields(payload.get("thread_settings"))
+    if "service_tier" in settings:
+        state.memory["tier"] = text(settings["service_tier"])
+    return skip("thread_settings_applied", state)
+
+
+def _begin_turn(state: LogState) -> None:
+    if "tier" in state.memory:
+        _set_speed(state.memory.pop("tier"), state)
+
+
+def _set_speed(tier: Any, state: LogState) -> None:
+    state.memory["speed"] = "fast" if tier in _FAST else None
 
 
 def thread_name(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """A name given to this thread: a replayed parent's name stays the parent's."""
     facts, name = state.sessions[""], text(payload.get("thread_name"))
-    if name and payload.get("thread_id") in (None, facts.id):
+    thread = payload.get("thread_id")
+    if name and (thread == facts.id or (thread is None and not is_replaying(state))):
         facts.title, facts.title_rank = name, 3
     return [Draft(Notification("thread_name_updated", name or ""), at)]
+
+
+def rolled_back(payload: Record, state: LogState, at: int | None) -> list[Said]:
+    """`thread_rolled_back`: the last turns are dropped; what they cost was spent."""
+    turns = count(payload.get("num_turns"))
+    noted = notifying("thread_rolled_back")(payload, state, at)
+    return [*([Rollback(turns)] if turns else []), *noted]
+
+
+def review_mode(kind: str, *, entered: bool) -> Handler:
+    """A review begins or ends; in between the thread repeats what is said to the reviewer (`doubles`)."""
+    notify = notifying(kind)
+
+    def change(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
+        note_review(state, entered=entered)
+        return notify(payload, state, at)
+
+    return change
 
 
 def compacted(payload: Record, state: LogState, at: int | None) -> list[Draft]:
@@ -86,6 +147,13 @@ def compacted(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     return [Draft(Notification("compacted", f"{message}\n{told}" if message else told), at)]
 
 
+def turn_aborted(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
+    """A turn that was interrupted or replaced."""
+    if state.memory.get("review"):
+        note_review(state, entered=False)
+    return notifying("turn_aborted", "reason")(payload, state, at)
+
+
 def error(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """An error that the user was shown."""
     message = first_text(payload.get("message"), fields(payload.get("error")).get("message"))
@@ -94,6 +162,8 @@ def error(payload: Record, state: LogState, at: int | None) -> list[Draft]:
 
 def task_complete(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """The end of a turn repeats the last message; only its error is new."""
+    if state.memory.get("review"):
+        note_review(state, entered=False)
     if isinstance(payload.get("error"), dict):
         return error(payload, state, at)
     return skip("task_complete", state)

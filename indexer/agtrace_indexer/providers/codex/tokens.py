@@ -1,4 +1,9 @@
-"""Token counts: one request's tokens are what the session's total grew by."""
+"""Token counts: one request's tokens are what the session's total grew by.
+
+Codex repeats its counts, sends them without figures and, after a compaction, with a last request of zeros:
+none of these grow. A total starts again where input or output shrink, and where it is no more than the last
+request. The first total of a fork or sub-agent may hold what its parent had used: there the last request counts.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +33,7 @@ def token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]
     last, total = _counts(info.get("last_token_usage")), _counts(info.get("total_token_usage"))
     if not last and not total:
         return [Draft(Notification("token_count", compact_json(payload["info"])), at)]
-    used = _growth(total, last, state) if total else last
+    used = _growth(total, last, state) if total else _unrepeated(last, state)
     if not any(used.values()):
         return skip("token_count/repeated", state)
     return _usage(used, count(info.get("model_context_window")), state, at)
@@ -44,12 +49,23 @@ def _growth(total: dict[str, int], last: dict[str, int], state: LogState) -> dic
     """What the total grew by. Where it starts again, or begins with a parent's total: the last request."""
     before: dict[str, int] | None = state.memory.get("total")
     state.memory["total"] = total
+    if total == before:
+        return {}
     if before is None:
-        return last if last and state.sessions[""].kind != "main" else total
+        return total if state.sessions[""].kind == "main" else last
     grown = {key: number - before.get(key, 0) for key, number in total.items()}
-    if grown.get("input_tokens", 0) < 0 or grown.get("output_tokens", 0) < 0:
+    if total == last or grown.get("input_tokens", 0) < 0 or grown.get("output_tokens", 0) < 0:
         return last if any(last.values()) else total
     return {key: max(number, 0) for key, number in grown.items()}
+
+
+def _unrepeated(last: dict[str, int], state: LogState) -> dict[str, int]:
+    """The last request where no total tells whether it was counted: the same figures in the same step were."""
+    counted = [last, last_step(state)]
+    if state.memory.get("last") == counted:
+        return {}
+    state.memory["last"] = counted
+    return last
 
 
 def _usage(used: dict[str, int], window: int | None, state: LogState, at: int | None) -> list[Draft]:
@@ -68,6 +84,7 @@ def _usage(used: dict[str, int], window: int | None, state: LogState, at: int | 
         output_tokens=used.get("output_tokens"),
         reasoning_tokens=used.get("reasoning_output_tokens"),
         context_window=window or None,
+        speed=state.memory.get("speed"),
     )
     close_step(state)
     return [Draft(usage, at, last_step(state))]

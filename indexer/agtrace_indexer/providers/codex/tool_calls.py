@@ -9,6 +9,7 @@ from agtrace_schema.events import Json, ToolCall
 
 from agtrace_indexer.drafts import Draft, LogState, Record
 from agtrace_indexer.providers.codex.doubles import fingerprint
+from agtrace_indexer.providers.codex.running import note_poll
 from agtrace_indexer.providers.codex.steps import open_step
 from agtrace_indexer.providers.notes import remember, skip
 from agtrace_indexer.values import compact_json, fields, text
@@ -22,6 +23,7 @@ def draft_call(call_id: str | None, name: str, arguments: Json, state: LogState,
     step = open_step(state)
     if call_id:
         remember(state.memory.setdefault("calls", {}), call_id, step, OPEN_CALLS)
+        note_poll(call_id, name, arguments, state)
     return [Draft(ToolCall(call_id, name, arguments), at, step)]
 
 

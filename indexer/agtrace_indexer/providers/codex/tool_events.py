@@ -1,9 +1,10 @@
 """Tool runs as events tell them (`*_begin`, `*_end`, and the TurnItems that replace these).
 
 As soon as a response item has carried a call, events about tool runs add no events of ours; `*_end`
-events that come before the output of their call give it their exit code, status and duration. Before
-that (and so in logs that have only events) they are calls and results themselves, and a response
-item that then repeats such a call is left out.
+events that come before the output of their call give it their exit code, status and duration. Behind
+the output they only tell how an execution ended that was running (`running`). Before an item has
+carried a call (and so in logs that have only events) they are calls and results themselves, and a
+response item that then repeats such a call is left out.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Any
 
 from agtrace_schema.events import Json, Outcome, OutcomeSource
 
-from agtrace_indexer.drafts import Draft, LogState, Record
+from agtrace_indexer.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.providers.codex.content import content_text, texts
 from agtrace_indexer.providers.codex.handlers import Handler
+from agtrace_indexer.providers.codex.running import settled_by_event
 from agtrace_indexer.providers.codex.tool_calls import OPEN_CALLS, draft_call, search_mark, tool_name
 from agtrace_indexer.providers.codex.tool_outputs import (
     Reading,
@@ -52,20 +54,22 @@ def _end_event(
     arguments: Callable[[Record], Json],
     read: Callable[[Record], Reading],
 ) -> Handler:
-    """An `*_end` event: a hint for the output to come, or the whole run where no item carries the calls."""
+    """An `*_end` event: a hint for the output to come, the end of what is running, or the whole run."""
 
-    def end_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+    def end_call(payload: Record, state: LogState, at: int | None) -> list[Said]:
         call_id, memory = _event_id(payload), state.memory
         told = memory.get("told", {}).get(call_id) if call_id else None
         if not call_id or told == "ended" or payload.get("source") == "user_shell":
-            return skip(kind, state)
+            return [*skip(kind, state)]
         if told is None and memory.get("carried"):
-            if call_id in memory.get("calls", {}):
-                _note_end(call_id, read(payload), memory)
-            return skip(kind, state)
+            skip(kind, state)
+            if call_id not in memory.get("calls", {}):
+                return [*settled_by_event(call_id, read(payload), state, at)]
+            _note_end(call_id, read(payload), memory)
+            return []
         begun = [] if told else _told_call(call_id, name(payload), arguments(payload), "ended", state, at)
         memory["told"][call_id] = "ended"
-        return begun + draft_result(call_id, read(payload), state, at)
+        return [*begun, *draft_result(call_id, read(payload), state, at)]
 
     return end_call
 

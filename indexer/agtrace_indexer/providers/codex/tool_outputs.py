@@ -27,18 +27,24 @@ class Reading(NamedTuple):
     source: OutcomeSource | None = None
     exit_code: int | None = None
     duration_ms: int | None = None
+    running: str | None = None
+    """What goes on behind the output: `session <id>` or `cell <id>`."""
 
+
+SESSION, CELL = "session", "cell"
+"""What can go on behind an output: a process of the shell, a script of code mode."""
 
 _SHELL = re.compile(r"Exit code: (?P<exit>-?\d{1,10})\nWall time: (?P<seconds>\d+(?:\.\d+)?) seconds")
 _EXEC = re.compile(
     # exec_command and write_stdin since 0.105; 0.118 writes the command, of several lines, before the chunk.
     r"(?:Command: .*?\n(?=Chunk ID: ))?(?:Chunk ID: [^\n]*\n)?Wall time: (?P<seconds>\d+(?:\.\d+)?) seconds\n"
-    r"(?:Process exited with code (?P<exit>-?\d{1,10})(?=\n|\Z)|(?P<running>Process running with session ID )"
+    r"(?:Process exited with code (?P<exit>-?\d{1,10})(?=\n|\Z)"
+    r"|(?P<running>Process running with session ID ?(?P<session>\S*))"
     r"|(?P<aborted>aborted by user))?",
     re.DOTALL,
 )
 _SCRIPT = re.compile(
-    r"Script (?P<end>completed|failed|terminated|running with cell ID)[^\n]*"
+    r"Script (?P<end>completed|failed|terminated|running with cell ID)(?: (?P<cell>\S+))?[^\n]*"
     r"(?:\nWall time:? (?P<seconds>[\d.]+) seconds)?"
 )
 _REJECTED = re.compile(
@@ -142,7 +148,8 @@ def _read_exec(output: str, found: re.Match[str]) -> Reading:
         return exited(output, int(found["exit"]), found["seconds"])
     duration = _milliseconds(found["seconds"])
     if found["running"]:
-        return Reading(output, Outcome.RUNNING, OutcomeSource.STRUCTURE, None, duration)
+        handle = f"{SESSION} {found['session']}"
+        return Reading(output, Outcome.RUNNING, OutcomeSource.STRUCTURE, None, duration, handle)
     if found["aborted"]:
         return Reading(output, Outcome.INTERRUPTED, OutcomeSource.TEXT, None, duration)
     return Reading(output, duration_ms=duration)
@@ -150,7 +157,9 @@ def _read_exec(output: str, found: re.Match[str]) -> Reading:
 
 def _read_script(output: str, found: re.Match[str]) -> Reading:
     """Style 4: code mode (0.144 on). How the script ended; its inner commands' exit codes are its own output."""
-    return Reading(output, _SCRIPT_ENDS[found["end"]], OutcomeSource.STRUCTURE, None, _milliseconds(found["seconds"]))
+    outcome = _SCRIPT_ENDS[found["end"]]
+    handle = f"{CELL} {found['cell']}" if outcome is Outcome.RUNNING else None
+    return Reading(output, outcome, OutcomeSource.STRUCTURE, None, _milliseconds(found["seconds"]), handle)
 
 
 _HEADERS: list[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Reading]]] = [

@@ -1,4 +1,4 @@
-"""Tool results carried by response items, each in the step of its call."""
+"""Tool results carried by response items, each in the step of its call; some tell how another ended (`running`)."""
 
 from __future__ import annotations
 
@@ -6,40 +6,37 @@ from typing import Any
 
 from agtrace_schema.events import Outcome, OutcomeSource, ToolResult
 
-from agtrace_indexer.drafts import Draft, LogState, Record
+from agtrace_indexer.drafts import Draft, LogState, Record, Said
+from agtrace_indexer.providers.codex.agents import started_by
 from agtrace_indexer.providers.codex.content import texts
+from agtrace_indexer.providers.codex.running import settled_by_result
 from agtrace_indexer.providers.codex.steps import close_step
 from agtrace_indexer.providers.codex.tokens import odd_usage
-from agtrace_indexer.providers.codex.tool_calls import call_id_of, call_item, decoded_arguments
+from agtrace_indexer.providers.codex.tool_calls import call_id_of, call_item
 from agtrace_indexer.providers.codex.tool_outputs import Reading, by_status, exited, read_output, whole
 from agtrace_indexer.providers.notes import skip
 from agtrace_indexer.values import compact_json, fields, image_placeholder, text
 
 
-def draft_result(call_id: str | None, reading: Reading, state: LogState, at: int | None) -> list[Draft]:
+def draft_result(call_id: str | None, reading: Reading, state: LogState, at: int | None) -> list[Said]:
     """A result in the step of its call; it ends the response at hand."""
     step = state.memory.get("calls", {}).pop(call_id, None) if call_id else None
     close_step(state)
-    shown, outcome, source, exit_code, duration_ms = reading
-    return [Draft(ToolResult(call_id, shown, outcome, source, exit_code, duration_ms, _agent_id(shown)), at, step)]
+    shown, outcome, source, exit_code, duration_ms, _ = reading
+    agent = started_by(call_id, shown, state)
+    result = ToolResult(call_id, shown, outcome, source, exit_code, duration_ms, agent)
+    return [Draft(result, at, step), *settled_by_result(call_id, reading, state, at)]
 
 
-def _agent_id(shown: str) -> str | None:
-    """The sub-agent that `spawn_agent` started: its output is {agent_id, nickname}."""
-    if len(shown) > 500 or not shown.startswith('{"agent_id"'):
-        return None
-    return text(fields(decoded_arguments(shown)).get("agent_id"))
-
-
-def output_item(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+def output_item(payload: Record, state: LogState, at: int | None) -> list[Said]:
     """The output of a call, with what an earlier event told about its end."""
     call_id = call_id_of(payload)
     if call_id and state.memory.get("told", {}).get(call_id) == "ended":
-        return skip("output/double", state)
+        return [*skip("output/double", state)]
     reading = by_status(read_output(payload.get("output")), payload.get("status"))
     end = state.memory.get("ends", {}).pop(call_id, None) if call_id else None
     found = draft_result(call_id, _with_end(reading, end) if end else reading, state, at)
-    return found + odd_usage(payload, state, at)
+    return [*found, *odd_usage(payload, state, at)]
 
 
 def _with_end(reading: Reading, end: list[Any]) -> Reading:
@@ -55,13 +52,13 @@ def _with_end(reading: Reading, end: list[Any]) -> Reading:
     )
 
 
-def tool_search_output(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+def tool_search_output(payload: Record, state: LogState, at: int | None) -> list[Said]:
     """The tools that a search found."""
     reading = by_status(Reading(compact_json(payload.get("tools"))), payload.get("status"))
     return draft_result(call_id_of(payload), reading, state, at)
 
 
-def legacy_result(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+def legacy_result(payload: Record, state: LogState, at: int | None) -> list[Said]:
     """`{type: tool_result, name, result: {stdout, stderr, exitCode}}`, as some published fixtures have it."""
     given = payload.get("result")
     exit_code = whole(fields(given).get("exitCode"))
@@ -71,11 +68,11 @@ def legacy_result(payload: Record, state: LogState, at: int | None) -> list[Draf
     return draft_result(call_id_of(payload), exited(shown, exit_code), state, at)
 
 
-def image_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
+def image_call(payload: Record, state: LogState, at: int | None) -> list[Said]:
     """A generated picture: call and result in one item."""
     call_id = call_id_of(payload) or text(payload.get("id"))
     found = call_item(call_id, "image_generation", payload.get("revised_prompt"), state, at)
-    return found + draft_result(call_id, image_reading(payload), state, at) if found else found
+    return [*found, *draft_result(call_id, image_reading(payload), state, at)] if found else []
 
 
 def image_reading(payload: Record) -> Reading:

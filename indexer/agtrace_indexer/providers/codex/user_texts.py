@@ -9,6 +9,7 @@ from agtrace_schema.events import Notification, User, UserKind
 from agtrace_indexer.drafts import Draft, LogState, Record
 from agtrace_indexer.providers.codex.content import content_text, image, image_of
 from agtrace_indexer.providers.codex.doubles import is_double
+from agtrace_indexer.providers.codex.replay import is_replaying
 from agtrace_indexer.providers.codex.steps import close_step
 from agtrace_indexer.providers.notes import skip
 from agtrace_indexer.values import fields, items, text
@@ -58,7 +59,7 @@ def _user_text(shown: str, typed: str, stream: str, state: LogState, at: int | N
         return skip("user_message/double", state)
     if kind is UserKind.INJECTED:
         _learn_cwd(typed, state)
-    elif kind is UserKind.HUMAN and state.sessions[""].kind == "subagent":
+    elif kind is UserKind.HUMAN and state.sessions[""].kind == "subagent" and not is_replaying(state):
         kind = UserKind.TASK
     close_step(state)
     return [Draft(User(shown, kind), at)]
@@ -66,6 +67,8 @@ def _user_text(shown: str, typed: str, stream: str, state: LogState, at: int | N
 
 def _learn_cwd(said: str, state: LogState) -> None:
     """Bare logs name their directory nowhere else (indexer/README.md)."""
+    if is_replaying(state):
+        return
     if state.sessions[""].cwd is None and "<environment_context>" in said and (found := _CWD.search(said)):
         state.sessions[""].cwd = (found[1] or found[2]).strip()
 

@@ -15,7 +15,14 @@ from typing import Any
 from agtrace_schema.events import Provider
 
 from agtrace_indexer.drafts import Draft, LogState, Record, Retraction, SessionFacts
-from agtrace_indexer.providers.gemini.documents import as_patch, history_messages, identified, is_history, without
+from agtrace_indexer.providers.gemini.documents import (
+    REWRITTEN,
+    as_patch,
+    history_messages,
+    identified,
+    is_history,
+    without,
+)
 from agtrace_indexer.providers.gemini.folding import patch, replace, rewind
 from agtrace_indexer.providers.gemini.messages import NOTICES, unknown_record
 from agtrace_indexer.providers.gemini.sessions import METADATA_KEYS, is_metadata
@@ -71,7 +78,7 @@ def drafts(record: Record, state: LogState) -> Iterable[Draft | Retraction]:
     if isinstance(record.get("id"), str):
         return replace(record, state)
     if isinstance(record.get("$set"), dict):
-        return patch(record["$set"], "$set", state)
+        return patch(record["$set"], "$set", state, rewritten=REWRITTEN in record)
     if is_metadata(record):
         return patch(record, "metadata", state)
     return [Draft(unknown_record(record, state), milliseconds(record.get("timestamp")))]

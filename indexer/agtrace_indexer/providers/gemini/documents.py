@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from agtrace_indexer.drafts import Record
 from agtrace_indexer.providers.gemini.messages import MODEL_TYPES
 from agtrace_indexer.values import fields, items, text
+
+REWRITTEN = "$rewritten"
+"""Marks the patch of a document: what stood in it before can't be read any more, so nothing of it may count."""
+
+_MADE_UP = re.compile(r"(?:message|history)-[0-9]+")
+
+
+def is_made_up(message_id: str) -> bool:
+    """Whether a message's id is only its position in a document: it says nothing outside of it."""
+    return _MADE_UP.fullmatch(message_id) is not None
 
 
 def without(record: Record, key: str) -> Record:
@@ -24,7 +35,7 @@ def identified(messages: list[Any]) -> list[Record]:
 def as_patch(records: list[Record]) -> list[Record]:
     """Give the records of a document that was written again as one patch of the session it was before."""
     head, *messages = records
-    return [{"$set": {**fields(head.get("$set", head)), "messages": messages}}]
+    return [{"$set": {**fields(head.get("$set", head)), "messages": messages}, REWRITTEN: True}]
 
 
 def is_history(history: Any) -> bool:

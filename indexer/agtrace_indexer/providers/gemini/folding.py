@@ -3,6 +3,9 @@
 The same message id again replaces the message, `$set.messages` replaces the list, `$rewindTo` drops
 the end of it. Drafts therefore carry `<message id>/<part>` as their key, and the state holds a short
 hash per key, so that only what changed is said again (`chatRecordingService.ts` of gemini-cli).
+
+What a dropped message cost was spent: its token figures stay. Only a document that was written again takes
+them along, as whoever reads it for the first time can't know of them.
 """
 
 from __future__ import annotations
@@ -10,8 +13,8 @@ from __future__ import annotations
 from agtrace_schema.events import Notification, Payload
 
 from agtrace_indexer.drafts import Draft, LogState, Record, Retraction
-from agtrace_indexer.providers.gemini.documents import identified
-from agtrace_indexer.providers.gemini.messages import Hashes, parts_of
+from agtrace_indexer.providers.gemini.documents import identified, is_made_up
+from agtrace_indexer.providers.gemini.messages import FIGURES, Hashes, parts_of
 from agtrace_indexer.providers.gemini.sessions import note_metadata
 from agtrace_indexer.values import digest
 
@@ -30,7 +33,7 @@ def replace(record: Record, state: LogState) -> list[Draft | Retraction]:
     return changes
 
 
-def patch(changed: Record, kind: str, state: LogState) -> list[Draft | Retraction]:
+def patch(changed: Record, kind: str, state: LogState, *, rewritten: bool = False) -> list[Draft | Retraction]:
     """Take metadata; a list of messages in it replaces all of them."""
     note_metadata(changed, state)
     state.skipped.append(kind)
@@ -38,7 +41,8 @@ def patch(changed: Record, kind: str, state: LogState) -> list[Draft | Retractio
         return []
     before, after = _live(state), Hashes()
     newest = {message["id"]: message for message in identified(changed["messages"])}
-    gone = _retraction({key: parts for key, parts in before.items() if key not in newest})
+    dropped = {key: parts for key, parts in before.items() if key not in newest}
+    gone = _retraction(dropped if rewritten else _without_figures(dropped))
     state.memory["messages"] = after
     return gone + [change for message in newest.values() for change in _fold(message, before, after, state)]
 
@@ -48,7 +52,7 @@ def rewind(message_id: str, state: LogState) -> list[Draft | Retraction]:
     live = _live(state)
     ids = list(live)
     dropped = ids[ids.index(message_id) :] if message_id in live else ids
-    gone = _retraction({key: live.pop(key) for key in dropped})
+    gone = _retraction(_without_figures({key: live.pop(key) for key in dropped}))
     return [*gone, Draft(Notification("rewind", message_id), None)]
 
 
@@ -60,12 +64,24 @@ def _fold(record: Record, before: Hashes, after: Hashes, state: LogState) -> lis
     after[message_id] = new
     gone = _retraction({message_id: {part: old[part] for part in old if part not in new}})
     changed = (part for part in parts if old.get(part) != new[part])
-    return [*gone, *(parts[part]._replace(key=_key(message_id, part)) for part in changed)]
+    return [*gone, *(_named(parts[part], message_id, part) for part in changed)]
+
+
+def _named(draft: Draft, message_id: str, part: str) -> Draft:
+    """Give a draft its key, which also identifies it in any other log that holds the message."""
+    key = _key(message_id, part)
+    return draft._replace(key=key, identity=None if is_made_up(message_id) else key)
 
 
 def _retraction(dropped: Hashes) -> list[Draft | Retraction]:
     keys = [_key(message_id, part) for message_id, parts in dropped.items() for part in parts]
     return [Retraction(keys)] if keys else []
+
+
+def _without_figures(dropped: Hashes) -> Hashes:
+    return {
+        message_id: {part: parts[part] for part in parts if part != FIGURES} for message_id, parts in dropped.items()
+    }
 
 
 def _key(message_id: str, part: str) -> str:

@@ -22,6 +22,9 @@ Parts: TypeAlias = dict[str, Draft]
 Hashes: TypeAlias = dict[str, dict[str, str]]
 """What is live: message id -> part -> hash of the payload, in the order of the messages."""
 
+FIGURES = "usage"
+"""The part of a message that holds its token figures."""
+
 NOTICES = ("info", "error", "warning")
 MODEL_TYPES = ("gemini", "model")  # "model" stands in published fixtures of the first era
 _MESSAGE_TYPES = ("user", *MODEL_TYPES, *NOTICES)
@@ -80,9 +83,9 @@ def _model_parts(record: Record, content: list[Any], when: int | None) -> Parts:
         found["text"] = Draft(Message(said), when, record["id"])
     calls, results = calls_and_results(record, when)
     found |= calls if items(record.get("toolCalls")) else history_calls(record["id"], content, when)
-    usage = usage_of(record)
+    usage = usage_of(record, says_something=bool(found))
     if usage:
-        found["usage"] = Draft(usage, when, record["id"])
+        found[FIGURES] = Draft(usage, when, record["id"])
     return found | results
 
 

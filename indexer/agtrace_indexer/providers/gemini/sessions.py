@@ -19,7 +19,8 @@ METADATA_KEYS = {
 }
 """What a `$set` can change."""
 
-_SUMMARY_RANK = 2
+_SUMMARY_RANK = 3
+"""Above 2, which is what another log calls a session."""
 
 
 def is_metadata(record: Record) -> bool:

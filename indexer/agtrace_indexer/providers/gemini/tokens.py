@@ -1,4 +1,8 @@
-"""Token counts of a response (indexer/README.md)."""
+"""Token counts of a response (indexer/README.md).
+
+The CLI writes what the API counted for one request (`promptTokenCount` and so on): the figures of a message are
+its own, not a running total. In the published logs `input` falls again within sessions (13,629, then 6,219).
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,16 @@ from agtrace_indexer.drafts import Record
 from agtrace_indexer.values import count, fields, text
 
 
-def usage_of(record: Record) -> TokenUsage | None:
+def usage_of(record: Record, *, says_something: bool) -> TokenUsage | None:
     """Read `tokens`: theirs of input include the cached, theirs of output exclude the thoughts.
 
     `tool` (prompt tokens of built-in tools) is counted beside `input` in their total, so it is added
-    to our input. All zero means that the CLI was given no figures: none here.
+    to our input. Without figures, or with nothing but zeros, a response has unknown ones; a message that
+    says nothing, or that the CLI wrote back from its history, is no response.
     """
     tokens = {key: count(value) for key, value in fields(record.get("tokens")).items()}
     if not any(tokens.values()):
-        return None
+        return _unknown(record) if says_something and not _is_written_back(record) else None
     sent, cached = tokens.get("input"), tokens.get("cached")
     answered, thoughts = tokens.get("output"), tokens.get("thoughts")
     return TokenUsage(
@@ -29,3 +34,12 @@ def usage_of(record: Record) -> TokenUsage | None:
         output_tokens=None if answered is None else answered + (thoughts or 0),
         reasoning_tokens=thoughts,
     )
+
+
+def _unknown(record: Record) -> TokenUsage:
+    return TokenUsage(record["id"], text(record.get("model")), None, None, None, None, None, None, complete=False)
+
+
+def _is_written_back(record: Record) -> bool:
+    """Whether the CLI made the message of an API turn: a list of parts, and nothing of a response beside it."""
+    return isinstance(record.get("content"), list) and not record.keys() & {"model", "tokens"}

@@ -1,0 +1,184 @@
+"""Two sessions side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import orjson
+from agtrace_schema.answers import ComparedSession
+from pydantic import Field
+
+from agtrace import comparison
+from agtrace.arguments import Arguments, SessionId
+from agtrace.comparison import NO_TOOL, Access, Compared, Lengths, Side
+from agtrace.cutting import SUMMARY, one_line
+from agtrace.problems import InvalidParameter
+from agtrace.query import find_session, short_id
+from agtrace.shape import Reply
+from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump
+
+_MOST_BYTES = 30_720
+_ENVELOPE = 1_200
+"""Bytes of an answer that are left for what stands around the payload."""
+
+_LENGTHS = (Lengths(20, 10, 3), Lengths(12, 6, 2), Lengths(8, 3, 1))
+_LONG_LENGTHS = (Lengths(60, 60, 10), Lengths(40, 30, 6))
+"""From long to short: the first that fits is taken; the long ones where more is asked for."""
+
+_MARKED = 1.5
+"""From this ratio on a figure is a difference."""
+
+_SOUND = ("exact", "estimated")
+"""How costs are made that can be compared."""
+
+_TOOLS_NAMED = 3
+
+
+class CompareSessions(Arguments):
+    """Arguments of compare_sessions."""
+
+    id1: SessionId
+    id2: SessionId
+    max_bytes: Annotated[
+        int | None, Field(ge=2_048, le=_MOST_BYTES, description="Bytes of the answer; default 10240.")
+    ] = None
+
+
+def answer(context: Context, wanted: CompareSessions) -> Reply:
+    """Two sessions side by side (R-120)."""
+    connection = context.connection
+    one, two = find_session(connection, wanted.id1), find_session(connection, wanted.id2)
+    if one["id"] == two["id"]:
+        same = f"id1 and id2 are the same session, {short_id(connection, one['uid'])}: give two different ones"
+        raise InvalidParameter("id2", same, "another session than id1")
+    compared = comparison.compare(connection, one, two, context.prices, _LONG_LENGTHS[0].failures)
+    differences = list(_differences(compared.one, compared.two))
+    budget = wanted.max_bytes or LIST_BYTES
+    return Reply(
+        summary=_summary(compared, differences),
+        data=_fitting(compared, differences, budget),
+        budget=budget,
+        hint=_hint(compared),
+        untrusted=True,
+        counts={
+            f"{what}_{number}": row[what] or 0
+            for number, row in ((1, one), (2, two))
+            for what in ("turn_count", "tool_calls", "failed_calls", "total_tokens")
+        },
+    )
+
+
+def _fitting(compared: Compared, differences: list[str], budget: int) -> dict[str, Any]:
+    """The comparison with the longest lists that fit; what fits in no length is for `shape` to shorten."""
+    for lengths in (*(_LONG_LENGTHS if budget > LIST_BYTES else ()), *_LENGTHS):
+        data = dump(compared.cut(lengths, differences))
+        if len(orjson.dumps(data)) <= budget - _ENVELOPE:
+            break
+    return data
+
+
+def _summary(compared: Compared, differences: list[str]) -> str:
+    """The two ids, how they belong together, and as many of the differences as find room."""
+    one, two = compared.one.shown_id, compared.two.shown_id
+    said = f"{one} (1) and {two} (2)"
+    parts = [*([compared.relation.summary] if compared.relation else []), *differences] or ["no marked difference"]
+    between = ": "
+    for part in parts:
+        if len(said) + len(part) + 2 <= SUMMARY:
+            said, between = f"{said}{between}{part}", "; "
+    return said
+
+
+def _hint(compared: Compared) -> str:
+    """Open the first failure of the one that failed more; without any, the turns of the second."""
+    worst = max((compared.two, compared.one), key=lambda side: side.facts.failures.failed)
+    if worst.facts.failures.examples:
+        example = worst.facts.failures.examples[0]
+        call = f"get_event_details(session_id={worst.shown_id!r}, event_index={example.event_index})"
+        return f"{call} opens the first call of {_number(compared, worst)} that did not end well (1-5 KB)."
+    return f"get_session_details(session_id={compared.two.shown_id!r}) shows the turns of 2 (2-10 KB)."
+
+
+def _number(compared: Compared, side: Side) -> int:
+    return 1 if side is compared.one else 2
+
+
+def _differences(one: Side, two: Side) -> Iterator[str]:
+    """The marked differences, the weightiest first; each is true by itself and at most 100 characters long."""
+    a, b = one.facts, two.facts
+    if a.outcome != b.outcome:
+        yield f"last turn: {a.outcome} in 1, {b.outcome} in 2"
+    if (a.failures.failed or b.failures.failed) and _rate(a) != _rate(b):
+        yield f"1 {_failed(a)}, 2 {_failed(b)}"
+    stopped = [side.failures.rejected + side.failures.interrupted for side in (a, b)]
+    if stopped[0] != stopped[1]:
+        yield f"rejected or interrupted calls: {stopped[0] or 'none'} in 1, {stopped[1] or 'none'} in 2"
+    yield from _token_difference(a, b)
+    if a.cost_made in _SOUND and b.cost_made in _SOUND:
+        yield from _times_more("cost", a.cost_usd or 0, b.cost_usd or 0)
+    yield from _times_more("active time", one.row["active_ms"], two.row["active_ms"])
+    yield from _times_more("turns", a.turns, b.turns)
+    yield from _times_more("steps", a.steps, b.steps)
+    if a.provider != b.provider or _main_model(a) != _main_model(b):
+        yield one_line(f"1: {a.provider}, {_main_model(a)}; 2: {b.provider}, {_main_model(b)}", SUMMARY)
+    if len({one.row["project_id"], two.row["project_id"]} - {None}) == 2:
+        yield "different projects"
+    yield from _tool_differences(one.tools, two.tools)
+    yield from _file_difference(one.files, two.files)
+
+
+def _rate(side: ComparedSession) -> tuple[int, int]:
+    return side.failures.failed, side.tool_calls
+
+
+def _failed(side: ComparedSession) -> str:
+    if not side.tool_calls:
+        return "called no tool"
+    return f"failed {side.failures.failed or 'none'} of {side.tool_calls} call{'s' * (side.tool_calls != 1)}"
+
+
+def _token_difference(one: ComparedSession, two: ComparedSession) -> Iterator[str]:
+    if (one.total_tokens is None) != (two.total_tokens is None):
+        yield f"the log of {1 if one.total_tokens is None else 2} has no token figures"
+    incomplete = " (figures incomplete)" if one.incomplete_responses or two.incomplete_responses else ""
+    for difference in _times_more("tokens", one.total_tokens or 0, two.total_tokens or 0):
+        yield difference + incomplete
+
+
+def _times_more(what: str, one: float, two: float) -> Iterator[str]:
+    """`2: 3.1x the tokens`, where one is at least half as much again as the other."""
+    least, most = sorted((one, two))
+    if least > 0 and most >= _MARKED * least:
+        ratio = most / least
+        yield f"{1 if one == most else 2}: {f'{ratio:.1f}' if ratio < 10 else f'{ratio:,.0f}'}x the {what}"
+
+
+def _main_model(side: ComparedSession) -> str:
+    return side.models[0].model if side.models else "unknown model"
+
+
+def _tool_differences(one: dict[str, tuple[int, int]], two: dict[str, tuple[int, int]]) -> Iterator[str]:
+    for number, mine, other in ((1, one, two), (2, two, one)):
+        only = sorted(mine.keys() - other.keys(), key=lambda name: (-mine[name][0], name))
+        if only:
+            names = ", ".join(one_line(name or NO_TOOL, 25) for name in only[:_TOOLS_NAMED])
+            more = f" and {len(only) - _TOOLS_NAMED} more" if len(only) > _TOOLS_NAMED else ""
+            yield f"only {number} used {names}{more}"
+
+
+def _file_difference(one: dict[str, Access], two: dict[str, Access]) -> Iterator[str]:
+    wrote = [{path for path, access in side.items() if access.writes} for side in (one, two)]
+    if wrote[0] != wrote[1]:
+        counts = [len(files) or "none" for files in (wrote[0] - wrote[1], wrote[1] - wrote[0], wrote[0] & wrote[1])]
+        yield "files written: {} only in 1, {} only in 2, {} in both".format(*counts)
+
+
+TOOL = Tool(
+    "compare_sessions",
+    "Compare two sessions",
+    "Two sessions side by side, also of different agents: tools, files, failures, tokens, time, outcome; and "
+    "whether one comes from the other. Use it for two attempts at one task. Next: get_event_details on a failure.",
+    CompareSessions,
+    answer,
+)

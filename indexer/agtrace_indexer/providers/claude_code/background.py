@@ -1,0 +1,110 @@
+"""Executions that go on in the background: which ones a result leaves running, and how they ended after all.
+
+The result of such a call only tells that a task was started. Its end is told by a `<task-notification>`, which
+comes up to three times (queued, handed over as an attachment, or as a user line: the first one counts), by a tool
+that asks for it (`BashOutput`, `TaskOutput`: when it ended is then unknown) or by one that stops it (`KillShell`,
+`TaskStop`). A notice without the call's id is understood by the id of the task.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from agtrace_schema.events import Outcome, Payload, ToolResult, User, UserKind
+
+from agtrace_indexer.drafts import LogState, Settlement
+from agtrace_indexer.providers.notes import remember
+from agtrace_indexer.values import fields, first_text, text
+
+_TASKS_REMEMBERED = 64
+
+_STARTED = re.compile(
+    r"(?:Command running in background with ID: |Async agent launched successfully\.\s+agentId: |"
+    r"Workflow launched in background\. Task ID: |Monitor started \(task )([A-Za-z0-9_-]{1,64})"
+)
+_STOPPED = re.compile(r"Successfully (?:killed shell|stopped task): ([A-Za-z0-9_-]{1,64})")
+
+_NOTICE = "<task-notification>"
+_TAG = re.compile(r"<(task-id|tool-use-id|status)>\s*([^<\s]{1,128})\s*</")
+_ENDS: dict[str | None, Outcome] = {
+    "completed": Outcome.OK,
+    "failed": Outcome.FAILED,
+    "error": Outcome.FAILED,
+    **dict.fromkeys(("killed", "stopped", "cancelled", "canceled", "interrupted"), Outcome.INTERRUPTED),
+}
+"""What the states of a task say; any other, such as `running`, is no end."""
+
+
+def is_started(output: str, detail: Any) -> bool:
+    """Whether a result only tells that something was started; by its text only where no structure is beside it."""
+    if detail is None:
+        return _STARTED.match(output) is not None
+    structure = fields(detail)
+    launched = (text(structure.get("status")) or "").endswith("_launched")
+    monitor = "taskId" in structure and "timeoutMs" in structure
+    return launched or monitor or text(structure.get("backgroundTaskId")) is not None
+
+
+def settlements(
+    payloads: Iterable[Payload], detail: Any, time: int | None, thread: str, state: LogState
+) -> list[Settlement]:
+    """Remember the tasks that the results of a line started, and tell which ones its results and notices ended."""
+    ends: list[Settlement] = []
+    for payload in payloads:
+        if isinstance(payload, ToolResult):
+            _note_task(payload, detail, thread, state)
+            ends += _told_by_result(detail, time, thread, state)
+        elif isinstance(payload, User) and payload.kind is UserKind.NOTIFICATION:
+            ends += told_by_notice(payload.text, time, thread, state)
+    return ends
+
+
+def told_by_notice(said: str, time: int | None, thread: str, state: LogState) -> list[Settlement]:
+    """The ends that a text tells of, where it is a notice or several: what an agent said stands in `<result>`."""
+    ends: list[Settlement] = []
+    for notice in said.split("</task-notification>") if said.lstrip().startswith(_NOTICE) else ():
+        if not notice.lstrip().startswith(_NOTICE):
+            continue
+        tags = _TAG.findall(notice.partition("<result>")[0])
+        outcome = next((_ENDS.get(value) for tag, value in tags if tag == "status"), None)
+        tasks, calls = ([value for tag, value in tags if tag == wanted] for wanted in ("task-id", "tool-use-id"))
+        ends += _settled(tasks, calls, outcome, time, thread, state)
+    return ends
+
+
+def _note_task(result: ToolResult, detail: Any, thread: str, state: LogState) -> None:
+    if result.outcome is not Outcome.RUNNING or result.call_id is None:
+        return
+    structure, found = fields(detail), _STARTED.match(result.text)
+    named = first_text(structure.get("backgroundTaskId"), structure.get("taskId"), structure.get("agentId"))
+    task = named or (found.group(1) if found else None)
+    if task:
+        remember(state.memory.setdefault("tasks", {}), task, [result.call_id, thread], _TASKS_REMEMBERED)
+
+
+def _told_by_result(detail: Any, time: int | None, thread: str, state: LogState) -> list[Settlement]:
+    structure = fields(detail)
+    stopped = _STOPPED.match(text(structure.get("message")) or "")
+    if stopped:
+        return _settled([stopped.group(1)], [], Outcome.INTERRUPTED, time, thread, state)
+    asked = fields(structure.get("task")) or structure
+    task = first_text(asked.get("shellId"), asked.get("task_id"))
+    if task is None:
+        return []
+    outcome, code = _ENDS.get(text(asked.get("status"))), asked.get("exitCode")
+    if outcome is Outcome.OK and isinstance(code, int) and code != 0:
+        outcome = Outcome.FAILED
+    return _settled([task], [], outcome, None, thread, state)
+
+
+def _settled(
+    tasks: list[str], calls: list[str], outcome: Outcome | None, time: int | None, thread: str, state: LogState
+) -> list[Settlement]:
+    """The ends of the calls that started these tasks, and of the calls named themselves."""
+    if outcome is None:
+        return []
+    known: dict[str, list[str]] = state.memory.get("tasks", {})
+    threads = dict.fromkeys(calls, thread) | dict(known.pop(task) for task in tasks if task in known)
+    return [Settlement(call, outcome, time, where) for call, where in threads.items()]

@@ -1,0 +1,27 @@
+"""Where a log comes from: its first chain line tells whether it goes on from another log or copies one.
+
+Nothing precedes that line, so the parent that it names stands in another log, or nowhere. Only what comes
+first decides: a later line with an unknown parent has lost it, which says nothing of the log (known-bugs.md 25).
+"""
+
+from __future__ import annotations
+
+from agtrace_indexer.drafts import LogState, Record
+from agtrace_indexer.values import fields, first_text, text
+
+
+def note_origin(record: Record, state: LogState) -> None:
+    """See by the first chain line of the log's own session what the log comes from."""
+    if "began" in state.memory:
+        return
+    state.memory["began"] = True
+    facts = state.sessions[""]
+    parent = first_text(record.get("parentUuid"), record.get("logicalParentUuid"))
+    facts.continues = None if parent == record.get("uuid") else parent
+    if facts.kind != "main":
+        return
+    origin = text(fields(record.get("forkedFrom")).get("sessionId"))
+    if origin is not None or record.get("sessionKind") == "bg":
+        facts.kind = "fork"
+    if origin != facts.id:
+        facts.parent_id = origin

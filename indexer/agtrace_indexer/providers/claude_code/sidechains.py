@@ -1,0 +1,80 @@
+"""Inline sidechains (until 1.0.12x): the lines of sub-agents between those of their session.
+
+A line belongs to the chain of its parent uuid, for which the last few uuids of each chain are remembered.
+A chain was started by the call whose prompt its first line repeats: the oldest one that has no result yet.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agtrace_schema.events import Payload, ToolCall, ToolResult
+
+from agtrace_indexer.drafts import LogState, Record, SessionFacts
+from agtrace_indexer.providers.claude_code.content import joined_text
+from agtrace_indexer.providers.claude_code.shown import shown
+from agtrace_indexer.providers.notes import remember
+from agtrace_indexer.values import digest, fields, text
+
+AGENT_TOOLS = ("Task", "Agent")
+"""The tools that start a sub-agent: `Task` until 2.1.50, `Agent` from 2.1.78."""
+
+_SIDECHAINS_REMEMBERED = 16
+_UUIDS_REMEMBERED = 8
+_CALLS_REMEMBERED = 32
+
+
+def chain_of(record: Record, state: LogState) -> str:
+    """The thread of a sidechain's line; the line is remembered for those that follow it."""
+    agent, uuid = text(record.get("agentId")), text(record.get("uuid"))
+    chains: dict[str, list[str]] = state.memory.setdefault("sidechains", {})
+    thread = f"agent-{agent}" if agent else _chain_of_parent(record, chains)
+    if thread is None:
+        thread = f"sidechain-{uuid or text(record.get('parentUuid')) or 'root'}"
+    uuids = chains.pop(thread, [])
+    remember(chains, thread, [*uuids, uuid][-_UUIDS_REMEMBERED:] if uuid else uuids, _SIDECHAINS_REMEMBERED)
+    return thread
+
+
+def begun_by(record: Record, thread: str, state: LogState) -> SessionFacts:
+    """The facts of a chain that begins with this line, with those of the call that started it."""
+    facts = SessionFacts(id=thread, kind="subagent", parent_id=state.sessions[""].id)
+    prompt = _prompt_digest(joined_text(fields(record.get("message")).get("content")))
+    calls = _calls(state)
+    found = next((call for call, noted in calls.items() if noted[0] == prompt), None)
+    if found is not None:
+        _, facts.agent_type, facts.description = calls.pop(found)
+        facts.started_call = found
+    return facts
+
+
+def note_calls(payloads: list[Payload], state: LogState) -> None:
+    """Remember the calls that start sub-agents, until they have a result."""
+    for payload in payloads:
+        if isinstance(payload, ToolResult) and payload.call_id:
+            _calls(state).pop(payload.call_id, None)
+        elif isinstance(payload, ToolCall) and payload.call_id and payload.name in AGENT_TOOLS:
+            given = fields(payload.arguments)
+            prompt = text(given.get("prompt"))
+            if prompt:
+                noted = [_prompt_digest(prompt), shown(given.get("subagent_type")), shown(given.get("description"))]
+                remember(_calls(state), payload.call_id, noted, _CALLS_REMEMBERED)
+
+
+def _calls(state: LogState) -> dict[str, list[Any]]:
+    """Call id -> digest of the prompt, role, description; JSON keeps the order."""
+    calls: dict[str, list[Any]] = state.memory.setdefault("agent_calls", {})
+    return calls
+
+
+def _prompt_digest(prompt: str) -> str:
+    return digest(prompt.strip())
+
+
+def _chain_of_parent(record: Record, chains: dict[str, list[str]]) -> str | None:
+    """The open sidechain with the line's parent, else the newest; None for a root or where none is open."""
+    parent = record.get("parentUuid", "")
+    if parent is None or not chains:
+        return None
+    newest_first = list(reversed(chains))
+    return next((thread for thread in newest_first if parent in chains[thread]), newest_first[0])

@@ -1,0 +1,51 @@
+"""Which sub-agent a call started: its output names the thread, or an event before the output does.
+
+Outputs of `spawn_agent` are `{agent_id, nickname}`, and from 0.145 on `{task_name, nickname}` without an id; then
+`sub_agent_activity`, `collab_agent_spawn_end` or a TurnItem of these names call and thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agtrace_indexer.drafts import LogState, Record, Said
+from agtrace_indexer.providers.codex.handlers import Handler
+from agtrace_indexer.providers.codex.tool_calls import decoded_arguments
+from agtrace_indexer.providers.notes import remember
+from agtrace_indexer.values import fields, first_text, items, text
+
+_LONGEST_OUTPUT = 500
+_STARTS = 64
+
+
+def note_start(event: Record, state: LogState) -> None:
+    """Note the thread that a call started, in any shape of event."""
+    call_id = first_text(event.get("event_id"), event.get("call_id"), event.get("id"))
+    receivers = items(event.get("receiver_thread_ids")) + items(event.get("receiverThreadIds"))
+    threads = (event.get("new_thread_id"), event.get("agent_thread_id"), event.get("agentThreadId"), *receivers)
+    thread = first_text(*threads)
+    started = event.get("kind") in (None, "started") and event.get("tool") in (None, "spawnAgent", "spawn_agent")
+    if call_id and thread and started and len(call_id) + len(thread) <= 400:
+        remember(state.memory.setdefault("started", {}), call_id, thread, _STARTS)
+
+
+def starting(handler: Handler) -> Handler:
+    """Read an event as the handler does, and note which thread it says was started."""
+
+    def start(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
+        note_start(payload, state)
+        return handler(payload, state, at)
+
+    return start
+
+
+def started_by(call_id: str | None, shown: str, state: LogState) -> str | None:
+    """The thread that a call started, None where it started none."""
+    noted: str | None = state.memory.get("started", {}).pop(call_id, None) if call_id else None
+    return noted or _named(shown)
+
+
+def _named(shown: str) -> str | None:
+    if len(shown) > _LONGEST_OUTPUT or not shown.startswith("{") or '"agent_id"' not in shown:
+        return None
+    return text(fields(decoded_arguments(shown)).get("agent_id"))

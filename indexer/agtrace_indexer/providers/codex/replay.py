@@ -1,0 +1,112 @@
+"""The replayed history at the head of a fork's or a sub-agent's log, and where it ends.
+
+Such a log may begin with its parent's records, written anew. The log itself tells how far they go; of three
+signs the first that speaks decides:
+
+1. The number of a line (`ordinal`): `subagent_history_start_ordinal` of the first meta is the first own one.
+2. The time in a turn's id, a UUIDv7 (0.105 on): a turn that is older than the session is the parent's, and so is
+   what follows it, up to a turn that is not older. For another kind of id, `task_started` has `started_at`.
+3. The time of a line, until either of these has spoken, and only where the head names another log as its origin
+   (`forked_from_id`, or a second meta with another id right behind the first): what was written within a second
+   of the first line, or claims to be older, was written by the fork. A meta alone is no sign of a replay.
+
+With the first record that is the session's own the matter is closed, for good.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from agtrace_indexer.drafts import LogState, Record
+from agtrace_indexer.providers.codex.steps import close_step
+from agtrace_indexer.values import count, fields, milliseconds, text
+
+_CLUSTER_MS = 1000
+_UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+_TURN_STARTS = ("task_started", "turn_started")
+
+
+def open_head(meta: Record, state: LogState, at: int | None) -> None:
+    """Note when the session began; one that another session started may begin with a replay."""
+    facts, forked = state.sessions[""], text(meta.get("forked_from_id"))
+    born = _uuid_time(meta.get("id")) or milliseconds(meta.get("timestamp")) or at
+    state.memory["birth"] = {"born": born, "logged": at, "start": count(meta.get("subagent_history_start_ordinal"))}
+    if facts.kind != "main":
+        _suspect(state, told=forked not in (None, facts.id))
+
+
+def note_second_meta(state: LogState) -> None:
+    """Another session's meta stands right behind the first: its history was copied."""
+    _suspect(state, told=True)
+
+
+def _suspect(state: LogState, *, told: bool) -> None:
+    state.memory["replay"] = {**state.memory["birth"], "told": told, "seen": False, "older": False, "now": False}
+
+
+def is_replaying(state: LogState) -> bool:
+    """Whether the record at hand is the parent's: what it says of directory or name is not the session's."""
+    return bool(state.memory.get("replay", {}).get("now"))
+
+
+def is_comparable(state: LogState) -> bool:
+    """Whether items may be looked for in the parent, or be replayed by another log.
+
+    A sub-agent without a replay begins as its parent did: its instructions would look like copies.
+    """
+    head = state.memory.get("replay")
+    if head is None:
+        return not state.memory.get("alone")
+    return bool(head["told"] or head["older"])
+
+
+def is_replayed(record: Record, state: LogState, at: int | None) -> bool:
+    """Whether the next record belongs to the replayed history; the first own one ends it."""
+    head = state.memory.get("replay")
+    if head is None:
+        return False
+    own = _tells_own(record, head)
+    if own:
+        _close_head(state)
+        return False
+    head["older"] = head["older"] or own is False
+    head["now"] = head["older"] or _is_clustered(record, head, at)
+    head["seen"] = head["seen"] or head["now"]
+    return bool(head["now"])
+
+
+def _close_head(state: LogState) -> None:
+    """Begin the session's own part: nothing of it doubles or continues what was replayed."""
+    if not state.memory.pop("replay")["seen"]:
+        state.memory["alone"] = True
+    state.memory.pop("waiting", None)
+    close_step(state)
+
+
+def _tells_own(record: Record, head: dict[str, Any]) -> bool | None:
+    """Whether the record itself tells that it is the session's own, or that it is not; None: it doesn't tell."""
+    number = count(record.get("ordinal"))
+    if head["start"] is not None and number is not None:
+        return number >= int(head["start"])
+    payload, born = fields(record.get("payload")), head["born"]
+    turn = text(payload.get("turn_id")) or fields(payload.get("internal_chat_message_metadata_passthrough")).get(
+        "turn_id"
+    )
+    made = _uuid_time(turn)
+    if made is None and payload.get("type") in _TURN_STARTS and (seconds := count(payload.get("started_at"))):
+        made = seconds * 1000 + 999
+    return None if made is None or born is None else made >= born
+
+
+def _is_clustered(record: Record, head: dict[str, Any], at: int | None) -> bool:
+    """Whether a line carries the time at which the log began, as everything does that a fork writes at once."""
+    if not head["told"] or record.get("type") == "session_meta":
+        return False
+    return at is not None and head["logged"] is not None and at < head["logged"] + _CLUSTER_MS
+
+
+def _uuid_time(value: Any) -> int | None:
+    """The milliseconds since 1970 UTC in a UUIDv7; None for anything else."""
+    found = _UUID7.fullmatch(value) if isinstance(value, str) else None
+    return int(found[1] + found[2], 16) if found else None

@@ -1,0 +1,516 @@
+"""Two sessions side by side: every figure is counted again, every difference is true, every event can be opened."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
+from agtrace_schema.events import EventType, Outcome
+
+from agtrace.comparison import file_key
+from tests.agtrace.asking import PORTABLE, Asker, ClaudeLog, call_in, claude_log, text_of
+from tests.agtrace.test_commands import agtrace
+from tests.conftest import SAMPLES
+from tests.contents import texts
+
+ONE, TWO = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
+LARGE, CODEX_LOCK, CODEX_CHILD, REWOUND, SURGE = "d41f7a52", "01a11132", "01a11133", "338b9da1", "e97a4b06"
+NAME = "compare_sessions"
+MOST = 30_720
+KINDS = (
+    "input_tokens", "cache_creation_5m_tokens", "cache_creation_1h_tokens", "cache_read_tokens", "output_tokens",
+    "reasoning_tokens",
+)  # fmt: skip
+
+
+@pytest.fixture
+def logs_of(tmp_path: Path) -> tuple[ClaudeLog, ClaudeLog]:
+    """Two empty logs."""
+    return claude_log(tmp_path / "logs", ONE), claude_log(tmp_path / "logs", TWO)
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory, logs: Path) -> Asker:
+    """An index of the real logs and the samples."""
+    return Asker(tmp_path_factory.mktemp("everything"), logs, SAMPLES)
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    """An index of the sample sessions."""
+    return Asker(tmp_path_factory.mktemp("samples"), SAMPLES)
+
+
+def compared(folder: Path, **more: Any) -> dict[str, Any]:
+    """The comparison of the two authored logs."""
+    value = Asker(folder / "data", folder / "logs").ask(NAME, id1=ONE, id2=TWO, **more)
+    data: dict[str, Any] = value["data"]
+    return data
+
+
+def respond(log: ClaudeLog, text: str, **usage: int) -> ClaudeLog:
+    """An answer with token figures."""
+    message = {
+        "role": "assistant", "model": "claude-opus-4-5", "id": f"msg_{log.session_id[:8]}_{log.lines}",
+        "content": [{"type": "text", "text": text}], "usage": usage, "stop_reason": "end_turn",
+    }  # fmt: skip
+    return log.write(
+        "assistant", message["content"], message=message, requestId=f"req_{log.session_id[:8]}_{log.lines}"
+    )
+
+
+def fork(log: ClaudeLog, session_id: str) -> ClaudeLog:
+    """A copy of a log under another session id."""
+    copy = ClaudeLog(log.path.with_name(f"{session_id}.jsonl"), session_id)
+    for line in log.path.read_bytes().splitlines():
+        copy.raw(json.loads(line) | {"sessionId": session_id})
+    copy.clock = log.clock + 1_000
+    return copy
+
+
+# -- every figure, counted again -----------------------------------------------------------------
+
+
+class Counted:
+    """What a plain walk over the events of a session finds that are neither superseded nor copies."""
+
+    def __init__(self, connection: sqlite3.Connection, uid: str) -> None:
+        self.row = connection.execute(
+            "SELECT id, copied_events, active_ms FROM session WHERE uid = ?", (uid,)
+        ).fetchone()
+        events = connection.execute(
+            "SELECT e.event_index, e.type, e.ts, e.turn_index, e.step_index, n.text, e.outcome, e.copy_of FROM event e "
+            "LEFT JOIN name n ON n.id = e.name_id WHERE e.session_id = ? AND e.superseded_by IS NULL",
+            (self.row[0],),
+        ).fetchall()
+        own = [event for event in events if event[7] is None]
+        self.times = [event[2] for event in own if event[2]]
+        self.indices = {event[0] for event in own}
+        calls = [event for event in own if EVENT_TYPE_CODES[event[1]] == EventType.TOOL_CALL]
+        self.calls = Counter(event[5] for event in calls)
+        self.failed = Counter(event[5] for event in calls if event[6] == OUTCOME_CODES.index(Outcome.FAILED))
+        self.outcomes = Counter(OUTCOME_CODES[event[6]] for event in calls if event[6] is not None)
+        turns = {
+            turn for (turn,) in connection.execute("SELECT turn_index FROM turn WHERE session_id = ?", self.row[:1])
+        }
+        self.steps = {(event[3], event[4]) for event in own if event[4] is not None and event[3] in turns}
+        self.turns = {event[3] for event in own} & turns
+        self.connection = connection
+
+    def files(self) -> set[str]:
+        rows = self.connection.execute(
+            "SELECT t.event_index, p.text FROM touched t JOIN path p ON p.id = t.path_id WHERE t.session_id = ?",
+            self.row[:1],
+        )
+        return {path for index, path in rows if index in self.indices}
+
+    def tokens(self) -> dict[str, int]:
+        rows = self.connection.execute(
+            f"SELECT event_index, {', '.join(KINDS)} FROM token_usage WHERE session_id = ?", self.row[:1]
+        )
+        sums: Counter[str] = Counter()
+        for index, *figures in rows:
+            sums.update(
+                {kind: f for kind, f in zip(KINDS, figures, strict=True) if f is not None and index in self.indices}
+            )
+        return dict(sums)
+
+
+def every_pair(asker: Asker) -> Iterator[tuple[Counted, dict[str, Any], Counted, dict[str, Any], dict[str, Any]]]:
+    """Every session beside the next one, and the last beside the first."""
+    connection = sqlite3.connect(asker.settings.database)
+    uids = [uid for (uid,) in connection.execute("SELECT uid FROM session ORDER BY uid")]
+    for one, two in pairwise([*uids, uids[0]]):
+        data = asker.ask(NAME, id1=one, id2=two, max_bytes=MOST)["data"]
+        yield Counted(connection, one), data["session_1"], Counted(connection, two), data["session_2"], data
+
+
+def test_every_figure_of_every_real_session_is_what_a_plain_count_finds(everything: Asker) -> None:
+    for *sides, _ in every_pair(everything):
+        for counted, side in (sides[:2], sides[2:]):
+            assert side["tool_calls"] == sum(counted.calls.values())
+            failures = side["failures"]
+            for outcome in (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED):
+                assert failures[outcome] == counted.outcomes[outcome]
+            assert side["steps"] == len(counted.steps)
+            assert side["turns"] == len(counted.turns)
+            tokens = counted.tokens()
+            assert side.get("tokens", {}) == tokens
+            assert side.get("total_tokens") == (sum(tokens.get(k, 0) for k in KINDS[:5]) if tokens else None)
+            assert side.get("copied", {}).get("events", 0) == counted.row[1]
+            span = (max(counted.times) - min(counted.times)) // 1000 if counted.times else None
+            assert side.get("duration_seconds") == span
+
+
+def test_every_tool_and_file_of_two_real_sessions_is_in_one_list(everything: Asker) -> None:
+    for one, _, two, _, data in every_pair(everything):
+        tools = {t["name"]: (t["calls_1"], t["failed_1"], t["calls_2"], t["failed_2"]) for t in data["tools"]}
+        assert data["total_tools"] == len(tools) == len(one.calls | two.calls)
+        for name, counts in tools.items():
+            assert counts == (one.calls[name], one.failed[name], two.calls[name], two.failed[name])
+        used = [counts[0] + counts[2] for counts in tools.values()]
+        assert used == sorted(used, reverse=True)
+        files = data["files"]
+        assert files["total_only_in_1"] + files["total_in_both"] <= len(one.files())
+        assert files["total_only_in_2"] + files["total_in_both"] <= len(two.files())
+        assert (files["total_only_in_1"] + files["total_in_both"] == 0) == (not one.files())
+        for name in ("only_in_1", "only_in_2", "in_both"):
+            assert len(files[name]) == min(files[f"total_{name}"], 60)
+
+
+def test_the_last_turn_of_every_real_session_ended_as_its_details_say(everything: Asker) -> None:
+    for *sides, _ in every_pair(everything):
+        side = sides[1]
+        turns = everything.items("get_session_details", "turns", session_id=side["session_id"])
+        assert side["outcome"] == (turns[-1]["outcome"] if turns else "unknown")
+
+
+def test_every_failure_shown_opens_the_event_that_tells_it(everything: Asker) -> None:
+    said = {}
+    for uid, index, text, _ in texts(sqlite3.connect(everything.settings.database)):
+        said[uid, index] = text
+    opened = 0
+    for *sides, _ in every_pair(everything):
+        side = sides[1]
+        examples = side["failures"]["examples"]
+        failed = [example["outcome"] == "failed" for example in examples]
+        assert failed == sorted(failed, reverse=True), "failed ones first"
+        for example in examples[:3]:
+            event = everything.ask(
+                "get_event_details", session_id=side["session_id"], event_index=example["event_index"]
+            )["data"]
+            assert event["outcome"] == example["outcome"]
+            quoted = example["quote"].removesuffix("...").split()
+            assert " ".join(quoted) in " ".join(said[event["session_id"], event["event_index"]].split())
+            opened += 1
+    assert opened > 50
+
+
+def test_two_sessions_compare_alike_in_either_order(samples: Asker) -> None:
+    there, back = (samples.ask(NAME, id1=a, id2=b)["data"] for a, b in ((LARGE, SURGE), (SURGE, LARGE)))
+    assert (there["session_1"], there["session_2"]) == (back["session_2"], back["session_1"])
+    assert (there["files"]["in_both"] == []) == (back["files"]["in_both"] == [])
+    assert there["files"]["only_in_1"] == back["files"]["only_in_2"]
+    assert len(there["differences"]) == len(back["differences"])
+    mirrored = [
+        {"name": t["name"], "calls_1": t["calls_2"], "failed_1": t["failed_2"], "calls_2": t["calls_1"],
+         "failed_2": t["failed_1"]} for t in back["tools"]
+    ]  # fmt: skip
+    assert there["tools"] == mirrored
+
+
+# -- what counts ---------------------------------------------------------------------------------
+
+
+def test_what_was_taken_back_counts_nowhere(samples: Asker) -> None:
+    """The rewound session of Gemini CLI: a call was written twice, and two messages were dropped."""
+    (rewound,) = SAMPLES.rglob(f"*{REWOUND}*.jsonl")
+    assert b"$rewindTo" in rewound.read_bytes()
+    data = samples.ask(NAME, id1=REWOUND, id2=SURGE)["data"]
+    found = samples.items("search_event_previews", "matches", query="", session_id=REWOUND, event_type="ToolCall")
+    assert data["session_1"]["tool_calls"] == len(found) == sum(tool["calls_1"] for tool in data["tools"])
+
+
+def test_a_fork_is_told_and_only_its_own_events_count(logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path) -> None:
+    """R-120: the copies are named."""
+    origin, _ = logs_of
+    origin.prompt("first").call("Bash", {"command": "make"}, "no rule", failed=True)
+    respond(
+        origin.call("Read", {"file_path": "/home/mira/projects/tidepool/a.py"}),
+        "done",
+        input_tokens=100,
+        output_tokens=5,
+    )
+    copy = fork(origin, TWO)
+    respond(copy.prompt("second").call("Grep", {"pattern": "x"}), "done", input_tokens=40, output_tokens=1)
+    copied = len(Counted(_index(tmp_path), ONE).indices)
+    data = compared(tmp_path)
+    assert data["relation"] == {"summary": "2 is a fork of 1", "shared_events": copied}
+    one, two = data["session_1"], data["session_2"]
+    assert (one["turns"], one["tool_calls"], one["total_tokens"], one.get("copied")) == (1, 2, 105, None)
+    assert (two["turns"], two["tool_calls"], two["total_tokens"], two["failures"]["failed"]) == (1, 1, 41, 0)
+    assert two["copied"] == {"events": copied, "turns": 1, "tool_calls": 2, "failed_calls": 1, "total_tokens": 105}
+    assert {t["name"]: (t["calls_1"], t["calls_2"]) for t in data["tools"]} == {
+        "Bash": (1, 0),
+        "Read": (1, 0),
+        "Grep": (0, 1),
+    }
+    assert [file["path"] for file in data["files"]["only_in_1"]] == ["a.py"]
+    assert data["files"]["total_in_both"] == data["files"]["total_only_in_2"] == 0
+    assert two["duration_seconds"] < 100, "the 1,000 seconds before the fork are not its own"
+
+
+def _index(folder: Path) -> sqlite3.Connection:
+    return sqlite3.connect(Asker(folder / "data", folder / "logs").settings.database)
+
+
+def test_forks_of_one_session_share_what_both_repeat(logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path) -> None:
+    three = claude_log(tmp_path / "logs", "cccccccc-0000-4000-8000-000000000003").prompt("first").say("done")
+    for session_id in (ONE, TWO):
+        fork(three, session_id).prompt(f"on in {session_id}").say("done")
+        three.clock += 10_000
+    assert compared(tmp_path)["relation"] == {"summary": "1 and 2 have the same parent, cccccccc", "shared_events": 2}
+
+
+def test_a_sub_agent_is_told_with_the_call_that_started_it(samples: Asker) -> None:
+    for one, two, summary in (
+        (CODEX_LOCK, CODEX_CHILD, "2 is a sub-agent of 1"),
+        (CODEX_CHILD, CODEX_LOCK, "1 is a sub-agent of 2"),
+        ("8c0d35f1", "agent-c4", "2 is a sub-agent of 1"),
+    ):
+        value = samples.ask(NAME, id1=one, id2=two)
+        relation = value["data"]["relation"]
+        assert relation["summary"] == summary and summary in value["summary"]
+        parent = two if summary.startswith("1") else one
+        call = samples.ask("get_event_details", session_id=parent, event_index=relation["started_by_event"])["data"]
+        assert call["event_type"] == "ToolCall"
+
+
+def test_sessions_that_have_nothing_to_do_with_each_other_have_no_relation(samples: Asker) -> None:
+    assert "relation" not in samples.ask(NAME, id1=LARGE, id2=CODEX_LOCK)["data"]
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def test_a_file_that_two_agents_name_differently_is_one_file(samples: Asker) -> None:
+    """Claude Code names it by its absolute path, Codex in a patch below its working directory."""
+    data = samples.ask(NAME, id1=LARGE, id2=CODEX_LOCK, max_bytes=MOST)["data"]
+    (shared,) = data["files"]["in_both"]
+    assert shared["path"] == "tidepool/ingest/writer.py"
+    assert min(shared["reads_1"], shared["writes_1"], shared["writes_2"]) > 0
+    written = {file["path"] for file in data["files"]["only_in_1"] if file["writes"]}
+    assert f"files written: {len(written)} only in 1, none only in 2, 1 in both" in data["differences"]
+
+
+def test_two_attempts_in_two_worktrees_touch_the_same_files(tmp_path: Path) -> None:
+    root = "/home/mira/projects/tidepool"
+    for number, session_id in enumerate((ONE, TWO)):
+        tree = f"{root}/.claude/worktrees/try-{number}"
+        log = claude_log(tmp_path / "logs", session_id, cwd=tree).prompt("fix it")
+        log.call("Edit", {"file_path": f"{tree}/tidepool/store.py"}).call("Read", {"file_path": f"{root}/README.md"})
+        log.call("Read", {"file_path": f"{tree}/only-{number}.py"})
+    files = compared(tmp_path)["files"]
+    assert [(file["path"], file["writes_1"], file["writes_2"]) for file in files["in_both"]] == [
+        ("tidepool/store.py", 1, 1), (f"{root}/README.md", 0, 0)
+    ]  # fmt: skip
+    assert [file["path"] for file in files["only_in_1"] + files["only_in_2"]] == ["only-0.py", "only-1.py"]
+
+
+def test_the_same_name_in_two_projects_is_two_files(tmp_path: Path) -> None:
+    for session_id, project in ((ONE, "tidepool"), (TWO, "lanternfish")):
+        log = claude_log(tmp_path / "logs", session_id, cwd=f"/home/mira/projects/{project}").prompt("read it")
+        log.call("Read", {"file_path": f"/home/mira/projects/{project}/README.md"}).call(
+            "Read", {"file_path": "setup.py"}
+        )
+    data = compared(tmp_path)
+    assert data["files"]["total_in_both"] == 0
+    assert "/home/mira/projects/tidepool/setup.py" in [file["path"] for file in data["files"]["only_in_1"]]
+    assert "different projects" in data["differences"]
+
+
+@pytest.mark.parametrize(
+    ("path", "cwd", "checkout", "key"),
+    [
+        ("/p/a.py", "/p", None, "/p/a.py"),
+        ("a.py", "/p/sub", None, "/p/sub/a.py"),
+        ("./sub/../a.py", "/p", "/p", "a.py"),
+        ("/p", "/p", "/p", "."),
+        ("/p-other/a.py", "/p", "/p", "/p-other/a.py"),
+        ("../elsewhere/a.py", "/p", "/p/", "/elsewhere/a.py"),
+        ("a.py", None, None, "a.py"),
+        ("~/a.py", "/p", "/p", "~/a.py"),
+        ("C:\\p\\a.py", None, None, "C:\\p\\a.py"),
+        ("a/b.py", "C:\\p", "C:\\p", "a\\b.py"),
+        ("C:/p/a.py", "C:\\p", "C:\\p", "a.py"),
+        ("", "/p", "/p", "."),
+    ],
+)
+def test_a_file_is_compared_by_where_it_lies(path: str, cwd: str | None, checkout: str | None, key: str) -> None:
+    assert file_key(path, cwd, checkout) == key
+
+
+# -- differences ---------------------------------------------------------------------------------
+
+
+def test_the_differences_are_few_words_that_are_true(logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path) -> None:
+    one, two = logs_of
+    one.prompt("fix it")
+    for number in range(40):
+        one.call("Bash", {"command": f"make {number}"}, "no rule" if number < 4 else "", failed=number < 4)
+    respond(one, "done", input_tokens=900, output_tokens=100)
+    two.prompt("fix it").call("Edit", {"file_path": "a.py"})
+    respond(two, "done", input_tokens=3_000, output_tokens=100)
+    value = Asker(tmp_path / "data", tmp_path / "logs").ask(NAME, id1=ONE, id2=TWO)
+    assert value["data"]["differences"] == [
+        "last turn: partial in 1, success in 2",
+        "1 failed 4 of 40 calls, 2 failed none of 1 call",
+        "2: 3.1x the tokens",
+        "2: 2.3x the cost",
+        "1: 26x the active time",
+        "1: 20x the steps",
+        "only 1 used Bash",
+        "only 2 used Edit",
+        "files written: none only in 1, 1 only in 2, none in both",
+    ]
+    assert (
+        value["summary"] == "aaaaaaaa (1) and bbbbbbbb (2): last turn: partial in 1, success in 2; 2: 3.1x the tokens"
+    )
+
+
+def test_sessions_that_went_alike_have_no_marked_difference(
+    logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path
+) -> None:
+    for log in logs_of:
+        respond(log.prompt("fix it").call("Bash", {"command": "make"}), "done", input_tokens=900, output_tokens=100)
+    value = Asker(tmp_path / "data", tmp_path / "logs").ask(NAME, id1=ONE, id2=TWO)
+    assert value["data"]["differences"] == []
+    assert value["summary"].endswith("no marked difference")
+
+
+def test_every_difference_of_real_sessions_is_short_and_holds_for_the_figures(everything: Asker) -> None:
+    for _, one, _, two, data in every_pair(everything):
+        assert all(0 < len(difference) <= 100 for difference in data["differences"])
+        for difference in data["differences"]:
+            if times := re.fullmatch(r"([12]): ([\d.,]+)x the (tokens|turns|steps)( .*)?", difference):
+                name = {"tokens": "total_tokens"}.get(times[3], times[3])
+                most, least = (one, two) if times[1] == "1" else (two, one)
+                ratio = most[name] / least[name]
+                assert ratio >= 1.5 and ratio == pytest.approx(float(times[2].replace(",", "")), rel=0.05)
+        assert ("different projects" in data["differences"]) <= (one.get("project_hash") != two.get("project_hash"))
+
+
+def test_missing_figures_are_said_and_never_compared(logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path) -> None:
+    one, two = logs_of
+    one.prompt("go").say("done")
+    respond(two.prompt("go"), "done", input_tokens=900, output_tokens=100)
+    differences = compared(tmp_path)["differences"]
+    assert "the log of 1 has no token figures" in differences
+    assert not any("x the tokens" in difference or "x the cost" in difference for difference in differences)
+
+
+# -- requests ------------------------------------------------------------------------------------
+
+
+def test_a_session_is_not_compared_with_itself(samples: Asker) -> None:
+    for other in (LARGE, LARGE + "-6c0e", f"ax://session/{LARGE}"):
+        error = samples.error(NAME, id1=LARGE, id2=other)
+        assert (error["code"], error["details"]["field"]) == ("invalid_parameter", "id2")
+        assert LARGE in error["message"] and "two different" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"id1": "nobody", "id2": LARGE}, "session_not_found"),
+        ({"id1": LARGE, "id2": "nobody"}, "session_not_found"),
+        ({"id1": "01a1", "id2": LARGE}, "ambiguous_session_prefix"),
+        ({"id1": LARGE}, "invalid_parameter"),
+        ({"id1": LARGE, "id2": SURGE, "max_bytes": MOST + 1}, "invalid_parameter"),
+        ({"id1": LARGE, "id2": SURGE, "max_bytes": 2_047}, "invalid_parameter"),
+        ({"id1": LARGE, "id2": SURGE, "limit": 5}, "invalid_parameter"),
+    ],
+)
+def test_a_wrong_request_is_refused(samples: Asker, arguments: dict[str, Any], code: str) -> None:
+    assert samples.error(NAME, **arguments)["code"] == code
+
+
+def test_the_hint_opens_a_failure_of_the_one_that_failed_more(samples: Asker) -> None:
+    for one, two in ((LARGE, SURGE), (SURGE, LARGE)):
+        value = samples.ask(NAME, id1=one, id2=two)
+        name, arguments = call_in(value["hint"])
+        assert (name, arguments["session_id"]) == ("get_event_details", LARGE)
+        opened = samples.run(value["hint"])["data"]
+        assert (opened["event_type"], opened["outcome"]) == ("ToolResult", "failed")
+        assert text_of(opened["payload"])
+    assert samples.run(samples.ask(NAME, id1=REWOUND, id2=CODEX_CHILD)["hint"])["success"]
+
+
+# -- sizes ---------------------------------------------------------------------------------------
+
+
+def crowded(log: ClaudeLog) -> None:
+    """Many tools, files of long names and failures, in characters that take many bytes."""
+    log.prompt("始め" * 200)
+    for number in range(120):
+        folder = "深い" * (number % 40)
+        log.call(f"道具{number}{'x' * 60}", {"file_path": f"/srv/{folder}/{log.session_id[:4]}{number // 2}.py"}, "失敗" * 99,
+                 failed=number % 2 == 0)  # fmt: skip
+
+
+def test_longer_lists_are_shown_where_more_is_asked_for_and_the_totals_are_exact(
+    logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path
+) -> None:
+    for log in logs_of:
+        crowded(log)
+    short, long = compared(tmp_path), compared(tmp_path, max_bytes=MOST)
+    for data in (short, long):
+        assert data["total_tools"] == 120
+        assert (data["files"]["total_only_in_1"], data["files"]["total_in_both"]) == (60, 0)
+        assert data["session_1"]["failures"]["failed"] == 60
+    assert 0 < len(short["tools"]) < len(long["tools"])
+    assert 0 < len(short["files"]["only_in_2"]) < len(long["files"]["only_in_2"])
+    assert all(len(file["path"]) <= 160 for file in long["files"]["only_in_1"])
+    sizes = [len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()) for data in (short, long)]
+    assert sizes[0] <= PORTABLE < sizes[1] <= MOST
+
+
+@pytest.mark.parametrize("most", [2_048, 4_096, 10_240])
+def test_every_clamp_keeps_the_counts(logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path, most: int) -> None:
+    for log in logs_of:
+        crowded(log)
+    asker = Asker(tmp_path / "data", tmp_path / "logs").with_most(most)
+    data = asker.ask(NAME, id1=ONE, id2=TWO, max_bytes=MOST)["data"]
+    failed = data["session_1"]["failures"]["failed"] if "session_1" in data else data["failed_calls_1"]
+    assert failed == 60
+
+
+# -- in the terminal -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [60, 100, 200])
+def test_the_terminal_shows_two_columns_that_fit_its_width(columns: int) -> None:
+    assert agtrace("index", SAMPLES).code == 0
+    said = agtrace("compare", LARGE, CODEX_LOCK, COLUMNS=str(columns))
+    assert (said.code, said.err) == (0, "")
+    assert max(map(len, said.out.splitlines())) <= columns
+    for shown in (f"1  {LARGE}", f"2  {CODEX_LOCK}", "claude_code", "codex", "partial", "15,115,435", "32,891",
+                  "files in both: 1", "tidepool/ingest/writer.py", "exec_command", "... and 42 more calls"):  # fmt: skip
+        assert shown in said.out
+    assert agtrace("compare", LARGE, CODEX_LOCK, AGTRACE_MAX_RESPONSE_BYTES="2048").code == 0
+
+
+def test_json_is_the_answer_and_a_wrong_call_exits_with_2() -> None:
+    assert agtrace("index", SAMPLES).code == 0
+    printed = agtrace("compare", LARGE, CODEX_LOCK, "--json").json()
+    assert printed["success"] and printed["data"]["session_1"]["session_id"] == LARGE
+    for arguments, message in (
+        ((LARGE, "nobody"), "not found"),
+        ((LARGE, LARGE), "same session"),
+        ((LARGE,), "Missing"),
+    ):
+        said = agtrace("compare", *arguments)
+        assert (said.code, said.out) == (2, "") and message in said.err
+
+
+def test_no_control_character_of_a_log_reaches_the_terminal(
+    logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path
+) -> None:
+    escapes = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b31m \x08\x08 \x7f \r over \u202e [bold]b[/bold] :bug:"
+    for log in logs_of:
+        log.prompt(escapes).write("assistant", [{"type": "text", "text": escapes}], gitBranch=escapes)
+        log.call(f"Bash{escapes}", {"file_path": f"/srv/{escapes}/{log.session_id[:4]}"}, escapes, failed=True)
+        message = {"role": "assistant", "model": escapes, "id": "m", "content": [], "usage": {"input_tokens": 1}}
+        log.write("assistant", [], message=message)
+    assert agtrace("index", tmp_path / "logs").code == 0
+    for more in ([], ["--json"]):
+        said = agtrace("compare", ONE, TWO, *more)  # which looks for them
+        assert said.code == 0 and "red" in said.out and "[bold]b[/bold]" in said.out

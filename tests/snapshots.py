@@ -1,0 +1,125 @@
+"""The answers of every tool for the sample sessions, as files that a reviewer can read.
+
+`python -m tests.snapshots --write` (`make docs`) writes them; a test compares them with what agtrace answers. What
+differs from machine to machine stands in brackets: the folder of the samples, and cursors, which are signed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agtrace_indexer.run import index
+
+from agtrace.answers import Answers, silent
+from agtrace.settings import load
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLES = ROOT / "sample_sessions"
+FOLDER = ROOT / "tests" / "answers"
+
+_CURSOR = re.compile(r"[\w-]{20,50}\.[\w-]{16}")
+_WIDTH = "110"
+
+
+class Asked(NamedTuple):
+    """A request, and why it is shown."""
+
+    tool: str
+    arguments: dict[str, Any]
+
+
+CLAUDE, AGENT, LARGE, CODEX, GEMINI = "e97a4b06", "agent-a3f", "d41f7a52", "01a0ef4d", "338b9da1"
+"""Sample sessions."""
+
+REQUESTS: dict[str, list[dict[str, Any]]] = {
+    "list_sessions": [{"limit": 3}, {"provider": "codex", "since": "2026-10-01", "limit": 2}],
+    "get_project_info": [{}],
+    "get_session_details": [
+        {"session_id": CLAUDE},
+        {"session_id": CLAUDE, "detail_level": "turns", "turn_index": 0, "include_reasoning": True},
+        {"session_id": CLAUDE, "detail_level": "steps", "turn_index": 0},
+        {"session_id": CLAUDE, "detail_level": "full", "turn_index": 1},
+        {"session_id": AGENT},
+        {"session_id": GEMINI, "detail_level": "turns"},
+        {"session_id": "nosuchid"},
+    ],
+    "analyze_session": [{"session_id": LARGE, "include_loops": True}],
+    "search_event_previews": [{"query": "surge", "limit": 4}, {"query": "nothing has this"}],
+    "get_event_details": [
+        {"session_id": CLAUDE, "event_index": 8},
+        {"session_id": CLAUDE, "event_index": 55},
+        {"session_id": CLAUDE, "event_index": 99999},
+    ],
+    "compare_sessions": [{"id1": CLAUDE, "id2": GEMINI}],
+    "get_reasoning_chain": [{"session_id": CLAUDE}],
+}
+"""What is asked of each tool."""
+
+COMMANDS: list[list[str]] = [
+    ["sessions", "--limit", "6"],
+    ["show", CLAUDE],
+    ["show", CLAUDE, "--turn", "0"],
+    ["show", CLAUDE, "--turn", "0", "--level", "steps"],
+    ["show", f"{CLAUDE}:8"],
+    ["compare", CLAUDE, GEMINI],
+    ["reasoning", CLAUDE],
+    ["analyze", LARGE],
+]
+"""What a person types."""
+
+
+def snapshots() -> Iterator[tuple[Path, str]]:
+    """Every file with the text that it should have."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {"HOME": folder, "AGTRACE_DATA_DIR": folder, "PATH": os.environ.get("PATH", ""), "TZ": "UTC"}
+        index(Path(folder) / "index.sqlite3", [str(SAMPLES)])
+        answers = Answers(load(environment), refresh_seconds=60, log=silent)
+        for tool, requests in REQUESTS.items():
+            given = (_answered(answers, tool, arguments) for arguments in requests)
+            yield FOLDER / f"{tool}.md", f"# {tool}\n\n" + "\n".join(given)
+        shown = (_printed(command, environment) for command in COMMANDS)
+        yield FOLDER / "terminal.md", "# The same for a person\n\n" + "\n".join(shown)
+
+
+def _answered(answers: Answers, tool: str, arguments: Mapping[str, Any]) -> str:
+    said = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    given = answers.ask(tool, arguments)
+    text = json.dumps(given.value, ensure_ascii=False, indent=1)
+    size = f"{len(given.text.encode()):,} bytes"
+    return f"## {tool}({said})\n\n{size}\n\n```json\n{_neutral(text)}\n```\n"
+
+
+def _printed(command: list[str], environment: Mapping[str, str]) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "agtrace", *command],
+        env={**environment, "COLUMNS": _WIDTH, "NO_COLOR": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    return f"## agtrace {' '.join(command)}\n\n```\n{_neutral(printed)}\n```\n"
+
+
+def _neutral(text: str) -> str:
+    return _CURSOR.sub("[cursor]", text.replace(str(SAMPLES), "[samples]"))
+
+
+def main() -> None:
+    """Write the files, or say which are stale."""
+    FOLDER.mkdir(exist_ok=True)
+    for path, text in snapshots():
+        if "--write" in sys.argv:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            sys.exit(f"{path.relative_to(ROOT)} is stale: run make docs")
+
+
+if __name__ == "__main__":
+    main()
