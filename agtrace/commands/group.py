@@ -12,6 +12,7 @@ from agtrace import __version__
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _PROVIDERS = ["claude_code", "codex", "gemini"]
+_LEVELS = ["summary", "turns", "steps", "full"]
 _EVENT_TYPES = ["User", "Message", "Reasoning", "ToolCall", "ToolResult", "TokenUsage", "Notification"]
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: the answer that an agent gets over MCP.")
@@ -95,16 +96,23 @@ def sessions(as_json: bool, **filters: Any) -> None:
 
 @agtrace.command(short_help="Show a session, or one event whole.")
 @click.argument("session", metavar="SESSION[:EVENT]")
-@click.option("--turns", is_flag=True, help="Show every step with its tool calls.")
-@click.option("--turn", "turn_index", type=int, help="Show the steps of one turn.")
-@click.option("--reasoning", is_flag=True, help="Quote the thinking beside each step.")
+@click.option("--level", type=click.Choice(_LEVELS), help="How far to unfold it; default summary, with --turn turns.")
+@click.option("--turns", "level", flag_value="turns", help="The same as --level turns: every step with its tool calls.")
+@click.option("--turn", "turn_index", type=int, help="Show one turn only.")
+@click.option("--reasoning", is_flag=True, help="Quote the thinking beside each step (level turns).")
 @click.option("--cursor", help="Continue behind a page: the cursor that it ended with.")
 @as_json
-def show(session: str, turns: bool, turn_index: int | None, reasoning: bool, cursor: str | None, as_json: bool) -> None:
-    """Show a session by its turns, or one event whole: `agtrace show fb3cff44:42`."""
+def show(
+    session: str, level: str | None, turn_index: int | None, reasoning: bool, cursor: str | None, as_json: bool
+) -> None:
+    """Show a session by its turns, or one event whole: `agtrace show fb3cff44:42`.
+
+    Levels: summary (a line a turn), turns (every step and its tools), steps (what was thought, said, called and
+    given back, each shortened), full (everything, verbatim).
+    """
     from agtrace.commands import show
 
-    show.show(session, turns=turns, turn_index=turn_index, reasoning=reasoning, cursor=cursor, as_json=as_json)
+    show.show(session, level=level, turn_index=turn_index, reasoning=reasoning, cursor=cursor, as_json=as_json)
 
 
 @agtrace.command(short_help="Show what went wrong in a session.")

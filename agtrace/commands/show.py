@@ -41,7 +41,7 @@ def analyze(session: str, *, as_json: bool) -> None:
 
 
 def show(
-    session: str, *, turns: bool, turn_index: int | None, reasoning: bool, cursor: str | None, as_json: bool
+    session: str, *, level: str | None, turn_index: int | None, reasoning: bool, cursor: str | None, as_json: bool
 ) -> None:
     """Show a session at a level, or one event whole."""
     session_id, colon, event = session.rpartition(":")
@@ -50,18 +50,29 @@ def show(
         return
     if colon:
         fail(f"{event!r} is no event index: write SESSION:NUMBER, such as fb3cff44:42", USAGE)
-    level = "turns" if turns or turn_index is not None or reasoning else "summary"
     wanted = {
-        "session_id": session, "detail_level": level, "turn_index": turn_index,
-        "include_reasoning": reasoning, "cursor": cursor,
+        "session_id": session,
+        "detail_level": level or ("summary" if turn_index is None and not reasoning else "turns"),
+        "turn_index": turn_index, "include_reasoning": reasoning, "cursor": cursor,
     }  # fmt: skip
     answer = ask("get_session_details", wanted)
     if as_json:
         print_json(answer)
         return
+    _show_pages(answer, wanted)
+
+
+def _show_pages(answer: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Print a session from this page to its end: a pager folds better than pages do."""
     from agtrace import render
 
-    render.session(answer)
+    view, first = render.SessionView(), wanted["cursor"] is None
+    while True:
+        view.page(answer, first=first)
+        following = (answer.get("pagination") or answer.get("chunk") or {}).get("next_cursor")
+        if not following:
+            return
+        answer, first = ask("get_session_details", {**wanted, "cursor": following}), False
 
 
 def _show_event(session_id: str, event_index: int, cursor: str | None, *, as_json: bool) -> None:

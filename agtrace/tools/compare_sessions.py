@@ -55,11 +55,13 @@ def answer(context: Context, wanted: CompareSessions) -> Reply:
     compared = comparison.compare(connection, one, two, context.prices, _LONG_LENGTHS[0].failures)
     differences = list(_differences(compared.one, compared.two))
     budget = wanted.max_bytes or LIST_BYTES
+    data = _fitting(compared, differences, budget)
+    more = f" max_bytes={_MOST_BYTES} lists more." if budget < _MOST_BYTES and _is_cut(data) else ""
     return Reply(
         summary=_summary(compared, differences),
-        data=_fitting(compared, differences, budget),
+        data=data,
         budget=budget,
-        hint=_hint(compared),
+        hint=_hint(compared) + more,
         untrusted=True,
         counts={
             f"{what}_{number}": row[what] or 0
@@ -78,6 +80,13 @@ def _fitting(compared: Compared, differences: list[str], budget: int) -> dict[st
     return data
 
 
+def _is_cut(data: dict[str, Any]) -> bool:
+    """Whether there are more tools or files than are listed."""
+    files = data["files"]
+    lists = [("only_in_1", files), ("only_in_2", files), ("in_both", files), ("tools", data)]
+    return any(len(part[name]) < part[f"total_{name}"] for name, part in lists)
+
+
 def _summary(compared: Compared, differences: list[str]) -> str:
     """The two ids, how they belong together, and as many of the differences as find room."""
     one, two = compared.one.shown_id, compared.two.shown_id
@@ -92,12 +101,16 @@ def _summary(compared: Compared, differences: list[str]) -> str:
 
 def _hint(compared: Compared) -> str:
     """Open the first failure of the one that failed more; without any, the turns of the second."""
-    worst = max((compared.two, compared.one), key=lambda side: side.facts.failures.failed)
+    worst = max((compared.two, compared.one), key=_troubles)
     if worst.facts.failures.examples:
         example = worst.facts.failures.examples[0]
         call = f"get_event_details(session_id={worst.shown_id!r}, event_index={example.event_index})"
         return f"{call} opens the first call of {_number(compared, worst)} that did not end well (1-5 KB)."
     return f"get_session_details(session_id={compared.two.shown_id!r}) shows the turns of 2 (2-10 KB)."
+
+
+def _troubles(side: Side) -> tuple[int, int]:
+    return side.facts.failures.failed, len(side.facts.failures.examples)
 
 
 def _number(compared: Compared, side: Side) -> int:

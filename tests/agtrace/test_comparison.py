@@ -6,7 +6,6 @@ import json
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -105,12 +104,14 @@ class Counted:
         self.turns = {event[3] for event in own} & turns
         self.connection = connection
 
-    def files(self) -> set[str]:
+    def files(self) -> Counter[tuple[str, str]]:
+        """(path, access) -> how many calls."""
         rows = self.connection.execute(
-            "SELECT t.event_index, p.text FROM touched t JOIN path p ON p.id = t.path_id WHERE t.session_id = ?",
+            "SELECT t.event_index, p.text, t.access FROM touched t JOIN path p ON p.id = t.path_id "
+            "WHERE t.session_id = ?",
             self.row[:1],
         )
-        return {path for index, path in rows if index in self.indices}
+        return Counter((path, access) for index, path, access in rows if index in self.indices)
 
     def tokens(self) -> dict[str, int]:
         rows = self.connection.execute(
@@ -124,22 +125,30 @@ class Counted:
         return dict(sums)
 
 
-def every_pair(asker: Asker) -> Iterator[tuple[Counted, dict[str, Any], Counted, dict[str, Any], dict[str, Any]]]:
-    """Every session beside the next one, and the last beside the first."""
-    connection = sqlite3.connect(asker.settings.database)
+Pair = tuple[Counted, Counted, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def pairs(everything: Asker) -> list[Pair]:
+    """Every session beside the next one, and the last beside the first, with the comparison."""
+    connection = sqlite3.connect(everything.settings.database)
     uids = [uid for (uid,) in connection.execute("SELECT uid FROM session ORDER BY uid")]
-    for one, two in pairwise([*uids, uids[0]]):
-        data = asker.ask(NAME, id1=one, id2=two, max_bytes=MOST)["data"]
-        yield Counted(connection, one), data["session_1"], Counted(connection, two), data["session_2"], data
+    return [
+        (
+            Counted(connection, one),
+            Counted(connection, two),
+            everything.ask(NAME, id1=one, id2=two, max_bytes=MOST)["data"],
+        )
+        for one, two in pairwise([*uids, uids[0]])
+    ]
 
 
-def test_every_figure_of_every_real_session_is_what_a_plain_count_finds(everything: Asker) -> None:
-    for *sides, _ in every_pair(everything):
-        for counted, side in (sides[:2], sides[2:]):
+def test_every_figure_of_every_real_session_is_what_a_plain_count_finds(pairs: list[Pair]) -> None:
+    for one, two, data in pairs:
+        for counted, side in ((one, data["session_1"]), (two, data["session_2"])):
             assert side["tool_calls"] == sum(counted.calls.values())
-            failures = side["failures"]
             for outcome in (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED):
-                assert failures[outcome] == counted.outcomes[outcome]
+                assert side["failures"][outcome] == counted.outcomes[outcome]
             assert side["steps"] == len(counted.steps)
             assert side["turns"] == len(counted.turns)
             tokens = counted.tokens()
@@ -150,43 +159,54 @@ def test_every_figure_of_every_real_session_is_what_a_plain_count_finds(everythi
             assert side.get("duration_seconds") == span
 
 
-def test_every_tool_and_file_of_two_real_sessions_is_in_one_list(everything: Asker) -> None:
-    for one, _, two, _, data in every_pair(everything):
+def test_every_tool_of_two_real_sessions_is_listed_most_used_first(pairs: list[Pair]) -> None:
+    for one, two, data in pairs:
         tools = {t["name"]: (t["calls_1"], t["failed_1"], t["calls_2"], t["failed_2"]) for t in data["tools"]}
         assert data["total_tools"] == len(tools) == len(one.calls | two.calls)
         for name, counts in tools.items():
             assert counts == (one.calls[name], one.failed[name], two.calls[name], two.failed[name])
         used = [counts[0] + counts[2] for counts in tools.values()]
         assert used == sorted(used, reverse=True)
+
+
+def test_every_file_of_two_real_sessions_is_in_one_list(pairs: list[Pair]) -> None:
+    """As often as its calls name it."""
+    for one, two, data in pairs:
         files = data["files"]
-        assert files["total_only_in_1"] + files["total_in_both"] <= len(one.files())
-        assert files["total_only_in_2"] + files["total_in_both"] <= len(two.files())
-        assert (files["total_only_in_1"] + files["total_in_both"] == 0) == (not one.files())
-        for name in ("only_in_1", "only_in_2", "in_both"):
-            assert len(files[name]) == min(files[f"total_{name}"], 60)
+        lists = {name: files[name] for name in ("only_in_1", "only_in_2", "in_both")}
+        assert all(len(shown) == min(files[f"total_{name}"], 60) for name, shown in lists.items())
+        if any(files[f"total_{name}"] > 60 for name in lists):
+            continue
+        for number, counted in ((1, one), (2, two)):
+            named = Counter[str]()
+            for (_, access), count in counted.files().items():
+                named[access] += count
+            for access, field in (("read", "reads"), ("write", "writes")):
+                alone = sum(file[field] for file in lists[f"only_in_{number}"])
+                assert alone + sum(file[f"{field}_{number}"] for file in lists["in_both"]) == named[access]
+        shown = [file["path"] for name in lists for file in lists[name]]
+        assert len(shown) == len(set(shown))
 
 
-def test_the_last_turn_of_every_real_session_ended_as_its_details_say(everything: Asker) -> None:
-    for *sides, _ in every_pair(everything):
-        side = sides[1]
+def test_the_last_turn_of_every_real_session_ended_as_its_details_say(everything: Asker, pairs: list[Pair]) -> None:
+    for _, _, data in pairs:
+        side = data["session_1"]
         turns = everything.items("get_session_details", "turns", session_id=side["session_id"])
         assert side["outcome"] == (turns[-1]["outcome"] if turns else "unknown")
 
 
-def test_every_failure_shown_opens_the_event_that_tells_it(everything: Asker) -> None:
-    said = {}
-    for uid, index, text, _ in texts(sqlite3.connect(everything.settings.database)):
-        said[uid, index] = text
+def test_every_failure_shown_opens_the_event_that_tells_it(everything: Asker, pairs: list[Pair]) -> None:
+    connection = sqlite3.connect(everything.settings.database)
+    said = {(uid, index): text for uid, index, text, _ in texts(connection)}
     opened = 0
-    for *sides, _ in every_pair(everything):
-        side = sides[1]
+    for _, _, data in pairs:
+        side = data["session_1"]
         examples = side["failures"]["examples"]
         failed = [example["outcome"] == "failed" for example in examples]
         assert failed == sorted(failed, reverse=True), "failed ones first"
         for example in examples[:3]:
-            event = everything.ask(
-                "get_event_details", session_id=side["session_id"], event_index=example["event_index"]
-            )["data"]
+            place = {"session_id": side["session_id"], "event_index": example["event_index"]}
+            event = everything.ask("get_event_details", **place)["data"]
             assert event["outcome"] == example["outcome"]
             quoted = example["quote"].removesuffix("...").split()
             assert " ".join(quoted) in " ".join(said[event["session_id"], event["event_index"]].split())
@@ -354,8 +374,8 @@ def test_the_differences_are_few_words_that_are_true(logs_of: tuple[ClaudeLog, C
         "last turn: partial in 1, success in 2",
         "1 failed 4 of 40 calls, 2 failed none of 1 call",
         "2: 3.1x the tokens",
-        "2: 2.3x the cost",
-        "1: 26x the active time",
+        "2: 2.5x the cost",
+        "1: 27x the active time",
         "1: 20x the steps",
         "only 1 used Bash",
         "only 2 used Edit",
@@ -376,16 +396,17 @@ def test_sessions_that_went_alike_have_no_marked_difference(
     assert value["summary"].endswith("no marked difference")
 
 
-def test_every_difference_of_real_sessions_is_short_and_holds_for_the_figures(everything: Asker) -> None:
-    for _, one, _, two, data in every_pair(everything):
+def test_every_difference_of_real_sessions_is_short_and_holds_for_the_figures(pairs: list[Pair]) -> None:
+    for _, _, data in pairs:
+        sides = (data["session_1"], data["session_2"])
         assert all(0 < len(difference) <= 100 for difference in data["differences"])
         for difference in data["differences"]:
             if times := re.fullmatch(r"([12]): ([\d.,]+)x the (tokens|turns|steps)( .*)?", difference):
                 name = {"tokens": "total_tokens"}.get(times[3], times[3])
-                most, least = (one, two) if times[1] == "1" else (two, one)
-                ratio = most[name] / least[name]
+                ratio = sides[int(times[1]) - 1][name] / sides[2 - int(times[1])][name]
                 assert ratio >= 1.5 and ratio == pytest.approx(float(times[2].replace(",", "")), rel=0.05)
-        assert ("different projects" in data["differences"]) <= (one.get("project_hash") != two.get("project_hash"))
+        if "different projects" in data["differences"]:
+            assert sides[0]["project_hash"] != sides[1]["project_hash"]
 
 
 def test_missing_figures_are_said_and_never_compared(logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path) -> None:
@@ -434,6 +455,25 @@ def test_the_hint_opens_a_failure_of_the_one_that_failed_more(samples: Asker) ->
     assert samples.run(samples.ask(NAME, id1=REWOUND, id2=CODEX_CHILD)["hint"])["success"]
 
 
+def test_the_hint_says_how_more_is_listed_where_something_is_not(samples: Asker) -> None:
+    assert "max_bytes=30720 lists more" in samples.ask(NAME, id1=LARGE, id2=SURGE)["hint"]
+    assert "max_bytes" not in samples.ask(NAME, id1=LARGE, id2=SURGE, max_bytes=MOST)["hint"]
+    assert "max_bytes" not in samples.ask(NAME, id1=CODEX_LOCK, id2=CODEX_CHILD)["hint"]
+
+
+def test_the_hint_opens_a_refusal_where_nothing_failed(logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path) -> None:
+    one, two = logs_of
+    one.prompt("go").call(
+        "Bash", {"command": "rm"}, "The user doesn't want to proceed with this tool use.", failed=True
+    )
+    two.prompt("go").say("done")
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    value = asker.ask(NAME, id1=ONE, id2=TWO)
+    assert value["data"]["session_1"]["failures"]["rejected"] == 1
+    assert "rejected or interrupted calls: 1 in 1, none in 2" in value["data"]["differences"]
+    assert asker.run(value["hint"])["data"]["outcome"] == "rejected"
+
+
 # -- sizes ---------------------------------------------------------------------------------------
 
 
@@ -441,9 +481,9 @@ def crowded(log: ClaudeLog) -> None:
     """Many tools, files of long names and failures, in characters that take many bytes."""
     log.prompt("始め" * 200)
     for number in range(120):
-        folder = "深い" * (number % 40)
-        log.call(f"道具{number}{'x' * 60}", {"file_path": f"/srv/{folder}/{log.session_id[:4]}{number // 2}.py"}, "失敗" * 99,
-                 failed=number % 2 == 0)  # fmt: skip
+        path = f"/srv/{'深い' * (number % 40)}/{log.session_id[:4]}{number}.py"
+        name = f"道具{number}{'x' * 60}"
+        log.call(name, {"file_path": path}, "失敗" * 99, failed=number % 2 == 0)
 
 
 def test_longer_lists_are_shown_where_more_is_asked_for_and_the_totals_are_exact(
@@ -454,7 +494,7 @@ def test_longer_lists_are_shown_where_more_is_asked_for_and_the_totals_are_exact
     short, long = compared(tmp_path), compared(tmp_path, max_bytes=MOST)
     for data in (short, long):
         assert data["total_tools"] == 120
-        assert (data["files"]["total_only_in_1"], data["files"]["total_in_both"]) == (60, 0)
+        assert (data["files"]["total_only_in_1"], data["files"]["total_in_both"]) == (120, 0)
         assert data["session_1"]["failures"]["failed"] == 60
     assert 0 < len(short["tools"]) < len(long["tools"])
     assert 0 < len(short["files"]["only_in_2"]) < len(long["files"]["only_in_2"])
@@ -483,7 +523,7 @@ def test_the_terminal_shows_two_columns_that_fit_its_width(columns: int) -> None
     assert (said.code, said.err) == (0, "")
     assert max(map(len, said.out.splitlines())) <= columns
     for shown in (f"1  {LARGE}", f"2  {CODEX_LOCK}", "claude_code", "codex", "partial", "15,115,435", "32,891",
-                  "files in both: 1", "tidepool/ingest/writer.py", "exec_command", "... and 42 more calls"):  # fmt: skip
+                  "files in both: 1", "tidepool/ingest/writer.py", "exec_command", "and 42 more calls"):  # fmt: skip
         assert shown in said.out
     assert agtrace("compare", LARGE, CODEX_LOCK, AGTRACE_MAX_RESPONSE_BYTES="2048").code == 0
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import PurePath
+import os
+from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
@@ -211,6 +212,34 @@ def test_the_best_title_wins_and_among_equals_the_last() -> None:
     assert state.skipped == ["custom-title", "custom-title", "ai-title"]
 
 
+def test_a_summary_names_whoever_holds_its_leaf_and_without_one_its_own_session() -> None:
+    _, state = read(
+        {"type": "summary", "summary": "Machines", "leafUuid": "u7"},
+        {"type": "summary", "summary": "Engines", "leafUuid": "u7"},
+        {"type": "summary", "summary": "This one"},
+    )
+    facts = state.sessions[""]
+    assert (facts.namings, facts.title, facts.title_rank) == ({"u7": "Engines"}, "This one", 1)
+
+
+def test_of_many_summaries_the_newest_are_kept() -> None:
+    _, state = read(*({"type": "summary", "summary": "x", "leafUuid": f"u{n}"} for n in range(1000)))
+    assert list(state.sessions[""].namings) == [f"u{n}" for n in range(744, 1000)]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_only_a_plain_file_beside_a_subagents_log_describes_it(tmp_path: Path, kind: str) -> None:
+    beside, elsewhere = tmp_path / "agent-a1.meta.json", tmp_path / "elsewhere.json"
+    elsewhere.write_text('{"agentType": "Explore"}')
+    if kind == "pipe":
+        os.mkfifo(beside)
+    elif kind == "link":
+        beside.symlink_to(elsewhere)
+    else:
+        beside.mkdir()
+    assert claude_code.begin(tmp_path / "agent-a1.jsonl").sessions[""].agent_type is None
+
+
 def test_inline_sidechains_are_threads_found_by_their_parents() -> None:
     side: Record = {"isSidechain": True, "cwd": "/engine"}
     drafts, state = read(
@@ -414,6 +443,58 @@ def test_all_figures_of_a_response_are_told_apart() -> None:
     assert counted == TokenUsage("msg_1/req_1", "m", 3, 20, 400, 900, 57, None)
 
 
+@pytest.mark.parametrize(
+    ("whole", "detail", "written"),
+    [
+        (420, {"ephemeral_1h_input_tokens": 400}, (20, 400)),
+        (420, {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0}, (420, 0)),
+        (0, {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 400}, (20, 400)),
+        (3, {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 400}, (20, 400)),
+        (420, "x", (420, None)),
+    ],
+)
+def test_what_the_detail_of_cache_writes_leaves_open_is_short_lived(
+    whole: int, detail: Any, written: tuple[int | None, int | None]
+) -> None:
+    figures = {**usage(57, cache_creation_input_tokens=whole), "cache_creation": detail}
+    ((_, counted),) = usages(answer(words("x"), usage=figures))
+    assert (counted.cache_creation_5m_tokens, counted.cache_creation_1h_tokens) == written
+
+
+@pytest.mark.parametrize(
+    ("speed", "cost", "known"),
+    [
+        ("standard", 0.5, (None, 0.5)),
+        ("fast", 2, ("fast", 2.0)),
+        (None, 0, (None, None)),
+        (3, -1, (None, None)),
+        ("", True, (None, None)),
+        ("fast", float("inf"), ("fast", None)),
+        ("fast", float("nan"), ("fast", None)),
+        ("fast", "0.5", ("fast", None)),
+    ],
+)
+def test_speed_and_cost_are_told_where_they_say_something(speed: Any, cost: Any, known: tuple[Any, ...]) -> None:
+    ((_, counted),) = usages(answer(words("x"), usage={**usage(57), "speed": speed}, costUSD=cost))
+    assert (counted.speed, counted.cost_usd) == known
+
+
+def test_a_cost_that_comes_with_a_later_line_is_taken() -> None:
+    counted = usages(answer(words("x"), usage=usage(5)), answer(words("y"), usage=usage(5), costUSD=0.5))
+    assert [payload.cost_usd for _, payload in counted] == [None, 0.5]
+
+
+def test_tokens_of_thinking_are_told_where_they_are_logged() -> None:
+    ((_, counted),) = usages(answer(words("x"), usage={**usage(57), "output_tokens_details": {"thinking_tokens": 41}}))
+    assert (counted.output_tokens, counted.reasoning_tokens) == (57, 41)
+
+
+def test_iterations_repeat_the_figures_and_add_nothing() -> None:
+    repeated = {"type": "message", "input_tokens": 3, "output_tokens": 57}
+    ((_, counted),) = usages(answer(words("x"), usage={**usage(57), "iterations": [repeated, repeated]}))
+    assert (counted.input_tokens, counted.output_tokens) == (3, 57)
+
+
 def test_cache_writes_without_detail_are_the_short_lived_ones() -> None:
     ((_, counted),) = usages(answer(words("x"), usage=usage(57, cache_creation_input_tokens=420)))
     assert (counted.cache_creation_5m_tokens, counted.cache_creation_1h_tokens) == (420, None)
@@ -461,6 +542,8 @@ def test_usage_without_any_id_goes_by_its_line() -> None:
         ("The user doesn't want to take this action right now.", "", Outcome.REJECTED, OutcomeSource.TEXT),
         ("Permission to use Bash with command rm has been denied.", "", Outcome.REJECTED, OutcomeSource.TEXT),
         ("This command requires approval", "", Outcome.REJECTED, OutcomeSource.TEXT),
+        ("cd in '/etc' was blocked. For security, Claude Code may only", "", Outcome.REJECTED, OutcomeSource.TEXT),
+        ("the ball was blocked. For security", "", Outcome.FAILED, OutcomeSource.STRUCTURE),
         ("No.", "User rejected tool use", Outcome.REJECTED, OutcomeSource.TEXT),
         ("[Request interrupted by user for tool use]", "", Outcome.INTERRUPTED, OutcomeSource.TEXT),
         ("killed", {"interrupted": True}, Outcome.INTERRUPTED, OutcomeSource.STRUCTURE),
@@ -517,15 +600,70 @@ def test_the_result_of_an_agent_names_it_and_its_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "status", "outcome"),
     [
-        [words("Done"), words("agentId: a1b2c3 (use SendMessage with to: 'a1b2c3' to continue this agent)")],
-        [words("Async agent launched successfully.\nagentId: a1b2c3 (internal ID)")],
+        ([words("Done"), words("agentId: a1b2c3 (use SendMessage with to: 'a1b2c3')")], "completed", Outcome.OK),
+        (
+            [words("Async agent launched successfully.\nagentId: a1b2c3 (internal ID)")],
+            "async_launched",
+            Outcome.RUNNING,
+        ),
+        ([words("Async agent launched successfully.\nagentId: a1b2c3 (internal ID)")], None, Outcome.RUNNING),
     ],
 )
-def test_an_agent_may_be_named_in_the_text_only(content: Any) -> None:
-    found = only_result(said(result(content), toolUseResult={"status": "async_launched"}))
-    assert (found.agent_id, found.outcome) == ("agent-a1b2c3", Outcome.OK)
+def test_an_agent_may_be_named_in_the_text_only(content: Any, status: str | None, outcome: Outcome) -> None:
+    beside = {"toolUseResult": {"status": status}} if status else {}
+    found = only_result(said(result(content), **beside))
+    assert (found.agent_id, found.outcome) == ("agent-a1b2c3", outcome)
+
+
+@pytest.mark.parametrize(
+    ("detail", "outcome"),
+    [
+        ({"backgroundTaskId": "b1"}, Outcome.RUNNING),
+        ({"status": "remote_launched", "taskId": "t1"}, Outcome.RUNNING),
+        ({"taskId": "t1", "timeoutMs": 30_000, "persistent": False}, Outcome.RUNNING),
+        ({"taskId": "1", "success": True, "updatedFields": ["status"]}, Outcome.OK),
+        ({"shellId": "b1", "status": "running"}, Outcome.OK),
+        ({"returnCodeInterpretation": "No matches found"}, Outcome.OK),
+        ({"stdout": "Command running in background with ID: b1"}, Outcome.OK),
+        (None, Outcome.RUNNING),
+    ],
+)
+def test_a_result_that_only_tells_of_a_start_leaves_its_call_running(detail: Any, outcome: Outcome) -> None:
+    beside = {} if detail is None else {"toolUseResult": detail}
+    found = only_result(said(result("Command running in background with ID: b1"), **beside))
+    source = OutcomeSource.TEXT if detail is None else OutcomeSource.STRUCTURE
+    assert (found.outcome, found.outcome_source) == (outcome, source)
+
+
+def test_a_start_that_failed_is_not_running() -> None:
+    assert (
+        only_result(said(result("no", is_error=True), toolUseResult={"backgroundTaskId": "b1"})).outcome
+        is Outcome.FAILED
+    )
+
+
+def test_a_notice_without_the_calls_id_is_understood_by_its_task() -> None:
+    started = said(result("started"), toolUseResult={"backgroundTaskId": "b1"})
+    batch = (
+        "<task-notification> <task-id>b0</task-id> <task-id>b1</task-id> <status>killed</status></task-notification>"
+    )
+    expected = Settlement("toolu_1", Outcome.INTERRUPTED, NOON_MS)
+    assert endings(started, said(batch), said(batch)) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("detail", "duration"),
+    [
+        ({"durationMs": 12}, 12),
+        ({"durationSeconds": 15.4297}, 15429),
+        ({"totalDurationMs": 5000, "durationMs": 12}, 5000),
+        ({}, None),
+    ],
+)
+def test_a_duration_is_read_where_the_structure_has_one(detail: Any, duration: int | None) -> None:
+    assert only_result(said(result("x"), toolUseResult=detail)).duration_ms == duration
 
 
 def test_a_file_that_mentions_an_agent_names_none() -> None:
@@ -594,6 +732,7 @@ WORDS = st.sampled_from(
         *("type", "user", "assistant", "system", "attachment", "progress", "message", "tool_result", "tool_use"),
         *("text", "content", "role", "usage", "summary", "queue-operation", "queued_command", "pr-link"),
         *("custom-title", "sessionId", "uuid", "parentUuid", "isSidechain", "agentId", "id", "toolUseResult"),
+        *("status", "taskId", "backgroundTaskId", "task_id", "shellId", "leafUuid", "costUSD", "speed", "forkedFrom"),
         *("is_error", "source", "data", "prompt", "origin", "kind", "version", "timestamp", "<command-name>", "2.1.12"),
     ]
 )
@@ -608,6 +747,11 @@ SAMPLES: list[Record] = [
     answer(words("x"), {"type": "tool_use", "id": "t", "name": "n", "input": {}}, usage=usage(3), version="2.1.12"),
     line("system", subtype="compact_boundary", content="x", compactMetadata={"preTokens": 9}),
     line("attachment", attachment={"type": "queued_command", "prompt": [words("x"), PICTURE]}),
+    line("attachment", attachment={"type": "queued_command", "prompt": "<task-notification><task-id>b</task-id>"}),
+    said(result("x"), toolUseResult={"backgroundTaskId": "b", "durationSeconds": 1.5, "persistedOutputPath": "p"}),
+    said(result("x"), toolUseResult={"task": {"task_id": "b", "status": "failed", "exitCode": 1}, "message": "x"}),
+    answer({"type": "tool_use", "id": "t", "name": "Task", "input": {"prompt": "y", "description": "z"}}, costUSD=1),
+    said("y", isSidechain=True, parentUuid=None, sessionKind="bg", forkedFrom={"sessionId": "s"}),
     line("progress", data={"type": "agent_progress"}),
     line("tool_result", toolUseResult={"tool_use_id": "t", "output": "x", "status": "completed"}),
     {"type": "queue-operation", "operation": "enqueue", "content": [words("x")], "sessionId": "s"},
@@ -656,7 +800,11 @@ def test_what_is_remembered_stays_small_however_long_the_log() -> None:
         record = answer(words("x"), id=f"msg_{number:08}", request=f"req_{number:08}", usage=usage(number))
         record |= {"uuid": f"{number:036}", "isSidechain": number % 2 == 0, "parentUuid": None if root else "x"}
         claude_code.drafts(record, state)
-    assert len(json.dumps(state.memory)) < 12_000
+        task = {"type": "tool_use", "id": f"toolu_{number:024}", "name": "Task", "input": {"prompt": str(number)}}
+        claude_code.drafts(answer(task, uuid=f"t{number}"), state)
+        beside = {"status": "async_launched", "agentId": f"{number:017}"}
+        claude_code.drafts(said({**result("x"), "tool_use_id": f"b{number:024}"}, toolUseResult=beside), state)
+    assert len(json.dumps(state.memory)) < 18_000
 
 
 # The published logs

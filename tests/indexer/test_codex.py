@@ -316,6 +316,24 @@ def test_texts_in_the_users_role_are_told_apart(text: str, kind: UserKind) -> No
     assert payloads(said("user", text)) == [User(text, kind)]
 
 
+def test_a_review_repeats_its_prompt_within_one_stream() -> None:
+    """Known bug 33: the thread that asked for it echoes what the reviewer is told."""
+    prompt = event("user_message", message="Review the changes.")
+    review = [event("entered_review_mode", target={}), prompt, prompt, said("user", "Review the changes.")]
+    action = said("user", "<user_action>\n  <action>review</action>")
+    lines = [*review, action, event("exited_review_mode"), *review, event("exited_review_mode"), prompt, prompt]
+    assert [user.kind for user in only(User, payloads(*lines))] == [
+        UserKind.HUMAN, UserKind.COMMAND, UserKind.HUMAN, UserKind.HUMAN, UserKind.HUMAN,
+    ]  # fmt: skip
+
+
+def test_a_prompt_is_read_from_either_stream_and_once_from_both() -> None:
+    """Known bug 33: it moved from events to items."""
+    typed, given = event("user_message", message="do it"), said("user", "do it")
+    for lines in ([typed], [given], [typed, given], [given, typed]):
+        assert payloads(*lines) == [User("do it", UserKind.HUMAN)]
+
+
 def test_an_injected_part_is_told_from_the_prompt_beside_it() -> None:
     found = payloads(said("user", "<environment_context>x", "do it"), event("user_message", message="do it"))
     assert found == [User("<environment_context>x", UserKind.INJECTED), User("do it", UserKind.HUMAN)]
@@ -337,6 +355,7 @@ def test_prompts_and_mail_in_a_subagents_log_are_tasks() -> None:
 
 
 def test_arguments_are_decoded_and_broken_ones_kept() -> None:
+    """Known bug 33: custom tools among them."""
     broken = item("function_call", name="shell", arguments='{"cmd":', call_id="b")
     patch = item("custom_tool_call", name="apply_patch", input="*** Begin Patch", call_id="c")
     spaced = item("function_call", name="search", namespace="mcp__hub", arguments="{}", call_id="d")
@@ -467,9 +486,92 @@ def test_a_generated_picture_is_a_call_and_a_placeholder() -> None:
     ]
 
 
-def test_a_spawned_agent_is_named_by_its_result() -> None:
-    found = payloads(call("a", "spawn_agent"), output("a", '{"agent_id":"t-9","nickname":"Ohm"}'))
-    assert found[1].agent_id == "t-9"  # type: ignore[union-attr]
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ([], '{"agent_id":"t-9","nickname":"Ohm"}'),
+        ([], '{"nickname":"Ohm","agent_id":"t-9"}'),
+        ([event("collab_agent_spawn_end", call_id="a", new_thread_id="t-9")], '{"task_name":"/root/ohm"}'),
+        ([event("sub_agent_activity", event_id="a", agent_thread_id="t-9", kind="started")], '{"task_name":"/x"}'),
+    ],
+)
+def test_a_spawned_agent_is_named_by_its_result_or_by_an_event_before_it(told: list[Record], shown: str) -> None:
+    found = only(ToolResult, payloads(call("a", "spawn_agent"), *told, output("a", shown)))
+    assert [result.agent_id for result in found] == ["t-9"]
+
+
+def test_other_activity_of_an_agent_starts_none() -> None:
+    activity = event("sub_agent_activity", event_id="a", agent_thread_id="t-9", kind="interacted")
+    found = only(ToolResult, payloads(call("a", "send_message"), activity, output("a", "")))
+    assert [result.agent_id for result in found] == [None]
+
+
+# --- executions that go on ---
+
+RUNS = "Chunk ID: 1\nWall time: 1.0 seconds\nProcess running with session ID 41\nOutput:\n"
+
+
+def ended(code: int) -> str:
+    return f"Chunk ID: 2\nWall time: 9.0 seconds\nProcess exited with code {code}\nOutput:\n"
+
+
+def polls(call_id: str, session: int, shown: str) -> list[Record]:
+    asked = json.dumps({"session_id": session, "chars": ""})
+    return [item("function_call", name="write_stdin", arguments=asked, call_id=call_id), output(call_id, shown)]
+
+
+def settled(*lines: Record) -> list[tuple[str, Outcome, int | None]]:
+    return [tuple(said)[:3] for said in heard(*lines) if isinstance(said, Settlement)]
+
+
+AT = 1767225600500
+
+
+@pytest.mark.parametrize(("code", "outcome"), [(0, Outcome.OK), (3, Outcome.FAILED)])
+def test_the_end_of_a_process_settles_the_call_that_started_it(code: int, outcome: Outcome) -> None:
+    lines = [
+        call("a"),
+        output("a", RUNS),
+        *polls("p", 41, RUNS),
+        *polls("q", 41, ended(code)),
+        *polls("r", 41, ended(0)),
+    ]
+    assert settled(*lines) == [("a", outcome, AT)]
+
+
+def test_a_poll_of_another_process_or_one_that_fails_itself_settles_nothing() -> None:
+    started = [call("a"), output("a", RUNS)]
+    assert settled(*started, *polls("p", 7, ended(0))) == []
+    assert settled(*started, *polls("p", 41, "write_stdin failed: Unknown process id 41")) == []
+    assert settled(*started, call("b"), output("b", ended(0))) == []
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"), [("completed", Outcome.OK), ("failed", Outcome.FAILED), ("terminated", Outcome.INTERRUPTED)]
+)
+def test_the_end_of_a_script_settles_the_call_that_started_it(end: str, outcome: Outcome) -> None:
+    started = item("custom_tool_call", name="exec", input="await tools.exec_command({})", call_id="a")
+    runs = [{"type": "input_text", "text": "Script running with cell ID 3\nWall time 10.0 seconds\nOutput:\n"}]
+    wait = item("function_call", name="wait", arguments='{"cell_id":"3"}', call_id="w")
+    lines = [started, item("custom_tool_call_output", call_id="a", output=runs), wait]
+    assert settled(*lines, output("w", runs)) == []
+    assert settled(*lines, output("w", f"Script {end}\nWall time 2.0 seconds\nOutput:\n")) == [("a", outcome, AT)]
+
+
+def test_an_end_event_behind_the_output_of_a_running_process_settles_it() -> None:
+    end = event("exec_command_end", call_id="a", exit_code=1, status="failed")
+    assert settled(call("a"), output("a", RUNS), end, *polls("q", 41, ended(1))) == [("a", Outcome.FAILED, AT)]
+
+
+@needs_logs
+def test_the_processes_of_real_logs_end_as_their_polls_say() -> None:
+    ended_well = {
+        path.name[28:41]: [outcome for _, outcome, _ in settled(*records_of(path, codex))] for path in ROLLOUTS
+    }
+    assert {log: len(outcomes) for log, outcomes in ended_well.items() if outcomes} == {
+        "019d7e2f-0041": 2, "019dd4b9-496d": 2, "019ddd6f-3680": 2, "019e849f-ba12": 1,
+    }  # fmt: skip
+    assert {outcome for outcomes in ended_well.values() for outcome in outcomes} == {Outcome.OK}
 
 
 def test_one_response_is_one_step_and_a_result_joins_its_call() -> None:
@@ -478,7 +580,8 @@ def test_one_response_is_one_step_and_a_result_joins_its_call() -> None:
     assert [draft.step for draft in found] == ["s1", "s1", "s1", "s1", "s1", "s1", "s2"]
 
 
-def test_tokens_counted_after_the_outputs_belong_to_the_response_before_them() -> None:
+def test_tokens_counted_late_belong_to_the_response_before_them() -> None:
+    """Known bug 13."""
     found = read(call("a"), output("a"), tokens(used(10, 0, 1)), call("b"), output("b"), tokens(used(20, 0, 2)))
     assert [draft.step for draft in found] == ["s1"] * 3 + ["s2"] * 3
 
@@ -492,10 +595,12 @@ def usage(*lines: Record) -> list[tuple[int | None, int | None, int | None]]:
 
 
 def test_a_request_is_what_the_total_grew_by() -> None:
+    """Known bugs 12 and 13: totals are never added up, and what was cached is inside the input."""
     assert usage(tokens(used(100, 40, 10)), tokens(used(250, 140, 15))) == [(60, 40, 10), (50, 100, 5)]
 
 
 def test_repeated_totals_rate_limits_and_estimates_after_a_compaction_are_skipped() -> None:
+    """Known bug 12."""
     total = used(100, 0, 10)
     state = LogState()
     lines = [tokens(total, total), tokens(total, total), tokens(total, used(0, 0, 0)), event("token_count", info=None)]
@@ -504,15 +609,72 @@ def test_repeated_totals_rate_limits_and_estimates_after_a_compaction_are_skippe
     assert state.skipped == ["token_count/repeated", "token_count/repeated", "token_count/rate_limits"]
 
 
+@pytest.mark.parametrize("more", [used(30, 10, 3), used(4000, 10, 300)])
+def test_a_total_that_is_the_last_request_starts_again(more: Record) -> None:
+    """Known bug 12: also where that request is larger than all before it."""
+    assert usage(tokens(used(900, 0, 90)), tokens(more, more)) == [(900, 0, 90), counted(more)]
+
+
+def test_a_figure_that_shrinks_alone_grew_by_nothing() -> None:
+    """Known bug 12."""
+    assert usage(tokens(used(900, 500, 90)), tokens(used(950, 400, 95))) == [(400, 500, 90), (50, 0, 5)]
+
+
+def counted(one: Record) -> tuple[int, int, int]:
+    return one["input_tokens"] - one["cached_input_tokens"], one["cached_input_tokens"], one["output_tokens"]
+
+
+def test_a_request_without_a_total_counts_once_a_step() -> None:
+    """Known bug 12: its figures are repeated as well."""
+    once = tokens(None, used(20, 0, 2))
+    assert usage(call("a"), once, once, output("a"), call("b"), once) == [(20, 0, 2), (20, 0, 2)]
+
+
+def test_figures_that_are_missing_stay_unknown() -> None:
+    """Known bug 19."""
+    assert usage(tokens({"output_tokens": 5}), tokens({"output_tokens": 9})) == [(None, None, 5), (None, None, 4)]
+
+
+def test_the_model_of_a_turn_is_known_after_a_stop() -> None:
+    """Known bug 13: the count of a turn may come in another run than its context."""
+    state = LogState()
+    found = []
+    for record in (
+        line("turn_context", model="gpt-5.5"), tokens(used(10, 0, 1)),
+        line("turn_context", model="gpt-5.5-mini"), tokens(used(20, 0, 2)),
+    ):  # fmt: skip
+        state = stored(state)
+        found += only(TokenUsage, [draft.payload for draft in read(record, state=state)])
+    assert [each.model for each in found] == ["gpt-5.5", "gpt-5.5-mini"]
+
+
+def tier(name: str | None) -> Record:
+    return event("thread_settings_applied", thread_settings={"model": "gpt-5.5", "service_tier": name})
+
+
+def test_a_fast_turn_is_fast_from_the_turn_after_the_setting_on() -> None:
+    """Known bug 15."""
+    lines = [
+        tokens(used(10, 0, 1)), tier("priority"), tokens(used(20, 0, 2)), event("task_started"),
+        tokens(used(30, 0, 3)), tier(None), event("task_started"), tokens(used(40, 0, 4)),
+        line("turn_context", service_tier="fast"), tokens(used(50, 0, 5)),
+        line("turn_context", service_tier="default"), tokens(used(60, 0, 6)),
+    ]  # fmt: skip
+    found = [each.speed for each in only(TokenUsage, payloads(*lines))]
+    assert found == [None, None, "fast", None, "fast", None]
+
+
 def test_a_total_that_starts_again_counts_the_last_request() -> None:
+    """Known bug 12."""
     assert usage(tokens(used(900, 0, 90)), tokens(used(30, 10, 3), used(20, 10, 2))) == [(900, 0, 90), (10, 10, 2)]
 
 
-@pytest.mark.parametrize(("last", "counted"), [(used(20, 0, 2), [(20, 0, 2)]), (used(0, 0, 0), [])])
-def test_a_fork_does_not_count_its_parents_total(last: Record, counted: list[tuple[int, int, int]]) -> None:
+@pytest.mark.parametrize(("last", "first"), [(used(20, 0, 2), [(20, 0, 2)]), (used(0, 0, 0), []), (None, [])])
+def test_a_fork_does_not_count_its_parents_total(last: Record | None, first: list[tuple[int, int, int]]) -> None:
+    """Known bug 11."""
     fork = line("session_meta", id="f", forked_from_id="p")
     found = usage(fork, tokens(used(9000, 0, 900), last), tokens(used(9010, 0, 905)))
-    assert found == [*counted, (10, 0, 5)]
+    assert found == [*first, (10, 0, 5)]
 
 
 def test_tokens_carry_the_model_the_window_and_the_cache_writes() -> None:
@@ -527,6 +689,15 @@ def test_tokens_carry_the_model_the_window_and_the_cache_writes() -> None:
 def test_a_compaction_counts_its_history_and_does_not_repeat_it() -> None:
     found = payloads(line("compacted", message="Summary", replacement_history=[{"content": "OLD"}] * 3))
     assert found == [Notification("compacted", "Summary\n[3 items of history replaced]")]
+
+
+def test_a_rollback_drops_so_many_turns_and_is_shown() -> None:
+    noted = Notification("thread_rolled_back", '{"num_turns":2}')
+    assert [said if isinstance(said, Rollback) else said.payload for said in heard(  # type: ignore[union-attr]
+        event("thread_rolled_back", num_turns=2))] == [Rollback(2), noted]  # fmt: skip
+    assert payloads(event("thread_rolled_back", num_turns="all")) == [
+        Notification("thread_rolled_back", '{"num_turns":"all"}')
+    ]
 
 
 def test_errors_and_interruptions_are_notifications() -> None:

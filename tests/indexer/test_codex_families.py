@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,11 +15,13 @@ from typing import Any
 
 import pytest
 import zstandard
+from agtrace_indexer.providers import codex
 from agtrace_indexer.run import index
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.contents import contents
+from tests.indexer.reading import check_stops, records_of
 
 T0 = 1_780_000_000_000
 MINUTE = 60_000
@@ -49,11 +50,12 @@ class Rollout:
         self.home, self.clock, self.id = home, at, uuid7(at, number)
         self.used = {"input_tokens": 0, "cached_input_tokens": 0, "output_tokens": 0}
         self.records: list[dict[str, Any]] = []
-        self.add("session_meta", id=self.id, timestamp=stamped(at), cwd="/work/own", source="cli", **meta)
+        told = {"id": self.id, "timestamp": stamped(at), "cwd": "/work/own", "source": "cli"}
+        self.add("session_meta", **(told | meta))
 
     @property
     def path(self) -> Path:
-        return self.home / "sessions" / f"rollout-{self.id}.jsonl"
+        return self.home / "sessions" / "2026" / "05" / "28" / f"rollout-{self.id}.jsonl"
 
     def add(self, kind: str, /, **payload: Any) -> Rollout:
         self.records.append({"timestamp": stamped(self.clock), "type": kind, "payload": payload})
@@ -244,6 +246,31 @@ def test_numbered_lines_tell_the_first_own_one(parent: Rollout, tmp_path: Path, 
     assert sums(database, child) == ((1, 0, 1, 17), TWO_TURNS)
 
 
+def test_an_item_can_carry_the_id_of_its_turn(tmp_path: Path, database: Path) -> None:
+    """Known bug 11: of the last turns, from 0.144 on, a sub-agent may get the items alone."""
+    parent, child = Rollout(tmp_path, T0), Rollout(tmp_path, T0 + MINUTE, 2, thread_source="subagent")
+    for log, prompt in ((parent, "one"), (child, "mine")):
+        carried = {"turn_id": uuid7(log.clock)}
+        for copy in (log, child) if log is parent else (child,):
+            copy.item("message", role="user", content=prompt, internal_chat_message_metadata_passthrough=carried)
+            copy.says("assistant", f"{prompt} done")
+    child.spends(7, 10).write()
+    index(database, [str(tmp_path)])
+    assert sums(database, child) == ((1, 0, 1, 17), (1, 0, 0, 0))
+
+
+def test_what_a_replay_left_open_is_neither_doubled_nor_continued(
+    parent: Rollout, tmp_path: Path, database: Path
+) -> None:
+    """A filtered replay holds one stream only, and an own text may equal one of it."""
+    parent.event("task_started", turn_id=uuid7(parent.clock)).event("agent_message", message="done")
+    fork = parent.fork(T0 + MINUTE, forked_from_id=parent.id)
+    fork.event("task_started", turn_id=uuid7(fork.clock)).item("message", role="assistant", content="done").write()
+    index(database, [str(tmp_path)])
+    own = "SELECT type, step_index FROM event WHERE copy_of IS NULL"
+    assert rows(database, own) == [(1, 3)]
+
+
 def without_ids(home: Path) -> Rollout:
     """Two turns as 0.46 to 0.104 logged them, without turn ids."""
     return Rollout(home, T0).turn("one", 100, None).turn("two", 100, None)
@@ -319,6 +346,13 @@ def test_a_fork_keeps_what_it_copied_apart_when_the_parents_log_is_deleted(
     assert sums(database, fork) == ((2, 2, 2, 30), TWO_TURNS)
 
 
+def test_a_published_sub_agent_counts_its_own_two_requests(logs: Path, database: Path) -> None:
+    """Known bugs 10 and 11: its parent, which isn't published, spent 4,245,375 of the 4,522,155 tokens."""
+    index(database, [str(path) for path in logs.rglob("rollout-*019d7e2f-0041*.jsonl")])
+    counts = "SELECT replayed_to, turn_count, tool_calls, responses, total_tokens, copied_tokens FROM session"
+    assert rows(database, counts) == [(233, 1, 3, 2, 276_780, 4_245_375)]
+
+
 # -- what a session is ------------------------------------------------------------------------------
 
 
@@ -329,12 +363,17 @@ def test_a_replayed_parents_directory_and_name_are_not_the_forks(
     parent.records[0]["payload"] |= {"cwd": "/work/parent", "cli_version": "0.1.0", "git": {"branch": "theirs"}}
     parent.event("thread_name_updated", thread_id=parent.id, thread_name="Parent")
     parent.event("thread_name_updated", thread_name="Parent, as an old version wrote it")
-    fork = parent.fork(T0 + MINUTE, forked_from_id=parent.id, cli_version="0.2.0", git={"branch": "mine"})
-    fork.event("task_started", turn_id=uuid7(fork.clock)).add("turn_context", model="gpt-5.5-mini")
+    parent.records[4]["payload"]["cwd"] = "/work/parent"
+    meta = {"cwd": None, "cli_version": "0.2.0", "git": {"branch": "mine"}}
+    fork = parent.fork(T0 + MINUTE, forked_from_id=parent.id, **meta)
+    fork.event("task_started", turn_id=uuid7(fork.clock)).add("turn_context", model="gpt-5.5-mini", cwd="/work/fork")
+    fork.write()
+    facts = "SELECT own_id, cwd, version, branch, model, title FROM session"
+    index(database, [str(tmp_path)])
+    assert rows(database, facts) == [(fork.id, "/work/fork", "0.2.0", "mine", "gpt-5.5-mini", None)]
     fork.event("thread_name_updated", thread_id=fork.id, thread_name="Mine").write()
     index(database, [str(tmp_path)])
-    facts = "SELECT own_id, cwd, version, branch, model, title FROM session"
-    assert rows(database, facts) == [(fork.id, "/work/own", "0.2.0", "mine", "gpt-5.5-mini", "Mine")]
+    assert rows(database, facts) == [(fork.id, "/work/fork", "0.2.0", "mine", "gpt-5.5-mini", "Mine")]
 
 
 def test_a_replayed_prompt_is_a_humans_and_the_sub_agents_own_a_task(
@@ -372,8 +411,8 @@ def test_a_spawned_thread_belongs_to_the_call_that_started_it(tmp_path: Path, da
 
 def test_a_review_belongs_to_the_thread_that_asked_for_it(parent: Rollout, tmp_path: Path, database: Path) -> None:
     """Known bug 18: its tokens are its own; from 0.142 on `session_id` is the root's in all of them."""
-    review = Rollout(tmp_path, T0 + MINUTE, 2, session_id=parent.id, parent_thread_id=parent.id)
-    review.records[0]["payload"]["source"] = {"subagent": "review"}
+    meta = {"source": {"subagent": "review"}, "session_id": parent.id, "parent_thread_id": parent.id}
+    review = Rollout(tmp_path, T0 + MINUTE, 2, **meta)
     review.turn("review it", 7).write()
     parent.write()
     index(database, [str(tmp_path)])
@@ -458,11 +497,6 @@ def test_turns_that_were_rolled_back_are_gone_and_their_tokens_stay(
     assert rows(database, kept) == [(None,)]
 
 
-@pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    yield tmp_path_factory.mktemp("growing")
-
-
 def family(home: Path) -> list[Path]:
     """A parent that goes on, a fork, a sub-agent with a replay and its fork, and a fork without turn ids."""
     parent = Rollout(home, T0).turn("one", 100).turn("two", 100)
@@ -477,6 +511,11 @@ def family(home: Path) -> list[Path]:
     return [log.write() for log in (parent, fork, child, inner, old, young)]
 
 
+def test_stopping_between_any_two_records_of_a_family_changes_nothing(tmp_path: Path) -> None:
+    for path in family(tmp_path):
+        check_stops(codex, records_of(path, codex), path)
+
+
 steps = st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1.2)), min_size=1, max_size=12)
 
 
@@ -489,7 +528,7 @@ steps = st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1.2)), min_size=1, ma
 )
 @given(schedule=steps)
 def test_a_family_that_grows_piece_by_piece_is_what_it_is_at_once(
-    work: Path, tmp_path_factory: pytest.TempPathFactory, schedule: list[tuple[int, float]]
+    tmp_path_factory: pytest.TempPathFactory, schedule: list[tuple[int, float]]
 ) -> None:
     """In any order and any pieces: what is a copy is a function of the logs."""
     home = tmp_path_factory.mktemp("family")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 import json
+import sqlite3
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
 from agtrace_indexer.drafts import Draft, LogFormat, LogState, Record, Retraction
 from agtrace_indexer.providers import gemini
+from agtrace_indexer.run import index
 from agtrace_schema.events import (
     Message,
     Notification,
@@ -59,7 +62,14 @@ def apply(records: list[Record], state: LogState | None = None) -> tuple[dict[st
 
 
 def payloads(*records: Record, state: LogState | None = None) -> list[Payload]:
-    return list(apply(list(records), state)[0].values())
+    """What is live, but for the figures of responses that have none."""
+    live = apply(list(records), state)[0].values()
+    return [payload for payload in live if not (isinstance(payload, TokenUsage) and not payload.complete)]
+
+
+def figures(*records: Record) -> list[TokenUsage]:
+    """The figures that count after all records."""
+    return [payload for payload in apply(list(records))[0].values() if isinstance(payload, TokenUsage)]
 
 
 def user(content: Any, message_id: str = "u1", **more: Any) -> Record:
@@ -193,9 +203,33 @@ def test_a_response_becomes_thinking_text_calls_tokens_and_results_in_one_step()
     assert [(d.timestamp or 0) % 60_000 for d in drafts] == [59_000, 1000, 1000, 1000, 9000]
 
 
-@pytest.mark.parametrize("tokens", [None, {}, {"input": 0, "output": 0, "cached": 0, "total": 0}])
-def test_tokens_that_are_missing_or_all_zero_are_unknown(tokens: Any) -> None:
-    assert payloads(answer(content="x", tokens=tokens)) == [Message("x")]
+@pytest.mark.parametrize("tokens", [None, {}, {"input": 0, "output": 0, "cached": 0, "total": 0}, "none"])
+def test_a_response_without_figures_has_unknown_ones(tokens: Any) -> None:
+    unknown = TokenUsage("g1", "m", None, None, None, None, None, None, complete=False)
+    assert figures(answer(content="x", model="m", tokens=tokens)) == [unknown]
+    assert figures(answer(content="x", model="m")) == [unknown]
+
+
+def test_what_is_no_response_has_no_figures() -> None:
+    written_back = answer(content=[{"text": "Got it."}])
+    assert figures(answer(), user("hi"), written_back) == []
+    assert [len(figures({**written_back, key: None})) for key in ("tokens", "model")] == [1, 1]
+
+
+def test_the_figures_of_a_message_are_its_own_and_its_last_version_counts() -> None:
+    """Known bug 14: no running total, and a message that comes again is no other one."""
+    tokens = {"input": 9000, "output": 10, "cached": 0, "thoughts": 0, "tool": 0, "total": 9010}
+    said = (answer("g1", "a", tokens=tokens), answer("g2", "b", tokens=None), answer("g2", "b", tokens=tokens))
+    again = answer("g2", "b", tokens={**tokens, "output": 20}, toolCalls=[tool()])
+    assert [(one.input_tokens, one.output_tokens) for one in figures(*said)] == [(9000, 10), (9000, 10)]
+    assert [(one.input_tokens, one.output_tokens) for one in figures(*said, again)] == [(9000, 10), (9000, 20)]
+
+
+@needs_logs
+def test_the_input_of_the_published_logs_is_no_running_total() -> None:
+    """Known bug 14: a total would never fall."""
+    sent = [[(r["tokens"] or {}).get("input") or 0 for r in read(p) if r.get("tokens")] for p in SESSIONS]
+    assert any(later < earlier for told in sent for earlier, later in pairwise(filter(None, told)))
 
 
 @pytest.mark.parametrize(
@@ -243,7 +277,7 @@ def test_metadata_become_facts_wherever_they_stand() -> None:
     state = apply([first, patch, answer(model="gemini-3")])[2]
     facts = state.sessions[""]
     assert (facts.id, facts.project_hash, facts.kind) == ("s1", "h", "main")
-    assert (facts.title, facts.title_rank, facts.cwd, facts.model) == ("Fix login", 2, "/work/p", "gemini-3")
+    assert (facts.title, facts.title_rank, facts.cwd, facts.model) == ("Fix login", 3, "/work/p", "gemini-3")
     assert state.skipped == ["metadata", "$set", "gemini"]
 
 
@@ -369,6 +403,31 @@ def test_a_rewind_drops_the_message_and_all_after_it() -> None:
     assert apply([*records[:3], {"$rewindTo": "unheard"}])[0] == {}
 
 
+TOKENS = {"input": 100, "output": 10, "cached": 0, "thoughts": 0, "tool": 0, "total": 110}
+
+
+@pytest.mark.parametrize("dropped", [{"$rewindTo": "1"}, {"$rewindTo": "unheard"}, {"$set": {"messages": []}}])
+def test_what_a_dropped_message_cost_was_spent(dropped: Record) -> None:
+    records = [user("a", "1"), answer("2", "b", tokens=TOKENS), dropped]
+    assert [one.output_tokens for one in figures(*records)] == [10]
+    assert payloads(*records) == figures(*records)
+    assert len(figures(*records, answer("2", "b", tokens=TOKENS))) == 1
+
+
+def test_a_document_that_lost_a_message_counts_only_what_is_left() -> None:
+    head = {"sessionId": "s", "projectHash": "h"}
+    state = apply([head, answer("2", "b", tokens=TOKENS)])[2]
+    (patch,) = gemini.as_patch([head, user("a", "1")])
+    assert next(iter(gemini.drafts(patch, state))) == Retraction(["2/text", "2/usage"])
+
+
+def test_a_messages_own_id_identifies_its_parts_in_any_log() -> None:
+    (_, *turns) = gemini.unroll({"history": [{"role": "user", "parts": [{"text": "hi"}]}]}) or ()
+    for message, identity in ((user("hi"), "u1/text"), (turns[0], None), (user("hi", "message-3"), None)):
+        (draft,) = gemini.drafts(message, LogState())
+        assert isinstance(draft, Draft) and draft.identity == identity
+
+
 def test_a_replaced_list_keeps_what_is_still_in_it() -> None:
     state = LogState()
     apply([user("a", "1"), answer("2", "b")], state)
@@ -439,7 +498,11 @@ def test_the_live_events_are_those_of_the_messages_that_are_left(records: list[R
     live, _, state = apply(records)
     left = folded(records)
     assert list(state.memory.get("messages", [])) == [m["id"] for m in left]
-    assert live == apply(left)[0]
+    assert without_figures(live) == without_figures(apply(left)[0])
+
+
+def without_figures(live: dict[str, Payload]) -> dict[str, Payload]:
+    return {key: payload for key, payload in live.items() if not isinstance(payload, TokenUsage)}
 
 
 @settings(max_examples=200, deadline=None)
@@ -473,3 +536,86 @@ def test_no_damaged_real_record_makes_it_raise(data: st.DataObject) -> None:
     damage(record, data, JSON)
     apply([record])
     gemini.recognizes(record)
+
+
+# --- the index of whole logs ---
+
+HEAD = {"sessionId": "s1", "projectHash": "ab" * 32, "startTime": "2026-05-01T10:00:00Z", "kind": "main"}
+
+
+def lines(*records: Record) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def sessions(database: Path, root: Path) -> dict[str, dict[str, Any]]:
+    """Bring the index up to date; the sessions by their ids."""
+    index(database, [str(root)])
+    connection = sqlite3.connect(database)
+    connection.row_factory = sqlite3.Row
+    try:
+        rows = connection.execute(
+            "SELECT s.*, p.own_id AS parent, n.text AS started_with FROM session s "
+            "LEFT JOIN session p ON p.id = s.parent_session LEFT JOIN event e ON e.session_id = p.id "
+            "AND e.event_index = s.started_by LEFT JOIN name n ON n.id = e.name_id"
+        )
+        return {row["own_id"]: dict(row) for row in rows}
+    finally:
+        connection.close()
+
+
+def test_a_session_says_that_a_response_has_no_figures(tmp_path: Path, database: Path) -> None:
+    log = tmp_path / "chats" / "session-1.jsonl"
+    log.parent.mkdir()
+    log.write_text(lines(HEAD, user("go"), answer("g1", "a", tokens=TOKENS), answer("g2", "b", tokens=None)))
+    found = sessions(database, log)["s1"]
+    assert (found["responses"], found["incomplete_usage"], found["output_tokens"]) == (2, 1, 10)
+    with log.open("a") as file:
+        file.write(lines(answer("g2", "b", tokens=TOKENS)))
+    found = sessions(database, log)["s1"]
+    assert (found["responses"], found["incomplete_usage"], found["output_tokens"]) == (2, 0, 20)
+
+
+def test_an_edited_request_keeps_its_turn(tmp_path: Path, database: Path) -> None:
+    log = tmp_path / "session-1.jsonl"
+    log.write_text(lines(HEAD, user("Build a boat", "u1"), answer("g1", "Built.", tokens=TOKENS)))
+    sessions(database, log)
+    with log.open("a") as file:
+        file.write(lines(user("Build an engine", "u1"), user("And a test", "u2")))
+    found = sessions(database, log)["s1"]
+    assert (found["turn_count"], found["snippet"]) == (2, "Build an engine")
+
+
+def test_changes_of_a_session_are_folded_wherever_its_log_lies(tmp_path: Path, database: Path) -> None:
+    """Known bug 34: JSON lines with `$set` and `$rewindTo`, in folders of their own."""
+    folder = tmp_path / "tmp" / "tidepool" / "chats"
+    (folder / "s1").mkdir(parents=True)
+    said = answer("g1", "", tokens=TOKENS, toolCalls=[tool(name="investigate", agentId="k3v9q1")])
+    dropped = (user("Never mind", "u2"), answer("g2", "Hm.", tokens=TOKENS), {"$rewindTo": "u2"})
+    named = {"$set": {"summary": "An engine", "lastUpdated": "2026-05-01T11:00:00Z"}}
+    (folder / "session-2026-05-01T10-00-s1.jsonl").write_text(lines(HEAD, user("Build"), said, *dropped, named))
+    agent = {**HEAD, "sessionId": "k3v9q1", "kind": "subagent", "directories": ["/work/tidepool"]}
+    (folder / "s1" / "k3v9q1.jsonl").write_text(lines(agent, user("Look", "a1"), answer("a2", "Seen.", tokens=TOKENS)))
+    found = sessions(database, tmp_path)
+    main, child = found["s1"], found["k3v9q1"]
+    assert (main["title"], main["turn_count"], main["tool_calls"], main["output_tokens"]) == ("An engine", 1, 1, 20)
+    assert (child["kind"], child["parent"], child["started_with"]) == ("subagent", "s1", "investigate")
+    assert (child["turn_count"], child["output_tokens"]) == (1, 10)
+
+
+@pytest.mark.parametrize("copy_first", [True, False])
+def test_a_session_that_was_migrated_counts_once(tmp_path: Path, database: Path, copy_first: bool) -> None:
+    """Known bug 34: its messages keep their ids in the new folder, and in the JSON lines that continue a document."""
+    talk = [user("Build", "u1"), answer("g1", "Built.", tokens=TOKENS, toolCalls=[tool()])]
+    old = tmp_path / ("ab" * 32) / "chats" / "session-1.json"
+    new = tmp_path / "tidepool" / "chats" / "session-1.jsonl"
+    writes = [(old, json.dumps({**HEAD, "messages": talk})), (new, lines(HEAD, *talk, user("Test", "u2")))]
+    for path, content in reversed(writes) if copy_first else writes:
+        path.parent.mkdir(parents=True)
+        path.write_text(content)
+        index(database, [str(tmp_path)])
+    connection = sqlite3.connect(database)
+    sums = connection.execute(
+        "SELECT sum(turn_count), sum(tool_calls), sum(output_tokens), sum(copied_turns), count(*) FROM session"
+    ).fetchone()
+    connection.close()
+    assert sums == (2, 1, 10, 1, 2)

@@ -19,7 +19,7 @@ import re
 from typing import Any
 
 from agtrace_indexer.drafts import LogState, Record
-from agtrace_indexer.providers.codex.steps import close_step
+from agtrace_indexer.providers.codex.steps import leave_steps
 from agtrace_indexer.values import count, fields, milliseconds, text
 
 _CLUSTER_MS = 1000
@@ -81,7 +81,7 @@ def _close_head(state: LogState) -> None:
     if not state.memory.pop("replay")["seen"]:
         state.memory["alone"] = True
     state.memory.pop("waiting", None)
-    close_step(state)
+    leave_steps(state)
 
 
 def _tells_own(record: Record, head: dict[str, Any]) -> bool | None:

@@ -15,11 +15,17 @@ def open_step(state: LogState) -> str:
 
 
 def last_step(state: LogState) -> str | None:
-    """The step of the newest response, open or closed; None before the first."""
+    """The step of the newest response of this session, open or closed; None before the first."""
     step = state.memory.get("step")
-    return f"s{step}" if step else None
+    return f"s{step}" if step and step != state.memory.get("foreign") else None
 
 
 def close_step(state: LogState) -> None:
     """End the response at hand: what the model gives next is another."""
     state.memory["open"] = False
+
+
+def leave_steps(state: LogState) -> None:
+    """What was read so far are another session's responses: nothing that follows belongs to them."""
+    close_step(state)
+    state.memory["foreign"] = state.memory.get("step")

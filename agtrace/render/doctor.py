@@ -1,0 +1,72 @@
+"""What was found and not understood, for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from rich.text import Text
+
+from agtrace.render.terminal import OUT, heading, plain, size
+
+_FILES_SHOWN = 12
+
+
+def doctor(found: dict[str, Any]) -> None:
+    """What was found where, what was not understood, what to do."""
+    index = found["index"]
+    OUT.print(
+        Text("index", style="bold"), f"{index['path']}  ({size(index['bytes'])}, {index['state']})", soft_wrap=True
+    )
+    OUT.print(f"      {index['sessions']:,} sessions, {index['events']:,} events, integrity {index['integrity']}")
+    if index["archived_files"]:
+        OUT.print(f"      {index['archived_files']:,} logs were deleted by their agents and are kept here")
+    heading("where it looked")
+    for place in found["homes"]:
+        OUT.print(f"  {'found  ' if place['exists'] else 'absent '} {plain(place['path'])}", soft_wrap=True)
+    for root in found["roots"]:
+        if root not in {place["path"] for place in found["homes"]}:
+            OUT.print(f"  given   {plain(root)}", soft_wrap=True)
+    heading("what was found")
+    for agent in found["agents"]:
+        versions = agent["versions"]
+        span = f", versions {versions[0]} to {versions[-1]}" if len(versions) > 1 else ", ".join(["", *versions])
+        OUT.print(f"  {agent['provider']}: {agent['sessions']:,} sessions in {agent['files']:,} files{plain(span)}")
+    _doctor_trouble(found)
+
+
+def _doctor_trouble(found: dict[str, Any]) -> None:
+    _doctor_list(
+        "files that are not read",
+        [f"{file['path']}: {file['reason']}" for file in found["not_read"] if file["status"] != "unrecognized"],
+    )
+    unrecognized = [file["path"] for file in found["not_read"] if file["status"] == "unrecognized"]
+    _doctor_list("files that are no log agtrace knows", unrecognized)
+    _doctor_list("logs read in part", [f"{file['path']}: {file['reason']}" for file in found["partly_read"]])
+    _doctor_list(
+        "lines that are no record",
+        [f"{line['path']}:{line['line']}: {line['reason']} ({line['event']})" for line in found["unreadable_lines"]],
+    )
+    _doctor_list(
+        "record types agtrace doesn't know (kept and searchable)",
+        [
+            f"{kind['type']} x{kind['count']}, first at {kind['path']}:{kind['line']}"
+            for kind in found["unknown_record_types"]
+        ],
+    )
+    advice = Counter(file["advice"] for file in found["not_read"])
+    heading("what to do")
+    for sentence in found["trouble"] or ["nothing: all logs are read"]:
+        OUT.print(f"  {plain(sentence)}")
+    for sentence, count in advice.items():
+        OUT.print(Text(f"  {count} files: {sentence}", style="dim"))
+
+
+def _doctor_list(what: str, lines: list[str]) -> None:
+    if not lines:
+        return
+    heading(f"{what}: {len(lines)}")
+    for line in lines[:_FILES_SHOWN]:
+        OUT.print(f"  {plain(line)}", soft_wrap=True, markup=False)
+    if len(lines) > _FILES_SHOWN:
+        OUT.print(Text(f"  ... and {len(lines) - _FILES_SHOWN} more (agtrace doctor --json)", style="dim"))

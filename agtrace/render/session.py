@@ -1,0 +1,219 @@
+"""A session for people, at any of its levels: the deeper the level, the more of each turn unfolds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.text import Text
+
+from agtrace.render.terminal import (
+    OUT,
+    STYLES,
+    counted,
+    dollars,
+    entry,
+    indented,
+    made,
+    plain,
+    seconds,
+    short_number,
+    summary,
+    when,
+)
+
+_LINES_OF_TEXT = 8
+_TOKEN_KINDS = (
+    ("input_tokens", "in"), ("cache_creation_5m_tokens", "cache written"),
+    ("cache_creation_1h_tokens", "cache written for 1 h"), ("cache_read_tokens", "cache read"),
+    ("output_tokens", "out"), ("reasoning_tokens", "of it reasoning"),
+)  # fmt: skip
+
+
+class SessionView:
+    """Prints the pages of a session one after the other: a turn that goes on over two of them has one heading."""
+
+    def __init__(self) -> None:
+        self._turn: object = self
+        self._step: object = self
+
+    def page(self, answer: dict[str, Any], *, first: bool) -> None:
+        """Print a page of turns, or a chunk of the whole text; the first one with the facts of the session."""
+        data = answer["data"]
+        if first:
+            summary(answer)
+            _facts(data)
+        if "text" in data:
+            OUT.file.write(plain(data["text"]))
+            return
+        for turn in data.get("turns", []):
+            self._print_turn(turn)
+
+    def _print_turn(self, turn: dict[str, Any]) -> None:
+        index = turn.get("turn_index")
+        if index != self._turn:
+            self._turn, self._step = index, self
+            OUT.print()
+            OUT.print(_turn_head(turn))
+            request = turn.get("user_message")
+            if index is not None or request:
+                OUT.print(indented(Text(plain(request or "(no request)"), style="bold")))
+        for event in turn.get("events", []):
+            kind = f"{event['event_type']} {plain(event.get('kind', ''))}".strip()
+            entry(
+                str(event["event_index"]), Text(f"{kind}: ", style="dim").append(_short(event["text"]), style="not dim")
+            )
+        for step in turn.get("steps", []):
+            if "summary" in step:
+                _print_summary(step)
+            else:
+                self._print_step(step)
+
+    def _print_step(self, step: dict[str, Any]) -> None:
+        """A step part by part, as level steps has it."""
+        index = step.get("step_index")
+        if index is not None and index != self._step:
+            self._step = index
+            head = Text(f"step {index}", style="bold dim")
+            OUT.print(indented(head.append(_step_figures(step), style="not bold dim")))
+        for part, style in (("reasoning", "dim italic"), ("message", "")):
+            if part in step:
+                _print_quote(step[part], style)
+        for tool in step.get("tools", []):
+            _print_execution(tool)
+
+
+def _facts(data: dict[str, Any]) -> None:
+    if data.get("title"):
+        OUT.print(Text(plain(data["title"]), style="italic"))
+    names = ("provider", "version", "model", "root_path", "branch")
+    _dim("  ".join(plain(str(data[name])) for name in names if data.get(name)))
+    stats = data.get("stats")
+    if stats is None:
+        return
+    lasted, active = seconds(stats.get("duration_seconds")), seconds(stats.get("active_seconds"))
+    _dim(
+        "  ".join(
+            filter(None, (when(data.get("start_time")), lasted and f"lasted {lasted}", active and f"active {active}"))
+        )
+    )
+    _dim(_tokens(stats))
+    for model in stats.get("models", []):
+        _dim(f"  {plain(model['model'])}: {short_number(model.get('total_tokens'))} {_cost(model)}".rstrip())
+    _dim(_family(data, stats))
+
+
+def _dim(line: str) -> None:
+    if line:
+        OUT.print(Text(line, style="dim"))
+
+
+def _tokens(stats: dict[str, Any]) -> str:
+    """What was used, by kind, and what it cost."""
+    if stats.get("total_tokens") is None:
+        return ""
+    kinds = ", ".join(f"{short_number(stats['tokens'][kind])} {name}" for kind, name in _TOKEN_KINDS
+                      if stats["tokens"].get(kind))  # fmt: skip
+    total = made(f"{short_number(stats['total_tokens'])} tokens", stats.get("tokens_made"))
+    peak = short_number(stats.get("peak_context_tokens"))
+    window = f" of {short_number(stats['context_window'])}" if stats.get("context_window") else ""
+    context = f"largest context {peak}{window}" if peak else ""
+    return "  ".join(filter(None, (f"{total}: {kinds}", context, _cost(stats))))
+
+
+def _cost(figures: dict[str, Any]) -> str:
+    return made(dollars(figures.get("cost_usd")), figures.get("cost_made"))
+
+
+def _family(data: dict[str, Any], stats: dict[str, Any]) -> str:
+    """Where the session comes from, what came from it, and the sums with its sub-agents."""
+    said = []
+    if data.get("parent_id"):
+        call = f":{data['started_by']}" if "started_by" in data else ""
+        said.append(f"{data['kind']} of {data['parent_id']}{call}")
+    if data.get("copied_turns") or stats.get("copied"):
+        said.append(f"{counted(stats['copied']['turns'], 'turn')} copied from there, not counted here")
+    if data.get("children"):
+        said.append("started " + ", ".join(child["id"] for child in data["children"]))
+    if stats.get("with_children"):
+        whole = stats["with_children"]
+        said.append(f"with sub-agents {short_number(whole.get('total_tokens'))} tokens {_cost(whole)}".rstrip())
+    return "  ".join(said)
+
+
+def _turn_head(turn: dict[str, Any]) -> Text:
+    if turn.get("turn_index") is None:
+        return Text("outside of turns", style="bold")
+    head = Text(f"turn {turn['turn_index']}  ", style="bold")
+    if turn.get("timestamp"):
+        head.append(f"{when(turn['timestamp'])}  ", style="not bold dim")
+    if turn.get("outcome"):
+        head.append(f"{turn['outcome']}  ", style=STYLES[turn["outcome"]])
+    if "step_count" in turn:
+        failed = turn["failed_tools"]
+        head.append(
+            f"{counted(turn['step_count'], 'step')}, {counted(turn['tool_calls'], 'tool')}", style="not bold dim"
+        )
+        head.append(f", {failed} failed" if failed else "", style="not bold red")
+        head.append(_turn_tokens(turn.get("stats") or {}), style="not bold dim")
+    if turn.get("copied"):
+        head.append("  copied", style="not bold yellow")
+    return head
+
+
+def _turn_tokens(stats: dict[str, int]) -> str:
+    total = sum(stats.get(kind, 0) for kind, _ in _TOKEN_KINDS[:5])
+    return f"  {short_number(total)} tokens" if total else ""
+
+
+def _step_figures(step: dict[str, Any]) -> str:
+    tokens = step.get("tokens") or {}
+    said = [f"{short_number(tokens['output'])} out"] if tokens.get("output") else []
+    said += [f"context {short_number(step['context_tokens'])}"] if step.get("context_tokens") else []
+    return f"  {', '.join(said)}" if said else ""
+
+
+def _print_summary(step: dict[str, Any]) -> None:
+    """A step on a line, as level turns has it."""
+    style = "red" if step["failed_tools"] else ""
+    entry(str(step["step_index"]), Text(plain(step["summary"]), style=style))
+    if step.get("reasoning"):
+        entry("", Text(plain(step["reasoning"]), style="dim italic"))
+
+
+def _print_quote(quote: dict[str, Any], style: str) -> None:
+    entry(str(quote["event_index"]), Text(_short(quote["text"]), style=style))
+
+
+def _print_execution(tool: dict[str, Any]) -> None:
+    """A tool call, how it ended, and the beginning of what came back."""
+    call, outcome = tool.get("call") or {}, tool.get("outcome", "")
+    head = Text(plain(call.get("name", "result")), style="cyan")
+    head.append(f"  {outcome}", style=STYLES.get(outcome, ""))
+    if tool.get("duration_ms"):
+        head.append(f"  {_milliseconds(tool['duration_ms'])}", style="dim")
+    if tool.get("agent"):
+        head.append(f"  started {tool['agent']}", style="dim")
+    entry(str(tool.get("call_event", tool.get("result_event", ""))), head)
+    for line in _arguments(call.get("arguments")):
+        entry("", Text(line, style="dim"), deep=2)
+    result = _short(tool.get("result", {}).get("content", ""))
+    if result:
+        entry("", Text(result, style=STYLES["failed"] if outcome == "failed" else ""), deep=2)
+
+
+def _milliseconds(duration: int) -> str:
+    return f"{duration} ms" if duration < 1000 else f"{duration / 1000:.1f} s"
+
+
+def _arguments(arguments: Any) -> Iterable[str]:
+    if isinstance(arguments, dict):
+        return [f"{plain(str(name))}: {_short(str(value), 3)}" for name, value in arguments.items()]
+    return [_short(str(arguments), 3)] if arguments else []
+
+
+def _short(text: str, most: int = _LINES_OF_TEXT) -> str:
+    """The first lines of a text."""
+    lines = plain(text).strip("\n").splitlines()
+    left_out = f"\n... {len(lines) - most} more lines" if len(lines) > most else ""
+    return "\n".join(lines[:most]) + left_out

@@ -1,0 +1,109 @@
+"""What all renderings share: the console, styles, and how times, sizes and counts are written.
+
+Every string of a log passes `plain`: no escape sequence of a log reaches the terminal.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from agtrace.cutting import without_controls
+
+OUT = Console(highlight=False, soft_wrap=False, markup=False, emoji=False)  # logs hold [brackets] and :names:
+STYLES = {
+    "failed": "red", "rejected": "yellow", "interrupted": "yellow", "unknown": "dim", "running": "cyan", "ok": "green",
+    "partial": "yellow", "success": "green", "Critical": "bold red", "Warning": "yellow", "Info": "dim",
+}  # fmt: skip
+
+
+def plain(text: str) -> str:
+    return without_controls(text)
+
+
+def summary(answer: dict[str, Any]) -> None:
+    OUT.print(Text(plain(answer["summary"]), style="bold"))
+
+
+def nothing(advice: str) -> None:
+    OUT.print(Text(advice, style="dim"))
+
+
+def footer(answer: dict[str, Any]) -> None:
+    following = answer.get("pagination", {}).get("next_cursor")
+    if following:
+        OUT.print(Text(f"more: --cursor {following}", style="dim"), soft_wrap=True)
+
+
+def heading(text: str) -> None:
+    OUT.print()
+    OUT.print(Text(text, style="bold"))
+
+
+def left_out(what: str, shown: int, total: int) -> None:
+    if shown < total:
+        OUT.print(indented(Text(f"... and {total - shown} more {what}", style="dim")))
+
+
+def indented(text: Text) -> Any:
+    return Padding(text, (0, 0, 0, 2))
+
+
+def entry(label: str, body: Text, *, deep: int = 0) -> None:
+    """Print a text beside a label, its lines below each other however they are wrapped."""
+    grid = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    grid.add_column(justify="right", min_width=5, style="dim", no_wrap=True)
+    grid.add_column(ratio=1, overflow="fold")
+    grid.add_row(label, body)
+    OUT.print(Padding(grid, (0, 0, 0, 2 + deep)))
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 step`, `2 steps`."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def when(iso: str | None) -> str:
+    """A time in the terminal's own zone, to the minute."""
+    return "" if iso is None else datetime.fromisoformat(iso).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def short_number(number: int | None) -> str:
+    if number is None:
+        return ""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            return f"{number / size:.1f}{unit}"
+    return str(number)
+
+
+def figure(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def size(size: int) -> str:
+    return f"{size / 1_000_000:.1f} MB" if size >= 100_000 else f"{size:,} bytes"
+
+
+def seconds(seconds: int | None) -> str:
+    """A duration in the two largest units that it has."""
+    if seconds is None:
+        return ""
+    for size, unit, smaller, part in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+        if seconds >= size:
+            return f"{seconds // size} {unit} {seconds % size // smaller} {part}"
+    return f"{seconds} s"
+
+
+def dollars(cost: float | None) -> str:
+    return "" if cost is None else f"${cost:,.2f}"
+
+
+def made(figure: str, made: str | None) -> str:
+    """A total with how it was made, unless it is exact."""
+    return f"{figure} ({made})" if figure and made != "exact" else figure

@@ -1,0 +1,638 @@
+"""The levels of a session: what each shows is in the index, all of the index can be reached by walking, and it fits."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from agtrace_indexer.blocks import pack, unpack
+from agtrace_indexer.redact import redact
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
+
+from agtrace.cutting import LINES_PER_CHUNK
+from tests.agtrace.asking import Asker, ClaudeLog, call_in, check, claude_log, text_of
+from tests.conftest import SAMPLES
+
+SURGE, LARGE, REWOUND = "e97a4b06", "d41f7a52", "338b9da1"
+ONE = "aaaaaaaa-0000-4000-8000-000000000001"
+KINDS = ("input", "cache_creation_5m", "cache_creation_1h", "cache_read", "output", "reasoning")
+TOKEN = "ghp_" + "abcDEF0123456789ghij" * 2
+
+
+class Live(NamedTuple):
+    """An event that isn't superseded, as it stands in the tables."""
+
+    event_index: int
+    type: str
+    name: str | None
+    turn: int | None
+    step: int | None
+    outcome: str | None
+    link: int | None
+    text: str
+    heading: str
+    """The line above it in the session's text."""
+
+
+@pytest.fixture(scope="module", params=["samples", "logs"])
+def indexed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    """An index of the sample sessions, and one of the real logs."""
+    roots = [SAMPLES] if request.param == "samples" else real_logs(request.getfixturevalue("logs"))
+    return Asker(tmp_path_factory.mktemp(request.param), *roots)
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    """An index of the sample sessions."""
+    return Asker(tmp_path_factory.mktemp("authored"), SAMPLES)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> ClaudeLog:
+    """A log that a test writes itself."""
+    return claude_log(tmp_path / "logs", ONE)
+
+
+def asker_of(log: ClaudeLog) -> Asker:
+    folder = log.path.parents[3]
+    return Asker(folder / "index", folder / "logs")
+
+
+def real_logs(logs: Path) -> list[Path]:
+    return [logs / agent for agent in ("claude", "codex", "gemini")]
+
+
+def sessions(asker: Asker, most: int = 20) -> list[str]:
+    """The largest sessions, and those with turns that are copied or were taken back."""
+    found = query(asker, "SELECT uid FROM session ORDER BY event_count DESC LIMIT ?", most)
+    found += query(
+        asker,
+        "SELECT DISTINCT uid FROM session s JOIN turn t ON t.session_id = s.id WHERE t.copied "
+        "OR s.turn_count < (SELECT max(turn_index) + 1 FROM turn WHERE session_id = s.id)",
+    )
+    return list(dict.fromkeys(uid for (uid,) in found))
+
+
+def query(asker: Asker, sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
+    connection = sqlite3.connect(asker.settings.database)
+    try:
+        return connection.execute(sql, arguments).fetchall()
+    finally:
+        connection.close()
+
+
+_LIVE = """
+SELECT e.event_index, e.type, n.text, t.turn_index, e.step_index, e.outcome, e.link, e.ts, e.copy_of,
+  u.model, u.response_id, u.input_tokens, u.cache_creation_5m_tokens, u.cache_creation_1h_tokens, u.cache_read_tokens,
+  u.output_tokens, u.reasoning_tokens, u.complete, u.context_window
+FROM event e JOIN session s ON s.id = e.session_id LEFT JOIN name n ON n.id = e.name_id
+LEFT JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index
+LEFT JOIN token_usage u ON u.session_id = e.session_id AND u.event_index = e.event_index
+WHERE s.uid = ? AND e.superseded_by IS NULL ORDER BY e.event_index
+"""
+
+
+def live(asker: Asker, uid: str) -> list[Live]:
+    """The events of a session that nothing took back, read from the tables and blocks alone."""
+    connection = sqlite3.connect(asker.settings.database)
+    connection.row_factory = sqlite3.Row
+    stored = dict(_stored(connection, uid))
+    rows = connection.execute(_LIVE, (uid,)).fetchall()
+    connection.close()
+    return [_live(row, *stored[row["event_index"]]) for row in rows]
+
+
+def _stored(connection: sqlite3.Connection, uid: str) -> Iterator[tuple[int, tuple[str, dict[str, Any]]]]:
+    """By event_index: the text and the rest of every event, superseded ones too."""
+    blocks = (
+        "SELECT b.first_index, d.text, d.payload FROM block b JOIN block_data d ON d.block_id = b.id "
+        "JOIN session s ON s.id = b.session_id WHERE s.uid = ?"
+    )
+    for first, text, payload in connection.execute(blocks, (uid,)):
+        bodies = unpack(text).decode().split("\0")
+        for number, rest in enumerate(json.loads(unpack(payload))):
+            yield first + number, (bodies[number], rest or {})
+
+
+def _live(row: sqlite3.Row, text: str, rest: dict[str, Any]) -> Live:
+    index, kind, name, turn, step, outcome, link, ts, copy_of, *_ = row
+    event_type = str(EVENT_TYPE_CODES[kind])
+    ended = "unknown" if outcome is None and event_type == "ToolCall" else outcome
+    ended = str(OUTCOME_CODES[ended]) if isinstance(ended, int) else ended
+    if event_type == "ToolCall":
+        text = json.dumps(rest.get("arguments"), ensure_ascii=False, indent=2)
+    if event_type == "TokenUsage":
+        figures = {key: row[key] for key in row.keys()[9:] if row[key] is not None}
+        text = json.dumps(figures | {"complete": bool(row["complete"])}, ensure_ascii=False)
+    place = "" if turn is None else f" · turn {turn}" + ("" if step is None else f" step {step}")
+    what = f" · {event_type}" + (f" {one_line(name)}" if name else "")
+    what += f" of event {link}" if event_type == "ToolResult" and link is not None else ""
+    when = f" · {datetime.fromtimestamp(ts // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}" if ts else ""
+    heading = (
+        f"## event {index}{place}{what}{' · copied' * (copy_of is not None)}{f' · {ended}' if ended else ''}{when}"
+    )
+    return Live(index, event_type, name, turn, None if turn is None else step, ended, link, text, heading)
+
+
+def one_line(name: str) -> str:
+    line = " ".join(name.split())
+    return line if len(line) <= 50 else line[:47] + "..."
+
+
+def transcript(events: list[Live]) -> str:
+    """The canonical text of a session: defined here once more."""
+    return "".join(f"{redact(event.heading)}\n{redact(event.text)}\n" for event in events)
+
+
+def full(asker: Asker, uid: str, **arguments: Any) -> str:
+    """The text of a session, its chunks joined."""
+    return "".join(page["data"]["text"] for page in chunks(asker, uid, **arguments))
+
+
+def chunks(asker: Asker, uid: str, **arguments: Any) -> Iterator[dict[str, Any]]:
+    yield from asker.pages(
+        "get_session_details", session_id=uid, detail_level="full", **({"max_bytes": 32_000} | arguments)
+    )
+
+
+def step_turns(asker: Asker, uid: str, **arguments: Any) -> list[dict[str, Any]]:
+    """The turns of level steps, its pages joined."""
+    wanted = {"max_bytes": 32_000} | arguments
+    return asker.items("get_session_details", "turns", session_id=uid, detail_level="steps", **wanted)
+
+
+class Shown(NamedTuple):
+    """An event as level steps shows it."""
+
+    event_index: int
+    turn: int | None
+    step: int | None
+    type: str
+    text: str
+    outcome: str | None = None
+
+
+def shown(turns: list[dict[str, Any]]) -> list[Shown]:
+    """Every event that level steps shows."""
+    return [event for turn in turns for event in _shown_of_turn(turn)]
+
+
+def _shown_of_turn(turn: dict[str, Any]) -> Iterator[Shown]:
+    index = turn.get("turn_index")
+    if "user_event" in turn:
+        yield Shown(turn["user_event"], index, None, "User", turn["user_message"])
+    for event in turn.get("events", []):
+        yield Shown(event["event_index"], index, None, event["event_type"], event["text"])
+    for step in turn.get("steps", []):
+        place = (index, step.get("step_index"))
+        for key, kind in (("reasoning", "Reasoning"), ("message", "Message")):
+            if key in step:
+                yield Shown(step[key]["event_index"], *place, kind, step[key]["text"])
+        for tool in step.get("tools", []):
+            if "call" in tool:
+                yield Shown(tool["call_event"], *place, "ToolCall", tool["call"]["name"], tool["outcome"])
+            if "result" in tool:
+                yield Shown(tool["result_event"], *place, "ToolResult", tool["result"]["content"], tool["outcome"])
+        if "usage_event" in step:
+            yield Shown(step["usage_event"], *place, "TokenUsage", "")
+
+
+def tools_of(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [tool for turn in turns for step in turn.get("steps", []) for tool in step.get("tools", [])]
+
+
+def depth(value: Any) -> int:
+    """Objects inside each other."""
+    if isinstance(value, dict):
+        return 1 + max(map(depth, value.values()), default=0)
+    return max(map(depth, value), default=0) if isinstance(value, list) else 0
+
+
+# -- summary and turns ---------------------------------------------------------------------------
+
+
+def test_the_tokens_of_turns_and_steps_are_those_of_their_responses(indexed: Asker) -> None:
+    """R-112: six kinds in one meaning; of caches and reasoning only what isn't zero."""
+    for uid in sessions(indexed):
+        overview = indexed.items("get_session_details", "turns", session_id=uid)
+        detail = indexed.items("get_session_details", "turns", session_id=uid, detail_level="turns")
+        steps = [(turn["turn_index"], step) for turn in detail for step in turn["steps"]]
+        usages = usages_of(indexed, uid)
+        for turn in overview:
+            of_turn = [usage for (index, _), found in usages.items() if index == turn["turn_index"] for usage in found]
+            assert turn.get("stats", {}) == {f"{kind}_tokens": sum for kind, sum in sums(of_turn).items()}
+            assert turn.get("tokens_incomplete", False) == (not all(usage["complete"] for usage in of_turn))
+        for index, step in steps:
+            of_step = usages.get((index, step["step_index"]), [])
+            assert step.get("tokens", {}) == sums(of_step)
+            assert step.get("tokens_incomplete", False) == (not all(usage["complete"] for usage in of_step))
+            given = [of_step[-1][kind] for kind in KINDS[:4]] if of_step else []
+            assert step.get("context_tokens") == (sum(filter(None, given)) if set(given) - {None} else None)
+
+
+def usages_of(asker: Asker, uid: str) -> dict[tuple[int | None, int | None], list[dict[str, Any]]]:
+    """The live token figures of a session by (turn, step), in file order."""
+    found: dict[tuple[int | None, int | None], list[dict[str, Any]]] = {}
+    for event in live(asker, uid):
+        if event.type == "TokenUsage":
+            figures = json.loads(event.text)
+            usage = {kind: figures.get(f"{kind}_tokens") for kind in KINDS} | {"complete": figures["complete"]}
+            found.setdefault((event.turn, event.step), []).append(usage)
+    return found
+
+
+def sums(usages: list[dict[str, Any]]) -> dict[str, int]:
+    known = {kind: [usage[kind] for usage in usages if usage[kind] is not None] for kind in KINDS}
+    totals = {kind: sum(figures) for kind, figures in known.items() if figures}
+    return {kind: total for kind, total in totals.items() if total or kind in ("input", "output")}
+
+
+def test_both_overviews_agree_on_how_a_turn_ended_and_whose_it_is(indexed: Asker) -> None:
+    for uid in sessions(indexed):
+        overview = indexed.items("get_session_details", "turns", session_id=uid)
+        details = indexed.items("get_session_details", "turns", session_id=uid, detail_level="turns")
+        found = {turn["turn_index"]: (turn["outcome"], turn.get("copied")) for turn in details}
+        assert {turn["turn_index"]: (turn["outcome"], turn.get("copied")) for turn in overview} == found
+        copied = query(
+            indexed, "SELECT turn_index FROM turn JOIN session s ON s.id = session_id WHERE copied AND uid = ?", uid
+        )
+        assert [(turn["turn_index"],) for turn in overview if "copied" in turn] == copied
+
+
+def test_the_pages_of_the_overviews_are_the_turns_and_steps_of_the_index(indexed: Asker) -> None:
+    """R-040, R-112"""
+    for most in (2_048, 10_240):
+        asker = indexed.with_most(most)
+        for uid in sessions(indexed, 8):
+            events = [event for event in live(indexed, uid) if event.turn is not None]
+            overview = asker.items("get_session_details", "turns", session_id=uid)
+            assert [turn["turn_index"] for turn in overview] == sorted({event.turn for event in events})
+            detail = asker.items("get_session_details", "turns", session_id=uid, detail_level="turns")
+            steps = [(turn["turn_index"], step["step_index"]) for turn in detail for step in turn["steps"]]
+            assert steps == sorted({(event.turn, event.step) for event in events if event.step is not None})
+            assert {turn["turn_index"] for turn in detail} == {event.turn for event in events}
+
+
+def test_the_overview_of_a_session_opens_no_text(tmp_path: Path) -> None:
+    """R-112: a session of any size opens at once; the beginnings of requests lie in a table of their own."""
+    asker = Asker(tmp_path / "data", SAMPLES)
+    before = asker.items("get_session_details", "turns", session_id=LARGE)
+    connection = sqlite3.connect(asker.settings.database)
+    connection.execute("DELETE FROM block_data")
+    connection.commit()
+    connection.close()
+    assert asker.items("get_session_details", "turns", session_id=LARGE) == before
+    assert all(turn["user_message"] for turn in before)
+
+
+# -- steps ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [2_048, 5_000, 32_000, 102_400])
+def test_walking_the_steps_shows_every_event_once_where_it_belongs(indexed: Asker, most: int) -> None:
+    """R-028, R-040, R-112: pages are disjoint and complete, whatever fits one."""
+    for uid in sessions(indexed, 20 if most > 5_000 else 6):
+        found = shown(step_turns(indexed, uid, max_bytes=most))
+        expected = live(indexed, uid)
+        assert Counter(event.event_index for event in found) == Counter(event.event_index for event in expected)
+        places = {event.event_index: (event.turn, event.step, event.type) for event in expected}
+        assert {event.event_index: (event.turn, event.step, event.type) for event in found} == places
+        outcomes = {event.event_index: event.outcome for event in expected if event.outcome}
+        assert {event.event_index: event.outcome for event in found if event.outcome} == outcomes
+
+
+def test_walking_the_steps_shows_every_event_once_under_the_smallest_clamp(indexed: Asker) -> None:
+    """R-011: a part that fits no page beside the session's facts is shown without them."""
+    asker = indexed.with_most(2_048)
+    for uid in sessions(indexed, 6):
+        found = shown(step_turns(asker, uid))
+        assert sorted(event.event_index for event in found) == [event.event_index for event in live(indexed, uid)]
+
+
+def test_what_the_steps_show_is_the_beginning_of_the_event(indexed: Asker) -> None:
+    """R-112: 500 characters of each text, control characters removed; `chars` tells how much there is."""
+    for uid in sessions(indexed, 12):
+        turns = step_turns(indexed, uid, max_bytes=102_400)
+        found = {event.event_index: event for event in shown(turns)}
+        for event in live(indexed, uid):
+            text = found[event.event_index].text
+            assert len(text) <= 500
+            if event.type in ("Message", "Reasoning", "ToolResult", "Notification"):
+                whole = re.sub(
+                    r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", "", event.text
+                )
+                assert whole == text or (len(text) == 500 and text.endswith("...") and whole.startswith(text[:-3]))
+        for arguments in (tool.get("call", {}).get("arguments") for tool in tools_of(turns)):
+            text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+            assert len(arguments if isinstance(arguments, str) else text) <= 500
+
+
+def test_every_event_that_a_level_shows_can_be_opened_and_is_that_event(samples: Asker) -> None:
+    """Whatever coordinate an answer shows is accepted."""
+    for uid in sessions(samples, 8):
+        expected = {event.event_index: event for event in live(samples, uid)}
+        turns = step_turns(samples, uid)
+        found = shown(turns)
+        for event in found if len(found) < 200 else found[::17]:
+            opened = samples.ask("get_event_details", session_id=uid, event_index=event.event_index)["data"]
+            assert (opened["event_type"], opened.get("turn_index")) == (event.type, event.turn)
+            if event.type in ("Message", "Reasoning") and "text" in opened["payload"]:
+                assert text_of(opened["payload"]).startswith(event.text.removesuffix("..."))
+        for turn in samples.items("get_session_details", "turns", session_id=uid):
+            assert expected[turn["user_event"]].type == "User" if "user_event" in turn else True
+        for turn in samples.items("get_session_details", "turns", session_id=uid, detail_level="turns"):
+            for step in turn["steps"]:
+                first = expected[step["first_event"]]
+                assert (first.turn, first.step) == (turn["turn_index"], step["step_index"])
+
+
+def test_a_turn_of_the_steps_is_the_same_as_in_the_whole(samples: Asker) -> None:
+    for uid in (SURGE, REWOUND):
+        everything = shown(step_turns(samples, uid))
+        for index in {event.turn for event in everything} - {None}:
+            alone = shown(step_turns(samples, uid, turn_index=index))
+            assert alone == [event for event in everything if event.turn == index]
+
+
+def test_a_step_shows_its_thought_message_executions_and_tokens(samples: Asker) -> None:
+    """R-112: the shape of the specification, with coordinates."""
+    turn = next(turn for turn in step_turns(samples, REWOUND) if turn.get("turn_index") == 2)
+    assert turn["user_message"] == "Look at cli.py again: Pillow is imported there. Use Pillow, no new dependency."
+    step = turn["steps"][1]
+    (tool,) = step["tools"]
+    assert list(step) == ["step_index", "tools", "tokens", "context_tokens", "usage_event"]
+    assert list(tool) == ["call", "result", "outcome", "duration_ms", "call_event", "result_event"]
+    assert (step["step_index"], tool["outcome"], step["context_tokens"]) == (1, "failed", 10180)
+    assert step["tokens"] == {"input": 680, "cache_read": 9500, "output": 29}
+    assert tool["call"] == {
+        "name": "run_shell_command",
+        "arguments": {"command": "pytest -q tests/test_png.py", "description": "Run the PNG tests"},
+    }
+    assert list(tool["result"]) == ["content"]
+    assert "1 failed, 2 passed" in tool["result"]["content"]
+    assert turn["steps"][0]["reasoning"]["text"].startswith("Drawing with Pillow")
+    assert turn["steps"][0]["message"]["text"] == "Right, Pillow is there. I will draw the chart with it."
+
+
+def test_what_happened_before_the_first_turn_is_shown_without_a_turn(samples: Asker) -> None:
+    first, *_ = step_turns(samples, REWOUND)
+    assert "turn_index" not in first
+    assert [event["kind"] for event in first["events"]] == ["injected"]
+
+
+def test_a_turn_that_was_taken_back_is_named_by_no_level(samples: Asker) -> None:
+    for level in ("summary", "turns", "steps"):
+        turns = samples.items("get_session_details", "turns", session_id=REWOUND, detail_level=level, max_bytes=15_000)
+        assert {turn.get("turn_index") for turn in turns} - {None} == {0, 2}
+    assert "turn 1 " not in full(samples, REWOUND)
+
+
+def test_the_execution_that_started_a_sub_agent_names_its_session(samples: Asker) -> None:
+    (agent,) = [tool["agent"] for tool in tools_of(step_turns(samples, SURGE)) if "agent" in tool]
+    opened = samples.ask("get_session_details", session_id=agent)["data"]
+    assert opened["kind"] == "subagent"
+    assert opened["parent_id"] == SURGE
+
+
+def test_a_step_of_300_parallel_calls_is_walked_within_the_step(log: ClaudeLog) -> None:
+    """R-040: a page may end inside a step; every result stands with its call."""
+    calls = [
+        {"type": "tool_use", "id": f"toolu_{n}", "name": "Read", "input": {"file_path": f"/srv/tide/{n}.csv"}}
+        for n in range(300)
+    ]
+    log.prompt("read them all").write("assistant", calls)
+    for n in reversed(range(300)):
+        log.write("user", [{"type": "tool_result", "tool_use_id": f"toolu_{n}", "content": f"tide {n} {'潮' * 400}"}])
+    log.say("done")
+    asker = asker_of(log)
+    for most in (2_048, 32_000, 102_400):
+        turns = step_turns(asker, ONE, max_bytes=most)
+        tools = tools_of(turns)
+        assert [tool["call"]["arguments"]["file_path"] for tool in tools] == [f"/srv/tide/{n}.csv" for n in range(300)]
+        assert all(tool["result"]["content"].startswith(f"tide {n} ") for n, tool in enumerate(tools))
+        assert {step["step_index"] for turn in turns for step in turn.get("steps", [])} == {0, 1}
+
+
+@pytest.mark.parametrize("most", [2_048, 2_500, 32_000])
+def test_no_part_is_too_large_for_a_page(log: ClaudeLog, most: int) -> None:
+    """R-008, R-028: whatever the arguments are, the part is shown with its coordinates."""
+    deep: Any = "leaf"
+    for level in range(30):
+        deep = {f"level {level}": deep}
+    odd: list[Any] = [
+        {f"鍵{n}": "値" * 20 for n in range(60)}, {"text": "🌊" * 50_000}, deep, "plain 潮\n" * 900, [1] * 5_000, None,
+        {"k" * 9_000: "v" * 9_000}, {"q": '"\\' * 900}, {"list": [{"a": "潮" * 70} for _ in range(40)]},
+    ]  # fmt: skip
+    log.prompt("潮" * 9_000)
+    for arguments in odd:
+        log.call("T" * 2_000, arguments, "結果\x1b[31m" * 2_000)
+    asker = asker_of(log)
+    pages = list(asker.pages("get_session_details", session_id=ONE, detail_level="steps", max_bytes=most))
+    assert max(depth(page["data"]) for page in pages) <= 8
+    found = shown([turn for page in pages for turn in page["data"]["turns"]])
+    assert sorted(event.event_index for event in found) == [event.event_index for event in live(asker, ONE)]
+    if most == 32_000:
+        calls = [tool["call"] for tool in tools_of([turn for page in pages for turn in page["data"]["turns"]])]
+        assert calls[1]["arguments"]["text"].endswith("🌊...")
+        assert calls[1]["chars"] == len(json.dumps(odd[1], ensure_ascii=False, separators=(",", ":")))
+        assert "leaf" in json.dumps(calls[2]["arguments"])
+        assert calls[3]["arguments"].startswith("plain 潮\n")
+        assert "arguments" not in calls[5]
+
+
+# -- full ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [2_048, 8_000, 32_000, 102_400])
+def test_the_chunks_of_a_session_join_to_its_canonical_text(indexed: Asker, most: int) -> None:
+    """R-028, R-076, R-112: byte for byte, for every session."""
+    for uid in sessions(indexed, 20 if most > 8_000 else 8):
+        assert full(indexed, uid, max_bytes=most) == transcript(live(indexed, uid))
+
+
+def test_the_smallest_clamp_loses_nothing_of_a_session(indexed: Asker) -> None:
+    """R-011"""
+    asker = indexed.with_most(2_048)
+    for uid in sessions(indexed, 6):
+        assert full(asker, uid) == transcript(live(indexed, uid))
+
+
+def test_a_chunk_says_which_lines_and_events_it_holds(indexed: Asker) -> None:
+    """R-077: at most 200 lines; lines are counted from 1 over the whole text."""
+    for uid in sessions(indexed, 4):
+        before, events = "", live(indexed, uid)
+        ends = {}
+        for event in events:
+            ends[event.event_index] = (start := len(transcript([event]))) + max(ends.values(), default=0)
+            assert start
+        for number, page in enumerate(chunks(indexed, uid)):
+            text, chunk = page["data"]["text"], page.get("chunk")
+            if chunk is None:
+                assert number == 0 and text == transcript(events)
+                return
+            assert chunk["chunk_index"] == number
+            assert chunk["start_line"] == before.count("\n") + 1
+            assert text.count("\n") <= LINES_PER_CHUNK
+            first = next(index for index, end in ends.items() if end > len(before))
+            before += text
+            last = next(index for index, end in ends.items() if end >= len(before))
+            assert (chunk["first_event"], chunk["last_event"]) == (first, last)
+            assert chunk["end_line"] == before.count("\n") + (not before.endswith("\n"))
+
+
+def test_the_text_of_a_turn_is_its_part_of_the_text(indexed: Asker) -> None:
+    for uid in sessions(indexed, 4):
+        events = live(indexed, uid)
+        for index in sorted({event.turn for event in events if event.turn is not None})[:10]:
+            expected = transcript([event for event in events if event.turn == index])
+            assert full(indexed, uid, turn_index=index) == expected
+
+
+def test_a_line_of_a_megabyte_is_walked_in_chunks_of_the_size_asked_for(log: ClaudeLog) -> None:
+    output = "🌊 潮\r\n" * 500 + "x" * 1_000_000 + "\x00\x1b[31m\n\n\nend"
+    log.prompt("go").call("Bash", {"command": "tide"}, output).say("done")
+    asker = asker_of(log)
+    pages = list(chunks(asker, ONE, max_bytes=102_400))
+    assert "".join(page["data"]["text"] for page in pages) == transcript(live(asker, ONE))
+    assert output.replace("\x00", "␀") in "".join(page["data"]["text"] for page in pages)
+    assert len(pages) < 18
+
+
+def test_the_figures_of_a_response_are_a_line_of_json(samples: Asker) -> None:
+    _, _, after = full(samples, REWOUND).partition("TokenUsage gemini-3-pro-preview · 2026-11-10T08:31:19Z\n")
+    figures = json.loads(after.partition("\n")[0])
+    assert (figures["input_tokens"], figures["cache_read_tokens"], figures["output_tokens"]) == (710, 8900, 476)
+
+
+# -- secrets -------------------------------------------------------------------------------------
+
+
+def smuggle(asker: Asker, placeholder: str, secret: str) -> None:
+    """Put a secret into the texts of the index, as a version that knew fewer forms of secrets left it there."""
+    assert len(placeholder) == len(secret)
+    connection = sqlite3.connect(asker.settings.database)
+    for block, text in connection.execute("SELECT block_id, text FROM block_data").fetchall():
+        changed = unpack(text).replace(placeholder.encode(), secret.encode())
+        connection.execute("UPDATE block_data SET text = ? WHERE block_id = ?", (pack(changed), block))
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("before", [*range(440, 520, 7), 1_000, 1_400, 1_450, 1_480])
+def test_no_cut_lets_a_part_of_a_secret_out(log: ClaudeLog, before: int) -> None:
+    """R-119: it is masked before the text is cut, at 500 characters and at the end of every chunk."""
+    place = "_" * len(TOKEN)
+    log.prompt("go").say("x" * before + f" {place} " + "y" * 3_000).call("Bash", {}, "z" * before + f"\n{place}\n")
+    asker = asker_of(log)
+    smuggle(asker, place, TOKEN)
+    for level, most in (("steps", 32_000), ("steps", 2_048), ("full", 32_000), ("full", 2_048)):
+        pages = asker.pages("get_session_details", session_id=ONE, detail_level=level, max_bytes=most)
+        values = [page["data"] for page in pages]
+        assert "ghp_" not in json.dumps(values)
+        if level == "full":
+            assert "".join(value["text"] for value in values).count("[redacted: github-token]") == 2
+
+
+# -- budgets, hints, growth ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("level", "asked", "most"),
+    [
+        ("summary", None, 10_240), ("summary", 102_400, 15_360), ("turns", None, 30_720), ("turns", 102_400, 30_720),
+        ("steps", None, 32_000), ("steps", 102_400, 102_400), ("full", None, 32_000), ("full", 102_400, 102_400),
+        ("summary", 2_048, 2_048), ("turns", 2_048, 2_048), ("steps", 2_048, 2_048), ("full", 2_048, 2_048),
+    ],
+)  # fmt: skip
+def test_a_level_keeps_its_budget_and_fills_it(samples: Asker, level: str, asked: int | None, most: int) -> None:
+    """R-026, R-027, R-112"""
+    given = samples.answers.ask("get_session_details", {"session_id": LARGE, "detail_level": level, "max_bytes": asked})
+    check(given, most)
+    size = len(given.text.encode())
+    assert size > most * 0.8 or level == "full" or most == 2_048, f"{size} of {most} bytes"
+
+
+def test_a_hint_leads_from_each_level_to_the_next_one(indexed: Asker) -> None:
+    """R-029: down to the event that failed."""
+    for uid in sessions(indexed, 12):
+        followed, arguments = ["summary"], {"session_id": uid}
+        given = indexed.answers.ask("get_session_details", arguments)
+        for _ in range(3):
+            assert not given.is_error, given.text
+            name, arguments = call_in(given.value["hint"])
+            followed.append(arguments.get("detail_level", name))
+            given = indexed.answers.ask(name, arguments)
+        assert not given.is_error, given.text
+        if query(indexed, "SELECT turn_count FROM session WHERE uid = ?", uid) != [(0,)]:
+            assert followed == ["summary", "turns", "steps", "get_event_details"]
+        full_hint = next(chunks(indexed, uid))["hint"]
+        assert indexed.run(full_hint)["data"]["event_index"] == call_in(full_hint)[1]["event_index"]
+
+
+def test_pages_show_what_there_was_when_the_walk_began(log: ClaudeLog) -> None:
+    """Disjoint and complete for the snapshot, also where an open call gets its result in between."""
+    for number in range(40):
+        log.prompt(f"request {number}").call("Bash", {"command": f"echo {number}"}, f"{number}\n" * 300)
+    log.call("Bash", {"command": "sleep"}, None)
+    asker = asker_of(log)
+    before = live(asker, ONE)
+    walks = {level: asker.pages("get_session_details", session_id=ONE, detail_level=level, max_bytes=4_000)
+             for level in ("summary", "turns", "steps", "full")}  # fmt: skip
+    pages = {level: [next(walk)] for level, walk in walks.items()}
+    waiting = f"toolu_{ONE[:8]}_{log.lines - 1}"
+    log.write("user", [{"type": "tool_result", "tool_use_id": waiting, "content": "awake"}])
+    log.say("well").prompt("more").call("Bash", {"command": "more"}, "more")
+    asker.index()
+    for level, walk in walks.items():
+        pages[level] += walk
+    turns = {level: list(chain.from_iterable(page["data"]["turns"] for page in pages[level]))
+             for level in ("summary", "turns", "steps")}  # fmt: skip
+    assert [turn["turn_index"] for turn in turns["summary"]] == list(range(40))
+    assert [turn for turn, _ in groupby(turns["turns"], key=lambda turn: turn["turn_index"])] == list(range(40))
+    *parts, last = shown(turns["steps"])
+    assert sorted(event.event_index for event in parts) == [event.event_index for event in before]
+    assert (last.type, last.text, last.outcome) == ("ToolResult", "awake", "ok"), "the result stands with its call"
+    text = "".join(page["data"]["text"] for page in pages["full"])
+    assert text.replace(" · ok · ", " · unknown · ") == transcript(before).replace(" · ok · ", " · unknown · ")
+
+
+def gemini_message(number: int, text: str = "text") -> dict[str, Any]:
+    kind = "gemini" if number % 2 else "user"
+    content = f"{text} {number} " + "潮汐\n" * 300
+    return {"id": f"m{number}", "timestamp": f"2026-11-01T10:00:{number:02}Z", "type": kind, "content": content}
+
+
+@pytest.mark.parametrize("change", [{"$rewindTo": "m2"}, gemini_message(3, "another")])
+def test_a_walk_goes_on_over_what_is_replaced_or_taken_back_meanwhile(tmp_path: Path, change: dict[str, Any]) -> None:
+    """The events are those of the snapshot; what belongs to no turn any more is shown without one."""
+    head = {"sessionId": ONE, "projectHash": "ab" * 32, "startTime": "2026-11-01T10:00:00Z", "kind": "main"}
+    path = tmp_path / "logs" / "session-1.jsonl"
+    path.parent.mkdir()
+    path.write_text("".join(json.dumps(record) + "\n" for record in [head, *map(gemini_message, range(8))]))
+    asker = Asker(tmp_path / "index", tmp_path / "logs")
+    before = live(asker, ONE)
+    walks = [
+        asker.pages("get_session_details", session_id=ONE, detail_level=level, max_bytes=2_500)
+        for level in ("steps", "full")
+    ]
+    begun = [next(walk) for walk in walks]
+    with path.open("a") as file:
+        file.write(json.dumps(change) + "\n")
+    asker.index()
+    after = live(asker, ONE)
+    assert not {event.event_index for event in before} <= {event.event_index for event in after}
+    steps, chunks = ([first, *walk] for first, walk in zip(begun, walks, strict=True))
+    turns = [turn for page in steps for turn in page["data"]["turns"]]
+    assert sorted(event.event_index for event in shown(turns)) == [event.event_index for event in before]
+    assert {turn["turn_index"] for turn in turns[2:] if "turn_index" in turn} <= {event.turn for event in after}
+    joined = "".join(page["data"]["text"] for page in chunks)
+    place = re.compile(r" · turn \d( step \d)?")
+    assert place.sub("", joined) == place.sub("", transcript(before))
