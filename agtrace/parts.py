@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-import orjson
-from agtrace_indexer.redact import redact, redact_json
 from agtrace_schema.answers import (
     CallQuote,
     EventQuote,
@@ -21,18 +19,13 @@ from agtrace_schema.answers import (
 )
 from agtrace_schema.events import EventType, Outcome
 
-from agtrace.cutting import LABEL, cut, flattened, one_line, shortened, without_controls
+from agtrace.cutting import LABEL, one_line
 from agtrace.query import EVENT, TYPE_CODE, StoredEvent, short_id, with_texts
+from agtrace.quotes import arguments_quote, beginning
 from agtrace.steps import StepUsage
 from agtrace.transcript import LIVE, newest_row
 
-SHOWN = 500
-"""Characters of a text that a part shows at most (R-112)."""
-
 _REQUEST_OF_CODEX = "## My request for Codex:"  # what an IDE puts before it is no request
-_LOOKED_AT = 16 * SHOWN  # of a text, for secrets: one at the cut must be seen whole to be masked
-_SHORTEST = 20  # characters of an argument
-_LEVELS = 3  # of objects in arguments, within the 8 that an answer may have (R-006)
 _READ_AT_ONCE = 4  # events: each can be as large as the longest line
 
 _LIVE_CALL = LIVE.replace("e.", "c.")
@@ -143,11 +136,11 @@ def _part(event: StoredEvent, beside: _Beside) -> Part:
 def _shown(event: StoredEvent, beside: _Beside, *, opens: bool) -> Quote | ToolExecution | EventQuote | StepUsage:
     match event.type:
         case EventType.MESSAGE | EventType.REASONING:
-            return Quote(event_index=event.event_index, **_beginning(event.text))
+            return Quote(event_index=event.event_index, **beginning(event.text))
         case EventType.TOOL_CALL:
             return _execution(event, beside)
         case EventType.TOOL_RESULT:
-            result = ResultQuote(**_beginning(event.text, "content"))
+            result = ResultQuote(**beginning(event.text, "content"))
             return ToolExecution(
                 result=result,
                 outcome=event.outcome,
@@ -162,51 +155,23 @@ def _shown(event: StoredEvent, beside: _Beside, *, opens: bool) -> Quote | ToolE
                 event_index=event.event_index,
                 event_type=event.type,
                 kind=event.row["name"] and one_line(event.row["name"], LABEL),
-                **_beginning(text),
+                **beginning(text),
             )
 
 
 def _execution(call: StoredEvent, beside: _Beside) -> ToolExecution:
     """A tool call with its result."""
     result = beside.results.get(call.event_index)
-    arguments, chars = _arguments(call.rest.get("arguments"))
+    arguments, chars = arguments_quote(call.rest.get("arguments"))
     return ToolExecution(
         call=CallQuote(name=one_line(call.row["name"] or "", LABEL), arguments=arguments, chars=chars),
-        result=None if result is None else ResultQuote(**_beginning(result.text, "content")),
+        result=None if result is None else ResultQuote(**beginning(result.text, "content")),
         outcome=call.outcome,
         duration_ms=call.row["duration_ms"],
         call_event=call.event_index,
         result_event=None if result is None else result.event_index,
         agent=beside.agents.get(call.event_index),
     )
-
-
-def _beginning(text: str, key: str = "text") -> dict[str, Any]:
-    """The beginning of a text, and how long all of it is where that is more."""
-    seen = redact(without_controls(text[:_LOOKED_AT]))
-    shown = cut(seen, SHOWN)
-    return {key: shown, "chars": len(text) if shown != seen or len(text) > _LOOKED_AT else None}
-
-
-def _arguments(arguments: Any) -> tuple[Any, int | None]:
-    """A call's arguments with long values cut, and the characters of all of them where something was."""
-    looked_at, too_long = shortened(arguments, _LOOKED_AT)
-    seen = flattened(redact_json(looked_at), _LEVELS)
-    if not too_long and _size(seen) <= SHOWN:
-        return seen, None
-    for most in range(SHOWN, _SHORTEST, -_SHORTEST):
-        short, _ = shortened(seen, most)
-        if _size(short) <= SHOWN:
-            return short, _size(arguments)
-    return cut(_json(short), SHOWN), _size(arguments)
-
-
-def _size(value: Any) -> int:
-    return len(_json(value))
-
-
-def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()
 
 
 def _without_texts(shown: Quote | ToolExecution | EventQuote | StepUsage) -> Any:

@@ -12,6 +12,7 @@ from agtrace_schema.events import EventType, Outcome
 
 from agtrace.cutting import LABEL, USER_MESSAGE, one_line
 from agtrace.query import EVENT, OUTCOME_CODE, TYPE_CODE, StoredEvent, with_texts
+from agtrace.quotes import seen
 from agtrace.usage import KINDS
 
 _REASONING = 200
@@ -148,8 +149,8 @@ def _said(connection: sqlite3.Connection, total_calls: int, place: dict[str, Any
     first = [row for kind, of_kind in rows.items() for row in of_kind[: 1 if kind == _CODES["message"] else _NAMED]]
     events = with_texts(connection, first)
     calls = [event for event in events if event.type == EventType.TOOL_CALL]
-    message = "".join(event.text for event in events if event.type == EventType.MESSAGE)
-    thought = one_line(" ".join(event.text for event in events if event.type == EventType.REASONING), _REASONING)
+    message = "".join(seen(event.text) for event in events if event.type == EventType.MESSAGE)
+    thought = one_line(" ".join(seen(event.text) for event in events if event.type == EventType.REASONING), _REASONING)
     named = [f"{_call_label(call)} ({call.outcome})" for call in calls]
     if total_calls > len(calls):
         named.append(f"and {total_calls - len(calls)} more")
@@ -164,7 +165,7 @@ def _call_label(call: StoredEvent) -> str:
     if isinstance(arguments, dict):
         value = next((arguments[key] for key in _TELLING_ARGUMENTS if arguments.get(key)), "")
     what = " ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return f"{one_line(call.row['name'], LABEL)} {one_line(what, 80)}".strip()
+    return f"{one_line(call.row['name'], LABEL)} {one_line(seen(what), 80)}".strip()
 
 
 def _sum(figures: Any) -> int | None:

@@ -25,7 +25,8 @@ _BYTES = {
     "full": (32_000, ABSOLUTE_MAX_BYTES),
 }  # by default, and at most
 
-_TURNS_READ = 80  # a page holds fewer, however short they are
+_TURN_BYTES = 120  # that a turn takes at least
+_TURNS_READ = _BYTES["summary"][1] // _TURN_BYTES
 
 
 class GetSessionDetails(Arguments):
@@ -114,7 +115,7 @@ def answer(context: Context, wanted: GetSessionDetails) -> Reply:
     session = view.session
     data, hint = _LEVELS[wanted.detail_level](view)
     return Reply(
-        summary=_summary(view),
+        summary=_headline(view),
         data=data,
         budget=view.budget,
         hint=hint,
@@ -142,7 +143,7 @@ def _view(context: Context, wanted: GetSessionDetails) -> _View:
     return _View(context, wanted, session, shown_id, last_event, tuple(position), {"session_id": session["uid"]})
 
 
-def _summary(view: _View) -> str:
+def _headline(view: _View) -> str:
     session = view.session
     failed, calls = session["failed_calls"], session["tool_calls"]
     state = f"{failed} of {calls} tool calls failed" if failed else "no failed tool calls"
@@ -152,7 +153,7 @@ def _summary(view: _View) -> str:
     return f"Session {view.shown_id}: {state} ({lasted}{size})"
 
 
-def _by_turns(view: _View) -> tuple[Pages, str]:
+def _level_summary(view: _View) -> tuple[Pages, str]:
     """Level summary: one line a turn, and the call that opens the first turn with a failure."""
     only, (behind,) = view.wanted.turn_index, view.position or (-1,)
     start, most = (behind + 1, _TURNS_READ) if only is None else (only, 1)
@@ -171,7 +172,7 @@ def _by_turns(view: _View) -> tuple[Pages, str]:
     return pages, view.hint("turns", failing.turn_index, f"shows the steps of turn {failing.turn_index} (1-30 KB)")
 
 
-def _by_steps(view: _View) -> tuple[Pages, str]:
+def _level_turns(view: _View) -> tuple[Pages, str]:
     """Level turns: every step, grouped by turns, and the call that opens the first turn with a failing one."""
     connection, session = view.context.connection, view.session
     turn, step = view.position or (-1, -1)
@@ -183,7 +184,7 @@ def _by_steps(view: _View) -> tuple[Pages, str]:
         turn_index=view.wanted.turn_index,
         include_reasoning=view.wanted.include_reasoning,
     )
-    listed, more = _fitting(found, lambda item: _size(item.summary), view.budget)
+    listed, more = _fitting(found, lambda item: _size(item.summary) if item.summary else _TURN_BYTES, view.budget)
     heads = [dump(turn) for turn in turns.turn_details(connection, session, listed)]
     pages = view.pages(
         len(listed),
@@ -199,7 +200,7 @@ def _by_steps(view: _View) -> tuple[Pages, str]:
     return pages, view.hint("steps", failing.turn_index, "shows what its tools were given and gave back (2-32 KB)")
 
 
-def _by_parts(view: _View) -> tuple[Pages, str]:
+def _level_steps(view: _View) -> tuple[Pages, str]:
     """Level steps: every part of every step, and the call that opens the first failed execution."""
     (behind,) = view.position or (-1,)
     found = parts.parts_of(
@@ -223,7 +224,7 @@ def _by_parts(view: _View) -> tuple[Pages, str]:
     return pages, view.event_hint(listed[0].event_index if listed else 0, "the first of these events whole")
 
 
-def _as_text(view: _View) -> tuple[Stream, str]:
+def _level_full(view: _View) -> tuple[Stream, str]:
     """Level full: the canonical text of the session, and the call that opens the event at its beginning."""
     event, offset, line, chunk = view.position or (0, 0, 0, 0)
     found = transcript.entries(view.context.connection, view.session, event, view.last_event, view.wanted.turn_index)
@@ -244,10 +245,10 @@ def _as_text(view: _View) -> tuple[Stream, str]:
 
 
 _LEVELS: dict[str, Callable[[_View], tuple[Pages | Stream, str]]] = {
-    "summary": _by_turns,
-    "turns": _by_steps,
-    "steps": _by_parts,
-    "full": _as_text,
+    "summary": _level_summary,
+    "turns": _level_turns,
+    "steps": _level_steps,
+    "full": _level_full,
 }
 
 Item = TypeVar("Item")

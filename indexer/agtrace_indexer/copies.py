@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from agtrace_schema.codes import EVENT_TYPE_CODES
 from agtrace_schema.events import EventType
 
-from agtrace_indexer.sums import sum_up
+from agtrace_indexer.sums import sum_session, sum_turns
 
 _MANY_EVENTS = 20_000
 _MOST_COMPARED = 24
@@ -147,7 +147,8 @@ def _attribute(connection: sqlite3.Connection, order: dict[int, int]) -> None:
                 touched.add(session)
     connection.executemany("UPDATE event SET copy_of = ? WHERE id = ?", changes)
     for session in sorted(touched):
-        sum_up(connection, session, 0)
+        sum_turns(connection, session, 0)
+        sum_session(connection, session)
 
 
 def _copies(events: list[tuple[Any, ...]], order: dict[int, int]) -> Iterator[tuple[int, int, int | None, int | None]]:

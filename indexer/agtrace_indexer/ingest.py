@@ -251,7 +251,7 @@ class Reader:
         for key, thread in log.threads.items():
             facts = log.state.sessions.get(key) or log.state.sessions[""]
             session_id = session_of(self.store, log, key)
-            self.store.save_facts(session_id, facts, facts.id or key or stem, thread)
+            self.store.save_facts(session_id, facts, facts.id or key or stem, thread, complete=complete)
 
 
 def _advance(log: Log, line: Line) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from agtrace_indexer.sums import sum_up
+from agtrace_indexer.sums import sum_session, sum_turns
 
 _CANDIDATES = """
 SELECT s.id, s.replayed_to, p.id FROM session s
@@ -43,7 +43,8 @@ def _attribute(connection: sqlite3.Connection, session: int, replayed_to: int, p
     changes = [(wanted.get(index), event) for event, index, before in rows if wanted.get(index) != before]
     if changes:
         connection.executemany("UPDATE event SET copy_of = ? WHERE id = ?", changes)
-        sum_up(connection, session, 0)
+        sum_turns(connection, session, 0)
+        sum_session(connection, session)
 
 
 def _originals(connection: sqlite3.Connection, session: int, parent: int, replayed_to: int) -> dict[int, int]:

@@ -23,7 +23,7 @@ from agtrace_indexer.identity import line_identity
 from agtrace_indexer.paths import touched
 from agtrace_indexer.projects import project_hash, project_root
 from agtrace_indexer.redact import redact
-from agtrace_indexer.sums import sum_up
+from agtrace_indexer.sums import sum_session, sum_turns
 
 _LONGEST_TYPE = 200
 _LONGEST_ID = 150  # tools take 200 characters
@@ -97,6 +97,8 @@ class Store:
         self._buffers: dict[int, SessionBuffer] = {}
         self._names: dict[str, int] = {}
         self._paths: dict[str, int] = {}
+        self._to_sum: set[int] = set()
+        """Sessions of logs that are read to their end: a session isn't summed up while it is still being read."""
         self._projects: dict[str, int] = {}
 
     # -- transactions ------------------------------------------------------------------------------
@@ -158,6 +160,7 @@ class Store:
         sessions = [row[0] for row in self.connection.execute("SELECT id FROM session WHERE file_id = ?", (file_id,))]
         for session_id in sessions:
             self._buffers.pop(session_id, None)
+            self._to_sum.discard(session_id)
             self.connection.execute(
                 "DELETE FROM block_data WHERE block_id IN (SELECT id FROM block WHERE session_id = ?)", (session_id,)
             )
@@ -209,8 +212,12 @@ class Store:
         )
         return int(inserted.lastrowid or 0)
 
-    def save_facts(self, session_id: int, facts: SessionFacts, own_id: str, thread: Thread) -> None:
-        """Write what the log says about the session."""
+    def save_facts(
+        self, session_id: int, facts: SessionFacts, own_id: str, thread: Thread, *, complete: bool = True
+    ) -> None:
+        """Write what the log says about the session; sum it up if the log is read to its end."""
+        if complete:
+            self._to_sum.add(session_id)
         columns = {
             "own_id": _visible(own_id), "project_id": self._project(facts),
             "parent_id": facts.parent_id and _visible(facts.parent_id), "kind": facts.kind,
@@ -315,8 +322,12 @@ class Store:
             self._write_rows(buffer)
             self._write_block(buffer)
             self._give_first_time(buffer)
-            sum_up(self.connection, buffer.session_id, buffer.first_turn_touched)
-            buffer.first_turn_touched = None
+            if buffer.first_turn_touched is not None:
+                sum_turns(self.connection, buffer.session_id, buffer.first_turn_touched)
+                buffer.first_turn_touched = None
+        for session_id in sorted(self._to_sum):
+            sum_session(self.connection, session_id)
+        self._to_sum.clear()
 
     # -- inside ------------------------------------------------------------------------------------
 

@@ -28,6 +28,9 @@ WHOLE_INPUT = _WHOLE_INPUT.format("u.")
 TOTAL = f"{WHOLE_INPUT} + coalesce(u.output_tokens, 0)"
 """SQL: all tokens of a response of `token_usage` u."""
 
+# Where to begin to read: no event of a turn lies before the first one of the turn, or of those before it.
+_FROM = "SELECT coalesce(max(first_event), 0) FROM turn WHERE session_id = :session AND turn_index <= :turn"
+
 _TURNS = """
 INSERT INTO turn (session_id, turn_index, first_event, last_event, started_at, ended_at, step_count, tool_calls,
   failed_calls, input_tokens, output_tokens, request_event, copied, responses, incomplete_usage,
@@ -39,7 +42,7 @@ SELECT e.session_id, e.turn_index, min(e.event_index), max(e.event_index),
   count(u.event_index), coalesce(sum(NOT u.complete), 0),
   sum(u.cache_creation_5m_tokens), sum(u.cache_creation_1h_tokens), sum(u.cache_read_tokens), sum(u.reasoning_tokens)
 FROM event e LEFT JOIN token_usage u USING (session_id, event_index) LEFT JOIN request r USING (session_id, event_index)
-WHERE e.session_id = :session AND e.turn_index >= :turn AND e.superseded_by IS NULL
+WHERE e.session_id = :session AND e.event_index >= :from AND e.turn_index >= :turn AND e.superseded_by IS NULL
 GROUP BY e.turn_index
 HAVING count(r.event_index) + sum(e.step_index IS NOT NULL AND e.type != :usage) > 0
 """
@@ -88,12 +91,17 @@ WHERE id = :session
 """
 
 
-def sum_up(connection: sqlite3.Connection, session_id: int, first_turn: int | None) -> None:
-    """Make the sums of a session again, and those of its turns from one on; None leaves the turns as they are."""
+def sum_turns(connection: sqlite3.Connection, session_id: int, first_turn: int) -> None:
+    """Make the sums of the turns of a session from one on."""
     named = {"session": session_id, "turn": first_turn, **_CODES}
-    if first_turn is not None:
-        connection.execute("DELETE FROM turn WHERE session_id = :session AND turn_index >= :turn", named)
-        connection.execute(_TURNS, named)
+    named["from"] = connection.execute(_FROM, named).fetchone()[0]
+    connection.execute("DELETE FROM turn WHERE session_id = :session AND turn_index >= :turn", named)
+    connection.execute(_TURNS, named)
+
+
+def sum_session(connection: sqlite3.Connection, session_id: int) -> None:
+    """Make the sums of a session from its turns and events."""
+    named = {"session": session_id, **_CODES}
     connection.execute("DELETE FROM model_usage WHERE session_id = :session", named)
     connection.execute(_MODELS, named)
     connection.execute(_SESSION, named)

@@ -127,7 +127,10 @@ def budget(name: str, arguments: Mapping[str, Any]) -> int:
     if name == "analyze_session":
         return 5_120
     if name == "get_session_details":
-        return 30_720 if arguments.get("detail_level") == "turns" else PORTABLE
+        levels = {"turns": 30_720, "steps": 32_000, "full": 32_000}
+        return levels.get(arguments.get("detail_level", ""), PORTABLE)
+    if name == "get_reasoning_chain":
+        return 51_200 if isinstance(limit, int) and 10 < limit <= 50 else PORTABLE
     return 20_480 if isinstance(limit, int) and 10 < limit <= 50 else PORTABLE
 
 

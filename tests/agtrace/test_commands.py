@@ -80,7 +80,7 @@ READING = [
     (["sessions", "--since", "2026-11-01", "--until", "2026-11-05"], ["Found 1 session", LARGE]),
     (["show", LARGE], ["44 turns", "turn 0", "claude_code", "/home/mira/projects/tidepool"]),
     (["show", LARGE, "--turn", "22"], ["turn 22"]),
-    (["show", LARGE, "--turns", "--reasoning"], ["turn 0", "more: --cursor "]),
+    (["show", LARGE, "--turns", "--reasoning"], ["turn 0", "turn 43"]),
     (["show", f"{LARGE}:0"], [f"{LARGE}"]),
     (["search", "database is locked"], ["database is locked", f"{LARGE}:853", "ToolResult  Bash  failed"]),
     (["search", "nowhere to be found"], ["Found 0 events"]),

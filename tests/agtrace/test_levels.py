@@ -312,7 +312,7 @@ def test_walking_the_steps_shows_every_event_once_where_it_belongs(indexed: Aske
 def test_walking_the_steps_shows_every_event_once_under_the_smallest_clamp(indexed: Asker) -> None:
     """R-011: a part that fits no page beside the session's facts is shown without them."""
     asker = indexed.with_most(2_048)
-    for uid in sessions(indexed, 6):
+    for uid in sessions(indexed, 3):
         found = shown(step_turns(asker, uid))
         assert sorted(event.event_index for event in found) == [event.event_index for event in live(indexed, uid)]
 
@@ -461,7 +461,7 @@ def test_the_chunks_of_a_session_join_to_its_canonical_text(indexed: Asker, most
 def test_the_smallest_clamp_loses_nothing_of_a_session(indexed: Asker) -> None:
     """R-011"""
     asker = indexed.with_most(2_048)
-    for uid in sessions(indexed, 6):
+    for uid in sessions(indexed, 3):
         assert full(asker, uid) == transcript(live(indexed, uid))
 
 

@@ -242,9 +242,10 @@ def test_the_pages_of_projects_are_the_projects(indexed: Asker) -> None:
 def test_the_pages_of_a_session_are_its_turns_and_steps(indexed: Asker, most: int) -> None:
     """R-040, R-112: both levels, also where a page ends within a turn."""
     asker = indexed.with_most(most)
-    for uid, turns in query(indexed, "SELECT uid, turn_count FROM session ORDER BY event_count DESC LIMIT 12"):
+    for row, uid in query(indexed, "SELECT id, uid FROM session ORDER BY event_count DESC LIMIT 12"):
         overview = asker.items("get_session_details", "turns", session_id=uid)
-        assert [turn["turn_index"] for turn in overview] == list(range(turns))
+        turns = query(indexed, "SELECT turn_index FROM turn WHERE session_id = ? ORDER BY 1", row)
+        assert [(turn["turn_index"],) for turn in overview] == turns
         steps = [
             (turn["turn_index"], step["step_index"])
             for turn in asker.items("get_session_details", "turns", session_id=uid, detail_level="turns")
@@ -252,9 +253,9 @@ def test_the_pages_of_a_session_are_its_turns_and_steps(indexed: Asker, most: in
         ]
         assert steps == query(
             indexed,
-            "SELECT DISTINCT turn_index, step_index FROM event e JOIN session s ON s.id = e.session_id WHERE uid = ? "
-            "AND turn_index IS NOT NULL AND step_index IS NOT NULL AND superseded_by IS NULL ORDER BY 1, 2",
-            uid,
+            "SELECT DISTINCT turn_index, step_index FROM event JOIN turn USING (session_id, turn_index) "
+            "WHERE session_id = ? AND step_index IS NOT NULL AND superseded_by IS NULL ORDER BY 1, 2",
+            row,
         )
 
 
@@ -385,7 +386,7 @@ def test_every_session_that_is_shown_can_be_opened(indexed: Asker) -> None:
     shown: set[str | None] = set()
     for item in indexed.items("list_sessions", "sessions", limit=50):
         head = indexed.ask("get_session_details", session_id=item["id"])["data"]
-        shown |= {item["id"], head["session_id"], *head.get("children", [])}
+        shown |= {item["id"], head["session_id"], *(child["id"] for child in head.get("children", []))}
         shown |= {item.get("parent_id"), head.get("parent_id")}
     refused = {id for id in shown - {None} if indexed.anything("analyze_session", session_id=id).is_error}
     assert refused == set()

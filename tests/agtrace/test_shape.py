@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from agtrace_indexer.redact import redact
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agtrace.cutting import LINES_PER_CHUNK, chunk_end, cut, escaped_size, one_line, without_controls
 from agtrace.index import Freshness
 from agtrace.problems import Problem, SessionNotFound
-from agtrace.shape import Answer, Body, Pages, Reply, answer, error_answer, estimated_tokens
+from agtrace.shape import Answer, Body, Entry, Pages, Reply, Stream, answer, error_answer, estimated_tokens
 from tests.agtrace.asking import check
 
 READY = Freshness("ready")
@@ -157,6 +158,103 @@ def test_a_chunk_whose_text_grows_by_redaction_is_still_a_chunk() -> None:
     assert joined(values).count("station_") == 900
 
 
+# -- streams -------------------------------------------------------------------------------------
+
+SECRET = "ghp_" + "abcDEF0123456789ghij" * 2
+BODIES = st.lists(st.one_of(TEXTS, st.just(f"key {SECRET} end"), st.just("")), max_size=12)
+
+
+def stream_reply(bodies: list[str], budget: int, *, at_hand: int, outcome: str, place: tuple[int, ...]) -> Reply:
+    """What is left behind a place, as many entries of it as are at hand; every second event is superseded."""
+    event, offset, line, chunk = place
+    left = [
+        Entry(2 * number, f"## event {2 * number} · {outcome}", body)
+        for number, body in enumerate(bodies)
+        if 2 * number >= event
+    ]
+    return Reply(
+        summary="Session fb3cff44",
+        data=Stream(
+            entries=left[:at_hand],
+            more=len(left) > at_hand,
+            frame={"session_id": "fb3cff44", "log": "/home/mira/" + "x" * 200},
+            key="text",
+            cursor=lambda *position: ",".join(map(str, position)),
+            essential={"session_id": "fb3cff44"},
+            event=event,
+            offset=offset,
+            line=line,
+            chunk=chunk,
+        ),
+        budget=budget,
+        untrusted=True,
+    )
+
+
+def stream_chunks(bodies: list[str], budget: int, at_hand: int, outcomes: tuple[str, ...] = ("ok",)) -> list[Any]:
+    """The answers that hold a stream, each fetched by the cursor of the one before."""
+    place, values = (0, 0, 0, 0), []
+    while True:
+        outcome = outcomes[len(values) % len(outcomes)]
+        given_answer = answer(stream_reply(bodies, budget, at_hand=at_hand, outcome=outcome, place=place), READY)
+        check(given_answer, budget)
+        values.append(given_answer.value)
+        following = given_answer.value.get("chunk", {}).get("next_cursor")
+        if following is None:
+            return values
+        place = tuple(map(int, following.split(",")))
+
+
+def streamed(bodies: list[str], outcome: str = "ok") -> str:
+    return "".join(f"## event {2 * number} · {outcome}\n{redact(body)}\n" for number, body in enumerate(bodies))
+
+
+@settings(max_examples=150, deadline=None)
+@given(BODIES, BUDGETS, st.integers(1, 12))
+@example([], 2_048, 1)
+@example(["x" * 9_000, "", "\n" * 900, "🌊" * 900], 2_048, 1)
+def test_the_chunks_of_any_stream_join_to_it(bodies: list[str], budget: int, at_hand: int) -> None:
+    """R-076, R-077, R-119: verbatim, redacted before it is cut, however many entries are at hand."""
+    values = stream_chunks(bodies, budget, at_hand)
+    assert "".join(value["data"]["text"] for value in values) == streamed(bodies)
+    before = ""
+    for number, value in enumerate(values):
+        piece, chunk = value["data"]["text"], value.get("chunk")
+        assert "ghp_" not in piece
+        if chunk is None:
+            assert len(values) == 1
+            continue
+        assert (chunk["chunk_index"], chunk["start_line"]) == (number, before.count("\n") + 1)
+        assert piece.count("\n") <= LINES_PER_CHUNK
+        before += piece
+        assert chunk["end_line"] == before.count("\n") + (not before.endswith("\n"))
+        assert chunk["first_event"] <= chunk["last_event"]
+        assert "total_lines" not in chunk
+
+
+@settings(max_examples=100, deadline=None)
+@given(BODIES, st.integers(1, 12))
+def test_a_heading_that_changes_meanwhile_changes_nothing_of_the_texts(bodies: list[str], at_hand: int) -> None:
+    """A call that was running has an outcome at the next chunk: its text goes on where it was cut."""
+    values = stream_chunks(bodies, 2_048, at_hand, ("running", "ok"))
+    joined_text = "".join(value["data"]["text"] for value in values)
+    assert joined_text.replace("· running\n", "· ok\n") == streamed(bodies).replace("· running\n", "· ok\n")
+
+
+@pytest.mark.parametrize("before", range(900, 1_500, 13))
+def test_a_secret_at_the_end_of_a_chunk_is_masked(before: int) -> None:
+    """R-119"""
+    values = stream_chunks(["x" * before + f" {SECRET} " + "y" * 2_000], 2_048, 1)
+    texts = [value["data"]["text"] for value in values]
+    assert len(texts) > 1
+    assert not any("ghp_" in text or SECRET[-20:] in text for text in texts)
+
+
+def test_a_chunk_ends_behind_an_entry_where_that_fills_it() -> None:
+    values = stream_chunks(["x" * 500] * 12, 2_048, 12)
+    assert all(value["data"]["text"].startswith("## event ") for value in values)
+
+
 # -- pages ---------------------------------------------------------------------------------------
 
 
@@ -215,6 +313,24 @@ def test_an_item_that_fits_no_page_is_shortened_and_the_answer_says_where() -> N
     assert value["data"]["items"] == [{"label": "x" * 117 + "...", "count": 1}]
     assert value["truncation"] == {"reason": "bytes", "paths": ["items[0].label: 120 of 5000 chars"]}
     assert value["pagination"]["next_cursor"] == "1"
+
+
+def test_an_item_with_no_room_beside_what_stands_around_it_is_shown_alone() -> None:
+    """R-021, R-028"""
+    around = {f"fact {number}": "x" * 50 for number in range(40)}
+    pages = Pages(
+        size=2,
+        build=lambda count: {**around, "items": [1, 2][:count]},
+        cursor=str,
+        more=False,
+        first=True,
+        essential=lambda count: {"items": [1, 2][:count]},
+    )
+    value = answer(Reply("Found 2 items", pages, 2_048), READY).value
+    assert value["data"] == {"items": [1]}
+    assert value["pagination"]["next_cursor"] == "1"
+    assert value["truncation"] == {"reason": "bytes", "shown": 1}
+    assert answer(Reply("Found 2 items", pages, 10_240), READY).value["data"] == {**around, "items": [1, 2]}
 
 
 # -- every answer --------------------------------------------------------------------------------

@@ -58,7 +58,8 @@ def test_a_list_of_sessions_says_what_each_was_about(samples: Asker) -> None:
         "title": "October backfill and the store's locking",
         "snippet": "Get an overview of tidepool: what happens between a gauge's packet and a row in readings?",
         "start_time": "2026-11-03T08:03:49Z", "duration_seconds": 17469, "turn_count": 44, "tool_calls": 536,
-        "failed_calls": 45, "total_tokens": large["total_tokens"],
+        "failed_calls": 45, "total_tokens": large["total_tokens"], "tokens_made": "exact",
+        "cost_usd": large["cost_usd"], "cost_made": "estimated",
     }  # fmt: skip
     assert value["summary"] == "Found 16 sessions (11 with failures)"
     assert all(len(item.get("snippet", "")) <= 200 and len(item["id"]) >= 8 for item in value["data"]["sessions"])
@@ -68,7 +69,7 @@ def test_a_warm_up_is_no_session(samples: Asker) -> None:
     shown = json.dumps(samples.ask("list_sessions", limit=50)["data"])
     assert "agent-7e" not in shown
     children = samples.ask("get_session_details", session_id=WHEEL)["data"]["children"]
-    assert [child[:8] for child in children] == ["agent-c4"]
+    assert [child["id"][:8] for child in children] == ["agent-c4"]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,11 @@ def test_a_sub_agent_and_its_parent_name_each_other(samples: Asker, child: str, 
     of_child = samples.ask("get_session_details", session_id=child)["data"]
     assert of_child["kind"] == "subagent"
     assert of_child["parent_id"] == parent
-    assert child in samples.ask("get_session_details", session_id=parent)["data"]["children"]
+    children = samples.ask("get_session_details", session_id=parent)["data"]["children"]
+    of_parent = next(item for item in children if item["id"] == child)
+    assert of_parent["started_by"] == of_child["started_by"]
+    call = samples.ask("get_event_details", session_id=parent, event_index=of_child["started_by"])["data"]
+    assert (call["event_type"], call["started_session"]) == ("ToolCall", child)
     listed = {item["id"]: item for item in samples.items("list_sessions", "sessions")}
     assert (listed[child]["kind"], listed[child]["parent_id"]) == ("subagent", parent)
     assert "kind" not in listed[parent]
@@ -197,10 +202,10 @@ def test_a_turn_of_a_thousand_steps_is_walked_within_the_turn(tmp_path: Path) ->
         (OLD_CODEX, 9, "ok"),
         (OLD_CODEX, 12, "failed"),
         (CODEX_LOCK, 11, "ok"),
-        (CODEX_LOCK, 24, "running"),
+        (CODEX_LOCK, 24, "failed"),  # still running then: the poll on line 26 tells its end
         (CODEX_LOCK, 26, "failed"),
         (CODE_MODE, 12, "failed"),
-        (CODE_MODE, 15, "running"),
+        (CODE_MODE, 15, "ok"),
     ],
 )
 def test_an_event_says_how_its_tool_execution_ended(samples: Asker, session_id: str, line: int, outcome: str) -> None:

@@ -437,9 +437,9 @@ def test_a_nested_agent_belongs_to_the_agent_that_started_it(logs: Logs) -> None
     folder = f"{MAIN}/subagents"
     started = [answer("ab-200", call("toolu_n", "Agent", prompt="Look there"), output=1)]
     started += [result("ab-201", "toolu_n", detail={"agentId": "ac", "status": "completed"})]
-    logs.write(f"{folder}/agent-ac.jsonl", agent_lines("ac", "Look there"))
+    logs.write(f"{folder}/agent-ac.jsonl", agent_lines("ac", "Look there"), "agent-ac")
     logs.write(f"{MAIN}.jsonl", TALK)
-    assert logs.session("agent-ac")["parent"] == MAIN  # nothing better is known yet
+    assert logs.session("agent-ac")["parent"] == MAIN  # the folder tells, and nothing better is known yet
     logs.write(f"{folder}/agent-ab.jsonl", agent_lines("ab", "Find the leak", *started))
     found = logs.sessions()
     assert (found["agent-ac"]["parent"], found["agent-ac"]["name"]) == ("agent-ab", "Agent")
@@ -512,8 +512,13 @@ def test_inline_sidechains_are_linked_with_the_calls_whose_prompts_they_begin_wi
         answer("m-6", call("toolu_b", "Task", prompt="Fix it", description="second", subagent_type="Plan")),
         answer("m-7", call("toolu_c", "Task", prompt="Find it", description="third", subagent_type="Explore")),
     ]
+    ended = [
+        answer("m-8", call("toolu_d", "Task", prompt="Oil it")),
+        result("m-9", "toolu_d"),
+        *inline("s-5", "Oil it"),
+    ]
     chains = [*inline("s-1", "Fix it", answer("s-2", "Fixed.")), *inline("s-3", "Find it "), *inline("s-4", "Find it")]
-    logs.write(f"{MAIN}.jsonl", [*TALK, *tasks, *chains, result("m-90", "toolu_a"), *inline("s-5", "Find it")])
+    logs.write(f"{MAIN}.jsonl", [*TALK, *tasks, *ended, *chains])
     found = logs.sessions()
     linked = {id[-3:]: (row["call_line"], row["description"], row["agent_type"]) for id, row in found.items()}
     assert linked == {

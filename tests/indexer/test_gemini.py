@@ -595,8 +595,10 @@ def test_changes_of_a_session_are_folded_wherever_its_log_lies(tmp_path: Path, d
     (folder / "session-2026-05-01T10-00-s1.jsonl").write_text(lines(HEAD, user("Build"), said, *dropped, named))
     agent = {**HEAD, "sessionId": "k3v9q1", "kind": "subagent", "directories": ["/work/tidepool"]}
     (folder / "s1" / "k3v9q1.jsonl").write_text(lines(agent, user("Look", "a1"), answer("a2", "Seen.", tokens=TOKENS)))
+    (folder / "s1" / "x7.jsonl").write_text(lines({**HEAD, "sessionId": "x7", "kind": None}, user("Look", "b1")))
     found = sessions(database, tmp_path)
     main, child = found["s1"], found["k3v9q1"]
+    assert (found["x7"]["kind"], found["x7"]["parent"], found["x7"]["started_with"]) == ("subagent", "s1", None)
     assert (main["title"], main["turn_count"], main["tool_calls"], main["output_tokens"]) == ("An engine", 1, 1, 20)
     assert (child["kind"], child["parent"], child["started_with"]) == ("subagent", "s1", "investigate")
     assert (child["turn_count"], child["output_tokens"]) == (1, 10)
