@@ -6,44 +6,38 @@ but the copies are named. Where something is told of both, `_1` is of the first 
 
 from __future__ import annotations
 
-import ntpath
-import posixpath
-import re
 import sqlite3
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agtrace_schema.answers import (
     CallFailures,
-    ComparedFiles,
     ComparedSession,
     ComparedTool,
     Comparison,
     FailedCall,
     Relation,
-    SharedFile,
-    TouchedFile,
     TurnOutcome,
 )
 from agtrace_schema.codes import OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
-from agtrace.cutting import LABEL, USER_MESSAGE, one_line, without_controls
+from agtrace.cutting import LABEL, USER_MESSAGE, one_line
 from agtrace.prices import PriceTable
-from agtrace.query import EVENT, OUTCOME_CODE, TYPE_CODE, short_id, with_texts
+from agtrace.query import COUNTED, EVENT, OUTCOME_CODE, TYPE_CODE, short_id, with_texts
 from agtrace.sessions import session_head, shown_kind
+from agtrace.touched import Access, compared_files, touched_files
 from agtrace.turns import turn_overviews
 from agtrace.usage import Usage, usage_of
 
 _QUOTE = 80
-_LONGEST_PATH = 160
 _MODELS = 3
 _ALL_EVENTS = 1 << 62
 
 NO_TOOL = "unknown tool"
 """What is shown where a log doesn't name the tool."""
 
-_OWN = "e.session_id = :session AND e.superseded_by IS NULL AND e.copy_of IS NULL"
+_OWN = f"e.session_id = :session AND {COUNTED}"
 
 _CODES: dict[str, Any] = {
     "call": TYPE_CODE[EventType.TOOL_CALL],
@@ -78,12 +72,6 @@ WHERE {_OWN} AND e.type = :call AND e.outcome IN (:failed, :rejected, :interrupt
 ORDER BY e.outcome != :failed, shown LIMIT :most
 """
 
-_FILES = f"""
-SELECT p.text AS path, sum(t.access = 'read') AS reads, sum(t.access = 'write') AS writes
-FROM touched t JOIN event e USING (session_id, event_index) JOIN path p ON p.id = t.path_id
-WHERE {_OWN} GROUP BY 1
-"""
-
 # Events of one session that repeat the other's, and events of both that repeat the same event of a third.
 _COPIED = """
 SELECT count(*) FROM event e JOIN event o ON o.id = e.copy_of
@@ -94,9 +82,6 @@ SELECT count(*) FROM event e WHERE e.session_id = :one AND e.copy_of > 0 AND e.s
   AND e.copy_of IN (SELECT copy_of FROM event WHERE session_id = :other AND copy_of > 0 AND superseded_by IS NULL)
 """
 
-_WORKTREE = re.compile(r"^.+?[/\\]\.claude[/\\]worktrees[/\\][^/\\]+")
-_WINDOWS = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
-
 
 class Lengths(NamedTuple):
     """How many items of each list are shown at most."""
@@ -106,13 +91,6 @@ class Lengths(NamedTuple):
     """Of each of the three lists."""
     failures: int
     """Of each session."""
-
-
-class Access(NamedTuple):
-    """How many calls read and how many write a file."""
-
-    reads: int
-    writes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +153,7 @@ def _side(
 ) -> Side:
     named = {**_CODES, "session": row["id"], "most": most_failures}
     tools = {tool["name"]: (tool["calls"], tool["failed"]) for tool in connection.execute(_TOOLS, named)}
-    files: dict[str, Access] = {}
-    for found in connection.execute(_FILES, named):
-        path = file_key(found["path"], row["cwd"], _checkout(row) if same_project else None)
-        before = files.get(path, Access(0, 0))
-        files[path] = Access(before.reads + found["reads"], before.writes + found["writes"])
+    files = touched_files(connection, row, same_project=same_project)
     return Side(row, short_id(connection, row["uid"]), _facts(connection, row, named, prices), tools, files)
 
 
@@ -247,33 +221,6 @@ def _failures(connection: sqlite3.Connection, named: dict[str, Any]) -> CallFail
 # -- files -----------------------------------------------------------------------------------------
 
 
-def file_key(path: str, cwd: str | None, checkout: str | None) -> str:
-    """By what a file is compared: its absolute path, or the path below the checkout where one is given.
-
-    A relative path is one below the working directory; paths of Windows follow Windows' rules.
-    """
-    rules = ntpath if _WINDOWS.match(cwd or "") or _WINDOWS.match(path) else posixpath
-    if cwd and not path.startswith("~") and not rules.isabs(path):
-        path = rules.join(cwd, path)
-    path = rules.normpath(path)
-    if checkout is None:
-        return path
-    start = rules.join(rules.normpath(checkout), "")
-    return (path[len(start) :] or ".") if rules.join(path, "").startswith(start) else path
-
-
-def _checkout(row: sqlite3.Row) -> str | None:
-    """Where the files of a session's project lie: in a worktree, at the project's root, else where it works."""
-    cwd, root = row["cwd"], row["root_path"]
-    if cwd is None:
-        return root  # type: ignore[no-any-return]
-    worktree = _WORKTREE.match(cwd)
-    if worktree:
-        return worktree[0]
-    inside = root and (cwd == root or cwd.startswith((root.rstrip("/\\") + "/", root.rstrip("/\\") + "\\")))
-    return root if inside else cwd  # type: ignore[no-any-return]
-
-
 def compared_tools(one: dict[str, tuple[int, int]], two: dict[str, tuple[int, int]]) -> list[ComparedTool]:
     """The tools of both sessions, most used first."""
     none = (0, 0)
@@ -288,39 +235,6 @@ def compared_tools(one: dict[str, tuple[int, int]], two: dict[str, tuple[int, in
         )
         for name in order
     ]
-
-
-def compared_files(one: dict[str, Access], two: dict[str, Access], most: int) -> ComparedFiles:
-    """The files of both sessions by who touched them, at most this many in each list."""
-    only_1, only_2 = _most_written(one, one.keys() - two.keys()), _most_written(two, two.keys() - one.keys())
-    sums = {
-        path: Access(*(a + b for a, b in zip(one[path], two[path], strict=True))) for path in one.keys() & two.keys()
-    }
-    both = _most_written(sums, sums)
-    return ComparedFiles(
-        total_only_in_1=len(only_1),
-        total_only_in_2=len(only_2),
-        total_in_both=len(both),
-        only_in_1=[TouchedFile(path=_shown_path(path), **one[path]._asdict()) for path in only_1[:most]],
-        only_in_2=[TouchedFile(path=_shown_path(path), **two[path]._asdict()) for path in only_2[:most]],
-        in_both=[_shared_file(path, one[path], two[path]) for path in both[:most]],
-    )
-
-
-def _most_written(files: dict[str, Access], paths: Any) -> list[str]:
-    return sorted(paths, key=lambda path: (-files[path].writes, -files[path].reads, path))
-
-
-def _shared_file(path: str, one: Access, two: Access) -> SharedFile:
-    return SharedFile(
-        path=_shown_path(path), reads_1=one.reads, writes_1=one.writes, reads_2=two.reads, writes_2=two.writes
-    )
-
-
-def _shown_path(path: str) -> str:
-    """A path of which the end tells most."""
-    path = without_controls(path)
-    return path if len(path) <= _LONGEST_PATH else "..." + path[3 - _LONGEST_PATH :]
 
 
 # -- both sides ------------------------------------------------------------------------------------

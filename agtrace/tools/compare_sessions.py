@@ -11,12 +11,13 @@ from pydantic import Field
 
 from agtrace import comparison
 from agtrace.arguments import Arguments, SessionId
-from agtrace.comparison import NO_TOOL, Access, Compared, Lengths, Side
+from agtrace.comparison import NO_TOOL, Compared, Lengths, Side
 from agtrace.cutting import SUMMARY, one_line
 from agtrace.problems import InvalidParameter
 from agtrace.query import find_session, short_id
 from agtrace.shape import Reply
 from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump
+from agtrace.touched import Access
 
 _MOST_BYTES = 30_720
 _ENVELOPE = 1_200

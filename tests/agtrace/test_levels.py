@@ -430,6 +430,7 @@ def test_no_part_is_too_large_for_a_page(log: ClaudeLog, most: int) -> None:
     odd: list[Any] = [
         {f"鍵{n}": "値" * 20 for n in range(60)}, {"text": "🌊" * 50_000}, deep, "plain 潮\n" * 900, [1] * 5_000, None,
         {"k" * 9_000: "v" * 9_000}, {"q": '"\\' * 900}, {"list": [{"a": "潮" * 70} for _ in range(40)]},
+        {"鍵" * 58 + str(n): "値" * 58 for n in range(4)},
     ]  # fmt: skip
     log.prompt("潮" * 9_000)
     for arguments in odd:

@@ -250,6 +250,17 @@ def test_a_secret_at_the_end_of_a_chunk_is_masked(before: int) -> None:
     assert not any("ghp_" in text or SECRET[-20:] in text for text in texts)
 
 
+def test_a_chunk_with_no_room_beside_what_stands_around_it_is_shown_alone() -> None:
+    """R-021, R-028"""
+    around = {f"fact {number}": "x" * 50 for number in range(40)}
+    stream = Stream([Entry(0, "## event 0", "tide")], False, around, "text", lambda *place: "", {"session_id": "fb"})
+    assert answer(Reply("Session", stream, 2_048), READY).value["data"] == {
+        "session_id": "fb",
+        "text": "## event 0\ntide\n",
+    }
+    assert answer(Reply("Session", stream, 10_240), READY).value["data"].keys() == {*around, "text"}
+
+
 def test_a_chunk_ends_behind_an_entry_where_that_fills_it() -> None:
     values = stream_chunks(["x" * 500] * 12, 2_048, 12)
     assert all(value["data"]["text"].startswith("## event ") for value in values)
