@@ -22,8 +22,9 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 
-docs: $(READY)  ## what is generated from the code: the tool table of the README, the tables of schema/README.md
+docs: $(READY)  ## what is generated from the code: tables of README and schema/README.md, answers in tests/answers
 	$(BIN)/python -m tests.documents --write
+	$(BIN)/python -m tests.snapshots --write
 
 picture: $(READY)  ## docs/terminal.svg, from real commands
 	$(BIN)/python docs/terminal.py

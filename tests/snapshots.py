@@ -1,7 +1,8 @@
 """The answers of every tool for the sample sessions, as files that a reviewer can read.
 
 `python -m tests.snapshots --write` (`make docs`) writes them; a test compares them with what agtrace answers. What
-differs from machine to machine stands in brackets: the folder of the samples, and cursors, which are signed.
+differs from machine to machine stands in brackets: the folder of the samples, and cursors, which are signed. The
+`budget` of an answer depends on the length of that folder and is left out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from agtrace_indexer.run import index
 
@@ -27,13 +28,6 @@ FOLDER = ROOT / "tests" / "answers"
 
 _CURSOR = re.compile(r"[\w-]{20,50}\.[\w-]{16}")
 _WIDTH = "110"
-
-
-class Asked(NamedTuple):
-    """A request, and why it is shown."""
-
-    tool: str
-    arguments: dict[str, Any]
 
 
 CLAUDE, AGENT, LARGE, CODEX, GEMINI = "e97a4b06", "agent-a3f", "d41f7a52", "01a0ef4d", "338b9da1"
@@ -92,9 +86,9 @@ def snapshots() -> Iterator[tuple[Path, str]]:
 def _answered(answers: Answers, tool: str, arguments: Mapping[str, Any]) -> str:
     said = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     given = answers.ask(tool, arguments)
-    text = json.dumps(given.value, ensure_ascii=False, indent=1)
-    size = f"{len(given.text.encode()):,} bytes"
-    return f"## {tool}({said})\n\n{size}\n\n```json\n{_neutral(text)}\n```\n"
+    shown = {name: part for name, part in given.value.items() if name != "budget"}
+    text = _neutral(json.dumps(shown, ensure_ascii=False, indent=1))
+    return f"## {tool}({said})\n\n```json\n{text}\n```\n"
 
 
 def _printed(command: list[str], environment: Mapping[str, str]) -> str:

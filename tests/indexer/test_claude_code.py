@@ -783,6 +783,12 @@ def test_no_damaged_line_raises(data: st.DataObject) -> None:
         claude_code.drafts(record, state)
 
 
+@pytest.mark.parametrize("path", [MAIN_LOG, AGENT_LOG])
+def test_wherever_reading_stops_what_is_remembered_suffices(path: PurePath) -> None:
+    ended = "<task-notification><task-id>b</task-id><status>failed</status></task-notification>"
+    check_stops(claude_code, [*SAMPLES, said(ended), *SAMPLES], path)
+
+
 def test_deep_nesting_is_no_reason_to_fail() -> None:
     deep: Any = 1
     for _ in range(5000):

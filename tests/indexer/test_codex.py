@@ -217,6 +217,12 @@ def test_a_resumed_session_repeats_its_meta_and_is_no_fork() -> None:
     assert (facts.kind, facts.cwd, facts.version) == ("main", "/a", "0.51.0")
 
 
+def test_another_sessions_meta_further_down_makes_no_fork() -> None:
+    state = LogState()
+    read(line("session_meta", id="a"), said("user", "hi"), line("session_meta", id="b", cwd="/b"), state=state)
+    assert (state.sessions[""].kind, state.sessions[""].parent_id, state.sessions[""].cwd) == ("main", None, None)
+
+
 def test_a_fork_and_a_review_are_told_from_their_metas() -> None:
     fork, review = LogState(), LogState()
     read(line("session_meta", id="f", forked_from_id="p"), state=fork)
@@ -560,7 +566,10 @@ def test_the_end_of_a_script_settles_the_call_that_started_it(end: str, outcome:
 
 def test_an_end_event_behind_the_output_of_a_running_process_settles_it() -> None:
     end = event("exec_command_end", call_id="a", exit_code=1, status="failed")
+    assert settled(call("a"), output("a", RUNS), end) == [("a", Outcome.FAILED, AT)]
     assert settled(call("a"), output("a", RUNS), end, *polls("q", 41, ended(1))) == [("a", Outcome.FAILED, AT)]
+    assert settled(call("a"), output("a", "plain"), end) == []
+    assert settled(call("a"), output("a", RUNS), event("exec_command_end", call_id="a")) == []
 
 
 @needs_logs

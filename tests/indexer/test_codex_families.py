@@ -227,11 +227,24 @@ def test_turn_ids_without_a_time_leave_it_to_the_start_of_the_turn(tmp_path: Pat
     old = "5b0d3c1e-9a52-4c07-b8f1-2f5e81c0b944"
     parent = Rollout(tmp_path, T0).event("task_started", turn_id=old, started_at=T0 // 1000).says("user", "one")
     parent.spends(100, 10)
-    child = parent.fork(T0 + MINUTE, step=700, forked_from_id=parent.id, thread_source="subagent")
-    child.event("task_started", turn_id=old.replace("5", "6"), started_at=child.clock // 1000)
-    child.says("user", "mine").spends(7, 10).write()
+    for step in (0, 700):
+        child = parent.fork(T0 + MINUTE + 500, step=step, forked_from_id=parent.id, thread_source="subagent")
+        child.event("task_started", turn_id=old.replace("5", "6"), started_at=child.clock // 1000)  # whole seconds
+        child.says("user", "mine").spends(7, 10).write()
+        index_anew(database, tmp_path)
+        assert sums(database, child) == ((1, 0, 1, 17), (1, 0, 1, 110))
+
+
+def test_a_session_whose_id_has_no_time_began_when_its_meta_says(
+    parent: Rollout, tmp_path: Path, database: Path
+) -> None:
+    """Known bug 11: the line itself may be written seconds later, with the first turn."""
+    fork = parent.fork(T0 + MINUTE + 4000, forked_from_id=parent.id)
+    fork.id = fork.records[0]["payload"]["id"] = "5b0d3c1e-9a52-4c07-b8f1-2f5e81c0b944"
+    fork.records[0]["payload"]["timestamp"] = stamped(T0 + MINUTE)
+    fork.event("task_started", turn_id=uuid7(T0 + MINUTE + 1)).says("user", "mine").spends(7, 10).write()
     index(database, [str(tmp_path)])
-    assert sums(database, child) == ((1, 0, 1, 17), (1, 0, 1, 110))
+    assert sums(database, fork) == ((1, 0, 1, 17), TWO_TURNS)
 
 
 def test_numbered_lines_tell_the_first_own_one(parent: Rollout, tmp_path: Path, database: Path) -> None:
@@ -257,6 +270,17 @@ def test_an_item_can_carry_the_id_of_its_turn(tmp_path: Path, database: Path) ->
     child.spends(7, 10).write()
     index(database, [str(tmp_path)])
     assert sums(database, child) == ((1, 0, 1, 17), (1, 0, 0, 0))
+
+
+def test_items_that_a_sub_agent_got_alone_were_written_at_its_beginning(tmp_path: Path, database: Path) -> None:
+    """Known bug 11: the last turns, with neither their parent's meta nor an id of a turn (0.139 to 0.143)."""
+    child = Rollout(tmp_path, T0, 2, thread_source="subagent", forked_from_id=uuid7(T0 - MINUTE))
+    child.clock = T0 + 5
+    child.item("message", role="user", content="one").clock = T0 + 6
+    child.item("message", role="assistant", content="one done").clock = T0 + 7
+    child.turn("mine", 7).write()
+    index(database, [str(tmp_path)])
+    assert sums(database, child) == (OWN_TURN, (1, 0, 0, 0))
 
 
 def test_what_a_replay_left_open_is_neither_doubled_nor_continued(
@@ -306,11 +330,12 @@ def test_a_sub_agent_with_its_parents_instructions_and_nothing_replayed_copies_n
     tmp_path: Path, database: Path
 ) -> None:
     """Whether its own turn ids tell that, or nothing speaks of a fork."""
-    for meta in ({"forked_from_id": uuid7(T0, 1)}, {}):
+    for meta, turn in (({"forked_from_id": uuid7(T0, 1)}, ""), ({}, ""), ({}, None)):
         parent = Rollout(tmp_path, T0).item("message", role="developer", content="rules").turn("review it", 100)
         child = Rollout(tmp_path, T0 + MINUTE, 2, thread_source="subagent", parent_thread_id=parent.id, **meta)
-        child.event("task_started", turn_id=uuid7(child.clock)).item("message", role="developer", content="rules")
-        child.turn("review it", 7).write()
+        if turn is not None:
+            child.event("task_started", turn_id=uuid7(child.clock))
+        child.item("message", role="developer", content="rules").turn("review it", 7, turn).write()
         parent.write()
         index_anew(database, tmp_path)
         assert sums(database, child) == (OWN_TURN, NOTHING)
@@ -363,7 +388,7 @@ def test_a_replayed_parents_directory_and_name_are_not_the_forks(
     parent.records[0]["payload"] |= {"cwd": "/work/parent", "cli_version": "0.1.0", "git": {"branch": "theirs"}}
     parent.event("thread_name_updated", thread_id=parent.id, thread_name="Parent")
     parent.event("thread_name_updated", thread_name="Parent, as an old version wrote it")
-    parent.records[4]["payload"]["cwd"] = "/work/parent"
+    parent.item("message", role="user", content="<environment_context>\n<cwd>/work/parent</cwd>")
     meta = {"cwd": None, "cli_version": "0.2.0", "git": {"branch": "mine"}}
     fork = parent.fork(T0 + MINUTE, forked_from_id=parent.id, **meta)
     fork.event("task_started", turn_id=uuid7(fork.clock)).add("turn_context", model="gpt-5.5-mini", cwd="/work/fork")
