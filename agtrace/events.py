@@ -6,6 +6,7 @@ import json
 import sqlite3
 from typing import Any
 
+from agtrace_indexer.redact import redact
 from agtrace_schema.answers import EventDetails, EventOrigin, EventPlace, EventPreview
 from agtrace_schema.events import EventType, Json
 
@@ -42,6 +43,7 @@ def excerpt(text: str, query: str, most: int) -> str:
 
     The match is found as search finds it (A to Z folded); without a match, the beginning is shown.
     """
+    text = redact(text)  # before it is cut: half a secret would not be known for one
     position = max(_fold(text).find(_fold(query)), 0) if query else 0
     start = max(0, position - _BEFORE_MATCH) if position + len(query) > most - 3 else 0
     end = min(start + most, len(text))

@@ -130,6 +130,12 @@ def with_texts(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> list[
     return events
 
 
+def last_event_of(connection: sqlite3.Connection, session: sqlite3.Row) -> int:
+    """The newest event of a session: its index is the snapshot of a walk; -1 where there is none."""
+    found = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session["id"],)).fetchone()
+    return -1 if found[0] is None else int(found[0])
+
+
 def events_where(connection: sqlite3.Connection, condition: str, arguments: dict[str, Any]) -> list[StoredEvent]:
     """The events (alias e, name n) that fulfil an SQL condition, with their texts."""
     return with_texts(connection, connection.execute(f"{EVENT} WHERE {condition}", arguments).fetchall())

@@ -23,34 +23,41 @@ STYLES = {
 
 
 def plain(text: str) -> str:
+    """A text without what a terminal would obey."""
     return without_controls(text)
 
 
 def summary(answer: dict[str, Any]) -> None:
+    """Print the one line that every answer begins with."""
     OUT.print(Text(plain(answer["summary"]), style="bold"))
 
 
 def nothing(advice: str) -> None:
+    """Print what to do where nothing was found."""
     OUT.print(Text(advice, style="dim"))
 
 
 def footer(answer: dict[str, Any]) -> None:
+    """Print how to go on where there is more."""
     following = answer.get("pagination", {}).get("next_cursor")
     if following:
         OUT.print(Text(f"more: --cursor {following}", style="dim"), soft_wrap=True)
 
 
 def heading(text: str) -> None:
+    """Print a heading with space above it."""
     OUT.print()
     OUT.print(Text(text, style="bold"))
 
 
 def left_out(what: str, shown: int, total: int) -> None:
+    """Print how many of something are not shown."""
     if shown < total:
         OUT.print(indented(Text(f"... and {total - shown} more {what}", style="dim")))
 
 
 def indented(text: Text) -> Any:
+    """A text two columns from the left."""
     return Padding(text, (0, 0, 0, 2))
 
 
@@ -74,6 +81,7 @@ def when(iso: str | None) -> str:
 
 
 def short_number(number: int | None) -> str:
+    """A count to three or four digits: 15.1M."""
     if number is None:
         return ""
     for size, unit in ((1_000_000, "M"), (1_000, "k")):
@@ -83,10 +91,12 @@ def short_number(number: int | None) -> str:
 
 
 def figure(number: int | None) -> str:
+    """A count with its thousands apart; nothing where it is unknown."""
     return "" if number is None else f"{number:,}"
 
 
 def size(size: int) -> str:
+    """Bytes, in MB where there are many."""
     return f"{size / 1_000_000:.1f} MB" if size >= 100_000 else f"{size:,} bytes"
 
 
@@ -101,6 +111,7 @@ def seconds(seconds: int | None) -> str:
 
 
 def dollars(cost: float | None) -> str:
+    """US dollars to the cent; nothing where they are unknown."""
     return "" if cost is None else f"${cost:,.2f}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Annotated, Any
 
 from agtrace_schema.answers import Thought
@@ -10,7 +9,7 @@ from pydantic import Field
 
 from agtrace import reasoning, turns
 from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, SessionId
-from agtrace.query import find_session, short_id
+from agtrace.query import find_session, last_event_of, short_id
 from agtrace.reasoning import Chain, Extent
 from agtrace.shape import Pages, Reply
 from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump_all, query_of
@@ -36,7 +35,7 @@ def answer(context: Context, wanted: GetReasoningChain) -> Reply:
     if wanted.turn_index is not None:
         turns.check_turn(connection, session, wanted.turn_index)
     query = {**query_of(wanted), "session_id": session["uid"]}
-    behind, last_event = -1, _last_event(connection, session)
+    behind, last_event = -1, last_event_of(connection, session)
     if wanted.cursor is not None:
         behind, last_event = context.cursors.read(TOOL.name, query, wanted.cursor)
     chain = reasoning.chain_of(connection, session, Extent(wanted.turn_index, last_event))
@@ -99,11 +98,6 @@ def _hint(shown_id: str, turn_index: int | None, shown: list[Thought]) -> str:
     what = f"a thought of {cut.chars:,} characters" if cut.chars else "a thought with its links"
     call = f"get_event_details(session_id={shown_id!r}, event_index={cut.event_index})"
     return f"{call} opens {what} (1-10 KB)."
-
-
-def _last_event(connection: sqlite3.Connection, session: sqlite3.Row) -> int:
-    found = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session["id"],)).fetchone()
-    return -1 if found[0] is None else int(found[0])
 
 
 TOOL = Tool(

@@ -13,7 +13,7 @@ from pydantic import Field
 from agtrace import parts, sessions, steps, transcript, turns
 from agtrace.arguments import Arguments, Cursor, SessionId
 from agtrace.cutting import LINES_PER_CHUNK
-from agtrace.query import find_session, short_id
+from agtrace.query import find_session, last_event_of, short_id
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
 from agtrace.shape import Entry, Pages, Reply, Stream
 from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump, dump_all, query_of
@@ -134,7 +134,7 @@ def _view(context: Context, wanted: GetSessionDetails) -> _View:
     session = find_session(connection, wanted.session_id)
     if wanted.turn_index is not None:
         turns.check_turn(connection, session, wanted.turn_index)
-    shown_id, last_event = short_id(connection, session["uid"]), _last_event(connection, session)
+    shown_id, last_event = short_id(connection, session["uid"]), last_event_of(connection, session)
     if wanted.cursor is None:
         top = dump(sessions.session_head(connection, session, context.prices))
         return _View(context, wanted, session, shown_id, last_event, (), top)
@@ -283,11 +283,6 @@ def _grouped(heads: list[dict[str, Any]], listed: list[steps.Step]) -> list[dict
     for step in listed:
         kept.setdefault(step.turn_index, []).extend([] if step.summary is None else [dump(step.summary)])
     return [head | {"steps": kept[head["turn_index"]]} for head in heads if head["turn_index"] in kept]
-
-
-def _last_event(connection: sqlite3.Connection, session: sqlite3.Row) -> int:
-    found = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session["id"],)).fetchone()
-    return -1 if found[0] is None else int(found[0])
 
 
 TOOL = Tool(

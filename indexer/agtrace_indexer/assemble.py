@@ -240,7 +240,7 @@ def _duration(result: Draft, tool: str | None, called_at: int | None) -> int | N
     if payload.duration_ms is not None:
         return payload.duration_ms
     untold = tool in ASKING_TOOLS or payload.outcome in (Outcome.REJECTED, Outcome.RUNNING)
-    if untold or called_at is None or result.timestamp is None or result.timestamp < called_at:
+    if untold or called_at is None or result.timestamp is None or result.timestamp <= called_at:
         return None
     return result.timestamp - called_at
 

@@ -306,11 +306,13 @@ def test_history_that_is_repeated_at_each_turn_counts_once(logs: Logs) -> None:
     assert skipped == [{"count": 10}]
 
 
-def test_history_that_is_repeated_under_new_uuids_costs_nothing(logs: Logs) -> None:
-    """Known bug 7: the ids of the responses are still the same."""
-    again = [{**one, "uuid": f"again-{number}"} for number, one in enumerate(TALK, 30)]
-    logs.write(f"{MAIN}.jsonl", [*TALK, *again])
-    assert (logs.session()["responses"], logs.session()["output_tokens"]) == (2, 50)
+@pytest.mark.parametrize("answers", [1, 100])
+def test_history_that_is_repeated_under_new_uuids_costs_nothing(logs: Logs, answers: int) -> None:
+    """Known bug 7: the ids of the responses are still the same, however long ago they came."""
+    first = chained(said("m-1", "Build an engine"), *(answer(f"m-{n + 2}", "Built.") for n in range(answers)))
+    again = [{**one, "uuid": f"again-{number}"} for number, one in enumerate(first, 300)]
+    logs.write(f"{MAIN}.jsonl", [*first, *again])
+    assert (logs.session()["responses"], logs.session()["output_tokens"]) == (answers, 10 * answers)
 
 
 def test_an_aside_that_logs_the_whole_conversation_again_counts_only_what_it_adds(logs: Logs) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,8 @@ def test_a_log_that_comes_back_together_with_a_copy_gives_two_whole_sessions(tmp
     os.utime(log.path, (1, 1))  # read behind its copy, which takes over the archived session
     log.path.with_name("copy.jsonl").write_bytes(content)
     asker.index()
-    held = query(asker, "SELECT turn_count, copied_turns FROM session ORDER BY turn_count")
+    with closing(sqlite3.connect(asker.settings.database)) as connection:
+        held = connection.execute("SELECT turn_count, copied_turns FROM session ORDER BY turn_count").fetchall()
     assert held == [(0, 1), (1, 0)]  # both can be read, one counts
 
 
