@@ -20,6 +20,7 @@ _ARGUMENTS = 100
 _ARGUMENTS_WITH_MATCH = 200
 _PREVIEW_BYTES = 600
 _BEFORE_MATCH = 80
+_MARGIN = 8192  # characters around a match that are masked before it is cut: no secret is longer
 _ARGUMENTS_SHOWN = 6
 _ARGUMENT_LEVELS = 5  # of objects, within the 8 that an answer may have (R-006)
 
@@ -43,13 +44,16 @@ def excerpt(text: str, query: str, most: int) -> str:
 
     The match is found as search finds it (A to Z folded); without a match, the beginning is shown.
     """
-    text = redact(text)  # before it is cut: half a secret would not be known for one
-    position = max(_fold(text).find(_fold(query)), 0) if query else 0
-    start = max(0, position - _BEFORE_MATCH) if position + len(query) > most - 3 else 0
-    end = min(start + most, len(text))
-    while len(text[start:end].encode("utf-8", "replace")) > _PREVIEW_BYTES:
+    found = max(_fold(text).find(_fold(query)), 0) if query else 0
+    low, high = max(found - _MARGIN, 0), found + len(query) + most + _MARGIN
+    seen = redact(text[low:high])  # before it is cut shorter: half a secret would not be known for one
+    position = max(_fold(seen).find(_fold(query)), 0) if query else 0
+    start = max(0, position - _BEFORE_MATCH) if low or position + len(query) > most - 3 else 0
+    end = min(start + most, len(seen))
+    while len(seen[start:end].encode("utf-8", "replace")) > _PREVIEW_BYTES:
         end = start + (end - start) * 9 // 10
-    return f"{'...' if start else ''}{without_controls(text[start:end])}{'...' if end < len(text) else ''}"
+    left, right = low or start, end < len(seen) or high < len(text)
+    return f"{'...' if left else ''}{without_controls(seen[start:end])}{'...' if right else ''}"
 
 
 def details(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredEvent) -> EventDetails:
