@@ -29,7 +29,17 @@ from agtrace_indexer.lines import Line
 REQUESTS = frozenset({UserKind.HUMAN, UserKind.TASK})
 """The kinds of user texts that ask for work: only these open a turn."""
 
-ASKING_TOOLS = frozenset({"AskUserQuestion", "ExitPlanMode", "request_user_input", "ask_user", "exit_plan_mode"})
+ASKING_TOOLS = frozenset(
+    {
+        "AskUserQuestion",
+        "EnterPlanMode",
+        "ExitPlanMode",
+        "enter_plan_mode",
+        "request_user_input",
+        "ask_user",
+        "exit_plan_mode",
+    }
+)
 """Tools that wait for a human: the time until their result is the human's, not theirs."""
 
 _STEPS_REMEMBERED = 32

@@ -137,7 +137,10 @@ class LogFormat(Protocol):
         """The records of a whole-file JSON document in the order of their lines, or None if it isn't ours."""
 
     def begin(self, path: PurePath) -> LogState:
-        """The state before the first record; the path may tell a sub-agent's id and its parent's."""
+        """The state before the first record; the path may tell a sub-agent's id and its parent's.
+
+        A small description that the agent keeps beside the log (`.meta.json`) may be read here, nothing else.
+        """
 
     def drafts(self, record: Record, state: LogState) -> Iterable[Said]:
         """The events of the next record. Never raises on any JSON object, however strange.

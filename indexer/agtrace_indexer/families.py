@@ -25,7 +25,8 @@ SELECT s.id, coalesce(e.link, e.event_index) AS started_by
 FROM agent_start a JOIN session s ON s.id = a.session_id JOIN file f ON f.id = s.file_id
 JOIN event e ON e.session_id = a.session_id AND e.event_index = a.event_index
 WHERE a.agent_id = :own_id AND s.id != :id AND s.provider = :provider AND EXISTS {_THERE} AND e.superseded_by IS NULL
-ORDER BY e.copy_of IS NOT NULL, s.file_id != :file, f.path, s.thread, a.event_index LIMIT 1
+ORDER BY e.copy_of IS NOT NULL, s.file_id != :file, s.own_id IS NOT :parent_id AND s.parent_id IS NOT :parent_id,
+  f.path, s.thread, a.event_index LIMIT 1
 """
 
 _NAMED_PARENT = f"""
@@ -51,6 +52,13 @@ SELECT id FROM session WHERE id = :id
 UNION SELECT c.id FROM session p JOIN session c ON c.parent_id = p.own_id WHERE p.id = :id
 UNION SELECT c.id FROM agent_start a JOIN session c ON c.own_id = a.agent_id WHERE a.session_id = :id
 UNION SELECT id FROM session WHERE parent_session = :id
+UNION SELECT other_id FROM kin WHERE session_id = :id
+"""
+
+# Sessions that go on from a line of another one.
+_CONTINUING = f"""
+SELECT c.id, e.session_id FROM session c JOIN event e ON e.identity >= c.continues
+  AND e.identity < c.continues + {LINE_SPAN} AND e.identity > 0 WHERE c.continues IS NOT NULL
 """
 
 # The titles that logs give to the sessions that hold certain lines; of several, the last log's.
@@ -58,9 +66,10 @@ _NAMED = f"""
 SELECT e.session_id, n.title FROM naming n JOIN session s ON s.id = n.session_id
 JOIN file f ON f.id = s.file_id
 JOIN event e ON e.identity >= n.line AND e.identity < n.line + {LINE_SPAN} AND e.identity > 0
-WHERE e.copy_of IS NULL AND e.superseded_by IS NULL AND NOT f.gone ORDER BY f.path, s.thread
+WHERE e.copy_of IS NULL AND e.superseded_by IS NULL AND NOT f.gone ORDER BY f.path, s.thread, e.event_index
 """
 _RANK_OF_NAMING = 2
+"""What a log calls itself with a higher rank is better than a title that another log gives."""
 _DEEPEST = 64
 
 
@@ -71,6 +80,8 @@ def join_families(connection: sqlite3.Connection) -> None:
         return
     attribute_copies(connection, find_kin(connection, pending))
     to_link = {row[0] for session in pending for row in connection.execute(_TO_LINK, {"id": session})}
+    changed = set(pending)
+    to_link |= {session for session, origin in connection.execute(_CONTINUING) if origin in changed}
     for session in sorted(to_link):
         _link(connection, session)
     attribute_replays(connection, to_link)
@@ -128,11 +139,9 @@ def _descends(connection: sqlite3.Connection, session: int, ancestor: int) -> bo
 def _name(connection: sqlite3.Connection) -> None:
     """Give sessions the titles that logs give to their lines, where nothing better names them."""
     titles = dict(connection.execute(_NAMED).fetchall())
-    named = connection.execute("SELECT id, title FROM session WHERE title_rank = ?", (_RANK_OF_NAMING,)).fetchall()
-    changes = [(titles.get(session), _RANK_OF_NAMING * (session in titles), session) for session, _ in named]
-    changes += [(title, _RANK_OF_NAMING, session) for session, title in titles.items()]
+    named_before = connection.execute("SELECT id FROM session WHERE title IS NOT own_title").fetchall()
     connection.executemany(
-        f"UPDATE session SET title = ?1, title_rank = ?2 WHERE id = ?3 AND title_rank <= {_RANK_OF_NAMING} "
+        "UPDATE session SET title = coalesce(?1, own_title) WHERE id = ?2 AND title_rank < ?3 "
         "AND file_id IN (SELECT id FROM file WHERE NOT gone)",
-        changes,
+        [(titles.get(session), session, _RANK_OF_NAMING) for session in {*titles, *(row[0] for row in named_before)}],
     )

@@ -222,7 +222,8 @@ class Store:
             "own_id": _visible(own_id), "project_id": self._project(facts),
             "parent_id": facts.parent_id and _visible(facts.parent_id), "kind": facts.kind,
             "agent_type": facts.agent_type, "cwd": facts.cwd, "branch": facts.branch, "version": facts.version,
-            "model": facts.model, "title": facts.title, "title_rank": facts.title_rank if facts.title else 0,
+            "model": facts.model, "title": facts.title, "own_title": facts.title,
+            "title_rank": facts.title_rank if facts.title else 0,
             "description": facts.description, "started_call": thread.started_by, "replayed_to": thread.replayed_to,
             "continues": facts.continues and line_identity(facts.continues),
         }  # fmt: skip
@@ -234,6 +235,7 @@ class Store:
             "  THEN :own_id || '~new' || id ELSE :own_id END WHERE id = :id",
             {**columns, "id": session_id},
         )
+        self.connection.execute("DELETE FROM naming WHERE session_id = ?", (session_id,))
         self.connection.executemany(
             "INSERT OR REPLACE INTO naming VALUES (?, ?, ?)",
             [(session_id, line_identity(line), redact(title)) for line, title in facts.namings.items()],

@@ -108,13 +108,21 @@ class Transcript:
         ]
         return bool(said) and all(said)
 
+    def _is_counted(self, draft: Draft, found: int | None) -> bool:
+        """Whether this log has the figures already, too long ago for their key to be remembered."""
+        thread = self.log.threads.get(draft.thread)
+        if self.log.provider not in REPEATS_LINES or draft.key is None or found is None or thread is None:
+            return False
+        return draft.key not in thread.keys and self.store.has_identity(self._session(draft.thread), found)
+
     def _gather(self, drafts: list[Said], texts: list[Stored | None], identities: list[int | None], line: Line) -> None:
         retracted: list[tuple[str, Supersession]] = []
         dropped: list[tuple[str, int]] = []
         for draft, text, found in zip(drafts, texts, identities, strict=False):
             if isinstance(draft, Draft):
                 assert text is not None
-                self._place(draft, line, *text, found)
+                if not self._is_counted(draft, found):
+                    self._place(draft, line, *text, found)
             elif (thread := self.log.threads.get(draft.thread)) is None:
                 continue
             elif isinstance(draft, Retraction):

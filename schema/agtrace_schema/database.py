@@ -211,7 +211,8 @@ ALTER TABLE session ADD COLUMN started_call INTEGER; -- the event of that call, 
 ALTER TABLE session ADD COLUMN continues INTEGER;   -- identity of the line of another log that it goes on from
 ALTER TABLE session ADD COLUMN description TEXT;    -- what a sub-agent was started for
 ALTER TABLE session ADD COLUMN replayed_to INTEGER NOT NULL DEFAULT 0;  -- events before it: a replay, says the log
-ALTER TABLE session ADD COLUMN title_rank INTEGER NOT NULL DEFAULT 0;   -- how good the source of the title is
+ALTER TABLE session ADD COLUMN own_title TEXT;      -- what its own log calls it; title may come from another log
+ALTER TABLE session ADD COLUMN title_rank INTEGER NOT NULL DEFAULT 0;   -- how good the source of own_title is
 -- Sums: all but the copied_ ones leave copies out.
 ALTER TABLE session ADD COLUMN responses INTEGER NOT NULL DEFAULT 0;    -- model responses with token figures
 ALTER TABLE session ADD COLUMN active_ms INTEGER NOT NULL DEFAULT 0;    -- from request to last event, over its turns
@@ -228,6 +229,8 @@ ALTER TABLE session ADD COLUMN compared_to INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX session_parent ON session (parent_session) WHERE parent_session IS NOT NULL;
 CREATE INDEX session_parent_id ON session (parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX session_pending ON session (id) WHERE pending;
+CREATE INDEX session_continues ON session (continues) WHERE continues IS NOT NULL;
+CREATE INDEX session_named ON session (id) WHERE title IS NOT own_title;
 
 -- Sessions that share identified events, both ways.
 CREATE TABLE kin (
@@ -243,6 +246,7 @@ CREATE TABLE agent_start (
   event_index INTEGER NOT NULL,
   PRIMARY KEY (agent_id, session_id, event_index)
 ) WITHOUT ROWID;
+CREATE INDEX agent_start_session ON agent_start (session_id);
 
 -- Titles that a log gives to the session that holds a certain line, often another one's.
 CREATE TABLE naming (

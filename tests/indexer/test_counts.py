@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,8 +36,8 @@ NO_SESSION_LOGS = {
 
 _COUNTS = """
 SELECT f.path, f.status, f.provider, f.records, f.unreadable_lines,
-  (SELECT coalesce(sum(tool_calls), 0) FROM session WHERE file_id = f.id) AS calls,
-  (SELECT coalesce(sum(failed_calls), 0) FROM session WHERE file_id = f.id) AS failed_calls,
+  (SELECT coalesce(sum(tool_calls + copied_tool_calls), 0) FROM session WHERE file_id = f.id) AS calls,
+  (SELECT coalesce(sum(failed_calls + copied_failed_calls), 0) FROM session WHERE file_id = f.id) AS failed_calls,
   (SELECT count(*) FROM event e JOIN session s ON s.id = e.session_id
     WHERE s.file_id = f.id AND e.type = 4 AND e.superseded_by IS NULL) AS results,
   (SELECT count(*) FROM event e JOIN session s ON s.id = e.session_id
@@ -45,7 +46,15 @@ SELECT f.path, f.status, f.provider, f.records, f.unreadable_lines,
     WHERE s.file_id = f.id AND e.type = 4 AND e.superseded_by IS NULL AND e.outcome IN (1, 2, 3)) AS ended_badly
 FROM file f
 """
-"""Type 4 is a tool result; outcomes 1, 2 and 3 are failed, rejected and interrupted."""
+"""Of all that stands in a file, copies included. Type 4 is a tool result; outcomes 1, 2 and 3 are failed, rejected
+and interrupted."""
+
+_TOKENS = """
+SELECT f.path, count(*), sum(u.input_tokens), sum(u.output_tokens), sum(u.cache_read_tokens),
+  sum(coalesce(u.cache_creation_5m_tokens, 0) + coalesce(u.cache_creation_1h_tokens, 0))
+FROM token_usage u JOIN event e USING (session_id, event_index) JOIN session s ON s.id = u.session_id
+JOIN file f ON f.id = s.file_id WHERE e.superseded_by IS NULL GROUP BY f.path
+"""
 
 
 class Counted(NamedTuple):
@@ -63,17 +72,27 @@ class Counted(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def counted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Counted]:
-    """The counts by the file's path below shared/logs."""
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The index of shared/logs."""
     if not LOGS.is_dir():
         pytest.skip("the folder of real logs (shared/logs) is not here")
     database = tmp_path_factory.mktemp("counts") / "index.sqlite3"
     index(database, [str(LOGS)])
-    connection = sqlite3.connect(database)
-    try:
+    return database
+
+
+@pytest.fixture(scope="module")
+def counted(indexed: Path) -> dict[str, Counted]:
+    """The counts by the file's path below shared/logs."""
+    with closing(sqlite3.connect(indexed)) as connection:
         return {Path(path).relative_to(LOGS).as_posix(): Counted(*row) for path, *row in connection.execute(_COUNTS)}
-    finally:
-        connection.close()
+
+
+@pytest.fixture(scope="module")
+def tokens(indexed: Path) -> dict[str, tuple[int, ...]]:
+    """Responses, input, output, cache read and cache written by the file's path below shared/logs."""
+    with closing(sqlite3.connect(indexed)) as connection:
+        return {Path(path).relative_to(LOGS).as_posix(): tuple(row) for path, *row in connection.execute(_TOKENS)}
 
 
 @pytest.fixture(scope="module")
@@ -109,8 +128,43 @@ def test_error_results_of_claude_code_are_those_counted_independently(
 ) -> None:
     rows = [row for row in compared(expected, "tool_err") if row["provider"] == "claude"]
     ours = {row["file"]: (int(row["tool_err"]), counted[row["file"]].ended_badly) for row in rows}
-    assert {file: pair for file, pair in ours.items() if pair[0] != pair[1]} == {}
+    settled = {f"claude/{file}": pair for file, pair in SETTLED.items()}
+    assert {file: pair for file, pair in ours.items() if pair[0] != pair[1]} == settled
     assert sum(theirs for theirs, _ in ours.values()) > 20
+
+
+SETTLED = {
+    "Sinity+polylogue/tests/fixtures/claude-code/claude-normalization-main.jsonl": (1, 2),
+    "handgemacht-ai+claude-code-log/test/test_data/real_projects/-Users-dain-workspace-JSSoundRecorder/"
+    "7acd37a8-2745-4b58-a8a9-46164b22ad9e.jsonl": (6, 7),
+    "handgemacht-ai+claude-code-log/test/test_data/task_id_linking.jsonl": (1, 2),
+}
+"""Error results: EXPECTED's count and ours, where a background task was launched well and ended badly."""
+
+SYNTHETIC = {
+    "entireio+cli/4ec443d0-": (1, "a <synthetic> line, which is no API call, is counted there"),
+    "entireio+cli/53ea1606-": (1, "the same"),
+    "entireio+cli/ab8c5aa0-": (1, "the same"),
+    "stage0/agents/claude/small.jsonl": (1, "the same"),
+}
+"""Pieces of paths -> how many API calls EXPECTED has more than we, and why."""
+
+
+def test_responses_and_tokens_of_claude_code_are_those_counted_independently(
+    tokens: dict[str, tuple[int, ...]], expected: list[dict[str, str]]
+) -> None:
+    """Known bugs 1 and 2; what is copied from another file counts here, as it does in EXPECTED.csv."""
+    rows = [row for row in compared(expected, "api_calls") if row["provider"] == "claude"]
+    differing = {}
+    for row in rows:
+        columns = ("api_calls", "in_dedup", "out_dedup", "cr_dedup", "cw_dedup")
+        theirs = tuple(int(row[column] or 0) for column in columns)
+        calls, *ours = (number or 0 for number in tokens.get(row["file"], (0,) * 5))
+        synthetic = next((more for piece, (more, _) in SYNTHETIC.items() if piece in row["file"]), 0)
+        if (calls + synthetic, *ours) != theirs:
+            differing[row["file"]] = ((calls, *ours), theirs)
+    assert differing == {}
+    assert len(rows) > 80
 
 
 def test_every_record_of_a_line_log_is_read(counted: dict[str, Counted], expected: list[dict[str, str]]) -> None:

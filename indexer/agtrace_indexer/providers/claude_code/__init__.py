@@ -1,11 +1,12 @@
 """Claude Code: `projects/<folder>/<sessionId>.jsonl` and the logs of its sub-agents (indexer/README.md).
 
 The rules: every line is read by itself and in file order; parent chains are never needed to decide
-what to keep, only whose line it is (`sessions`). A response is a step (`messages`) and
-is counted once, by its message and request ids (`tokens`). Texts in the user's role are told apart by
-flags and by how they start (`user_texts`). How a tool execution ended is told by its result's flag and
-the structure beside it (`tool_results`). Progress and lines that repeat others are left out by name;
-whatever else a line records is a notification (`notices`). `records` names the reader of every type.
+what to keep, only whose line it is (`sessions`, `sidechains`) and what the log goes on from (`origins`). A response
+is a step (`messages`) and is counted once, by its message and request ids (`tokens`). A line is known everywhere by
+its uuid (`identities`). Texts in the user's role are told apart by flags and by how they start (`user_texts`). How a
+tool execution ended is told by its result's flag and the structure beside it (`tool_results`), or much later
+(`background`). Titles may be those of other logs' sessions (`titles`). Progress and lines that repeat others are left
+out by name; whatever else a line records is a notification (`notices`). `records` names the reader of every type.
 """
 
 from __future__ import annotations

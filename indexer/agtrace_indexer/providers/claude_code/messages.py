@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agtrace_schema.events import Message, Notification, Payload, Reasoning, ToolCall
+from agtrace_schema.events import Message, Notification, Payload, Reasoning, ToolCall, UserKind
 
 from agtrace_indexer.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.providers.claude_code.background import settlements
@@ -69,7 +69,8 @@ def user_line(record: Record, state: LogState) -> Sequence[Said]:
         return unknown_line(record, state, "user", thread)
     payloads, spoken = _returned(listed(message.get("content")), record, state)
     if spoken:
-        payloads += user_texts(spoken, record, request_kind(thread, state))
+        speaker = UserKind.INJECTED if "toolUseResult" in record else request_kind(thread, state)
+        payloads += user_texts(spoken, record, speaker)  # beside a result nobody types
     if not payloads:
         state.skipped.append("user")
     if not thread:

@@ -20,7 +20,7 @@ from typing import Any
 
 from agtrace_indexer.drafts import LogState, Record
 from agtrace_indexer.providers.codex.steps import leave_steps
-from agtrace_indexer.values import count, fields, milliseconds, text
+from agtrace_indexer.values import count, fields, first_text, milliseconds, text
 
 _CLUSTER_MS = 1000
 _UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
@@ -90,10 +90,8 @@ def _tells_own(record: Record, head: dict[str, Any]) -> bool | None:
     if head["start"] is not None and number is not None:
         return number >= int(head["start"])
     payload, born = fields(record.get("payload")), head["born"]
-    turn = text(payload.get("turn_id")) or fields(payload.get("internal_chat_message_metadata_passthrough")).get(
-        "turn_id"
-    )
-    made = _uuid_time(turn)
+    carried = fields(payload.get("internal_chat_message_metadata_passthrough"))
+    made = _uuid_time(first_text(payload.get("turn_id"), carried.get("turn_id")))
     if made is None and payload.get("type") in _TURN_STARTS and (seconds := count(payload.get("started_at"))):
         made = seconds * 1000 + 999
     return None if made is None or born is None else made >= born
