@@ -29,6 +29,9 @@ from agtrace_indexer.lines import Line
 REQUESTS = frozenset({UserKind.HUMAN, UserKind.TASK})
 """The kinds of user texts that ask for work: only these open a turn."""
 
+INTERRUPTIONS = frozenset({UserKind.INTERRUPTION, "turn_aborted"})
+"""The kinds of user texts and notifications that end a turn before its calls ended."""
+
 ASKING_TOOLS = frozenset(
     {
         "AskUserQuestion",
@@ -97,6 +100,8 @@ class Thread:
     next_step: int = 0
     replayed_to: int = 0
     """The event_index behind the last event that the log itself tells to be a replay."""
+    clustered_to: int = 0
+    """The event_index behind the last event that was written at the instant at which the log began."""
     started_by: int | None = None
     """The event of the main thread's call that started this one, where the log tells."""
     steps: dict[str, list[int]] = field(default_factory=dict)
@@ -134,7 +139,7 @@ class Thread:
             self._note_running(payload, call, event.event_index)
         elif isinstance(payload, ToolCall) and payload.call_id:
             self._note_call(payload, event)
-        elif isinstance(payload, User) and payload.kind is UserKind.INTERRUPTION:
+        elif isinstance(payload, (User, Notification)) and payload.kind in INTERRUPTIONS:
             event.ends = self._interrupted(event.turn_index)
         self.next_index += 1
         return event

@@ -36,6 +36,8 @@ class Draft(NamedTuple):
     """What identifies the event wherever it is copied to (see `identity`); None where nothing does."""
     replayed: bool = False
     """Whether the log itself tells that this belongs to the replayed history of another one."""
+    clustered: bool = False
+    """Whether this was written at the instant at which its log began: a replay, where nothing better tells."""
 
 
 class Retraction(NamedTuple):
@@ -86,6 +88,8 @@ class SessionFacts:
     """The role or nickname of a sub-agent."""
     cwd: str | None = None
     """The first working directory; it names the project."""
+    replays: bool = False
+    """Whether the log begins with a replay whose end the parent's log tells; without it, the clustered drafts."""
     project_hash: str | None = None
     """Only where the log names the hash itself (Gemini)."""
     branch: str | None = None

@@ -1,8 +1,10 @@
 """Codex's forks and sub-agents: their logs begin with a replay of their parent's history.
 
 The replayed items are the parent's own, stamped anew. How far the replay goes the log itself tells
-where its turns have ids with times in them (`session.replayed_to`); else it is compared with the
-parent, item by item in order. Everything before that point is a copy, whether the parent has it or not.
+where its turns have ids with times in them (`session.replayed_to`). Where it can't, but says that there
+is a replay (`session.clustered_to`), it is compared with the parent, item by item in order; without the
+parent's log, or a common item, the replay is what was written at the instant of the fork. Everything
+before that point is a copy, whether the parent has it or not.
 """
 
 from __future__ import annotations
@@ -13,13 +15,19 @@ from collections.abc import Iterable
 from agtrace_indexer.sums import sum_session, sum_turns
 
 _CANDIDATES = """
-SELECT s.id, s.replayed_to, p.id FROM session s
+SELECT s.id, s.replayed_to, s.clustered_to, p.id FROM session s
 LEFT JOIN session p ON p.id = s.parent_session AND p.provider = 'codex'
 WHERE s.id = ? AND s.provider = 'codex'
-  AND (s.replayed_to > 0 OR s.copied_events > 0 OR (p.id IS NOT NULL AND s.kind IN ('fork', 'subagent')))
+  AND (s.replayed_to > 0 OR s.clustered_to IS NOT NULL OR s.copied_events > 0)
 """
 
 _ITEMS = "SELECT event_index, identity, id FROM event WHERE session_id = ? AND identity < 0 ORDER BY event_index"
+
+# What belongs to no item, such as token figures, goes with the item before it.
+_NEXT_ITEM = """
+SELECT coalesce(min(event_index) FILTER (WHERE identity < 0), max(event_index) + 1)
+FROM event WHERE session_id = ? AND event_index > ?
+"""
 
 _MISSES = 3
 """So many items of its own in a row end a replay that only comparing can tell."""
@@ -32,9 +40,14 @@ def attribute_replays(connection: sqlite3.Connection, sessions: Iterable[int]) -
             _attribute(connection, *row)
 
 
-def _attribute(connection: sqlite3.Connection, session: int, replayed_to: int, parent: int | None) -> None:
-    originals = {} if parent is None else _originals(connection, session, parent, replayed_to)
-    end = replayed_to or max(originals, default=-1) + 1
+def _attribute(
+    connection: sqlite3.Connection, session: int, replayed_to: int, clustered_to: int | None, parent: int | None
+) -> None:
+    tells = replayed_to > 0 or clustered_to is not None
+    originals = _originals(connection, session, parent, replayed_to) if tells and parent is not None else {}
+    end = replayed_to or (clustered_to or 0)
+    if originals and not replayed_to:
+        end = connection.execute(_NEXT_ITEM, (session, max(originals))).fetchone()[0] or max(originals) + 1
     wanted = {index: originals.get(index, 0) for index in range(end)}
     rows = connection.execute(
         "SELECT id, event_index, copy_of FROM event WHERE session_id = ? AND (event_index < ? OR copy_of IS NOT NULL)",

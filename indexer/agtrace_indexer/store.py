@@ -225,6 +225,7 @@ class Store:
             "model": facts.model, "title": facts.title, "own_title": facts.title,
             "title_rank": facts.title_rank if facts.title else 0,
             "description": facts.description, "started_call": thread.started_by, "replayed_to": thread.replayed_to,
+            "clustered_to": thread.clustered_to if facts.replays else None,
             "continues": facts.continues and line_identity(facts.continues),
         }  # fmt: skip
         changes = ", ".join(f"{name} = :{name}" for name in columns if name != "kind")

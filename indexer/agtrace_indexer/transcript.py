@@ -151,6 +151,8 @@ class Transcript:
             self.store.end(session_id, thread.next_index, ending)
         if draft.replayed:
             thread.replayed_to = thread.next_index
+        if draft.clustered:
+            thread.clustered_to = thread.next_index
         superseded = thread.supersede(draft, event.event_index, KEYS_REMEMBERED[self.log.provider])
         if superseded:
             self.store.supersede(session_id, thread.next_index, superseded)

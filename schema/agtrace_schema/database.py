@@ -211,6 +211,8 @@ ALTER TABLE session ADD COLUMN started_call INTEGER; -- the event of that call, 
 ALTER TABLE session ADD COLUMN continues INTEGER;   -- identity of the line of another log that it goes on from
 ALTER TABLE session ADD COLUMN description TEXT;    -- what a sub-agent was started for
 ALTER TABLE session ADD COLUMN replayed_to INTEGER NOT NULL DEFAULT 0;  -- events before it: a replay, says the log
+-- Events before it: a replay by their times, where the parent can't be compared; null: nothing is compared.
+ALTER TABLE session ADD COLUMN clustered_to INTEGER;
 ALTER TABLE session ADD COLUMN own_title TEXT;      -- what its own log calls it; title may come from another log
 ALTER TABLE session ADD COLUMN title_rank INTEGER NOT NULL DEFAULT 0;   -- how good the source of own_title is
 -- Sums: all but the copied_ ones leave copies out.

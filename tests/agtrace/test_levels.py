@@ -369,7 +369,7 @@ def test_a_step_shows_its_thought_message_executions_and_tokens(samples: Asker) 
     step = turn["steps"][1]
     (tool,) = step["tools"]
     assert list(step) == ["step_index", "tools", "tokens", "context_tokens", "usage_event"]
-    assert list(tool) == ["call", "result", "outcome", "duration_ms", "call_event", "result_event"]
+    assert list(tool) == ["call", "result", "outcome", "call_event", "result_event"]
     assert (step["step_index"], tool["outcome"], step["context_tokens"]) == (1, "failed", 10180)
     assert step["tokens"] == {"input": 680, "cache_read": 9500, "output": 29}
     assert tool["call"] == {

@@ -33,8 +33,10 @@ TOOLS = [
     "get_project_info",
     "get_session_details",
     "analyze_session",
+    "compare_sessions",
     "search_event_previews",
     "get_event_details",
+    "get_reasoning_chain",
 ]
 
 SECONDS = 30
@@ -111,7 +113,7 @@ def data_dir(home: Path) -> Path:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_six_read_only_tools_are_listed_with_both_schemas(tell: Callable[..., Any], mode: str) -> None:
+def test_eight_read_only_tools_are_listed_with_both_schemas(tell: Callable[..., Any], mode: str) -> None:
     """R-110 to R-115, R-117: in both eras of the protocol."""
 
     async def story(agent: Agent) -> None:

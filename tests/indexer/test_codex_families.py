@@ -316,6 +316,31 @@ def test_without_turn_ids_what_was_written_at_the_instant_of_the_fork_is_the_rep
     assert rows(database, PARENTS)[1] == (fork.id, "fork", parent.id, None)
 
 
+@pytest.mark.parametrize(("step", "pause"), [(0, 0), (400, 0), (0, 3000), (1500, 3000)])
+def test_without_times_in_turn_ids_the_parents_log_tells_better_than_the_times_of_lines(
+    tmp_path: Path, database: Path, step: int, pause: int
+) -> None:
+    """Known bug 11: however slowly the replay was written, and however fast the fork went on."""
+    parent = Rollout(tmp_path, T0).turn("one", 100, "turn-1").turn("two", 100, "turn-2")
+    fork = parent.fork(T0 + MINUTE, step=step, forked_from_id=parent.id)
+    fork.clock += pause
+    parent.turn("three", 100, "turn-3").write()
+    fork.turn("mine", 7, "turn-9").write()
+    index(database, [str(tmp_path)])
+    assert sums(database, fork) == (OWN_TURN, TWO_TURNS)
+    assert sums(database, parent) == ((3, 3, 3, 330), NOTHING)
+
+
+def test_an_aborted_turn_interrupts_the_calls_that_wait(tmp_path: Path, database: Path) -> None:
+    """Old versions only write the event; the result may come after all."""
+    log = Rollout(tmp_path, T0).says("user", "go").item("function_call", name="a", arguments="{}", call_id="a")
+    log.item("function_call", name="b", arguments="{}", call_id="b").event("turn_aborted", reason="interrupted")
+    log.item("function_call_output", call_id="b", output="Exit code: 0\nWall time: 1 seconds\nOutput:\n").write()
+    index(database, [str(tmp_path)])
+    outcomes = "SELECT type, outcome FROM event WHERE type IN (3, 4) ORDER BY event_index"
+    assert rows(database, outcomes) == [(3, 3), (3, 0), (4, 0)]
+
+
 def test_without_turn_ids_a_sub_agent_that_copied_nothing_keeps_its_first_second(
     tmp_path: Path, database: Path
 ) -> None:

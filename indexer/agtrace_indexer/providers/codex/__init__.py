@@ -24,7 +24,7 @@ from agtrace_indexer.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.providers.codex.handlers import unknown_record
 from agtrace_indexer.providers.codex.identities import identity_of
 from agtrace_indexer.providers.codex.records import ITEMS, LINES, item_kind, response_item
-from agtrace_indexer.providers.codex.replay import is_comparable, is_replayed
+from agtrace_indexer.providers.codex.replay import is_clustered, is_replayed
 from agtrace_indexer.providers.codex.sessions import session_meta
 from agtrace_indexer.providers.notes import skip
 from agtrace_indexer.values import milliseconds, text
@@ -68,13 +68,13 @@ def drafts(record: Record, state: LogState) -> list[Said]:
     state.memory["n"] = state.memory.get("n", 0) + 1
     at = _time(record)
     replayed = is_replayed(record, state, at)
-    compared = is_comparable(state)
+    clustered = is_clustered(state)
     found = _read(record, state, at)
-    return [_marked(said, replayed, compared) if isinstance(said, Draft) else said for said in found]
+    return [_marked(said, replayed, clustered) if isinstance(said, Draft) else said for said in found]
 
 
-def _marked(draft: Draft, replayed: bool, compared: bool) -> Draft:
-    return draft._replace(replayed=replayed, identity=identity_of(draft.payload) if compared else None)
+def _marked(draft: Draft, replayed: bool, clustered: bool) -> Draft:
+    return draft._replace(identity=identity_of(draft.payload), replayed=replayed, clustered=clustered)
 
 
 def _time(record: Record) -> int | None:

@@ -42,44 +42,41 @@ def note_second_meta(state: LogState) -> None:
 
 
 def _suspect(state: LogState, *, told: bool) -> None:
-    state.memory["replay"] = {**state.memory["birth"], "told": told, "seen": False, "older": False, "now": False}
+    state.memory["replay"] = {**state.memory["birth"], "older": False, "clustered": False, "seen": False}
+    state.sessions[""].replays = told
 
 
 def is_replaying(state: LogState) -> bool:
     """Whether the record at hand is the parent's: what it says of directory or name is not the session's."""
-    return bool(state.memory.get("replay", {}).get("now"))
+    head = state.memory.get("replay", {})
+    return bool(head.get("older") or head.get("clustered"))
 
 
-def is_comparable(state: LogState) -> bool:
-    """Whether items may be looked for in the parent, or be replayed by another log.
-
-    A sub-agent without a replay begins as its parent did: its instructions would look like copies.
-    """
-    head = state.memory.get("replay")
-    if head is None:
-        return not state.memory.get("alone")
-    return bool(head["told"] or head["older"])
+def is_clustered(state: LogState) -> bool:
+    """Whether only its time tells that the record at hand is the parent's."""
+    return bool(state.memory.get("replay", {}).get("clustered"))
 
 
 def is_replayed(record: Record, state: LogState, at: int | None) -> bool:
-    """Whether the next record belongs to the replayed history; the first own one ends it."""
-    head = state.memory.get("replay")
+    """Whether the log tells that the next record belongs to the replayed history; the first own one ends it."""
+    head, facts = state.memory.get("replay"), state.sessions[""]
     if head is None:
         return False
     own = _tells_own(record, head)
+    if own is not None:
+        facts.replays = facts.replays and own and head["seen"]
     if own:
         _close_head(state)
         return False
     head["older"] = head["older"] or own is False
-    head["now"] = head["older"] or _is_clustered(record, head, at)
-    head["seen"] = head["seen"] or head["now"]
-    return bool(head["now"])
+    head["clustered"] = facts.replays and _is_clustered(record, head, at)
+    head["seen"] = head["seen"] or head["clustered"]
+    return bool(head["older"])
 
 
 def _close_head(state: LogState) -> None:
     """Begin the session's own part: nothing of it doubles or continues what was replayed."""
-    if not state.memory.pop("replay")["seen"]:
-        state.memory["alone"] = True
+    del state.memory["replay"]
     state.memory.pop("waiting", None)
     leave_steps(state)
 
@@ -99,7 +96,7 @@ def _tells_own(record: Record, head: dict[str, Any]) -> bool | None:
 
 def _is_clustered(record: Record, head: dict[str, Any], at: int | None) -> bool:
     """Whether a line carries the time at which the log began, as everything does that a fork writes at once."""
-    if not head["told"] or record.get("type") == "session_meta":
+    if record.get("type") == "session_meta":
         return False
     return at is not None and head["logged"] is not None and at < head["logged"] + _CLUSTER_MS
 
