@@ -906,3 +906,41 @@ def test_a_published_download_is_unrolled() -> None:
     path = LOGS / "claude/simonw+claude-code-transcripts/tests/sample_session.json"
     made = payloads(*records_of(path, claude_code), path=PurePath(path.name))
     assert sum(isinstance(payload, ToolCall) for payload in made) == sum(isinstance(p, ToolResult) for p in made) > 0
+
+
+# --- the queue ---
+
+
+def queued(operation: str, content: str | None = None) -> Record:
+    said = {} if content is None else {"content": content}
+    return {"type": "queue-operation", "operation": operation, "sessionId": "s1", "timestamp": NOON, **said}
+
+
+def prompts(*records: Record) -> list[str]:
+    return [
+        draft.payload.text
+        for draft in read(*records)[0]
+        if isinstance(draft.payload, User) and draft.payload.kind is UserKind.HUMAN
+    ]
+
+
+def test_a_queued_prompt_that_the_run_took_up_stands_only_in_the_queue_of_older_versions() -> None:
+    """Known bug 28: from 2.1.91 on an attachment has it."""
+    for version, found in (("2.1.36", ["draft PR please"]), ("2.1.91", [])):
+        first = line("assistant", version=version, message={"id": "m", "content": []})
+        assert prompts(first, queued("enqueue", "draft PR please"), queued("remove")) == found
+
+
+def test_what_left_the_queue_in_another_way_was_no_prompt_there() -> None:
+    """Sent as a line of its own, taken back to the editor, a command, or a notice."""
+    old = line("assistant", version="2.1.36", message={"id": "m", "content": []})
+    for operations in (
+        [queued("enqueue", "sent"), queued("dequeue"), queued("remove")],
+        [queued("enqueue", "edited"), queued("popAll"), queued("remove")],
+        [queued("enqueue", "/compact"), queued("remove")],
+        [queued("enqueue", '{"task_id":"a"}'), queued("remove")],
+        [queued("enqueue", "<task-notification>"), queued("remove")],
+    ):
+        assert prompts(old, *operations) == []
+    first, second = queued("enqueue", "sent as a line"), queued("enqueue", "taken up")
+    assert prompts(old, first, second, queued("dequeue"), queued("remove")) == ["taken up"]

@@ -97,6 +97,10 @@ DIFFERS: dict[str, dict[str, tuple[int, int, str]]] = {
     "7acd37a8-2745-4b58-a8a9-46164b22ad9e.jsonl": {
         "interrupted": (1, 0, "KillShell ended a background command: the reference reads only results")
     },
+    "claude/entireio+cli/53ea1606-cf60-417b-928a-068324ecc7b3.jsonl": {
+        "human": (3, 2, "line 204 queues a prompt that the run takes up: no other line has it, and it is obeyed"),
+        "turns": (4, 3, "the same"),
+    },
     "claude/handgemacht-ai+claude-code-log/test/test_data/task_id_linking.jsonl": {
         "interrupted": (1, 0, "TaskStop ended a background agent: the reference reads only results")
     },
@@ -177,6 +181,7 @@ def test_each_log_alone_counts_as_the_reference_does(
 
 STAGE0 = "claude/jazzyalex+agent-sessions/Resources/Fixtures/stage0/agents/claude/"
 TOGETHER_DIFFERS: dict[str, dict[str, tuple[int, int, str]]] = {
+    "own claude/entireio+cli/53ea1606-cf60-417b-928a-068324ecc7b3.jsonl": {"human": (3, 2, "as alone")},
     f"own {STAGE0}small.jsonl": {"human": (4, 8, "as alone")},
 }
 """Own or copied and the file: figure: (ours, the reference's, why both are acceptable)."""

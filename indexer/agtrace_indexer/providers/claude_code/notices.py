@@ -14,6 +14,7 @@ from agtrace_indexer.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.providers.claude_code.background import settlements, told_by_notice
 from agtrace_indexer.providers.claude_code.content import joined_text, readable_json
 from agtrace_indexer.providers.claude_code.origins import note_origin
+from agtrace_indexer.providers.claude_code.queue import taken_up
 from agtrace_indexer.providers.claude_code.sessions import is_inline, note_session, place, request_kind
 from agtrace_indexer.providers.claude_code.titles import TITLES, note_summary, note_title
 from agtrace_indexer.providers.claude_code.user_texts import user_texts
@@ -115,18 +116,18 @@ def summary(record: Record, state: LogState) -> list[Draft]:
 
 
 def queue_operation(record: Record, state: LogState) -> Sequence[Said]:
-    """Keep what was queued: it comes again as a user line or an attachment, but only if it was sent.
+    """Keep what was queued: it comes again where it was sent, as a user line, an attachment or here (`queue`).
 
     A notice of an execution's end is queued when it ends.
     """
     operation = text(record.get("operation"))
     kind = f"queue-operation/{operation}" if operation else "queue-operation"
-    said = joined_text(record.get("content"))
+    said, time = joined_text(record.get("content")), milliseconds(record.get("timestamp"))
+    prompts = [Draft(prompt, time) for prompt in taken_up(operation, said, state)]
     if said:
-        ends = told_by_notice(said, milliseconds(record.get("timestamp")), "", state)
-        return [*_side_line(record, state, kind, said), *ends]
+        return [*_side_line(record, state, kind, said), *prompts, *told_by_notice(said, time, "", state)]
     note_session(record, state.sessions[""])
-    return skip(kind, state)
+    return prompts or skip(kind, state)
 
 
 def pointer(record: Record, state: LogState) -> list[Draft]:

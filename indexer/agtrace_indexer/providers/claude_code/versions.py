@@ -1,0 +1,15 @@
+"""Versions of Claude Code: some things changed their meaning with one."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})")
+
+
+@lru_cache(maxsize=256)
+def is_older(version: str | None, than: tuple[int, int, int]) -> bool:
+    """Whether a version comes before another one; an unknown one doesn't."""
+    found = _VERSION.match(version) if version else None
+    return found is not None and tuple(map(int, found.groups())) < than
