@@ -155,7 +155,7 @@ def _said(connection: sqlite3.Connection, total_calls: int, place: dict[str, Any
     if total_calls > len(calls):
         named.append(f"and {total_calls - len(calls)} more")
     said = one_line(message, USER_MESSAGE if not calls else LABEL * 2)
-    return {"summary": ", ".join([*filter(None, [said]), *named])} | ({"reasoning": thought} if thought else {})
+    return {"summary": " ".join(filter(None, [said, ", ".join(named)]))} | ({"reasoning": thought} if thought else {})
 
 
 def _call_label(call: StoredEvent) -> str:

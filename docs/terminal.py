@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 _COMMANDS = (
     ("index", "sample_sessions"),
     ("sessions", "--limit", "6"),
-    ("search", "database is locked", "--failed", "--limit", "3"),
+    ("search", "database is locked", "--failed", "--limit", "2"),
+    ("show", "e97a4b06", "--turn", "0"),
     ("analyze", "01a0ec9d"),
 )
 _WIDTH = 110
