@@ -21,7 +21,7 @@ _COMMANDS = (
     ("index", "sample_sessions"),
     ("sessions", "--limit", "6"),
     ("search", "database is locked", "--failed", "--limit", "2"),
-    ("show", "e97a4b06", "--turn", "0"),
+    ("show", "8c0d35f1", "--turns"),
     ("analyze", "01a0ec9d"),
 )
 _WIDTH = 110

@@ -92,11 +92,8 @@ def _facts(data: dict[str, Any]) -> None:
     if stats is None:
         return
     lasted, active = seconds(stats.get("duration_seconds")), seconds(stats.get("active_seconds"))
-    _dim(
-        "  ".join(
-            filter(None, (when(data.get("start_time")), lasted and f"lasted {lasted}", active and f"active {active}"))
-        )
-    )
+    spans = (when(data.get("start_time")), lasted and f"lasted {lasted}", active and f"active {active}", _cost(stats))
+    _dim("  ".join(filter(None, spans)))
     _dim(_tokens(stats))
     for model in stats.get("models", []):
         _dim(f"  {plain(model['model'])}: {short_number(model.get('total_tokens'))} {_cost(model)}".rstrip())
@@ -109,7 +106,7 @@ def _dim(line: str) -> None:
 
 
 def _tokens(stats: dict[str, Any]) -> str:
-    """What was used, by kind, and what it cost."""
+    """What was used, by kind."""
     if stats.get("total_tokens") is None:
         return ""
     kinds = ", ".join(f"{short_number(stats['tokens'][kind])} {name}" for kind, name in _TOKEN_KINDS
@@ -118,7 +115,7 @@ def _tokens(stats: dict[str, Any]) -> str:
     peak = short_number(stats.get("peak_context_tokens"))
     window = f" of {short_number(stats['context_window'])}" if stats.get("context_window") else ""
     context = f"largest context {peak}{window}" if peak else ""
-    return "  ".join(filter(None, (f"{total}: {kinds}", context, _cost(stats))))
+    return "  ".join(filter(None, (f"{total}: {kinds}", context)))
 
 
 def _cost(figures: dict[str, Any]) -> str:
