@@ -16,8 +16,9 @@ from typing import Any
 from agtrace.arguments import parse
 from agtrace.cursors import Cursors, load_key
 from agtrace.index import Freshness, Index
+from agtrace.prices import PriceTable
 from agtrace.prices import load as load_prices
-from agtrace.problems import IndexUnavailable, InternalError, Problem
+from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
 from agtrace.settings import Settings
 from agtrace.shape import Answer, Reply, answer, error_answer
 from agtrace.tools import TOOLS
@@ -43,7 +44,15 @@ class Answers:
         self._index = Index(settings)
         self._turn = threading.Lock()
         self._cursors: Cursors | None = None
-        self._prices = load_prices(settings.prices)
+        self._prices = self._load_prices()
+
+    def _load_prices(self) -> PriceTable:
+        """The price table; a user's table that can't be used is said in the log, and the built-in one serves."""
+        try:
+            return load_prices(self._settings.prices)
+        except SettingError as error:
+            self._log({"event": "invalid_setting", "problem": str(error)})
+            return load_prices(None)
 
     def ask(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Give the answer of a tool, or the answer that says why there is none.

@@ -12,7 +12,7 @@ from agtrace_schema.events import Provider
 
 from agtrace.cutting import LABEL, USER_MESSAGE, one_line
 from agtrace.prices import PriceTable
-from agtrace.query import PROJECTS_BY_HASH, iso, sessions_where, short_id
+from agtrace.query import COUNTED, PROJECTS_BY_HASH, iso, sessions_where, short_id
 from agtrace.usage import KINDS, Usage, usage_by, usage_of
 
 SHORT_HASH = 8
@@ -26,7 +26,8 @@ _DESCENDANTS = """
 WITH RECURSIVE below (id) AS (
   SELECT :id
   UNION SELECT s.id FROM below b JOIN session s ON s.parent_session = b.id AND s.kind IN ('subagent', 'warmup'))
-SELECT count(*) AS sessions, sum(s.tool_calls) AS tool_calls, sum(s.failed_calls) AS failed_calls,
+SELECT sum(s.kind != 'warmup') AS sessions, count(*) AS all_sessions,
+  sum(s.tool_calls) AS tool_calls, sum(s.failed_calls) AS failed_calls,
   group_concat(s.id) AS ids
 FROM below b JOIN session s ON s.id = b.id
 """
@@ -40,7 +41,10 @@ WHERE parent_session IS NULL AND parent_id = :own_id AND id != :id AND provider 
 ORDER BY started_at, id
 """
 
-_PEAK = f"SELECT max({WHOLE_INPUT}), max(u.context_window) FROM token_usage u WHERE u.session_id = ?"
+_PEAK = f"""
+SELECT max({WHOLE_INPUT}), max(u.context_window) FROM token_usage u JOIN event e USING (session_id, event_index)
+WHERE u.session_id = ? AND {COUNTED}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +265,7 @@ def _copied(row: sqlite3.Row) -> Copied | None:
 def _with_children(connection: sqlite3.Connection, row: sqlite3.Row, prices: PriceTable) -> WithChildren | None:
     """Sums with all sub-agents below; None where there is none."""
     below = connection.execute(_DESCENDANTS, {"id": row["id"]}).fetchone()
-    if below["sessions"] < 2:
+    if below["all_sessions"] < 2:
         return None
     usage = usage_by(connection, prices, "0", f"s.id IN ({below['ids']})").get(0, Usage())
     return WithChildren(

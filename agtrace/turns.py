@@ -21,14 +21,15 @@ _KEY_ACTIONS = 6
 
 # What happened in turns: `open_call` is the last call whose end isn't known, the other indices likewise.
 _ENDINGS = """
-SELECT e.turn_index, count(e.step_index) AS responses, sum(e.type = :call) AS calls,
+SELECT e.turn_index, count(e.step_index) AS responses,
   sum(e.type = :call AND e.outcome IS :failed) AS failed,
   sum(e.type = :call AND e.outcome IN (:rejected, :interrupted)) + sum(e.type = :user AND n.text = :stop) AS stopped,
   max(CASE WHEN e.type = :call AND coalesce(e.outcome, :unknown) IN (:unknown, :running) THEN e.event_index END)
     AS open_call,
   max(CASE WHEN e.type = :result AND e.outcome = :failed THEN e.event_index END) AS last_failed,
   max(CASE WHEN e.type = :result THEN e.event_index END) AS last_result,
-  max(CASE WHEN e.type = :message THEN e.event_index END) AS last_message
+  max(CASE WHEN e.type = :message THEN e.event_index END) AS last_message,
+  max(CASE WHEN e.type = :notification AND n.text = 'api_error' THEN e.event_index END) AS api_error
 FROM event e LEFT JOIN name n ON n.id = e.name_id
 WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND e.superseded_by IS NULL
 GROUP BY e.turn_index
@@ -52,6 +53,7 @@ _CODES = {
     "result": TYPE_CODE[EventType.TOOL_RESULT],
     "message": TYPE_CODE[EventType.MESSAGE],
     "user": TYPE_CODE[EventType.USER],
+    "notification": TYPE_CODE[EventType.NOTIFICATION],
     "stop": UserKind.INTERRUPTION,
     **{outcome.value: code for outcome, code in OUTCOME_CODE.items()},
 }
@@ -125,17 +127,19 @@ def _span(session_row: int, turns: Sequence[sqlite3.Row]) -> dict[str, Any]:
 def _outcome(ending: sqlite3.Row) -> TurnOutcome:
     """How a turn ended.
 
-    failed: every tool execution failed, or the last one did and no message followed; partial: some failed, were
-    refused or interrupted, or the turn was; unknown: the model never answered, or the end of its last call isn't
-    known; success otherwise.
+    failed: the last tool execution failed, or the model's API did, and no message followed; partial: executions
+    failed, were refused or interrupted, or the turn was; unknown: the model never answered, or the end of its last
+    call isn't known; success otherwise.
     """
     said = -1 if ending["last_message"] is None else ending["last_message"]
+    if ending["api_error"] is not None and ending["api_error"] > max(said, ending["last_result"] or -1):
+        return "failed"
     if not ending["responses"]:
         return "unknown"
     if ending["failed"]:
         last_one_did = ending["last_failed"] is not None and ending["last_failed"] == ending["last_result"]
         unanswered = last_one_did and said < ending["last_failed"]
-        return "failed" if ending["failed"] == ending["calls"] or unanswered else "partial"
+        return "failed" if unanswered else "partial"
     if ending["stopped"]:
         return "partial"
     return "unknown" if ending["open_call"] is not None and ending["open_call"] > said else "success"

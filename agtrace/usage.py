@@ -38,6 +38,12 @@ FROM model_usage m JOIN session s ON s.id = m.session_id WHERE {{condition}}
 GROUP BY 1, 2, 3, 4 ORDER BY 1, sum(m.responses) DESC, 2, 3, 4
 """
 
+_UNTOLD = """
+SELECT {key} AS key, count(*) AS sessions FROM session s
+WHERE {condition} AND s.responses = 0 AND s.copied_responses = 0
+  AND EXISTS (SELECT 1 FROM turn t WHERE t.session_id = s.id AND t.step_count > 0 AND NOT t.copied) GROUP BY 1
+"""
+
 
 @dataclass(slots=True)
 class Usage:
@@ -53,6 +59,8 @@ class Usage:
     """Responses that have a cost."""
     told: int = 0
     """Responses whose cost the provider itself told."""
+    untold: int = 0
+    """Sessions in which a model answered and whose log has no figures at all."""
     models: dict[str, Usage] = field(default_factory=dict)
 
     @property
@@ -69,8 +77,8 @@ class Usage:
     def tokens_made(self) -> Made | None:
         """How the total of tokens was made."""
         if not self.tokens:
-            return "unknown" if self.responses else None
-        return "partial" if self.incomplete else "exact"
+            return "unknown" if self.responses or self.untold else None
+        return "partial" if self.incomplete or self.untold else "exact"
 
     @property
     def cost(self) -> float | None:
@@ -81,8 +89,8 @@ class Usage:
     def cost_made(self) -> Made | None:
         """How the cost was made."""
         if not self.priced:
-            return "unknown" if self.responses else None
-        if self.priced < self.responses or self.incomplete:
+            return "unknown" if self.responses or self.untold else None
+        if self.priced < self.responses or self.incomplete or self.untold:
             return "partial"
         return "exact" if self.told == self.responses else "estimated"
 
@@ -118,6 +126,8 @@ class Usage:
             self.priced += row["responses"]
             self.told += row["responses"]
             return
+        if all(row[kind] is None for kind in _ADDED):
+            return
         figures = (row[kind] or 0 for kind in _ADDED)
         cost = prices.cost(
             ModelUsage(row["model"] or None, row["speed"] or None, row["context_class"], row["responses"], *figures)
@@ -140,6 +150,8 @@ def usage_by(
     found: dict[Any, Usage] = defaultdict(Usage)
     for row in cursor.execute(_ROWS.format(key=key, condition=condition), arguments or {}):
         found[row["key"]].add(row, prices)
+    for row in cursor.execute(_UNTOLD.format(key=key, condition=condition), arguments or {}):
+        found[row["key"]].untold += row["sessions"]
     return found
 
 

@@ -48,12 +48,7 @@ def settings() -> Settings:
     from agtrace.settings import load
 
     try:
-        found = load()
-        if found.prices:
-            from agtrace.prices import load as load_prices
-
-            load_prices(found.prices)
-        return found
+        return load()
     except SettingError as error:
         fail(str(error), USAGE)
 
@@ -73,8 +68,14 @@ def serve() -> None:
 def ask(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The answer of a tool, as the MCP server would give it; an error ends the process with its message."""
     from agtrace.answers import Answers, silent
+    from agtrace.prices import load as load_prices
 
-    answer = Answers(settings(), refresh_seconds=10, log=silent).ask(
+    found = settings()
+    try:
+        load_prices(found.prices)
+    except SettingError as unusable:
+        fail(str(unusable), USAGE)
+    answer = Answers(found, refresh_seconds=10, log=silent).ask(
         tool, {name: value for name, value in arguments.items() if value is not None}
     )
     if answer.is_error:

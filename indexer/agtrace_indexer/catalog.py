@@ -82,6 +82,11 @@ class Catalog:
         columns += "pending_bytes, head, head_size, anchor, anchor_size"
         return {row["path"]: row for row in cursor.execute(f"SELECT {columns} FROM file")}
 
+    def is_unfinished(self) -> bool:
+        """Whether a run ended before it told which sessions belong together."""
+        pending = "SELECT 1 FROM session s JOIN file f ON f.id = s.file_id WHERE s.pending AND NOT f.gone LIMIT 1"
+        return self.meta("built") == "0" or self.connection.execute(pending).fetchone() is not None
+
     def meta(self, key: str) -> str | None:
         """A fact about the index."""
         row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()

@@ -39,11 +39,10 @@ SELECT DISTINCT min(e.session_id) OVER (PARTITION BY e.identity), e.session_id F
 WHERE e.identity IN (SELECT identity FROM event WHERE identity > 0 GROUP BY identity HAVING count(*) > 1)
 """
 
-# A session that changed: up to where it was compared, and whether it had lines of its own before that.
+# A session that changed: up to where it was compared, and whether it has relatives.
 _PENDING = """
 SELECT s.id, s.pending, s.compared_to, coalesce(max(e.event_index), -1) AS last,
-  EXISTS (SELECT 1 FROM event o WHERE o.session_id = s.id AND o.event_index < s.compared_to AND o.copy_of IS NULL
-    AND o.identity > 0 AND o.superseded_by IS NULL) AS own
+  EXISTS (SELECT 1 FROM kin k WHERE k.session_id = s.id) AS related
 FROM session s LEFT JOIN event e ON e.session_id = s.id WHERE s.id = ?
 """
 
@@ -53,9 +52,15 @@ WITH RECURSIVE member (id) AS (
   SELECT :id
   UNION SELECT k.other_id FROM member m JOIN kin k ON k.session_id = m.id
   UNION SELECT o.id FROM member m JOIN session s ON s.id = m.id JOIN session o ON o.file_id = s.file_id)
-SELECT s.id, s.file_id, s.thread, s.kind, s.started_at, s.ended_at, s.own_id, f.path, s.copied_events
+SELECT s.id, s.file_id, s.thread, s.kind, s.own_id, f.path, s.copied_events
 FROM member m JOIN session s ON s.id = m.id JOIN file f ON f.id = s.file_id WHERE NOT f.gone
 ORDER BY s.thread
+"""
+
+# From when to when a log goes, copies included: what counts where may not depend on what counted before.
+_TIMES = """
+SELECT coalesce(min(nullif(e.ts, 0)), 0), coalesce(max(e.ts), 0) FROM session s JOIN event e ON e.session_id = s.id
+WHERE s.file_id = ? AND s.thread = '' AND e.superseded_by IS NULL
 """
 
 # What a log says, line by line; the figures of responses change and are left out.
@@ -77,7 +82,6 @@ class Log(NamedTuple):
 
     file: int
     kind: int
-    times: tuple[int, int]
     name: tuple[str, str]
     sessions: list[int]
 
@@ -85,7 +89,7 @@ class Log(NamedTuple):
 def find_kin(connection: sqlite3.Connection, pending: Iterable[int]) -> set[int]:
     """Note which sessions share events with those that changed.
 
-    Gives the sessions among which copies must be told anew: all but those that only grew by lines of their own.
+    Gives the sessions among which copies must be told anew: all but those that only grew and have no relatives.
     """
     rows = [_pending_row(connection, session) for session in pending]
     new_events = sum(row["last"] + 1 - row["compared_to"] for row in rows)
@@ -101,7 +105,7 @@ def find_kin(connection: sqlite3.Connection, pending: Iterable[int]) -> set[int]
     connection.executemany(
         "UPDATE session SET compared_to = ? WHERE id = ?", [(row["last"] + 1, row["id"]) for row in rows]
     )
-    changed = {row["id"] for row in rows if row["pending"] > 1 or not row["own"]}
+    changed = {row["id"] for row in rows if row["pending"] > 1 or row["related"]}
     return changed | {session for pair in pairs for session in pair}
 
 
@@ -112,8 +116,8 @@ def _pending_row(connection: sqlite3.Connection, session: int) -> sqlite3.Row:
     return row
 
 
-def attribute_copies(connection: sqlite3.Connection, sessions: Iterable[int]) -> None:
-    """Tell for the families of these sessions which events are copies, and make their sums again."""
+def attribute_copies(connection: sqlite3.Connection, sessions: Iterable[int]) -> set[int]:
+    """Tell for the families of these sessions which events are copies, and make their sums again; give the families."""
     done: set[int] = set()
     for session in sorted(sessions):
         if session in done:
@@ -124,13 +128,14 @@ def attribute_copies(connection: sqlite3.Connection, sessions: Iterable[int]) ->
         if len(logs) > 1 or any(member[-1] for member in members):
             in_order = (member for log in _oldest_first(connection, logs) for member in log.sessions)
             _attribute(connection, {member: place for place, member in enumerate(in_order)})
+    return done
 
 
 def _logs(members: list[tuple[Any, ...]]) -> list[Log]:
     """The logs of these sessions; inline sub-agents are as old as the log they stand in."""
     logs: dict[int, Log] = {}
-    for session, file, _, kind, started, ended, own_id, path, _ in members:  # by thread: the main one first
-        log = Log(file, _KINDS.get(kind, _SUBAGENT), (started or 0, ended or 0), (own_id, path), [])
+    for session, file, _, kind, own_id, path, _ in members:  # by thread: the main one first
+        log = Log(file, _KINDS.get(kind, _SUBAGENT), (own_id, path), [])
         logs.setdefault(file, log).sessions.append(session)
     return list(logs.values())
 
@@ -147,7 +152,7 @@ def _attribute(connection: sqlite3.Connection, order: dict[int, int]) -> None:
                 touched.add(session)
     connection.executemany("UPDATE event SET copy_of = ? WHERE id = ?", changes)
     for session in sorted(touched):
-        sum_turns(connection, session, 0)
+        sum_turns(connection, session)
         sum_session(connection, session)
 
 
@@ -166,7 +171,8 @@ def _copies(events: list[tuple[Any, ...]], order: dict[int, int]) -> Iterator[tu
 
 def _oldest_first(connection: sqlite3.Connection, logs: list[Log]) -> list[Log]:
     """Logs by age."""
-    logs = sorted(logs, key=lambda log: (log.kind, log.times, log.name))
+    times = {log.file: connection.execute(_TIMES, (log.file,)).fetchone() for log in logs}
+    logs = sorted(logs, key=lambda log: (log.kind, times[log.file], log.name))
     if 1 < len(logs) <= _MOST_COMPARED:
         older = _times_older(connection, logs)
         logs.sort(key=lambda log: -older[log.file])

@@ -17,6 +17,9 @@ from agtrace_indexer.replays import attribute_replays
 
 _THERE = "(SELECT 1 FROM file f WHERE f.id = s.file_id AND NOT f.gone)"
 
+_IN_ITS_FOLDER = "(substr(:path, 1, length(f.path) - 5) = substr(f.path, 1, length(f.path) - 6) || '/')"
+"""Whether a log lies in the folder that belongs to another one: `<session>/subagents/...` beside `<session>.jsonl`."""
+
 _PENDING = f"SELECT s.id FROM session s WHERE s.pending AND EXISTS {_THERE}"
 
 # Where a result names the agent that the execution started: in a log of its own provider, best the original.
@@ -25,14 +28,15 @@ SELECT s.id, coalesce(e.link, e.event_index) AS started_by
 FROM agent_start a JOIN session s ON s.id = a.session_id JOIN file f ON f.id = s.file_id
 JOIN event e ON e.session_id = a.session_id AND e.event_index = a.event_index
 WHERE a.agent_id = :own_id AND s.id != :id AND s.provider = :provider AND EXISTS {_THERE} AND e.superseded_by IS NULL
-ORDER BY e.copy_of IS NOT NULL, s.file_id != :file, s.own_id IS NOT :parent_id AND s.parent_id IS NOT :parent_id,
-  f.path, s.thread, a.event_index LIMIT 1
+ORDER BY NOT {_IN_ITS_FOLDER}, e.copy_of IS NOT NULL, s.file_id != :file,
+  s.own_id IS NOT :parent_id AND s.parent_id IS NOT :parent_id, f.path, s.thread, a.event_index LIMIT 1
 """
 
 _NAMED_PARENT = f"""
 SELECT s.id, NULL AS started_by FROM session s JOIN file f ON f.id = s.file_id
 WHERE s.own_id = :parent_id AND s.id != :id AND s.provider = :provider AND EXISTS {_THERE}
-ORDER BY s.file_id != :file, s.kind = 'warmup', s.started_at IS NULL, s.started_at, f.path, s.thread LIMIT 1
+ORDER BY NOT {_IN_ITS_FOLDER}, s.file_id != :file, s.kind = 'warmup', s.started_at IS NULL, s.started_at, f.path,
+  s.thread LIMIT 1
 """
 
 _CONTINUED = f"""
@@ -42,9 +46,17 @@ ORDER BY e.copy_of IS NOT NULL, f.path, s.thread LIMIT 1
 """
 
 # Whose events a session repeats: the owner of the last of them.
-_COPIED_FROM = """
-SELECT o.session_id AS id, NULL AS started_by FROM event e JOIN event o ON o.id = e.copy_of
-WHERE e.session_id = :id AND e.copy_of > 0 AND e.type != 5 ORDER BY e.event_index DESC LIMIT 1
+_COPIED_FROM = f"""
+SELECT s.id, NULL AS started_by FROM event e JOIN event o ON o.id = e.copy_of JOIN session s ON s.id = o.session_id
+WHERE e.session_id = :id AND e.copy_of > 0 AND e.type != 5 AND e.superseded_by IS NULL AND EXISTS {_THERE}
+ORDER BY e.event_index DESC LIMIT 1
+"""
+
+_TO_BE_LINKED = """
+SELECT s.id, s.own_id, s.provider, s.parent_id, s.kind, s.continues AS line, s.started_call, s.file_id AS file, f.path,
+  s.parent_session, s.started_by
+FROM session s JOIN file f ON f.id = s.file_id
+WHERE s.id IN (SELECT value FROM json_each(?)) AND NOT f.gone ORDER BY f.path, s.thread
 """
 
 _TO_LINK = """
@@ -78,36 +90,31 @@ def join_families(connection: sqlite3.Connection) -> None:
     pending = [row[0] for row in connection.execute(_PENDING)]
     if not pending:
         return
-    attribute_copies(connection, find_kin(connection, pending))
-    to_link = {row[0] for session in pending for row in connection.execute(_TO_LINK, {"id": session})}
+    related = attribute_copies(connection, find_kin(connection, pending))
+    to_link = related | {row[0] for session in pending for row in connection.execute(_TO_LINK, {"id": session})}
     changed = set(pending)
     to_link |= {session for session, origin in connection.execute(_CONTINUING) if origin in changed}
-    for session in sorted(to_link):
-        _link(connection, session)
+    _link(connection, to_link)
     attribute_replays(connection, to_link)
     _name(connection)
     connection.executemany("UPDATE session SET pending = 0 WHERE id = ?", [(session,) for session in pending])
 
 
-def _link(connection: sqlite3.Connection, session: int) -> None:
-    """Find the parent of a session, and the call that started it."""
+def _link(connection: sqlite3.Connection, sessions: set[int]) -> None:
+    """Find the parents of sessions, and the calls that started them."""
     cursor = connection.cursor()
     cursor.row_factory = sqlite3.Row
-    row = cursor.execute(
-        "SELECT s.id, s.own_id, s.provider, s.parent_id, s.kind, s.continues AS line, s.started_call, "
-        "s.file_id AS file, s.parent_session, s.started_by FROM session s JOIN file f ON f.id = s.file_id "
-        "WHERE s.id = ? AND NOT f.gone",
-        (session,),
-    ).fetchone()
-    if row is None:
-        return
-    parent, started_by = _parent(cursor, dict(row))
-    if parent is not None and _descends(connection, parent, session):
-        parent, started_by = None, None
-    if (parent, started_by) != (row["parent_session"], row["started_by"]):
-        connection.execute(
-            "UPDATE session SET parent_session = ?, started_by = ? WHERE id = ?", (parent, started_by, session)
-        )
+    rows = cursor.execute(_TO_BE_LINKED, (f"[{', '.join(map(str, sessions))}]",)).fetchall()
+    parents: dict[int, int | None] = {row["id"]: None for row in rows}
+    for row in rows:
+        parent, started_by = _parent(cursor, dict(row))
+        if parent is not None and _descends(connection, parents, parent, row["id"]):
+            parent, started_by = None, None
+        parents[row["id"]] = parent
+        if (parent, started_by) != (row["parent_session"], row["started_by"]):
+            connection.execute(
+                "UPDATE session SET parent_session = ?, started_by = ? WHERE id = ?", (parent, started_by, row["id"])
+            )
 
 
 def _parent(cursor: sqlite3.Cursor, row: dict[str, Any]) -> tuple[int | None, int | None]:
@@ -115,7 +122,7 @@ def _parent(cursor: sqlite3.Cursor, row: dict[str, Any]) -> tuple[int | None, in
     found = cursor.execute(_STARTED_BY, row).fetchone() if row["kind"] != "main" else None
     if found is None and row["parent_id"] is not None:
         found = cursor.execute(_NAMED_PARENT, row).fetchone()
-    if found is None and row["kind"] in ("main", "fork"):
+    if found is None and row["kind"] in ("main", "fork") and row["provider"] != "codex":
         found = cursor.execute(_COPIED_FROM, row).fetchone()
     if found is None and row["line"] is not None:
         found = cursor.execute(_CONTINUED, row).fetchone()
@@ -124,15 +131,18 @@ def _parent(cursor: sqlite3.Cursor, row: dict[str, Any]) -> tuple[int | None, in
     return found["id"], row["started_call"] if found["started_by"] is None else found["started_by"]
 
 
-def _descends(connection: sqlite3.Connection, session: int, ancestor: int) -> bool:
-    """Whether a session is another one, or comes from it."""
+def _descends(connection: sqlite3.Connection, parents: dict[int, int | None], session: int, ancestor: int) -> bool:
+    """Whether a session is another one, or comes from it; `parents` are the links that this run has found so far."""
     for _ in range(_DEEPEST):
         if session == ancestor:
             return True
-        found = connection.execute("SELECT parent_session FROM session WHERE id = ?", (session,)).fetchone()
-        if found is None or found[0] is None:
+        if session in parents:
+            found = parents[session]
+        else:
+            (found,) = connection.execute("SELECT parent_session FROM session WHERE id = ?", (session,)).fetchone()
+        if found is None:
             return False
-        session = found[0]
+        session = found
     return True
 
 

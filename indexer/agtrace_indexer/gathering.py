@@ -59,7 +59,8 @@ class SessionBuffer:
     requests: list[tuple[int, int, str]] = field(default_factory=list)
     agents: list[tuple[str, int, int]] = field(default_factory=list)
     touched: list[tuple[int, int, int, str]] = field(default_factory=list)
-    endings: list[Ending] = field(default_factory=list)
+    endings: list[tuple[int, Ending]] = field(default_factory=list)
+    """(where the session stood when the log told it, how executions ended)."""
     dropped: list[tuple[int, int]] = field(default_factory=list)
     """(turn, event_index of what dropped it)."""
     first_turn_touched: int | None = None
@@ -138,11 +139,12 @@ class SessionBuffer:
         """Write what is gathered into the open transaction, and make the sums of the turns that changed."""
         if not (self.rows or self.superseded or self.endings or self.dropped):
             return
+        first_new_event = self.first_row
         self._write_rows()
         self._write_block()
         self._give_first_time()
         if self.first_turn_touched is not None:
-            sum_turns(self.connection, self.session_id, self.first_turn_touched)
+            sum_turns(self.connection, self.session_id, self.first_turn_touched, first_new_event)
             self.first_turn_touched = None
 
     def _write_rows(self) -> None:
@@ -153,8 +155,8 @@ class SessionBuffer:
         write("INSERT OR IGNORE INTO touched VALUES (?, ?, ?, ?)", self.touched)
         write("INSERT OR IGNORE INTO agent_start VALUES (?, ?, ?)", self.agents)
         write(
-            "UPDATE event SET superseded_by = (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2) "
-            "WHERE session_id = ?1 AND event_index = ?3 AND superseded_by IS NULL",
+            "UPDATE event SET superseded_by = (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2), "
+            "copy_of = NULL WHERE session_id = ?1 AND event_index = ?3 AND superseded_by IS NULL",
             [(self.session_id, s.by, s.event_index) for s in self.superseded],
         )
         self._end_executions()
@@ -166,21 +168,21 @@ class SessionBuffer:
         self.requests, self.touched, self.agents, self.endings, self.dropped = [], [], [], [], []
 
     def _end_executions(self) -> None:
-        for ending in self.endings:
+        for told_at, ending in self.endings:
             for event_index in ending.event_indices:
                 self.connection.execute(
                     "UPDATE event SET outcome = ?, duration_ms = coalesce(?, duration_ms) "
-                    "WHERE session_id = ? AND event_index = ? AND (link IS NULL OR outcome = ?)",
+                    "WHERE session_id = ? AND event_index = ? AND (link IS NULL OR (outcome = ? AND link < ?))",
                     (_OUTCOME_CODE[ending.outcome], ending.duration_ms, self.session_id, event_index,
-                     _OUTCOME_CODE[Outcome.RUNNING]),
+                     _OUTCOME_CODE[Outcome.RUNNING], told_at),
                 )  # fmt: skip
                 self.touch(self._turn_of(event_index))
 
     def _drop_turns(self) -> None:
         for turn, by in self.dropped:
             self.connection.execute(
-                "UPDATE event SET superseded_by = (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2) "
-                "WHERE session_id = ?1 AND turn_index = ?3 AND type != ?4 "
+                "UPDATE event SET superseded_by = (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2), "
+                "copy_of = NULL WHERE session_id = ?1 AND turn_index = ?3 AND type != ?4 AND event_index <= ?2 "
                 "AND superseded_by IS NULL",
                 (self.session_id, by, turn, _TYPE_CODE[EventType.TOKEN_USAGE]),
             )
@@ -220,6 +222,7 @@ class SessionBuffer:
         )
         self.block.t0 = self.block.t0 or first
         self.untimed = False
+        self.touch(0)
 
     def _answer_call(self, result: Event) -> None:
         """Tell a call how it ended; it may lie in the rows at hand or in the index."""

@@ -136,6 +136,8 @@ class Reader:
 
     def _continue(self, found: Found, known: Row, content: Content, anchor: bytes) -> None:
         """Go on with a known log where its index ends."""
+        if known["gone"]:
+            self.store.rejoin(known["id"])
         log = self._known_log(found, known, anchor)
         self._read_lines(log, iter(Lines(content, log.read_to, log.lines - log.unended, log.checksum)), content)
 

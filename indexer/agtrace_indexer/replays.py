@@ -17,7 +17,7 @@ from agtrace_indexer.sums import sum_session, sum_turns
 _CANDIDATES = """
 SELECT s.id, s.replayed_to, s.clustered_to, p.id FROM session s
 LEFT JOIN session p ON p.id = s.parent_session AND p.provider = 'codex'
-WHERE s.id = ? AND s.provider = 'codex'
+WHERE s.id = ? AND s.provider = 'codex' AND NOT (SELECT f.gone FROM file f WHERE f.id = s.file_id)
   AND (s.replayed_to > 0 OR s.clustered_to IS NOT NULL OR s.copied_events > 0)
 """
 
@@ -56,7 +56,7 @@ def _attribute(
     changes = [(wanted.get(index), event) for event, index, before in rows if wanted.get(index) != before]
     if changes:
         connection.executemany("UPDATE event SET copy_of = ? WHERE id = ?", changes)
-        sum_turns(connection, session, 0)
+        sum_turns(connection, session)
         sum_session(connection, session)
 
 

@@ -89,12 +89,13 @@ def index(
     if database.exists():
         with closing(Catalog(database)) as catalog:
             new_roots, plan, rebuild = _compare(catalog, roots, otherwise, rebuild)
-            if not new_roots and plan.empty:
+            if not new_roots and plan.empty and not catalog.is_unfinished():
                 return _summary(catalog, plan, None, started)
     with WriteLock(database, patience), closing(Catalog(database)) as catalog:
         new_roots, plan, rebuild = _compare(catalog, roots, otherwise, rebuild)
         work = _Work(catalog, plan, rebuild, started + seconds if seconds else None)
-        progress = work.carry_out(new_roots, report) if new_roots or not plan.empty else None
+        needed = new_roots or not plan.empty or catalog.is_unfinished()
+        progress = work.carry_out(new_roots, report) if needed else None
         return _summary(catalog, plan, progress, started)
 
 
@@ -182,8 +183,8 @@ class _Work:
             repeats = (found.oddity or "").startswith("the same log")
             reader.set_aside(found, still.get(found.path), "duplicate" if repeats else "skipped", found.oddity or "")
         reader.store.flush()
-        tell_apart(self.catalog.connection)
         join_families(self.catalog.connection)
+        tell_apart(self.catalog.connection)  # by their times, which leave copies out
         self.catalog.set_meta("built", "1")
         self.catalog.set_meta("reading", str(READING_VERSION))
 
@@ -201,7 +202,8 @@ def _archived_by_head(catalog: Catalog, plan: Plan) -> Callable[[bytes], list[sq
     sizes = sorted({size for size, _ in by_head}, reverse=True)
 
     def find(head: bytes) -> list[sqlite3.Row]:
-        return [row for n in sizes if n <= len(head) for row in by_head.get((n, digest(head[:n])), ())]
+        found = [row for n in sizes if n <= len(head) for row in by_head.get((n, digest(head[:n])), ())]
+        return sorted(found, key=lambda row: -row["read_to"])
 
     return find
 

@@ -79,6 +79,10 @@ class Store:
             "DELETE FROM file WHERE path = ? AND NOT EXISTS (SELECT 1 FROM session WHERE file_id = file.id)", (path,)
         )
         self.connection.execute("UPDATE file SET path = ?, gone = 0 WHERE id = ?", (path, file_id))
+        self.rejoin(file_id)
+
+    def rejoin(self, file_id: int) -> None:
+        """Let the sessions of a log that came back be compared with all others again."""
         self.connection.execute("UPDATE session SET pending = 2, compared_to = 0 WHERE file_id = ?", (file_id,))
 
     def archive_generation(self, file_id: int, path: str) -> None:
@@ -120,7 +124,8 @@ class Store:
         self.connection.execute(
             "UPDATE session SET pending = 2 WHERE id IN (SELECT k.other_id FROM kin k JOIN session s "
             "ON s.id = k.session_id WHERE s.file_id = ?1) "
-            "OR parent_session IN (SELECT id FROM session WHERE file_id = ?1)",
+            "OR parent_session IN (SELECT id FROM session WHERE file_id = ?1) OR (title IS NOT own_title AND EXISTS "
+            "(SELECT 1 FROM naming n JOIN session s ON s.id = n.session_id WHERE s.file_id = ?1))",
             (file_id,),
         )
 
@@ -196,7 +201,7 @@ class Store:
 
     def end(self, session_id: int, next_index: int, ending: Ending) -> None:
         """Tell executions how they ended after all; `next_index` is where the session goes on."""
-        self._buffer(session_id, next_index).endings.append(ending)
+        self._buffer(session_id, next_index).endings.append((next_index, ending))
 
     def drop_turn(self, session_id: int, turn: int, *, by: int) -> None:
         """Mark the events of a turn as taken back, but for the token figures: those tokens were spent."""

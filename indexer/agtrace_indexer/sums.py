@@ -28,19 +28,24 @@ WHOLE_INPUT = _WHOLE_INPUT.format("u.")
 TOTAL = f"{WHOLE_INPUT} + coalesce(u.output_tokens, 0)"
 """SQL: all tokens of a response of `token_usage` u."""
 
-# Where to begin to read: no event of a turn lies before the first one of the turn, or of those before it.
-_FROM = "SELECT coalesce(max(first_event), 0) FROM turn WHERE session_id = :session AND turn_index <= :turn"
+# Where to begin to read: what is left of these turns lies behind their first events, or is new.
+_FROM = (
+    "SELECT min(coalesce(min(first_event), :new), :new) FROM turn WHERE session_id = :session AND turn_index >= :turn"
+)
 
 _TURNS = """
 INSERT INTO turn (session_id, turn_index, first_event, last_event, started_at, ended_at, step_count, tool_calls,
   failed_calls, input_tokens, output_tokens, request_event, copied, responses, incomplete_usage,
-  cache_creation_5m_tokens, cache_creation_1h_tokens, cache_read_tokens, reasoning_tokens)
+  cache_creation_5m_tokens, cache_creation_1h_tokens, cache_read_tokens, reasoning_tokens, active_ms)
 SELECT e.session_id, e.turn_index, min(e.event_index), max(e.event_index),
   min(nullif(e.ts, 0)), max(nullif(e.ts, 0)), count(DISTINCT e.step_index),
   sum(e.type = :call), sum(e.type = :call AND e.outcome IS :failed),
   sum(u.input_tokens), sum(u.output_tokens), min(r.event_index), min(e.copy_of IS NOT NULL),
   count(u.event_index), coalesce(sum(NOT u.complete), 0),
-  sum(u.cache_creation_5m_tokens), sum(u.cache_creation_1h_tokens), sum(u.cache_read_tokens), sum(u.reasoning_tokens)
+  sum(u.cache_creation_5m_tokens), sum(u.cache_creation_1h_tokens), sum(u.cache_read_tokens), sum(u.reasoning_tokens),
+  coalesce(max(0, max(CASE WHEN e.step_index IS NOT NULL THEN nullif(e.ts, 0) END)
+    - coalesce(min(CASE WHEN r.event_index IS NOT NULL THEN nullif(e.ts, 0) END),
+               min(CASE WHEN e.step_index IS NOT NULL THEN nullif(e.ts, 0) END))), 0)
 FROM event e LEFT JOIN token_usage u USING (session_id, event_index) LEFT JOIN request r USING (session_id, event_index)
 WHERE e.session_id = :session AND e.event_index >= :from AND e.turn_index >= :turn AND e.superseded_by IS NULL
 GROUP BY e.turn_index
@@ -64,13 +69,14 @@ UPDATE session SET
   (event_count, tool_calls, failed_calls, started_at, ended_at, copied_events, copied_tool_calls, copied_failed_calls) =
     (SELECT coalesce(sum(copy_of IS NULL), 0), coalesce(sum(type = :call AND copy_of IS NULL), 0),
             coalesce(sum(type = :call AND outcome IS :failed AND copy_of IS NULL), 0),
-            min(nullif(ts, 0)), max(nullif(ts, 0)),
+            coalesce(min(CASE WHEN copy_of IS NULL THEN nullif(ts, 0) END), min(nullif(ts, 0))),
+            coalesce(max(CASE WHEN copy_of IS NULL THEN nullif(ts, 0) END), max(nullif(ts, 0))),
             count(copy_of), coalesce(sum(type = :call AND copy_of IS NOT NULL), 0),
             coalesce(sum(type = :call AND outcome IS :failed AND copy_of IS NOT NULL), 0)
      FROM event WHERE session_id = :session AND superseded_by IS NULL),
   (turn_count, copied_turns, active_ms) =
     (SELECT coalesce(sum(NOT copied), 0), coalesce(sum(copied), 0),
-            coalesce(sum(CASE WHEN NOT copied THEN ended_at - started_at END), 0)
+            coalesce(sum(CASE WHEN NOT copied THEN active_ms END), 0)
      FROM turn WHERE session_id = :session),
   (input_tokens, output_tokens, total_tokens, incomplete_usage, responses) =
     (SELECT sum(input_tokens), sum(output_tokens), sum({TOTAL}),
@@ -91,9 +97,9 @@ WHERE id = :session
 """
 
 
-def sum_turns(connection: sqlite3.Connection, session_id: int, first_turn: int) -> None:
-    """Make the sums of the turns of a session from one on."""
-    named = {"session": session_id, "turn": first_turn, **_CODES}
+def sum_turns(connection: sqlite3.Connection, session_id: int, first_turn: int = 0, first_new_event: int = 0) -> None:
+    """Make the sums of the turns of a session from one on, after events from an index on were added."""
+    named = {"session": session_id, "turn": first_turn, "new": first_new_event, **_CODES}
     named["from"] = connection.execute(_FROM, named).fetchone()[0]
     connection.execute("DELETE FROM turn WHERE session_id = :session AND turn_index >= :turn", named)
     connection.execute(_TURNS, named)

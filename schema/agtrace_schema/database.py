@@ -196,6 +196,7 @@ ALTER TABLE token_usage ADD COLUMN cost_usd REAL;
 -- Sums of a turn as its log has it, copies included. input_tokens is uncached input, like everywhere.
 ALTER TABLE turn ADD COLUMN request_event INTEGER;  -- the event that opened it; null: a response did
 ALTER TABLE turn ADD COLUMN copied INTEGER NOT NULL DEFAULT 0;  -- 1: all of it is copied
+ALTER TABLE turn ADD COLUMN active_ms INTEGER NOT NULL DEFAULT 0;  -- from the request to the last of its steps' events
 ALTER TABLE turn ADD COLUMN responses INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE turn ADD COLUMN incomplete_usage INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE turn ADD COLUMN cache_creation_5m_tokens INTEGER;
@@ -217,7 +218,7 @@ ALTER TABLE session ADD COLUMN own_title TEXT;      -- what its own log calls it
 ALTER TABLE session ADD COLUMN title_rank INTEGER NOT NULL DEFAULT 0;   -- how good the source of own_title is
 -- Sums: all but the copied_ ones leave copies out.
 ALTER TABLE session ADD COLUMN responses INTEGER NOT NULL DEFAULT 0;    -- model responses with token figures
-ALTER TABLE session ADD COLUMN active_ms INTEGER NOT NULL DEFAULT 0;    -- from request to last event, over its turns
+ALTER TABLE session ADD COLUMN active_ms INTEGER NOT NULL DEFAULT 0;    -- that of its turns
 ALTER TABLE session ADD COLUMN copied_events INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE session ADD COLUMN copied_turns INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE session ADD COLUMN copied_tool_calls INTEGER NOT NULL DEFAULT 0;

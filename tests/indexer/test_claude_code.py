@@ -506,13 +506,12 @@ def test_cache_writes_without_detail_are_the_short_lived_ones() -> None:
         ("2.1.12", None, False),
         ("2.1.59", None, False),
         ("2.1.12", "tool_use", True),
-        ("2.1.60", None, True),
-        ("2.1.219", None, True),
-        ("next", None, True),
+        ("2.1.219", None, False),
+        ("2.1.219", "end_turn", True),
         (None, None, True),
     ],
 )
-def test_placeholders_of_older_versions_are_incomplete(
+def test_a_response_that_never_stopped_is_incomplete(
     version: str | None, stop_reason: str | None, complete: bool
 ) -> None:
     ((_, counted),) = usages(answer(words("x"), usage=usage(1), stop_reason=stop_reason, version=version))

@@ -90,7 +90,6 @@ FIXTURE = "made up by the tests of another tool, not written by its agent: "
 
 DIFFERS: dict[str, dict[str, tuple[int, int, str]]] = {
     "claude/Sinity+polylogue/tests/fixtures/claude-code/claude-normalization-main.jsonl": {
-        "turns": (3, 4, FIXTURE + "line 13 is a response without any id, which is no step and so opens no turn"),
         "failed": (2, 1, "a background task's notice says that it failed: the reference reads only results"),
     },
     "claude/handgemacht-ai+claude-code-log/test/test_data/real_projects/-Users-dain-workspace-JSSoundRecorder/"

@@ -242,13 +242,12 @@ def whole(value: Any) -> int:
 
 
 def placeholder(group: list[Record]) -> bool:
-    """Whether the log has no final figures: only zeros, or before 2.1.60 no stop_reason at the last line."""
+    """Whether the log has no final figures: only zeros, or no stop_reason at the last line of a versioned log."""
     if not any(tokens(best(group))):
         return True
     last = group[-1]
     release = re.match(r"(\d+)\.(\d+)\.(\d+)", str(last.get("version")))
-    old = release is not None and tuple(map(int, release.groups())) < (2, 1, 60)
-    return old and last["message"].get("stop_reason") is None
+    return release is not None and last["message"].get("stop_reason") is None
 
 
 def asks(record: Record) -> bool:

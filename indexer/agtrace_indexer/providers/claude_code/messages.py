@@ -37,6 +37,7 @@ def assistant_line(record: Record, state: LogState) -> list[Draft]:
     if model and model != SYNTHETIC:
         state.sessions[thread].model = model
     step = text(message.get("id")) or text(record.get("requestId")) or text(record.get("uuid"))
+    step = step or _nameless(state)
     payloads = [_said(block, state) for block in listed(content)]
     if not thread:
         note_calls(payloads, state)
@@ -45,6 +46,12 @@ def assistant_line(record: Record, state: LogState) -> list[Draft]:
     if usage is not None:
         made.append(Draft(usage, time, step, thread, usage.response_id and f"usage/{usage.response_id}"))
     return made
+
+
+def _nameless(state: LogState) -> str:
+    """The step of a line without any id: such a line is a response of its own."""
+    state.memory["nameless"] = state.memory.get("nameless", 0) + 1
+    return f"nameless-{state.memory['nameless']}"
 
 
 def _said(block: Any, state: LogState) -> Payload:

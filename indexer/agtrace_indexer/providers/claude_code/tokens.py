@@ -7,7 +7,6 @@ from typing import Any, Final
 from agtrace_schema.events import TokenUsage
 
 from agtrace_indexer.drafts import LogState
-from agtrace_indexer.providers.claude_code.versions import is_older
 from agtrace_indexer.providers.notes import remember
 from agtrace_indexer.values import count, fields, text
 
@@ -17,7 +16,6 @@ SYNTHETIC: Final = "<synthetic>"
 _MOST_DOLLARS = 1_000_000
 _STANDARD_SPEEDS = (None, "standard")
 _RESPONSES_REMEMBERED = 32
-_FIRST_RELIABLE_VERSION = (2, 1, 60)
 _OUTPUT, _COMPLETE, _COST = 4, 5, 6
 
 
@@ -94,7 +92,7 @@ def _response_id(record: dict[str, Any], message: dict[str, Any]) -> str | None:
 
 def _is_placeholder(record: dict[str, Any], message: dict[str, Any]) -> bool:
     """Whether the line may only hold what was known when the response began."""
-    return message.get("stop_reason") is None and is_older(text(record.get("version")), _FIRST_RELIABLE_VERSION)
+    return message.get("stop_reason") is None and text(record.get("version")) is not None
 
 
 def _is_news(response: str, noted: list[Any], memory: dict[str, Any]) -> bool:

@@ -29,6 +29,7 @@ _REJECTIONS = (
 _BLOCKED = re.compile(r"[^\n]{1,500} was blocked\. For security, Claude Code ")
 
 _INTERRUPTION = "[Request interrupted by user"
+_EXIT_LINE = re.compile(r"\AExit code -?[0-9]{1,9}\s*")
 _EXIT_CODE = re.compile(r"Exit code (-?[0-9]{1,9})\b")
 _AGENT_ID = re.compile(r"(?:Async agent launched successfully\.\s+)?agentId: ([A-Za-z0-9_-]+)")
 
@@ -86,7 +87,7 @@ def _ending(output: str, failed: bool, line: dict[str, Any]) -> _Ending:
     detail = line.get("toolUseResult")
     if failed and (_is_refusal(output) or (isinstance(detail, str) and _is_refusal(detail))):
         return Outcome.REJECTED, OutcomeSource.TEXT
-    if output.startswith(_INTERRUPTION):
+    if _EXIT_LINE.sub("", output[:300], count=1).startswith(_INTERRUPTION):
         return Outcome.INTERRUPTED, OutcomeSource.TEXT
     if not failed and is_started(output, detail):
         return Outcome.RUNNING, OutcomeSource.TEXT if detail is None else OutcomeSource.STRUCTURE

@@ -21,6 +21,8 @@ def user_kind(said: str, facts: SessionFacts) -> UserKind:
     """
     if said.startswith(("/", "?")):
         return UserKind.COMMAND
+    if said.startswith("<state_snapshot>"):
+        return UserKind.COMPACTION_SUMMARY
     if said.startswith(_INJECTED):
         return UserKind.INJECTED
     return UserKind.TASK if facts.kind == "subagent" else UserKind.HUMAN
