@@ -2,7 +2,8 @@
 
 All totals are made of `model_usage`, whose rows leave out superseded figures and copies: a response
 counts once, in one session. How a total was made is said beside it: `exact`, `partial` where the logs
-hold no figures (or no price is known) for some responses, `estimated` where list prices were used.
+hold no figures (or no price is known) for some responses, `estimated` where list prices were used, or
+where vanished logs share responses with logs that are there, which then count in both.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ KINDS = (
 """The kinds of tokens; reasoning is a part of the output, the others add up to the total."""
 
 _ADDED = KINDS[:-1]
+_EACH = "s.id"
 
 _ROWS = f"""
 SELECT {{key}} AS key, m.model, m.speed, m.context_class,
@@ -42,6 +44,13 @@ _UNTOLD = """
 SELECT {key} AS key, count(*) AS sessions FROM session s
 WHERE {condition} AND s.responses = 0 AND s.copied_responses = 0
   AND EXISTS (SELECT 1 FROM turn t WHERE t.session_id = s.id AND t.step_count > 0 AND NOT t.copied) GROUP BY 1
+"""
+
+# Sessions of vanished logs that share events with logs that are there: what they share counts in both.
+_SHARED = """
+SELECT {key} AS key, count(DISTINCT s.id) AS sessions FROM session s JOIN file f ON f.id = s.file_id AND f.gone
+JOIN kin k ON k.session_id = s.id JOIN session o ON o.id = k.other_id JOIN file g ON g.id = o.file_id AND NOT g.gone
+WHERE {condition} GROUP BY 1
 """
 
 
@@ -61,6 +70,8 @@ class Usage:
     """Responses whose cost the provider itself told."""
     untold: int = 0
     """Sessions in which a model answered and whose log has no figures at all."""
+    shared: int = 0
+    """Sessions of vanished logs whose responses may count a second time in logs that are there."""
     models: dict[str, Usage] = field(default_factory=dict)
 
     @property
@@ -78,7 +89,9 @@ class Usage:
         """How the total of tokens was made."""
         if not self.tokens:
             return "unknown" if self.responses or self.untold else None
-        return "partial" if self.incomplete or self.untold else "exact"
+        if self.incomplete or self.untold:
+            return "partial"
+        return "estimated" if self.shared else "exact"
 
     @property
     def cost(self) -> float | None:
@@ -92,7 +105,7 @@ class Usage:
             return "unknown" if self.responses or self.untold else None
         if self.priced < self.responses or self.incomplete or self.untold:
             return "partial"
-        return "exact" if self.told == self.responses else "estimated"
+        return "exact" if self.told == self.responses and not self.shared else "estimated"
 
     def by_model(self, most: int) -> list[ModelTotals]:
         """The models with the most tokens."""
@@ -152,10 +165,13 @@ def usage_by(
         found[row["key"]].add(row, prices)
     for row in cursor.execute(_UNTOLD.format(key=key, condition=condition), arguments or {}):
         found[row["key"]].untold += row["sessions"]
+    if key != _EACH:
+        for row in cursor.execute(_SHARED.format(key=key, condition=condition), arguments or {}):
+            found[row["key"]].shared += row["sessions"]
     return found
 
 
 def usage_of(connection: sqlite3.Connection, prices: PriceTable, sessions: Iterable[int]) -> dict[int, Usage]:
     """The usage of each of these sessions, by itself."""
     ids = ", ".join(map(str, sessions))
-    return usage_by(connection, prices, "s.id", f"s.id IN ({ids})")
+    return usage_by(connection, prices, _EACH, f"s.id IN ({ids})")

@@ -94,28 +94,39 @@ class Reader:
         row = known if known is not None and known["status"] == "log" else None
         place = None if row is None or self._rebuild else self._where_it_ended(found, row, file)
         if place is None and not (row is not None and self._rebuild):
-            row, place = self._moved_here(found, row, file, archived)
+            moved, place = self._moved_here(found, file, archived)
+            if moved is not None:
+                row, known = self._follow(found, row, moved, place), None
         if row is None or place is None or self._rebuild:
             self._read_new(found, row or known, file)
         else:
             self._continue(found, row, *place)
 
-    def _moved_here(
-        self, found: Found, known: Row | None, file: CountedFile, archived: FindArchived
-    ) -> tuple[Row | None, Place | None]:
-        """The row of a vanished log of which all that was read stands in this file; it follows it here.
+    def _moved_here(self, found: Found, file: CountedFile, archived: FindArchived) -> tuple[Row | None, Place | None]:
+        """The row of a vanished log of which all that was read stands in this file, and where to go on.
 
-        `known` is the row of the log that stood here before, if any: it is archived then.
+        A name can say whose log it is: under a name that says something else a log that vanished just now is
+        read again (there is no place to go on then), and one that vanished earlier is another log.
         """
         for row in archived(start_of(file, HEAD)):
             place = None if row["id"] in self._moved else self._where_it_ended(found, row, file)
-            if place is not None:
-                if known is not None:
-                    self.store.archive_generation(known["id"], found.path)
-                self.store.move_file(row["id"], found.path)
-                self._moved.add(row["id"])
+            if place is None:
+                continue
+            if _begins_alike(row, found.path):
                 return row, place
-        return known, None
+            if not row["gone"]:
+                return row, None
+        return None, None
+
+    def _follow(self, found: Found, before: Row | None, moved: Row, place: Place | None) -> Row | None:
+        """Let the row of a log follow it here, where another log stood before; without a place it is emptied."""
+        if before is not None:
+            self.store.archive_generation(before["id"], found.path)
+        if place is None:
+            self.store.forget_contents(moved["id"])
+        self.store.move_file(moved["id"], found.path)
+        self._moved.add(moved["id"])
+        return None if place is None else moved
 
     def _where_it_ended(self, found: Found, known: Row, file: CountedFile) -> Place | None:
         """The content behind what was read of a log, if that still stands at its beginning; None if it doesn't.
@@ -254,6 +265,12 @@ class Reader:
             facts = log.state.sessions.get(key) or log.state.sessions[""]
             session_id = session_of(self.store, log, key)
             self.store.save_facts(session_id, facts, facts.id or key or stem, thread, complete=complete)
+
+
+def _begins_alike(row: Row, path: str) -> bool:
+    """Whether the new path of a log says the same of it as the one before."""
+    begin = FORMATS[Provider(row["provider"])].begin
+    return begin(PurePath(row["path"])).to_json() == begin(PurePath(path)).to_json()
 
 
 def _advance(log: Log, line: Line) -> None:

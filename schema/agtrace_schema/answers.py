@@ -16,7 +16,8 @@ TurnOutcome = Literal["success", "partial", "failed", "unknown"]
 Severity = Literal["Critical", "Warning", "Info"]
 Lens = Literal["Failures", "Loops", "TokenUsage"]
 Made = Literal["exact", "partial", "estimated", "unknown"]
-"""How a total was made: of all figures; while some are missing; of list prices; not at all."""
+"""How a total was made: of all figures; while some are missing; of list prices, or of logs that vanished and share
+responses with others; not at all."""
 
 
 class Model(BaseModel):

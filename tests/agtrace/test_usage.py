@@ -1,0 +1,81 @@
+"""What sessions used: totals say how they were made, and never more than the logs do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.agtrace.asking import Asker, ClaudeLog, claude_log
+
+ONE = "aaaaaaaa-0000-4000-8000-000000000001"
+TWO = "bbbbbbbb-0000-4000-8000-000000000002"
+
+
+def respond(log: ClaudeLog, model: str = "claude-opus-4-5", **usage: Any) -> ClaudeLog:
+    """A response of a model with these figures."""
+    content = [{"type": "text", "text": "done"}]
+    message = {"role": "assistant", "model": model, "id": f"msg_{log.session_id[:4]}_{log.lines}", "content": content}
+    more = {name: usage.pop(name) for name in ("costUSD",) if name in usage}
+    request = f"req_{log.session_id[:4]}_{log.lines}"
+    return log.write("assistant", content, message={**message, "usage": usage, "stop_reason": "end_turn"},
+                     requestId=request, **more)  # fmt: skip
+
+
+def stats(asker: Asker, session: str) -> dict[str, Any]:
+    found: dict[str, Any] = asker.ask("get_session_details", session_id=session)["data"]["stats"]
+    return found
+
+
+def project(asker: Asker) -> dict[str, Any]:
+    (found,) = asker.ask("get_project_info")["data"]["projects"]
+    return dict(found)
+
+
+def test_figures_that_nobody_knows_cost_nothing_that_is_known(tmp_path: Path) -> None:
+    """Known bug 19: zeros that can't be are unknown, and so is their cost."""
+    respond(claude_log(tmp_path / "home", ONE).prompt("q"), input_tokens=0, output_tokens=0)
+    found = stats(Asker(tmp_path, tmp_path / "home"), ONE)
+    assert (found["tokens_made"], found["cost_made"]) == ("unknown", "unknown")
+    assert "cost_usd" not in found and "total_tokens" not in found
+
+
+def test_a_session_without_figures_makes_the_sums_above_it_partial(tmp_path: Path) -> None:
+    respond(claude_log(tmp_path / "home", ONE).prompt("q"), input_tokens=5, output_tokens=6)
+    claude_log(tmp_path / "home", TWO).prompt("q").say("without figures")
+    asker = Asker(tmp_path, tmp_path / "home")
+    assert stats(asker, ONE)["tokens_made"] == "exact"
+    assert stats(asker, TWO)["tokens_made"] == "unknown"
+    assert (project(asker)["total_tokens"], project(asker)["tokens_made"]) == (11, "partial")
+
+
+def test_the_cost_that_the_log_names_wins_over_list_prices(tmp_path: Path) -> None:
+    """Known bug 17."""
+    respond(claude_log(tmp_path / "home", ONE).prompt("q"), input_tokens=5, output_tokens=6, costUSD=1.5)
+    found = stats(Asker(tmp_path, tmp_path / "home"), ONE)
+    assert (found["cost_usd"], found["cost_made"]) == (1.5, "exact")
+
+
+def test_a_model_without_a_price_has_an_unknown_cost(tmp_path: Path) -> None:
+    """Known bug 16: not 0."""
+    respond(claude_log(tmp_path / "home", ONE).prompt("q"), "nobodys-model-9", input_tokens=5, output_tokens=6)
+    found = stats(Asker(tmp_path, tmp_path / "home"), ONE)
+    assert found["cost_made"] == "unknown" and "cost_usd" not in found
+
+
+def test_what_a_vanished_log_shares_with_another_makes_sums_estimated(tmp_path: Path) -> None:
+    origin = respond(claude_log(tmp_path / "home", ONE).prompt("q"), input_tokens=5, output_tokens=6)
+    copy = ClaudeLog(origin.path.with_name(f"{TWO}.jsonl"), TWO)
+    copy.path.write_bytes(origin.path.read_bytes().replace(ONE.encode(), TWO.encode()))
+    asker = Asker(tmp_path, tmp_path / "home")
+    assert (project(asker)["total_tokens"], project(asker)["tokens_made"]) == (11, "exact")
+    origin.path.unlink()
+    assert (project(asker)["total_tokens"], project(asker)["tokens_made"]) == (22, "estimated")
+    assert stats(asker, TWO)["tokens_made"] == "exact"
+
+
+def test_active_time_ends_with_the_last_thing_that_the_model_or_a_tool_did(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "home", ONE).prompt("q").say("answer")
+    log.clock += 36_000
+    log.write("user", "<command-name>/exit</command-name>")
+    found = stats(Asker(tmp_path, tmp_path / "home"), ONE)
+    assert (found["active_seconds"], found["duration_seconds"]) == (7, 36_014)
