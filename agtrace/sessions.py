@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from agtrace_indexer.sums import WHOLE_INPUT
+from agtrace_indexer.sums import TOTAL, WHOLE_INPUT
 from agtrace_schema.answers import ChildItem, Copied, ProjectItem, SessionHead, SessionItem, SessionStats, WithChildren
 from agtrace_schema.events import Provider
 
@@ -40,6 +40,8 @@ SELECT id, uid, kind, copied_events, parent_session, started_by, started_at FROM
 WHERE parent_session IS NULL AND parent_id = :own_id AND id != :id AND provider = :provider AND kind != 'warmup'
 ORDER BY started_at, id
 """
+
+_IN_TURNS = f"SELECT coalesce(sum({TOTAL}), 0) FROM turn u WHERE u.session_id = ?"
 
 _PEAK = f"""
 SELECT max({WHOLE_INPUT}), max(u.context_window) FROM token_usage u JOIN event e USING (session_id, event_index)
@@ -237,6 +239,7 @@ def _stats(connection: sqlite3.Connection, row: sqlite3.Row, prices: PriceTable)
         total_tokens=usage.total,
         tokens={kind: usage.tokens[kind] for kind in KINDS if kind in usage.tokens} or None,
         tokens_made=usage.tokens_made,
+        tokens_outside_turns=_outside_turns(connection, row, usage) or None,
         incomplete_responses=usage.incomplete or None,
         cost_usd=usage.cost,
         cost_made=usage.cost_made,
@@ -248,6 +251,11 @@ def _stats(connection: sqlite3.Connection, row: sqlite3.Row, prices: PriceTable)
         copied=_copied(row),
         with_children=_with_children(connection, row, prices),
     )
+
+
+def _outside_turns(connection: sqlite3.Connection, row: sqlite3.Row, usage: Usage) -> int:
+    (in_turns,) = connection.execute(_IN_TURNS, (row["id"],)).fetchone()
+    return max((usage.total or 0) + int(row["copied_tokens"]) - int(in_turns), 0)
 
 
 def _copied(row: sqlite3.Row) -> Copied | None:

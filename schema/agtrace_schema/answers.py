@@ -147,6 +147,8 @@ class SessionStats(Model):
     """By kind: input_tokens (uncached), cache_creation_5m_tokens, cache_creation_1h_tokens, cache_read_tokens,
     output_tokens, and reasoning_tokens as a part of the output. A kind that the log doesn't tell is absent."""
     tokens_made: Made | None = None
+    tokens_outside_turns: int | None = None
+    """Those of the total that belong to no turn that is left: of turns that were rolled back, or before the first."""
     incomplete_responses: int | None = None
     """Responses of which the log holds only placeholder figures, or none."""
     cost_usd: float | None = None

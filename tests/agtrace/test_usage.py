@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +80,27 @@ def test_active_time_ends_with_the_last_thing_that_the_model_or_a_tool_did(tmp_p
     log.write("user", "<command-name>/exit</command-name>")
     found = stats(Asker(tmp_path, tmp_path / "home"), ONE)
     assert (found["active_seconds"], found["duration_seconds"]) == (7, 36_014)
+
+
+def test_what_a_rolled_back_turn_used_was_spent_and_is_named(tmp_path: Path) -> None:
+    """Known bug 12: the session's total is what the log's total says, the turns are those that are left."""
+    thread = "019f0000-0000-7000-8000-000000000001"
+
+    def event(kind: str, **payload: Any) -> dict[str, Any]:
+        return {"timestamp": "2026-10-01T10:00:00.000Z", "type": "event_msg", "payload": {"type": kind, **payload}}
+
+    def spent(total: int) -> dict[str, Any]:
+        figures = {"input_tokens": total, "output_tokens": 0}
+        return event("token_count", info={"total_token_usage": figures, "last_token_usage": figures})
+
+    meta = {"timestamp": "2026-10-01T10:00:00.000Z", "type": "session_meta", "payload": {"id": thread, "cwd": "/srv"}}
+    records = [meta]
+    for number in (1, 2):
+        records += [event("user_message", message=f"ask {number}"), event("agent_message", message=f"say {number}")]
+        records += [spent(100 * number)]
+    records += [event("thread_rolled_back", num_turns=1)]
+    log = tmp_path / "home" / f"rollout-2026-10-01T10-00-00-{thread}.jsonl"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("".join(json.dumps(record) + "\n" for record in records))
+    found = stats(Asker(tmp_path, tmp_path / "home"), thread)
+    assert (found["total_turns"], found["total_tokens"], found["tokens_outside_turns"]) == (1, 200, 100)
