@@ -90,8 +90,8 @@ def test_what_a_rolled_back_turn_used_was_spent_and_is_named(tmp_path: Path) -> 
         return {"timestamp": "2026-10-01T10:00:00.000Z", "type": "event_msg", "payload": {"type": kind, **payload}}
 
     def spent(total: int) -> dict[str, Any]:
-        figures = {"input_tokens": total, "output_tokens": 0}
-        return event("token_count", info={"total_token_usage": figures, "last_token_usage": figures})
+        figures = [{"input_tokens": number, "output_tokens": 0} for number in (total, 100)]
+        return event("token_count", info=dict(zip(("total_token_usage", "last_token_usage"), figures, strict=True)))
 
     meta = {"timestamp": "2026-10-01T10:00:00.000Z", "type": "session_meta", "payload": {"id": thread, "cwd": "/srv"}}
     records = [meta]
