@@ -350,3 +350,21 @@ def test_the_tool_list_takes_little_of_a_context(listed: list[dict[str, Any]]) -
 def test_the_first_250_characters_of_the_instructions_name_the_way_from_search_to_event() -> None:
     start = server.INSTRUCTIONS[:250]
     assert start.index("search_event_previews") < start.index("get_event_details")
+
+
+# -- the known bugs of others ----------------------------------------------------------------------
+
+
+def test_every_known_bug_has_a_row_with_tests_that_exist_or_a_reason() -> None:
+    text = (ROOT / "tests" / "known_bugs.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in re.findall(r"^\| \d.*\|$", text, re.M)]
+    assert [int(row[0]) for row in rows] == [*range(1, 52), *range(74, 79)]
+    assert [row for row in rows if len(row) != 3 or not re.search(r"`tests/|doesn't apply", row[2])] == []
+    tests = re.findall(r"`(tests/\S+\.py)::(\w+)`", text)
+    assert len(tests) == text.count("::") > 60
+    named: dict[str, set[str]] = {}
+    for path, name in tests:
+        named.setdefault(path, set()).add(name)
+    for path, names in named.items():
+        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+        assert names - {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} == set(), path
