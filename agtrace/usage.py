@@ -33,11 +33,11 @@ _ADDED = KINDS[:-1]
 _EACH = "s.id"
 
 _ROWS = f"""
-SELECT {{key}} AS key, m.model, m.speed, m.context_class,
+SELECT {{key}} AS key, m.model, m.speed, m.context_class, m.told,
   sum(m.responses) AS responses, sum(m.incomplete) AS incomplete,
-  {", ".join(f"sum(m.{kind}) AS {kind}" for kind in KINDS)}, sum(m.cost_usd) AS cost_usd, sum(m.costed) AS costed
+  {", ".join(f"sum(m.{kind}) AS {kind}" for kind in KINDS)}, sum(m.cost_usd) AS cost_usd
 FROM model_usage m JOIN session s ON s.id = m.session_id WHERE {{condition}}
-GROUP BY 1, 2, 3, 4 ORDER BY 1, sum(m.responses) DESC, 2, 3, 4
+GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, sum(m.responses) DESC, 2, 3, 4, 5
 """
 
 _UNTOLD = """
@@ -134,7 +134,7 @@ class Usage:
 
     def _add_cost(self, row: sqlite3.Row, prices: PriceTable) -> None:
         """The provider's own figure where there is one, else list prices."""
-        if row["costed"] == row["responses"]:
+        if row["told"]:
             self.dollars += row["cost_usd"]
             self.priced += row["responses"]
             self.told += row["responses"]

@@ -49,4 +49,4 @@ def _main_repository(git_file: Path) -> str | None:
             found = _GITDIR_OF_WORKTREE.match(opened.read(_LARGEST_GIT_FILE))
     except OSError:
         return None
-    return found[1] if found else None
+    return os.path.normpath(git_file.parent / found[1]) if found else None

@@ -56,12 +56,13 @@ _MODELS = f"""
 INSERT INTO model_usage
 SELECT u.session_id, coalesce(u.model, ''), coalesce(u.speed, ''),
   {" + ".join(f"({WHOLE_INPUT} > {bound})" for bound in CONTEXT_CLASSES)} AS context_class,
+  u.cost_usd IS NOT NULL AS told,
   count(*), sum(NOT u.complete), sum(u.input_tokens), sum(u.cache_creation_5m_tokens),
   sum(u.cache_creation_1h_tokens), sum(u.cache_read_tokens), sum(u.output_tokens), sum(u.reasoning_tokens),
-  sum(u.cost_usd), count(u.cost_usd)
+  sum(u.cost_usd)
 FROM token_usage u JOIN event e USING (session_id, event_index)
 WHERE u.session_id = :session AND e.superseded_by IS NULL AND e.copy_of IS NULL
-GROUP BY 2, 3, 4
+GROUP BY 2, 3, 4, 5
 """
 
 _SESSION = f"""

@@ -287,6 +287,7 @@ CREATE TABLE model_usage (
   model TEXT NOT NULL,           -- '' where the log doesn't name it
   speed TEXT NOT NULL,           -- '' is standard
   context_class INTEGER NOT NULL,
+  told INTEGER NOT NULL,         -- 1: the provider says what these responses cost
   responses INTEGER NOT NULL,
   incomplete INTEGER NOT NULL,   -- responses of which the log holds only placeholder figures, or none
   input_tokens INTEGER,
@@ -295,9 +296,8 @@ CREATE TABLE model_usage (
   cache_read_tokens INTEGER,
   output_tokens INTEGER,
   reasoning_tokens INTEGER,
-  cost_usd REAL,                 -- what the provider says they cost, of `costed` responses
-  costed INTEGER NOT NULL,
-  PRIMARY KEY (session_id, model, speed, context_class)
+  cost_usd REAL,                 -- what the provider says they cost
+  PRIMARY KEY (session_id, model, speed, context_class, told)
 ) WITHOUT ROWID;
 """
 

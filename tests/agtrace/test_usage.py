@@ -56,6 +56,15 @@ def test_the_cost_that_the_log_names_wins_over_list_prices(tmp_path: Path) -> No
     assert (found["cost_usd"], found["cost_made"]) == (1.5, "exact")
 
 
+def test_a_cost_that_the_log_names_counts_beside_responses_that_have_none(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "home", ONE).prompt("q")
+    respond(log, input_tokens=1_000_000, output_tokens=40_000, costUSD=0.25)
+    alone = stats(Asker(tmp_path / "one", tmp_path / "home"), ONE)["cost_usd"]
+    respond(log, input_tokens=1_000_000, output_tokens=40_000)
+    both = stats(Asker(tmp_path / "two", tmp_path / "home"), ONE)
+    assert (alone, both["cost_usd"], both["cost_made"]) == (0.25, 6.25, "estimated")
+
+
 def test_a_model_without_a_price_has_an_unknown_cost(tmp_path: Path) -> None:
     """Known bug 16: not 0."""
     respond(claude_log(tmp_path / "home", ONE).prompt("q"), "nobodys-model-9", input_tokens=5, output_tokens=6)
