@@ -219,7 +219,7 @@ def test_a_cost_that_the_log_names_counts_once_a_response(logs: Logs) -> None:
     lines = chained(said("m-1", "go"), answer("m-2", "a", **one), answer("m-3", "b", **one), answer("m-4", "c"))
     logs.write(f"{MAIN}.jsonl", lines)
     assert [row["cost_usd"] for row in logs.usages()] == [0.125, None]
-    assert logs.rows("SELECT cost_usd, told FROM model_usage") == [{"cost_usd": 0.125, "told": 1}]
+    assert logs.rows("SELECT cost_usd, responses FROM model_usage WHERE told") == [{"cost_usd": 0.125, "responses": 1}]
 
 
 @pytest.mark.parametrize(
