@@ -89,12 +89,12 @@ def index(
     if database.exists():
         with closing(Catalog(database)) as catalog:
             new_roots, plan, rebuild = _compare(catalog, roots, otherwise, rebuild)
-            if not new_roots and plan.empty and not catalog.is_unfinished():
+            if not (new_roots or rebuild or catalog.is_unfinished()) and plan.empty:
                 return _summary(catalog, plan, None, started)
     with WriteLock(database, patience), closing(Catalog(database)) as catalog:
         new_roots, plan, rebuild = _compare(catalog, roots, otherwise, rebuild)
         work = _Work(catalog, plan, rebuild, started + seconds if seconds else None)
-        needed = new_roots or not plan.empty or catalog.is_unfinished()
+        needed = new_roots or rebuild or not plan.empty or catalog.is_unfinished()
         progress = work.carry_out(new_roots, report) if needed else None
         return _summary(catalog, plan, progress, started)
 
@@ -174,6 +174,7 @@ class _Work:
 
     def _finish(self, reader: Reader) -> None:
         """Archive what vanished and note what can't be read, once every changed log is read."""
+        from agtrace_indexer.archive import sum_up_archive
         from agtrace_indexer.families import join_families
         from agtrace_indexer.twins import tell_apart
 
@@ -183,6 +184,8 @@ class _Work:
             repeats = (found.oddity or "").startswith("the same log")
             reader.set_aside(found, still.get(found.path), "duplicate" if repeats else "skipped", found.oddity or "")
         reader.store.flush()
+        if self.rebuild:
+            sum_up_archive(self.catalog.connection)
         join_families(self.catalog.connection)
         tell_apart(self.catalog.connection)  # by their times, which leave copies out
         self.catalog.set_meta("built", "1")
