@@ -16,11 +16,11 @@ from typing import Any
 import orjson
 from agtrace_indexer.sums import TOTAL
 from agtrace_schema.answers import Analysis, Evidence, Insight, Severity
-from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODE, OUTCOME_CODES, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.cutting import LABEL, one_line
-from agtrace.query import COUNTED, EVENT, OUTCOME_CODE, TYPE_CODE, StoredEvent, short_id, with_texts
+from agtrace.query import COUNTED, EVENT, StoredEvent, short_id, with_texts
 
 VERSION = 1
 """Of the detectors. 1 (2026-11-21)."""

@@ -19,12 +19,12 @@ from agtrace_schema.answers import (
     Relation,
     TurnOutcome,
 )
-from agtrace_schema.codes import OUTCOME_CODES
+from agtrace_schema.codes import OUTCOME_CODE, OUTCOME_CODES, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.cutting import LABEL, USER_MESSAGE, one_line
 from agtrace.prices import PriceTable
-from agtrace.query import COUNTED, EVENT, OUTCOME_CODE, TYPE_CODE, short_id, with_texts
+from agtrace.query import COUNTED, EVENT, short_id, with_texts
 from agtrace.sessions import session_head, shown_kind
 from agtrace.touched import Access, compared_files, touched_files
 from agtrace.turns import turn_overviews
@@ -218,7 +218,7 @@ def _failures(connection: sqlite3.Connection, named: dict[str, Any]) -> CallFail
     return CallFailures(**dict(counts), examples=examples)
 
 
-# -- files -----------------------------------------------------------------------------------------
+# -- tools -----------------------------------------------------------------------------------------
 
 
 def compared_tools(one: dict[str, tuple[int, int]], two: dict[str, tuple[int, int]]) -> list[ComparedTool]:

@@ -7,11 +7,11 @@ import sqlite3
 from typing import Any
 
 from agtrace_indexer.redact import redact_json
+from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace.cutting import one_line
 from agtrace.index import Freshness, Index, home_roots
-from agtrace.query import TYPE_CODE
 from agtrace.settings import Settings
 
 _HEAD_SHOWN = 100

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from agtrace_indexer.text import without_preface
 from agtrace_schema.answers import (
     CallQuote,
     EventQuote,
@@ -17,15 +18,15 @@ from agtrace_schema.answers import (
     ToolExecution,
     TurnSteps,
 )
+from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.cutting import LABEL, one_line
-from agtrace.query import EVENT, TYPE_CODE, StoredEvent, short_id, with_texts
+from agtrace.query import EVENT, StoredEvent, short_id, with_texts
 from agtrace.quotes import arguments_quote, beginning
 from agtrace.steps import StepUsage
 from agtrace.transcript import LIVE, newest_row
 
-_REQUEST_OF_CODEX = "## My request for Codex:"  # what an IDE puts before it is no request
 _READ_AT_ONCE = 4  # events: each can be as large as the longest line
 
 _LIVE_CALL = LIVE.replace("e.", "c.")
@@ -150,7 +151,7 @@ def _shown(event: StoredEvent, beside: _Beside, *, opens: bool) -> Quote | ToolE
         case EventType.TOKEN_USAGE:
             return StepUsage.of([beside.usages[event.event_index]])
         case _:
-            text = event.text.rpartition(_REQUEST_OF_CODEX)[2].lstrip() if opens else event.text
+            text = without_preface(event.text).lstrip() if opens else event.text
             return EventQuote(
                 event_index=event.event_index,
                 event_type=event.type,

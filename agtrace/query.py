@@ -19,9 +19,6 @@ SHORTEST_ID = 8
 
 MATCHES_SHOWN = 10
 
-TYPE_CODE = {name: code for code, name in enumerate(EVENT_TYPE_CODES)}
-OUTCOME_CODE = {name: code for code, name in enumerate(OUTCOME_CODES)}
-
 PROJECTS_BY_HASH = "SELECT id FROM project WHERE hash >= :hash AND hash < :hash || char(1114111)"
 """The projects whose hash begins with :hash."""
 
@@ -134,11 +131,6 @@ def last_event_of(connection: sqlite3.Connection, session: sqlite3.Row) -> int:
     """The newest event of a session: its index is the snapshot of a walk; -1 where there is none."""
     found = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session["id"],)).fetchone()
     return -1 if found[0] is None else int(found[0])
-
-
-def events_where(connection: sqlite3.Connection, condition: str, arguments: dict[str, Any]) -> list[StoredEvent]:
-    """The events (alias e, name n) that fulfil an SQL condition, with their texts."""
-    return with_texts(connection, connection.execute(f"{EVENT} WHERE {condition}", arguments).fetchall())
 
 
 def sessions_where(connection: sqlite3.Connection, condition: str, arguments: dict[str, Any]) -> list[sqlite3.Row]:

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 from agtrace_indexer.blocks import BlockText
 from agtrace_schema.answers import Thought
+from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace.cutting import LABEL, SUMMARY, cut, one_line, without_controls
-from agtrace.query import EVENT, TYPE_CODE, StoredEvent, iso, with_texts
+from agtrace.query import EVENT, StoredEvent, iso, with_texts
 
 TEXT = 1_000
 """Characters of a thought that the chain shows at most."""

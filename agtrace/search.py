@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agtrace_indexer.blocks import BlockText
+from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.problems import SearchTimeout
-from agtrace.query import OUTCOME_CODE, PROJECTS_BY_HASH, TYPE_CODE
+from agtrace.query import PROJECTS_BY_HASH
 
 TIMEOUT_SECONDS = 30.0
 """A search is stopped after this (R-119)."""

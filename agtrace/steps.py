@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agtrace_schema.answers import StepSummary, Tokens
+from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.cutting import LABEL, USER_MESSAGE, one_line
-from agtrace.query import EVENT, OUTCOME_CODE, TYPE_CODE, StoredEvent, with_texts
+from agtrace.query import EVENT, StoredEvent, with_texts
 from agtrace.quotes import seen
 from agtrace.usage import KINDS
 

@@ -9,11 +9,12 @@ from itertools import groupby
 from typing import Any
 
 from agtrace_schema.answers import TurnDetail, TurnOutcome, TurnOverview
+from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, UserKind
 
 from agtrace.cutting import USER_MESSAGE, cut, one_line
 from agtrace.problems import InvalidRange
-from agtrace.query import OUTCOME_CODE, TYPE_CODE, iso
+from agtrace.query import iso
 from agtrace.steps import ALWAYS_SHOWN, Step
 from agtrace.usage import KINDS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from agtrace_schema.codes import EVENT_TYPE_CODES
+from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace_indexer.assemble import REQUESTS
@@ -19,7 +19,7 @@ _REQUESTS = f"""
 SELECT e.event_index, b.id AS block, b.first_index FROM event e JOIN name n ON n.id = e.name_id
 JOIN block b ON b.session_id = e.session_id AND e.event_index >= b.first_index
   AND e.event_index < b.first_index + b.event_count
-WHERE e.session_id = ? AND e.type = {EVENT_TYPE_CODES.index(EventType.USER)}
+WHERE e.session_id = ? AND e.type = {TYPE_CODE[EventType.USER]}
   AND n.text IN ({", ".join(f"'{kind}'" for kind in sorted(REQUESTS))})
 ORDER BY e.event_index
 """

@@ -52,7 +52,7 @@ class OpenBlock:
     @classmethod
     def reopened(cls, first_index: int, packed: PackedBlock, t0: int, t1: int) -> OpenBlock:
         """Take up a stored block that isn't full."""
-        texts = unpack_text(packed.text).split(b"\0")[:-1]
+        texts = unpack(packed.text).split(b"\0")[:-1]
         block = cls(first_index, array("I"), texts, orjson.loads(unpack(packed.payload)), t0, t1)
         block.ends.frombytes(packed.ends)
         block.size = block.ends[-1] + 1 if block.ends else 0
@@ -94,9 +94,6 @@ def unpack(data: bytes) -> bytes:
 def pack(data: bytes) -> bytes:
     """Compress bytes for the index."""
     return _COMPRESSOR.compress(data)
-
-
-unpack_text = unpack
 
 
 class BlockText(NamedTuple):

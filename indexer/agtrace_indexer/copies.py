@@ -11,10 +11,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 from itertools import combinations, groupby
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any, NamedTuple
 
-from agtrace_schema.codes import EVENT_TYPE_CODES
+from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace_indexer.sums import sum_session, sum_turns
@@ -23,7 +23,7 @@ _MANY_EVENTS = 20_000
 _MOST_COMPARED = 24
 """Relatives that are compared with each other; more of them are put in order by their times."""
 
-_USAGE = EVENT_TYPE_CODES.index(EventType.TOKEN_USAGE)
+_USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
 _KINDS = {"main": 0, "fork": 1}
 _SUBAGENT = 2
 
@@ -70,11 +70,24 @@ WHERE s.file_id = ? AND e.identity > 0 AND e.type != ? AND e.superseded_by IS NU
 """
 
 _SHARED = """
-SELECT e.identity, e.id, e.session_id, e.event_index, e.turn_index, e.type, e.copy_of, u.complete, u.output_tokens
+SELECT e.identity, e.id, e.session_id, e.event_index, e.type, e.copy_of, u.complete, u.output_tokens
 FROM event e LEFT JOIN token_usage u USING (session_id, event_index)
 WHERE e.identity > 0 AND e.superseded_by IS NULL AND e.session_id IN (SELECT value FROM json_each(?))
 ORDER BY e.identity, e.session_id, e.event_index
 """
+
+
+class Held(NamedTuple):
+    """An event that several sessions may hold; the last two are of token figures."""
+
+    identity: int
+    event: int
+    session: int
+    event_index: int
+    type: int
+    copy_of: int | None
+    complete: int | None
+    output_tokens: int | None
 
 
 class Log(NamedTuple):
@@ -142,31 +155,29 @@ def _logs(members: list[tuple[Any, ...]]) -> list[Log]:
 
 def _attribute(connection: sqlite3.Connection, order: dict[int, int]) -> None:
     """Note the copies among sessions; `order` is session -> place, 0 the oldest."""
-    rows = connection.execute(_SHARED, (f"[{', '.join(map(str, order))}]",))
+    rows = map(Held._make, connection.execute(_SHARED, (f"[{', '.join(map(str, order))}]",)))
     changes: list[tuple[int | None, int]] = []
     touched: set[int] = set()
-    for _, group in groupby(rows, key=itemgetter(0)):
-        for event_id, session, original, before in _copies(list(group), order):
-            if original != before:
-                changes.append((original, event_id))
-                touched.add(session)
+    for _, held in groupby(rows, key=attrgetter("identity")):
+        for event, original in _copies(list(held), order):
+            if original != event.copy_of:
+                changes.append((original, event.event))
+                touched.add(event.session)
     connection.executemany("UPDATE event SET copy_of = ? WHERE id = ?", changes)
     for session in sorted(touched):
         sum_turns(connection, session)
         sum_session(connection, session)
 
 
-def _copies(events: list[tuple[Any, ...]], order: dict[int, int]) -> Iterator[tuple[int, int, int | None, int | None]]:
-    """(event, session, the original or None, what was noted before) of all events with one identity.
+def _copies(events: list[Held], order: dict[int, int]) -> Iterator[tuple[Held, int | None]]:
+    """All events with one identity, each with its original; None for the original and what stands beside it.
 
     Of the figures of a response the best count, and of the best the oldest: a copy made while it was
     written holds less.
     """
-    usage = events[0][5] == _USAGE
-    best = min(events, key=lambda e: (usage and -(e[7] or 0), usage and -(e[8] or 0), order[e[2]], e[3]))
+    original = min(events, key=lambda e: (-(e.complete or 0), -(e.output_tokens or 0), order[e.session], e.event_index))
     for event in events:
-        own = event[2] == best[2]
-        yield event[1], event[2], None if own else best[1], event[6]
+        yield event, None if event.session == original.session else original.event
 
 
 def _oldest_first(connection: sqlite3.Connection, logs: list[Log]) -> list[Log]:

@@ -11,6 +11,9 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
+from agtrace_schema.codes import TYPE_CODE
+from agtrace_schema.events import EventType
+
 from agtrace_indexer.copies import attribute_copies, find_kin
 from agtrace_indexer.identity import LINE_SPAN
 from agtrace_indexer.replays import attribute_replays
@@ -48,7 +51,8 @@ ORDER BY e.copy_of IS NOT NULL, f.path, s.thread LIMIT 1
 # Whose events a session repeats: the owner of the last of them.
 _COPIED_FROM = f"""
 SELECT s.id, NULL AS started_by FROM event e JOIN event o ON o.id = e.copy_of JOIN session s ON s.id = o.session_id
-WHERE e.session_id = :id AND e.copy_of > 0 AND e.type != 5 AND e.superseded_by IS NULL AND EXISTS {_THERE}
+WHERE e.session_id = :id AND e.copy_of > 0 AND e.type != {TYPE_CODE[EventType.TOKEN_USAGE]}
+  AND e.superseded_by IS NULL AND EXISTS {_THERE}
 ORDER BY e.event_index DESC LIMIT 1
 """
 

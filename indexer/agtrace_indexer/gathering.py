@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass, field
 from typing import Any
 
-from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
+from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome, TokenUsage, ToolCall, ToolResult, User
 
 from agtrace_indexer.assemble import REQUESTS, Ending, Event, Supersession
@@ -14,16 +14,11 @@ from agtrace_indexer.blocks import OpenBlock, PackedBlock
 from agtrace_indexer.interning import Interning
 from agtrace_indexer.paths import touched
 from agtrace_indexer.sums import sum_turns
+from agtrace_indexer.text import without_preface
 
 _LONGEST_ID = 150  # tools take 200 characters
 SNIPPET = 200
 """Characters of the first human request that stand for a session or a turn."""
-
-_CODEX_IDE_REQUEST = "## My request for Codex:"
-"""Codex's IDE extensions put the open files before it, the typed text behind it (indexer/README.md)."""
-
-_TYPE_CODE = {name: code for code, name in enumerate(EVENT_TYPE_CODES)}
-_OUTCOME_CODE = {name: code for code, name in enumerate(OUTCOME_CODES)}
 
 _INSERT_EVENT = """
 INSERT INTO event (session_id, event_index, type, ts, turn_index, step_index, name_id, outcome, link,
@@ -108,8 +103,8 @@ class SessionBuffer:
         self.block.add(text, rest, ts)
         self.rows.append(
             [
-                self.session_id, event.event_index, _TYPE_CODE[event.type], ts, event.turn_index, event.step_index,
-                self.interning.name(event.name), None if event.outcome is None else _OUTCOME_CODE[event.outcome],
+                self.session_id, event.event_index, TYPE_CODE[event.type], ts, event.turn_index, event.step_index,
+                self.interning.name(event.name), None if event.outcome is None else OUTCOME_CODE[event.outcome],
                 event.link, event.line.number, event.line.offset, event.line.length, identity, event.duration_ms,
             ]
         )  # fmt: skip
@@ -173,8 +168,8 @@ class SessionBuffer:
                 self.connection.execute(
                     "UPDATE event SET outcome = ?, duration_ms = coalesce(?, duration_ms) "
                     "WHERE session_id = ? AND event_index = ? AND (link IS NULL OR (outcome = ? AND link < ?))",
-                    (_OUTCOME_CODE[ending.outcome], ending.duration_ms, self.session_id, event_index,
-                     _OUTCOME_CODE[Outcome.RUNNING], told_at),
+                    (OUTCOME_CODE[ending.outcome], ending.duration_ms, self.session_id, event_index,
+                     OUTCOME_CODE[Outcome.RUNNING], told_at),
                 )  # fmt: skip
                 self.touch(self._turn_of(event_index))
 
@@ -184,7 +179,7 @@ class SessionBuffer:
                 "UPDATE event SET superseded_by = (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2), "
                 "copy_of = NULL WHERE session_id = ?1 AND turn_index = ?3 AND type != ?4 AND event_index <= ?2 "
                 "AND superseded_by IS NULL",
-                (self.session_id, by, turn, _TYPE_CODE[EventType.TOKEN_USAGE]),
+                (self.session_id, by, turn, TYPE_CODE[EventType.TOKEN_USAGE]),
             )
             self.touch(turn)
 
@@ -230,18 +225,17 @@ class SessionBuffer:
         position = result.link - self.first_row
         if position >= 0:
             row = self.rows[position]
-            row[7], row[8], row[13] = _OUTCOME_CODE[result.outcome], result.event_index, result.duration_ms
+            row[7], row[8], row[13] = OUTCOME_CODE[result.outcome], result.event_index, result.duration_ms
             return
         self.connection.execute(
             "UPDATE event SET outcome = ?, link = ?, duration_ms = ? WHERE session_id = ? AND event_index = ?",
-            (_OUTCOME_CODE[result.outcome], result.event_index, result.duration_ms, self.session_id, result.link),
+            (OUTCOME_CODE[result.outcome], result.event_index, result.duration_ms, self.session_id, result.link),
         )
 
 
 def snippet(text: str) -> str:
     """The beginning of a request on one line, at most `SNIPPET` characters, without the IDE's preface."""
-    request = text.rpartition(_CODEX_IDE_REQUEST)[2]
-    line = " ".join(request[: 8 * SNIPPET].split())
+    line = " ".join(without_preface(text)[: 8 * SNIPPET].split())
     return line if len(line) <= SNIPPET else line[: SNIPPET - 3] + "..."
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import sqlite3
 
-from agtrace_schema.codes import CONTEXT_CLASSES, EVENT_TYPE_CODES, OUTCOME_CODES
+from agtrace_schema.codes import CONTEXT_CLASSES, OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
 _CODES = {
-    "call": EVENT_TYPE_CODES.index(EventType.TOOL_CALL),
-    "user": EVENT_TYPE_CODES.index(EventType.USER),
-    "usage": EVENT_TYPE_CODES.index(EventType.TOKEN_USAGE),
-    "failed": OUTCOME_CODES.index(Outcome.FAILED),
+    "call": TYPE_CODE[EventType.TOOL_CALL],
+    "user": TYPE_CODE[EventType.USER],
+    "usage": TYPE_CODE[EventType.TOKEN_USAGE],
+    "failed": OUTCOME_CODE[Outcome.FAILED],
 }
 
 _WHOLE_INPUT = (

@@ -27,6 +27,7 @@ from agtrace_indexer.redact import redact, redact_json
 from agtrace_indexer.values import compact_json
 
 _INLINE_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,([A-Za-z0-9+/=\s]{64,})")
+_TYPED_IN_AN_IDE = "## My request for Codex:"
 MOST_LEVELS = 64
 """Levels of nesting that arguments keep as JSON; a hostile log can have a thousand."""
 
@@ -57,6 +58,11 @@ def stored(payload: Payload) -> tuple[str, dict[str, Any] | None]:
             return "", None
         case User() | Message() | Reasoning() | Notification():
             return redact(clean(payload.text)), None
+
+
+def without_preface(request: str) -> str:
+    """A request without the open files that Codex's IDE extensions put before it (indexer/README.md)."""
+    return request.rpartition(_TYPED_IN_AN_IDE)[2]
 
 
 def call_text(name: str, arguments: Json) -> str:

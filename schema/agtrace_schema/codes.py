@@ -25,6 +25,9 @@ OUTCOME_CODES: tuple[Outcome, ...] = (
 )
 """`event.outcome` is a position in this tuple."""
 
+TYPE_CODE: dict[EventType, int] = {kind: code for code, kind in enumerate(EVENT_TYPE_CODES)}
+OUTCOME_CODE: dict[Outcome, int] = {outcome: code for code, outcome in enumerate(OUTCOME_CODES)}
+
 CONTEXT_CLASSES: tuple[int, ...] = (100_000, 200_000, 272_000)
 """Sizes of a request's whole input in tokens at which some vendor's prices change.
 

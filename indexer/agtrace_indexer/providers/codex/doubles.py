@@ -16,18 +16,18 @@ from __future__ import annotations
 from typing import Any
 
 from agtrace_indexer.drafts import LogState
+from agtrace_indexer.text import without_preface
 from agtrace_indexer.values import digest
 
 _REACH = 60  # lines that a text waits for its double; the real logs have it within three
 _WAITING = 32
-_REQUEST = "## My request for Codex:"
 _IDE_PREFACES = ("# Context from my IDE setup:", "# Files mentioned by the user")
 
 
 def fingerprint(said: str) -> str:
     """What of a text both streams agree on: no white space, and of an IDE's text the request only."""
     if said.lstrip().startswith(_IDE_PREFACES):
-        said = said.rpartition(_REQUEST)[2]
+        said = without_preface(said)
     return digest("".join(said.split()))
 
 
