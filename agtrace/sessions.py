@@ -164,7 +164,10 @@ def list_projects(
     behind: tuple[int, int] | None,
     prices: PriceTable,
 ) -> ProjectPage:
-    """The projects of the snapshot's sessions. A start never changes, so pages stay disjoint while sessions go on."""
+    """The projects of the snapshot's sessions.
+
+    A start doesn't change while a session goes on (but a fork's, with its first own event), so pages stay disjoint.
+    """
     newest, row = behind or (1 << 62, 1 << 62)
     named = {"newest": newest, "row": row, "limit": limit + 1, "snapshot": snapshot}
     rows = connection.execute(_PROJECTS, named).fetchall()

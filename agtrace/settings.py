@@ -46,7 +46,10 @@ VARIABLES: dict[str, str] = {
         f"default {ABSOLUTE_MAX_BYTES}, with each tool's own budget below it"
     ),
     "AGTRACE_CURSOR_TTL_SECONDS": "how long a cursor stays valid, at least; default 3600",
-    "AGTRACE_PRICES": "a price table in JSON, laid over the built-in one; default: none",
+    "AGTRACE_PRICES": (
+        "a price table in JSON, laid over the built-in one; default: none. The server says on stderr if it can't be "
+        "used, and goes on without it"
+    ),
     "CLAUDE_CONFIG_DIR": "the home of Claude Code's logs; default ~/.claude",
     "CODEX_HOME": "the home of Codex's logs; default ~/.codex",
     "GEMINI_CLI_HOME": "the folder that holds Gemini CLI's .gemini; default ~",

@@ -30,7 +30,7 @@ _CURSOR = re.compile(r"[\w-]{20,50}\.[\w-]{16}")
 _WIDTH = "110"
 
 
-CLAUDE, AGENT, LARGE, CODEX, GEMINI = "e97a4b06", "agent-a3f", "d41f7a52", "01a0ef4d", "338b9da1"
+CLAUDE, AGENT, LARGE, GEMINI = "e97a4b06", "agent-a3f", "d41f7a52", "338b9da1"
 """Sample sessions."""
 
 REQUESTS: dict[str, list[dict[str, Any]]] = {

@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 import json
 import re
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +104,12 @@ class Asker:
 
     def _note(self, record: Mapping[str, Any]) -> None:
         assert record["event"] != "internal_error", record["trace"]
+
+
+def query(asker: Asker, sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
+    """What the tables of the index say."""
+    with closing(sqlite3.connect(asker.settings.database)) as connection:
+        return connection.execute(sql, arguments).fetchall()
 
 
 def check(given: Answer, most: int) -> None:

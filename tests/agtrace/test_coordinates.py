@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import random
 import re
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from functools import cache
 from typing import Any
 
 import pytest
 
-from tests.agtrace.asking import Asker
+from tests.agtrace.asking import Asker, query
 from tests.conftest import LOGS, SAMPLES
 
 EVENTS = 300
@@ -25,14 +23,9 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Asker:
     return Asker(tmp_path_factory.mktemp("data"), *roots)
 
 
-def rows(asker: Asker, sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
-    with closing(sqlite3.connect(asker.settings.database)) as connection:
-        return connection.execute(sql, arguments).fetchall()
-
-
 def chosen(asker: Asker) -> Iterator[tuple[str, int]]:
     """Events of all sessions, each type alike often."""
-    events = rows(
+    events = query(
         asker,
         "SELECT s.uid, e.event_index, e.type FROM event e JOIN session s ON s.id = e.session_id "
         "WHERE e.superseded_by IS NULL ORDER BY s.uid, e.event_index",

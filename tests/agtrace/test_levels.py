@@ -18,7 +18,7 @@ from agtrace_indexer.redact import redact
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 
 from agtrace.cutting import LINES_PER_CHUNK
-from tests.agtrace.asking import Asker, ClaudeLog, call_in, check, claude_log, text_of
+from tests.agtrace.asking import Asker, ClaudeLog, call_in, check, claude_log, query, text_of
 from tests.conftest import SAMPLES
 
 SURGE, LARGE, REWOUND = "e97a4b06", "d41f7a52", "338b9da1"
@@ -79,14 +79,6 @@ def sessions(asker: Asker, most: int = 20) -> list[str]:
         "OR s.turn_count < (SELECT max(turn_index) + 1 FROM turn WHERE session_id = s.id)",
     )
     return list(dict.fromkeys(uid for (uid,) in found))
-
-
-def query(asker: Asker, sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
-    connection = sqlite3.connect(asker.settings.database)
-    try:
-        return connection.execute(sql, arguments).fetchall()
-    finally:
-        connection.close()
 
 
 _LIVE = """

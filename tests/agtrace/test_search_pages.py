@@ -12,7 +12,7 @@ import pytest
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
-from tests.agtrace.asking import Asker, claude_log
+from tests.agtrace.asking import Asker, claude_log, query
 from tests.conftest import SAMPLES
 from tests.contents import texts
 
@@ -427,14 +427,6 @@ def identity(item: dict[str, Any]) -> Any:
     if "turn_index" in item:
         return item["turn_index"], [step["step_index"] for step in item.get("steps", [])]
     return item.get("id") or item["hash"]
-
-
-def query(asker: Asker, sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
-    connection = sqlite3.connect(asker.settings.database)
-    try:
-        return connection.execute(sql, arguments).fetchall()
-    finally:
-        connection.close()
 
 
 def column(asker: Asker, sql: str) -> list[Any]:

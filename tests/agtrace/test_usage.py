@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agtrace.answers import Answers
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
@@ -113,3 +115,14 @@ def test_what_a_rolled_back_turn_used_was_spent_and_is_named(tmp_path: Path) -> 
     log.write_text("".join(json.dumps(record) + "\n" for record in records))
     found = stats(Asker(tmp_path, tmp_path / "home"), thread)
     assert (found["total_turns"], found["total_tokens"], found["tokens_outside_turns"]) == (1, 200, 100)
+
+
+def test_a_price_table_that_cannot_be_used_is_said_and_costs_the_server_no_answer(tmp_path: Path) -> None:
+    respond(claude_log(tmp_path / "home", ONE).prompt("q"), input_tokens=5, output_tokens=6)
+    own = tmp_path / "prices.json"
+    own.write_text('{"vendors": []}')
+    settings = replace(Asker(tmp_path, tmp_path / "home").settings, prices=own)
+    said: list[Any] = []
+    given = Answers(settings, log=said.append).ask("get_session_details", {"session_id": ONE})
+    assert given.value["data"]["stats"]["cost_made"] == "estimated"
+    assert [str(own) in record["problem"] for record in said if record["event"] == "invalid_setting"] == [True]

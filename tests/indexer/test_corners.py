@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from agtrace_indexer.projects import project_root
 
-from tests.agtrace.asking import Asker, claude_log
+from tests.agtrace.asking import Asker, claude_log, query
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
 
@@ -26,8 +24,7 @@ def test_a_log_that_comes_back_together_with_a_copy_gives_two_whole_sessions(tmp
     os.utime(log.path, (1, 1))  # read behind its copy, which takes over the archived session
     log.path.with_name("copy.jsonl").write_bytes(content)
     asker.index()
-    with closing(sqlite3.connect(asker.settings.database)) as connection:
-        held = connection.execute("SELECT turn_count, copied_turns FROM session ORDER BY turn_count").fetchall()
+    held = query(asker, "SELECT turn_count, copied_turns FROM session ORDER BY turn_count")
     assert held == [(0, 1), (1, 0)]  # both can be read, one counts
 
 
