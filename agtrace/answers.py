@@ -90,7 +90,15 @@ class Answers:
         connection = self._index.connection
         connection.execute("BEGIN")
         try:
-            return tool.answer(Context(connection, self._cursors, freshness, self._now(), self._prices), wanted)
+            context = Context(
+                connection,
+                self._cursors,
+                freshness,
+                self._now(),
+                self._prices,
+                self._settings.search_timeout_seconds,
+            )
+            return tool.answer(context, wanted)
         finally:
             connection.rollback()  # also where SQLite ended the transaction itself
 

@@ -1,35 +1,54 @@
-"""Search: the events whose searchable text contains the query, newest first.
+"""Search: the events whose searchable text answers the query, newest first.
 
-A hit is a case-insensitive substring (A to Z are folded, other letters are not), in the redacted
-text of an event. The blocks are scanned from the newest on, and the scan stops when no older block
-can hold a newer hit: the result equals a scan of all stored events, ordered by (time, event id).
+The newest blocks are read first: what is common fills its page there. Then the word index names the blocks that may
+hold the text, and those are read, newest first; without it all are. Reading stops when no older block can hold a newer
+hit. The result equals a scan of all stored events, ordered by (time, event id).
 """
 
 from __future__ import annotations
 
 import heapq
+import json
 import sqlite3
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 from agtrace_indexer.blocks import BlockText
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
-from agtrace.problems import SearchTimeout
+from agtrace.candidates import Places, candidates
+from agtrace.deadline import Deadline
+from agtrace.matching import Contains, Matcher
 from agtrace.query import PROJECTS_BY_HASH
 
-TIMEOUT_SECONDS = 30.0
-"""A search is stopped after this (R-119)."""
+_PROBED = 16
+"""Blocks that are read before words are asked for: common texts fill their page there, in 2 ms."""
+
+_READ_ON = 256
+"""Blocks that are read without asking for words if the hits come so often that the page is full by then: 20 ms."""
+
+_WORTH_A_SECOND_LOOK = 1_000
+"""Blocks to be read from which on it is quicker to ask the word index thoroughly, which takes up to 100 ms."""
+
+_FEW = 64
+"""Blocks that are read without asking for words, where filters leave no more."""
+
+_COUNTED_ON = 32
+"""Blocks that are read beyond a full page where that makes the count of hits exact."""
+
+_STEPS_BETWEEN_LOOKS_AT_THE_CLOCK = 50_000
+"""Of SQLite's virtual machine: about 1 ms."""
 
 _END_OF_TIME = 1 << 62
 
 _BLOCKS = """
-SELECT b.session_id, b.first_index, b.event_count, b.t1, d.ends, d.text
-FROM block b JOIN block_data d ON d.block_id = b.id
-WHERE b.t0 <= :newest AND b.t1 >= :since {sessions}
+SELECT b.id, b.session_id, b.first_index, b.event_count, b.t1
+FROM block b {index}
+WHERE b.t0 <= :newest AND b.t1 >= :since {conditions}
 ORDER BY b.t1 DESC, b.id DESC
 """
 
@@ -38,8 +57,19 @@ SELECT e.id, e.session_id, e.event_index, e.ts
 FROM event e
 WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last
   AND e.id <= :snapshot AND (e.superseded_by IS NULL OR e.superseded_by > :snapshot)
-  AND e.ts BETWEEN :since AND :until {filters}
+  AND e.ts BETWEEN :since AND :until {conditions}
 """
+
+_OF_PROJECT = f"b.session_id IN (SELECT id FROM session WHERE project_id IN ({PROJECTS_BY_HASH}))"
+_OF_PROVIDER = "b.session_id IN (SELECT id FROM session WHERE provider = :provider)"
+_NAMED = "IN (SELECT id FROM name WHERE text = :tool COLLATE NOCASE)"
+_HAS_TOOL = f"EXISTS (SELECT 1 FROM block_tool t WHERE t.block_id = b.id AND t.name_id {_NAMED})"
+_IS_OF_TOOL = f"e.name_id {_NAMED} AND e.type IN ({TYPE_CODE[EventType.TOOL_CALL]}, {TYPE_CODE[EventType.TOOL_RESULT]})"
+_FAILED = f"e.outcome = {OUTCOME_CODE[Outcome.FAILED]}"
+_HAS_FAILED = (
+    "EXISTS (SELECT 1 FROM event e WHERE e.session_id = b.session_id AND e.event_index >= b.first_index "
+    f"AND e.event_index < b.first_index + b.event_count AND {_FAILED})"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +85,25 @@ class Filters:
     failed: bool | None = None
     since: int | None = None
     until: int | None = None
+
+    def of_blocks(self) -> tuple[list[str], dict[str, Any]]:
+        """What blocks with such events fulfil, as SQL over `block` b, with its arguments."""
+        return _given(
+            (self.session_row, "b.session_id = :session_row", {"session_row": self.session_row}),
+            (self.provider, _OF_PROVIDER, {"provider": self.provider}),
+            (self.project_hash, _OF_PROJECT, {"hash": (self.project_hash or "").lower()}),
+            (self.event_type, "b.types & :type", {"type": 1 << TYPE_CODE[self.event_type] if self.event_type else 0}),
+            (self.tool, _HAS_TOOL, {"tool": self.tool}),
+            (self.failed or None, _HAS_FAILED, {}),
+        )
+
+    def of_events(self) -> tuple[list[str], dict[str, Any]]:
+        """What such events fulfil beyond that, as SQL over `event` e, with its arguments."""
+        return _given(
+            (self.event_type, "e.type = :type", {"type": TYPE_CODE[self.event_type] if self.event_type else 0}),
+            (self.tool, _IS_OF_TOOL, {"tool": self.tool}),
+            (self.failed, _FAILED if self.failed else f"({_FAILED}) IS NOT 1", {}),
+        )
 
 
 class Place(NamedTuple):
@@ -98,75 +147,176 @@ def snapshot_of(connection: sqlite3.Connection) -> int:
 
 def search(
     connection: sqlite3.Connection,
-    query: str,
+    query: str | Matcher,
     filters: Filters,
     limit: int,
     *,
     snapshot: int,
     behind: Place | None = None,
-    deadline: float | None = None,
+    deadline: Deadline | None = None,
 ) -> Hits:
-    """Find the newest `limit` events of the snapshot that contain the query, behind a place.
+    """Find the newest `limit` events of the snapshot that answer the query, behind a place.
 
-    An empty query finds every event that passes the filters. `deadline` is on the monotonic clock;
-    raises `SearchTimeout` when it passes.
+    A text is looked for as it stands; an empty one finds every event that passes the filters. To be called within
+    one read transaction. Raises `SearchTimeout` when the deadline passes.
     """
-    scan = _Scan(connection, fold(query), filters, snapshot, behind or Place(_END_OF_TIME, 0))
-    stop = time.monotonic() + TIMEOUT_SECONDS if deadline is None else deadline
-    newest: list[tuple[int, int, int, int]] = []
-    found, complete = 0, True
-    for block in scan.blocks():
-        if len(newest) > limit and newest[0][0] > block["t1"]:
-            complete = False
-            break
-        if time.monotonic() > stop:
-            raise SearchTimeout(TIMEOUT_SECONDS)
-        for row in scan.hits(block):
-            found += 1
+    matcher = Contains(query) if isinstance(query, str) else query
+    deadline = deadline or Deadline()
+    scan = _Scan(connection, matcher, filters, snapshot, behind or Place(_END_OF_TIME, 0), deadline, limit + 1)
+    newest = _Newest(limit + 1)
+    with _interrupted(connection, deadline):
+        for block, left in scan.blocks():
+            if newest.full and newest.oldest > block["t1"] and (left is None or left > _COUNTED_ON):
+                newest.complete = False
+                break
+            deadline.check()
+            newest.add(scan.hits(block))
+    hits = newest.hits
+    return Hits(hits[:limit], len(hits) > limit, newest.found, newest.complete)
+
+
+@contextmanager
+def _interrupted(connection: sqlite3.Connection, deadline: Deadline) -> Iterator[None]:
+    """Let SQLite give up at a deadline, wherever it is. Raises `SearchTimeout` then."""
+    connection.set_progress_handler(lambda: deadline.passed, _STEPS_BETWEEN_LOOKS_AT_THE_CLOCK)
+    try:
+        yield
+    except sqlite3.OperationalError:
+        deadline.check()
+        raise
+    finally:
+        connection.set_progress_handler(None, 0)
+
+
+class _Newest:
+    """The newest hits of those that were seen."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._heap: list[tuple[int, int, int, int]] = []
+        self.found = 0
+        self.complete = True
+
+    def add(self, rows: list[sqlite3.Row]) -> None:
+        """Take up hits."""
+        for row in rows:
             hit = (row["ts"], row["id"], row["session_id"], row["event_index"])
-            heapq.heappush(newest, hit) if len(newest) <= limit else heapq.heappushpop(newest, hit)
-    page = [Hit(session, index, event_id, ts) for ts, event_id, session, index in sorted(newest, reverse=True)]
-    return Hits(page[:limit], len(page) > limit, found, complete)
+            heapq.heappush(self._heap, hit) if not self.full else heapq.heappushpop(self._heap, hit)
+        self.found += len(rows)
 
+    @property
+    def full(self) -> bool:
+        """Whether only newer hits are still of use."""
+        return len(self._heap) == self._most
 
-def fold(query: str) -> bytes:
-    """A query as it is compared: UTF-8, A to Z as a to z, NUL by its symbol as in the stored texts."""
-    return query.replace("\x00", "\u2400").encode("utf-8", "replace").lower()
+    @property
+    def oldest(self) -> int:
+        """The time of the oldest of them."""
+        return self._heap[0][0]
+
+    @property
+    def hits(self) -> list[Hit]:
+        """All of them, newest first."""
+        return [Hit(session, index, event, ts) for ts, event, session, index in sorted(self._heap, reverse=True)]
 
 
 @dataclass(slots=True)
 class _Scan:
     connection: sqlite3.Connection
-    query: bytes
+    matcher: Matcher
     filters: Filters
     snapshot: int
     behind: Place
+    deadline: Deadline
+    wanted: int
+    """Hits of a full page."""
+    found: int = 0
+    places: Places = field(default_factory=dict)
+    """Where in which blocks the query can stand, if the word index was asked."""
 
-    def blocks(self) -> Iterator[sqlite3.Row]:
-        """The blocks that can hold hits, newest first."""
-        condition, arguments = self._sessions()
-        newest = min(self.behind.ts, self._until)
-        named = {"newest": newest, "since": self._since, **arguments}
-        return self.connection.execute(_BLOCKS.format(sessions=condition), named)
+    def blocks(self) -> Iterator[tuple[sqlite3.Row, int | None]]:
+        """The blocks that can hold hits, newest first, and how many of them are left, where that is known."""
+        newest = self._select(self._way)
+        seen: set[int] = set()
+        while (count := self._to_probe(len(seen))) and (probed := newest.fetchmany(count)):
+            seen.update(block["id"] for block in probed)
+            yield from ((block, None) for block in probed)
+        after = newest.fetchmany(_FEW)
+        for thorough in (False, True) if len(after) == _FEW and self.matcher.literal else ():
+            places = candidates(self.connection, self.matcher.literal, thorough=thorough)
+            if places is None:
+                break
+            self.places = {block: where for block, where in places.items() if block not in seen}
+            chosen = self._select("NOT INDEXED", list(self.places)).fetchall()
+            for number, block in enumerate(chosen):
+                if not thorough and number == _READ_ON and self._to_read(number, len(chosen)) > _WORTH_A_SECOND_LOOK:
+                    break
+                seen.add(block["id"])
+                yield block, len(chosen) - number
+            else:
+                return
+        yield from ((block, None) for block in chain(after, newest))
 
     def hits(self, block: sqlite3.Row) -> list[sqlite3.Row]:
-        """The events of a block that contain the query, pass the filters and lie behind the place."""
-        numbers = set(matching(BlockText.of(block["ends"], block["text"]), self.query))
+        """The events of a block that answer the query, pass the filters and lie behind the place."""
+        first, last = block["first_index"], block["first_index"] + block["event_count"] - 1
+        conditions, arguments = self.filters.of_events()
+        rows = self._events(block, first, last, conditions, arguments) if conditions else None
+        if rows == []:
+            return []  # before the block is opened
+        numbers = self._matching(block)
         if not numbers:
             return []
-        first = block["first_index"]
-        condition, arguments = self._events()
+        if rows is None:
+            rows = self._events(block, first + min(numbers), first + max(numbers), [], {})
+        hits = [row for row in rows if row["event_index"] - first in numbers and (row["ts"], row["id"]) < self.behind]
+        self.found += len(hits)
+        return hits
+
+    def _to_read(self, read: int, blocks: int) -> int:
+        """How many blocks more will probably be read until the page is full."""
+        return min(read * self.wanted // self.found if self.found else blocks, blocks) - read
+
+    def _to_probe(self, probed: int) -> int:
+        """How many blocks more are worth reading before words are asked for."""
+        if not probed:
+            return _PROBED
+        more = self._to_read(probed, _READ_ON)
+        return max(more, _PROBED) if probed + more < _READ_ON else 0
+
+    def _select(self, way: str, chosen: list[int] | None = None) -> sqlite3.Cursor:
+        """The blocks that pass the filters, newest first."""
+        conditions, arguments = self.filters.of_blocks()
+        arguments |= {"newest": min(self.behind.ts, self._until), "since": self._since, "chosen": json.dumps(chosen)}
+        if chosen is not None:
+            conditions.append("b.id IN (SELECT value FROM json_each(:chosen))")
+        return self.connection.execute(_BLOCKS.format(index=way, conditions=_and(conditions)), arguments)
+
+    def _matching(self, block: sqlite3.Row) -> set[int]:
+        """The numbers of the events of a block that answer the query."""
+        ends, text = self.connection.execute(
+            "SELECT ends, text FROM block_data WHERE block_id = ?", (block["id"],)
+        ).fetchone()
+        return self.matcher.numbers(BlockText.of(ends, text), self.places.get(block["id"]), self.deadline)
+
+    def _events(
+        self, block: sqlite3.Row, first: int, last: int, conditions: list[str], arguments: dict[str, Any]
+    ) -> list[sqlite3.Row]:
         named = {
             "session": block["session_id"],
-            "first": first + min(numbers),
-            "last": first + max(numbers),
+            "first": first,
+            "last": last,
             "snapshot": self.snapshot,
             "since": self._since,
             "until": min(self._until, self.behind.ts),
             **arguments,
         }
-        rows = self.connection.execute(_EVENTS.format(filters=condition), named)
-        return [row for row in rows if row["event_index"] - first in numbers and (row["ts"], row["id"]) < self.behind]
+        return self.connection.execute(_EVENTS.format(conditions=_and(conditions)), named).fetchall()
+
+    @property
+    def _way(self) -> str:
+        """How SQLite is to go through the blocks: by their time, unless one session's are few."""
+        return "INDEXED BY block_newest" if self.filters.session_row is None else "INDEXED BY block_place"
 
     @property
     def _since(self) -> int:
@@ -176,54 +326,17 @@ class _Scan:
     def _until(self) -> int:
         return _END_OF_TIME if self.filters.until is None else self.filters.until
 
-    def _sessions(self) -> tuple[str, dict[str, Any]]:
-        wanted = self.filters
-        conditions: list[str] = []
-        arguments: dict[str, Any] = {}
-        if wanted.session_row is not None:
-            conditions.append("s.id = :session_row")
-            arguments["session_row"] = wanted.session_row
-        if wanted.provider is not None:
-            conditions.append("s.provider = :provider")
-            arguments["provider"] = wanted.provider
-        if wanted.project_hash is not None:
-            conditions.append(f"s.project_id IN ({PROJECTS_BY_HASH})")
-            arguments["hash"] = wanted.project_hash.lower()
-        if not conditions:
-            return "", {}
-        return f"AND b.session_id IN (SELECT id FROM session s WHERE {' AND '.join(conditions)})", arguments
 
-    def _events(self) -> tuple[str, dict[str, Any]]:
-        wanted = self.filters
-        conditions: list[str] = []
-        arguments: dict[str, Any] = {}
-        if wanted.event_type is not None:
-            conditions.append("AND e.type = :type")
-            arguments["type"] = TYPE_CODE[wanted.event_type]
-        if wanted.tool is not None:
-            conditions.append(
-                "AND e.type IN (:call, :result) "
-                "AND e.name_id IN (SELECT id FROM name WHERE text = :tool COLLATE NOCASE)"
-            )
-            arguments |= {
-                "tool": wanted.tool,
-                "call": TYPE_CODE[EventType.TOOL_CALL],
-                "result": TYPE_CODE[EventType.TOOL_RESULT],
-            }
-        if wanted.failed is not None:
-            conditions.append("AND e.outcome IS " + (":failed" if wanted.failed else "NOT :failed"))
-            arguments["failed"] = OUTCOME_CODE[Outcome.FAILED]
-        return " ".join(conditions), arguments
+def _and(conditions: list[str]) -> str:
+    return "".join(f" AND {condition}" for condition in conditions)
 
 
-def matching(block: BlockText, query: bytes) -> Iterator[int]:
-    """The numbers of the events of a block whose text contains the folded query."""
-    if not query:
-        yield from range(len(block.ends))
-        return
-    data = block.data.lower()
-    position = data.find(query)
-    while position >= 0:
-        number = block.event_at(position)
-        yield number
-        position = data.find(query, block.ends[number])
+def _given(*wanted: tuple[Any, str, dict[str, Any]]) -> tuple[list[str], dict[str, Any]]:
+    """The conditions with their arguments that belong to a value, where there is one."""
+    conditions: list[str] = []
+    arguments: dict[str, Any] = {}
+    for value, condition, named in wanted:
+        if value is not None:
+            conditions.append(condition)
+            arguments |= named
+    return conditions, arguments

@@ -2,11 +2,14 @@
 
 Built on the low-level server of mcp 2.x: arguments are checked by our models, and the same compact
 JSON goes out as text and as structuredContent. Both protocol eras are served by the SDK.
+
+The answer to `initialize` waits for nothing but the SDK: what answers the requests loads when the client
+has that answer, or when its first request needs it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
@@ -17,11 +20,10 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from agtrace import __version__
-from agtrace.answers import Answers
-from agtrace.arguments import input_schema
-from agtrace.settings import Settings
-from agtrace.tools import TOOLS
-from agtrace.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from agtrace.settings import Settings
+    from agtrace.tools.tool import Tool
 
 INSTRUCTIONS = (
     "agtrace finds past work of coding agents on this machine. search_event_previews finds the event that contains a "
@@ -39,23 +41,46 @@ _ERROR = {
 }
 
 
+class _Desk:
+    """What answers the requests."""
+
+    def __init__(self, settings: Settings) -> None:
+        from agtrace.answers import Answers  # 60 ms: all of our modules, with sqlite3, the models and the redaction
+        from agtrace.tools import TOOLS
+
+        self.listed = types.ListToolsResult(tools=[_described(tool) for tool in TOOLS.values()])
+        self.names = TOOLS.keys()
+        self.answers = Answers(settings)
+
+
 def make_server(settings: Settings) -> Server[Any]:
     """The server with its tools, not yet connected to a transport."""
-    answers = Answers(settings)
-    listed = types.ListToolsResult(tools=[_described(tool) for tool in TOOLS.values()])
+    opened: _Desk | None = None
+    opening = anyio.Lock()
+
+    async def desk() -> _Desk:
+        nonlocal opened
+        async with opening:
+            if opened is None:
+                opened = await anyio.to_thread.run_sync(_Desk, settings)
+        return opened
+
+    async def initialized(context: ServerRequestContext[Any], params: types.NotificationParams) -> None:
+        await desk()
 
     async def list_tools(
         context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return listed
+        return (await desk()).listed
 
     async def call_tool(
         context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        if params.name not in TOOLS:
+        at = await desk()
+        if params.name not in at.names:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
         answer = await anyio.to_thread.run_sync(
-            answers.ask, params.name, params.arguments or {}, abandon_on_cancel=True
+            at.answers.ask, params.name, params.arguments or {}, abandon_on_cancel=True
         )
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=answer.text)],
@@ -63,7 +88,7 @@ def make_server(settings: Settings) -> Server[Any]:
             is_error=answer.is_error,
         )
 
-    return Server(
+    server: Server[Any] = Server(
         "agtrace",
         version=__version__,
         title="agtrace",
@@ -72,6 +97,8 @@ def make_server(settings: Settings) -> Server[Any]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+    server.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
+    return server
 
 
 def serve_stdio(settings: Settings) -> None:
@@ -86,6 +113,8 @@ def serve_stdio(settings: Settings) -> None:
 
 
 def _described(tool: Tool) -> types.Tool:
+    from agtrace.arguments import input_schema
+
     return types.Tool(
         name=tool.name,
         title=tool.title,

@@ -85,6 +85,10 @@ History of the contract:
 {database.TABLES.strip()}
 
 {database.FAMILIES.strip()}
+
+{database.SEARCH.strip()}
+
+{database.WORDS.strip()}
 ```
 """
 

@@ -194,6 +194,7 @@ def test_indexing_unchanged_logs_loads_no_parser_and_nothing_that_reads_or_write
     assert {name for name in ours if name.startswith("providers")} == set()
     assert ours & {"formats", "ingest", "store", "assemble", "blocks", "text", "redact"} == set()
     others = {"mcp", "mcp_types", "pydantic", "pydantic_core", "rich", "orjson", "zstandard", "sqlite_utils"}
+    others |= {"watchdog"}
     assert _families(again) & others == set()
 
 

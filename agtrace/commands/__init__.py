@@ -5,6 +5,7 @@ Exit codes: 0 ok, 1 trouble was found where that is the question, 2 usage, 3 dat
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -55,10 +56,14 @@ def settings() -> Settings:
 
 def serve() -> None:
     """Run the MCP server on stdin and stdout."""
+    found = settings()
+    gc.disable()  # what the SDK loads stays for good: looking for garbage in it takes a twelfth of the start
     from agtrace.server import serve_stdio
 
+    gc.freeze()
+    gc.enable()
     try:
-        serve_stdio(settings())
+        serve_stdio(found)
     except KeyboardInterrupt:
         os._exit(130)
     sys.stdout.flush()
@@ -101,10 +106,11 @@ def fail(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def print_json(value: Any) -> None:
-    """Print a value as indented JSON, with every control character escaped: some are commands to a terminal."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+def print_json(value: Any, indent: int | None = 2) -> None:
+    """Print a value as JSON, with every control character escaped: some are commands to a terminal."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
     sys.stdout.write(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    sys.stdout.flush()
 
 
 def unreadable_index(error: sqlite3.Error | OSError) -> NoReturn:

@@ -59,13 +59,20 @@ def agtrace() -> None:
 @agtrace.command(short_help="Index the agents' logs; only what changed is read.")
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(exists=True))
 @click.option("--rebuild", is_flag=True, help="Read every log again that is still there.")
+@click.option("--watch", is_flag=True, help="Stay, and index what changes within a second, until Ctrl-C.")
 @as_json
-def index(paths: tuple[str, ...], rebuild: bool, as_json: bool) -> None:
+def index(paths: tuple[str, ...], rebuild: bool, watch: bool, as_json: bool) -> None:
     """Index the agents' logs, or the given files and folders; only what changed is read.
 
     A PATH may hold logs of any of the agents, under any name, plain or .zst. It is kept fresh from
-    then on.
+    then on: before every answer, or all the time with --watch. That prints a line (with --json, an
+    object on a line) for each run that changed something.
     """
+    if watch:
+        from agtrace.commands import watch as watching
+
+        watching.run(paths, rebuild=rebuild, as_json=as_json)
+        return
     from agtrace.commands import index
 
     index.run(paths, rebuild=rebuild, as_json=as_json)
@@ -73,6 +80,7 @@ def index(paths: tuple[str, ...], rebuild: bool, as_json: bool) -> None:
 
 @agtrace.command(short_help="Find the events that contain a text.")
 @click.argument("query")
+@click.option("--regex", is_flag=True, help="QUERY is a regular expression; ^ and $ are ends of lines.")
 @click.option("--session", "session_id", metavar="SESSION", help="In one session: its id or the beginning of it.")
 @click.option("--type", "event_type", type=click.Choice(_EVENT_TYPES), help="Events of one type.")
 @click.option("--tool", help="Calls and results of one tool.")

@@ -25,10 +25,10 @@ _PATIENCE = 600
 """Seconds that the command waits for another one to end."""
 
 
-def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
-    """Index, and print what was found and done."""
+def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: int | None = 2) -> Summary:
+    """Index, and print what was found and done; JSON on a single line if `indent` is None."""
     chosen = settings()
-    roots = list(paths) or home_roots(chosen)
+    roots = roots_of(paths)
     try:
         with _progress_bar(shown=sys.stderr.isatty() and not as_json) as report:
             summary = _index(chosen.database, roots, report, rebuild=rebuild)
@@ -37,9 +37,15 @@ def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
     except (sqlite3.Error, OSError) as error:
         unreadable_index(error)
     if as_json:
-        print_json({**asdict(summary), "index": str(chosen.database)})
+        print_json({**asdict(summary), "index": str(chosen.database)}, indent)
     else:
         sys.stdout.write("\n".join(_lines(summary, roots)) + "\n")
+    return summary
+
+
+def roots_of(paths: tuple[str, ...]) -> list[str]:
+    """What is indexed when these paths are given: the homes of the known agents if there are none."""
+    return list(paths) or home_roots(settings())
 
 
 def _index(database: Path, roots: list[str], report: Callable[[Progress], None] | None, *, rebuild: bool) -> Summary:
@@ -58,18 +64,19 @@ def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
         yield from (f"  {root}" for root in roots)
         yield "Give a file or folder: agtrace index PATH"
         return
-    found = f"{_counted(summary.sessions, 'session')}, {_counted(summary.events, 'event')}"
-    files = f"{_counted(summary.files_seen, 'file')} ({summary.files_changed:,} changed)"
+    found = f"{counted(summary.sessions, 'session')}, {counted(summary.events, 'event')}"
+    files = f"{counted(summary.files_seen, 'file')} ({summary.files_changed:,} changed)"
     yield f"{found} from {files} in {summary.seconds:.2f} s"
     if summary.unreadable_lines:
-        yield f"{_counted(summary.unreadable_lines, 'unreadable line')} kept as found: agtrace doctor shows where"
+        yield f"{counted(summary.unreadable_lines, 'unreadable line')} kept as found: agtrace doctor shows where"
     unknown = sum(summary.unknown_record_types.values())
     if unknown:
-        kinds = _counted(len(summary.unknown_record_types), "unknown type")
-        yield f"{_counted(unknown, 'record')} of {kinds} kept and searchable: agtrace doctor names them"
+        kinds = counted(len(summary.unknown_record_types), "unknown type")
+        yield f"{counted(unknown, 'record')} of {kinds} kept and searchable: agtrace doctor names them"
 
 
-def _counted(count: int, what: str) -> str:
+def counted(count: int, what: str) -> str:
+    """A number of things, in words."""
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 

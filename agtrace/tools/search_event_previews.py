@@ -10,7 +10,9 @@ from pydantic import Field
 from agtrace import events, search
 from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, ProjectHash, Time, Until
 from agtrace.cutting import one_line
+from agtrace.deadline import Deadline
 from agtrace.index import Freshness
+from agtrace.matching import Contains, Matcher, Matches
 from agtrace.query import find_session, short_id, with_texts
 from agtrace.shape import Pages, Reply
 from agtrace.tools.tool import Context, Tool, dump, list_budget, mark, query_of, unless_behind, unmark
@@ -26,6 +28,9 @@ class SearchEventPreviews(Arguments):
             description="Literal text, found anywhere in an event, case-insensitive; no syntax. Empty: every event.",
         ),
     ]
+    regex: Annotated[
+        bool, Field(description="true: query is a regular expression, case-insensitive; ^ and $ are ends of lines.")
+    ] = False
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor = None
     session_id: Annotated[str | None, Field(max_length=200)] = None
@@ -53,8 +58,12 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
         session["id"] if session else None, wanted.provider, wanted.project_hash, wanted.event_type, wanted.tool,
         wanted.failed, since, until,
     )  # fmt: skip
-    found = search.search(connection, wanted.query, filters, wanted.limit, snapshot=snapshot, behind=behind)
-    matches = _previews(context, found.hits, wanted.query)
+    matcher = Matches(wanted.query) if wanted.regex else Contains(wanted.query)
+    deadline = Deadline(context.search_seconds)
+    found = search.search(
+        connection, matcher, filters, wanted.limit, snapshot=snapshot, behind=behind, deadline=deadline
+    )
+    matches = _previews(context, found.hits, matcher)
     total = seen + found.found
 
     def cursor(count: int) -> str:
@@ -79,7 +88,7 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
     )
 
 
-def _previews(context: Context, hits: list[search.Hit], query: str) -> list[dict[str, Any]]:
+def _previews(context: Context, hits: list[search.Hit], matcher: Matcher) -> list[dict[str, Any]]:
     connection = context.connection
     rows = [
         connection.execute(
@@ -91,7 +100,9 @@ def _previews(context: Context, hits: list[search.Hit], query: str) -> list[dict
     ]
     ids = {uid: short_id(connection, uid) for uid in {row["uid"] for row in rows}}
     found = with_texts(connection, rows)
-    return [dump(events.preview(connection, ids[event.row["uid"]], event, query)) for event in found]
+    return [
+        dump(events.preview(connection, ids[event.row["uid"]], event, matcher.matched(event.text))) for event in found
+    ]
 
 
 def _search_summary(query: str, total: int, exact: bool, freshness: Freshness) -> str:

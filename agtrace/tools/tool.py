@@ -34,6 +34,8 @@ class Context:
     now: float
     """Seconds since 1970 UTC."""
     prices: PriceTable
+    search_seconds: float
+    """After which a search is stopped."""
 
     def check_project(self, project_hash: str | None) -> None:
         """Raise `InvalidParameter` for a hash that is the beginning of no project's."""

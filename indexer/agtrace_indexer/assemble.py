@@ -7,6 +7,7 @@ result belongs to the step of its call, wherever it stands in the file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -50,6 +51,7 @@ _TURNS_REMEMBERED = 256
 _RUNNING_REMEMBERED = 64
 _AGENTS_REMEMBERED = 64
 _AGENT_TOOLS = ("Task", "Agent")
+_UNTIMED = (Outcome.REJECTED, Outcome.RUNNING)
 
 
 @dataclass(slots=True)
@@ -70,7 +72,7 @@ class Event:
     line: Line
     duration_ms: int | None = None
     """Of a result: the time since its call, without a human's pause."""
-    ends: list[Ending] = field(default_factory=list)
+    ends: Sequence[Ending] = ()
     """What this event tells about how earlier calls ended."""
 
 
@@ -124,25 +126,32 @@ class Thread:
     def place(self, draft: Draft, line: Line) -> Event:
         """Give the next draft its coordinates."""
         payload = draft.payload
-        event = Event(
-            self.next_index, EVENT_TYPES[type(payload)], payload, draft.timestamp, None, None, None, None, None, line
-        )
-        call = self._call_of(draft)
-        if call:
-            event.link, event.turn_index, event.step_index, event.name, called_at = call
-            event.duration_ms = _duration(draft, event.name, called_at)
-        else:
-            event.turn_index, event.step_index = self._coordinates(draft)
-            event.name = _name(payload)
+        kind = EVENT_TYPES[type(payload)]
         if isinstance(payload, ToolResult):
-            event.outcome = payload.outcome
-            self._note_running(payload, call, event.event_index)
-        elif isinstance(payload, ToolCall) and payload.call_id:
-            self._note_call(payload, event)
-        elif isinstance(payload, (User, Notification)) and payload.kind in INTERRUPTIONS:
-            event.ends = self._interrupted(event.turn_index)
+            event = self._answer(draft, payload, kind, line)
+        else:
+            turn, step = self._coordinates(draft)
+            event = Event(self.next_index, kind, payload, draft.timestamp, turn, step, _name(payload), None, None, line)
+            if isinstance(payload, ToolCall):
+                self._note_call(payload, event)
+            elif isinstance(payload, (User, Notification)) and payload.kind in INTERRUPTIONS:
+                event.ends = self._interrupted(turn)
         self.next_index += 1
         return event
+
+    def _answer(self, draft: Draft, result: ToolResult, kind: EventType, line: Line) -> Event:
+        """Give a result its coordinates: those of its call, where that is known."""
+        call = self._call_of(draft.key, result.call_id)
+        if call is None:
+            turn, step = self._coordinates(draft)
+            return Event(self.next_index, kind, result, draft.timestamp, turn, step, None, result.outcome, None, line)
+        link, turn, step, tool, called_at = call
+        if result.outcome is Outcome.RUNNING and result.call_id:
+            self._note_running(result.call_id, [link, called_at, self.next_index])
+        duration = _duration(result, draft.timestamp, tool, called_at)
+        return Event(
+            self.next_index, kind, result, draft.timestamp, turn, step, tool, result.outcome, link, line, duration
+        )
 
     def settle(self, settlement: Settlement) -> Ending | None:
         """Tell which events an execution has that ended after all; None where it isn't known to be running."""
@@ -164,12 +173,10 @@ class Thread:
         self.steps.clear()
         return dropped
 
-    def supersede(self, draft: Draft, by: int, remembered: int | None) -> Supersession | None:
-        """Note that the event `by` holds the draft's key now; give the event that held it before."""
-        if draft.key is None:
-            return None
-        before = self.keys.pop(draft.key, None)
-        self.keys[draft.key] = by
+    def supersede(self, key: str, by: int, remembered: int | None) -> Supersession | None:
+        """Note that the event `by` holds a draft's key now; give the event that held it before."""
+        before = self.keys.pop(key, None)
+        self.keys[key] = by
         if remembered is not None and len(self.keys) > remembered:
             del self.keys[next(iter(self.keys))]
         return None if before is None else Supersession(before, by)
@@ -181,21 +188,19 @@ class Thread:
         held = (self.keys.pop(key, None) for key in keys)
         return [Supersession(index, self.next_index - 1) for index in held if index is not None]
 
-    def _call_of(self, draft: Draft) -> list[Any] | None:
+    def _call_of(self, key: str | None, call_id: str | None) -> list[Any] | None:
         """The call that a result answers, also where it answers it anew."""
-        payload = draft.payload
-        if not isinstance(payload, ToolResult):
-            return None
-        call = self.calls.pop(payload.call_id, None) if payload.call_id else None
-        if draft.key is None:
+        call = self.calls.pop(call_id, None) if call_id else None
+        if key is None:
             return call
-        call = call or self.answered.get(draft.key)
+        call = call or self.answered.get(key)
         if call:
-            self.answered[draft.key] = call
+            self.answered[key] = call
         return call
 
     def _note_call(self, call: ToolCall, event: Event) -> None:
-        assert call.call_id is not None
+        if not call.call_id:
+            return
         place = [event.event_index, event.turn_index, event.step_index, event.name, event.timestamp]
         self.calls[call.call_id] = place
         if call.name in _AGENT_TOOLS:
@@ -203,11 +208,10 @@ class Thread:
             if len(self.agents) > _AGENTS_REMEMBERED:
                 del self.agents[next(iter(self.agents))]
 
-    def _note_running(self, result: ToolResult, call: list[Any] | None, index: int) -> None:
-        if call and result.call_id and result.outcome is Outcome.RUNNING:
-            self.running[result.call_id] = [call[0], call[4], index]
-            while len(self.running) > _RUNNING_REMEMBERED:
-                del self.running[next(iter(self.running))]
+    def _note_running(self, call_id: str, place: list[Any]) -> None:
+        self.running[call_id] = place
+        while len(self.running) > _RUNNING_REMEMBERED:
+            del self.running[next(iter(self.running))]
 
     def _interrupted(self, turn: int | None) -> list[Ending]:
         """The calls of a turn that was interrupted; a result that comes after all still tells its own outcome."""
@@ -248,23 +252,23 @@ class Thread:
         self.turns = [*self.turns[-_TURNS_REMEMBERED + 1 :], self.turn]
 
 
-def _duration(result: Draft, tool: str | None, called_at: int | None) -> int | None:
+def _duration(result: ToolResult, at: int | None, tool: str | None, called_at: int | None) -> int | None:
     """How long an execution took: what the log says, else the time from call to result."""
-    payload = result.payload
-    assert isinstance(payload, ToolResult)
-    if payload.duration_ms is not None:
-        return payload.duration_ms
-    untold = tool in ASKING_TOOLS or payload.outcome in (Outcome.REJECTED, Outcome.RUNNING)
-    if untold or called_at is None or result.timestamp is None or result.timestamp <= called_at:
+    if result.duration_ms is not None:
+        return result.duration_ms
+    untold = tool in ASKING_TOOLS or result.outcome in _UNTIMED
+    if untold or called_at is None or at is None or at <= called_at:
         return None
-    return result.timestamp - called_at
+    return at - called_at
 
 
 def _name(payload: Payload) -> str | None:
     match payload:
-        case ToolCall(name=name) | TokenUsage(model=name):
-            return name
-        case User(kind=kind) | Notification(kind=kind):
-            return str(kind)
+        case ToolCall():
+            return payload.name
+        case TokenUsage():
+            return payload.model
+        case User() | Notification():
+            return str(payload.kind)
         case _:
             return None

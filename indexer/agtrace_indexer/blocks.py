@@ -1,6 +1,7 @@
-"""Blocks: where the texts of events lie, about 32 KB of neighbours of one session compressed together.
+"""Blocks: where the texts of events lie, about 64 KB of neighbours of one session compressed together.
 
-The size is a compromise: smaller blocks compress worse, larger ones cost more time per opened event.
+Size and level are a compromise. Of 490 MB of text, blocks of 32 KB keep 32.2 % at level 1 and 31.1 % at level 3,
+blocks of 64 KB 29.9 % and 28.7 %, at 455, 369, 530 and 404 MB/s; to open one takes 26 us and 40 us.
 """
 
 from __future__ import annotations
@@ -8,19 +9,19 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import orjson
 import zstandard
 
-TEXT_SIZE = 32 * 1024
+TEXT_SIZE = 64 * 1024
 """Bytes of text after which a block is full."""
 
 MOST_EVENTS = 512
 """Events after which a block is full, however short they are."""
 
-_COMPRESSOR = zstandard.ZstdCompressor(level=1)
+_COMPRESSOR = zstandard.ZstdCompressor(level=3)
 _DECOMPRESSOR = zstandard.ZstdDecompressor()
 
 
@@ -43,6 +44,10 @@ class OpenBlock:
     t0: int
     t1: int
     size: int = 0
+    types: int = 0
+    """The types of its events, bit 1 << code."""
+    tools: set[int] = field(default_factory=set)
+    """The names of the tools of its calls and results."""
 
     @classmethod
     def at(cls, first_index: int) -> OpenBlock:
@@ -50,16 +55,20 @@ class OpenBlock:
         return cls(first_index, array("I"), [], [], 0, 0)
 
     @classmethod
-    def reopened(cls, first_index: int, packed: PackedBlock, t0: int, t1: int) -> OpenBlock:
+    def reopened(cls, first_index: int, packed: PackedBlock, t0: int, t1: int, types: int) -> OpenBlock:
         """Take up a stored block that isn't full."""
         texts = unpack(packed.text).split(b"\0")[:-1]
         block = cls(first_index, array("I"), texts, orjson.loads(unpack(packed.payload)), t0, t1)
+        block.types = types
         block.ends.frombytes(packed.ends)
         block.size = block.ends[-1] + 1 if block.ends else 0
         return block
 
-    def add(self, text: str, payload: dict[str, Any] | None, ts: int) -> None:
+    def add(self, text: str, payload: dict[str, Any] | None, ts: int, type_code: int, tool: int | None) -> None:
         """Append the next event."""
+        self.types |= 1 << type_code
+        if tool is not None:
+            self.tools.add(tool)
         encoded = text.encode("utf-8", "replace")
         if not self.texts:
             self.t0 = self.t1 = ts

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-_NEVER_ENTERED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".tox"})
+NEVER_ENTERED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".tox"})
+"""Names of folders that hold no logs and may hold very many files."""
 
 _NOT_A_FILE = {
     stat.S_IFIFO: "a named pipe, never opened",
@@ -116,7 +117,7 @@ def _is_entered(entry: os.DirEntry[str]) -> bool:
         folder = entry.is_dir(follow_symlinks=False)
     except OSError:
         return False
-    return folder and _is_text(entry.name) and entry.name not in _NEVER_ENTERED
+    return folder and _is_text(entry.name) and entry.name not in NEVER_ENTERED
 
 
 def _files_of(entries: list[os.DirEntry[str]]) -> Iterator[Found]:

@@ -9,11 +9,13 @@ same code therefore serves the first index, an appended tail and the tests. `Log
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from agtrace_schema.events import Outcome, Payload, Provider
+
+from agtrace_indexer.values import by_name
 
 Record: TypeAlias = dict[str, Any]
 """One decoded JSON object of a log."""
@@ -38,6 +40,10 @@ class Draft(NamedTuple):
     """Whether the log itself tells that this belongs to the replayed history of another one."""
     clustered: bool = False
     """Whether this was written at the instant at which its log began: a replay, where nothing better tells."""
+
+    def known_as(self, identity: str | None, *, replayed: bool = False, clustered: bool = False) -> Draft:
+        """The same draft with what identifies it: `_replace` takes twice the time."""
+        return Draft(self.payload, self.timestamp, self.step, self.thread, self.key, identity, replayed, clustered)
 
 
 class Retraction(NamedTuple):
@@ -120,7 +126,7 @@ class LogState:
 
     def to_json(self) -> dict[str, Any]:
         """Give the state as JSON values."""
-        return {"sessions": {k: asdict(v) for k, v in self.sessions.items()}, "memory": self.memory}
+        return {"sessions": {k: by_name(v) for k, v in self.sessions.items()}, "memory": self.memory}
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> LogState:

@@ -81,7 +81,7 @@ class Content:
         self._file = file
         file.seek(0)
         self._compressed = file.read(len(_ZSTD_MAGIC)) == _ZSTD_MAGIC
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._frame: zstandard.ZstdDecompressionObj | None = None
         self._ready = bytearray()
         file.seek(0)
 
@@ -100,7 +100,7 @@ class Content:
         while not self._ready and self.damage is None:
             data = self._file.read(_COMPRESSED_CHUNK)
             if not data:
-                if not self._frame.eof:
+                if self._frame is None or not self._frame.eof:
                     self.damage = "the compressed file ends early: what could be read is indexed"
                 break
             self._decompress(data)
@@ -110,7 +110,7 @@ class Content:
 
     def _decompress(self, data: bytes) -> None:
         while data:
-            if self._frame.eof:
+            if self._frame is None or self._frame.eof:
                 self._frame = zstandard.ZstdDecompressor().decompressobj()
             try:
                 self._ready += self._frame.decompress(data)

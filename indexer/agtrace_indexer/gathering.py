@@ -20,6 +20,8 @@ _LONGEST_ID = 150  # tools take 200 characters
 SNIPPET = 200
 """Characters of the first human request that stand for a session or a turn."""
 
+_OF_TOOLS = (EventType.TOOL_CALL, EventType.TOOL_RESULT)
+
 _INSERT_EVENT = """
 INSERT INTO event (session_id, event_index, type, ts, turn_index, step_index, name_id, outcome, link,
   line, offset, length, identity, duration_ms)
@@ -79,13 +81,13 @@ class SessionBuffer:
         buffer.last_ts = last[0] if last else 0
         buffer.untimed = not buffer.last_ts
         found = connection.execute(
-            "SELECT b.id, b.first_index, b.t0, b.t1, d.ends, d.text, d.payload FROM block b "
+            "SELECT b.id, b.first_index, b.t0, b.t1, b.types, d.ends, d.text, d.payload FROM block b "
             "JOIN block_data d ON d.block_id = b.id WHERE b.session_id = ? ORDER BY b.first_index DESC LIMIT 1",
             (session_id,),
         ).fetchone()
         if found:
-            row, first, t0, t1, *packed = found
-            block = OpenBlock.reopened(first, PackedBlock(*packed), t0, t1)
+            row, first, t0, t1, types, *packed = found
+            block = OpenBlock.reopened(first, PackedBlock(*packed), t0, t1, types)
             if not block.full:
                 buffer.block, buffer.block_row = block, row
         return buffer
@@ -100,11 +102,12 @@ class SessionBuffer:
         if self.block.full:
             self._write_block()
             self.block, self.block_row = OpenBlock.at(event.event_index), None
-        self.block.add(text, rest, ts)
+        type_code, name = TYPE_CODE[event.type], self.interning.name(event.name)
+        self.block.add(text, rest, ts, type_code, name if event.type in _OF_TOOLS else None)
         self.rows.append(
             [
-                self.session_id, event.event_index, TYPE_CODE[event.type], ts, event.turn_index, event.step_index,
-                self.interning.name(event.name), None if event.outcome is None else OUTCOME_CODE[event.outcome],
+                self.session_id, event.event_index, type_code, ts, event.turn_index, event.step_index, name,
+                None if event.outcome is None else OUTCOME_CODE[event.outcome],
                 event.link, event.line.number, event.line.offset, event.line.length, identity, event.duration_ms,
             ]
         )  # fmt: skip
@@ -195,10 +198,12 @@ class SessionBuffer:
             return
         packed = block.pack()
         row = self.connection.execute(
-            "INSERT OR REPLACE INTO block (id, session_id, first_index, event_count, t0, t1, text_size) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
-            (self.block_row, self.session_id, block.first_index, len(block.texts), block.t0, block.t1, block.size),
-        ).fetchone()[0]
+            "INSERT OR REPLACE INTO block (id, session_id, first_index, event_count, t0, t1, text_size, types) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            (self.block_row, self.session_id, block.first_index, len(block.texts), block.t0, block.t1, block.size,
+             block.types),
+        ).fetchone()[0]  # fmt: skip
+        self.connection.executemany("INSERT OR IGNORE INTO block_tool VALUES (?, ?)", [(row, t) for t in block.tools])
         self.connection.execute("INSERT OR REPLACE INTO block_data VALUES (?, ?, ?, ?)", (row, *packed))
         self.block_row = row
 

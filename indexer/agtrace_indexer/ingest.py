@@ -276,5 +276,9 @@ def _begins_alike(row: Row, path: str) -> bool:
 def _advance(log: Log, line: Line) -> None:
     log.read_to = line.offset + line.length + line.ended
     log.lines, log.unended, log.checksum = line.number, not line.ended, line.checksum
-    before, ending = (log.anchor, line.data[-ANCHOR:]) if line.whole else (b"", b"")
-    log.anchor = (before + ending + b"\n" * line.ended)[-ANCHOR:]
+    if not line.whole:
+        log.anchor = b"\n" * line.ended
+    elif line.length >= ANCHOR:
+        log.anchor = line.data[line.ended - ANCHOR :] + b"\n" * line.ended
+    else:
+        log.anchor = (log.anchor + line.data + b"\n" * line.ended)[-ANCHOR:]

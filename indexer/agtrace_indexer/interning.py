@@ -30,10 +30,12 @@ class Interning:
 
     def path(self, path: str) -> int:
         """The id of a path, masked."""
-        path = redact(path)
-        if path not in self._paths:
-            self._paths[path] = self._interned("path", "text", path)
-        return self._paths[path]
+        found = self._paths.get(path)  # a masked path stays as it is
+        if found is None:
+            path = redact(path)
+            found = self._paths.get(path) or self._interned("path", "text", path)
+            self._paths[path] = found
+        return found
 
     def project(self, facts: SessionFacts) -> int | None:
         """The id of the project of a session; None where the log names neither directory nor hash."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from agtrace_schema.events import Provider
@@ -11,6 +11,7 @@ from agtrace_schema.events import Provider
 from agtrace_indexer.assemble import Thread
 from agtrace_indexer.discovery import Found
 from agtrace_indexer.drafts import LogState
+from agtrace_indexer.values import by_name
 
 
 @dataclass(slots=True)
@@ -57,7 +58,7 @@ class Log:
 
     def remembered(self) -> dict[str, Any]:
         """What the next run must know to go on."""
-        threads = {key: asdict(thread) for key, thread in self.threads.items()}
+        threads = {key: by_name(thread) for key, thread in self.threads.items()}
         place = {"checksum": self.checksum, "long_tail": self.long_tail, "unended": self.unended}
         return {"parser": self.state.to_json(), "threads": threads, **place}
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from agtrace_schema.events import ToolCall
@@ -23,16 +25,20 @@ def touched(call: ToolCall) -> dict[str, str]:
     """The paths that a call names -> `read` or `write`."""
     found = dict(_patched(call)) if _holds_patch(call) else {}
     if not found and isinstance(call.arguments, dict):
-        access = "write" if _WRITERS.search(call.name) else "read"
-        found = dict.fromkeys(_named(call.arguments), access)
-    return dict(list(found.items())[:_MOST_PATHS])
+        named = _named(call.arguments)
+        found = dict.fromkeys(named, _access(call.name)) if named else {}
+    return found if len(found) <= _MOST_PATHS else dict(islice(found.items(), _MOST_PATHS))
 
 
-def _named(arguments: dict[str, Any]) -> Iterator[str]:
-    for name in _PATH_ARGUMENTS:
-        path = arguments.get(name)
-        if isinstance(path, str) and 0 < len(path) <= _LONGEST_PATH and "\n" not in path:
-            yield path
+def _named(arguments: dict[str, Any]) -> list[str]:
+    given = [arguments[name] for name in _PATH_ARGUMENTS if name in arguments]
+    return [path for path in given if isinstance(path, str) and 0 < len(path) <= _LONGEST_PATH and "\n" not in path]
+
+
+@lru_cache(maxsize=256)
+def _access(tool: str) -> str:
+    """What a tool does with the files that its calls name."""
+    return "write" if _WRITERS.search(tool) else "read"
 
 
 def _holds_patch(call: ToolCall) -> bool:

@@ -47,13 +47,14 @@ def rest_of_document(read: list[Line], lines: Iterable[Line]) -> bytes | None:
     """All bytes of a file that may be one JSON document; None if it begins otherwise or is too long."""
     if not read or read[0].data.lstrip(BEFORE_JSON)[:1] not in (b"{", b"["):
         return None
-    parts, size = [], 0
+    parts, size, ended = [], 0, False
     for line in chain(read, lines):
         size += line.length + 1
         if size > MAX_DOCUMENT or not line.whole:
             return None
-        parts.append(line.data + b"\n" * line.ended)
-    return b"".join(parts)
+        parts.append(line.data)
+        ended = line.ended
+    return b"\n".join(parts) + b"\n" * ended
 
 
 def why_no_log(read: list[Line], data: bytes | None, values: list[Any] | None, content: Content) -> tuple[str, str]:

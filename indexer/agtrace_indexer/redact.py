@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from agtrace_schema.events import Json
 from pydantic_core import SchemaValidator, core_schema
@@ -280,7 +281,7 @@ _SHORT = 2000
 
 def redact(text: str) -> str:
     """Mask every secret in a text as `[redacted: <kind>]`; a masked text stays as it is."""
-    if not _suspicious(text):
+    if not suspicious(text):
         return text
     for _ in range(_MOST_PASSES):  # a mask may lay bare the start of another secret
         masked = _masked(text)
@@ -290,8 +291,11 @@ def redact(text: str) -> str:
     return text
 
 
-def _suspicious(text: str) -> bool:
-    """Whether a rule may apply; Rust reads no lone surrogates, so a text with some always is."""
+def suspicious(text: str) -> bool:
+    """Whether a rule may apply to a text, or to any piece of it: gates look at nothing around what they find.
+
+    Rust reads no lone surrogates, so a text with some always is.
+    """
     return _any_gate(text) or not (text.isascii() or _well_formed(text))
 
 
@@ -302,7 +306,7 @@ def _masked(text: str) -> str:
 
 def _in_lines(text: str) -> str:
     """Apply the rules whose secrets have no line ends, only to the suspicious lines of a long text: by halves."""
-    if not _suspicious(text):
+    if not suspicious(text):
         return text
     middle = max(text.find("\n", len(text) // 2), text.rfind("\n", 0, len(text) // 2))
     if middle < 0 or len(text) < _SHORT:
@@ -337,6 +341,21 @@ _TOKEN_NAMES = ("accesstoken", "authtoken", "refreshtoken", "bearertoken", "apit
 _SECRET_NAMES = ("password", "passwd", "passphrase", "secret", "authorization", *_KEY_NAMES, *_TOKEN_NAMES)
 _NAMED_MASK = "[redacted: named-secret]"
 _SHORTEST_TOKEN = 8
+_LONGEST_NAME = 64
+
+
+def names_secret(key: str) -> bool:
+    """Whether a text may be masked for the name of its key alone; a very long key always may."""
+    return len(key) > _LONGEST_NAME or _named_secret(key)
+
+
+@lru_cache(maxsize=1024)
+def _named_secret(key: str) -> bool:
+    return _bare(key).endswith((*_SECRET_NAMES, "token"))
+
+
+def _bare(key: str) -> str:
+    return key.lower().replace("_", "").replace("-", "")
 
 
 def redact_json(value: Json) -> Json:
@@ -356,7 +375,7 @@ def _field(key: str, value: Json) -> Json:
         return redact_json(value)
     if value.replace(".", "", 1).isdecimal():
         return value
-    name = key.lower().replace("_", "").replace("-", "")
+    name = _bare(key)
     if name.endswith(_SECRET_NAMES):
         return redact(value) if _NO_VALUE.match(value) else _NAMED_MASK
     if name.endswith("token") and len(value) >= _SHORTEST_TOKEN:

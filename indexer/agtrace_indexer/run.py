@@ -153,6 +153,7 @@ class _Work:
         from agtrace_indexer.ingest import Reader
         from agtrace_indexer.progress import Progress
         from agtrace_indexer.store import Store
+        from agtrace_indexer.words import LEAST, cover, waiting
 
         catalog, changed = self.catalog, self.plan.changed
         store = Store(catalog.connection)
@@ -169,6 +170,8 @@ class _Work:
             reader.read(found, row, archived)
         if not changed:
             self._finish(reader)
+        if waiting(catalog.connection) >= LEAST:
+            cover(catalog.connection)
         store.commit()
         return progress
 

@@ -103,9 +103,10 @@ class Store:
         for session_id in sessions:
             self._buffers.pop(session_id, None)
             self._to_sum.discard(session_id)
-            self.connection.execute(
-                "DELETE FROM block_data WHERE block_id IN (SELECT id FROM block WHERE session_id = ?)", (session_id,)
-            )
+            for table in ("block_data", "block_tool"):
+                self.connection.execute(
+                    f"DELETE FROM {table} WHERE block_id IN (SELECT id FROM block WHERE session_id = ?)", (session_id,)
+                )
             for table in _OF_A_SESSION:
                 self.connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
             self.connection.execute("DELETE FROM kin WHERE other_id = ?", (session_id,))

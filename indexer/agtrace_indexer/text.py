@@ -23,7 +23,7 @@ from agtrace_schema.events import (
     User,
 )
 
-from agtrace_indexer.redact import redact, redact_json
+from agtrace_indexer.redact import names_secret, redact, redact_json, suspicious
 from agtrace_indexer.values import compact_json
 
 _INLINE_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,([A-Za-z0-9+/=\s]{64,})")
@@ -43,8 +43,11 @@ def stored(payload: Payload) -> tuple[str, dict[str, Any] | None]:
     """
     match payload:
         case ToolCall():
-            arguments = redact_json(clean_json(payload.arguments))
-            return call_text(payload.name, arguments), _known(call_id=payload.call_id, arguments=arguments)
+            said, arguments = _plain_text(payload), payload.arguments
+            if said is None:
+                arguments = redact_json(clean_json(arguments))
+                said = call_text(payload.name, arguments)
+            return said, _known(call_id=payload.call_id, arguments=arguments)
         case ToolResult():
             rest = _known(
                 call_id=payload.call_id,
@@ -93,6 +96,31 @@ def clean_json(value: Json, levels: int = MOST_LEVELS) -> Json:
     if isinstance(value, dict):
         return {clean(k): clean_json(v, levels - 1) for k, v in value.items()}
     return [clean_json(v, levels - 1) for v in value]
+
+
+def _plain_text(call: ToolCall) -> str | None:
+    """The text of a call whose arguments are kept as they are; None where they must be looked at one by one.
+
+    Nearly all are objects of short values without secrets: then one look at the whole text is enough.
+    """
+    if not isinstance(call.arguments, dict):
+        return None
+    lines = []
+    for key, value in call.arguments.items():
+        shown = value if isinstance(value, str) else _plain_value(value)
+        if shown is None or names_secret(key):
+            return None
+        lines.append(f"{key}: {shown}")
+    said = f"{call.name}\n" + "\n".join(lines)
+    return None if clean(said) != said or suspicious(said) else said
+
+
+def _plain_value(value: Json) -> str | None:
+    """The text of a number, a flag or a list of texts; None for what may have to be written otherwise."""
+    if isinstance(value, list):
+        texts = [item for item in value if isinstance(item, str)]
+        return "\n".join(texts) if len(texts) == len(value) else None
+    return None if isinstance(value, dict) or _is_odd_number(value) else _lines(value)
 
 
 def _is_odd_number(value: Json) -> bool:

@@ -24,7 +24,8 @@ from agtrace_indexer.values import compact_json
 
 _UNREADABLE_SHOWN = 64 * 1024
 
-Stored: TypeAlias = tuple[str, dict[str, Any] | None]
+Told: TypeAlias = tuple[Said, str, dict[str, Any] | None, int | None]
+"""What a record says; of a draft also its searchable text, the rest of its payload, and its identity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,55 +75,62 @@ class Transcript:
     def read_record(self, value: Any, line: Line) -> None:
         """Turn one record into events and gather them."""
         try:
-            drafts = list(_drafts(self.log, value))
-            texts = [stored(draft.payload) if isinstance(draft, Draft) else None for draft in drafts]
+            told = self._told(value)
         except Exception:  # noqa: BLE001  # formats change faster than we do: one record never costs the others
             self.log.state.unknown.clear()
             self.log.state.skipped.clear()
             shown = line.data[:_UNREADABLE_SHOWN].decode("utf-8", "replace")
             self._unreadable(line, "unreadable_line", shown)
             return
-        identities = [self._identity(*said) for said in zip(drafts, texts, strict=True)]
-        if self._is_repeated(drafts, identities):
+        if self._is_repeated(told):
             self.log.state.skipped.append("repeated line")
-            drafts = []
+            told = []
         self._count_types(line)
-        self._gather(drafts, texts, identities, line)
+        self._gather(told, line)
         self.log.records += 1
         self.progress.records += 1
 
-    def _identity(self, draft: Said, text: Stored | None) -> int | None:
-        if not isinstance(draft, Draft) or draft.identity is None or text is None:
-            return None
-        found = identity(draft.identity, text[0])
-        return -found if self.log.provider in REPLAYS_ITEMS else found
+    def _told(self, value: Any) -> list[Told]:
+        """What a record says, ready to be stored."""
+        told: list[Told] = []
+        replays = self.log.provider in REPLAYS_ITEMS
+        for draft in _drafts(self.log, value):
+            if isinstance(draft, Draft):
+                text, rest = stored(draft.payload)
+                found = None if draft.identity is None else identity(draft.identity, text)
+                told.append((draft, text, rest, -found if replays and found is not None else found))
+            else:
+                told.append((draft, "", None, None))
+        return told
 
-    def _is_repeated(self, drafts: list[Said], identities: list[int | None]) -> bool:
+    def _is_repeated(self, told: list[Told]) -> bool:
         """Whether this log has all of this already, line for line: some agents append their history anew."""
         if self.log.provider not in REPEATS_LINES:
             return False
-        said = [
-            self.store.has_identity(self._session(draft.thread), found)
-            for draft, found in zip(drafts, identities, strict=True)
-            if found is not None and isinstance(draft, Draft) and draft.key is None and draft.thread in self.log.threads
-        ]
-        return bool(said) and all(said)
+        repeated = False
+        for draft, _, _, found in told:
+            if found is None or not isinstance(draft, Draft) or draft.key is not None:
+                continue
+            if draft.thread in self.log.threads:
+                repeated = self.store.has_identity(self._session(draft.thread), found)
+                if not repeated:
+                    return False
+        return repeated
 
     def _is_counted(self, draft: Draft, found: int | None) -> bool:
         """Whether this log has the figures already, too long ago for their key to be remembered."""
         thread = self.log.threads.get(draft.thread)
-        if self.log.provider not in REPEATS_LINES or draft.key is None or found is None or thread is None:
+        if self.log.provider not in REPEATS_LINES or found is None or thread is None:
             return False
         return draft.key not in thread.keys and self.store.has_identity(self._session(draft.thread), found)
 
-    def _gather(self, drafts: list[Said], texts: list[Stored | None], identities: list[int | None], line: Line) -> None:
+    def _gather(self, told: list[Told], line: Line) -> None:
         retracted: list[tuple[str, Supersession]] = []
         dropped: list[tuple[str, int]] = []
-        for draft, text, found in zip(drafts, texts, identities, strict=False):
+        for draft, text, rest, found in told:
             if isinstance(draft, Draft):
-                assert text is not None
-                if not self._is_counted(draft, found):
-                    self._place(draft, line, *text, found)
+                if draft.key is None or not self._is_counted(draft, found):
+                    self._place(draft, line, text, rest, found)
             elif (thread := self.log.threads.get(draft.thread)) is None:
                 continue
             elif isinstance(draft, Retraction):
@@ -153,9 +161,10 @@ class Transcript:
             thread.replayed_to = thread.next_index
         if draft.clustered:
             thread.clustered_to = thread.next_index
-        superseded = thread.supersede(draft, event.event_index, KEYS_REMEMBERED[self.log.provider])
-        if superseded:
-            self.store.supersede(session_id, thread.next_index, superseded)
+        if draft.key is not None:
+            superseded = thread.supersede(draft.key, event.event_index, KEYS_REMEMBERED[self.log.provider])
+            if superseded:
+                self.store.supersede(session_id, thread.next_index, superseded)
         self.progress.events += 1
 
     def _new_thread(self, key: str) -> Thread:
@@ -167,7 +176,8 @@ class Transcript:
         return thread
 
     def _session(self, thread: str) -> int:
-        return session_of(self.store, self.log, thread)
+        found = self.log.session_ids.get(thread)
+        return session_of(self.store, self.log, thread) if found is None else found
 
     def _unreadable(self, line: Line, kind: str, text: str) -> None:
         self.log.unreadable_lines += 1
@@ -179,18 +189,19 @@ class Transcript:
 
     def _count_types(self, line: Line) -> None:
         state = self.log.state
+        if not (state.unknown or state.skipped):
+            return
         for kind in state.unknown:
             self.progress.unknown_record_types[kind] = self.progress.unknown_record_types.get(kind, 0) + 1
         skipped = [] if self.log.document else state.skipped
-        if state.unknown or state.skipped:
-            counts: dict[tuple[str, str], list[int]] = {}
-            for status, kinds in (("unknown", state.unknown), ("skipped", skipped)):
-                for kind in kinds:
-                    counts.setdefault((status, kind), [0, line.number])[0] += 1
-            assert self.log.file_id is not None
-            self.store.count_record_types(self.log.file_id, counts)
-            state.unknown.clear()
-            state.skipped.clear()
+        counts: dict[tuple[str, str], list[int]] = {}
+        for status, kinds in (("unknown", state.unknown), ("skipped", skipped)):
+            for kind in kinds:
+                counts.setdefault((status, kind), [0, line.number])[0] += 1
+        assert self.log.file_id is not None
+        self.store.count_record_types(self.log.file_id, counts)
+        state.unknown.clear()
+        state.skipped.clear()
 
 
 def session_of(store: Store, log: Log, thread: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -33,9 +34,9 @@ def milliseconds(value: Any) -> int | None:
 
 def count(value: Any) -> int | None:
     """Read a non-negative whole number; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 2**53:
-        return None
-    return int(value)
+    if type(value) is int:  # a flag is no number
+        return value if 0 <= value < 2**53 else None
+    return int(value) if isinstance(value, float) and 0 <= value < 2**53 else None
 
 
 def text(value: Any) -> str | None:
@@ -66,6 +67,11 @@ def listed(value: Any) -> list[Any]:
     if isinstance(value, list):
         return value
     return [] if value is None else [value]
+
+
+def by_name(instance: Any) -> dict[str, Any]:
+    """Read a dataclass as its values by the names of its fields: the values themselves, no copies."""
+    return {field.name: getattr(instance, field.name) for field in dataclasses.fields(instance)}
 
 
 def compact_json(value: Any) -> str:

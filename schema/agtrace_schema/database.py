@@ -6,8 +6,12 @@ of the tables is a new entry in `MIGRATIONS`, never an edit of an old one, and r
 
 from __future__ import annotations
 
-VERSION = 2
-"""1 (2026-11-21): first tables. 2 (2026-11-21): families, copies, sums by model, requests, paths."""
+from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
+from agtrace_schema.events import EventType, Outcome
+
+VERSION = 3
+"""1 (2026-11-21): first tables. 2 (2026-11-21): families, copies, sums by model, requests, paths.
+3 (2026-11-21): what search asks of blocks; the word index."""
 
 TABLES = """
 -- Facts about the index itself: 'reading' (the version of the code that read the logs), 'built' ('1' once
@@ -301,5 +305,70 @@ CREATE TABLE model_usage (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[tuple[str, str], ...] = (("0001_first_tables", TABLES), ("0002_families", FAMILIES))
+SEARCH = f"""
+-- Blocks that search can pass over without opening them. An id is never reused: the word index may still
+-- name a block that is gone. types: the types of its events, bit 1 << code. words: 0 not in the word index,
+-- 1 in it, but not all of its words are in the vocabulary, 2 found by its words, 3 never (a word too long for it).
+CREATE TABLE text_block (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  session_id INTEGER NOT NULL,
+  first_index INTEGER NOT NULL,
+  event_count INTEGER NOT NULL,
+  t0 INTEGER NOT NULL,           -- smallest and largest ts of its events
+  t1 INTEGER NOT NULL,
+  text_size INTEGER NOT NULL,    -- bytes before compression
+  types INTEGER NOT NULL,
+  words INTEGER NOT NULL DEFAULT 0
+);
+INSERT INTO text_block
+SELECT b.*, (SELECT coalesce(sum(DISTINCT 1 << e.type), 0) FROM event e WHERE e.session_id = b.session_id
+  AND e.event_index >= b.first_index AND e.event_index < b.first_index + b.event_count), 0 FROM block b;
+DROP TABLE block;
+ALTER TABLE text_block RENAME TO block;
+CREATE UNIQUE INDEX block_place ON block (session_id, first_index);
+CREATE INDEX block_newest ON block (t1, id, t0, session_id);
+CREATE INDEX block_unworded ON block (words, id) WHERE words != 2;
+
+-- The tools whose calls and results stand in a block.
+CREATE TABLE block_tool (
+  block_id INTEGER NOT NULL,
+  name_id INTEGER NOT NULL,
+  PRIMARY KEY (block_id, name_id)
+) WITHOUT ROWID;
+INSERT INTO block_tool
+SELECT DISTINCT b.id, e.name_id FROM block b JOIN event e ON e.session_id = b.session_id
+  AND e.event_index >= b.first_index AND e.event_index < b.first_index + b.event_count
+WHERE e.name_id IS NOT NULL AND e.type IN ({TYPE_CODE[EventType.TOOL_CALL]}, {TYPE_CODE[EventType.TOOL_RESULT]});
+
+CREATE INDEX event_failed ON event (session_id, event_index) WHERE outcome = {OUTCOME_CODE[Outcome.FAILED]};
+"""
+
+WORDS = """
+-- Which pieces of blocks hold which words: rowid = block * 32 + piece. Derived from the blocks, it can be
+-- dropped and made again. A word is a run of letters, digits, `_`, `.`, `/`, `-` and all that isn't ASCII.
+CREATE VIRTUAL TABLE words USING fts5(
+  text, content='', columnsize=0, detail=none, tokenize="ascii tokenchars '_./-'"
+);
+CREATE VIRTUAL TABLE word USING fts5vocab(words, row);
+
+-- The vocabulary: the words of `words`, sorted, in chunks (each word between line ends, zstd), and which three
+-- letters stand next to each other in which chunk. base: 1 for the chunks of the last full listing, 0 for words
+-- that came since (again, perhaps).
+CREATE TABLE vocabulary (
+  id INTEGER PRIMARY KEY,
+  base INTEGER NOT NULL,
+  words BLOB NOT NULL
+);
+CREATE VIRTUAL TABLE vocabulary_part USING fts5(
+  words, content='', columnsize=0, detail=none, tokenize='trigram case_sensitive 1'
+);
+CREATE VIRTUAL TABLE trigram USING fts5vocab(vocabulary_part, row);
+"""
+"""The word index: made where SQLite has FTS5 with the trigram tokenizer (3.34); without it search reads the blocks."""
+
+MIGRATIONS: tuple[tuple[str, str], ...] = (
+    ("0001_first_tables", TABLES),
+    ("0002_families", FAMILIES),
+    ("0003_search", SEARCH),
+)
 """(name, SQL) in order; applying all of them to an empty file gives the tables of `VERSION`."""

@@ -9,10 +9,12 @@ import json
 import random
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from agtrace_indexer import words
 from agtrace_indexer.run import index
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
@@ -162,10 +164,24 @@ def _cut(raw: Raw, around: int) -> tuple[Raw, str]:
 # --- the index, and the plain scan of it ---
 
 
-@pytest.fixture(scope="module")
-def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+@pytest.fixture(
+    scope="module", params=["by reading blocks", "by words", "by words of a part", "by words that came bit by bit"]
+)
+def connection(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[sqlite3.Connection]:
+    """The same events, found in every way that search has."""
     database = tmp_path_factory.mktemp("law") / "index.sqlite3"
     index(database, [str(SAMPLES), *(str(LOGS / agent) for agent in ("claude", "codex", "gemini"))])
+    with closing(sqlite3.connect(database, isolation_level=None)) as writing:
+        writing.execute("BEGIN")
+        cover_in_parts(
+            writing,
+            {"by words": [1], "by words of a part": [0.5]}.get(request.param, [0.1] * 30)
+            if "words" in request.param
+            else [],
+        )
+        writing.execute("COMMIT")
     opened = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
     opened.row_factory = sqlite3.Row
     yield opened
@@ -189,6 +205,15 @@ def stored(connection: sqlite3.Connection) -> list[Stored]:
         )
         for row in rows
     ]  # fmt: skip
+
+
+def cover_in_parts(connection: sqlite3.Connection, parts: list[float]) -> None:
+    """Let the word index cover parts of the text, one after the other."""
+    assert words.prepared(connection)
+    whole = words.waiting(connection)
+    for part in parts:
+        words.insert(connection, int(whole * part))
+        words.complete(connection)
 
 
 def ascii_folded(text: str) -> bytes:

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 from agtrace_indexer import redact as module
-from agtrace_indexer.redact import RULES, Rule, redact, redact_json
+from agtrace_indexer.redact import RULES, Rule, redact, redact_json, suspicious
+from agtrace_indexer.text import call_text, clean_json, stored
+from agtrace_schema.events import ToolCall
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -186,6 +188,37 @@ def test_a_gate_opens_for_every_text_that_its_rule_finds(rule: Rule, data: st.Da
     text = data.draw(st.from_regex(plain))
     if rule.pattern.search(text):
         assert module._search(rule.gate)(text) and module._any_gate(text)
+
+
+@settings(max_examples=300, deadline=None)
+@given(rule=st.sampled_from(RULES), before=st.text(max_size=20) | PIECES, after=st.text(max_size=20) | PIECES)
+def test_a_gate_that_opens_for_a_text_opens_for_every_text_around_it(rule: Rule, before: str, after: str) -> None:
+    assert suspicious(before + rule.positive + after)
+    assert not re.search(r"\\[bBAz]", rule.gate), "it looks at what is around"
+
+
+CALLS = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from([2**64, -(2**63) - 1, "a\0b", "\ud800", "data:image/png;base64," + "A" * 80, "base64,"])
+    | st.text(max_size=8)
+    | PIECES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["password", "max_tokens", "api-token", "a", "b" * 100]) | PIECES, inner)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(name=st.sampled_from(["Bash", "token", "a\0"]), arguments=CALLS)
+def test_one_look_at_a_whole_call_finds_what_looking_at_every_value_finds(name: str, arguments: Any) -> None:
+    kept = redact_json(clean_json(arguments))
+    expected = call_text(name, kept), {"arguments": kept} if kept is not None else {}
+    assert repr(stored(ToolCall(None, name, arguments))) == repr(expected)
 
 
 ADVERSARIES = ["eyJ", "eyJaaaaaaaa.", "token=", 'token="', "password: ", "secret=aaaaaaaa(", "://a:", "://a:b@"]

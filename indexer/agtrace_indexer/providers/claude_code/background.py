@@ -85,11 +85,12 @@ def _note_task(result: ToolResult, detail: Any, thread: str, state: LogState) ->
 
 
 def _told_by_result(detail: Any, time: int | None, thread: str, state: LogState) -> list[Settlement]:
-    structure = fields(detail)
-    stopped = _STOPPED.match(text(structure.get("message")) or "")
+    if not isinstance(detail, dict):
+        return []
+    stopped = _STOPPED.match(text(detail.get("message")) or "")
     if stopped:
         return _settled([stopped.group(1)], [], Outcome.INTERRUPTED, time, thread, state)
-    asked = fields(structure.get("task")) or structure
+    asked = fields(detail.get("task")) or detail
     task = first_text(asked.get("shellId"), asked.get("task_id"))
     if task is None:
         return []

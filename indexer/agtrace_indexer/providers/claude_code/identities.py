@@ -20,6 +20,6 @@ def identified(said: Iterable[Said], uuid: str | None) -> Iterator[Said]:
         elif isinstance(draft.payload, TokenUsage):
             response = draft.payload.response_id
             named = response if response and "/" in response else uuid
-            yield draft._replace(identity=named and f"usage/{named}")
+            yield draft.known_as(named and f"usage/{named}")
         else:
-            yield draft._replace(identity=uuid and (f"{uuid}#{number}" if number else uuid))
+            yield draft.known_as(uuid and (f"{uuid}#{number}" if number else uuid))

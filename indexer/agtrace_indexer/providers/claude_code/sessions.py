@@ -70,7 +70,9 @@ def _note_place(record: Record, facts: SessionFacts) -> None:
         facts.cwd = text(record.get("cwd"))
     if facts.branch is None:
         facts.branch = text(record.get("gitBranch"))
-    facts.version = text(record.get("version")) or facts.version
+    version = record.get("version")
+    if version != facts.version:
+        facts.version = text(version) or facts.version
 
 
 def _place_log(record: Record, state: LogState) -> None:
@@ -85,11 +87,10 @@ def _place_log(record: Record, state: LogState) -> None:
 
 def note_session(record: Record, facts: SessionFacts) -> None:
     """Take the ids that a line names: `sessionId` is the parent's in the lines of a sub-agent."""
-    session = text(record.get("sessionId"))
     if facts.id is None:
-        facts.id = session
-    elif facts.kind == "subagent" and facts.parent_id is None and session != facts.id:
-        facts.parent_id = session
+        facts.id = text(record.get("sessionId"))
+    elif facts.kind == "subagent" and facts.parent_id is None and record.get("sessionId") != facts.id:
+        facts.parent_id = text(record.get("sessionId"))
     if facts.kind == "subagent" and facts.agent_type is None:
         facts.agent_type = text(record.get("attributionAgent"))
 

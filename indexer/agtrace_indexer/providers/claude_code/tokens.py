@@ -30,13 +30,13 @@ def token_usage(record: dict[str, Any], message: dict[str, Any], state: LogState
     model = text(message.get("model"))
     if not isinstance(usage, dict) or model == SYNTHETIC:
         return None
-    figures = _without_zeros(_figures(usage))
-    complete = _are_whole(figures) and not _is_placeholder(record, message)
+    figures = _figures(usage)
+    fresh, written_5m, written_1h, read, output = figures
+    complete = output is not None and any(figures[:_OUTPUT]) and not _is_placeholder(record, message)
     cost = _cost(record.get("costUSD"))
     response = _response_id(record, message)
     if response is not None and not _is_news(response, [*figures, complete, cost], state.memory):
         return None
-    fresh, written_5m, written_1h, read, output = figures
     speed = text(usage.get("speed"))
     reasoning = None if output is None else count(fields(usage.get("output_tokens_details")).get("thinking_tokens"))
     return TokenUsage(
@@ -46,35 +46,23 @@ def token_usage(record: dict[str, Any], message: dict[str, Any], state: LogState
 
 
 def _figures(usage: dict[str, Any]) -> list[int | None]:
-    """Uncached input, cache written for 5 minutes, for 1 hour, cache read, output."""
-    return [
-        count(usage.get("input_tokens")),
-        *_cache_written(count(usage.get("cache_creation_input_tokens")), usage.get("cache_creation")),
-        count(usage.get("cache_read_input_tokens")),
-        count(usage.get("output_tokens")),
-    ]
+    """Uncached input, cache written for 5 minutes, for 1 hour, cache read, output.
+
+    What can't be zero is unknown then: a request with nothing in it, a response that says nothing. Gateways to
+    other models write zeros instead of counting. Input alone may be zero: all of it was cached.
+    """
+    fresh, read = count(usage.get("input_tokens")), count(usage.get("cache_read_input_tokens"))
+    written = _cache_written(count(usage.get("cache_creation_input_tokens")), usage.get("cache_creation"))
+    sent = [fresh, *written, read]
+    return [*(sent if any(sent) else [None] * _OUTPUT), count(usage.get("output_tokens")) or None]
 
 
 def _cache_written(whole: int | None, detail: Any) -> tuple[int | None, int | None]:
     """What was written for 5 minutes and for 1 hour; what the detail doesn't name is short-lived."""
     if not isinstance(detail, dict):
         return whole, None
-    short, long = (count(detail.get(f"ephemeral_{time}_input_tokens")) for time in ("5m", "1h"))
+    short, long = count(detail.get("ephemeral_5m_input_tokens")), count(detail.get("ephemeral_1h_input_tokens"))
     return (whole - (long or 0) if whole and whole >= (long or 0) else short), long
-
-
-def _without_zeros(figures: list[int | None]) -> list[int | None]:
-    """Take what can't be zero for unknown: a request with nothing in it, a response that says nothing.
-
-    Gateways to other models write zeros instead of counting. Input alone may be zero: all of it was cached.
-    """
-    *sent, output = figures
-    return [*(sent if any(sent) else [None] * len(sent)), output or None]
-
-
-def _are_whole(figures: list[int | None]) -> bool:
-    *sent, output = figures
-    return any(sent) and output is not None
 
 
 def _cost(value: Any) -> float | None:

@@ -13,7 +13,7 @@ from agtrace_schema.events import Notification, Outcome, OutcomeSource, ToolResu
 
 from agtrace_indexer.providers.claude_code.background import is_started
 from agtrace_indexer.providers.claude_code.content import joined_text
-from agtrace_indexer.values import count, fields, items, text
+from agtrace_indexer.values import count, fields, text
 
 _REJECTIONS = (
     "The user doesn't want to proceed",
@@ -28,8 +28,8 @@ _REJECTIONS = (
 
 _BLOCKED = re.compile(r"[^\n]{1,500} was blocked\. For security, Claude Code ")
 
-_INTERRUPTION = "[Request interrupted by user"
-_EXIT_LINE = re.compile(r"\AExit code -?[0-9]{1,9}\s*")
+_INTERRUPTION = re.compile(r"(?:Exit code -?[0-9]{1,9}\s*)?\[Request interrupted by user")
+_LONGEST_START = 300
 _EXIT_CODE = re.compile(r"Exit code (-?[0-9]{1,9})\b")
 _AGENT_ID = re.compile(r"(?:Async agent launched successfully\.\s+)?agentId: ([A-Za-z0-9_-]+)")
 
@@ -87,7 +87,7 @@ def _ending(output: str, failed: bool, line: dict[str, Any]) -> _Ending:
     detail = line.get("toolUseResult")
     if failed and (_is_refusal(output) or (isinstance(detail, str) and _is_refusal(detail))):
         return Outcome.REJECTED, OutcomeSource.TEXT
-    if _EXIT_LINE.sub("", output[:300], count=1).startswith(_INTERRUPTION):
+    if _INTERRUPTION.match(output, 0, _LONGEST_START):
         return Outcome.INTERRUPTED, OutcomeSource.TEXT
     if not failed and is_started(output, detail):
         return Outcome.RUNNING, OutcomeSource.TEXT if detail is None else OutcomeSource.STRUCTURE
@@ -103,18 +103,19 @@ def _is_refusal(said: str) -> bool:
 def _duration(detail: Any) -> int | None:
     if not isinstance(detail, dict):
         return None
+    for key in ("totalDurationMs", "durationMs"):  # of an agent's run, whose durationMs would be a part; of any other
+        duration = count(detail.get(key))
+        if duration is not None:
+            return duration
     seconds = detail.get("durationSeconds")
-    told = (
-        count(detail.get("totalDurationMs")),  # of an agent's run; its durationMs would be a part
-        count(detail.get("durationMs")),
-        count(seconds * 1000) if isinstance(seconds, (int, float)) else None,
-    )
-    return next((duration for duration in told if duration is not None), None)
+    return count(seconds * 1000) if isinstance(seconds, (int, float)) else None
 
 
 def _agent_id(block: dict[str, Any], detail: Any) -> str | None:
-    named = _named_agent(fields(detail).get("agentId"))
-    return named or next(filter(None, map(_agent_in_text, items(block.get("content")))), None)
+    named, content = _named_agent(fields(detail).get("agentId")), block.get("content")
+    if named or not isinstance(content, list):
+        return named
+    return next(filter(None, map(_agent_in_text, content)), None)
 
 
 def _agent_in_text(part: Any) -> str | None:

@@ -70,11 +70,12 @@ def drafts(record: Record, state: LogState) -> list[Said]:
     replayed = is_replayed(record, state, at)
     clustered = is_clustered(state)
     found = _read(record, state, at)
-    return [_marked(said, replayed, clustered) if isinstance(said, Draft) else said for said in found]
-
-
-def _marked(draft: Draft, replayed: bool, clustered: bool) -> Draft:
-    return draft._replace(identity=identity_of(draft.payload), replayed=replayed, clustered=clustered)
+    return [
+        said.known_as(identity_of(said.payload), replayed=replayed, clustered=clustered)
+        if isinstance(said, Draft)
+        else said
+        for said in found
+    ]
 
 
 def _time(record: Record) -> int | None:

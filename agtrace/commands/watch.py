@@ -1,0 +1,66 @@
+"""`agtrace index --watch`: a line for each run that changed something, until it is ended."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict
+from datetime import datetime
+from types import FrameType
+
+from agtrace_indexer.watch import Change, watch
+
+from agtrace.commands import index, print_json, settings
+
+_INTERRUPTED = 130
+
+
+def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
+    """Index, then keep the index fresh. SIGTERM ends it with 0, Ctrl-C with 130."""
+    signal.signal(signal.SIGTERM, _end)
+    threading.excepthook = _lost
+    database = settings().database
+    try:
+        summary = index.run(paths, rebuild=rebuild, as_json=as_json, indent=None)
+        if not as_json:
+            _print("watching, until Ctrl-C")
+        with closing(watch(database, index.roots_of(paths), summary, _tell)) as changes:
+            for change in changes:
+                if as_json:
+                    print_json({**asdict(change.summary), "index": str(database)}, indent=None)
+                else:
+                    _print(f"{datetime.now():%H:%M:%S}  {', '.join(_words(change))}")
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+
+
+def _words(change: Change) -> Iterator[str]:
+    """What a person reads behind a run."""
+    if change.summary.files_changed:
+        yield f"{index.counted(change.summary.files_changed, 'file')} read"
+    if change.files < 0:
+        yield f"{index.counted(-change.files, 'file')} gone"
+    for more, what in ((change.events, "event"), (change.sessions, "session")):
+        if more:
+            yield f"{more:+,} {what}{'s' * (abs(more) != 1)}"
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _tell(sentence: str) -> None:
+    sys.stderr.write(f"agtrace: {sentence}\n")
+
+
+def _end(_signal: int, _frame: FrameType | None) -> None:
+    sys.exit(0)
+
+
+def _lost(failure: threading.ExceptHookArgs) -> None:
+    """A thread of watchdog failed: its notifications are made anew."""
+    _tell(f"notifications of changed files failed ({failure.exc_value!r}); trying again")

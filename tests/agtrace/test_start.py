@@ -1,0 +1,140 @@
+"""What `agtrace` loads, and when: a command that only prints, and a server that says hello, wait for nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Timer
+from typing import IO, Any
+
+import pytest
+
+from agtrace.commands.group import agtrace
+from agtrace.server import INSTRUCTIONS
+from agtrace.tools import TOOLS
+
+RUN = [sys.executable, "-X", "importtime", "-c", "import sys; from agtrace.cli import main; main()"]
+LOADED = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)$", re.MULTILINE)
+HEAVY = {
+    *("agtrace_indexer", "agtrace_schema", "sqlite3", "sqlite_utils", "orjson", "zstandard", "itsdangerous"),
+    *("rich", "platformdirs", "watchdog", "jinja2"),
+}
+"""What answers need, or people, but neither the SDK nor a greeting."""
+
+SDK = {"mcp", "mcp_types", "pydantic", "pydantic_core"}
+
+
+def families(modules: set[str]) -> set[str]:
+    return {name.split(".")[0] for name in modules}
+
+
+def loaded_by(stderr: str) -> set[str]:
+    """The modules that a process loaded, as Python tells them on its stderr."""
+    return set(LOADED.findall(stderr))
+
+
+class Server:
+    """The process of `agtrace mcp`, spoken to line by line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def send(self, method: str, number: int | None = None, **params: Any) -> None:
+        """Send a request with a number, or a notification."""
+        message = {"jsonrpc": "2.0", "method": method, "params": params} | ({"id": number} if number else {})
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.flush()
+
+    def receive(self) -> Any:
+        """The next message."""
+        assert self._process.stdout
+        return json.loads(self._process.stdout.readline())
+
+    def greet(self) -> Any:
+        """The answer to `initialize`."""
+        client = {"name": "test", "version": "1"}
+        self.send("initialize", 1, protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
+        return self.receive()["result"]
+
+    def said(self) -> Any:
+        """The next record of its log, where stderr is a pipe."""
+        assert self._process.stderr
+        return json.loads(self._process.stderr.readline())
+
+
+@contextmanager
+def serving(command: list[str], stderr: IO[str] | int) -> Iterator[Server]:
+    """Run the server; one that hangs is killed."""
+    with subprocess.Popen([*command, "mcp"], stdin=-1, stdout=-1, stderr=stderr, text=True) as process:
+        hangs = Timer(30, process.kill)
+        hangs.start()
+        try:
+            yield Server(process)
+        finally:
+            process.communicate()
+            hangs.cancel()
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([name, "--help"] for name in agtrace.commands)])
+def test_what_only_prints_help_loads_no_server_no_database_and_no_models(arguments: list[str]) -> None:
+    ended = subprocess.run([*RUN, *arguments], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout
+    loaded = loaded_by(ended.stderr)
+    assert "agtrace.commands.group" in loaded
+    assert families(loaded) & (HEAVY | SDK) == set()
+
+
+def test_a_greeting_is_answered_before_anything_is_loaded_that_only_answers_need(tmp_path: Path) -> None:
+    with (tmp_path / "stderr").open("w") as stderr, serving(RUN, stderr) as server:
+        greeting = server.greet()
+        loaded = loaded_by((tmp_path / "stderr").read_text())
+    assert (greeting["serverInfo"]["name"], greeting["instructions"]) == ("agtrace", INSTRUCTIONS)
+    assert "mcp.server.lowlevel" in loaded
+    assert families(loaded) & HEAVY == set()
+    ours = {name for name in loaded if name.split(".")[0] == "agtrace"}
+    assert ours == {"agtrace", *(f"agtrace.{name}" for name in ("cli", "commands", "problems", "settings", "server"))}
+
+
+def test_what_answers_need_loads_while_the_client_thinks_about_the_greeting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It asks nothing, and yet the server has read its prices: it says that it can't use them."""
+    monkeypatch.setenv("AGTRACE_PRICES", str(tmp_path / "nothing.json"))
+    with serving([sys.executable, "-m", "agtrace"], subprocess.PIPE) as server:
+        server.greet()
+        server.send("notifications/initialized")
+        assert server.said()["event"] == "invalid_setting"
+
+
+def test_a_client_that_asks_everything_at_once_gets_every_answer(tmp_path: Path) -> None:
+    """Also one that never says that it has read the greeting."""
+    with (tmp_path / "stderr").open("w") as stderr, serving(RUN, stderr) as server:
+        server.greet()
+        server.send("tools/list", 2)
+        server.send("tools/call", 3, name="search_event_previews", arguments={"query": "error"})
+        server.send("tools/call", 4, name="no_such_tool", arguments={})
+        answers = {answer["id"]: answer for answer in (server.receive() for _ in range(3))}
+    assert len(answers[2]["result"]["tools"]) == len(TOOLS)
+    assert answers[3]["result"]["structuredContent"]["success"]
+    assert "no_such_tool" in answers[4]["error"]["message"]
+    loaded = loaded_by((tmp_path / "stderr").read_text())
+    assert "agtrace.tools.search_event_previews" in loaded
+    assert families(loaded) & {"rich", "jinja2"} == set()
+    assert {name for name in loaded if name.startswith(("agtrace.commands.", "agtrace.render"))} == set()
+
+
+def test_a_server_collects_its_garbage_though_it_starts_without() -> None:
+    code = (
+        "import gc, os, sys; from agtrace.cli import main\n"
+        "os._exit = lambda code: sys.exit(10 * gc.isenabled() + (gc.get_freeze_count() > 10_000))\n"
+        "main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, "mcp"], stdin=subprocess.DEVNULL, timeout=60, check=False)
+    assert ended.returncode == 11
