@@ -24,11 +24,11 @@ class Settings:
     data_dir: Path
     max_response_bytes: int
     cursor_ttl_seconds: int
-    search_timeout_seconds: int
     environment: Mapping[str, str]
     """The variables that tell where the agents' homes are."""
     prices: Path | None = None
     """The user's price table, laid over the built-in one."""
+    search_timeout_seconds: int = 30
 
     @property
     def database(self) -> Path:
