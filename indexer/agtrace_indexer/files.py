@@ -47,6 +47,12 @@ def start_of(file: CountedFile, size: int) -> bytes:
     return read_up_to(Content(file), size)
 
 
+def head_of(path: str, size: int) -> bytes:
+    """The first bytes of the content of a file. Raises `OSError`."""
+    with open_regular(path) as file:
+        return start_of(CountedFile(file, Progress()), size)
+
+
 def read_up_to(content: Content, size: int) -> bytes:
     """The next `size` bytes of content, or all that are left."""
     data = b""

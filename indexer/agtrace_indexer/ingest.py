@@ -43,7 +43,7 @@ class Reader:
     def __init__(
         self, store: Store, progress: Progress, report: Callable[[Progress], None], *, rebuild: bool = False
     ) -> None:
-        self.store, self.progress, self._report, self._rebuild = store, progress, report, rebuild
+        self.store, self.progress, self.report, self._rebuild = store, progress, report, rebuild
         self._uncommitted = 0
         self._moved: set[int] = set()
 
@@ -88,7 +88,7 @@ class Reader:
             self.store.commit()
             self.store.begin()
             self._uncommitted = 0
-        self._report(self.progress)
+        self.report(self.progress)
 
     def _read_open(self, found: Found, known: Row | None, file: CountedFile, archived: FindArchived) -> None:
         row = known if known is not None and known["status"] == "log" else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(slots=True)
@@ -20,3 +21,10 @@ class Progress:
     events: int = 0
     unreadable_lines: int = 0
     unknown_record_types: dict[str, int] = field(default_factory=dict)
+
+    def add(self, read: dict[str, Any]) -> None:
+        """Count what another process has read: its progress, but for how many files and bytes are done."""
+        for name in ("files_opened", "bytes_read", "records", "events", "unreadable_lines"):
+            setattr(self, name, getattr(self, name) + read[name])
+        for kind, count in read["unknown_record_types"].items():
+            self.unknown_record_types[kind] = self.unknown_record_types.get(kind, 0) + count

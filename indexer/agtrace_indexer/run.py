@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -153,27 +154,57 @@ class _Work:
         from agtrace_indexer.ingest import Reader
         from agtrace_indexer.progress import Progress
         from agtrace_indexer.store import Store
-        from agtrace_indexer.words import LEAST, cover, waiting
+        from agtrace_indexer.words import cover_if_due
 
-        catalog, changed = self.catalog, self.plan.changed
+        catalog = self.catalog
         store = Store(catalog.connection)
-        progress = Progress(files_total=len(changed), bytes_total=sum(found.size for found, _ in changed))
-        archived = _archived_by_head(catalog, self.plan)
+        size = sum(found.size for found, _ in self.plan.changed)
+        progress = Progress(files_total=len(self.plan.changed), bytes_total=size)
+        archived = _Archived(catalog, self.plan)
         store.begin()
         catalog.add_roots(roots)
         if catalog.meta("built") is None:
             catalog.set_meta("built", "0")
             catalog.set_meta("reading", str(READING_VERSION))
         reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild)
-        while changed and (self.deadline is None or time.monotonic() < self.deadline):
-            found, row = changed.pop(0)
-            reader.read(found, row, archived)
+        self._read_by_workers(reader, archived)
+        changed = deque(self.plan.changed)
+        while changed and not self._late:
+            reader.read(*changed.popleft(), archived.beginning_with)
+        self.plan.changed = list(changed)
         if not changed:
             self._finish(reader)
-        if waiting(catalog.connection) >= LEAST:
-            cover(catalog.connection)
+        store.flush()
+        cover_if_due(catalog.connection)
         store.commit()
         return progress
+
+    @property
+    def _late(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def _read_by_workers(self, reader: Reader, archived: _Archived) -> None:
+        """Let new logs be read on all cores, where they are many; what is left is read one by one."""
+        from agtrace_indexer import workers
+
+        if workers.cores() < 2 or sum(found.size for found, _ in self.plan.changed) < workers.LEAST:
+            return
+        new = [
+            found
+            for found, row in self.plan.changed
+            if found.size <= workers.LARGEST and self._is_new(found, row, archived)
+        ]
+        if sum(found.size for found in new) >= workers.LEAST:
+            reader.store.commit()
+            done = workers.read_all(new, reader.store, reader.progress, reader.report, self.deadline)
+            reader.store.begin()
+            self.plan.changed = [change for change in self.plan.changed if change[0].path not in done]
+
+    def _is_new(self, found: Found, row: sqlite3.Row | None, archived: _Archived) -> bool:
+        """Whether a log is read from its beginning, whatever is known of others."""
+        if row is not None:
+            return self.rebuild and bool(row["status"] == "log")
+        return not archived.may_have(found.path)
 
     def _finish(self, reader: Reader) -> None:
         """Archive what vanished and note what can't be read, once every changed log is read."""
@@ -195,23 +226,36 @@ class _Work:
         self.catalog.set_meta("reading", str(READING_VERSION))
 
 
-def _archived_by_head(catalog: Catalog, plan: Plan) -> Callable[[bytes], list[sqlite3.Row]]:
-    """Find the vanished logs that begin with the same bytes as a file."""
-    from agtrace_indexer.log import digest
+class _Archived:
+    """The vanished logs by how they begin: one of them may have been moved to where a new file stands."""
 
-    candidates = [*plan.gone, *(row for _, row in plan.odd if row is not None)]
-    candidates += [row for row in catalog.files().values() if row["gone"]]
-    by_head: dict[tuple[int, bytes], list[sqlite3.Row]] = {}
-    for row in candidates:
-        if row["status"] == "log" and row["head_size"]:
-            by_head.setdefault((row["head_size"], row["head"]), []).append(row)
-    sizes = sorted({size for size, _ in by_head}, reverse=True)
+    def __init__(self, catalog: Catalog, plan: Plan) -> None:
+        candidates = [*plan.gone, *(row for _, row in plan.odd if row is not None)]
+        candidates += [row for row in catalog.files().values() if row["gone"]]
+        self._by_head: dict[tuple[int, bytes], list[sqlite3.Row]] = {}
+        for row in candidates:
+            if row["status"] == "log" and row["head_size"]:
+                self._by_head.setdefault((row["head_size"], row["head"]), []).append(row)
+        self._sizes = sorted({size for size, _ in self._by_head}, reverse=True)
 
-    def find(head: bytes) -> list[sqlite3.Row]:
-        found = [row for n in sizes if n <= len(head) for row in by_head.get((n, digest(head[:n])), ())]
+    def beginning_with(self, head: bytes) -> list[sqlite3.Row]:
+        """The logs that begin with the same bytes as a file, the longest first."""
+        from agtrace_indexer.log import digest
+
+        found = [row for n in self._sizes if n <= len(head) for row in self._by_head.get((n, digest(head[:n])), ())]
         return sorted(found, key=lambda row: -row["read_to"])
 
-    return find
+    def may_have(self, path: str) -> bool:
+        """Whether a file may be one of them, as far as its first bytes tell."""
+        from agtrace_indexer.files import head_of
+        from agtrace_indexer.recognition import HEAD
+
+        if not self._by_head:
+            return False
+        try:
+            return bool(self.beginning_with(head_of(path, HEAD)))
+        except OSError:
+            return True
 
 
 def _summary(catalog: Catalog, plan: Plan, progress: Progress | None, started: float) -> Summary:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import sys
 
 from agtrace_schema.database import WORDS
 
@@ -83,6 +84,20 @@ def waiting(connection: sqlite3.Connection) -> int:
     return int(connection.execute(query).fetchone()[0])
 
 
+def begin_bulk(connection: sqlite3.Connection) -> bool:
+    """Get ready for much text; False where SQLite can't hold a word index."""
+    if not prepared(connection):
+        return False
+    _tune(connection, _AT_THE_END)
+    return True
+
+
+def cover_if_due(connection: sqlite3.Connection) -> None:
+    """Index the words of all blocks that wait, if they are many."""
+    if waiting(connection) >= LEAST:
+        cover(connection)
+
+
 def cover(connection: sqlite3.Connection) -> None:
     """Index the words of all blocks that wait. Called within a transaction, it commits as it goes.
 
@@ -112,7 +127,7 @@ def prepared(connection: sqlite3.Connection) -> bool:
     return True
 
 
-def insert(connection: sqlite3.Connection, most: int) -> int:
+def insert(connection: sqlite3.Connection, most: int = sys.maxsize) -> int:
     """Insert the words of blocks that wait, up to so many bytes of text; give how many bytes that were."""
     done = 0
     waiting = connection.execute(

@@ -1,0 +1,62 @@
+"""A process that reads new logs into indexes of their own, for another process to take in.
+
+`python -m agtrace_indexer.worker` answers each line of its input (a JSON array of files, as `Found` has them) with a
+line of JSON (`Read` without the index) and the bytes of a small index in memory. It ends when its input does.
+"""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import sys
+from contextlib import closing
+from dataclasses import asdict
+from typing import Any, BinaryIO
+
+import orjson
+from agtrace_schema.database import MIGRATIONS
+
+from agtrace_indexer.discovery import Found
+from agtrace_indexer.ingest import Reader
+from agtrace_indexer.progress import Progress
+from agtrace_indexer.store import Store
+
+
+def serve(asked: BinaryIO, answers: BinaryIO) -> None:
+    """Read the logs of one request after the other."""
+    for line in asked:
+        index, progress = read([Found(*found) for found in orjson.loads(line)])
+        answers.write(orjson.dumps({"size": len(index), "progress": asdict(progress)}) + b"\n")
+        answers.write(index)
+        answers.flush()
+
+
+def read(files: list[Found]) -> tuple[bytes, Progress]:
+    """Read logs into an index in memory; give it as SQLite would write it to a file."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for _, tables in MIGRATIONS:
+            connection.executescript(tables)
+        progress = Progress()
+        store = Store(connection)
+        store.begin()
+        reader = Reader(store, progress, _silent)
+        for found in files:
+            reader.read(found, None, _nothing_archived)
+        store.commit()
+        return connection.serialize(), progress
+
+
+def _silent(progress: Progress) -> None:
+    pass
+
+
+def _nothing_archived(head: bytes) -> list[Any]:
+    return []
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the first one decides
+    try:
+        serve(sys.stdin.buffer, sys.stdout.buffer)
+    except BrokenPipeError:
+        sys.stderr.close()
