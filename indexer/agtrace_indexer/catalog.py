@@ -21,7 +21,9 @@ def open_database(path: Path) -> sqlite3.Connection:
     if not path.exists():
         _create(path)
     connection = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
-    connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536;")
+    connection.executescript(
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536; PRAGMA wal_autocheckpoint=8192;"
+    )
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > VERSION:
         connection.close()

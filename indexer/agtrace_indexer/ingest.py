@@ -28,7 +28,9 @@ from agtrace_indexer.redact import redact
 from agtrace_indexer.store import Store
 from agtrace_indexer.transcript import Transcript, session_of
 
-_BATCH = 8 * 1024 * 1024  # bytes of log between two commits
+BATCH = 8 * 1024 * 1024
+"""Bytes of log between two commits."""
+
 _OVERHEAD_OF_A_LINE = 256
 _OVERHEAD_OF_A_FILE = 64 * 1024
 
@@ -41,10 +43,16 @@ class Reader:
     """Reads one log after the other into the store, committing as it goes."""
 
     def __init__(
-        self, store: Store, progress: Progress, report: Callable[[Progress], None], *, rebuild: bool = False
+        self,
+        store: Store,
+        progress: Progress,
+        report: Callable[[Progress], None],
+        *,
+        rebuild: bool = False,
+        batch: int = BATCH,
     ) -> None:
         self.store, self.progress, self.report, self._rebuild = store, progress, report, rebuild
-        self._uncommitted = 0
+        self._uncommitted, self._batch = 0, batch
         self._moved: set[int] = set()
 
     def read(self, found: Found, known: Row | None, archived: FindArchived) -> None:
@@ -84,7 +92,7 @@ class Reader:
     def commit_if_due(self, more: int = 0) -> None:
         """Commit when enough has gathered; the index is then complete up to here."""
         self._uncommitted += more
-        if self._uncommitted >= _BATCH:
+        if self._uncommitted >= self._batch:
             self.store.commit()
             self.store.begin()
             self._uncommitted = 0
@@ -247,7 +255,7 @@ class Reader:
             _advance(log, line)
             self._uncommitted += line.length + _OVERHEAD_OF_A_LINE
             self.progress.bytes_done += line.length
-            if self._uncommitted >= _BATCH:
+            if self._uncommitted >= self._batch:
                 self._save(log, complete=False)
                 self.commit_if_due()
 

@@ -40,8 +40,8 @@ quicker to index: 1 KB 5.6 s, 2 KB 4.9 s, 4 KB 4.5 s, 8 KB 4.4 s; blocks that ma
 _NEXT_SPACE = 64
 """Bytes that a piece grows at most so that it ends at a space, not within a word: half a word is one more word."""
 
-_BATCH = 8 * 1024 * 1024
-"""Bytes of text between two commits."""
+AT_ONCE = 32 * 1024 * 1024
+"""Bytes of text between two commits: with each one FTS5 writes a segment, and many are dear to merge."""
 
 _BULK = 64 * 1024 * 1024
 """Bytes of text from which on FTS5 is told not to merge as it goes, but once at the end (1 s)."""
@@ -78,10 +78,10 @@ def words_of(folded: bytes) -> list[tuple[int, int]]:
     return [found.span() for found in _ANY_WORD.finditer(folded)]
 
 
-def waiting(connection: sqlite3.Connection) -> int:
-    """Bytes of text that words don't find yet."""
-    query = f"SELECT coalesce(sum(text_size), 0) FROM block WHERE words != {FOUND} AND words < {FOUND}"
-    return int(connection.execute(query).fetchone()[0])
+def waiting(connection: sqlite3.Connection, below: int = FOUND) -> int:
+    """Bytes of text that words don't find yet; below `INSERTED`, of what isn't even inserted."""
+    query = f"SELECT coalesce(sum(text_size), 0) FROM block WHERE words != {FOUND} AND words < ?"
+    return int(connection.execute(query, (below,)).fetchone()[0])
 
 
 def begin_bulk(connection: sqlite3.Connection) -> bool:
@@ -108,7 +108,7 @@ def cover(connection: sqlite3.Connection) -> None:
     bulk = waiting(connection) >= _BULK
     if bulk:
         _tune(connection, _AT_THE_END)
-    while insert(connection, _BATCH):
+    while insert(connection, AT_ONCE):
         connection.execute("COMMIT")
         connection.execute("BEGIN IMMEDIATE")
     complete(connection, bulk=bulk)

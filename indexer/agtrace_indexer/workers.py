@@ -40,6 +40,9 @@ _MOST_WORKERS = 4
 """The writer keeps up with about four readers."""
 
 
+_MOST_READY = 8
+"""Portions that wait to be taken in, at most: some 2 MB each."""
+
 _PATIENCE = 0.2
 """Seconds between two looks at the clock."""
 
@@ -66,9 +69,11 @@ def read_all(
                 if portion is None or portion.rows is None:
                     continue
                 left = intake.take_in(store, portion.rows)
-                if bulk:
-                    words.insert(store.connection)
                 store.commit()
+                if bulk and words.waiting(store.connection, words.INSERTED) >= words.AT_ONCE:
+                    store.begin()
+                    words.insert(store.connection)
+                    store.commit()
                 done.update(found.path for found in portion.files if found.path not in left)
                 progress.add(portion.progress)
                 progress.files_done = len(done)
@@ -113,7 +118,7 @@ class Workers:
         self._waiting = portions(files)
         self.left = len(self._waiting)
         """Portions that weren't given yet."""
-        self._ready: queue.Queue[Portion] = queue.Queue(maxsize=2)
+        self._ready: queue.Queue[Portion] = queue.Queue(_MOST_READY)
         self._processes: list[subprocess.Popen[bytes]] = []
         self._feeders: list[threading.Thread] = []
         self._stopped = False
