@@ -6,6 +6,8 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import permutations
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +19,7 @@ _NOT_A_FILE = {
     stat.S_IFSOCK: "a socket, never opened",
     stat.S_IFCHR: "a device, never opened",
     stat.S_IFBLK: "a device, never opened",
+    stat.S_IFLNK: "a symbolic link, not followed: index what it points to by its own path",
 }
 
 # Rollouts and chats exist in several forms for a while: the first place and ending listed here is the log.
@@ -58,8 +61,18 @@ def homes(environment: Mapping[str, str], home: Path) -> list[Path]:
 
 def walk(roots: Iterable[str]) -> Iterator[Found]:
     """List every file below the roots once, in a stable order; links are named, never followed."""
+    roots = sorted(roots)
+    real = [os.path.join(os.path.realpath(root), "") for root in roots]
+    if any(one.startswith(other) for one, other in permutations(real, 2)):
+        yield from _walk_overlapping(roots)
+    else:
+        for root in roots:
+            yield from _walk_root(root)
+
+
+def _walk_overlapping(roots: list[str]) -> Iterator[Found]:
     seen: set[str] = set()
-    for root in sorted(roots):
+    for root in roots:
         real_root = os.path.realpath(root)
         for found in _walk_root(root):
             real_path = real_root + found.path[len(root) :]
@@ -76,10 +89,8 @@ def preferred(found: list[Found]) -> dict[str, str]:
     """
     chosen: dict[tuple[str, str], str] = {}
     instead: dict[str, str] = {}
-    for file in sorted((f for f in found if f.oddity is None), key=_preference):
-        log = _log_identity(file.path)
-        if log is None:
-            continue
+    told = ((_log_identity(file.path), file) for file in found if file.oddity is None)
+    for log, file in sorted(((log, file) for log, file in told if log), key=lambda pair: _preference(pair[1])):
         first = chosen.setdefault(log, file.path)
         if first != file.path:
             instead[file.path] = first
@@ -103,37 +114,32 @@ def _walk_folder(root: str) -> Iterator[Found]:
         folder = folders.pop()
         try:
             with os.scandir(folder) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
+                entries = sorted(listing, key=attrgetter("name"))
         except OSError as error:
             yield Found(folder, "", 0, 0, f"a folder that can't be listed ({error.strerror})")
             continue
-        deeper = [entry.path for entry in entries if _is_entered(entry)]
+        deeper: list[str] = []
+        yield from _files_of(entries, deeper)
         folders += reversed(deeper)
-        yield from _files_of(entries)
 
 
-def _is_entered(entry: os.DirEntry[str]) -> bool:
-    try:
-        folder = entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False
-    return folder and _is_text(entry.name) and entry.name not in NEVER_ENTERED
-
-
-def _files_of(entries: list[os.DirEntry[str]]) -> Iterator[Found]:
+def _files_of(entries: list[os.DirEntry[str]], deeper: list[str]) -> Iterator[Found]:
+    """The files of a folder; the folders in it that are entered are added to `deeper`."""
     for entry in entries:
         try:
             if not _is_text(entry.name):
                 yield Found(_as_text(entry.path), "", 0, 0, "its name is not UTF-8: rename it to have it indexed")
             elif not entry.is_dir(follow_symlinks=False):
                 yield _found(entry.path, entry.stat(follow_symlinks=False))
+            elif entry.name not in NEVER_ENTERED:
+                deeper.append(entry.path)
         except OSError:
             continue  # vanished between listing and stat
 
 
 def _is_text(name: str) -> bool:
     """Whether a name of the file system is text: bytes that are none become lone surrogates."""
-    return _as_text(name) == name
+    return name.isascii() or _as_text(name) == name
 
 
 def _as_text(name: str) -> str:
@@ -141,12 +147,9 @@ def _as_text(name: str) -> str:
 
 
 def _found(path: str, status: os.stat_result) -> Found:
-    kind = stat.S_IFMT(status.st_mode)
-    oddity = None if kind == stat.S_IFREG else _NOT_A_FILE.get(kind)
-    if kind == stat.S_IFLNK:
-        oddity = "a symbolic link, not followed: index what it points to by its own path"
-    stamp = f"{status.st_size}/{status.st_mtime_ns}/{status.st_ctime_ns}/{status.st_ino}"
-    return Found(path, stamp, status.st_size, status.st_mtime_ns, oddity)
+    size, changed = status.st_size, status.st_mtime_ns
+    oddity = None if stat.S_ISREG(status.st_mode) else _NOT_A_FILE.get(stat.S_IFMT(status.st_mode))
+    return Found(path, f"{size}/{changed}/{status.st_ctime_ns}/{status.st_ino}", size, changed, oddity)
 
 
 def _log_identity(path: str) -> tuple[str, str] | None:

@@ -71,9 +71,9 @@ UNION SELECT id FROM session WHERE parent_session = :id
 UNION SELECT other_id FROM kin WHERE session_id = :id
 """
 
-# Sessions that go on from a line of another one.
+# Sessions that go on from a line of another one. CROSS JOIN: these few first, then their lines by index.
 _CONTINUING = f"""
-SELECT c.id, e.session_id FROM session c JOIN event e ON e.identity >= c.continues
+SELECT c.id, e.session_id FROM session c CROSS JOIN event e ON e.identity >= c.continues
   AND e.identity < c.continues + {LINE_SPAN} AND e.identity > 0 WHERE c.continues IS NOT NULL
 """
 
@@ -81,7 +81,7 @@ SELECT c.id, e.session_id FROM session c JOIN event e ON e.identity >= c.continu
 _NAMED = f"""
 SELECT e.session_id, n.title FROM naming n JOIN session s ON s.id = n.session_id
 JOIN file f ON f.id = s.file_id
-JOIN event e ON e.identity >= n.line AND e.identity < n.line + {LINE_SPAN} AND e.identity > 0
+CROSS JOIN event e ON e.identity >= n.line AND e.identity < n.line + {LINE_SPAN} AND e.identity > 0
 WHERE e.copy_of IS NULL AND e.superseded_by IS NULL AND NOT f.gone ORDER BY f.path, s.thread, e.event_index
 """
 _RANK_OF_NAMING = 2

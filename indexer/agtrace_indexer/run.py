@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agtrace_indexer.catalog import Catalog
+from agtrace_indexer.catalog import Catalog, Known
 from agtrace_indexer.discovery import Found, preferred, walk
 from agtrace_indexer.lock import WriteLock
 
@@ -87,54 +87,60 @@ def index(
     """
     started = time.monotonic()
     roots, otherwise = list(roots), list(otherwise)
-    if database.exists():
-        with closing(Catalog(database)) as catalog:
-            new_roots, plan, rebuild = _compare(catalog, roots, otherwise, rebuild)
-            if not (new_roots or rebuild or catalog.is_unfinished()) and plan.empty:
-                return _summary(catalog, plan, None, started)
-    with WriteLock(database, patience), closing(Catalog(database)) as catalog:
-        new_roots, plan, rebuild = _compare(catalog, roots, otherwise, rebuild)
-        work = _Work(catalog, plan, rebuild, started + seconds if seconds else None)
-        needed = new_roots or rebuild or not plan.empty or catalog.is_unfinished()
-        progress = work.carry_out(new_roots, report) if needed else None
-        return _summary(catalog, plan, progress, started)
+
+    def work_of(catalog: Catalog) -> _Work:
+        return _compare(catalog, roots, otherwise, rebuild, started + seconds if seconds else None)
+
+    if not database.exists():
+        with WriteLock(database, patience), closing(Catalog(database)) as catalog:
+            return _summary(catalog, work := work_of(catalog), work.carry_out(report), started)
+    with closing(Catalog(database)) as catalog:
+        state, work = catalog.state, work_of(catalog)
+        if not work.needed:
+            return _summary(catalog, work, None, started)
+        with WriteLock(database, patience):
+            if catalog.state != state:  # another process has indexed meanwhile
+                work = work_of(catalog)
+            return _summary(catalog, work, work.carry_out(report) if work.needed else None, started)
 
 
-def _compare(catalog: Catalog, roots: list[str], otherwise: list[str], rebuild: bool) -> tuple[set[str], Plan, bool]:
-    """The roots that are new, what there is to do, and whether everything is read again."""
+def _compare(catalog: Catalog, roots: list[str], otherwise: list[str], rebuild: bool, deadline: float | None) -> _Work:
+    """What there is to do: for which new roots, for which files, and whether everything is read again."""
     known_roots = set(catalog.roots())
     wanted = roots or ([] if known_roots else otherwise)
     new_roots = set(map(os.path.abspath, wanted)) - known_roots
     rebuild = rebuild or catalog.meta("reading") not in (None, str(READING_VERSION))
-    return new_roots, make_plan(catalog, sorted(known_roots | new_roots), rebuild=rebuild), rebuild
+    plan = make_plan(catalog, sorted(known_roots | new_roots), rebuild=rebuild)
+    return _Work(catalog, new_roots, plan, rebuild, deadline)
 
 
 def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> Plan:
     """Compare what lies below the roots with what the index knows, by stat alone."""
     found = list(walk(roots))
-    known = catalog.files()
+    known = catalog.known()
     plan = Plan(seen=len(found))
     instead = preferred(found)
     for file in found:
-        row = known.pop(file.path, None)
+        before = known.pop(file.path, None)
         if file.path in instead:
             file = file._replace(oddity=f"the same log as {instead[file.path]}, which is read")
-        if row is not None and not row["gone"] and not rebuild and _unchanged(file, row):
+        if before is not None and not before.gone and not rebuild and _unchanged(file, before):
             continue
-        (plan.odd if file.oddity else plan.changed).append((file, row))
+        (plan.odd if file.oddity else plan.changed).append((file, catalog.file(file.path) if before else None))
     present = [root for root in roots if os.path.exists(root) or _was_file(root, known)]
-    plan.gone = [row for path, row in known.items() if not row["gone"] and _below(path, present)]
+    vanished = [path for path, before in known.items() if not before.gone and _below(path, present)]
+    plan.gone = [row for path in vanished if (row := catalog.file(path)) is not None]
     plan.changed.sort(key=lambda change: -change[0].mtime_ns)
     return plan
 
 
-def _was_file(root: str, known: dict[str, sqlite3.Row]) -> bool:
+def _was_file(root: str, known: dict[str, Known]) -> bool:
     """Whether a root that is gone was a file in a folder that is still there."""
     return root in known and os.path.isdir(os.path.dirname(root))
 
 
-def _unchanged(file: Found, row: sqlite3.Row) -> bool:
-    return bool(row["stamp"] == file.stamp and (file.oddity is None) == (row["status"] not in ("skipped", "duplicate")))
+def _unchanged(file: Found, before: Known) -> bool:
+    return before.stamp == file.stamp and (file.oddity is None) == (before.status not in ("skipped", "duplicate"))
 
 
 def _below(path: str, roots: list[str]) -> bool:
@@ -146,11 +152,18 @@ class _Work:
     """The part of a run that writes."""
 
     catalog: Catalog
+    new_roots: set[str]
     plan: Plan
     rebuild: bool
     deadline: float | None
 
-    def carry_out(self, roots: Iterable[str], report: Callable[[Progress], None] | None) -> Progress:
+    @property
+    def needed(self) -> bool:
+        """Whether there is anything to write."""
+        return bool(self.new_roots) or self.rebuild or not self.plan.empty or self.catalog.is_unfinished()
+
+    def carry_out(self, report: Callable[[Progress], None] | None) -> Progress:
+        """Read what changed, and commit."""
         from agtrace_indexer.ingest import Reader
         from agtrace_indexer.progress import Progress
         from agtrace_indexer.store import Store
@@ -162,7 +175,7 @@ class _Work:
         progress = Progress(files_total=len(self.plan.changed), bytes_total=size)
         archived = _Archived(catalog, self.plan)
         store.begin()
-        catalog.add_roots(roots)
+        catalog.add_roots(self.new_roots)
         if catalog.meta("built") is None:
             catalog.set_meta("built", "0")
             catalog.set_meta("reading", str(READING_VERSION))
@@ -212,11 +225,10 @@ class _Work:
         from agtrace_indexer.families import join_families
         from agtrace_indexer.twins import tell_apart
 
-        still = self.catalog.files()
-        reader.store.mark_gone(row["id"] for row in self.plan.gone if row["path"] in still)
+        reader.store.mark_gone(row["id"] for row in self.plan.gone if self.catalog.file(row["path"]) is not None)
         for found, _ in self.plan.odd:
-            repeats = (found.oddity or "").startswith("the same log")
-            reader.set_aside(found, still.get(found.path), "duplicate" if repeats else "skipped", found.oddity or "")
+            status = "duplicate" if (found.oddity or "").startswith("the same log") else "skipped"
+            reader.set_aside(found, self.catalog.file(found.path), status, found.oddity or "")
         reader.store.flush()
         if self.rebuild:
             sum_up_archive(self.catalog.connection)
@@ -231,7 +243,7 @@ class _Archived:
 
     def __init__(self, catalog: Catalog, plan: Plan) -> None:
         candidates = [*plan.gone, *(row for _, row in plan.odd if row is not None)]
-        candidates += [row for row in catalog.files().values() if row["gone"]]
+        candidates += catalog.gone_files()
         self._by_head: dict[tuple[int, bytes], list[sqlite3.Row]] = {}
         for row in candidates:
             if row["status"] == "log" and row["head_size"]:
@@ -258,7 +270,8 @@ class _Archived:
             return True
 
 
-def _summary(catalog: Catalog, plan: Plan, progress: Progress | None, started: float) -> Summary:
+def _summary(catalog: Catalog, work: _Work, progress: Progress | None, started: float) -> Summary:
+    plan = work.plan
     query = catalog.connection.execute
     sessions, events = query("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
     records, unreadable = query(
