@@ -60,14 +60,17 @@ def agtrace() -> None:
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(exists=True))
 @click.option("--rebuild", is_flag=True, help="Read every log again that is still there.")
 @click.option("--watch", is_flag=True, help="Stay, and index what changes within a second, until Ctrl-C.")
+@click.option("--optimize", is_flag=True, help="Put the index in order instead: merge, and give free space back.")
 @as_json
-def index(paths: tuple[str, ...], rebuild: bool, watch: bool, as_json: bool) -> None:
+def index(paths: tuple[str, ...], rebuild: bool, watch: bool, optimize: bool, as_json: bool) -> None:
     """Index the agents' logs, or the given files and folders; only what changed is read.
 
     A PATH may hold logs of any of the agents, under any name, plain or .zst. It is kept fresh from
     then on: before every answer, or all the time with --watch. That prints a line (with --json, an
     object on a line) for each run that changed something.
     """
+    if optimize and (paths or rebuild or watch):
+        raise click.UsageError("--optimize stands alone")
     if watch:
         from agtrace.commands import watch as watching
 
@@ -75,6 +78,9 @@ def index(paths: tuple[str, ...], rebuild: bool, watch: bool, as_json: bool) -> 
         return
     from agtrace.commands import index
 
+    if optimize:
+        index.optimize(as_json=as_json)
+        return
     index.run(paths, rebuild=rebuild, as_json=as_json)
 
 

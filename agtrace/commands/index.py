@@ -43,6 +43,25 @@ def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: int | N
     return summary
 
 
+def optimize(*, as_json: bool) -> None:
+    """Put the index in order, and print what that brought."""
+    from agtrace_indexer.housekeeping import optimize as put_in_order
+
+    database = settings().database
+    if not database.exists():
+        fail("there is no index yet: run agtrace index", UNREADABLE)
+    try:
+        done = put_in_order(database, patience=_PATIENCE)
+    except Busy as error:
+        fail(str(error), UNREADABLE)
+    except (sqlite3.Error, OSError) as error:
+        unreadable_index(error)
+    if as_json:
+        print_json({**asdict(done), "index": str(database)})
+    else:
+        sys.stdout.write(f"the index had {megabytes(done.bytes_before)}, it has {megabytes(done.bytes_after)}\n")
+
+
 def roots_of(paths: tuple[str, ...]) -> list[str]:
     """What is indexed when these paths are given: the homes of the known agents if there are none."""
     return list(paths) or home_roots(settings())
@@ -66,13 +85,18 @@ def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
         return
     found = f"{counted(summary.sessions, 'session')}, {counted(summary.events, 'event')}"
     files = f"{counted(summary.files_seen, 'file')} ({summary.files_changed:,} changed)"
-    yield f"{found} from {files} in {summary.seconds:.2f} s"
+    yield f"{found} from {files} in {summary.seconds:.2f} s; the index has {megabytes(summary.index_bytes)}"
     if summary.unreadable_lines:
         yield f"{counted(summary.unreadable_lines, 'unreadable line')} kept as found: agtrace doctor shows where"
     unknown = sum(summary.unknown_record_types.values())
     if unknown:
         kinds = counted(len(summary.unknown_record_types), "unknown type")
         yield f"{counted(unknown, 'record')} of {kinds} kept and searchable: agtrace doctor names them"
+
+
+def megabytes(size: int) -> str:
+    """A size for people."""
+    return f"{size / 1e6:,.1f} MB"
 
 
 def counted(count: int, what: str) -> str:

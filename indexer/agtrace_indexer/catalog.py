@@ -96,6 +96,12 @@ class Catalog:
         self.connection.close()
 
     @property
+    def size(self) -> int:
+        """Bytes of the index, without its WAL."""
+        pages, size = (self.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+        return int(pages * size)
+
+    @property
     def state(self) -> int:
         """A number that another one's commit changes, as long as this catalog is open."""
         return int(self.connection.execute("PRAGMA data_version").fetchone()[0])

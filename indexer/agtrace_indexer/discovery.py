@@ -26,6 +26,7 @@ _NOT_A_FILE = {
 _ONE_LOG_IN_TWO_FORMS = re.compile(
     r"^(?P<codex>rollout-.+)\.jsonl(?:\.zst)?$|^(?P<gemini>session-.+)\.jsonl?$", re.DOTALL
 )
+_IN_TWO_FORMS = ("rollout-", "session-")
 _CODEX_PLACE = re.compile(r"^(.*)[/\\](?:sessions[/\\]\d{4}[/\\]\d\d[/\\]\d\d|archived_sessions)$", re.DOTALL)
 
 
@@ -153,6 +154,9 @@ def _found(path: str, status: os.stat_result) -> Found:
 
 
 def _log_identity(path: str) -> tuple[str, str] | None:
+    name = path[path.rfind(os.sep) + 1 :]
+    if not name.startswith(_IN_TWO_FORMS):
+        return None
     folder, name = os.path.split(path)
     found = _ONE_LOG_IN_TWO_FORMS.match(name)
     if not found:

@@ -67,6 +67,8 @@ class Summary:
     files_behind: int = 0
     """Changed files that the run had no time for."""
     bytes_behind: int = 0
+    index_bytes: int = 0
+    """The size of the index."""
 
 
 def index(
@@ -294,4 +296,5 @@ def _summary(catalog: Catalog, work: _Work, progress: Progress | None, started: 
         seconds=round(time.monotonic() - started, 3),
         files_behind=len(plan.changed) if progress else 0,
         bytes_behind=plan.bytes_behind if progress else 0,
+        index_bytes=catalog.size,
     )

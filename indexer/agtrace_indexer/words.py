@@ -56,6 +56,9 @@ _LISTED_FROM = 5
 """The vocabulary is listed anew (1.4 s) when one part in this many of all text is new; otherwise the new words are
 cut out of the new text (15 s a gigabyte of text)."""
 
+_STALE = 4
+"""One part in this many of the blocks: when more than that are gone, the word index is made anew."""
+
 _ANY_WORD = re.compile(rb"[0-9a-z_./\x80-\xff-]+")
 _LONG_WORD = re.compile(rb"[0-9A-Za-z_./\x80-\xff-]{%d}" % _LONGEST)
 
@@ -161,6 +164,32 @@ def complete(connection: sqlite3.Connection, *, bulk: bool = False) -> None:
     else:
         add_words(connection, _new_words(connection))
     connection.execute(f"UPDATE block SET words = {FOUND} WHERE words != {FOUND} AND words = {INSERTED}")
+
+
+def put_in_order(connection: sqlite3.Connection) -> None:
+    """Merge the word index, or make it anew where much of it names blocks that are gone; in the open transaction."""
+    if not prepared(connection):
+        return
+    indexed, there = connection.execute(
+        "SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'block'), count(*) FROM block"
+    ).fetchone()
+    dropped = connection.execute("SELECT value FROM meta WHERE key = 'words_without'").fetchone()
+    gone = (indexed or 0) - there
+    if gone - int(dropped[0] if dropped else 0) > there // _STALE:
+        _make_anew(connection)
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('words_without', ?)", (str(gone),))
+    else:
+        connection.execute("INSERT INTO words(words) VALUES ('optimize')")
+        list_anew(connection)
+
+
+def _make_anew(connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT INTO words(words) VALUES ('delete-all')")
+    connection.execute(f"UPDATE block SET words = {NONE}")
+    _tune(connection, _AT_THE_END)
+    while insert(connection, AT_ONCE):
+        pass
+    complete(connection, bulk=True)
 
 
 def _insert_block(connection: sqlite3.Connection, block: int, text: bytes) -> int:

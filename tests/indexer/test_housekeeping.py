@@ -1,0 +1,119 @@
+"""Putting the index in order: nothing is lost by it, and space comes back."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from agtrace_indexer.catalog import Catalog
+from agtrace_indexer.housekeeping import optimize
+from agtrace_indexer.lock import Busy, WriteLock
+from agtrace_indexer.run import index
+from agtrace_indexer.store import Store
+
+from agtrace.search import Filters, search, snapshot_of
+from tests.contents import contents
+from tests.corpus import make
+
+QUERIES = ("error", "the file", "def ", "import os", "nothing holds this", "é")
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """An index of a few megabytes, whose words are covered."""
+    make(tmp_path / "logs", 12)
+    index(tmp_path / "index.sqlite3", [str(tmp_path / "logs")])
+    optimize(tmp_path / "index.sqlite3")
+    return tmp_path / "index.sqlite3"
+
+
+@contextmanager
+def reading(database: Path) -> Iterator[sqlite3.Connection]:
+    """A reader that waits for nothing."""
+    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=0)) as connection:
+        connection.row_factory = sqlite3.Row
+        yield connection
+
+
+def found(database: Path) -> dict[str, list[tuple[int, int]]]:
+    """The newest hits of some queries."""
+    with reading(database) as connection:
+        snapshot = snapshot_of(connection)
+        return {
+            query: [(hit.ts, hit.event_id) for hit in search(connection, query, Filters(), 50, snapshot=snapshot).hits]
+            for query in QUERIES
+        }
+
+
+def asked(database: Path, sql: str) -> int:
+    """The number that a question gives."""
+    with reading(database) as connection:
+        return int(connection.execute(sql).fetchone()[0])
+
+
+def drop_half(database: Path) -> None:
+    """Delete what was read of every other log."""
+    with closing(Catalog(database)) as catalog:
+        store = Store(catalog.connection)
+        store.begin()
+        for (file,) in catalog.connection.execute("SELECT id FROM file WHERE id % 2").fetchall():
+            store.forget_contents(file)
+        store.commit()
+
+
+def free_pages(database: Path) -> int:
+    return asked(database, "PRAGMA freelist_count")
+
+
+def posted(database: Path) -> int:
+    """How many blocks the word index names."""
+    some = "'the OR a OR 1 OR session OR name OR text'"
+    return asked(database, f"SELECT count(DISTINCT rowid / 32) FROM words WHERE words MATCH {some}")
+
+
+def test_every_block_is_found_by_words_and_nothing_else_has_changed(database: Path) -> None:
+    before, hits = contents(database), found(database)
+    optimize(database)
+    assert contents(database) == before
+    assert found(database) == hits
+    assert asked(database, "SELECT count(*) FROM block WHERE words != 2") == 0
+
+
+def test_the_wal_is_empty_afterwards_and_free_pages_are_given_back(database: Path) -> None:
+    drop_half(database)
+    assert free_pages(database) > 0
+    done = optimize(database)
+    assert free_pages(database) == 0
+    assert done.bytes_after < done.bytes_before
+    wal = database.with_name(database.name + "-wal")
+    assert not wal.exists() or wal.stat().st_size == 0
+
+
+def test_words_of_blocks_that_are_gone_leave_the_word_index(database: Path) -> None:
+    whole = posted(database)
+    drop_half(database)
+    assert posted(database) == whole
+    hits = found(database)
+    optimize(database)
+    left = asked(database, "SELECT count(*) FROM block")
+    assert posted(database) <= left < whole
+    assert found(database) == hits
+
+
+def test_it_waits_for_no_other_writer_longer_than_it_is_told_to(database: Path) -> None:
+    with WriteLock(database), pytest.raises(Busy):
+        optimize(database)
+
+
+def test_readers_go_on_while_a_session_is_deleted(database: Path) -> None:
+    hits = found(database)
+    with closing(Catalog(database)) as catalog:
+        store = Store(catalog.connection)
+        store.begin()
+        for (file,) in catalog.connection.execute("SELECT id FROM file").fetchall():
+            store.forget_contents(file)
+        assert found(database) == hits  # with a timeout of 0: nothing is waited for
+        catalog.connection.execute("ROLLBACK")
