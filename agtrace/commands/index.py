@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from agtrace_indexer.progress import Progress
 
 
+_NICENESS = 5
+"""Agents that wait for an answer go before."""
+
 _PATIENCE = 600
 """Seconds that the command waits for another one to end."""
 
@@ -29,6 +33,8 @@ def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: int | N
     """Index, and print what was found and done; JSON on a single line if `indent` is None."""
     chosen = settings()
     roots = roots_of(paths)
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
     try:
         with _progress_bar(shown=sys.stderr.isatty() and not as_json) as report:
             summary = _index(chosen.database, roots, report, rebuild=rebuild)

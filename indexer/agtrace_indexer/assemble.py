@@ -126,32 +126,48 @@ class Thread:
     def place(self, draft: Draft, line: Line) -> Event:
         """Give the next draft its coordinates."""
         payload = draft.payload
-        kind = EVENT_TYPES[type(payload)]
-        if isinstance(payload, ToolResult):
-            event = self._answer(draft, payload, kind, line)
-        else:
-            turn, step = self._coordinates(draft)
-            event = Event(self.next_index, kind, payload, draft.timestamp, turn, step, _name(payload), None, None, line)
-            if isinstance(payload, ToolCall):
+        match payload:
+            case ToolResult():
+                event = self._answer(draft, payload, line)
+            case ToolCall():
+                event = self._event(draft, line, payload.name)
                 self._note_call(payload, event)
-            elif isinstance(payload, (User, Notification)) and payload.kind in INTERRUPTIONS:
-                event.ends = self._interrupted(turn)
+            case TokenUsage():
+                event = self._event(draft, line, payload.model)
+            case User() | Notification():
+                event = self._event(draft, line, str(payload.kind))
+                if payload.kind in INTERRUPTIONS:
+                    event.ends = self._interrupted(event.turn_index)
+            case _:
+                event = self._event(draft, line, None)
         self.next_index += 1
         return event
 
-    def _answer(self, draft: Draft, result: ToolResult, kind: EventType, line: Line) -> Event:
+    def _event(self, draft: Draft, line: Line, name: str | None, outcome: Outcome | None = None) -> Event:
+        """Give a draft the coordinates of where it stands."""
+        payload = draft.payload
+        turn: int | None = None
+        step: int | None = None
+        if isinstance(payload, User) and payload.kind in REQUESTS:
+            turn = self._request(draft.key)
+        elif draft.step is not None:
+            turn, step = self._in_step(draft.step)
+        elif self.turns:
+            turn = self.turns[-1]
+        kind = EVENT_TYPES[type(payload)]
+        return Event(self.next_index, kind, payload, draft.timestamp, turn, step, name, outcome, None, line)
+
+    def _answer(self, draft: Draft, result: ToolResult, line: Line) -> Event:
         """Give a result its coordinates: those of its call, where that is known."""
-        call = self._call_of(draft.key, result.call_id)
+        call, outcome, at = self._call_of(draft.key, result.call_id), result.outcome, draft.timestamp
         if call is None:
-            turn, step = self._coordinates(draft)
-            return Event(self.next_index, kind, result, draft.timestamp, turn, step, None, result.outcome, None, line)
+            return self._event(draft, line, None, outcome)
         link, turn, step, tool, called_at = call
-        if result.outcome is Outcome.RUNNING and result.call_id:
+        if outcome is Outcome.RUNNING and result.call_id:
             self._note_running(result.call_id, [link, called_at, self.next_index])
-        duration = _duration(result, draft.timestamp, tool, called_at)
-        return Event(
-            self.next_index, kind, result, draft.timestamp, turn, step, tool, result.outcome, link, line, duration
-        )
+        duration = _duration(result, at, tool, called_at)
+        kind = EventType.TOOL_RESULT
+        return Event(self.next_index, kind, result, at, turn, step, tool, outcome, link, line, duration)
 
     def settle(self, settlement: Settlement) -> Ending | None:
         """Tell which events an execution has that ended after all; None where it isn't known to be running."""
@@ -218,14 +234,6 @@ class Thread:
         open_calls = [call[0] for call in self.calls.values() if call[1] == turn]
         return [Ending(open_calls, Outcome.INTERRUPTED)] if open_calls else []
 
-    def _coordinates(self, draft: Draft) -> tuple[int | None, int | None]:
-        payload = draft.payload
-        if isinstance(payload, User) and payload.kind in REQUESTS:
-            return self._request(draft.key), None
-        if draft.step is not None:
-            return self._in_step(draft.step)
-        return (self.turns[-1] if self.turns else None), None
-
     def _request(self, key: str | None) -> int:
         """The turn of a request: a new one, or the one that an earlier version of it opened."""
         if key is not None and key in self.requests:
@@ -235,16 +243,16 @@ class Thread:
             self.requests[key] = self.turn
         return self.turn
 
-    def _in_step(self, key: str) -> tuple[int, int]:
+    def _in_step(self, key: str) -> list[int]:
         if not self.turns or self.turns[-1] != self.turn:  # before the first turn, or behind one that was dropped
             self._open_turn()
-        if key not in self.steps:
-            self.steps[key] = [self.turn, self.next_step]
+        place = self.steps.get(key)
+        if place is None:
+            place = self.steps[key] = [self.turn, self.next_step]
             self.next_step += 1
             if len(self.steps) > _STEPS_REMEMBERED:
                 del self.steps[next(iter(self.steps))]
-        turn, step = self.steps[key]
-        return turn, step
+        return place
 
     def _open_turn(self) -> None:
         self.turn += 1
@@ -260,15 +268,3 @@ def _duration(result: ToolResult, at: int | None, tool: str | None, called_at: i
     if untold or called_at is None or at is None or at <= called_at:
         return None
     return at - called_at
-
-
-def _name(payload: Payload) -> str | None:
-    match payload:
-        case ToolCall():
-            return payload.name
-        case TokenUsage():
-            return payload.model
-        case User() | Notification():
-            return str(payload.kind)
-        case _:
-            return None

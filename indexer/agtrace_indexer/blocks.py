@@ -10,6 +10,8 @@ import sqlite3
 from array import array
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from itertools import accumulate, count
+from operator import add
 from typing import Any, NamedTuple
 
 import orjson
@@ -38,44 +40,36 @@ class OpenBlock:
     """A block that still takes events."""
 
     first_index: int
-    ends: array[int]
-    texts: list[bytes]
-    payloads: list[dict[str, Any] | None]
-    t0: int
-    t1: int
+    texts: list[bytes] = field(default_factory=list)
+    payloads: list[dict[str, Any] | None] = field(default_factory=list)
+    t0: int = 0
+    """The first time of its events; 0 is unknown."""
+    t1: int = 0
     size: int = 0
+    """Bytes of its texts, each with a separator behind it."""
     types: int = 0
     """The types of its events, bit 1 << code."""
     tools: set[int] = field(default_factory=set)
     """The names of the tools of its calls and results."""
 
     @classmethod
-    def at(cls, first_index: int) -> OpenBlock:
-        """Begin an empty block with the event of this index."""
-        return cls(first_index, array("I"), [], [], 0, 0)
-
-    @classmethod
     def reopened(cls, first_index: int, packed: PackedBlock, t0: int, t1: int, types: int) -> OpenBlock:
         """Take up a stored block that isn't full."""
-        texts = unpack(packed.text).split(b"\0")[:-1]
-        block = cls(first_index, array("I"), texts, orjson.loads(unpack(packed.payload)), t0, t1)
-        block.types = types
-        block.ends.frombytes(packed.ends)
-        block.size = block.ends[-1] + 1 if block.ends else 0
-        return block
+        text = unpack(packed.text)
+        return cls(first_index, text.split(b"\0")[:-1], orjson.loads(unpack(packed.payload)), t0, t1, len(text), types)
 
     def add(self, text: str, payload: dict[str, Any] | None, ts: int, type_code: int, tool: int | None) -> None:
         """Append the next event."""
         self.types |= 1 << type_code
         if tool is not None:
             self.tools.add(tool)
+        if ts > self.t1 or not self.texts:
+            self.t1 = ts
+        if not self.t0 or 0 != ts < self.t0:
+            self.t0 = ts
         encoded = text.encode("utf-8", "replace")
-        if not self.texts:
-            self.t0 = self.t1 = ts
-        self.t0, self.t1 = min(self.t0 or ts, ts or self.t0), max(self.t1, ts)  # 0 is unknown
         self.texts.append(encoded)
         self.payloads.append(payload)
-        self.ends.append(self.size + len(encoded))
         self.size += len(encoded) + 1
 
     @property
@@ -85,8 +79,9 @@ class OpenBlock:
 
     def pack(self) -> PackedBlock:
         """Compress the block as it stands."""
-        text = b"\0".join(self.texts) + b"\0" if self.texts else b""
-        return PackedBlock(self.ends.tobytes(), _COMPRESSOR.compress(text), _COMPRESSOR.compress(_dumps(self.payloads)))
+        text = b"\0".join([*self.texts, b""])
+        ends = array("I", map(add, accumulate(map(len, self.texts)), count()))  # a separator before all but the first
+        return PackedBlock(ends.tobytes(), _COMPRESSOR.compress(text), _COMPRESSOR.compress(_dumps(self.payloads)))
 
 
 def unpack(data: bytes) -> bytes:

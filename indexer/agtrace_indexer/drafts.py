@@ -21,7 +21,8 @@ Record: TypeAlias = dict[str, Any]
 """One decoded JSON object of a log."""
 
 
-class Draft(NamedTuple):
+@dataclass(slots=True)
+class Draft:
     """An event before it has its coordinates."""
 
     payload: Payload
@@ -40,10 +41,6 @@ class Draft(NamedTuple):
     """Whether the log itself tells that this belongs to the replayed history of another one."""
     clustered: bool = False
     """Whether this was written at the instant at which its log began: a replay, where nothing better tells."""
-
-    def known_as(self, identity: str | None, *, replayed: bool = False, clustered: bool = False) -> Draft:
-        """The same draft with what identifies it: `_replace` takes twice the time."""
-        return Draft(self.payload, self.timestamp, self.step, self.thread, self.key, identity, replayed, clustered)
 
 
 class Retraction(NamedTuple):

@@ -20,7 +20,8 @@ _LONGEST_ID = 150  # tools take 200 characters
 SNIPPET = 200
 """Characters of the first human request that stand for a session or a turn."""
 
-_OF_TOOLS = (EventType.TOOL_CALL, EventType.TOOL_RESULT)
+_OF_TOOLS = (TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT])
+_WITH_ROWS_BESIDE = (*_OF_TOOLS, TYPE_CODE[EventType.TOKEN_USAGE], TYPE_CODE[EventType.USER])
 
 _INSERT_EVENT = """
 INSERT INTO event (session_id, event_index, type, ts, turn_index, step_index, name_id, outcome, link,
@@ -72,7 +73,7 @@ class SessionBuffer:
         cls, connection: sqlite3.Connection, interning: Interning, session_id: int, next_index: int
     ) -> SessionBuffer:
         """The buffer of a session that goes on at this event."""
-        buffer = cls(connection, interning, session_id, OpenBlock.at(next_index), first_row=next_index)
+        buffer = cls(connection, interning, session_id, OpenBlock(next_index), first_row=next_index)
         if next_index == 0:
             return buffer
         last = connection.execute(
@@ -101,37 +102,38 @@ class SessionBuffer:
             ts = self.last_ts = event.timestamp
         if self.block.full:
             self._write_block()
-            self.block, self.block_row = OpenBlock.at(event.event_index), None
-        type_code, name = TYPE_CODE[event.type], self.interning.name(event.name)
-        self.block.add(text, rest, ts, type_code, name if event.type in _OF_TOOLS else None)
+            self.block, self.block_row = OpenBlock(event.event_index), None
+        code, line, outcome = TYPE_CODE[event.type], event.line, event.outcome
+        name = None if event.name is None else self.interning.name(event.name)
+        self.block.add(text, rest, ts, code, name if code in _OF_TOOLS else None)
         self.rows.append(
             [
-                self.session_id, event.event_index, type_code, ts, event.turn_index, event.step_index, name,
-                None if event.outcome is None else OUTCOME_CODE[event.outcome],
-                event.link, event.line.number, event.line.offset, event.line.length, identity, event.duration_ms,
+                self.session_id, event.event_index, code, ts, event.turn_index, event.step_index, name,
+                None if outcome is None else OUTCOME_CODE[outcome], event.link,
+                line.number, line.offset, line.length, identity, event.duration_ms,
             ]
         )  # fmt: skip
         if identity is not None:
             self.identities.add(identity)
         self.touch(event.turn_index)
-        self._add_what_is_asked_for(event, text)
-        if event.link is not None:
-            self._answer_call(event)
+        if code in _WITH_ROWS_BESIDE:
+            self._add_rows_beside(event, text)
 
-    def _add_what_is_asked_for(self, event: Event, text: str) -> None:
+    def _add_rows_beside(self, event: Event, text: str) -> None:
         """Gather the rows beside an event: what some questions would otherwise read every payload for."""
-        place = (self.session_id, event.event_index)
-        match event.payload:
-            case TokenUsage():
-                self.usages.append((*place, *_usage(event.payload)))
-            case User(kind=kind) if kind in REQUESTS:
-                self.requests.append((*place, snippet(text)))
-            case ToolCall():
-                self.touched += (
-                    (*place, self.interning.path(path), access) for path, access in touched(event.payload).items()
-                )
-            case ToolResult(agent_id=agent_id) if agent_id:
-                self.agents.append((visible(agent_id), *place))
+        session, index, payload = self.session_id, event.event_index, event.payload
+        if isinstance(payload, ToolCall):
+            for path, access in touched(payload).items():
+                self.touched.append((session, index, self.interning.path(path), access))
+        elif isinstance(payload, ToolResult):
+            if payload.agent_id:
+                self.agents.append((visible(payload.agent_id), session, index))
+            if event.link is not None:
+                self._answer_call(event)
+        elif isinstance(payload, TokenUsage):
+            self.usages.append((session, index, *_usage(payload)))
+        elif isinstance(payload, User) and payload.kind in REQUESTS:
+            self.requests.append((session, index, snippet(text)))
 
     def write(self) -> None:
         """Write what is gathered into the open transaction, and make the sums of the turns that changed."""

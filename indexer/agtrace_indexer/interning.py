@@ -18,10 +18,8 @@ class Interning:
         self._paths: dict[str, int] = {}
         self._projects: dict[str, int] = {}
 
-    def name(self, name: str | None) -> int | None:
+    def name(self, name: str) -> int:
         """The id of a short string that recurs."""
-        if name is None:
-            return None
         found = self._names.get(name)
         if found is None:
             found = self._interned("name", "text", redact(name))

@@ -49,13 +49,39 @@ class WriteLock:
         os.close(self._descriptor)
 
 
+def wait_for_writer(database: Path, patience: float) -> None:
+    """Return once no other process is writing. Raises `Busy` when one still is after `patience` seconds.
+
+    Cheaper than to find out what there would be to do, only to be told then that another one is doing it.
+    """
+    end = time.monotonic() + patience
+    while _is_held(database.with_suffix(".lock")):
+        if time.monotonic() >= end:
+            raise Busy(database.with_suffix(".lock"))
+        time.sleep(_PAUSE)
+
+
+def _is_held(lock: Path) -> bool:
+    try:
+        descriptor = os.open(lock, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        _lock(descriptor, shared=True)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 if os.name == "nt":
     import msvcrt
 
-    def _lock(descriptor: int) -> None:
+    def _lock(descriptor: int, *, shared: bool = False) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
 else:
     import fcntl
 
-    def _lock(descriptor: int) -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    def _lock(descriptor: int, *, shared: bool = False) -> None:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)

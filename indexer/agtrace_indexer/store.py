@@ -198,7 +198,8 @@ class Store:
         self, session_id: int, event: Event, text: str, rest: dict[str, Any] | None, identity: int | None = None
     ) -> None:
         """Gather one event of a session with what is stored of its payload."""
-        self._buffer(session_id, event.event_index).add(event, text, rest, identity)
+        buffer = self._buffers.get(session_id) or self._buffer(session_id, event.event_index)
+        buffer.add(event, text, rest, identity)
 
     def end(self, session_id: int, next_index: int, ending: Ending) -> None:
         """Tell executions how they ended after all; `next_index` is where the session goes on."""

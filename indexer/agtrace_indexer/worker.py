@@ -6,6 +6,7 @@ line of JSON (`Read` without the index) and the bytes of a small index in memory
 
 from __future__ import annotations
 
+import os
 import signal
 import sqlite3
 import sys
@@ -70,7 +71,12 @@ def _nothing_archived(head: bytes) -> list[Any]:
     return []
 
 
+_NICENESS = 10
+"""Whoever waits for an answer goes before."""
+
 if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the first one decides
     try:
         serve(sys.stdin.buffer, sys.stdout.buffer)

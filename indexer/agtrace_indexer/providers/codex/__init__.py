@@ -14,7 +14,7 @@ behind its result (`running`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -63,19 +63,18 @@ def begin(path: PurePath) -> LogState:
     return LogState()
 
 
-def drafts(record: Record, state: LogState) -> list[Said]:
+def drafts(record: Record, state: LogState) -> Sequence[Said]:
     """The events of the next record, enveloped or bare; see `LogFormat.drafts`."""
     state.memory["n"] = state.memory.get("n", 0) + 1
     at = _time(record)
     replayed = is_replayed(record, state, at)
     clustered = is_clustered(state)
     found = _read(record, state, at)
-    return [
-        said.known_as(identity_of(said.payload), replayed=replayed, clustered=clustered)
-        if isinstance(said, Draft)
-        else said
-        for said in found
-    ]
+    for said in found:
+        if isinstance(said, Draft):
+            said.identity = identity_of(said.payload)
+            said.replayed, said.clustered = replayed, clustered
+    return found
 
 
 def _time(record: Record) -> int | None:
@@ -86,7 +85,7 @@ def _time(record: Record) -> int | None:
     return at
 
 
-def _read(record: Record, state: LogState, at: int | None) -> Iterable[Said]:
+def _read(record: Record, state: LogState, at: int | None) -> Sequence[Said]:
     kind, payload = text(record.get("type")), record.get("payload")
     if isinstance(payload, dict):
         handler = LINES.get(kind) if kind else None

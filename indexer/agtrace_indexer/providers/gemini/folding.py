@@ -69,8 +69,9 @@ def _fold(record: Record, before: Hashes, after: Hashes, state: LogState) -> lis
 
 def _named(draft: Draft, message_id: str, part: str) -> Draft:
     """Give a draft its key, which also identifies it in any other log that holds the message."""
-    key = _key(message_id, part)
-    return draft._replace(key=key, identity=None if is_made_up(message_id) else key)
+    draft.key = _key(message_id, part)
+    draft.identity = None if is_made_up(message_id) else draft.key
+    return draft
 
 
 def _retraction(dropped: Hashes) -> list[Draft | Retraction]:
