@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from agtrace_indexer import vocabulary
-from agtrace_indexer.words import FOUND, OVERLAP, PIECES, words_of
+from agtrace_indexer.words import FOUND, INSERTED, NEVER, NONE, OVERLAP, PIECES, words_of
 
 Places: TypeAlias = dict[int, list[int] | None]
 """Block -> the numbers of its pieces that may hold the text; None: any of them."""
@@ -38,31 +38,51 @@ def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) 
     A thorough answer names fewer of them and takes up to 100 ms, the other one 20 ms. Blocks that the word index
     doesn't cover are always among them; others may be gone.
     """
-    if connection.execute(f"SELECT 1 FROM block WHERE words = {FOUND} LIMIT 1").fetchone() is None:
+    if connection.execute(f"SELECT 1 FROM block WHERE words IN ({INSERTED}, {FOUND}) LIMIT 1").fetchone() is None:
         return None
-    found = _covered(connection, query, thorough)
-    if found is not None:
-        found |= {block: None for (block,) in connection.execute(f"SELECT id FROM block WHERE words != {FOUND}")}
-    return found
-
-
-def _covered(connection: sqlite3.Connection, query: bytes, thorough: bool) -> Places | None:
-    """What the word index has of the query: its whole words, and all spellings of those that it may have cut."""
+    unlisted, uncovered = _blocks(connection, INSERTED), _blocks(connection, NONE) | _blocks(connection, NEVER)
     whole, cut = _words(query)
     unit = 1 if len(query) <= OVERLAP else PIECES  # a longer query may stand in several pieces of a block
+    found = _having_whole(connection, whole, unit)
+    if found is None or len(found) > _FEW:
+        most = _MOST_SPELLINGS if found is None or thorough else _MOST_AT_FIRST
+        narrowed = _having_cut(connection, cut, unit, most, found)
+        if found is None:
+            uncovered |= unlisted
+        elif narrowed is not None:
+            narrowed |= {piece for piece in found if piece * unit // PIECES in unlisted}
+        found = narrowed
+    if found is None:
+        return None
+    places = _places(sorted(found)) if unit == 1 else dict.fromkeys(found)
+    return {**places, **dict.fromkeys(uncovered)}
+
+
+def _having_whole(connection: sqlite3.Connection, whole: list[bytes], unit: int) -> set[int] | None:
+    """The pieces, or blocks, that have all of some words; None if there are no words."""
     found: set[int] | None = None
     for words in [whole] if unit == 1 and whole else [[word] for word in whole]:
         found = _both(found, _holding(connection, b" AND ".join(map(_quoted, words)), unit))
+    return found
+
+
+def _having_cut(
+    connection: sqlite3.Connection, cut: list[tuple[bytes, bool, bool]], unit: int, most: int, found: set[int] | None
+) -> set[int] | None:
+    """Those of the pieces found before that have what may be parts of words; None if none of them narrows."""
     for word, begins, ends in cut:
         if found is not None and len(found) <= _FEW:
             break
-        most = _MOST_SPELLINGS if found is None or thorough else _MOST_AT_FIRST
         spelt = vocabulary.find(connection, word, begins=begins, ends=ends, most=most)
         if spelt is not None:
             found = _both(found, _any_of(connection, sorted(spelt), unit))
-    if found is None:
-        return None
-    return _places(sorted(found)) if unit == 1 else dict.fromkeys(found)
+    return found
+
+
+def _blocks(connection: sqlite3.Connection, state: int) -> set[int]:
+    """The blocks whose words are in this state, other than `FOUND`."""
+    query = f"SELECT id FROM block WHERE words != {FOUND} AND words = ?"
+    return {block for (block,) in connection.execute(query, (state,))}
 
 
 def _words(query: bytes) -> tuple[list[bytes], list[tuple[bytes, bool, bool]]]:

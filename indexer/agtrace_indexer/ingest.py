@@ -268,6 +268,8 @@ class Reader:
             facts.title = facts.title and redact(facts.title)
         columns = log.columns() if complete else {**log.columns(), "stamp": ""}
         log.file_id = self.store.save_file(log.found.path, columns, log.remembered())
+        self.store.count_record_types(log.file_id, log.record_types)
+        log.record_types.clear()
         stem = PurePath(log.found.path).name.partition(".")[0]
         for key, thread in log.threads.items():
             facts = log.state.sessions.get(key) or log.state.sessions[""]

@@ -43,6 +43,8 @@ class Log:
     """The event that keeps the head of a last line that is too long and has no end yet."""
     unended: bool = False
     """No newline followed the last line yet: what comes first in the next run still belongs to it."""
+    record_types: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """(status, type) -> [count, first line] of the records that are unknown or left out, since it was last saved."""
     session_ids: dict[str, int] = field(default_factory=dict)
     """The ids of the sessions by thread."""
 

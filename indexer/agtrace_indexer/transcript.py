@@ -6,7 +6,6 @@ Everything is kept: a line that is no JSON becomes an event of its own, an unkno
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from agtrace_schema.events import Notification
@@ -28,13 +27,16 @@ Told: TypeAlias = tuple[Said, str, dict[str, Any] | None, int | None]
 """What a record says; of a draft also its searchable text, the rest of its payload, and its identity."""
 
 
-@dataclass(frozen=True, slots=True)
 class Transcript:
     """What a log says, written into the store line by line."""
 
-    store: Store
-    progress: Progress
-    log: Log
+    def __init__(self, store: Store, progress: Progress, log: Log) -> None:
+        assert log.provider is not None
+        self.store, self.progress, self.log = store, progress, log
+        self._format = FORMATS[log.provider]
+        self._keys_remembered = KEYS_REMEMBERED[log.provider]
+        self._repeats_lines = log.provider in REPEATS_LINES
+        self._replays_items = log.provider in REPLAYS_ITEMS
 
     def read_line(self, line: Line) -> bool:
         """Read one line; False if it is half-written and must wait."""
@@ -82,7 +84,7 @@ class Transcript:
             shown = line.data[:_UNREADABLE_SHOWN].decode("utf-8", "replace")
             self._unreadable(line, "unreadable_line", shown)
             return
-        if self._is_repeated(told):
+        if self._repeats_lines and self._is_repeated(told):
             self.log.state.skipped.append("repeated line")
             told = []
         self._count_types(line)
@@ -93,20 +95,26 @@ class Transcript:
     def _told(self, value: Any) -> list[Told]:
         """What a record says, ready to be stored."""
         told: list[Told] = []
-        replays = self.log.provider in REPLAYS_ITEMS
-        for draft in _drafts(self.log, value):
-            if isinstance(draft, Draft):
-                text, rest = stored(draft.payload)
-                found = None if draft.identity is None else identity(draft.identity, text)
-                told.append((draft, text, rest, -found if replays and found is not None else found))
-            else:
+        for draft in self._drafts(value):
+            if not isinstance(draft, Draft):
                 told.append((draft, "", None, None))
+                continue
+            text, rest = stored(draft.payload)
+            found = None if draft.identity is None else identity(draft.identity, text)
+            if self._replays_items and found is not None:
+                found = -found
+            told.append((draft, text, rest, found))
         return told
+
+    def _drafts(self, value: Any) -> Iterable[Said]:
+        """The drafts of a record; JSON that is no object is a record of a type that nobody knows."""
+        if isinstance(value, dict):
+            return self._format.drafts(value, self.log.state)
+        self.log.state.unknown.append("a value that is no object")
+        return [Draft(Notification("unknown/value", compact_json(value)), None)]
 
     def _is_repeated(self, told: list[Told]) -> bool:
         """Whether this log has all of this already, line for line: some agents append their history anew."""
-        if self.log.provider not in REPEATS_LINES:
-            return False
         repeated = False
         for draft, _, _, found in told:
             if found is None or not isinstance(draft, Draft) or draft.key is not None:
@@ -120,7 +128,7 @@ class Transcript:
     def _is_counted(self, draft: Draft, found: int | None) -> bool:
         """Whether this log has the figures already, too long ago for their key to be remembered."""
         thread = self.log.threads.get(draft.thread)
-        if self.log.provider not in REPEATS_LINES or found is None or thread is None:
+        if not self._repeats_lines or found is None or thread is None:
             return False
         return draft.key not in thread.keys and self.store.has_identity(self._session(draft.thread), found)
 
@@ -150,7 +158,6 @@ class Transcript:
     def _place(
         self, draft: Draft, line: Line, text: str, rest: dict[str, Any] | None, found: int | None = None
     ) -> None:
-        assert self.log.provider is not None
         thread = self.log.threads.get(draft.thread) or self._new_thread(draft.thread)
         session_id = self._session(draft.thread)
         event = thread.place(draft, line)
@@ -162,7 +169,7 @@ class Transcript:
         if draft.clustered:
             thread.clustered_to = thread.next_index
         if draft.key is not None:
-            superseded = thread.supersede(draft.key, event.event_index, KEYS_REMEMBERED[self.log.provider])
+            superseded = thread.supersede(draft.key, event.event_index, self._keys_remembered)
             if superseded:
                 self.store.supersede(session_id, thread.next_index, superseded)
         self.progress.events += 1
@@ -188,18 +195,14 @@ class Transcript:
         self._place(Draft(notification, None), line, *stored(notification))
 
     def _count_types(self, line: Line) -> None:
-        state = self.log.state
+        state, counts = self.log.state, self.log.record_types
         if not (state.unknown or state.skipped):
             return
         for kind in state.unknown:
             self.progress.unknown_record_types[kind] = self.progress.unknown_record_types.get(kind, 0) + 1
-        skipped = [] if self.log.document else state.skipped
-        counts: dict[tuple[str, str], list[int]] = {}
-        for status, kinds in (("unknown", state.unknown), ("skipped", skipped)):
-            for kind in kinds:
-                counts.setdefault((status, kind), [0, line.number])[0] += 1
-        assert self.log.file_id is not None
-        self.store.count_record_types(self.log.file_id, counts)
+            counts.setdefault(("unknown", kind), [0, line.number])[0] += 1
+        for kind in () if self.log.document else state.skipped:
+            counts.setdefault(("skipped", kind), [0, line.number])[0] += 1
         state.unknown.clear()
         state.skipped.clear()
 
@@ -210,12 +213,3 @@ def session_of(store: Store, log: Log, thread: str) -> int:
         assert log.provider is not None and log.file_id is not None
         log.session_ids[thread] = store.session(log.file_id, thread, log.provider)
     return log.session_ids[thread]
-
-
-def _drafts(log: Log, value: Any) -> Iterable[Said]:
-    """The drafts of a record; JSON that is no object is a record of a type that nobody knows."""
-    assert log.provider is not None
-    if isinstance(value, dict):
-        return FORMATS[log.provider].drafts(value, log.state)
-    log.state.unknown.append("a value that is no object")
-    return [Draft(Notification("unknown/value", compact_json(value)), None)]

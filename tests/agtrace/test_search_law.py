@@ -164,9 +164,17 @@ def _cut(raw: Raw, around: int) -> tuple[Raw, str]:
 # --- the index, and the plain scan of it ---
 
 
-@pytest.fixture(
-    scope="module", params=["by reading blocks", "by words", "by words of a part", "by words that came bit by bit"]
-)
+WAYS: dict[str, list[tuple[float, bool]]] = {
+    "by reading blocks": [],
+    "by words": [(1, True)],
+    "by words of a part": [(0.5, True)],
+    "by words that came bit by bit": [(0.1, True)] * 30,
+    "by words that aren't listed yet": [(0.4, True), (0.3, False)],
+}
+"""How search has to find the events: the parts of the text whose words are inserted, and whether they are listed."""
+
+
+@pytest.fixture(scope="module", params=WAYS)
 def connection(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[sqlite3.Connection]:
@@ -175,12 +183,7 @@ def connection(
     index(database, [str(SAMPLES), *(str(LOGS / agent) for agent in ("claude", "codex", "gemini"))])
     with closing(sqlite3.connect(database, isolation_level=None)) as writing:
         writing.execute("BEGIN")
-        cover_in_parts(
-            writing,
-            {"by words": [1], "by words of a part": [0.5]}.get(request.param, [0.1] * 30)
-            if "words" in request.param
-            else [],
-        )
+        cover_in_parts(writing, WAYS[request.param])
         writing.execute("COMMIT")
     opened = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
     opened.row_factory = sqlite3.Row
@@ -207,13 +210,14 @@ def stored(connection: sqlite3.Connection) -> list[Stored]:
     ]  # fmt: skip
 
 
-def cover_in_parts(connection: sqlite3.Connection, parts: list[float]) -> None:
+def cover_in_parts(connection: sqlite3.Connection, parts: list[tuple[float, bool]]) -> None:
     """Let the word index cover parts of the text, one after the other."""
     assert words.prepared(connection)
     whole = words.waiting(connection)
-    for part in parts:
+    for part, listed in parts:
         words.insert(connection, int(whole * part))
-        words.complete(connection)
+        if listed:
+            words.complete(connection)
 
 
 def ascii_folded(text: str) -> bytes:
