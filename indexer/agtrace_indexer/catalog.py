@@ -90,6 +90,8 @@ class Catalog:
 
     def __init__(self, path: Path) -> None:
         self.connection = open_database(path)
+        self.own_files = str(path.absolute().with_suffix("")) + "."
+        """How the paths of the index's own files begin: no logs, even where they lie below a root."""
 
     def close(self) -> None:
         """Close the connection; what isn't committed is rolled back."""

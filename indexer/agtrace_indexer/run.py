@@ -119,7 +119,7 @@ def _compare(catalog: Catalog, roots: list[str], otherwise: list[str], rebuild: 
 
 def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> Plan:
     """Compare what lies below the roots with what the index knows, by stat alone."""
-    found = list(walk(roots))
+    found = [file for file in walk(roots) if not file.path.startswith(catalog.own_files)]
     known = catalog.known()
     plan = Plan(seen=len(found))
     instead = preferred(found)

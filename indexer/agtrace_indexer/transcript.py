@@ -40,20 +40,25 @@ class Transcript:
 
     def read_line(self, line: Line) -> bool:
         """Read one line; False if it is half-written and must wait."""
+        values = decode(line.data) if line.whole else None
+        if not values:
+            return self._read_odd(line, values)
+        if not line.ended and not isinstance(values[-1], dict):
+            return False
+        for value in values:
+            self.read_record(value, line)
+        return True
+
+    def _read_odd(self, line: Line, values: list[Any] | None) -> bool:
+        """Read a line without JSON; False if it must wait."""
         if not line.whole or crowded(line.data):
             self._keep_head(line)
             return line.ended
         if not line.data.strip():
             return True
-        values = decode(line.data)
-        if not line.ended and (values is None or not isinstance(values[-1], dict)):
-            return False
-        if values is None:
+        if values is None and line.ended:
             self._unreadable(line, "unreadable_line", line.data[:_UNREADABLE_SHOWN].decode("utf-8", "replace"))
-            return True
-        for value in values:
-            self.read_record(value, line)
-        return True
+        return line.ended
 
     def _keep_head(self, line: Line) -> None:
         """Keep the head, the length and the origin of a line that is too long to be parsed.

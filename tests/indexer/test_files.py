@@ -578,3 +578,10 @@ def test_an_archive_of_older_tables_gets_the_sums_that_newer_ones_have(
     sums = "SELECT uid, snippet, turn_count, tool_calls, failed_calls, responses, total_tokens, active_ms FROM session"
     with closing(sqlite3.connect(database)) as old, closing(sqlite3.connect(tmp_path / "fresh.sqlite3")) as fresh:
         assert sorted(old.execute(sums)) == sorted(fresh.execute(sums))
+
+
+def test_an_index_below_its_own_root_is_no_log(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(claude(1))
+    index(tmp_path / "index.sqlite3", [str(tmp_path)])
+    second = index(tmp_path / "index.sqlite3", [])
+    assert (second.files_seen, second.files_opened) == (1, 0)

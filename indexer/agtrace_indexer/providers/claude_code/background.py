@@ -26,6 +26,10 @@ _STARTED = re.compile(
 )
 _STOPPED = re.compile(r"Successfully (?:killed shell|stopped task): ([A-Za-z0-9_-]{1,64})")
 
+_OF_STARTS = frozenset({"status", "taskId", "backgroundTaskId"})
+_OF_ENDS = frozenset({"message", "task", "shellId", "task_id"})
+"""The keys of a result's structure that tell of starts and of ends: nearly all structures have none of them."""
+
 _NOTICE = "<task-notification>"
 _TAG = re.compile(r"<(task-id|tool-use-id|status)>\s*([^<\s]{1,128})\s*</")
 _ENDS: dict[str | None, Outcome] = {
@@ -42,6 +46,8 @@ def is_started(output: str, detail: Any) -> bool:
     if detail is None:
         return _STARTED.match(output) is not None
     structure = fields(detail)
+    if _OF_STARTS.isdisjoint(structure):
+        return False
     launched = (text(structure.get("status")) or "").endswith("_launched")
     monitor = "taskId" in structure and "timeoutMs" in structure
     return launched or monitor or text(structure.get("backgroundTaskId")) is not None
@@ -85,7 +91,7 @@ def _note_task(result: ToolResult, detail: Any, thread: str, state: LogState) ->
 
 
 def _told_by_result(detail: Any, time: int | None, thread: str, state: LogState) -> list[Settlement]:
-    if not isinstance(detail, dict):
+    if not isinstance(detail, dict) or _OF_ENDS.isdisjoint(detail):
         return []
     stopped = _STOPPED.match(text(detail.get("message")) or "")
     if stopped:
