@@ -71,7 +71,7 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
         return context.cursors.make(TOOL.name, query, position)
 
     return Reply(
-        summary=_search_summary(wanted.query, total, found.complete, context.freshness),
+        summary=_search_summary(wanted, total, found.complete, context.freshness),
         data=Pages(
             size=len(matches),
             build=lambda count: {"matches": matches[:count]},
@@ -105,9 +105,9 @@ def _previews(context: Context, hits: list[search.Hit], matcher: Matcher) -> lis
     ]
 
 
-def _search_summary(query: str, total: int, exact: bool, freshness: Freshness) -> str:
-    shown = one_line(query, 40)
-    matching = f" containing {shown!r}" if query else ""
+def _search_summary(wanted: SearchEventPreviews, total: int, exact: bool, freshness: Freshness) -> str:
+    shown = one_line(wanted.query, 40)
+    matching = f" {'matching' if wanted.regex else 'containing'} {shown!r}" if wanted.query else ""
     count = f"{'' if exact else 'at least '}{total} event{'s' * (total != 1)}"
     return unless_behind(f"Found {count}{matching}", total, freshness)
 

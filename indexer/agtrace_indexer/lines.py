@@ -83,7 +83,8 @@ class Lines:
                 yield line
         if rest:
             self.checksum = zlib.crc32(rest, self.checksum)
-            yield self._next(self._kept(rest), len(rest), ended=False)
+            kept = rest if len(rest) <= self.max_line else rest[:HEAD_OF_LONG_LINE]
+            yield self._next(kept, len(rest), ended=False)
 
     def _long_line(self, start: bytes) -> tuple[Line, bytes]:
         """Skip to the end of a line that is too long; give what is kept of it and what follows it."""
@@ -100,13 +101,11 @@ class Lines:
     def _line(self, data: bytes) -> Line:
         """Pass over a line that has its newline: what `_next` does, as quickly as it goes."""
         length, offset = len(data), self.offset
+        kept = data if length <= self.max_line else data[:HEAD_OF_LONG_LINE]
         self.number += 1
         self.offset = offset + length + 1
         self.checksum = zlib.crc32(b"\n", zlib.crc32(data, self.checksum))
-        return Line(self.number, offset, length, self._kept(data), True, self.checksum)
-
-    def _kept(self, data: bytes) -> bytes:
-        return data if len(data) <= self.max_line else data[:HEAD_OF_LONG_LINE]
+        return Line(self.number, offset, length, kept, True, self.checksum)
 
     def _empty_lines(self, count: int) -> Line:
         """Pass over empty lines; give the last one."""

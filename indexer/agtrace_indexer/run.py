@@ -208,7 +208,7 @@ class _Work:
         new = [
             found
             for found, row in self.plan.changed
-            if found.size <= workers.LARGEST and self._is_new(found, row, archived)
+            if workers.is_for_workers(found) and self._is_new(found, row, archived)
         ]
         if sum(found.size for found in new) >= workers.LEAST:
             reader.store.commit()

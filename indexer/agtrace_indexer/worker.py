@@ -27,11 +27,17 @@ from agtrace_indexer.store import Store
 def serve(asked: BinaryIO, answers: BinaryIO) -> None:
     """Read the logs of one request after the other."""
     for line in asked:
-        index, progress = read([Found(*found) for found in orjson.loads(line)])
+        try:
+            index, progress = read([Found(*found) for found in orjson.loads(line)])
+        except _TooMuch:
+            index, progress = b"", Progress()
         answers.write(orjson.dumps({"size": len(index), "progress": asdict(progress)}) + b"\n")
         answers.write(index)
         answers.flush()
 
+
+MOST = 64 * 1024 * 1024
+"""Bytes of content that are held at once. What is more is answered with no index, to be read piece by piece."""
 
 _NEEDLESS = ("event_identity", "event_failed", "block_newest", "block_unworded", "session_started")
 """Indexes that are of no use while logs are read; what takes the rows in has its own."""
@@ -56,15 +62,20 @@ def read(files: list[Found]) -> tuple[bytes, Progress]:
         progress = Progress()
         store = Store(connection)
         store.begin()
-        reader = Reader(store, progress, _silent, batch=sys.maxsize)
+        reader = Reader(store, progress, _refuse, batch=MOST)
         for found in files:
             reader.read(found, None, _nothing_archived)
         store.commit()
         return connection.serialize(), progress
 
 
-def _silent(progress: Progress) -> None:
-    pass
+class _TooMuch(Exception):
+    """More than fits in memory: compressed logs don't tell how large they are."""
+
+
+def _refuse(progress: Progress) -> None:
+    if progress.bytes_done > 2 * MOST:
+        raise _TooMuch
 
 
 def _nothing_archived(head: bytes) -> list[Any]:

@@ -25,15 +25,16 @@ from agtrace_indexer import intake, words
 from agtrace_indexer.discovery import Found
 from agtrace_indexer.progress import Progress
 from agtrace_indexer.store import Store
+from agtrace_indexer.worker import MOST
 
 LEAST = 16 * 1024 * 1024
 """Bytes of new logs from which on workers are started: it takes them 0.2 s."""
 
-LARGEST = 64 * 1024 * 1024
-"""Bytes of a log that a worker reads; a larger one is read piece by piece, in bounded memory, beside the index."""
-
 _PORTION = 8 * 1024 * 1024
 """Bytes of logs of one request: what is taken in at once, and held in memory by each process."""
+
+_COMPRESSION = 8
+"""How many times larger than a compressed log its content is taken to be."""
 
 _MOST_FILES = 200
 _MOST_WORKERS = 4
@@ -89,7 +90,7 @@ class Portion(NamedTuple):
 
     files: list[Found]
     rows: bytes | None
-    """An index of these files; None where the worker died."""
+    """An index of these files; None where the worker died, or they were too much for it."""
     progress: dict[str, Any]
 
 
@@ -98,12 +99,21 @@ def portions(files: list[Found]) -> deque[list[Found]]:
     cut: deque[list[Found]] = deque()
     size = 0
     for found in files:
-        if not cut or size + found.size > _PORTION or len(cut[-1]) >= _MOST_FILES:
+        if not cut or size + _content(found) > _PORTION or len(cut[-1]) >= _MOST_FILES:
             cut.append([])
             size = 0
         cut[-1].append(found)
-        size += found.size
+        size += _content(found)
     return cut
+
+
+def is_for_workers(found: Found) -> bool:
+    """Whether a log is small enough to be held in memory; a larger one is read piece by piece beside the index."""
+    return _content(found) <= MOST
+
+
+def _content(found: Found) -> int:
+    return found.size * _COMPRESSION if found.path.endswith(".zst") else found.size
 
 
 def cores() -> int:
@@ -161,9 +171,10 @@ class Workers:
                 files = self._waiting.popleft()
             except IndexError:
                 break
-            portion = _read_by(process, files)
-            self._put(portion)
-            if portion.rows is None:
+            try:
+                self._put(_read_by(process, files))
+            except (OSError, ValueError):
+                self._put(Portion(files, None, {}))
                 break
         assert process.stdin is not None
         process.stdin.close()
@@ -177,11 +188,10 @@ class Workers:
 
 def _read_by(process: subprocess.Popen[bytes], files: list[Found]) -> Portion:
     assert process.stdin is not None and process.stdout is not None
-    try:
-        process.stdin.write(orjson.dumps([tuple(found) for found in files]) + b"\n")
-        process.stdin.flush()
-        said = orjson.loads(process.stdout.readline())
-        rows = process.stdout.read(said["size"])
-    except (OSError, ValueError):
-        return Portion(files, None, {})
-    return Portion(files, rows if len(rows) == said["size"] else None, said["progress"])
+    process.stdin.write(orjson.dumps([tuple(found) for found in files]) + b"\n")
+    process.stdin.flush()
+    said = orjson.loads(process.stdout.readline())
+    rows = process.stdout.read(said["size"])
+    if len(rows) < said["size"]:
+        raise ValueError("the worker died")
+    return Portion(files, rows or None, said["progress"])
