@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agtrace_indexer.discovery import homes
-from agtrace_indexer.lock import Busy
+from agtrace_indexer.lock import Busy, wait_for_writer
 from agtrace_indexer.run import index
 
 from agtrace.problems import IndexUnavailable
@@ -92,6 +92,7 @@ class Index:
 
     def _bring_up_to_date(self) -> None:
         try:
+            wait_for_writer(self._settings.database, _PATIENCE)
             index(
                 self._settings.database, (), otherwise=home_roots(self._settings), report=self._note, patience=_PATIENCE
             )

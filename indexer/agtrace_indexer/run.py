@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from agtrace_indexer.catalog import Catalog, Known
 from agtrace_indexer.discovery import Found, preferred, walk
-from agtrace_indexer.lock import WriteLock, wait_for_writer
+from agtrace_indexer.lock import WriteLock
 
 if TYPE_CHECKING:
     from agtrace_indexer.ingest import Reader
@@ -84,8 +84,8 @@ def index(
     """Bring the index up to date with everything below its roots and these new ones.
 
     `otherwise` are the roots of an index that has none. `report` is called with the progress as it
-    grows; `seconds` bounds the run, which then ends between two files. Where another process is
-    writing, it waits `patience` seconds and raises `lock.Busy` then.
+    grows; `seconds` bounds the run, which then ends between two files. Where something has to be
+    written and another process is writing, it waits `patience` seconds and raises `lock.Busy` then.
     """
     started = time.monotonic()
     roots, otherwise = list(roots), list(otherwise)
@@ -96,7 +96,6 @@ def index(
     if not database.exists():
         with WriteLock(database, patience), closing(Catalog(database)) as catalog:
             return _summary(catalog, work := work_of(catalog), work.carry_out(report), started)
-    wait_for_writer(database, patience)
     with closing(Catalog(database)) as catalog:
         state, work = catalog.state, work_of(catalog)
         if not work.needed:
