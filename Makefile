@@ -6,8 +6,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 DEMO := .demo
+MEGABYTES ?= 1000
+MEASURED ?= --peers --growth 100,300,1000,3000
 
-.PHONY: demo test lint types lock docs picture clean
+.PHONY: demo test lint types lock docs picture bench clean
 
 demo: $(READY)
 	@BIN=$(BIN) DEMO=$(DEMO) sh sample_sessions/demo.sh
@@ -29,6 +31,10 @@ docs: $(READY)  ## what is generated from the code: tables of README and schema/
 picture: $(READY)  ## docs/terminal.svg, from real commands
 	$(BIN)/python docs/terminal.py
 
+bench: $(READY)  ## the tables of docs/performance.md; an hour, or minutes with MEASURED= and fewer MEGABYTES
+	$(BIN)/python -m benchmarks $(MEGABYTES) $(MEASURED)
+	$(BIN)/python -m benchmarks.start
+
 lock:  ## needs uv: writes the versions and hashes of everything that is installed
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-header --quiet --upgrade --output-file requirements.lock
@@ -43,4 +49,4 @@ $(READY): requirements.lock pyproject.toml
 	@touch $(READY)
 
 clean:
-	rm -rf $(VENV) $(DEMO)
+	rm -rf $(VENV) $(DEMO) .bench

@@ -1,0 +1,107 @@
+"""All measurements in one run: `python -m benchmarks [MEGABYTES]`, tables on stdout, what is going on on stderr.
+
+Corpora are made once and kept in a folder; indexes are made anew in every run. Everything that is compared is
+measured in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from agtrace_indexer.workers import cores
+
+from benchmarks import freshness, growth, indexing, searching, together
+from benchmarks.ground import Ground
+
+FOLDER = Path(".bench")
+MEGABYTES = 1000
+ROUNDS = 5
+TOPICS = {
+    "index": "Cold index",
+    "fresh": "Freshness",
+    "search": "Search",
+    "together": "One writer and four readers",
+    "growth": "Growth",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    wanted = _parser().parse_args(arguments)
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        sys.stderr.write(f"{time.monotonic() - began:7.1f} s  {text}\n")
+
+    ground = Ground(wanted.folder, wanted.rounds, say)
+    _print(_machine())
+    for topic, title in TOPICS.items():
+        if topic in wanted.only or (not wanted.only and (topic != "growth" or wanted.growth)):
+            _print(f"\n## {title}")
+            for block in _report(topic, ground, wanted):
+                _print(f"\n{block}")
+    say("done")
+
+
+def _report(topic: str, ground: Ground, wanted: argparse.Namespace) -> Iterator[str]:
+    if topic == "index":
+        return indexing.report(ground, wanted.megabytes, wanted.folder / "peers" if wanted.peers else None)
+    if topic == "growth":
+        return growth.report(ground, wanted.growth or growth.SIZES)
+    reports: dict[str, Callable[[Ground, int], Iterator[str]]] = {
+        "fresh": freshness.report,
+        "search": searching.report,
+        "together": together.report,
+    }
+    return reports[topic](ground, wanted.megabytes)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure agtrace on generated logs.")
+    parser.add_argument("megabytes", nargs="?", type=int, default=MEGABYTES, help="size of the logs, in 10^6 bytes")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where corpora are kept and indexes are made")
+    parser.add_argument("--only", action="append", choices=TOPICS, default=[], help="one topic; may be repeated")
+    parser.add_argument(
+        "--peers", action="store_true", help="index with the programs from PyPI, too; each may take 15 minutes"
+    )
+    parser.add_argument(
+        "--growth", type=_sizes, metavar="MB,MB,...", help=f"measure at these sizes: {growth.SIZES} with --only growth"
+    )
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each query is timed")
+    return parser
+
+
+def _sizes(text: str) -> list[int]:
+    return [int(size) for size in text.split(",")]
+
+
+def _machine() -> str:
+    return (
+        f"{cores()} cores{_processor()}, {platform.system()}, Python {platform.python_version()}, "
+        f"SQLite {sqlite3.sqlite_version}, load {os.getloadavg()[0]:.1f}"
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return ""
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f" ({names[0]})" if names else ""
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

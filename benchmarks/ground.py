@@ -1,0 +1,155 @@
+"""The ground that is measured on: cached corpora, and machines with a home, an index and nothing else.
+
+No measurement sees the real home: every process gets an environment that is made here from nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agtrace import settings
+from agtrace.settings import Settings
+from benchmarks import corpus
+
+AGTRACE = str(Path(sys.executable).with_name("agtrace"))
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A home without agents, and a folder for an index, both below one folder."""
+
+    folder: Path
+
+    @property
+    def data(self) -> Path:
+        """Where the index lies."""
+        return self.folder / "data"
+
+    @property
+    def database(self) -> Path:
+        """The index."""
+        return self.settings.database
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """All variables of a process on this machine."""
+        home = self.folder / "home"
+        home.mkdir(parents=True, exist_ok=True)
+        return {
+            "HOME": str(home),
+            "PATH": os.environ.get("PATH", os.defpath),
+            "LANG": "C.UTF-8",
+            "AGTRACE_DATA_DIR": str(self.data),
+            "CLAUDE_CONFIG_DIR": str(home / ".claude"),
+            "CODEX_HOME": str(home / ".codex"),
+            "GEMINI_CLI_HOME": str(home),
+            "XDG_DATA_HOME": str(home / ".local" / "share"),
+        }
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of a reader in this process."""
+        return settings.load(self.environment)
+
+    @property
+    def index_bytes(self) -> int:
+        """The index with the files beside it, such as its write-ahead log."""
+        return sum(path.stat().st_size for path in self.data.glob(f"{self.database.name}*"))
+
+    def agtrace(self, *arguments: str) -> float:
+        """Run a command, and give its seconds. Raises `subprocess.CalledProcessError` where it fails."""
+        began = time.perf_counter()
+        with self.start(*arguments) as process:
+            code = process.wait()
+        if code:
+            raise subprocess.CalledProcessError(code, process.args)
+        return time.perf_counter() - began
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start a command that prints to nowhere, but for what it has to complain about."""
+        return subprocess.Popen(
+            [AGTRACE, *arguments], env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+
+    def forget(self) -> None:
+        """Remove the index."""
+        shutil.rmtree(self.data, ignore_errors=True)
+
+    def connect(self) -> sqlite3.Connection:
+        """Read the index as `agtrace.index` does."""
+        connection = sqlite3.connect(f"{self.database.absolute().as_uri()}?mode=ro", uri=True)
+        connection.row_factory = sqlite3.Row
+        connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
+        return connection
+
+
+@dataclass(slots=True)
+class Ground:
+    """A folder with corpora, which are kept, and machines, which are made anew in every run."""
+
+    folder: Path
+    rounds: int
+    say: Callable[[str], None]
+    """Tells a person what is going on."""
+    _indexed: dict[int, Machine] = field(default_factory=dict)
+
+    def corpus(self, megabytes: int, seed: int = 1) -> Path:
+        """The folder of a corpus of about so many 10^6 bytes, made where it is missing."""
+        folder = self.folder / "corpus" / (f"{megabytes}" if seed == 1 else f"{megabytes}-seed-{seed}")
+        if not folder.exists():
+            self.say(f"making a corpus of {megabytes} MB, seed {seed}")
+            unfinished = folder.with_suffix(".unfinished")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            corpus.write(unfinished, megabytes, seed)
+            unfinished.replace(folder)
+        return folder
+
+    def machine(self, name: str) -> Machine:
+        """A machine without an index."""
+        machine = Machine((self.folder / "machines" / name).absolute())
+        shutil.rmtree(machine.folder, ignore_errors=True)
+        return machine
+
+    def indexed(self, megabytes: int) -> Machine:
+        """The machine with the index of a corpus, which this run makes once and nobody changes."""
+        if megabytes not in self._indexed:
+            logs = self.corpus(megabytes)
+            self.say(f"indexing {megabytes} MB")
+            machine = self.machine(f"{megabytes}")
+            machine.agtrace("index", str(logs))
+            self._indexed[megabytes] = machine
+        return self._indexed[megabytes]
+
+    def keep(self, megabytes: int, machine: Machine) -> None:
+        """Take a machine whose index of a corpus was just made as the one that is `indexed`."""
+        self._indexed[megabytes] = machine
+
+    def copy(self, machine: Machine, name: str) -> Machine:
+        """A machine with a copy of an index, to be changed."""
+        copied = self.machine(name)
+        shutil.copytree(machine.data, copied.data)
+        return copied
+
+
+def files_of(logs: Path) -> list[Path]:
+    """All files of a corpus."""
+    return sorted(path for path in logs.rglob("*") if path.is_file())
+
+
+def size_of(logs: Path) -> int:
+    """Bytes of all files of a corpus."""
+    return sum(path.stat().st_size for path in files_of(logs))
+
+
+def warm(logs: Path) -> None:
+    """Read a corpus once, so that it is in the page cache."""
+    for path in files_of(logs):
+        path.read_bytes()

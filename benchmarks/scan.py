@@ -1,0 +1,82 @@
+"""What a search must find: every stored event is looked at, with nothing of the search's own code.
+
+An event is a hit if its text contains the query, A to Z folded and no other letters, and its row passes the filters.
+Newer hits come first, and of two of the same time the one with the larger id.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from agtrace_indexer.blocks import unpack
+
+from benchmarks.queries import Query
+
+_EVENTS = """
+SELECT e.session_id, e.event_index, e.id, e.ts, e.type, e.outcome, n.text AS name, s.uid, s.provider, p.hash
+FROM event e JOIN session s ON s.id = e.session_id LEFT JOIN project p ON p.id = s.project_id
+LEFT JOIN name n ON n.id = e.name_id
+WHERE e.superseded_by IS NULL
+"""
+_TYPES = ("User", "Message", "Reasoning", "ToolCall", "ToolResult", "TokenUsage", "Notification")
+_FAILED = 1
+"""In `event.outcome`."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Event(NamedTuple):
+    id: int
+    ts: int
+    type: str
+    failed: bool
+    name: str
+    session: str
+    provider: str
+    project: str
+
+
+def scan(connection: sqlite3.Connection, queries: Sequence[Query]) -> list[list[int]]:
+    """The ids of all hits of each query, newest first."""
+    events = {
+        (session, at): _Event(event, ts, _TYPES[kind], outcome == _FAILED, name or "", uid, provider, project or "")
+        for session, at, event, ts, kind, outcome, name, uid, provider, project in connection.execute(_EVENTS)
+    }
+    wanted = [query.text.replace("\0", "\u2400").encode("utf-8", "replace").lower() for query in queries]
+    found: list[list[tuple[int, int]]] = [[] for _ in queries]
+    for session, first, packed in connection.execute(
+        "SELECT b.session_id, b.first_index, d.text FROM block b JOIN block_data d ON d.block_id = b.id"
+    ):
+        block = unpack(packed).lower()
+        texts = block.split(b"\0")[:-1]
+        for query, piece, hits in zip(queries, wanted, found, strict=True):
+            if piece not in block:
+                continue
+            for index, text in enumerate(texts, first):
+                event = events.get((session, index)) if piece in text else None
+                if event and _passes(event, query):
+                    hits.append((event.ts, event.id))
+    return [[event for _, event in sorted(hits, reverse=True)] for hits in found]
+
+
+def _passes(event: _Event, query: Query) -> bool:
+    return (
+        query.session_id in (None, event.session)
+        and query.provider in (None, event.provider)
+        and event.project.startswith(query.project_hash or "")
+        and query.event_type in (None, event.type)
+        and (query.tool is None or _is_of(event, query.tool))
+        and query.failed in (None, event.failed)
+        and (query.since is None or _moment(event) >= datetime.fromisoformat(query.since))
+        and (query.until is None or _moment(event) < datetime.fromisoformat(query.until) + timedelta(seconds=1))
+    )
+
+
+def _moment(event: _Event) -> datetime:
+    return _EPOCH + timedelta(milliseconds=event.ts)
+
+
+def _is_of(event: _Event, tool: str) -> bool:
+    return event.type in ("ToolCall", "ToolResult") and event.name.lower() == tool.lower()
