@@ -80,7 +80,7 @@ def list_budget(limit: int) -> int:
 
 def query_of(wanted: Arguments) -> dict[str, Any]:
     """The arguments as they identify a query."""
-    return wanted.model_dump(mode="json", exclude_none=True)
+    return wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
 
 
 def mark(time: int | None) -> int:

@@ -1,0 +1,397 @@
+"""Regular expressions: what they find, what their hits are sought by, and that none of them stops the server."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import anyio
+import pytest
+import regex
+from agtrace_indexer import words
+from agtrace_indexer.blocks import BlockText, pack
+from agtrace_indexer.run import index
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from agtrace import search
+from agtrace.deadline import Deadline
+from agtrace.matching import Contains, Matches, fold, required_literal
+from agtrace.problems import SearchTimeout
+from agtrace.search import Filters, Place, snapshot_of
+from tests.agtrace.asking import Asker, claude_log
+from tests.agtrace.test_commands import AGTRACE, agtrace
+from tests.conftest import SAMPLES
+from tests.contents import texts
+
+ONE = "aaaaaaaa-0000-4000-8000-000000000001"
+SEED = 20261121
+CATASTROPHE = "(a|aa|a+)+$"
+"""An expression that takes longer than the world stands where many letters a are followed by another one."""
+
+
+def asker_of(folder: Path, *prompts: str) -> Asker:
+    """Answers over one log with these prompts."""
+    log = claude_log(folder / "home", ONE)
+    for prompt in prompts:
+        log.prompt(prompt)
+    return Asker(folder, folder / "home")
+
+
+# --- what matches ---
+
+SAID = {
+    "tide": "The TIDE gauge\nreads 3.25 m,\nsays the log",
+    "accent": "Été: la marée",
+    "chinese": "潮汐表 1.0",
+    "secret": "a[0] = (b|c)* \\ x{2}",
+    "escape": "C:\\tmp\\new.txt",
+}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("tide", "tide"), ("TiDe", "tide"), ("tide.gauge", "tide"), ("^reads", "tide"), ("m,$", "tide"),
+        ("gauge.reads", ""), ("(?s)gauge.reads", "tide"), (r"gauge\sreads", "tide"), (r"gauge\nreads", "tide"),
+        (r"^the log", ""), (r"\d\.\d{2}", "tide"), (r"\b\d\.\d\b", "chinese"), (r"\d", "tide chinese secret"),
+        ("été", "accent"), ("ÉTÉ", "accent"), (r"\w+ée$", "accent"), ("[à-ÿ]t", "accent"), (r"\p{Han}{3}", "chinese"),
+        (r"a\[0\]", "secret"), (r"\(b\|c\)\*", "secret"), (r"x\{2\}", "secret"), (r"\\ x", "secret"),
+        (r"\\tmp\\new\.txt$", "escape"), ("(?<=gauge\n)reads", "tide"), ("tide(?! table)", "tide"),
+        (r"(.)t\1", "accent"), ("(?-i:tide)", ""), ("nothing|marée", "accent"),
+        ("(?:tide|marée|潮汐)", "tide accent chinese"),
+        ("", "tide accent chinese secret escape"), ("x*", "tide accent chinese secret escape"), ("^$", ""),
+    ],
+)  # fmt: skip
+def test_an_expression_finds_the_events_that_it_matches_somewhere(pattern: str, found: str, of_said: Asker) -> None:
+    matches = of_said.items("search_event_previews", "matches", query=pattern, regex=True, event_type="User")
+    names = list(SAID)
+    assert [names[match["event_index"]] for match in reversed(matches)] == found.split()
+
+
+@pytest.fixture(scope="module")
+def of_said(tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    return asker_of(tmp_path_factory.mktemp("said"), *SAID.values())
+
+
+def test_without_regex_the_same_text_is_literal(of_said: Asker) -> None:
+    for query, count in ((r"\d", 0), ("(b|c)*", 1), ("^reads", 0), (".", 2 + 1)):
+        assert len(of_said.ask("search_event_previews", query=query)["data"]["matches"]) == count, query
+
+
+_FLAGS = pytest.mark.xfail(strict=True, reason="flags that exclude each other: a ValueError, which is nobody's")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(", ")", "a)", "[", "[^", "a**", "*", "+a", "?", "a{3,2}", "a{99999999999}", "(?P<n>a)(?P<n", r"\g<9>",
+        "\\", "[z-a]", r"\p{Nothing}", r"\N{NOTHING}", r"\x", r"\u12", "(?<a", "(?z)", "(?", "(?(1)a|b|c)",
+        "[[:none:]]", "(" * 1999, "(?:" * 600,
+        *(pytest.param(flags, marks=_FLAGS) for flags in ("(?a)(?u)x", "(?V0)(?V1)x")),
+    ],
+)  # fmt: skip
+def test_an_expression_that_cant_be_read_is_an_invalid_parameter_that_says_why(pattern: str, of_said: Asker) -> None:
+    error = of_said.error("search_event_previews", query=pattern, regex=True)
+    assert (error["code"], error["details"]["field"]) == ("invalid_parameter", "query")
+    assert error["message"].startswith("no regular expression: ") and len(error["message"]) > 30
+    assert of_said.ask("search_event_previews", query="tide", regex=True)["data"]["matches"]
+
+
+def test_no_text_whatever_is_more_than_an_invalid_parameter(of_said: Asker) -> None:
+    chance = random.Random(SEED)
+    bits = [*"()[]{}?*+|^$.\\,-<>=!:#&~1ax潮", "(?", "\\p{", "[[:", "{e<", "(?<", "\\g<", "(?|", "\\K", "(?#"]
+    for _ in range(200):
+        query = "".join(chance.choices(bits, k=chance.randint(1, 8)))
+        of_said.anything("search_event_previews", query=query, regex=True)
+
+
+_RECURSION = """
+import resource
+from agtrace_indexer.blocks import BlockText, pack
+from agtrace.deadline import Deadline
+from agtrace.matching import Matches
+from agtrace.problems import Problem
+resource.setrlimit(resource.RLIMIT_AS, (600_000_000, 600_000_000))
+try:
+    Matches("(?R)").numbers(BlockText.of((4).to_bytes(4, "little"), pack(b"tide\\0")), None, Deadline(1))
+except Problem:
+    pass
+"""
+
+
+@pytest.mark.xfail(strict=True, reason="recursion takes 1 GB and then ends in a MemoryError, an internal_error")
+def test_an_expression_that_names_itself_takes_no_memory_without_end() -> None:
+    subprocess.run([sys.executable, "-c", _RECURSION], check=True, stderr=subprocess.DEVNULL)
+
+
+# --- what a hit is sought by ---
+
+
+class Written(NamedTuple):
+    """An expression, and a text that it matches."""
+
+    pattern: str
+    text: str
+
+
+LETTERS = "abcxyz019 _-/:,é潮\n"
+SIGNS = ".^$*+?{}()|\\"
+CLASSES = {
+    "[a-c]": "abc", "[^a]": "b9é(", "[]x]": "]x", r"[\]a]": "]a", "[|(]": "|(", r"\d": "01", r"\w": "aé9", r"\s": " \n",
+    r"\D": "a ", r"\S": "a|", ".": "a[é", r"\.": ".", r"[\w.]": "a.", "[a?{2}]": "a?{2}", r"[^\s]": "ab", r"\W": " -",
+}  # fmt: skip
+NOWHERE = ("", r"\b|", "$?", "(?=)", "(?:)", "(?#tide)", "(?!tidal)")
+QUANTIFIERS = {
+    "": (1, 1), "?": (0, 1), "*": (0, 3), "+": (1, 3), "??": (0, 1), "*?": (0, 2), "+?": (1, 2), "{2}": (2, 2),
+    "{0,3}": (0, 3), "{1,}": (1, 3), "{,2}": (0, 2), "{0}": (0, 0), "{1,2}?": (1, 2),
+}  # fmt: skip
+
+
+def written(chance: random.Random, depth: int = 2) -> Written:
+    """Some parts, one after the other."""
+    parts = [_part(chance, depth) for _ in range(chance.randint(0, 5))]
+    return Written("".join(part.pattern for part in parts), "".join(part.text for part in parts))
+
+
+def _part(chance: random.Random, depth: int) -> Written:
+    """A run of letters, of which the last one is repeated; a sign, a class or a group, repeated as a whole."""
+    before = ""
+    match chance.choice(["run", "run", "run", "sign", "class", "class", "nowhere"] + ["group"] * (depth > 0)):
+        case "run":
+            run = "".join(chance.choices(LETTERS, k=chance.randint(1, 9)))
+            before, part = run[:-1], Written(run[-1], run[-1])
+        case "sign":
+            sign = chance.choice(SIGNS)
+            part = Written("\\" + sign, sign)
+        case "class":
+            name = chance.choice(list(CLASSES))
+            part = Written(name, chance.choice(CLASSES[name]))
+        case "group":
+            choices = [written(chance, depth - 1) for _ in range(chance.randint(1, 3))]
+            inner = "|".join(choice.pattern for choice in choices)
+            part = Written(f"{chance.choice(['(', '(?:', '(?>'])}{inner})", chance.choice(choices).text)
+        case _:
+            return Written(chance.choice(NOWHERE), "")
+    sign = chance.choice(["", "", *QUANTIFIERS])
+    return Written(before + part.pattern + sign, before + part.text * chance.randint(*QUANTIFIERS[sign]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_text_that_matches_contains_the_required_literal(seed: int) -> None:
+    chance = random.Random(seed)
+    matching = sought = 0
+    for _ in range(1500):
+        pattern, text = written(chance)
+        text = "".join(letter.swapcase() if letter.isascii() and chance.random() < 0.3 else letter for letter in text)
+        text = chance.choice(["", "x", "\n", "潮"]) + text + chance.choice(["", "x", "\n", "潮"])
+        if regex.search(pattern, text, regex.IGNORECASE | regex.MULTILINE, timeout=5):
+            literal = required_literal(pattern)
+            assert literal in fold(text), (pattern, text)
+            matching, sought = matching + 1, sought + bool(literal)
+    assert matching > 1000 and sought > 100, (matching, sought)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "literal"),
+    [
+        ("gauge", b"gauge"), ("GAUGE", b"gauge"), ("the tide gauge", b"the tide gauge"), (r"tide\s+gauge", b"gauge"),
+        (r"error: .*timeout", b"error: "), (r"^import \w+$", b"import "), (r"foo\.barbaz\(", b"barbaz"),
+        ("gauges?", b"gauge"), ("[a-z]+_test", b"_test"), (r"\[warning\] disk", b"warning"), ("x{3}gauge", b"gauge"),
+        ("tide|gauge", b""), ("(tide)", b""), ("ab", b""), ("潮汐表格", b""), (r"\x41bcdef", b""), (r"[abcdef]*", b""),
+        ("", b""),
+    ],
+)  # fmt: skip
+def test_the_literal_is_the_longest_plain_piece(pattern: str, literal: bytes) -> None:
+    assert Matches(pattern).literal == literal
+
+
+@pytest.mark.xfail(strict=True, reason="an escaped [ is taken for the beginning of a class")
+@pytest.mark.parametrize(
+    ("pattern", "text"), [(r"\[foo|bar]tide", "[foo"), (r"\[(x|]tide)?", "[(x"), (r"\[(tide]gauge)?", "[")]
+)
+def test_an_escaped_bracket_hides_no_alternative(pattern: str, text: str) -> None:
+    assume_match(pattern, text)
+
+
+@pytest.mark.xfail(strict=True, reason="the expression folds letters that the stored text keeps")
+@pytest.mark.parametrize(
+    ("pattern", "text"), [("task", "ta\u017fk"), ("kelvin", "\u212aelvin"), ("index", "\u0130ndex")]
+)
+def test_letters_that_only_the_expression_folds_are_found(pattern: str, text: str, tmp_path: Path) -> None:
+    assume_match(pattern, text)
+    assert asker_of(tmp_path, text).ask("search_event_previews", query=pattern, regex=True)["data"]["matches"]
+
+
+def assume_match(pattern: str, text: str) -> None:
+    """See that a text that matches is one that is looked at."""
+    matches = regex.search(pattern, text, regex.IGNORECASE | regex.MULTILINE) is not None
+    assert not matches or required_literal(pattern) in fold(text)
+
+
+# --- the law: what is found is what a scan of all texts finds ---
+
+
+@pytest.fixture(scope="module", params=["by reading blocks", "by words"])
+def connection(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[sqlite3.Connection]:
+    """The sample sessions; search asks the word index before it reads any block, however few they are."""
+    database = tmp_path_factory.mktemp("matching") / "index.sqlite3"
+    index(database, [str(SAMPLES)])
+    if request.param == "by words":
+        with closing(sqlite3.connect(database, isolation_level=None)) as writing:
+            writing.execute("BEGIN")
+            words.cover(writing)
+            writing.execute("COMMIT")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(search, "_PROBED", 0)
+        patched.setattr(search, "_FEW", 1)
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as opened:
+            opened.row_factory = sqlite3.Row
+            yield opened
+
+
+def written_from(text: str, chance: random.Random) -> str:
+    """An expression that a piece of a text matches: its letters, some of them by what they are."""
+    start = chance.randrange(max(len(text) - 30, 1))
+    pattern = ""
+    for letter in text[start : start + chance.randint(4, 30)]:
+        kinds = [".", r"\w"] if letter.isalnum() else [r"[^\w]", r"\W"]
+        pattern += chance.choice(kinds) if chance.random() < 0.1 and letter != "\n" else regex.escape(letter)
+        pattern += "" if chance.random() < 0.93 else chance.choice(["?", "+", "*", "{1,3}"])
+    return pattern
+
+
+def test_what_an_expression_finds_is_what_a_scan_finds(connection: sqlite3.Connection) -> None:
+    chance = random.Random(SEED)
+    said = {(uid, number): text for uid, number, text, _ in texts(connection)}
+    rows = connection.execute(
+        "SELECT e.ts, e.id, s.uid, e.event_index FROM event e JOIN session s ON s.id = e.session_id "
+        "WHERE e.superseded_by IS NULL ORDER BY e.ts DESC, e.id DESC"
+    ).fetchall()
+    stored = [(Place(ts, event), said[uid, number]) for ts, event, uid, number in rows]
+    patterns = [written_from(chance.choice(stored)[1], chance) for _ in range(25)]
+    for pattern in (*patterns, "", "error|fail", r"^\s*def \w+", "(tide|gauge)s?", r"潮.", r"\bno such\b", "zzzzzz"):
+        wanted = regex.compile(pattern, regex.IGNORECASE | regex.MULTILINE)
+        expected = [place for place, text in stored if wanted.search(text)]
+        assert all_pages(connection, pattern, max(3, len(expected) // 3)) == expected, pattern
+
+
+def all_pages(connection: sqlite3.Connection, pattern: str, limit: int) -> list[Place]:
+    behind, found = None, []
+    while True:
+        page = search.search(
+            connection, Matches(pattern), Filters(), limit, snapshot=snapshot_of(connection), behind=behind
+        )
+        found += [hit.place for hit in page.hits]
+        if not page.more:
+            return found
+        behind = page.hits[-1].place
+
+
+# --- what is shown ---
+
+
+def test_a_preview_shows_the_match(tmp_path: Path) -> None:
+    hay = "hay " * 2000
+    log = claude_log(tmp_path / "home", ONE).prompt(f"{hay}Gauge-4711 {hay}")
+    log.call("Bash", {"a": hay, "z": f"{hay}gauge-0815{hay}"}, f"{hay}GAUGE-9 {hay}")
+    asker = Asker(tmp_path, tmp_path / "home")
+    matches = asker.ask("search_event_previews", query=r"gauge-\d+", regex=True)["data"]["matches"]
+    shown = [json.dumps(match["preview"]) for match in matches]
+    assert [piece in text for piece, text in zip(("GAUGE-9", "gauge-0815", "Gauge-4711"), shown, strict=True)] == [
+        True
+    ] * 3
+
+
+def test_a_cursor_belongs_to_the_expression_and_not_to_the_same_text(tmp_path: Path) -> None:
+    asker = asker_of(tmp_path, *(f"tide {number}" for number in range(5)))
+    pages = list(asker.pages("search_event_previews", query="tide", regex=True, limit=2))
+    assert [len(page["data"]["matches"]) for page in pages] == [2, 2, 1]
+    cursor = pages[0]["pagination"]["next_cursor"]
+    for other in ({}, {"regex": False}):
+        error = asker.error("search_event_previews", query="tide", limit=2, cursor=cursor, **other)
+        assert (error["code"], error["details"]["reason"]) == ("invalid_cursor", "mismatch")
+
+
+def test_the_command_line_has_it_as_an_option(tmp_path: Path) -> None:
+    claude_log(tmp_path / "logs", ONE).prompt("the tide gauge").prompt("a|b")
+    agtrace("index", tmp_path / "logs")
+    said = agtrace("search", "--regex", "--json", "t.d+e|xyz")
+    assert [match["event_index"] for match in said.json()["data"]["matches"]] == [0]
+    literal = agtrace("search", "--json", "a|b")
+    assert [match["event_index"] for match in literal.json()["data"]["matches"]] == [1]
+    invalid = agtrace("search", "--regex", "(tide")
+    assert invalid.code != 0 and "no regular expression: missing )" in invalid.err
+
+
+# --- what takes too long ---
+
+
+def test_a_catastrophic_expression_ends_in_time_and_the_server_goes_on(tmp_path: Path) -> None:
+    claude_log(tmp_path / "home" / ".claude", ONE).prompt("a" * 5000 + "!").say("the tide gauge")
+    environment = {
+        "HOME": str(tmp_path / "home"),
+        "AGTRACE_DATA_DIR": str(tmp_path / "data"),
+        "AGTRACE_SEARCH_TIMEOUT_SECONDS": "1",
+    }
+    server = StdioServerParameters(command=str(AGTRACE), args=["mcp"], env=environment)
+
+    async def story() -> None:
+        with anyio.fail_after(30):
+            async with Client(stdio_client(server)) as client:
+                await client.call_tool("search_event_previews", {"query": "tide"})
+                began = time.monotonic()
+                stopped = await client.call_tool("search_event_previews", {"query": CATASTROPHE, "regex": True})
+                assert 0.9 < time.monotonic() - began < 5
+                error = stopped.structured_content["error"]
+                assert (error["code"], error["retryable"], error["details"]["seconds"]) == ("search_timeout", True, 1)
+                after = await client.call_tool("search_event_previews", {"query": "t.de gauge", "regex": True})
+                assert len(after.structured_content["data"]["matches"]) == 1
+
+    anyio.run(story)
+
+
+def test_the_command_line_says_when_a_search_took_too_long(tmp_path: Path) -> None:
+    claude_log(tmp_path / "logs", ONE).prompt("a" * 5000 + "!")
+    agtrace("index", tmp_path / "logs")
+    said = agtrace("search", "--regex", CATASTROPHE, AGTRACE_SEARCH_TIMEOUT_SECONDS="1")
+    assert said.code != 0 and "stopped after 1 s" in said.err
+
+
+@pytest.mark.parametrize(("make", "query"), [(Contains, "tide"), (Contains, ""), (Matches, "t.de"), (Matches, "^x")])
+def test_a_search_without_time_is_stopped_and_the_connection_goes_on(
+    make: type[Contains] | type[Matches], query: str, connection: sqlite3.Connection
+) -> None:
+    snapshot = snapshot_of(connection)
+    with pytest.raises(SearchTimeout):
+        search.search(connection, make(query), Filters(), 10, snapshot=snapshot, deadline=Deadline(-1.0))
+    counted = "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT count(*) FROM n"
+    assert connection.execute(counted).fetchone()[0] == 100_000, "nobody looks at the clock any more"
+    assert search.search(connection, "tide", Filters(), 10, snapshot=snapshot).hits
+
+
+def test_a_query_that_sqlite_is_busy_with_is_stopped_as_well(
+    connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_STEPS_BETWEEN_LOOKS_AT_THE_CLOCK", 50)
+    nowhere = Filters(tool="no such tool")  # no block is opened: only SQLite looks at the clock
+    snapshot = snapshot_of(connection)
+    with pytest.raises(SearchTimeout):
+        search.search(connection, "tide", nowhere, 10, snapshot=snapshot, deadline=Deadline(-1.0))
+    assert search.search(connection, "tide", nowhere, 10, snapshot=snapshot).hits == []
+
+
+def test_a_block_is_searched_no_longer_than_there_is_time() -> None:
+    block = BlockText.of((5001).to_bytes(4, "little"), pack(b"a" * 5000 + b"!\0"))
+    with pytest.raises(SearchTimeout):
+        Matches(CATASTROPHE).numbers(block, None, Deadline(0.05))
