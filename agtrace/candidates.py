@@ -87,11 +87,18 @@ def _blocks(connection: sqlite3.Connection, state: int) -> set[int]:
 
 def _words(query: bytes) -> tuple[list[bytes], list[tuple[bytes, bool, bool]]]:
     """The longest whole words of a query, and those that it may have cut: (word, begins whole, ends whole)."""
-    spans = words_of(query)
-    cut = [(start, end) for start, end in spans if not start or end == len(query)]
-    whole = {query[start:end] for start, end in spans if (start, end) not in cut}
-    cut.sort(key=lambda span: span[0] - span[1])
-    return sorted(whole, key=len)[-_EXACT_ASKED:], [(query[s:e], s > 0, e < len(query)) for s, e in cut]
+    whole: set[bytes] = set()
+    cut: list[tuple[bytes, bool, bool]] = []
+    for start, end in words_of(query):
+        word, begins, ends = query[start:end], start > 0, end < len(query)
+        if len(word) > OVERLAP:  # no piece need have it as a whole
+            cut.append((word[:OVERLAP].decode("utf-8", "ignore").encode(), False, False))
+        elif begins and ends:
+            whole.add(word)
+        else:
+            cut.append((word, begins, ends))
+    cut.sort(key=lambda word: -len(word[0]))
+    return sorted(whole, key=len)[-_EXACT_ASKED:], cut
 
 
 def _any_of(connection: sqlite3.Connection, spellings: list[bytes], unit: int) -> set[int]:

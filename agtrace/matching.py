@@ -84,9 +84,11 @@ class Matches:
     def __init__(self, pattern: str) -> None:
         import regex  # 10 ms, and few searches need it
 
+        if _RECURSION.search(pattern):
+            raise InvalidParameter("query", "a regular expression that refers to itself takes all memory there is")
         try:
             self._pattern: regex.Pattern[str] = regex.compile(pattern, regex.IGNORECASE | regex.MULTILINE)
-        except (regex.error, OverflowError, RecursionError) as error:
+        except (regex.error, ValueError, OverflowError, RecursionError) as error:
             raise InvalidParameter("query", f"no regular expression: {error}") from None
         self.literal = required_literal(pattern)
 
@@ -98,7 +100,10 @@ class Matches:
 
     def matched(self, text: str) -> str:
         """The first match."""
-        found = self._pattern.search(text)
+        try:
+            found = self._pattern.search(text, timeout=_SHOWN_WITHIN, concurrent=True)
+        except TimeoutError:
+            return ""
         return found[0] if found else ""
 
     def _is_in(self, text: str, deadline: Deadline) -> bool:
@@ -108,18 +113,22 @@ class Matches:
             raise deadline.problem from None
 
 
+_RECURSION = re.compile(r"\(\?(?:R|0|[1-9]|&|P>)")
+_SHOWN_WITHIN = 1.0
+"""Seconds to find the match again that a preview shows."""
+
 _LITERAL = re.compile(r"[^\\.^$*+?{}()\[\]|]+")
-_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
-_ESCAPE = re.compile(r"\\[dDwWsSbBnrtAZ\W_]", re.DOTALL)
+_ESCAPE_OR_CLASS = re.compile(r"\\[dDwWsSbBnrtAZ\W_]|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_FOLDED_FROM_BEYOND_ASCII = re.compile("[iksIKS]")
 _SHORTEST_LITERAL = 3
 
 
 def required_literal(pattern: str) -> bytes:
     """A piece that every match of a regular expression contains, folded; empty where that isn't plain to see.
 
-    Only ASCII: other letters are folded by the expression, but not in the stored texts.
+    Only ASCII, and without `i`, `k` and `s`: the expression takes other letters for these that the stored texts keep.
     """
-    plain = _ESCAPE.sub(".", _CLASS.sub(".", pattern))
+    plain = _ESCAPE_OR_CLASS.sub(".", pattern)
     if any(sign in plain for sign in ("|", "(", "\\", "[", "]")):
         return b""
     pieces: list[str] = []
@@ -128,6 +137,6 @@ def required_literal(pattern: str) -> bytes:
         piece = found[0][:-1] if optional else found[0]
         before = plain[: found.start()]
         if piece.isascii() and not ("{" in before and before.rfind("{") > before.rfind("}")):
-            pieces.append(piece)
+            pieces += _FOLDED_FROM_BEYOND_ASCII.split(piece)
     longest = max(pieces, key=len, default="")
     return fold(longest) if len(longest) >= _SHORTEST_LITERAL else b""

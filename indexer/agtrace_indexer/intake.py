@@ -100,7 +100,8 @@ def _columns(connection: sqlite3.Connection, table: str, moved: dict[str, int]) 
             yield name, _shared(name)
         elif (table, name) == ("session", "uid"):  # unique until twins are told apart
             known = "EXISTS (SELECT 1 FROM main.session m WHERE m.uid = t.uid)"
-            yield name, f"CASE WHEN {known} THEN t.own_id || '~new' || (t.id + {moved['id']}) ELSE t.uid END"
+            apart = f"t.own_id || '~new' || (t.id + {moved['id']})"
+            yield name, f"CASE WHEN t.uid != t.own_id OR {known} THEN {apart} ELSE t.uid END"
         else:
             yield name, f"t.{name}"
 

@@ -90,6 +90,6 @@ def _insert(connection: sqlite3.Connection, words: Iterable[bytes], base: int) -
     number = connection.execute("SELECT coalesce(max(id), 0) FROM vocabulary").fetchone()[0]
     while chunk := list(islice(left, CHUNK)):
         number += 1
-        lines = b"\n".join((b"", *chunk, b""))
+        lines = b"\n".join((b"", *chunk, b"", b""))  # so that three letters begin with the last one and its line end
         connection.execute("INSERT INTO vocabulary VALUES (?, ?, ?)", (number, base, _COMPRESSOR.compress(lines)))
         connection.execute("INSERT INTO vocabulary_part (rowid, words) VALUES (?, ?)", (number, lines))

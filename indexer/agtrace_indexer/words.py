@@ -88,11 +88,13 @@ def waiting(connection: sqlite3.Connection, below: int = FOUND) -> int:
 
 
 def begin_bulk(connection: sqlite3.Connection) -> bool:
-    """Get ready for much text; False where SQLite can't hold a word index."""
-    if not prepared(connection):
-        return False
-    _tune(connection, _AT_THE_END)
-    return True
+    """Get ready for much text, between two transactions; False where SQLite can't hold a word index."""
+    connection.execute("BEGIN IMMEDIATE")
+    able = prepared(connection)
+    if able:
+        _tune(connection, _AT_THE_END)
+    connection.execute("COMMIT")
+    return able
 
 
 def cover_if_due(connection: sqlite3.Connection) -> None:
@@ -121,11 +123,18 @@ def prepared(connection: sqlite3.Connection) -> bool:
     """Make the tables of the word index where there are none; False where SQLite can't."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'trigram'").fetchone():
         return True
+    connection.execute("SAVEPOINT words")
     try:
+        for table in ("trigram", "word", "words", "vocabulary_part", "vocabulary"):
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+        connection.execute(f"UPDATE block SET words = {NONE} WHERE words != {NONE}")
         for statement in WORDS.split(";\n"):
             connection.execute(statement)
     except sqlite3.OperationalError:
+        connection.execute("ROLLBACK TO words")
         return False
+    finally:
+        connection.execute("RELEASE words")
     _tune(connection, _AS_IT_GOES)
     return True
 
@@ -158,7 +167,7 @@ def complete(connection: sqlite3.Connection, *, bulk: bool = False) -> None:
         return
     if bulk:
         connection.execute("INSERT INTO words(words) VALUES ('optimize')")
-        _tune(connection, _AS_IT_GOES)
+    _tune(connection, _AS_IT_GOES)
     if new * _LISTED_FROM > whole or is_swollen(connection):
         list_anew(connection)
     else:
@@ -206,7 +215,9 @@ def _new_words(connection: sqlite3.Connection) -> set[bytes]:
         f"SELECT d.text FROM block b JOIN block_data d ON d.block_id = b.id "
         f"WHERE b.words != {FOUND} AND b.words = {INSERTED}"
     ):
-        found.update(_ANY_WORD.findall(unpack(packed).lower()))
+        text = unpack(packed).lower()
+        for start, end in pieces(text):  # which may cut words: FTS5 has the parts
+            found.update(_ANY_WORD.findall(text, start, end))
     return found
 
 

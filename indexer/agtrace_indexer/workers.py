@@ -78,7 +78,7 @@ def read_all(
                 done.update(found.path for found in portion.files if found.path not in left)
                 progress.add(portion.progress)
                 progress.files_done = len(done)
-                progress.bytes_done += sum(found.size for found in portion.files)
+                progress.bytes_done += sum(found.size for found in portion.files if found.path in done)
                 report(progress)
     finally:
         intake.detach(store.connection)
@@ -135,16 +135,20 @@ class Workers:
 
     def __enter__(self) -> Workers:
         for _ in range(min(cores(), _MOST_WORKERS, self.left)):
-            process = subprocess.Popen(
-                [sys.executable, "-m", "agtrace_indexer.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-            self._processes.append(process)
-            self._feeders.append(threading.Thread(target=self._feed, args=(process,), daemon=True))
-            self._feeders[-1].start()
+            with suppress(OSError):  # no process can be made: those that are there read, or none does
+                self._start()
         return self
+
+    def _start(self) -> None:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "agtrace_indexer.worker"],  # -P: no module of the folder that one is in
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self._processes.append(process)
+        self._feeders.append(threading.Thread(target=self._feed, args=(process,), daemon=True))
+        self._feeders[-1].start()
 
     def __exit__(self, *error: object) -> None:
         self._stopped = True
@@ -173,11 +177,12 @@ class Workers:
                 break
             try:
                 self._put(_read_by(process, files))
-            except (OSError, ValueError):
+            except (OSError, ValueError, TypeError):
                 self._put(Portion(files, None, {}))
                 break
         assert process.stdin is not None
-        process.stdin.close()
+        with suppress(OSError):  # it died before it read all of what it was asked
+            process.stdin.close()
 
     def _put(self, portion: Portion) -> None:
         while not self._stopped:

@@ -87,16 +87,13 @@ def test_without_regex_the_same_text_is_literal(of_said: Asker) -> None:
         assert len(of_said.ask("search_event_previews", query=query)["data"]["matches"]) == count, query
 
 
-_FLAGS = pytest.mark.xfail(strict=True, reason="flags that exclude each other: a ValueError, which is nobody's")
-
-
 @pytest.mark.parametrize(
     "pattern",
     [
         "(", ")", "a)", "[", "[^", "a**", "*", "+a", "?", "a{3,2}", "a{99999999999}", "(?P<n>a)(?P<n", r"\g<9>",
         "\\", "[z-a]", r"\p{Nothing}", r"\N{NOTHING}", r"\x", r"\u12", "(?<a", "(?z)", "(?", "(?(1)a|b|c)",
         "[[:none:]]", "(" * 1999, "(?:" * 600,
-        *(pytest.param(flags, marks=_FLAGS) for flags in ("(?a)(?u)x", "(?V0)(?V1)x")),
+        "(?a)(?u)x", "(?V0)(?V1)x",
     ],
 )  # fmt: skip
 def test_an_expression_that_cant_be_read_is_an_invalid_parameter_that_says_why(pattern: str, of_said: Asker) -> None:
@@ -128,7 +125,6 @@ except Problem:
 """
 
 
-@pytest.mark.xfail(strict=True, reason="recursion takes 1 GB and then ends in a MemoryError, an internal_error")
 def test_an_expression_that_names_itself_takes_no_memory_without_end() -> None:
     subprocess.run([sys.executable, "-c", _RECURSION], check=True, stderr=subprocess.DEVNULL)
 
@@ -203,9 +199,9 @@ def test_every_text_that_matches_contains_the_required_literal(seed: int) -> Non
 @pytest.mark.parametrize(
     ("pattern", "literal"),
     [
-        ("gauge", b"gauge"), ("GAUGE", b"gauge"), ("the tide gauge", b"the tide gauge"), (r"tide\s+gauge", b"gauge"),
-        (r"error: .*timeout", b"error: "), (r"^import \w+$", b"import "), (r"foo\.barbaz\(", b"barbaz"),
-        ("gauges?", b"gauge"), ("[a-z]+_test", b"_test"), (r"\[warning\] disk", b"warning"), ("x{3}gauge", b"gauge"),
+        ("gauge", b"gauge"), ("GAUGE", b"gauge"), ("the tide gauge", b"de gauge"), (r"tide\s+gauge", b"gauge"),
+        (r"error: .*timeout", b"error: "), (r"^import \w+$", b"mport "), (r"foo\.barbaz\(", b"barbaz"),
+        ("gauges?", b"gauge"), ("[a-z]+_test", b"_te"), (r"\[warning\] disk", b"warn"), ("x{3}gauge", b"gauge"),
         ("tide|gauge", b""), ("(tide)", b""), ("ab", b""), ("潮汐表格", b""), (r"\x41bcdef", b""), (r"[abcdef]*", b""),
         ("", b""),
     ],
@@ -214,7 +210,6 @@ def test_the_literal_is_the_longest_plain_piece(pattern: str, literal: bytes) ->
     assert Matches(pattern).literal == literal
 
 
-@pytest.mark.xfail(strict=True, reason="an escaped [ is taken for the beginning of a class")
 @pytest.mark.parametrize(
     ("pattern", "text"), [(r"\[foo|bar]tide", "[foo"), (r"\[(x|]tide)?", "[(x"), (r"\[(tide]gauge)?", "[")]
 )
@@ -222,7 +217,6 @@ def test_an_escaped_bracket_hides_no_alternative(pattern: str, text: str) -> Non
     assume_match(pattern, text)
 
 
-@pytest.mark.xfail(strict=True, reason="the expression folds letters that the stored text keeps")
 @pytest.mark.parametrize(
     ("pattern", "text"), [("task", "ta\u017fk"), ("kelvin", "\u212aelvin"), ("index", "\u0130ndex")]
 )

@@ -198,7 +198,6 @@ def test_logs_of_one_session_id_are_told_apart_in_one_portion_or_in_several(
     assert said(tmp_path / "new" / "index.sqlite3") == said(alone(tmp_path / "alone" / "index.sqlite3", logs))
 
 
-@pytest.mark.xfail(strict=True, reason="`x~new2` of the portion meets the `x~new2` that its first twin becomes")
 def test_logs_of_one_session_id_are_told_apart_from_one_that_was_there(
     tmp_path: Path, alone: Callable[..., Path]
 ) -> None:
@@ -264,7 +263,6 @@ def rows_of(database: Path, path: Path) -> list[tuple[int, str, int, int]]:
         ).fetchall()
 
 
-@pytest.mark.xfail(strict=True, reason="`begin_bulk` tunes for much text, and only a cover of 64 MB tunes back")
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_after_workers_the_word_index_merges_as_it_goes_again(
     interrupted: bool, tmp_path: Path, alone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
@@ -323,11 +321,10 @@ def test_workers_that_are_killed_cost_nothing(
     assert children() == []
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize(
     "worker",
     [
-        pytest.param(None, marks=pytest.mark.xfail(strict=True, reason="Popen's OSError ends the run")),
+        None,
         "exit 1",
         "read request; echo no JSON",
         """read request; echo '{"size": 9999, "progress": {}}'; echo broken off""",
@@ -384,7 +381,6 @@ sys.stdout.buffer.write(answer)
 """
 
 
-@pytest.mark.xfail(strict=True, reason="closing the pipe to a dead worker raises BrokenPipeError in a feeder's thread")
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_workers_that_end_after_their_first_answer_cost_nothing_and_nobody_hears_of_it(
     several: Path, tmp_path: Path, database: Path, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -462,7 +458,6 @@ def test_workers_end_when_their_parent_is_killed_and_the_next_run_reads_the_rest
     assert said(database) == expected
 
 
-@pytest.mark.xfail(strict=True, reason="`python -m` looks for modules in the folder where it is started first")
 def test_a_worker_runs_no_code_of_the_folder_that_it_is_started_in(
     several: Path, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
