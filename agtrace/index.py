@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agtrace_indexer.progress import Progress
 
 
-_PATIENCE = 0.03
+_PATIENCE = 0.02
 """Seconds that a question waits for another process that is writing: enough for a tail, too short to be felt."""
 
 _PAUSE = 0.02

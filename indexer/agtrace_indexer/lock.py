@@ -56,9 +56,10 @@ def wait_for_writer(database: Path, patience: float) -> None:
     """
     end = time.monotonic() + patience
     while _is_held(database.with_suffix(".lock")):
-        if time.monotonic() >= end:
+        left = end - time.monotonic()
+        if left <= 0:
             raise Busy(database.with_suffix(".lock"))
-        time.sleep(_PAUSE)
+        time.sleep(min(_PAUSE, left))
 
 
 def _is_held(lock: Path) -> bool:
