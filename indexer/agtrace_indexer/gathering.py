@@ -110,7 +110,7 @@ class SessionBuffer:
             [
                 self.session_id, event.event_index, code, ts, event.turn_index, event.step_index, name,
                 None if outcome is None else OUTCOME_CODE[outcome], event.link,
-                line.number, line.offset, line.length, identity, event.duration_ms,
+                line.number, line.offset, line.text_length, identity, event.duration_ms,
             ]
         )  # fmt: skip
         if identity is not None:

@@ -44,6 +44,11 @@ class Line(NamedTuple):
     """CRC-32 of all content up to its end, the newline included."""
 
     @property
+    def text_length(self) -> int:
+        """Its bytes without a carriage return at its end: the line may be read before that is written."""
+        return self.length - (self.data.endswith(b"\r") and self.whole)
+
+    @property
     def whole(self) -> bool:
         """Whether `data` is all of the line."""
         return len(self.data) == self.length

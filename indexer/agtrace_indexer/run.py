@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from agtrace_indexer.progress import Progress
 
 
-READING_VERSION = 2
+READING_VERSION = 3
 """Raised whenever the same logs would now give other rows: logs that are still there are then read
-again, archived rows stay as they are. 1 (2026-11-21). 2 (2026-11-21): families, requests, paths, durations."""
+again, archived rows stay as they are. 1 (2026-11-21). 2 (2026-11-21): families, requests, paths, durations.
+3 (2026-11-21): lengths of lines without a carriage return."""
 
 
 @dataclass(slots=True)

@@ -110,6 +110,7 @@ STRANGE = b"".join(
 
 @settings(relaxed, max_examples=100)
 @example(places=[n / len(STRANGE) for n in range(0, len(STRANGE), 97)])
+@example(places=[(STRANGE.index(b"\r\n") + 0.5) / len(STRANGE)])
 @given(places=places)
 def test_a_strange_log_may_be_cut_anywhere_as_well(work: Path, places: list[float]) -> None:
     jam = STRANGE.index(_claude_lines(2)[0]) + len(_claude_lines(2)[0])
