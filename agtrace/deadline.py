@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 
 from agtrace.problems import SearchTimeout
-
-TIMEOUT_SECONDS = 30.0
-"""A search is stopped after this, unless the user sets another time (R-119)."""
+from agtrace.settings import SEARCH_TIMEOUT_SECONDS
 
 _SHORTEST = 0.001
 
@@ -15,7 +13,7 @@ _SHORTEST = 0.001
 class Deadline:
     """A moment after which a search gives up."""
 
-    def __init__(self, seconds: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, seconds: float = SEARCH_TIMEOUT_SECONDS) -> None:
         self._seconds = seconds
         self._stop = time.monotonic() + seconds
 

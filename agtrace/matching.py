@@ -131,12 +131,12 @@ def required_literal(pattern: str) -> bytes:
     plain = _ESCAPE_OR_CLASS.sub(".", pattern)
     if any(sign in plain for sign in ("|", "(", "\\", "[", "]")):
         return b""
-    pieces: list[str] = []
+    plainest: list[str] = []
     for found in _LITERAL.finditer(plain):
         optional = plain[found.end() : found.end() + 1] in ("?", "*", "{")
         piece = found[0][:-1] if optional else found[0]
         before = plain[: found.start()]
         if piece.isascii() and not ("{" in before and before.rfind("{") > before.rfind("}")):
-            pieces += _FOLDED_FROM_BEYOND_ASCII.split(piece)
-    longest = max(pieces, key=len, default="")
+            plainest += _FOLDED_FROM_BEYOND_ASCII.split(piece)
+    longest = max(plainest, key=len, default="")
     return fold(longest) if len(longest) >= _SHORTEST_LITERAL else b""

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from agtrace_indexer.blocks import BlockText
@@ -35,7 +35,7 @@ _WORTH_A_SECOND_LOOK = 1_000
 """Blocks to be read from which on it is quicker to ask the word index thoroughly, which takes up to 100 ms."""
 
 _FEW = 64
-"""Blocks that are read without asking for words, where filters leave no more."""
+"""Blocks, beyond those, that are read without asking for words where there are no more."""
 
 _COUNTED_ON = 32
 """Blocks that are read beyond a full page where that makes the count of hits exact."""
@@ -162,8 +162,8 @@ def search(
     """
     matcher = Contains(query) if isinstance(query, str) else query
     deadline = deadline or Deadline()
-    scan = _Scan(connection, matcher, filters, snapshot, behind or Place(_END_OF_TIME, 0), deadline, limit + 1)
     newest = _Newest(limit + 1)
+    scan = _Scan(connection, matcher, filters, snapshot, behind or Place(_END_OF_TIME, 0), deadline, newest)
     with _interrupted(connection, deadline):
         for block, left in scan.blocks():
             if newest.full and newest.oldest > block["t1"] and (left is None or left > _COUNTED_ON):
@@ -192,7 +192,7 @@ class _Newest:
     """The newest hits of those that were seen."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self._heap: list[tuple[int, int, int, int]] = []
         self.found = 0
         self.complete = True
@@ -207,7 +207,7 @@ class _Newest:
     @property
     def full(self) -> bool:
         """Whether only newer hits are still of use."""
-        return len(self._heap) == self._most
+        return len(self._heap) == self.most
 
     @property
     def oldest(self) -> int:
@@ -228,21 +228,24 @@ class _Scan:
     snapshot: int
     behind: Place
     deadline: Deadline
-    wanted: int
-    """Hits of a full page."""
-    found: int = 0
+    page: _Newest
+    """The hits so far: how often they come tells how to go on."""
     places: Places = field(default_factory=dict)
     """Where in which blocks the query can stand, if the word index was asked."""
 
     def blocks(self) -> Iterator[tuple[sqlite3.Row, int | None]]:
         """The blocks that can hold hits, newest first, and how many of them are left, where that is known."""
         newest = self._select(self._way)
+        first = newest.fetchmany(_PROBED + _FEW)
+        if len(first) < _PROBED + _FEW:
+            yield from ((block, len(first) - number) for number, block in enumerate(first))
+            return
+        rest = chain(first, newest)
         seen: set[int] = set()
-        while (count := self._to_probe(len(seen))) and (probed := newest.fetchmany(count)):
+        while (count := self._to_probe(len(seen))) and (probed := list(islice(rest, count))):
             seen.update(block["id"] for block in probed)
             yield from ((block, None) for block in probed)
-        after = newest.fetchmany(_FEW)
-        for thorough in (False, True) if len(after) == _FEW and self.matcher.literal else ():
+        for thorough in (False, True) if self.matcher.literal else ():
             places = candidates(self.connection, self.matcher.literal, thorough=thorough)
             if places is None:
                 break
@@ -255,7 +258,7 @@ class _Scan:
                 yield block, len(chosen) - number
             else:
                 return
-        yield from ((block, None) for block in chain(after, newest))
+        yield from ((block, None) for block in rest)
 
     def hits(self, block: sqlite3.Row) -> list[sqlite3.Row]:
         """The events of a block that answer the query, pass the filters and lie behind the place."""
@@ -269,13 +272,11 @@ class _Scan:
             return []
         if rows is None:
             rows = self._events(block, first + min(numbers), first + max(numbers), [], {})
-        hits = [row for row in rows if row["event_index"] - first in numbers and (row["ts"], row["id"]) < self.behind]
-        self.found += len(hits)
-        return hits
+        return [row for row in rows if row["event_index"] - first in numbers and (row["ts"], row["id"]) < self.behind]
 
     def _to_read(self, read: int, blocks: int) -> int:
         """How many blocks more will probably be read until the page is full."""
-        return min(read * self.wanted // self.found if self.found else blocks, blocks) - read
+        return min(read * self.page.most // self.page.found if self.page.found else blocks, blocks) - read
 
     def _to_probe(self, probed: int) -> int:
         """How many blocks more are worth reading before words are asked for."""
@@ -294,10 +295,10 @@ class _Scan:
 
     def _matching(self, block: sqlite3.Row) -> set[int]:
         """The numbers of the events of a block that answer the query."""
-        ends, text = self.connection.execute(
-            "SELECT ends, text FROM block_data WHERE block_id = ?", (block["id"],)
-        ).fetchone()
-        return self.matcher.numbers(BlockText.of(ends, text), self.places.get(block["id"]), self.deadline)
+        row = self.connection.execute("SELECT ends, text FROM block_data WHERE block_id = ?", (block["id"],)).fetchone()
+        if row is None:
+            raise sqlite3.DatabaseError("the index is damaged: a block has no text")
+        return self.matcher.numbers(BlockText.of(*row), self.places.get(block["id"]), self.deadline)
 
     def _events(
         self, block: sqlite3.Row, first: int, last: int, conditions: list[str], arguments: dict[str, Any]

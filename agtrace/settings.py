@@ -13,6 +13,9 @@ ABSOLUTE_MAX_BYTES = 102_400
 """No answer about traces is larger, whatever is asked for (R-026)."""
 
 SMALLEST_MAX_BYTES = 2_048
+SEARCH_TIMEOUT_SECONDS = 30
+"""A search is stopped after this, unless the user sets another time (R-119)."""
+
 LONGEST_SEARCH = 3600
 LARGEST_CURSOR_TTL = 366 * 24 * 3600
 
@@ -28,7 +31,7 @@ class Settings:
     """The variables that tell where the agents' homes are."""
     prices: Path | None = None
     """The user's price table, laid over the built-in one."""
-    search_timeout_seconds: int = 30
+    search_timeout_seconds: int = SEARCH_TIMEOUT_SECONDS
 
     @property
     def database(self) -> Path:
@@ -48,7 +51,7 @@ VARIABLES: dict[str, str] = {
         f"default {ABSOLUTE_MAX_BYTES}, with each tool's own budget below it"
     ),
     "AGTRACE_CURSOR_TTL_SECONDS": "how long a cursor stays valid, at least; default 3600",
-    "AGTRACE_SEARCH_TIMEOUT_SECONDS": "after how many seconds a search is stopped; default 30",
+    "AGTRACE_SEARCH_TIMEOUT_SECONDS": f"after how many seconds a search is stopped; default {SEARCH_TIMEOUT_SECONDS}",
     "AGTRACE_PRICES": (
         "a price table in JSON, laid over the built-in one; default: none. The server says on stderr if it can't be "
         "used, and goes on without it"
@@ -69,7 +72,9 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
             values, "AGTRACE_MAX_RESPONSE_BYTES", ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES, ABSOLUTE_MAX_BYTES
         ),
         cursor_ttl_seconds=_whole_number(values, "AGTRACE_CURSOR_TTL_SECONDS", 3600, 1, LARGEST_CURSOR_TTL),
-        search_timeout_seconds=_whole_number(values, "AGTRACE_SEARCH_TIMEOUT_SECONDS", 30, 1, LONGEST_SEARCH),
+        search_timeout_seconds=_whole_number(
+            values, "AGTRACE_SEARCH_TIMEOUT_SECONDS", SEARCH_TIMEOUT_SECONDS, 1, LONGEST_SEARCH
+        ),
         prices=Path(values["AGTRACE_PRICES"]).expanduser() if values.get("AGTRACE_PRICES") else None,
         environment=values,
     )
