@@ -19,8 +19,9 @@ from agtrace.index import Freshness, Index
 from agtrace.prices import PriceTable
 from agtrace.prices import load as load_prices
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
+from agtrace.replies import Reply
 from agtrace.settings import Settings
-from agtrace.shape import Answer, Reply, answer, error_answer
+from agtrace.shape import Answer, answer, error_answer
 from agtrace.tools import TOOLS
 from agtrace.tools.tool import Context, Tool
 

@@ -85,19 +85,6 @@ def shortened(value: Any, most: int, path: str = "") -> tuple[Any, list[str]]:
     return value, []
 
 
-def fewer(value: Any, most: int, path: str = "") -> tuple[Any, list[str]]:
-    """Keep the first items of every longer list of a JSON value; give the value and what was left out."""
-    if isinstance(value, dict):
-        pairs = {key: fewer(item, most, f"{path}.{key}" if path else key) for key, item in value.items()}
-        return {key: item for key, (item, _) in pairs.items()}, [p for _, paths in pairs.values() for p in paths]
-    if isinstance(value, list):
-        entries = [fewer(item, most, f"{path}[{number}]") for number, item in enumerate(value[:most])]
-        paths = [p for _, paths in entries for p in paths]
-        left_out = [f"{path}: {most} of {len(value)} items"] if len(value) > most else []
-        return [item for item, _ in entries], left_out + paths
-    return value, []
-
-
 def flattened(value: Any, levels: int) -> Any:
     """Write objects that lie deeper than `levels` as dotted keys of the last level; values are preserved (R-006)."""
     if isinstance(value, list):

@@ -15,7 +15,7 @@ from agtrace_schema.events import EventType
 from agtrace import events
 from agtrace.cutting import LABEL, one_line
 from agtrace.query import StoredEvent, iso, with_texts
-from agtrace.shape import Entry
+from agtrace.replies import Entry
 
 LIVE = "(e.superseded_by IS NULL OR e.superseded_by > :newest)"
 """SQL: event e was no superseded one at the moment of the snapshot, whose newest event has the id :newest."""

@@ -9,7 +9,7 @@ from agtrace_schema.answers import Insight
 from agtrace import analysis
 from agtrace.arguments import Arguments, SessionId
 from agtrace.query import find_session
-from agtrace.shape import Reply
+from agtrace.replies import Reply
 from agtrace.tools.tool import Context, Tool, dump
 
 _BYTES = 5_120

@@ -15,7 +15,7 @@ from agtrace.comparison import NO_TOOL, Compared, Lengths, Side
 from agtrace.cutting import SUMMARY, one_line
 from agtrace.problems import InvalidParameter
 from agtrace.query import find_session, short_id
-from agtrace.shape import Reply
+from agtrace.replies import Reply
 from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump
 from agtrace.touched import Access
 

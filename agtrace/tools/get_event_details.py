@@ -10,8 +10,8 @@ from agtrace import events
 from agtrace.arguments import Arguments, Cursor, SessionId
 from agtrace.cutting import one_line
 from agtrace.query import find_event, find_session, short_id
+from agtrace.replies import Body, Reply
 from agtrace.settings import ABSOLUTE_MAX_BYTES
-from agtrace.shape import Body, Reply
 from agtrace.tools.tool import Context, Tool, dump, query_of
 
 _BYTES = 10_240

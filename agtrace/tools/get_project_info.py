@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agtrace import sessions
 from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit
-from agtrace.shape import Pages, Reply
+from agtrace.replies import Pages, Reply
 from agtrace.tools.tool import Context, Tool, dump_all, list_budget, query_of, unless_behind
 
 

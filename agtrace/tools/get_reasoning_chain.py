@@ -11,7 +11,7 @@ from agtrace import reasoning, turns
 from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, SessionId
 from agtrace.query import find_session, last_event_of, short_id
 from agtrace.reasoning import Chain, Extent
-from agtrace.shape import Pages, Reply
+from agtrace.replies import Pages, Reply
 from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump_all, query_of
 
 _LONG_BYTES = 51_200

@@ -14,8 +14,8 @@ from agtrace import parts, sessions, steps, transcript, turns
 from agtrace.arguments import Arguments, Cursor, SessionId
 from agtrace.cutting import LINES_PER_CHUNK
 from agtrace.query import find_session, last_event_of, short_id
+from agtrace.replies import Entry, Pages, Reply, Stream
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
-from agtrace.shape import Entry, Pages, Reply, Stream
 from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump, dump_all, query_of
 
 _BYTES = {

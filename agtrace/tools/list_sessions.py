@@ -6,7 +6,7 @@ from agtrace_schema.events import Provider
 
 from agtrace import sessions
 from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, ProjectHash, Time, Until
-from agtrace.shape import Pages, Reply
+from agtrace.replies import Pages, Reply
 from agtrace.tools.tool import Context, Tool, dump_all, list_budget, mark, query_of, unless_behind, unmark
 
 

@@ -14,7 +14,7 @@ from agtrace.deadline import Deadline
 from agtrace.index import Freshness
 from agtrace.matching import Contains, Matcher, Matches
 from agtrace.query import find_session, short_id, with_texts
-from agtrace.shape import Pages, Reply
+from agtrace.replies import Pages, Reply
 from agtrace.tools.tool import Context, Tool, dump, list_budget, mark, query_of, unless_behind, unmark
 
 

@@ -16,7 +16,7 @@ from agtrace.index import Freshness
 from agtrace.prices import PriceTable
 from agtrace.problems import InvalidParameter
 from agtrace.query import PROJECTS_BY_HASH
-from agtrace.shape import Reply
+from agtrace.replies import Reply
 from agtrace.times import moment
 
 LIST_BYTES = 10_240
