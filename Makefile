@@ -6,16 +6,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 DEMO := .demo
+E2E := .e2e
 MEGABYTES ?= 1000
 MEASURED ?= --peers --growth 100,300,1000,3000
 
-.PHONY: demo test lint types lock docs picture bench clean
+.PHONY: demo test e2e lint types lock docs picture bench clean
 
 demo: $(READY)
 	@BIN=$(BIN) DEMO=$(DEMO) sh sample_sessions/demo.sh
 
 test: lint types $(READY)
 	$(BIN)/python -m pytest -n auto
+
+e2e: $(READY) $(E2E)/small/ready $(E2E)/agents/ready  ## the real clients, offline; needs npm and 1.2 GB
+	AGTRACE_E2E=1 $(BIN)/python -m pytest -n auto --dist loadscope tests/e2e
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -48,5 +52,16 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m compileall -q agtrace indexer schema
 	@touch $(READY)
 
+# Packages run no scripts of their own when they are installed: those that Claude Code needs are its `ready`.
+$(E2E)/%/ready: tests/e2e/npm/%/package.json tests/e2e/npm/%/package-lock.json
+	@command -v npm > /dev/null || { echo "make e2e needs npm"; exit 1; }
+	@mkdir -p $(@D) && rm -f $@
+	cp $^ $(@D)
+	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error
+	cd $(@D) && PATH="$(CURDIR)/$(E2E)/small/node_modules/.bin:$$PATH" npm run --silent --if-present ready
+	@touch $@
+
+$(E2E)/agents/ready: | $(E2E)/small/ready  # whose Node it uses
+
 clean:
-	rm -rf $(VENV) $(DEMO) .bench
+	rm -rf $(VENV) $(DEMO) $(E2E) .bench

@@ -27,6 +27,8 @@ class Agent:
     """What to look for on the PATH."""
     add_arguments: tuple[str, ...]
     """The agent's own arguments, up to where our command starts."""
+    remove_arguments: tuple[str, ...]
+    """The agent's own arguments that remove an earlier entry; empty where adding replaces it."""
     home_variable: str
     """The environment variable that moves the agent's settings."""
     config_file: str
@@ -69,6 +71,7 @@ AGENTS: dict[str, Agent] = {
         title="Claude Code",
         executable="claude",
         add_arguments=("mcp", "add", "--scope", "user", SERVER_NAME, "--"),
+        remove_arguments=("mcp", "remove", "--scope", "user", SERVER_NAME),
         home_variable="CLAUDE_CONFIG_DIR",
         config_file=".claude.json",
         moved_config_file=".claude.json",
@@ -78,6 +81,7 @@ AGENTS: dict[str, Agent] = {
         title="Codex CLI",
         executable="codex",
         add_arguments=("mcp", "add", SERVER_NAME, "--"),
+        remove_arguments=(),
         home_variable="CODEX_HOME",
         config_file=".codex/config.toml",
         moved_config_file="config.toml",
@@ -87,6 +91,7 @@ AGENTS: dict[str, Agent] = {
         title="Gemini CLI",
         executable="gemini",
         add_arguments=("mcp", "add", "--scope", "user", SERVER_NAME),
+        remove_arguments=(),
         home_variable="GEMINI_CLI_HOME",
         config_file=".gemini/settings.json",
         moved_config_file=".gemini/settings.json",
@@ -102,6 +107,11 @@ def add_command(agent: Agent, executable: str) -> list[str]:
     `executable` is how the agent shall start us: a name on its PATH or, better, an absolute path.
     """
     return [agent.executable, *agent.add_arguments, executable, *SERVER_ARGUMENTS]
+
+
+def remove_command(agent: Agent) -> list[str] | None:
+    """The command line that must run before `add_command` where an earlier entry stands in its way."""
+    return [agent.executable, *agent.remove_arguments] if agent.remove_arguments else None
 
 
 def snippet(agent: Agent, executable: str) -> str:

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import sys
 import threading
 import time
 import traceback
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
+
+from agtrace_schema.answers import Health
 
 from agtrace.arguments import parse
 from agtrace.cursors import Cursors, load_key
+from agtrace.health import health
 from agtrace.index import Freshness, Index
+from agtrace.logs import log_to_stderr
+from agtrace.metrics import Metrics
 from agtrace.prices import PriceTable
 from agtrace.prices import load as load_prices
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
 from agtrace.replies import Reply
-from agtrace.settings import Settings
+from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
 from agtrace.shape import Answer, answer, error_answer
-from agtrace.tools import TOOLS
+from agtrace.tools import tools_for
 from agtrace.tools.tool import Context, Tool
 
 REFRESH_SECONDS = 3.0
 """How long a request waits for changed logs to be indexed; what isn't done by then goes on beside."""
+
+_GLANCE_SECONDS = 0.3
 
 
 class Answers:
@@ -41,10 +47,14 @@ class Answers:
         log: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
         self._settings, self._now, self._refresh_seconds = settings, now, refresh_seconds
-        self._log = log or _log_to_stderr
-        self._index = Index(settings)
-        self._turn = threading.Lock()
+        self._log = log or log_to_stderr
+        self.tools = tools_for(settings)
+        self._index, self._turn = Index(settings), threading.Lock()
+        self._beside, self._looking = Index(settings), threading.Lock()
+        self._freshness = Freshness("catching_up")
+        self._metrics, self._started = Metrics(), now()
         self._cursors: Cursors | None = None
+        self._problem: str | None = None
         self._prices = self._load_prices()
 
     def _load_prices(self) -> PriceTable:
@@ -52,38 +62,67 @@ class Answers:
         try:
             return load_prices(self._settings.prices)
         except SettingError as error:
-            self._log({"event": "invalid_setting", "problem": str(error)})
+            self._problem = str(error)
+            self._log({"event": "invalid_setting", "problem": self._problem})
             return load_prices(None)
 
-    def ask(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Give the answer of a tool, or the answer that says why there is none.
+    def ask(self, name: str, arguments: Mapping[str, Any], most: int = ABSOLUTE_MAX_BYTES) -> Answer:
+        """Give the answer of a tool, or the answer that says why there is none, in at most `most` bytes.
 
-        `name` must be one of `TOOLS`: an unknown tool is the protocol's own error.
+        `name` must be one of `tools`: an unknown tool is the protocol's own error.
         """
         started = time.monotonic()
         with self._turn:
-            given = self._ask(TOOLS[name], arguments)
+            given = self._ask(self.tools[name], arguments, min(most, self._settings.max_response_bytes))
+        size = len(given.text.encode())
+        with suppress(Exception):  # what counts answers never costs one (R-105)
+            self._metrics.record(name, arguments, given, size)
         took = round(1000 * (time.monotonic() - started), 1)
-        self._log(
-            {"event": "answer", "tool": name, "ms": took, "bytes": len(given.text.encode()), "ok": not given.is_error}
-        )
+        oversized = {} if given.asked_bytes is None else {"asked_bytes": given.asked_bytes}
+        self._log({"event": "answer", "tool": name, "ms": took, "bytes": size, **oversized, "ok": not given.is_error})
         return given
 
-    def _ask(self, tool: Tool, arguments: Mapping[str, Any]) -> Answer:
+    def health(self) -> Health:
+        """The figures now, without waiting for the questions that are being answered.
+
+        Where none is, the index is brought up to date first, for as long as nobody minds.
+        """
+        if self._turn.acquire(blocking=False):
+            try:
+                self._freshness = self._index.refresh(_GLANCE_SECONDS)
+            except Problem as problem:
+                self._freshness = Freshness("building", problem=problem.message)
+            finally:
+                self._turn.release()
+        with self._looking:
+            try:
+                return self._health(self._beside.connection, self._freshness)
+            except IndexUnavailable:
+                return self._health(None, replace(self._freshness, state="building"))
+            except (sqlite3.Error, OSError) as error:
+                damaged = Freshness("building", problem=f"the index can't be read ({error})")
+                return self._health(None, damaged)
+
+    def _health(self, connection: sqlite3.Connection | None, freshness: Freshness) -> Health:
+        return health(
+            connection, self._settings, freshness, self._metrics, started=self._started, problem=self._problem
+        )
+
+    def _ask(self, tool: Tool, arguments: Mapping[str, Any], most: int) -> Answer:
         try:
             wanted = parse(tool.arguments, arguments)
-            freshness = self._index.refresh(self._refresh_seconds)
-            reply = self._read(tool, wanted, freshness)
-            return answer(reply, freshness, self._settings.max_response_bytes)
+            self._freshness = self._index.refresh(self._refresh_seconds)
+            reply = self._read(tool, wanted, self._freshness)
+            return answer(reply, self._freshness, most)
         except Problem as problem:
-            return error_answer(problem, self._settings.max_response_bytes)
+            return error_answer(problem, most)
         except (sqlite3.Error, OSError) as error:
             unreadable = IndexUnavailable(f"the index can't be read ({error})", "Run: agtrace doctor")
-            return error_answer(unreadable, self._settings.max_response_bytes)
+            return error_answer(unreadable, most)
         except Exception:  # noqa: BLE001  # the boundary: no exception's text reaches a client
             defect = InternalError(uuid.uuid4().hex[:12])
             self._log({"event": "internal_error", **defect.details, "trace": traceback.format_exc()})
-            return error_answer(defect, self._settings.max_response_bytes)
+            return error_answer(defect, most)
 
     def _read(self, tool: Tool, wanted: Any, freshness: Freshness) -> Reply:
         if self._cursors is None:
@@ -98,20 +137,8 @@ class Answers:
                 self._now(),
                 self._prices,
                 self._settings.search_timeout_seconds,
+                lambda: self._health(connection, freshness),
             )
             return tool.answer(context, wanted)
         finally:
             connection.rollback()  # also where SQLite ended the transaction itself
-
-
-def _log_to_stderr(record: Mapping[str, Any]) -> None:
-    """One JSON line on stderr: stdout belongs to the protocol."""
-    with suppress(OSError, ValueError):  # a log that nobody reads any more costs no answer
-        sys.stderr.write(json.dumps(record) + "\n")
-        sys.stderr.flush()
-
-
-def silent(record: Mapping[str, Any]) -> None:
-    """Log nothing but defects."""
-    if record["event"] == "internal_error":
-        _log_to_stderr(record)

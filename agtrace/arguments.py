@@ -11,25 +11,50 @@ from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 from agtrace_schema.events import EventType, Provider
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import PydanticCustomError
 
 from agtrace.problems import InvalidParameter
+
+_LARGEST = 2**53
+_LENGTHS = ("minLength", "maxLength")
+_BOUNDS = (("minimum", 0), ("minimum", 1), ("maximum", _LARGEST))
 
 DEFAULT_LIMIT = 10
 LARGEST_LIMIT = 50
 
-Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT, description="Most items a page may have.")]
-Cursor = Annotated[str | None, Field(description="pagination.next_cursor or chunk.next_cursor of the answer before.")]
-SessionId = Annotated[
-    str, StringConstraints(min_length=1, max_length=200), Field(description="Id of a session, or its beginning.")
-]
+Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT, description="Items of a page at most.")]
+Cursor = Annotated[str | None, Field(description="next_cursor of the answer before.")]
+SessionId = Annotated[str, StringConstraints(min_length=1, max_length=200), Field(description="Id, or its beginning.")]
 ProjectHash = Annotated[
     str | None,
     StringConstraints(min_length=1, max_length=200, to_lower=True),
-    Field(description="Hash of a project, or its beginning."),
+    Field(description="Or its beginning."),
 ]
 Time = Annotated[str | None, Field(max_length=60, description="ISO 8601, or 30m, 12h, 7d, 2w, today, yesterday.")]
 Until = Annotated[str | None, Field(max_length=60)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+"""A piece of a text that is looked for."""
+
+
+def listed(given: Any) -> Any:
+    """Read a comma-separated string as the list that it stands for (R-072)."""
+    names = [name.strip() for name in given.split(",")] if isinstance(given, str) else given
+    if isinstance(names, list) and not any(names):
+        raise PydanticCustomError("empty", "name at least one")
+    return [name for name in names if name != ""] if isinstance(names, list) else names
+
+
+Fields = Annotated[list[str] | None, BeforeValidator(listed)]
+"""The fields that an answer should have; `projection` reads them."""
+
+
+def turn_number(given: Any) -> Any:
+    """Read `turn-3`, as level summary names it, as 3."""
+    return given.removeprefix("turn-") if isinstance(given, str) else given
+
+
+TurnIndex = Annotated[int | None, Field(ge=0, le=_LARGEST), BeforeValidator(turn_number)]
 
 
 class Arguments(BaseModel):
@@ -50,12 +75,22 @@ def parse(model: type[Model], given: Mapping[str, Any]) -> Model:
 
 
 def input_schema(model: type[Arguments]) -> dict[str, Any]:
-    """The JSON schema of a tool's arguments, without what a model doesn't need to read."""
+    """The JSON schema of a tool's arguments, without what a model doesn't need to read.
+
+    Bounds that no honest value reaches are left out: what exceeds them is refused all the same.
+    """
     schema = model.model_json_schema()
-    definitions = schema.get("$defs", {})
-    properties = {name: _lean(part, definitions) for name, part in schema["properties"].items()}
+    properties = {
+        name: {key: value for key, value in part.items() if (key, value) not in _BOUNDS and key not in _LENGTHS}
+        for name, part in _properties(schema).items()
+    }
     lean: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     return lean | ({"required": schema["required"]} if schema.get("required") else {})
+
+
+def _properties(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    definitions = schema.get("$defs", {})
+    return {name: _lean(part, definitions) for name, part in schema["properties"].items()}
 
 
 def _lean(part: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
@@ -66,7 +101,9 @@ def _lean(part: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
     if "$ref" in part:
         part = {**definitions[part["$ref"].rpartition("/")[2]], **part}
         part.pop("description", None) if "description" not in part else None
-    unread = {"title", "anyOf", "$ref"} | ({"default"} if part.get("default", 0) is None else set())
+    if "const" in part:
+        part = {**part, "enum": [part["const"]]}
+    unread = {"title", "anyOf", "$ref", "const"} | ({"default"} if part.get("default", 0) is None else set())
     lean = {name: value for name, value in part.items() if name not in unread}
     return {name: value for name, value in lean.items() if name != "description" or not _is_docstring(value)}
 
@@ -87,10 +124,11 @@ def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter
         )
     if first["type"] == "missing":
         return InvalidParameter(field, f"{field} is missing", known)
-    schema = input_schema(model)["properties"].get(field, {})
+    schema = _properties(model.model_json_schema()).get(field, {})
     given = first.get("input")
-    if "enum" in schema:
-        return _wrong_choice(field, given, schema["enum"])
+    choices = schema.get("enum") or schema.get("items", {}).get("enum")
+    if choices:
+        return _wrong_choice(field, given, choices)
     if first["type"] == "less_than_equal" and field == "limit":
         return InvalidParameter(
             field, f"limit exceeds maximum of {LARGEST_LIMIT}", f"1 to {LARGEST_LIMIT}", LARGEST_LIMIT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from agtrace_indexer import vocabulary
@@ -56,6 +56,15 @@ def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) 
         return None
     places = _places(sorted(found)) if unit == 1 else dict.fromkeys(found)
     return {**places, **dict.fromkeys(uncovered)}
+
+
+def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], *, thorough: bool) -> Places | None:
+    """The blocks that may hold all of some folded queries, with the places of the first; None as `candidates`."""
+    first, *others = (candidates(connection, query, thorough=thorough) for query in queries)
+    for found in others:
+        if found is not None:
+            first = dict.fromkeys(found) if first is None else {b: places for b, places in first.items() if b in found}
+    return first
 
 
 def _having_whole(connection: sqlite3.Connection, whole: list[bytes], unit: int) -> set[int] | None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import Chunk
 
-from agtrace.cutting import chunk_end, chunks_from
+from agtrace.cutting import chunk_end, chunks_from, line_count, line_start
 from agtrace.replies import Body, Stream
 
 _LONGEST_CURSOR = "x" * 64
 _WIDEST_NUMBER = 9_999_999
 
-WIDEST = {
+SHORT = 3_333
+"""Characters of a thousand estimated tokens: a text of no more is given whole where that is possible at all (R-075)."""
+
+WIDEST: dict[type[Any], Chunk] = {
     Body: Chunk(
         chunk_index=_WIDEST_NUMBER,
         total_chunks=_WIDEST_NUMBER,
@@ -35,29 +38,39 @@ WIDEST = {
 
 
 class BodyChunks:
-    """The chunks of a body, from the place on that is asked for."""
+    """The chunks of a body or of a range of its lines, from the place on that is asked for."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
-        self.text = redact(body.text)
-
-    @property
-    def untouched(self) -> bool:
+        redacted = redact(body.text)
+        self.untouched = redacted == body.text
         """Whether nothing of the text is redacted."""
-        return self.text == self._body.text
+        self._lines = line_count(redacted)
+        self._text = redacted if body.end is None else redacted[: body.end]
+
+    def whole(self) -> tuple[str, Chunk | None]:
+        """All that is asked for; a range says which lines it has."""
+        body = self._body
+        if body.end is None:
+            return self._text, None
+        return self._text[body.offset :], self._chunk(len(self._text), 1)
 
     def next(self, room: int) -> tuple[str, Chunk]:
         """The next piece, of at most this many bytes as JSON, and which one it is."""
-        body, text = self._body, self.text
+        body, text = self._body, self._text
         end = chunk_end(text, body.offset, room)
+        return text[body.offset : end], self._chunk(end, body.chunk + chunks_from(text, body.offset, room))
+
+    def _chunk(self, end: int, total: int) -> Chunk:
+        body, text = self._body, self._text
         behind = body.line + text.count("\n", body.offset, end)
         ends_line = end > body.offset and text[end - 1] == "\n"
-        return text[body.offset : end], Chunk(
+        return Chunk(
             chunk_index=body.chunk,
-            total_chunks=body.chunk + chunks_from(text, body.offset, room),
+            total_chunks=total,
             start_line=body.line + 1,
             end_line=behind + (not ends_line),
-            total_lines=text.count("\n") + (not text.endswith("\n")),
+            total_lines=self._lines,
             next_cursor=body.cursor(end, behind, body.chunk + 1) if end < len(text) else None,
         )
 
@@ -85,13 +98,21 @@ class StreamChunks:
             pieces.append(f"{text[offset - 1 :]}\n" if offset else f"{heading}\n{text}\n")
             self._begun.append(_Begun(entry.event_index, size, offset or -len(heading)))
             size += len(pieces[-1])
-        self._text = "".join(pieces)
+        self._text, self._more = "".join(pieces), stream.more
+        if stream.until is not None:
+            self._end_behind(stream.until - stream.line)
+
+    def _end_behind(self, lines: int) -> None:
+        """Leave out what lies behind so many lines, if that many are at hand."""
+        end = line_start(self._text, lines)
+        if end is not None:
+            self._text, self._more = self._text[:end], False
 
     def next(self, room: int) -> tuple[str, Chunk | None]:
         """The next piece, of at most this many bytes as JSON; no chunk where it is the whole stream."""
         stream, end = self._stream, self._end(room)
-        piece, more = self._text[:end], stream.more or end < len(self._text)
-        if not more and not stream.chunk:
+        piece, more = self._text[:end], self._more or end < len(self._text)
+        if not more and not stream.chunk and stream.until is None:
             return piece, None
         shown = [entry.event_index for entry in self._begun if entry.start < end]
         behind = stream.line + piece.count("\n")

@@ -17,7 +17,6 @@ from agtrace_schema.answers import (
     Comparison,
     FailedCall,
     Relation,
-    TurnOutcome,
 )
 from agtrace_schema.codes import OUTCOME_CODE, OUTCOME_CODES, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
@@ -25,17 +24,14 @@ from agtrace_schema.events import EventType, Outcome
 from agtrace.cutting import LABEL, USER_MESSAGE, one_line
 from agtrace.prices import PriceTable
 from agtrace.query import COUNTED, EVENT, short_id, with_texts
+from agtrace.sections import NO_TOOL
 from agtrace.sessions import session_head, shown_kind
 from agtrace.touched import Access, compared_files, touched_files
-from agtrace.turns import turn_overviews
+from agtrace.turns import last_outcome
 from agtrace.usage import Usage, usage_of
 
 _QUOTE = 80
 _MODELS = 3
-_ALL_EVENTS = 1 << 62
-
-NO_TOOL = "unknown tool"
-"""What is shown where a log doesn't name the tool."""
 
 _OWN = f"e.session_id = :session AND {COUNTED}"
 
@@ -174,7 +170,7 @@ def _facts(
         start_time=head.start_time,
         duration_seconds=None if span["first"] is None else (span["last"] - span["first"]) // 1000,
         active_seconds=head.stats.active_seconds,
-        outcome=_last_outcome(connection, row),
+        outcome=last_outcome(connection, row),
         turns=head.stats.total_turns,
         steps=connection.execute(_STEPS, named).fetchone()[0],
         tool_calls=head.stats.tool_calls,
@@ -190,12 +186,6 @@ def _facts(
         total_models=len(usage.models) if len(usage.models) > _MODELS else None,
         copied=head.stats.copied,
     )
-
-
-def _last_outcome(connection: sqlite3.Connection, row: sqlite3.Row) -> TurnOutcome:
-    """How the last turn of a session ended; unknown where it has none."""
-    last = connection.execute("SELECT max(turn_index) FROM turn WHERE session_id = ?", (row["id"],)).fetchone()[0]
-    return "unknown" if last is None else turn_overviews(connection, row, last, _ALL_EVENTS, 1)[0].outcome
 
 
 def _failures(connection: sqlite3.Connection, named: dict[str, Any]) -> CallFailures:

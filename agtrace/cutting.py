@@ -57,7 +57,12 @@ def chunk_end(text: str, start: int, most_bytes: int) -> int:
             fits = middle
         else:
             too_many = middle
-    return ends[fits] if fits >= 0 else start + _longest_prefix(text[start : ends[0]], most_bytes)
+    begun = ends[fits] if fits >= 0 else start
+    left = most_bytes - escaped_size(text[start:begun])
+    following = text[begun : ends[fits + 1]]
+    if fits < 0 or (left > most_bytes // 2 and escaped_size(following) > most_bytes):
+        return begun + _longest_prefix(following, left)
+    return begun
 
 
 def chunks_from(text: str, start: int, most_bytes: int) -> int:
@@ -66,6 +71,22 @@ def chunks_from(text: str, start: int, most_bytes: int) -> int:
     while (start := chunk_end(text, start, most_bytes)) < len(text):
         count += 1
     return count
+
+
+def line_count(text: str) -> int:
+    """How many lines a text has, at least one: behind the last newline there is none."""
+    return text.count("\n") + (not text.endswith("\n"))
+
+
+def line_start(text: str, lines: int) -> int | None:
+    """Where the line begins that has so many lines before it; None where there are fewer newlines."""
+    end = 0
+    for _ in range(lines):
+        newline = text.find("\n", end)
+        if newline < 0:
+            return None
+        end = newline + 1
+    return end
 
 
 def shortened(value: Any, most: int, path: str = "") -> tuple[Any, list[str]]:

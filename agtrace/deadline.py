@@ -27,6 +27,10 @@ class Deadline:
         """Whether the time is up."""
         return time.monotonic() > self._stop
 
+    def at_most(self, seconds: float) -> Deadline:
+        """A deadline that is as near as this one, and not farther than this."""
+        return Deadline(min(self.left, seconds))
+
     @property
     def problem(self) -> SearchTimeout:
         """What is answered then."""

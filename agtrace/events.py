@@ -10,6 +10,7 @@ from agtrace_indexer.redact import redact
 from agtrace_schema.answers import EventDetails, EventOrigin, EventPlace, EventPreview
 from agtrace_schema.events import EventType, Json
 
+from agtrace.aftermath import aftermath
 from agtrace.cutting import flattened, one_line, without_controls
 from agtrace.query import StoredEvent, iso, short_id
 
@@ -27,12 +28,16 @@ _ARGUMENT_LEVELS = 5  # of objects, within the 8 that an answer may have (R-006)
 
 def preview(connection: sqlite3.Connection, session_id: str, event: StoredEvent, query: str) -> EventPreview:
     """Show an event around the first place that matches the query."""
+    turn, is_call = _turn(connection, event.row), event.type == EventType.TOOL_CALL
     return EventPreview(
         session_id=session_id,
         event_index=event.event_index,
         timestamp=iso(event.row["ts"]),
         event_type=event.type,
-        turn_index=_turn(connection, event.row),
+        turn_index=turn,
+        step_index=None if turn is None else event.row["step_index"],
+        call_event=None if is_call else event.row["link"],
+        result_event=event.row["link"] if is_call else None,
         outcome=event.outcome,
         copied=True if event.row["copy_of"] is not None else None,
         preview=_preview(connection, event, query),
@@ -79,6 +84,7 @@ def details(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredE
         superseded=True if row["superseded_by"] is not None else None,
         copy_of=_copied_from(connection, row["copy_of"]),
         started_session=_started_session(connection, session, event) if is_call else None,
+        later=aftermath(connection, session, event),
         origin=EventOrigin(
             file=session["path"].partition("#replaced-")[0],
             line=row["line"],

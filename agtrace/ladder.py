@@ -89,10 +89,16 @@ def tables(value: Any) -> Any:
 def fewer(value: Any, left: Left, most: int, path: str = "") -> Any:
     """Keep the first and the last items of every longer list, and what else failed as far as there is room."""
     if isinstance(value, list):
-        return _few(value, left, most, path, value)
+        kept = _kept(value, value, left, most, path)
+        return [fewer(value[number], left, most, f"{path}[{number}]") for number in kept]
     if isinstance(value, dict) and value.keys() == {"columns", "rows"}:
-        items = [dict(zip(value["columns"], row, strict=True)) for row in value["rows"]]
-        return {"columns": value["columns"], "rows": _few(value["rows"], left, most, path, items)}
+        columns, rows = value["columns"], value["rows"]
+        kept = _kept(rows, [dict(zip(columns, row, strict=True)) for row in rows], left, most, path)
+        cells = {number: zip(columns, rows[number], strict=True) for number in kept}
+        return {
+            "columns": columns,
+            "rows": [[fewer(cell, left, most, f"{path}[{n}].{key}") for key, cell in cells[n]] for n in kept],
+        }
     if isinstance(value, dict):
         return {key: fewer(item, left, most, _at(path, key)) for key, item in value.items()}
     return value
@@ -147,9 +153,10 @@ def down(value: Any, budget: int) -> Iterator[tuple[Any, dict[str, Any] | None]]
         yield smaller, left.told()
 
 
-def _few(items: list[Any], left: Left, most: int, path: str, described: list[Any]) -> list[Any]:
+def _kept(items: list[Any], described: list[Any], left: Left, most: int, path: str) -> list[int]:
+    """The numbers of the items of a list that are kept; `described` are the same items as objects."""
     if len(items) <= most:
-        return [fewer(item, left, most, f"{path}[{number}]") for number, item in enumerate(items)]
+        return list(range(len(items)))
     kept = {*range(most - most // 3), *range(len(items) - most // 3, len(items))}
     failed = [number for number, item in enumerate(described) if is_failure(item)]
     for number in failed:
@@ -157,12 +164,11 @@ def _few(items: list[Any], left: Left, most: int, path: str, described: list[Any
         if size <= left.room:
             kept.add(number)
             left.room -= size
-    lost = [number for number in failed if number not in kept]
-    left.shown, left.total, left.omitted_failures = (
-        left.shown + len(kept), left.total + len(items), left.omitted_failures + len(lost),
-    )  # fmt: skip
+    left.shown += len(kept)
+    left.total += len(items)
+    left.omitted_failures += sum(number not in kept for number in failed)
     left.paths.append(f"{path}: {len(kept)} of {len(items)} items")
-    return [fewer(items[number], left, most, f"{path}[{number}]") for number in sorted(kept)]
+    return sorted(kept)
 
 
 def _at(path: str, key: str) -> str:

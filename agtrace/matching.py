@@ -1,4 +1,4 @@
-"""What a query asks of a text: to contain a piece, or to match a regular expression."""
+"""What a query asks of a text: to contain it, or its words, or to match a regular expression."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Matcher(Protocol):
     """A query that texts match or don't."""
 
     @property
-    def literal(self) -> bytes:
-        """A piece that the folded text of every hit contains; empty where nothing is known."""
+    def literals(self) -> Sequence[bytes]:
+        """Pieces that the folded text of every hit contains; none where nothing is known."""
 
     def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
-        """The numbers of the events of a block that match; `places` are the pieces where the literal can stand."""
+        """The numbers of the events of a block that match; `places` are where the first literal can stand."""
 
     def matched(self, text: str) -> str:
         """The first place of a text that matches, as it stands there; empty where none does."""
@@ -43,34 +43,94 @@ class Contains:
     query: str
 
     @property
-    def literal(self) -> bytes:
+    def literals(self) -> Sequence[bytes]:
         """The query, folded."""
-        return fold(self.query)
+        return (fold(self.query),) if self.query else ()
 
     def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
         """The numbers of the events of a block that contain the query."""
-        wanted = self.literal
-        if not wanted:
-            return set(range(len(block.ends)))
-        if places is None:
-            return _holding(wanted, block, 0, len(block.data))
-        spans = pieces(block.data)
-        return set().union(*(_holding(wanted, block, *spans[place]) for place in places))
+        return _holding(fold(self.query), block, places)
 
     def matched(self, text: str) -> str:
         """The query: previews look for it in the same way."""
         return self.query
 
 
-def _holding(wanted: bytes, block: BlockText, start: int, end: int) -> set[int]:
-    """The numbers of the events that hold a folded text between two positions of the block."""
-    data = block.data[start:end].lower()
+class ContainsAll:
+    """Texts that contain every word of a query, anywhere and in any order; a word is what stands between spaces."""
+
+    def __init__(self, query: str) -> None:
+        words = {fold(word): word for word in reversed(query.split())}
+        self.words = sorted(words, key=lambda word: (-len(word), word)) or [b""]
+        """Each word once, folded, the longest first."""
+        self._shown = words.get(self.words[0], "")
+
+    @property
+    def literals(self) -> Sequence[bytes]:
+        """The longest of the words."""
+        return [word for word in self.words[:_ASKED_FOR] if word]
+
+    def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
+        """The numbers of the events of a block that contain all words."""
+        longest, *others = self.words
+        found = _holding(longest, block, places)
+        return {number for number in found if _has_all(others, block.data[block.start(number) : block.ends[number]])}
+
+    def matched(self, text: str) -> str:
+        """The longest word."""
+        return self._shown
+
+
+class ContainsInTurn(ContainsAll):
+    """Turns in which every word of a query stands, each in any of its events; `turn_scan` finds them.
+
+    As a matcher of single events it finds those with the longest word: one of them stands for the turn.
+    """
+
+    @property
+    def literals(self) -> Sequence[bytes]:
+        """The longest word."""
+        return super().literals[:1]
+
+    def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
+        """The numbers of the events of a block that contain the longest word."""
+        return _holding(self.words[0], block, places)
+
+    def of_each_word(self, block: BlockText) -> list[set[int]]:
+        """The numbers of the events of a block that contain the first word, the second, and so on."""
+        folded = block.data.lower()
+        return [_within(word, block, folded, 0) if word else set(range(len(block.ends))) for word in self.words]
+
+
+_ASKED_FOR = 4
+"""Words of a query that the word index is asked for, the longest of them: more narrow little down."""
+
+
+def _has_all(words: list[bytes], text: bytes) -> bool:
+    folded = text.lower() if words else b""
+    return all(word in folded for word in words)
+
+
+def _holding(wanted: bytes, block: BlockText, places: Sequence[int] | None) -> set[int]:
+    """The numbers of the events of a block that hold a folded text; `places` are the pieces where it can stand."""
+    if not wanted:
+        return set(range(len(block.ends)))
+    if places is None:
+        return _within(wanted, block, block.data.lower(), 0)
+    spans = pieces(block.data)
+    return set().union(
+        *(_within(wanted, block, block.data[start:end].lower(), start) for start, end in map(spans.__getitem__, places))
+    )
+
+
+def _within(wanted: bytes, block: BlockText, folded: bytes, start: int) -> set[int]:
+    """The numbers of the events that hold a folded text within a piece of the block, which begins at `start`."""
     found: set[int] = set()
-    position = data.find(wanted)
+    position = folded.find(wanted)
     while position >= 0:
         number = block.event_at(start + position)
         found.add(number)
-        position = data.find(wanted, max(block.ends[number] - start, position + 1))
+        position = folded.find(wanted, max(block.ends[number] - start, position + 1))
     return found
 
 
@@ -91,6 +151,11 @@ class Matches:
         except (regex.error, ValueError, OverflowError, RecursionError) as error:
             raise InvalidParameter("query", f"no regular expression: {error}") from None
         self.literal = required_literal(pattern)
+
+    @property
+    def literals(self) -> Sequence[bytes]:
+        """The longest plain piece."""
+        return (self.literal,) if self.literal else ()
 
     def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
         """The numbers of the events of a block that match."""

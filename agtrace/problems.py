@@ -16,10 +16,7 @@ _CURSOR_TROUBLE = {
 
 
 class SettingError(Exception):
-    """An environment variable holds a value that can't be used."""
-
-    def __init__(self, name: str, value: str, least: int, most: int) -> None:
-        super().__init__(f"{name}={value!r} can't be used: a whole number from {least} to {most} is needed")
+    """An environment variable holds a value that can't be used; the text says what is needed."""
 
 
 class Problem(Exception):
@@ -105,6 +102,20 @@ class InvalidRange(Problem):
     """A turn or a range of lines that is not there."""
 
     code = "invalid_range"
+
+
+class InvalidArtifactRef(Problem):
+    """A reference of no form that there is (R-085)."""
+
+    code = "invalid_artifact_ref"
+
+    def __init__(self, reference: str) -> None:
+        super().__init__(
+            f"Invalid artifact ref: {reference[:200]}; the forms are ax://session/<id>, ax://event/<session>/<index>, "
+            "ax://analysis/<session> and ax://health",
+            "list_sessions() shows the ids of the newest sessions.",
+            ref=reference[:200],
+        )
 
 
 class SearchTimeout(Problem):

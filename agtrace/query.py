@@ -13,6 +13,7 @@ from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.problems import AmbiguousSessionPrefix, InvalidEventIndex, SessionNotFound
+from agtrace.references import session_in
 
 SHORTEST_ID = 8
 """Characters of an id that answers show at least."""
@@ -65,11 +66,11 @@ class StoredEvent:
 
 
 def find_session(connection: sqlite3.Connection, given: str) -> sqlite3.Row:
-    """The session with this id, unambiguous prefix of an id, or `ax://session/` reference.
+    """The session with this id or unambiguous prefix of an id, or the one that an `ax://` reference is about.
 
     Raises `SessionNotFound` or `AmbiguousSessionPrefix`.
     """
-    prefix = given.strip().removeprefix("ax://session/")
+    prefix = session_in(given.strip())
     exact = connection.execute(f"{_SESSION} WHERE s.uid = ?", (prefix,)).fetchone()
     if exact is not None:
         return exact  # type: ignore[no-any-return]

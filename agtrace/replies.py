@@ -1,10 +1,24 @@
-"""What a tool has to say, before it is fitted: a payload, pages of a list, or a text that is given in chunks."""
+"""What a tool has to say, before it is fitted: a payload, pages of a list, a text given in chunks, or a digest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+Item = TypeVar("Item")
+
+
+def fitting(found: Iterable[Item], size: Callable[[Item], int], budget: int) -> tuple[list[Item], bool]:
+    """Take more items than fit into a budget, and whether there are others: nothing is read for nothing."""
+    taken: list[Item] = []
+    total = 0
+    for item in found:
+        if total > budget:
+            return taken, True
+        taken.append(item)
+        total += size(item)
+    return taken, False
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +48,7 @@ class Body:
     text: str
     """The whole canonical text; it is redacted before it is cut."""
     frame: dict[str, Any]
-    """The data around it; the text goes into `frame["payload"][key]`."""
+    """The data around it; the text goes into `frame[within][key]`."""
     key: str
     cursor: Callable[[int, int, int], str]
     """Give the cursor for (characters, newlines, chunks) that lie before what follows."""
@@ -44,6 +58,12 @@ class Body:
     line: int = 0
     chunk: int = 0
     """Characters, newlines and chunks that lie before what is asked for."""
+    end: int | None = None
+    """Where a range of lines ends in the redacted text; None where no range is asked for."""
+    within: str | None = "payload"
+    """The part of the frame that holds the text; None where the frame itself does."""
+    told: Callable[[int], tuple[dict[str, Any], str]] | None = None
+    """Give, in at most so many bytes, what the first of several chunks has beside the frame, and its hint."""
 
 
 class Entry(NamedTuple):
@@ -54,6 +74,8 @@ class Entry(NamedTuple):
     """The line above the text: short enough for every chunk."""
     text: str
     """It may be of any length; it is redacted before it is cut."""
+    output: bool = False
+    """Whether it is what a tool gave back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +102,28 @@ class Stream:
     line: int = 0
     chunk: int = 0
     """Newlines and chunks that lie before what is asked for."""
+    until: int | None = None
+    """The last line that is asked for; None where no range is."""
+
+
+class Made(NamedTuple):
+    """A text that was made for the room there is."""
+
+    text: str
+    truncation: dict[str, Any] | None
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A text that is made as large as there is room for."""
+
+    make: Callable[[int], Made]
+    """Give the text in at most so many bytes as JSON; it is of redacted lines."""
+    frame: dict[str, Any]
+    key: str
+    within: str | None = "payload"
+    """The text goes into `frame[within][key]`, or into `frame[key]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +131,7 @@ class Reply:
     """What a tool has to say, before it is fitted."""
 
     summary: str
-    data: dict[str, Any] | Pages | Body | Stream
+    data: dict[str, Any] | Pages | Body | Stream | Digest
     budget: int
     """Bytes that the answer may take."""
     hint: str | None = None

@@ -1,4 +1,4 @@
-"""Breadth: lists of sessions and projects, and what is known of one session."""
+"""Breadth: lists of sessions, and what is known of one session."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agtrace_indexer.sums import TOTAL, WHOLE_INPUT
-from agtrace_schema.answers import ChildItem, Copied, ProjectItem, SessionHead, SessionItem, SessionStats, WithChildren
+from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
 from agtrace_schema.events import Provider
 
 from agtrace.cutting import LABEL, USER_MESSAGE, one_line
@@ -18,8 +18,10 @@ from agtrace.usage import KINDS, Usage, usage_by, usage_of
 SHORT_HASH = 8
 """Characters of a project's hash that answers show and accept."""
 
+MODELS_SHOWN = 3
+"""Models of a session or a project that an overview names."""
+
 _CHILDREN = 10
-_MODELS = 3
 
 # A session and the sub-agents below it; a circle in damaged logs ends where it began.
 _DESCENDANTS = """
@@ -41,6 +43,20 @@ WHERE parent_session IS NULL AND parent_id = :own_id AND id != :id AND provider 
 ORDER BY started_at, id
 """
 
+# instr and not LIKE: whatever is looked for is literal.
+_SAYS = """
+(instr(lower(coalesce(s.title, '')), lower(:query)) OR EXISTS (
+  SELECT 1 FROM turn t JOIN request r ON r.session_id = t.session_id AND r.event_index = t.request_event
+  WHERE t.session_id = s.id AND instr(lower(r.text), lower(:query))))
+"""
+
+# Few paths match, and few of the sessions that touched one have many: 6 ms at 1 GB of logs.
+_TOUCHED = f"""
+EXISTS (SELECT 1 FROM touched t JOIN event e USING (session_id, event_index)
+  WHERE t.session_id = s.id AND {COUNTED}
+  AND t.path_id IN (SELECT id FROM path WHERE instr(lower(text), lower(:path))))
+"""
+
 _IN_TURNS = f"SELECT coalesce(sum({TOTAL}), 0) FROM turn u WHERE u.session_id = ?"
 
 _PEAK = f"""
@@ -57,6 +73,13 @@ class SessionFilters:
     project_hash: str | None = None
     since: int | None = None
     until: int | None = None
+    query: str | None = None
+    """A text in the title or in the beginning of a request, A to Z folded."""
+    path: str | None = None
+    """A text in the path of a file that a call of the session's own names."""
+    min_tokens: int | None = None
+    """Of what a list shows as `total_tokens`; 0 restricts nothing, as a session may have no figures."""
+    has_failures: bool | None = None
 
 
 class SessionPage(NamedTuple):
@@ -99,6 +122,12 @@ def list_sessions(
     return SessionPage(items, places, total, failures, len(rows) > limit)
 
 
+def count_sessions(connection: sqlite3.Connection, filters: SessionFilters, snapshot: int) -> int:
+    """How many sessions fulfil these filters."""
+    condition, arguments = _session_condition(filters, snapshot)
+    return int(connection.execute(f"SELECT count(*) FROM session s WHERE {condition}", arguments).fetchone()[0])
+
+
 def newest_session_row(connection: sqlite3.Connection) -> int:
     """The mark of which sessions the index holds now."""
     return connection.execute("SELECT coalesce(max(id), 0) FROM session").fetchone()[0]  # type: ignore[no-any-return]
@@ -135,72 +164,9 @@ def shown_kind(row: sqlite3.Row) -> str:
     return "fork" if row["copied_events"] else "continuation"
 
 
-class ProjectPage(NamedTuple):
-    """A page of projects, by the start of their newest session, newest first."""
-
-    items: list[ProjectItem]
-    places: list[tuple[int, int]]
-    """(newest start, row) of each item: the position behind it."""
-    total: int
-    more: bool
-
-
-_PROJECTS = """
-WITH active AS (
-  SELECT p.id, p.hash, p.root_path, count(*) AS sessions, group_concat(DISTINCT s.provider) AS providers,
-    sum(s.failed_calls) AS failed, coalesce(max(s.ended_at), 0) AS last, coalesce(max(s.started_at), 0) AS newest
-  FROM project p JOIN session s ON s.project_id = p.id
-  WHERE s.kind != 'warmup' AND s.id <= :snapshot GROUP BY p.id)
-SELECT *, (SELECT count(*) FROM active) AS total FROM active
-WHERE (newest, id) < (:newest, :row) ORDER BY newest DESC, id DESC LIMIT :limit
-"""
-
-
-def list_projects(
-    connection: sqlite3.Connection,
-    limit: int,
-    *,
-    snapshot: int,
-    behind: tuple[int, int] | None,
-    prices: PriceTable,
-) -> ProjectPage:
-    """The projects of the snapshot's sessions.
-
-    A start doesn't change while a session goes on (but a fork's, with its first own event), so pages stay disjoint.
-    """
-    newest, row = behind or (1 << 62, 1 << 62)
-    named = {"newest": newest, "row": row, "limit": limit + 1, "snapshot": snapshot}
-    rows = connection.execute(_PROJECTS, named).fetchall()
-    ids = ", ".join(str(row["id"]) for row in rows[:limit])
-    condition = f"s.project_id IN ({ids}) AND s.id <= :snapshot"
-    used = usage_by(connection, prices, "s.project_id", condition, {"snapshot": snapshot})
-    items = [_project_item(row, used.get(row["id"], Usage())) for row in rows[:limit]]
-    places = [(row["newest"], row["id"]) for row in rows[:limit]]
-    return ProjectPage(items, places, rows[0]["total"] if rows else 0, len(rows) > limit)
-
-
-def _project_item(row: sqlite3.Row, usage: Usage) -> ProjectItem:
-    return ProjectItem(
-        hash=row["hash"][:SHORT_HASH],
-        root_path=row["root_path"],
-        session_count=row["sessions"],
-        providers=sorted(map(Provider, row["providers"].split(","))),
-        failed_calls=row["failed"],
-        responses=usage.responses,
-        total_tokens=usage.total,
-        tokens=usage.known_tokens,
-        tokens_made=usage.tokens_made,
-        cost_usd=usage.cost,
-        cost_made=usage.cost_made,
-        models=usage.by_model(_MODELS) or None,
-        total_models=len(usage.models) if len(usage.models) > _MODELS else None,
-        last_activity=iso(row["last"]),
-    )
-
-
 def session_head(connection: sqlite3.Connection, row: sqlite3.Row, prices: PriceTable) -> SessionHead:
     """What every level says about a session."""
-    children, parent = _children(connection, row), _shown_parent(connection, row)
+    children, parent = children_of(connection, row), _shown_parent(connection, row)
     return SessionHead(
         session_id=row["uid"],
         provider=Provider(row["provider"]),
@@ -208,11 +174,7 @@ def session_head(connection: sqlite3.Connection, row: sqlite3.Row, prices: Price
         parent_id=parent,
         parent_missing=True if row["parent_id"] and parent is None else None,
         started_by=row["started_by"],
-        children=[
-            ChildItem(id=short_id(connection, child["uid"]), kind=shown_kind(child), started_by=child["started_by"])
-            for child in children[:_CHILDREN]
-        ]
-        or None,
+        children=[child_item(connection, child) for child in children[:_CHILDREN]] or None,
         total_children=len(children) if len(children) > _CHILDREN else None,
         agent_type=row["agent_type"] and one_line(row["agent_type"], LABEL),
         description=row["description"] and one_line(row["description"], USER_MESSAGE),
@@ -228,6 +190,17 @@ def session_head(connection: sqlite3.Connection, row: sqlite3.Row, prices: Price
         log_gone=True if row["gone"] else None,
         stats=_stats(connection, row, prices),
     )
+
+
+def children_of(connection: sqlite3.Connection, row: sqlite3.Row) -> list[sqlite3.Row]:
+    """The sessions that come from this one, oldest first; also those that name it, where its log is gone."""
+    named = {"id": row["id"], "own_id": row["own_id"], "provider": row["provider"]}
+    return connection.execute(_CHILDREN_OF, named).fetchall()
+
+
+def child_item(connection: sqlite3.Connection, child: sqlite3.Row) -> ChildItem:
+    """One of `children_of`, as an answer shows it."""
+    return ChildItem(id=short_id(connection, child["uid"]), kind=shown_kind(child), started_by=child["started_by"])
 
 
 def _stats(connection: sqlite3.Connection, row: sqlite3.Row, prices: PriceTable) -> SessionStats:
@@ -246,7 +219,7 @@ def _stats(connection: sqlite3.Connection, row: sqlite3.Row, prices: PriceTable)
         incomplete_responses=usage.incomplete or None,
         cost_usd=usage.cost,
         cost_made=usage.cost_made,
-        models=usage.by_model(_MODELS) if len(usage.models) > 1 else None,
+        models=usage.by_model(MODELS_SHOWN) if len(usage.models) > 1 else None,
         peak_context_tokens=peak or None,
         context_window=window or prices.window(row["model"]) if peak else None,
         duration_seconds=_duration(row["started_at"], row["ended_at"]),
@@ -298,18 +271,16 @@ def _session_condition(filters: SessionFilters, snapshot: int) -> tuple[str, dic
          filters.project_hash and filters.project_hash.lower()),
         ("coalesce(s.ended_at, 0) >= :since", "since", filters.since),
         ("coalesce(s.started_at, 0) <= :until", "until", filters.until),
+        (_SAYS, "query", filters.query),
+        (_TOUCHED, "path", filters.path),
+        ("s.total_tokens >= :min_tokens", "min_tokens", filters.min_tokens or None),
+        ("(s.failed_calls > 0) = :has_failures", "has_failures", filters.has_failures),
     ]  # fmt: skip
     for condition, name, value in wanted:
         if value is not None:
             conditions.append(condition)
             arguments[name] = value
     return " AND ".join(conditions), arguments
-
-
-def _children(connection: sqlite3.Connection, row: sqlite3.Row) -> list[sqlite3.Row]:
-    """The sessions that come from this one, oldest first; also those that name it, where its log is gone."""
-    named = {"id": row["id"], "own_id": row["own_id"], "provider": row["provider"]}
-    return connection.execute(_CHILDREN_OF, named).fetchall()
 
 
 def _shown_parent(connection: sqlite3.Connection, row: sqlite3.Row) -> str | None:

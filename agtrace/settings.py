@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 
 from agtrace.problems import SettingError
@@ -17,6 +18,9 @@ SEARCH_TIMEOUT_SECONDS = 30
 """A search is stopped after this, unless the user sets another time (R-119)."""
 
 LONGEST_SEARCH = 3600
+SHORTEST_TOKEN = 16
+"""Characters: a shorter one can be guessed."""
+
 LARGEST_CURSOR_TTL = 366 * 24 * 3600
 
 
@@ -27,11 +31,17 @@ class Settings:
     data_dir: Path
     max_response_bytes: int
     cursor_ttl_seconds: int
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     """The variables that tell where the agents' homes are."""
     prices: Path | None = None
     """The user's price table, laid over the built-in one."""
     search_timeout_seconds: int = SEARCH_TIMEOUT_SECONDS
+    search_events: bool = False
+    """Whether the deprecated tool is offered (R-116)."""
+    http_token: str | None = field(default=None, repr=False)
+    """What a client of the HTTP transport must show."""
+    http_hosts: tuple[str, ...] = ()
+    http_origins: tuple[str, ...] = ()
 
     @property
     def database(self) -> Path:
@@ -42,6 +52,11 @@ class Settings:
     def key_file(self) -> Path:
         """The key that signs cursors."""
         return self.data_dir / "cursor.key"
+
+    @property
+    def version(self) -> str:
+        """Tells one configuration from another, in 12 characters: the token and where the logs lie are not in it."""
+        return sha256(repr(self).encode()).hexdigest()[:12]
 
 
 VARIABLES: dict[str, str] = {
@@ -55,6 +70,18 @@ VARIABLES: dict[str, str] = {
     "AGTRACE_PRICES": (
         "a price table in JSON, laid over the built-in one; default: none. The server says on stderr if it can't be "
         "used, and goes on without it"
+    ),
+    "AGTRACE_SEARCH_EVENTS": "1 offers the deprecated tool search_events; default 0",
+    "AGTRACE_HTTP_TOKEN": (
+        f"with `agtrace mcp --http`: what clients must send as `Authorization: Bearer`, {SHORTEST_TOKEN} characters or "
+        "more; needed to listen on anything but loopback; default: none"
+    ),
+    "AGTRACE_HTTP_HOSTS": (
+        "with `agtrace mcp --http`: names, comma-separated, by which clients reach it besides loopback's; default: none"
+    ),
+    "AGTRACE_HTTP_ORIGINS": (
+        "with `agtrace mcp --http`: web origins, comma-separated, whose pages may use it besides loopback's; "
+        "default: none"
     ),
     "CLAUDE_CONFIG_DIR": "the home of Claude Code's logs; default ~/.claude",
     "CODEX_HOME": "the home of Codex's logs; default ~/.codex",
@@ -76,6 +103,10 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
             values, "AGTRACE_SEARCH_TIMEOUT_SECONDS", SEARCH_TIMEOUT_SECONDS, 1, LONGEST_SEARCH
         ),
         prices=Path(values["AGTRACE_PRICES"]).expanduser() if values.get("AGTRACE_PRICES") else None,
+        search_events=_switch(values, "AGTRACE_SEARCH_EVENTS"),
+        http_token=_token(values),
+        http_hosts=_list(values, "AGTRACE_HTTP_HOSTS"),
+        http_origins=_list(values, "AGTRACE_HTTP_ORIGINS"),
         environment=values,
     )
 
@@ -96,7 +127,30 @@ def _whole_number(values: Mapping[str, str], name: str, default: int, least: int
     try:
         number = int(text)
     except ValueError:
-        raise SettingError(name, text, least, most) from None
+        number = least - 1
     if not least <= number <= most:
-        raise SettingError(name, text, least, most)
+        raise SettingError(f"{name}={text!r} can't be used: a whole number from {least} to {most} is needed")
     return number
+
+
+def _switch(values: Mapping[str, str], name: str) -> bool:
+    text = values.get(name, "").strip()
+    if text not in ("", "0", "1"):
+        raise SettingError(f"{name}={text!r} can't be used: 0 or 1 is needed")
+    return text == "1"
+
+
+def _token(values: Mapping[str, str]) -> str | None:
+    """The token, or None; a message about it never quotes it."""
+    token = values.get("AGTRACE_HTTP_TOKEN", "").strip()
+    if not token:
+        return None
+    if len(token) < SHORTEST_TOKEN or not (token.isascii() and token.isprintable()) or " " in token:
+        raise SettingError(
+            f"AGTRACE_HTTP_TOKEN can't be used: {SHORTEST_TOKEN} or more visible ASCII characters are needed"
+        )
+    return token
+
+
+def _list(values: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in values.get(name, "").split(",") if part.strip())

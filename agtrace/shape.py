@@ -8,6 +8,7 @@ Serialized JSON is never cut. What doesn't fit gets smaller, in this order:
 |---|---|
 | a page of a list | fewer items; `pagination` continues. One item alone: down the ladder, then its essential fields |
 | a long text | fewer lines; `chunk` continues. What stands around it: down the ladder |
+| a digest of it | fewer lines, those that failed last; `hint` is the call for the rest |
 | anything else | down the ladder (`agtrace/ladder.py`); `truncation` tells what is missing |
 | whatever still doesn't fit | counts and a reference |
 """
@@ -24,14 +25,15 @@ from agtrace_indexer.redact import redact, redact_json
 from agtrace_schema.answers import Chunk, ErrorBody, IndexState, Pagination
 
 from agtrace import ladder
-from agtrace.chunks import WIDEST, BodyChunks, StreamChunks
+from agtrace.chunks import SHORT, WIDEST, BodyChunks, StreamChunks
 from agtrace.cutting import SUMMARY, cut, one_line
 from agtrace.index import Freshness
 from agtrace.problems import Problem
-from agtrace.replies import Body, Pages, Reply, Stream
+from agtrace.replies import Body, Digest, Pages, Reply, Stream
 from agtrace.settings import ABSOLUTE_MAX_BYTES
 
 _BUDGET_PART = 80  # bytes that `budget` takes
+_TRUNCATION_PART = 140  # that `truncation` takes beside a digest
 _LONGEST_HINT = 400
 _LONGEST_MESSAGE = 600
 _MOST_EVER = 1_048_576
@@ -45,6 +47,8 @@ class Answer:
     text: str
     value: dict[str, Any]
     is_error: bool = False
+    budget: int = ABSOLUTE_MAX_BYTES
+    """Bytes that it may take."""
     asked_bytes: int | None = None
     """What the answer as asked would have taken, where it didn't fit (R-101)."""
 
@@ -56,7 +60,8 @@ def answer(reply: Reply, freshness: Freshness, most: int = ABSOLUTE_MAX_BYTES) -
     for rung in envelope.rungs():
         text = _serialize(rung, budget)
         if len(text) <= budget:
-            return _leaving(Answer(text.decode(), orjson.loads(text), asked_bytes=envelope.asked_bytes))
+            value = orjson.loads(text)
+            return _leaving(Answer(text.decode(), value, budget=budget, asked_bytes=envelope.asked_bytes))
         envelope.asked_bytes = envelope.asked_bytes or len(text)
     raise AssertionError("the last rung fits every budget")
 
@@ -79,7 +84,7 @@ def error_answer(problem: Problem, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
         text = orjson.dumps(value)
         if len(text) <= most:
             break
-    return _leaving(Answer(text.decode(), orjson.loads(text), is_error=True))
+    return _leaving(Answer(text.decode(), orjson.loads(text), is_error=True, budget=most))
 
 
 def _leaving(answer: Answer) -> Answer:
@@ -110,6 +115,8 @@ class _Envelope:
             yield from self._body_rungs(data)
         elif isinstance(data, Stream):
             yield from self._stream_rungs(data)
+        elif isinstance(data, Digest):
+            yield from self._digest_rungs(data)
         else:
             yield from self._smaller(self._parts(self._chosen(data)))
         yield self._parts(dict(self.reply.counts), truncation={"reason": "bytes", "shown": 0}, bare=True)
@@ -134,13 +141,28 @@ class _Envelope:
 
     def _body_rungs(self, body: Body) -> Iterator[dict[str, Any]]:
         """The whole text, or the chunk of it that the budget leaves room for."""
-        chunks = BodyChunks(body)
-        if body.offset == 0:
-            as_asked = body.whole if body.whole and chunks.untouched else {body.key: chunks.text}
-            yield self._parts(_with_payload(self._chosen(body.frame), as_asked))
-        for frame, room in self._frames(body, body.frame):
+        chunks, around, hint = BodyChunks(body), body.frame, self.reply.hint
+        if body.chunk == 0:
+            text, chunk = chunks.whole()
+            as_asked = body.whole if body.whole and chunks.untouched and chunk is None else {body.key: text}
+            yield self._parts(_placed(self._chosen(around), body, as_asked), chunk=chunk)
+            if len(text) <= SHORT:
+                for frame in self._smaller(self._parts(self._chosen(around), chunk=chunk)):
+                    yield {**frame, "data": _placed(frame["data"], body, {body.key: text})}
+            if body.told:
+                told, hint = body.told(self.budget // 4)
+                around = {**around, **told}
+        for frame, room in self._frames(body, around, body.frame, hint=hint):
             piece, chunk = chunks.next(room)
-            yield {**frame, "data": _with_payload(frame["data"], {body.key: piece}), "chunk": _known(chunk)}
+            yield {**frame, "data": _placed(frame["data"], body, {body.key: piece}), "chunk": _known(chunk)}
+
+    def _digest_rungs(self, digest: Digest) -> Iterator[dict[str, Any]]:
+        """The digest that the budget leaves room for."""
+        for frame, room in self._frames(digest, digest.frame, hint="x" * _LONGEST_HINT):
+            made = digest.make(room - _TRUNCATION_PART)
+            data = _placed(frame["data"], digest, {digest.key: made.text})
+            truncation = {**(frame["truncation"] or {}), **made.truncation} if made.truncation else frame["truncation"]
+            yield {**frame, "data": data, "truncation": truncation, "hint": one_line(redact(made.hint), _LONGEST_HINT)}
 
     def _stream_rungs(self, stream: Stream) -> Iterator[dict[str, Any]]:
         """As much of the stream as the budget leaves room for; `chunk` where that isn't all."""
@@ -149,10 +171,13 @@ class _Envelope:
             piece, chunk = chunks.next(room)
             yield {**frame, "data": {**frame["data"], stream.key: piece}, "chunk": chunk and _known(chunk)}
 
-    def _frames(self, text: Body | Stream, *around: dict[str, Any]) -> Iterator[tuple[dict[str, Any], int]]:
+    def _frames(
+        self, text: Body | Stream | Digest, *around: dict[str, Any], hint: str | None = None
+    ) -> Iterator[tuple[dict[str, Any], int]]:
         """What stands around a text, ever smaller, with the bytes that are left for the text."""
+        chunk = WIDEST.get(type(text))
         for data in around:
-            for frame in self._smaller(self._parts(self._chosen(data), chunk=WIDEST[type(text)])):
+            for frame in self._smaller(self._parts(self._chosen(data), chunk=chunk, hint=hint)):
                 room = self.budget - len(_serialize(frame, self.budget)) - len(text.key) - 8
                 if room >= self.budget // 4:
                     yield frame, room
@@ -188,10 +213,12 @@ class _Envelope:
         pagination: Pagination | None = None,
         chunk: Chunk | None = None,
         truncation: dict[str, Any] | None = None,
+        hint: str | None = None,
         bare: bool = False,
     ) -> dict[str, Any]:
         """The envelope around a payload, in the order of the contract; absent parts are None."""
         reply = self.reply
+        hint = hint or reply.hint
         return {
             "summary": one_line(redact(reply.summary), SUMMARY),
             "success": True,
@@ -202,7 +229,7 @@ class _Envelope:
             "untrusted": True if reply.untrusted and not bare else None,
             "artifact_ref": reply.reference and cut(reply.reference, _LONGEST_HINT),
             "truncation": truncation,
-            "hint": reply.hint and one_line(redact(reply.hint), _LONGEST_HINT),
+            "hint": hint and one_line(redact(hint), _LONGEST_HINT),
         }
 
     def _fits(self, parts: dict[str, Any]) -> bool:
@@ -212,8 +239,9 @@ class _Envelope:
         return size <= self.budget
 
 
-def _with_payload(data: Any, part: dict[str, Any]) -> dict[str, Any]:
-    return {**data, "payload": {**data["payload"], **part}}
+def _placed(data: Any, text: Body | Digest, part: dict[str, Any]) -> dict[str, Any]:
+    """The data around a text, with the text in it."""
+    return {**data, **part} if text.within is None else {**data, text.within: {**data[text.within], **part}}
 
 
 def _detail_rungs(details: Any) -> Iterator[dict[str, Any]]:

@@ -18,6 +18,7 @@ from agtrace.usage import KINDS
 
 _REASONING = 200
 _NAMED = 8  # calls of a step
+_SUMMARY = 480  # characters that name calls, within the 500 of a string (R-008)
 _INPUT = KINDS[:4]  # what a response was given to read, cached or not
 _TELLING_ARGUMENTS = ("file_path", "path", "command", "cmd", "pattern", "query", "url", "description", "prompt")
 
@@ -152,20 +153,33 @@ def _said(connection: sqlite3.Connection, total_calls: int, place: dict[str, Any
     calls = [event for event in events if event.type == EventType.TOOL_CALL]
     message = "".join(seen(event.text) for event in events if event.type == EventType.MESSAGE)
     thought = one_line(" ".join(seen(event.text) for event in events if event.type == EventType.REASONING), _REASONING)
-    named = [f"{_call_label(call)} ({call.outcome})" for call in calls]
-    if total_calls > len(calls):
-        named.append(f"and {total_calls - len(calls)} more")
     said = one_line(message, USER_MESSAGE if not calls else LABEL * 2)
-    return {"summary": " ".join(filter(None, [said, ", ".join(named)]))} | ({"reasoning": thought} if thought else {})
+    summary = " ".join(filter(None, [said, _named_calls(calls, total_calls, _SUMMARY - len(said))]))
+    return {"summary": summary} | ({"reasoning": thought} if thought else {})
+
+
+def _named_calls(calls: Sequence[StoredEvent], total: int, most: int) -> str:
+    """The first calls in at most this many characters, and how many more there are."""
+    named: list[str] = []
+    for call in calls:
+        label = f"{_call_label(call)} ({call.outcome})"
+        if sum(map(len, named)) + 2 * len(named) + len(label) > most:
+            break
+        named.append(label)
+    return ", ".join([*named, f"and {total - len(named)} more"] if total > len(named) else named)
+
+
+def telling_argument(arguments: Any) -> str:
+    """The argument of a call that tells most: a path, a command, a pattern; empty where none is known."""
+    value: Any = arguments if isinstance(arguments, str) else ""
+    if isinstance(arguments, dict):
+        value = next((arguments[key] for key in _TELLING_ARGUMENTS if arguments.get(key)), "")
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _call_label(call: StoredEvent) -> str:
     """The tool's name with the argument that tells most."""
-    arguments = call.rest.get("arguments")
-    value: Any = arguments if isinstance(arguments, str) else ""
-    if isinstance(arguments, dict):
-        value = next((arguments[key] for key in _TELLING_ARGUMENTS if arguments.get(key)), "")
-    what = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    what = telling_argument(call.rest.get("arguments"))
     return f"{one_line(call.row['name'], LABEL)} {one_line(seen(what), 80)}".strip()
 
 

@@ -12,15 +12,17 @@ from typing import NamedTuple
 from agtrace_schema.answers import ComparedFiles, SharedFile, TouchedFile
 
 from agtrace.cutting import without_controls
-from agtrace.query import COUNTED
+from agtrace.transcript import LIVE
 
 _LONGEST_PATH = 160
 
 _FILES = f"""
 SELECT p.text AS path, sum(t.access = 'read') AS reads, sum(t.access = 'write') AS writes
 FROM touched t JOIN event e USING (session_id, event_index) JOIN path p ON p.id = t.path_id
-WHERE e.session_id = :session AND {COUNTED} GROUP BY 1
+WHERE e.session_id = :session AND e.event_index <= :last AND e.copy_of IS NULL AND {LIVE} GROUP BY 1
 """
+
+_ALL = 1 << 62
 
 _WORKTREE = re.compile(r"^.+?[/\\]\.claude[/\\]worktrees[/\\][^/\\]+")
 _WINDOWS = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
@@ -33,10 +35,20 @@ class Access(NamedTuple):
     writes: int
 
 
-def touched_files(connection: sqlite3.Connection, row: sqlite3.Row, *, same_project: bool) -> dict[str, Access]:
-    """The files of a session by a key that another session of the same project has as well."""
+def touched_files(
+    connection: sqlite3.Connection,
+    row: sqlite3.Row,
+    *,
+    same_project: bool,
+    last_event: int = _ALL,
+    newest_row: int = _ALL,
+) -> dict[str, Access]:
+    """The files of a session by a key that another session of the same project has as well.
+
+    `last_event` and the id of its row are those of a snapshot, where it isn't all that there is.
+    """
     files: dict[str, Access] = {}
-    for found in connection.execute(_FILES, {"session": row["id"]}):
+    for found in connection.execute(_FILES, {"session": row["id"], "last": last_event, "newest": newest_row}):
         path = file_key(found["path"], row["cwd"], _checkout(row) if same_project else None)
         before = files.get(path, Access(0, 0))
         files[path] = Access(before.reads + found["reads"], before.writes + found["writes"])
@@ -85,6 +97,11 @@ def compared_files(one: dict[str, Access], two: dict[str, Access], most: int) ->
         only_in_2=[TouchedFile(path=_shown_path(path), **two[path]._asdict()) for path in only_2[:most]],
         in_both=[_shared_file(path, one[path], two[path]) for path in both[:most]],
     )
+
+
+def files_by_use(files: dict[str, Access]) -> list[TouchedFile]:
+    """Files, most written first."""
+    return [TouchedFile(path=_shown_path(path), **files[path]._asdict()) for path in _most_written(files, files)]
 
 
 def _most_written(files: dict[str, Access], paths: Iterable[str]) -> list[str]:

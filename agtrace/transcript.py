@@ -42,7 +42,7 @@ def entries(
     }  # fmt: skip
     for row in connection.execute(_EVENTS, named):
         (event,) = with_texts(connection, [row])
-        yield Entry(event.event_index, heading(event), _body(connection, event))
+        yield Entry(event.event_index, heading(event), body(connection, event), event.type == EventType.TOOL_RESULT)
 
 
 def newest_row(connection: sqlite3.Connection, session: sqlite3.Row, last_event: int) -> int:
@@ -68,7 +68,7 @@ def heading(event: StoredEvent) -> str:
     return " · ".join(filter(None, parts))
 
 
-def _body(connection: sqlite3.Connection, event: StoredEvent) -> str:
+def body(connection: sqlite3.Connection, event: StoredEvent) -> str:
     """The text that get_event_details gives of an event; token figures as a line of JSON."""
     if event.type == EventType.TOKEN_USAGE:
         usage = events.token_usage(connection, event.row["session_id"], event.event_index)

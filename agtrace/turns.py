@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from agtrace_schema.answers import TurnDetail, TurnOutcome, TurnOverview
+from agtrace_schema.answers import FailingTurns, TurnDetail, TurnOutcome, TurnOverview
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, UserKind
 
@@ -19,6 +19,8 @@ from agtrace.steps import ALWAYS_SHOWN, Step
 from agtrace.usage import KINDS
 
 _KEY_ACTIONS = 6
+_FAILING_SHOWN = 20
+_ALL_EVENTS = 1 << 62
 
 # What happened in turns: `open_call` is the last call whose end isn't known, the other indices likewise.
 _ENDINGS = """
@@ -94,6 +96,40 @@ def turn_details(connection: sqlite3.Connection, session: sqlite3.Row, steps: It
         )
         for row in rows
     ]
+
+
+def failing_turns(connection: sqlite3.Connection, session: sqlite3.Row, last_event: int) -> FailingTurns | None:
+    """The turns with failed tool calls, all of them counted; those that are copied count in another session."""
+    rows = connection.execute(
+        "SELECT turn_index FROM turn WHERE session_id = ? AND failed_calls > 0 AND NOT copied AND first_event <= ? "
+        "ORDER BY turn_index",
+        (session["id"], last_event),
+    ).fetchall()
+    if not rows:
+        return None
+    return FailingTurns(total=len(rows), turns=[row["turn_index"] for row in rows[:_FAILING_SHOWN]])
+
+
+def last_outcome(connection: sqlite3.Connection, session: sqlite3.Row) -> TurnOutcome:
+    """How the last turn of a session ended; unknown where it has none."""
+    last = connection.execute("SELECT max(turn_index) FROM turn WHERE session_id = ?", (session["id"],)).fetchone()[0]
+    return "unknown" if last is None else turn_overviews(connection, session, last, _ALL_EVENTS, 1)[0].outcome
+
+
+def count_turns(connection: sqlite3.Connection, session: sqlite3.Row, last_event: int) -> int:
+    """How many turns a session has, as far as the snapshot's last event goes."""
+    begun = "SELECT count(*) FROM turn WHERE session_id = ? AND first_event <= ?"
+    return int(connection.execute(begun, (session["id"], last_event)).fetchone()[0])
+
+
+def turn_behind(
+    connection: sqlite3.Connection, session: sqlite3.Row, turn_index: int | None, last_event: int
+) -> int | None:
+    """The turn that follows one, as far as the snapshot's last event goes; None behind the last one."""
+    behind = "SELECT min(turn_index) FROM turn WHERE session_id = ? AND turn_index > ? AND first_event <= ?"
+    place = (session["id"], -1 if turn_index is None else turn_index, last_event)
+    found = connection.execute(behind, place).fetchone()[0]
+    return None if found is None else int(found)
 
 
 def check_turn(connection: sqlite3.Connection, session: sqlite3.Row, turn_index: int) -> None:

@@ -110,17 +110,7 @@ class Usage:
     def by_model(self, most: int) -> list[ModelTotals]:
         """The models with the most tokens."""
         ranked = sorted(self.models.items(), key=lambda item: -(item[1].total or 0))
-        return [
-            ModelTotals(
-                model=one_line(name, LABEL),
-                responses=usage.responses,
-                total_tokens=usage.total,
-                tokens=usage.known_tokens,
-                cost_usd=usage.cost,
-                cost_made=usage.cost_made,
-            )
-            for name, usage in ranked[:most]
-        ]
+        return [model_totals(name, usage) for name, usage in ranked[:most]]
 
     def add(self, row: sqlite3.Row, prices: PriceTable) -> None:
         """Add the responses of one row of `model_usage`."""
@@ -148,6 +138,18 @@ class Usage:
         if cost is not None:
             self.dollars += cost
             self.priced += row["responses"]
+
+
+def model_totals(name: str, usage: Usage) -> ModelTotals:
+    """What one model used."""
+    return ModelTotals(
+        model=one_line(name, LABEL),
+        responses=usage.responses,
+        total_tokens=usage.total,
+        tokens=usage.known_tokens,
+        cost_usd=usage.cost,
+        cost_made=usage.cost_made,
+    )
 
 
 def usage_by(

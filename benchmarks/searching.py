@@ -13,7 +13,8 @@ from pathlib import Path
 
 import anyio
 
-from agtrace.answers import Answers, silent
+from agtrace.answers import Answers
+from agtrace.logs import silent
 from agtrace.query import find_session
 from agtrace.search import Filters, Hits, Place, search, snapshot_of
 from agtrace.times import moment

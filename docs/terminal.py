@@ -19,8 +19,9 @@ from rich.text import Text
 ROOT = Path(__file__).resolve().parents[1]
 _COMMANDS = (
     ("index", "sample_sessions"),
-    ("sessions", "--limit", "6"),
-    ("search", "database is locked", "--failed", "--limit", "2"),
+    ("sessions", "--limit", "5"),
+    ("search", "database is locked", "--by-session", "--failed"),
+    ("show", "d41f7a52:57"),
     ("show", "8c0d35f1", "--turns"),
     ("analyze", "01a0ec9d"),
 )
@@ -39,7 +40,7 @@ def main() -> None:
             done = subprocess.run(
                 [executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
             )
-            console.print(Text.from_ansi(done.stdout))
+            console.print(Text.from_ansi(done.stdout.replace(f"{ROOT}/", "")))
     picture = console.export_svg(title="agtrace", unique_id="agtrace")
     fonts = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # they would be fetched from elsewhere
     (ROOT / "docs" / "terminal.svg").write_text(fonts.sub("", picture), encoding="utf-8")

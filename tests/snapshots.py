@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,8 @@ from typing import Any
 
 from agtrace_indexer.run import index
 
-from agtrace.answers import Answers, silent
+from agtrace.answers import Answers
+from agtrace.logs import silent
 from agtrace.settings import load
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,7 +36,12 @@ CLAUDE, AGENT, LARGE, GEMINI = "e97a4b06", "agent-a3f", "d41f7a52", "338b9da1"
 """Sample sessions."""
 
 REQUESTS: dict[str, list[dict[str, Any]]] = {
-    "list_sessions": [{"limit": 3}, {"provider": "codex", "since": "2026-10-01", "limit": 2}],
+    "list_sessions": [
+        {"limit": 3},
+        {"provider": "codex", "since": "2026-10-01", "limit": 2},
+        {"path": "store.py", "has_failures": True, "min_tokens": 50_000, "fields": "title,failed_calls"},
+        {"query": "surge", "since": "2026-11-09"},
+    ],
     "get_project_info": [{}],
     "get_session_details": [
         {"session_id": CLAUDE},
@@ -43,14 +50,35 @@ REQUESTS: dict[str, list[dict[str, Any]]] = {
         {"session_id": CLAUDE, "detail_level": "full", "turn_index": 1},
         {"session_id": AGENT},
         {"session_id": GEMINI, "detail_level": "turns"},
+        {"session_id": CLAUDE, "sections": "tools,files,failures"},
+        {"session_id": LARGE, "sections": ["tools"]},
+        {"session_id": LARGE, "fields": "title,stats.cost_usd,failing_turns"},
         {"session_id": "nosuchid"},
     ],
     "analyze_session": [{"session_id": LARGE, "include_loops": True}],
-    "search_event_previews": [{"query": "surge", "limit": 4}, {"query": "nothing has this"}],
+    "search_event_previews": [
+        {"query": "surge", "limit": 4},
+        {"query": "database is locked", "group_by": "session", "limit": 2},
+        {"query": "database is locked", "order": "oldest", "limit": 1},
+        {"query": "timeout locked", "words": "turn", "limit": 1},
+        {"query": "", "path": "map.js", "event_type": "ToolCall", "limit": 1},
+        {"query": "locked database"},
+        {"query": "nothing has this"},
+    ],
     "get_event_details": [
         {"session_id": CLAUDE, "event_index": 8},
         {"session_id": CLAUDE, "event_index": 55},
+        {"session_id": LARGE, "event_index": 57},
+        {"session_id": LARGE, "event_index": 110, "mode": "minimal"},
+        {"session_id": LARGE, "event_index": 110, "start_line": 13, "end_line": 15},
+        {"session_id": LARGE, "event_index": 110, "start_line": 13, "end_line": 99},
         {"session_id": CLAUDE, "event_index": 99999},
+    ],
+    "read_artifact": [
+        {"ref": f"ax://event/{LARGE}/57"},
+        {"ref": f"ax://session/{AGENT}", "end_line": 12},
+        {"ref": f"ax://analysis/{CLAUDE}"},
+        {"ref": "ax://nowhere"},
     ],
     "compare_sessions": [{"id1": CLAUDE, "id2": GEMINI}],
     "get_reasoning_chain": [{"session_id": CLAUDE}],
@@ -62,7 +90,12 @@ COMMANDS: list[list[str]] = [
     ["show", CLAUDE],
     ["show", CLAUDE, "--turn", "0"],
     ["show", CLAUDE, "--turn", "0", "--level", "steps"],
+    ["show", CLAUDE, "--sections", "tools,failures"],
     ["show", f"{CLAUDE}:8"],
+    ["show", f"{LARGE}:110", "--mode", "minimal"],
+    ["read", f"ax://session/{AGENT}", "--lines", "1:12"],
+    ["search", "database is locked", "--by-session", "--limit", "2"],
+    ["search", "locked database"],
     ["compare", CLAUDE, GEMINI],
     ["reasoning", CLAUDE],
     ["analyze", LARGE],
@@ -98,7 +131,7 @@ def _printed(command: list[str], environment: Mapping[str, str]) -> str:
         capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
     printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
-    return f"## agtrace {' '.join(command)}\n\n```\n{_neutral(printed)}\n```\n"
+    return f"## agtrace {shlex.join(command)}\n\n```\n{_neutral(printed)}\n```\n"
 
 
 def _neutral(text: str) -> str:

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from agtrace.problems import SettingError
@@ -17,6 +18,7 @@ from agtrace.problems import SettingError
 if TYPE_CHECKING:
     import sqlite3
 
+    from agtrace.answers import Answers
     from agtrace.settings import Settings
 
 _CONTROLS = re.compile("[\x7f-\x9f]")
@@ -31,6 +33,7 @@ _USAGE_CODES = frozenset(
         "invalid_cursor",
         "invalid_range",
         "invalid_event_index",
+        "invalid_artifact_ref",
         "session_not_found",
         "ambiguous_session_prefix",
     }
@@ -70,9 +73,27 @@ def serve() -> None:
     os._exit(0)  # nobody waits for an answer any more: neither a search nor an indexing run may keep the process
 
 
-def ask(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The answer of a tool, as the MCP server would give it; an error ends the process with its message."""
-    from agtrace.answers import Answers, silent
+def serve_http(host: str, port: int) -> None:
+    """Run the MCP server on this address until it is told to end."""
+    found = settings()
+    from agtrace.http_transport import serve_http as serve
+
+    try:
+        code = serve(found, host, port)
+    except SettingError as error:
+        fail(str(error), USAGE)
+    except OSError as error:
+        fail(f"can't listen on {host}, port {port}: {error.strerror or error}", USAGE)
+    except KeyboardInterrupt:
+        code = 130
+    os._exit(code)  # as on stdio: nothing may keep the process
+
+
+@cache
+def answers() -> Answers:
+    """What answers, made once: a text that goes on over chunks is asked for many times."""
+    from agtrace.answers import Answers
+    from agtrace.logs import silent
     from agtrace.prices import load as load_prices
 
     found = settings()
@@ -80,9 +101,12 @@ def ask(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         load_prices(found.prices)
     except SettingError as unusable:
         fail(str(unusable), USAGE)
-    answer = Answers(found, refresh_seconds=10, log=silent).ask(
-        tool, {name: value for name, value in arguments.items() if value is not None}
-    )
+    return Answers(found, refresh_seconds=10, log=silent)
+
+
+def ask(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The answer of a tool, as the MCP server would give it; an error ends the process with its message."""
+    answer = answers().ask(tool, {name: value for name, value in arguments.items() if value is not None})
     if answer.is_error:
         error = answer.value["error"]
         matches = "".join(f"\n  {match}" for match in error["details"].get("matches", ()))
@@ -102,7 +126,9 @@ def _behind(state: dict[str, Any]) -> str:
 
 def fail(message: str, code: int) -> NoReturn:
     """Print an error and end the process."""
-    sys.stderr.write(f"agtrace: {message}\n")
+    from agtrace.cutting import without_controls  # a message can hold what was typed
+
+    sys.stderr.write(f"agtrace: {without_controls(message)}\n")
     sys.exit(code)
 
 

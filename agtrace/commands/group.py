@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from agtrace import __version__
+from agtrace.commands.options import Address, as_json, cursor, fields, list_options, path, text_options
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_PROVIDERS = ["claude_code", "codex", "gemini"]
 _LEVELS = ["summary", "turns", "steps", "full"]
 _EVENT_TYPES = ["User", "Message", "Reasoning", "ToolCall", "ToolResult", "TokenUsage", "Notification"]
-
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: the answer that an agent gets over MCP.")
-
-
-def _list_options(command: Command) -> Command:
-    """The options of every list."""
-    for option in (
-        as_json,
-        click.option("--cursor", help="Continue behind a page: the cursor that it ended with."),
-        click.option("--limit", type=int, default=10, show_default=True, help="Most items, up to 50."),
-        click.option("--until", metavar="TIME", help="Up to a time, written as for --since."),
-        click.option("--since", metavar="TIME", help="From a time on: 2026-11-03, 12h, 7d, yesterday."),
-        click.option(
-            "--project", "project_hash", metavar="HASH", help="Of one project: its hash or the beginning of it."
-        ),
-        click.option("--provider", type=click.Choice(_PROVIDERS), help="Of one agent."),
-    ):
-        command = option(command)
-    return command
 
 
 class _InOrder(click.Group):
@@ -86,47 +64,100 @@ def index(paths: tuple[str, ...], rebuild: bool, watch: bool, optimize: bool, as
 
 @agtrace.command(short_help="Find the events that contain a text.")
 @click.argument("query")
+@click.option("--words", type=click.Choice(["event", "turn"]), help="All words of QUERY, in one event or one turn.")
 @click.option("--regex", is_flag=True, help="QUERY is a regular expression; ^ and $ are ends of lines.")
+@click.option("--oldest", is_flag=True, help="Oldest first.")
+@click.option("--by-session", is_flag=True, help="Each session once, with how many matches it has.")
 @click.option("--session", "session_id", metavar="SESSION", help="In one session: its id or the beginning of it.")
 @click.option("--type", "event_type", type=click.Choice(_EVENT_TYPES), help="Events of one type.")
 @click.option("--tool", help="Calls and results of one tool.")
+@path
 @click.option("--failed/--not-failed", default=None, help="Only tool executions that failed, or none of them.")
-@_list_options
-def search(query: str, as_json: bool, **filters: Any) -> None:
-    """Find the events that contain QUERY, newest first: literal text, case-insensitive, no syntax."""
+@click.option("--own", "include_own", is_flag=True, help="Also the calls that agents made to agtrace itself.")
+@list_options
+def search(query: str, as_json: bool, oldest: bool, by_session: bool, **filters: Any) -> None:
+    """Find the events that contain QUERY, newest first: literal text, case-insensitive, no syntax.
+
+    \b
+      agtrace search 'database is locked' --failed
+      agtrace search 'locked retry' --words turn
+      agtrace search ModuleNotFoundError --by-session --since 30d
+      agtrace search '' --path store.py --session fb3cff44
+    """
     from agtrace.commands import show
 
+    filters["order"] = "oldest" if oldest else None
+    filters["group_by"] = "session" if by_session else None
     show.search(query, filters, as_json=as_json)
 
 
 @agtrace.command(short_help="List sessions, newest first.")
-@_list_options
+@click.option("--query", metavar="TEXT", help="With a text in the title or in a request.")
+@path
+@click.option("--min-tokens", type=int, metavar="N", help="That took at least so many tokens.")
+@click.option("--failures/--no-failures", "has_failures", default=None, help="With failed tool calls, or without any.")
+@fields
+@list_options
 def sessions(as_json: bool, **filters: Any) -> None:
-    """List sessions, newest first."""
+    """List sessions, newest first.
+
+    \b
+      agtrace sessions --failures --since yesterday
+      agtrace sessions --path src/store.py
+    """
     from agtrace.commands import show
 
     show.sessions(filters, as_json=as_json)
 
 
 @agtrace.command(short_help="Show a session, or one event whole.")
-@click.argument("session", metavar="SESSION[:EVENT]")
+@click.argument("place", metavar="SESSION[:EVENT]")
 @click.option("--level", type=click.Choice(_LEVELS), help="How far to unfold it; default summary, with --turn turns.")
 @click.option("--turns", "level", flag_value="turns", help="The same as --level turns: every step with its tool calls.")
 @click.option("--turn", "turn_index", type=int, help="Show one turn only.")
 @click.option("--reasoning", is_flag=True, help="Quote the thinking beside each step (level turns).")
-@click.option("--cursor", help="Continue behind a page: the cursor that it ended with.")
+@click.option(
+    "--sections", metavar="NAME,NAME",
+    help="Only these, in full: session, stats, children, turns, tools, files, failures, models.",
+)  # fmt: skip
+@text_options
+@fields
+@cursor
 @as_json
-def show(
-    session: str, level: str | None, turn_index: int | None, reasoning: bool, cursor: str | None, as_json: bool
-) -> None:
-    """Show a session by its turns, or one event whole: `agtrace show fb3cff44:42`.
+def show(place: str, as_json: bool, **asked: Any) -> None:
+    """Show a session by its turns, or one event whole.
 
     Levels: summary (a line a turn), turns (every step and its tools), steps (what was thought, said, called and
     given back, each shortened), full (everything, verbatim).
+
+    \b
+      agtrace show fb3cff44 --turn 3
+      agtrace show fb3cff44 --sections failures,files
+      agtrace show fb3cff44:42 --lines 1:50
+      agtrace show fb3cff44:42 --mode minimal
     """
     from agtrace.commands import show
 
-    show.show(session, level=level, turn_index=turn_index, reasoning=reasoning, cursor=cursor, as_json=as_json)
+    show.show(place, asked, as_json=as_json)
+
+
+@agtrace.command(short_help="Print what a reference (ax://...) refers to.")
+@click.argument("ref")
+@text_options
+@cursor
+@as_json
+def read(ref: str, as_json: bool, **asked: Any) -> None:
+    """Print what REF refers to, as text: every answer names such a reference as its artifact_ref.
+
+    \b
+      agtrace read ax://event/fb3cff44/42
+      agtrace read ax://session/fb3cff44 --lines 1:200
+      agtrace read ax://analysis/fb3cff44
+      agtrace read ax://health
+    """
+    from agtrace.commands import show
+
+    show.read(ref, asked, as_json=as_json)
 
 
 @agtrace.command(short_help="Show what went wrong in a session.")
@@ -154,7 +185,7 @@ def compare(id1: str, id2: str, as_json: bool) -> None:
 @click.argument("session")
 @click.option("--turn", "turn_index", type=int, help="Only of one turn.")
 @click.option("--limit", type=int, default=10, show_default=True, help="Most thoughts, up to 50.")
-@click.option("--cursor", help="Continue behind a page: the cursor that it ended with.")
+@cursor
 @as_json
 def reasoning(session: str, turn_index: int | None, limit: int, cursor: str | None, as_json: bool) -> None:
     """Show only the thinking of a session, each piece with what the model did next."""
@@ -163,12 +194,35 @@ def reasoning(session: str, turn_index: int | None, limit: int, cursor: str | No
     compare.reasoning(session, turn_index=turn_index, limit=limit, cursor=cursor, as_json=as_json)
 
 
-@agtrace.command(short_help="Serve the index to an agent (stdio).")
-def mcp() -> None:
-    """Serve the index to an agent, over MCP on stdin and stdout."""
-    from agtrace.commands import serve
+@agtrace.command(short_help="Serve the index to an agent (stdio, or HTTP).")
+@click.option("--http", "address", type=Address(), help="Serve HTTP there, at /mcp; port 0 is any free one.")
+def mcp(address: tuple[str, int] | None) -> None:
+    """Serve the index to an agent, over MCP on stdin and stdout.
 
-    serve()
+    With --http it listens on loopback, at /mcp; on another address only if AGTRACE_HTTP_TOKEN is set.
+    It also answers /healthz and /readyz, and says on stderr where it listens.
+
+    \b
+      agtrace mcp --http 127.0.0.1:8765
+    """
+    from agtrace import commands
+
+    if address is None:
+        commands.serve()
+    else:
+        commands.serve_http(*address)
+
+
+@agtrace.command(short_help="Tell how index and configuration are.")
+@as_json
+def health(as_json: bool) -> None:
+    """Tell how the index is: its state, how far it lies behind, its size. Exits 1 if it is in trouble.
+
+    A server tells the same, and the sizes of its answers, as the resource ax://health and at /healthz.
+    """
+    from agtrace.commands import health
+
+    health.run(as_json=as_json)
 
 
 @agtrace.command(short_help="Tell what was found and what not understood.")
@@ -178,6 +232,20 @@ def doctor(as_json: bool) -> None:
     from agtrace.commands import doctor
 
     doctor.run(as_json=as_json)
+
+
+@agtrace.command(short_help="Measure the answers that an agent gets.")
+@click.argument("session", required=False)
+@click.option("--sessions", "most", type=click.IntRange(min=1), default=50, show_default=True, help="Most sessions.")
+@as_json
+def budget(session: str | None, most: int, as_json: bool) -> None:
+    """Ask every tool over a session, or the newest ones, and print how large its answers are.
+
+    Each kind of call stands beside the bytes that it may take. Exits 1 if an answer is larger.
+    """
+    from agtrace.commands import budget
+
+    budget.run(session, most=most, as_json=as_json)
 
 
 @agtrace.command(short_help="Add the MCP server to an agent.")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agtrace.agents import AGENTS, add_command, config_path, snippet
+from agtrace.agents import AGENTS, Agent, add_command, config_path, remove_command, snippet
 from agtrace.commands import UNREADABLE, fail, settings
 
 
@@ -19,7 +19,7 @@ def run(name: str, *, apply: bool) -> None:
     executable = shutil.which("agtrace") or os.path.abspath(sys.argv[0])
     command = add_command(agent, executable)
     if apply:
-        _apply(agent.title, command)
+        _apply(agent, command)
         return
     sys.stdout.write(f"To add agtrace to {agent.title}, run:\n\n  {shlex.join(command)}\n\n")
     sys.stdout.write(f"(`agtrace setup {name} --apply` runs it.) Or write into ")
@@ -31,11 +31,16 @@ def run(name: str, *, apply: bool) -> None:
         )
 
 
-def _apply(title: str, command: list[str]) -> None:
-    if shutil.which(command[0]) is None:
-        fail(f"{title} isn't on the PATH (no {command[0]!r}): install it, or run setup without --apply", UNREADABLE)
+def _apply(agent: Agent, command: list[str]) -> None:
+    if shutil.which(agent.executable) is None:
+        fail(
+            f"{agent.title} isn't on the PATH (no {agent.executable!r}): install it, or run setup without --apply",
+            UNREADABLE,
+        )
     sys.stdout.write(f"{shlex.join(command)}\n")
     sys.stdout.flush()
+    if removal := remove_command(agent):
+        subprocess.run(removal, check=False, capture_output=True)  # fails where there is no earlier entry
     done = subprocess.run(command, check=False)
     if done.returncode:
-        fail(f"{command[0]} ended with exit code {done.returncode}", UNREADABLE)
+        fail(f"{agent.executable} ended with exit code {done.returncode}", UNREADABLE)

@@ -3,19 +3,29 @@
 from agtrace.render.analysis import analysis
 from agtrace.render.comparison import comparison
 from agtrace.render.doctor import doctor
-from agtrace.render.event import event_body, event_head
-from agtrace.render.lists import matches, sessions
+from agtrace.render.health import health
+from agtrace.render.lists import sessions
+from agtrace.render.matches import matches
 from agtrace.render.reasoning import reasoning
+from agtrace.render.sections import FACTS, section, sections_head
 from agtrace.render.session import SessionView
+from agtrace.render.sizes import sizes
+from agtrace.render.text import text_body, text_head, text_rest
 
 __all__ = [
+    "FACTS",
     "SessionView",
     "analysis",
     "comparison",
     "doctor",
-    "event_body",
-    "event_head",
+    "health",
     "matches",
     "reasoning",
+    "section",
+    "sections_head",
     "sessions",
+    "sizes",
+    "text_body",
+    "text_head",
+    "text_rest",
 ]

@@ -46,7 +46,11 @@ class SessionView:
         if "text" in data:
             OUT.file.write(plain(data["text"]))
             return
-        for turn in data.get("turns", []):
+        self.turns(data.get("turns", []))
+
+    def turns(self, turns: Iterable[dict[str, Any]]) -> None:
+        """Print turns, or what a page has of them."""
+        for turn in turns:
             self._print_turn(turn)
 
     def _print_turn(self, turn: dict[str, Any]) -> None:
@@ -88,16 +92,29 @@ def _facts(data: dict[str, Any]) -> None:
         OUT.print(Text(plain(data["title"]), style="italic"))
     names = ("provider", "version", "model", "root_path", "branch")
     _dim("  ".join(plain(str(data[name])) for name in names if data.get(name)))
-    stats = data.get("stats")
-    if stats is None:
-        return
+    if data.get("stats") is not None:
+        print_stats(data)
+        _dim(_family(data, data["stats"]))
+    if data.get("failing_turns"):
+        _print_failing_turns(data["failing_turns"])
+
+
+def print_stats(data: dict[str, Any]) -> None:
+    """How long a session took, what it used and what it cost."""
+    stats = data["stats"]
     lasted, active = seconds(stats.get("duration_seconds")), seconds(stats.get("active_seconds"))
     spans = (when(data.get("start_time")), lasted and f"lasted {lasted}", active and f"active {active}", _cost(stats))
     _dim("  ".join(filter(None, spans)))
     _dim(_tokens(stats))
     for model in stats.get("models", []):
         _dim(f"  {plain(model['model'])}: {short_number(model.get('total_tokens'))} {_cost(model)}".rstrip())
-    _dim(_family(data, stats))
+
+
+def _print_failing_turns(failing: dict[str, Any]) -> None:
+    """The turns in which tools failed, as numbers that --turn takes."""
+    more = failing["total"] - len(failing["turns"])
+    named = ", ".join(map(str, failing["turns"])) + (f" and {more} more" if more else "")
+    OUT.print(Text(f"tools failed in {'turn' if failing['total'] == 1 else 'turns'} {named}", style="red"))
 
 
 def _dim(line: str) -> None:

@@ -71,8 +71,9 @@ def entry(label: str, body: Text, *, deep: int = 0) -> None:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 step`, `2 steps`."""
-    return f"{number} {noun}{'s' * (number != 1)}"
+    """`1 step`, `2 steps`, `3 matches`."""
+    several = "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{several * (number != 1)}"
 
 
 def when(iso: str | None) -> str:

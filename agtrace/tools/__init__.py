@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agtrace.settings import Settings
 from agtrace.tools import (
     analyze_session,
     compare_sessions,
@@ -10,7 +11,9 @@ from agtrace.tools import (
     get_reasoning_chain,
     get_session_details,
     list_sessions,
+    read_artifact,
     search_event_previews,
+    search_events,
 )
 from agtrace.tools.tool import Tool
 
@@ -24,9 +27,16 @@ TOOLS: dict[str, Tool] = {
         compare_sessions,
         search_event_previews,
         get_event_details,
+        read_artifact,
         get_reasoning_chain,
     )
 }
-"""Every tool by its name, from breadth to detail."""
+"""Every tool by its name, from breadth to detail, as far as no setting is needed for it."""
 
-__all__ = ["TOOLS"]
+
+def tools_for(settings: Settings) -> dict[str, Tool]:
+    """The tools that these settings offer."""
+    return TOOLS | ({search_events.TOOL.name: search_events.TOOL} if settings.search_events else {})
+
+
+__all__ = ["TOOLS", "tools_for"]

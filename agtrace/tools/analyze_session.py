@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Any
 
 from agtrace_schema.answers import Insight
@@ -10,7 +11,7 @@ from agtrace import analysis
 from agtrace.arguments import Arguments, SessionId
 from agtrace.query import find_session
 from agtrace.replies import Reply
-from agtrace.tools.tool import Context, Tool, dump
+from agtrace.tools.tool import Context, Tool, call, dump, event_kilobytes, kilobytes, overview_kilobytes
 
 _BYTES = 5_120
 _INSIGHTS = 10
@@ -36,22 +37,24 @@ def answer(context: Context, wanted: AnalyzeSession) -> Reply:
         summary=f"Session {found.session_id}: health {found.score} of 100, {len(insights)} findings{more}",
         data=_worst(dump(found.model_copy(update={"insights": insights}))),
         budget=_BYTES,
-        hint=_hint(found.session_id, insights, left_out),
+        hint=_hint(context, session, found.session_id, insights, left_out),
         reference=f"ax://analysis/{found.session_id}",
         untrusted=bool(insights),
         counts={"score": found.score, "findings": len(insights), "failed_calls": session["failed_calls"]},
     )
 
 
-def _hint(session_id: str, insights: list[Insight], left_out: int) -> str:
-    first_evidence = next((e.event_index for insight in insights for e in insight.evidence), None)
-    if first_evidence is not None:
-        call = f"get_event_details(session_id={session_id!r}, event_index={first_evidence})"
-        return f"{call} opens the first piece of evidence (1-5 KB)."
+def _hint(context: Context, session: sqlite3.Row, session_id: str, insights: list[Insight], left_out: int) -> str:
+    first = next((evidence.event_index for insight in insights for evidence in insight.evidence), None)
+    if first is not None:
+        opening = call("get_event_details", session_id=session_id, event_index=first)
+        size = event_kilobytes(context.connection, session["id"], first)
+        return f"{opening} opens the first piece of evidence {size}."
     if left_out:
-        call = f"analyze_session(session_id={session_id!r}, include_failures=True, include_loops=True)"
-        return f"{call} shows every finding (1-5 KB)."
-    return f"get_session_details(session_id={session_id!r}) shows its turns (2-10 KB)."
+        again = call(TOOL.name, session_id=session_id, include_failures=True, include_loops=True)
+        return f"{again} shows every finding {kilobytes(0, _BYTES)}."
+    size = overview_kilobytes(session["turn_count"] + session["copied_turns"])
+    return f"{call('get_session_details', session_id=session_id)} shows its turns {size}."
 
 
 def _worst(base: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -11,12 +12,13 @@ from pydantic import Field
 
 from agtrace import comparison
 from agtrace.arguments import Arguments, SessionId
-from agtrace.comparison import NO_TOOL, Compared, Lengths, Side
+from agtrace.comparison import Compared, Lengths, Side
 from agtrace.cutting import SUMMARY, one_line
 from agtrace.problems import InvalidParameter
 from agtrace.query import find_session, short_id
 from agtrace.replies import Reply
-from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump
+from agtrace.sections import NO_TOOL
+from agtrace.tools.tool import LIST_BYTES, Context, Tool, call, dump, event_kilobytes, overview_kilobytes
 from agtrace.touched import Access
 
 _MOST_BYTES = 30_720
@@ -62,7 +64,7 @@ def answer(context: Context, wanted: CompareSessions) -> Reply:
         summary=_summary(compared, differences),
         data=data,
         budget=budget,
-        hint=_hint(compared) + more,
+        hint=_hint(connection, compared) + more,
         untrusted=True,
         counts={
             f"{what}_{number}": row[what] or 0
@@ -100,14 +102,16 @@ def _summary(compared: Compared, differences: list[str]) -> str:
     return said
 
 
-def _hint(compared: Compared) -> str:
+def _hint(connection: sqlite3.Connection, compared: Compared) -> str:
     """Open the first failure of the one that failed more; without any, the turns of the second."""
     worst = max((compared.two, compared.one), key=_troubles)
     if worst.facts.failures.examples:
         example = worst.facts.failures.examples[0]
-        call = f"get_event_details(session_id={worst.shown_id!r}, event_index={example.event_index})"
-        return f"{call} opens the first call of {_number(compared, worst)} that did not end well (1-5 KB)."
-    return f"get_session_details(session_id={compared.two.shown_id!r}) shows the turns of 2 (2-10 KB)."
+        opening = call("get_event_details", session_id=worst.shown_id, event_index=example.event_index)
+        size = event_kilobytes(connection, worst.row["id"], example.event_index)
+        return f"{opening} opens the first call of {_number(compared, worst)} that did not end well {size}."
+    size = overview_kilobytes(compared.two.row["turn_count"] + compared.two.row["copied_turns"])
+    return f"{call('get_session_details', session_id=compared.two.shown_id)} shows the turns of 2 {size}."
 
 
 def _troubles(side: Side) -> tuple[int, int]:

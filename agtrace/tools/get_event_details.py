@@ -1,20 +1,29 @@
-"""One event, whole or in chunks."""
+"""One event, whole or in chunks, a range of its lines, or a digest of it."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated
 
 from pydantic import Field
 
 from agtrace import events
 from agtrace.arguments import Arguments, Cursor, SessionId
-from agtrace.cutting import one_line
+from agtrace.cutting import LABEL, SUMMARY, one_line
+from agtrace.digest import Mode
 from agtrace.query import find_event, find_session, short_id
-from agtrace.replies import Body, Reply
-from agtrace.settings import ABSOLUTE_MAX_BYTES
-from agtrace.tools.tool import Context, Tool, dump, query_of
-
-_BYTES = 10_240
+from agtrace.replies import Reply
+from agtrace.tools.event_hints import after_event
+from agtrace.tools.long_text import (
+    LineNumber,
+    LongText,
+    MaxBytes,
+    body_or_digest,
+    budget_of,
+    check_asked,
+    part_asked,
+)
+from agtrace.tools.tool import Context, Tool, call, dump, query_of
 
 
 class GetEventDetails(Arguments):
@@ -22,62 +31,59 @@ class GetEventDetails(Arguments):
 
     session_id: SessionId
     event_index: Annotated[int, Field(ge=0, le=2**53)]
+    start_line: LineNumber = None
+    end_line: LineNumber = None
+    mode: Annotated[Mode | None, Field(description="Digest, failing lines first; default verbatim.")] = None
     cursor: Cursor = None
-    max_bytes: Annotated[
-        int | None, Field(ge=2_048, le=ABSOLUTE_MAX_BYTES, description="Bytes of an answer; default 10240.")
-    ] = None
+    max_bytes: Annotated[MaxBytes, Field(description="Default 10240.")] = None
 
 
 def answer(context: Context, wanted: GetEventDetails) -> Reply:
-    """One event, whole or in chunks (R-115)."""
+    """One event (R-115)."""
+    check_asked(wanted)
     connection = context.connection
     session = find_session(connection, wanted.session_id)
     event = find_event(connection, session, wanted.event_index)
     query = {**query_of(wanted), "session_id": session["uid"]}
-    offset = line = chunk = 0
-    if wanted.cursor is not None:
-        offset, line, chunk = context.cursors.read(TOOL.name, query, wanted.cursor)
     if event.type == "TokenUsage":
         event.rest.update(events.token_usage(connection, session["id"], event.event_index))
     described = dump(events.details(connection, session, event))
     shown = short_id(connection, session["uid"])
+    hint = after_event(connection, session, shown, described)
+    text = LongText(
+        call=partial(call, TOOL.name, session_id=shown, event_index=event.event_index),
+        frame=described,
+        key=events.text_key(event),
+        within="payload",
+        hint=hint,
+        text=events.canonical_text(event),
+        output=event.type == "ToolResult",
+        whole=events.whole(event),
+    )
+    data = body_or_digest(
+        text,
+        wanted,
+        lambda cursor: context.cursors.read(TOOL.name, query, cursor),
+        lambda *position: context.cursors.make(TOOL.name, query, position),
+    )
     outcome = f", {event.outcome}" if event.outcome else ""
-    name = f" {event.row['name']}" if event.row["name"] else ""
+    name = f" {one_line(event.row['name'], LABEL)}" if event.row["name"] else ""
+    what = f"Event {event.event_index} of {shown}: {event.type}{name}{outcome}"
     return Reply(
-        summary=one_line(f"Event {event.event_index} of {shown}: {event.type}{name}{outcome}", 100),
-        data=Body(
-            text=events.canonical_text(event),
-            frame=described,
-            key=events.text_key(event),
-            whole=events.whole(event),
-            cursor=lambda *position: context.cursors.make(TOOL.name, query, position),
-            offset=offset,
-            line=line,
-            chunk=chunk,
-        ),
-        budget=wanted.max_bytes or _BYTES,
-        hint=_event_hint(shown, described),
+        summary=one_line(what + part_asked(wanted), SUMMARY),
+        data=data,
+        budget=budget_of(wanted),
+        hint=hint,
         reference=events.reference(connection, session, event.event_index),
         untrusted=True,
     )
-
-
-def _event_hint(session_id: str, described: dict[str, Any]) -> str:
-    for link, what in (("call_event", "the call of this result"), ("result_event", "the result of this call")):
-        if described.get(link) is not None:
-            return f"get_event_details(session_id={session_id!r}, event_index={described[link]}) opens {what} (1-5 KB)."
-    if described.get("turn_index") is not None:
-        turn = described["turn_index"]
-        call = f"get_session_details(session_id={session_id!r}, detail_level='turns', turn_index={turn})"
-        return f"{call} shows what happened around it (1-30 KB)."
-    return f"get_session_details(session_id={session_id!r}) shows its session (2-10 KB)."
 
 
 TOOL = Tool(
     "get_event_details",
     "Open an event",
     "One event, verbatim: the whole prompt, answer, tool arguments or output, with the event of its call or "
-    "result. Long texts come in chunks; follow chunk.next_cursor.",
+    "result. Long texts come in chunks; follow chunk.next_cursor, or name lines, or ask for a digest by mode.",
     GetEventDetails,
     answer,
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from agtrace import sessions
+from agtrace_schema.answers import ProjectItem
+
+from agtrace import projects
 from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit
 from agtrace.replies import Pages, Reply
-from agtrace.tools.tool import Context, Tool, dump_all, list_budget, query_of, unless_behind
+from agtrace.sessions import newest_session_row
+from agtrace.tools.tool import Context, Tool, call, dump_all, list_budget, query_of, sessions_kilobytes, unless_behind
 
 
 class GetProjectInfo(Arguments):
@@ -18,14 +21,14 @@ class GetProjectInfo(Arguments):
 def answer(context: Context, wanted: GetProjectInfo) -> Reply:
     """Projects, last active first (R-111)."""
     query = query_of(wanted)
-    behind, snapshot = None, sessions.newest_session_row(context.connection)
+    behind, snapshot = None, newest_session_row(context.connection)
     if wanted.cursor is not None:
         newest, row, snapshot = context.cursors.read(TOOL.name, query, wanted.cursor)
         behind = (newest, row)
-    items, places, total, more = sessions.list_projects(
+    items, places, total, more = projects.list_projects(
         context.connection, wanted.limit, snapshot=snapshot, behind=behind, prices=context.prices
     )
-    hint = f"list_sessions(project_hash={items[0].hash!r}) lists a project's sessions (4 KB)." if items else None
+    hint = _opening(items[0]) if items else "Run `agtrace doctor` to see which logs were found."
     return Reply(
         summary=unless_behind(f"Found {total} project{'s' * (total != 1)}", total, context.freshness),
         data=Pages(
@@ -40,6 +43,11 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
         hint=hint,
         counts={"total_projects": total},
     )
+
+
+def _opening(item: ProjectItem) -> str:
+    size = sessions_kilobytes(item.session_count)
+    return f"{call('list_sessions', project_hash=item.hash)} lists a project's sessions {size}."
 
 
 TOOL = Tool(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import sqlite3
+from typing import Any
 
 from agtrace_schema.answers import Thought
-from pydantic import Field
 
 from agtrace import reasoning, turns
-from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, SessionId
+from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, SessionId, TurnIndex
 from agtrace.query import find_session, last_event_of, short_id
 from agtrace.reasoning import Chain, Extent
 from agtrace.replies import Pages, Reply
-from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump_all, query_of
+from agtrace.tools.tool import LIST_BYTES, Context, Tool, call, dump_all, event_kilobytes, kilobytes, query_of
 
 _LONG_BYTES = 51_200
 
@@ -23,7 +23,7 @@ class GetReasoningChain(Arguments):
     """Arguments of get_reasoning_chain."""
 
     session_id: SessionId
-    turn_index: Annotated[int | None, Field(ge=0, le=2**53)] = None
+    turn_index: TurnIndex = None
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor = None
 
@@ -54,7 +54,7 @@ def answer(context: Context, wanted: GetReasoningChain) -> Reply:
             total=len(chain.readable),
         ),
         budget=_LONG_BYTES if wanted.limit > DEFAULT_LIMIT else LIST_BYTES,
-        hint=_hint(shown_id, wanted.turn_index, shown),
+        hint=_hint(connection, session, wanted.turn_index, shown),
         reference=f"ax://session/{shown_id}",
         untrusted=bool(shown),
         counts={"total": len(chain.readable), "hidden": chain.hidden},
@@ -88,16 +88,16 @@ def _counted(number: int) -> str:
     return f"{number} thought{'s' * (number != 1)}"
 
 
-def _hint(shown_id: str, turn_index: int | None, shown: list[Thought]) -> str:
+def _hint(connection: sqlite3.Connection, session: sqlite3.Row, turn_index: int | None, shown: list[Thought]) -> str:
     """Open the longest of the thoughts that were cut, else the first; without any, the steps."""
+    shown_id = short_id(connection, session["uid"])
     cut = max(shown, key=lambda thought: thought.chars or 0, default=None)
     if cut is None:
-        turn = "" if turn_index is None else f", turn_index={turn_index}"
-        call = f"get_session_details(session_id={shown_id!r}, detail_level='turns'{turn})"
-        return f"{call} shows what was done (1-30 KB)."
+        opening = call("get_session_details", session_id=shown_id, detail_level="turns", turn_index=turn_index)
+        return f"{opening} shows what was done {kilobytes(0, 30_720)}."
     what = f"a thought of {cut.chars:,} characters" if cut.chars else "a thought with its links"
-    call = f"get_event_details(session_id={shown_id!r}, event_index={cut.event_index})"
-    return f"{call} opens {what} (1-10 KB)."
+    opening = call("get_event_details", session_id=shown_id, event_index=cut.event_index)
+    return f"{opening} opens {what} {event_kilobytes(connection, session['id'], cut.event_index)}."
 
 
 TOOL = Tool(

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Annotated, Any
+
+from agtrace_schema.answers import SessionItem
 from agtrace_schema.events import Provider
+from pydantic import Field
 
 from agtrace import sessions
-from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, ProjectHash, Time, Until
+from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Fields, Limit, ProjectHash, Text, Time, Until
+from agtrace.projection import projection
 from agtrace.replies import Pages, Reply
-from agtrace.tools.tool import Context, Tool, dump_all, list_budget, mark, query_of, unless_behind, unmark
+from agtrace.sessions import SessionFilters
+from agtrace.tools.tool import (
+    Context,
+    Tool,
+    call,
+    dump_all,
+    list_budget,
+    mark,
+    overview_kilobytes,
+    query_of,
+    sessions_kilobytes,
+    unless_behind,
+    unmark,
+)
+
+_LONGEST_CALL = 300
 
 
 class ListSessions(Arguments):
@@ -19,18 +40,29 @@ class ListSessions(Arguments):
     project_hash: ProjectHash = None
     since: Time = None
     until: Until = None
+    query: Annotated[Text | None, Field(description="A text in the title or in a request.")] = None
+    path: Annotated[Text | None, Field(description="A text in the path of a file it touched.")] = None
+    min_tokens: Annotated[int | None, Field(ge=0, le=2**53)] = None
+    has_failures: bool | None = None
+    fields: Annotated[Fields, Field(description="Only these: id,title")] = None
+
+
+_FILTERS = ("has_failures", "min_tokens", "path", "query", "since", "until", "provider", "project_hash")
+"""The parameters that can hide sessions; what is likeliest to be wrong comes first."""
 
 
 def answer(context: Context, wanted: ListSessions) -> Reply:
     """Sessions by start, newest first (R-110)."""
     connection, query = context.connection, query_of(wanted)
     context.check_project(wanted.project_hash)
+    kept = projection(wanted.fields, SessionItem) if wanted.fields else None
     since, until = context.moment("since", wanted.since), context.moment("until", wanted.until, end=True)
     behind, snapshot = None, sessions.newest_session_row(connection)
     if wanted.cursor is not None:
         start, row, snapshot, since_mark, until_mark = context.cursors.read(TOOL.name, query, wanted.cursor)
         behind, since, until = (start, row), unmark(since_mark), unmark(until_mark)
-    filters = sessions.SessionFilters(wanted.provider, wanted.project_hash, since, until)
+    given = wanted.model_dump(include={"provider", "project_hash", "query", "path", "min_tokens", "has_failures"})
+    filters = SessionFilters(**given, since=since, until=until)
     page = sessions.list_sessions(
         connection, filters, wanted.limit, snapshot=snapshot, behind=behind, prices=context.prices
     )
@@ -41,9 +73,6 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
 
     failures = f" ({page.failures} with failures)" if page.failures else ""
     summary = f"Found {page.total} session{'s' * (page.total != 1)}{failures}"
-    hint = "Widen the filters, or run `agtrace doctor` to see which logs were found."
-    if page.items:
-        hint = f"get_session_details(session_id={page.items[0].id!r}) shows a session's turns (2-10 KB)."
     return Reply(
         summary=unless_behind(summary, page.total, context.freshness),
         data=Pages(
@@ -55,10 +84,32 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
             total=page.total,
         ),
         budget=list_budget(wanted.limit),
-        hint=hint,
+        hint=_opening(page.items[0]) if page.items else _widening(context, wanted, filters, snapshot),
         untrusted=bool(page.items),
         counts={"total_sessions": page.total, "sessions_with_failures": page.failures},
+        only=kept and (lambda data: {"sessions": [kept(item) for item in data["sessions"]]}),
     )
+
+
+def _opening(item: SessionItem) -> str:
+    size = overview_kilobytes(item.turn_count + (item.copied_turns or 0))
+    return f"{call('get_session_details', session_id=item.id)} shows a session's turns {size}."
+
+
+def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, snapshot: int) -> str:
+    """What to ask where nothing was found: the call without the one filter that hides everything, if it is one."""
+    given: dict[str, Any] = wanted.model_dump(mode="json", include=set(_FILTERS), exclude_none=True)
+    inside = f"; {call('search_event_previews', query=wanted.query)} looks inside of sessions" if wanted.query else ""
+    for name in filter(given.__contains__, _FILTERS):
+        left = sessions.count_sessions(context.connection, replace(filters, **{name: None}), snapshot)
+        without = call(TOOL.name, **{key: value for key, value in given.items() if key != name})
+        if left and len(without) + len(inside) <= _LONGEST_CALL:
+            others = f"shows {left} session{'s' * (left != 1)} that {name} hides {sessions_kilobytes(left)}"
+            return f"{without} {others}{inside}."
+    total = sessions.count_sessions(context.connection, SessionFilters(), snapshot)
+    if given and total:
+        return f"{call(TOOL.name)} shows all {total} without filters {sessions_kilobytes(total)}{inside}."
+    return "Run `agtrace doctor` to see which logs were found."
 
 
 TOOL = Tool(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from agtrace_schema.answers import Model
+from agtrace_schema.answers import Health, Model
 
 from agtrace.arguments import DEFAULT_LIMIT, Arguments
 from agtrace.cursors import Cursors
@@ -20,6 +20,8 @@ from agtrace.replies import Reply
 from agtrace.times import moment
 
 LIST_BYTES = 10_240
+EVENT_AROUND = 1_800
+"""Bytes that an opened event takes at most beside its text."""
 _LONG_LIST_BYTES = 20_480
 
 
@@ -36,6 +38,8 @@ class Context:
     prices: PriceTable
     search_seconds: float
     """After which a search is stopped."""
+    health: Callable[[], Health]
+    """Give the figures of index and server."""
 
     def check_project(self, project_hash: str | None) -> None:
         """Raise `InvalidParameter` for a hash that is the beginning of no project's."""
@@ -81,6 +85,51 @@ def list_budget(limit: int) -> int:
 def query_of(wanted: Arguments) -> dict[str, Any]:
     """The arguments as they identify a query."""
     return wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+
+
+def call(name: str, **arguments: Any) -> str:
+    """A call as a hint writes it out, on one line; arguments that are None are left out."""
+    given = ", ".join(f"{key}={value!r}" for key, value in arguments.items() if value is not None)
+    return f"{name}({given})".replace("  ", r" \x20")
+
+
+def kilobytes(least: int, most: int) -> str:
+    """The size of an answer in a hint, where it lies between so many bytes."""
+    low, high = least // 1024, -(-most // 1024)
+    if low == 0:
+        return f"(up to {high} KB)"
+    return f"({low} KB)" if low == high else f"({low}-{high} KB)"
+
+
+def sessions_kilobytes(total: int) -> str:
+    """The size of the first page of a list of so many sessions."""
+    shown = min(total, DEFAULT_LIMIT)
+    return kilobytes(300 + 200 * shown, min(700 + 1_600 * shown, LIST_BYTES))
+
+
+def overview_kilobytes(turns: int) -> str:
+    """The size of the first page of level summary, for so many turns."""
+    return kilobytes(min(800 + 150 * turns, 8 * 1024), min(4_000 + 900 * turns, LIST_BYTES))
+
+
+def turn_kilobytes(connection: sqlite3.Connection, session_row: int, turn_index: int, level: str) -> str:
+    """The size of the first page in which get_session_details opens a turn at level turns or steps."""
+    row = connection.execute(
+        "SELECT step_count, tool_calls, last_event - first_event + 1 AS events FROM turn "
+        "WHERE session_id = ? AND turn_index = ?",
+        (session_row, turn_index),
+    ).fetchone()
+    if level == "turns":
+        return kilobytes(min(900 + 110 * row["step_count"], 28_000), min(4_000 + 900 * row["step_count"], 30_720))
+    return kilobytes(min(900 + 60 * row["events"], 28_000), min(4_000 + 1_000 * row["events"], 32_000))
+
+
+def event_kilobytes(connection: sqlite3.Connection, session_row: int, event_index: int) -> str:
+    """The size of the answer in which get_event_details opens an event: at most the line that it stands on."""
+    line = connection.execute(
+        "SELECT length FROM event WHERE session_id = ? AND event_index = ?", (session_row, event_index)
+    ).fetchone()
+    return kilobytes(0, min(EVENT_AROUND + (line[0] if line else 0), LIST_BYTES))
 
 
 def mark(time: int | None) -> int:

@@ -26,6 +26,7 @@ from agtrace_schema.events import (
 
 from agtrace_indexer.drafts import Draft, Settlement
 from agtrace_indexer.lines import Line
+from agtrace_indexer.own_calls import is_own
 
 REQUESTS = frozenset({UserKind.HUMAN, UserKind.TASK})
 """The kinds of user texts that ask for work: only these open a turn."""
@@ -74,6 +75,8 @@ class Event:
     """Of a result: the time since its call, without a human's pause."""
     ends: Sequence[Ending] = ()
     """What this event tells about how earlier calls ended."""
+    own: bool = False
+    """Whether it is a call to agtrace itself, or the result of one."""
 
 
 class Ending(NamedTuple):
@@ -109,7 +112,8 @@ class Thread:
     steps: dict[str, list[int]] = field(default_factory=dict)
     """Key -> [turn, step] of the newest steps: lines of one response can be interleaved with others."""
     calls: dict[str, list[Any]] = field(default_factory=dict)
-    """Id -> [event_index, turn, step, tool, time] of the calls that wait for their result."""
+    """Id -> [event_index, turn, step, tool, time] of the calls that wait for their result; True behind them where a
+    call asks agtrace itself."""
     running: dict[str, list[Any]] = field(default_factory=dict)
     """Id -> [event_index, time, event_index of the result] of the newest calls that were left running."""
     keys: dict[str, int] = field(default_factory=dict)
@@ -131,6 +135,7 @@ class Thread:
                 event = self._answer(draft, payload, line)
             case ToolCall():
                 event = self._event(draft, line, payload.name)
+                event.own = is_own(payload)
                 self._note_call(payload, event)
             case TokenUsage():
                 event = self._event(draft, line, payload.model)
@@ -162,12 +167,14 @@ class Thread:
         call, outcome, at = self._call_of(draft.key, result.call_id), result.outcome, draft.timestamp
         if call is None:
             return self._event(draft, line, None, outcome)
-        link, turn, step, tool, called_at = call
+        link, turn, step, tool, called_at, *own = call
         if outcome is Outcome.RUNNING and result.call_id:
             self._note_running(result.call_id, [link, called_at, self.next_index])
         duration = _duration(result, at, tool, called_at)
         kind = EventType.TOOL_RESULT
-        return Event(self.next_index, kind, result, at, turn, step, tool, outcome, link, line, duration)
+        return Event(
+            self.next_index, kind, result, at, turn, step, tool, outcome, link, line, duration, own=bool(own)
+        )
 
     def settle(self, settlement: Settlement) -> Ending | None:
         """Tell which events an execution has that ended after all; None where it isn't known to be running."""
@@ -218,7 +225,7 @@ class Thread:
         if not call.call_id:
             return
         place = [event.event_index, event.turn_index, event.step_index, event.name, event.timestamp]
-        self.calls[call.call_id] = place
+        self.calls[call.call_id] = [*place, True] if event.own else place
         if call.name in _AGENT_TOOLS:
             self.agents[call.call_id] = event.event_index
             if len(self.agents) > _AGENTS_REMEMBERED:

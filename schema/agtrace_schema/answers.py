@@ -175,6 +175,14 @@ class ChildItem(Model):
     """The event_index of the call that started it."""
 
 
+class FailingTurns(Model):
+    """The turns of its own in which tool executions of a session failed (R-022)."""
+
+    total: int
+    turns: list[int]
+    """The first twenty by their turn_index."""
+
+
 class SessionHead(Model):
     """What every level of session details says about the session."""
 
@@ -206,6 +214,8 @@ class SessionHead(Model):
     log_gone: bool | None = None
     """True where the file was deleted; the index keeps the session."""
     stats: SessionStats
+    failing_turns: FailingTurns | None = None
+    """At level summary, where there are any."""
 
 
 class TurnOverview(Model):
@@ -350,7 +360,70 @@ class Transcript(Model):
     text: str
 
 
-# -- search_event_previews: data is {"matches": [EventPreview]} ------------------------------------
+class ToolUse(Model):
+    """How often a session called a tool, and how often that failed."""
+
+    name: str
+    calls: int
+    failed: int
+
+
+class TouchedFile(Model):
+    """A file that calls of one session name, with how many read and how many write it."""
+
+    path: str
+    """Below the project's root; in compare_sessions where both sessions are of one project."""
+    reads: int
+    writes: int
+
+
+class FailedExecution(Model):
+    """A tool execution that did not end well; get_event_details opens its events."""
+
+    turn_index: int | None = None
+    call_event: int
+    result_event: int | None = None
+    tool: str
+    outcome: Outcome
+    quote: str
+
+
+class SessionOverview(SessionHead):
+    """Level summary."""
+
+    turns: list[TurnOverview]
+
+
+class SessionTurns(SessionHead):
+    """Level turns."""
+
+    turns: list[TurnDetail]
+
+
+class SessionSteps(SessionHead):
+    """Level steps."""
+
+    turns: list[TurnSteps]
+
+
+class SessionSections(SessionHead):
+    """The sections that can be asked for (R-071), beside those of the head; a total where several are asked for."""
+
+    turns: list[TurnOverview]
+    total_turns: int | None = None
+    tools: list[ToolUse]
+    total_tools: int | None = None
+    files: list[TouchedFile]
+    total_files: int | None = None
+    failures: list[FailedExecution]
+    total_failures: int | None = None
+    models: list[ModelTotals]
+    total_models: int | None = None
+
+
+# -- search_event_previews: data is {"matches": [EventPreview]}, or {"sessions": [SessionMatches]} ----
+# Beside them `own_left_out`, how many calls to agtrace itself and results of these were left out as far as the
+# scan came, and `words`, [WordCount] where a text of several words was not found.
 
 
 class EventPreview(Model):
@@ -361,11 +434,43 @@ class EventPreview(Model):
     timestamp: str | None = None
     event_type: EventType
     turn_index: int | None = None
+    step_index: int | None = None
+    call_event: int | None = None
+    """On a result: the event_index of its call."""
+    result_event: int | None = None
+    """On a call: the event_index of its result."""
     outcome: Outcome | None = None
     copied: bool | None = None
     """True where an older session has the same event; it counts there."""
     preview: dict[str, Any]
     """The preview by type (R-114); the text around the match."""
+
+
+class SessionMatches(Model):
+    """A session with hits of a search."""
+
+    session_id: str
+    provider: Provider
+    title: str | None = None
+    snippet: str | None = None
+    """The beginning of the first request, where there is no title."""
+    project_hash: str | None = None
+    start_time: str | None = None
+    matches: int
+    """The hits in this session."""
+    matches_exact: bool | None = None
+    """False where there was no time to count them all."""
+    match: EventPreview
+    """The newest hit; with order oldest, the oldest."""
+
+
+class WordCount(Model):
+    """In how many events a word of the query stands."""
+
+    word: str
+    events: int
+    exact: bool
+    """False where it may be more."""
 
 
 # -- get_event_details -----------------------------------------------------------------------------
@@ -385,6 +490,46 @@ class EventPlace(Model):
 
     session_id: str | None = None
     event_index: int | None = None
+
+
+class Aftermath(Model):
+    """What became of a tool execution that failed: the first later call of the same tool that succeeded."""
+
+    same_call: bool
+    """Whether its arguments are the same; else it begins alike."""
+    succeeded: int
+    """The event_index of that call."""
+    result_event: int | None = None
+    failed_again: int | None = None
+    """How often the same call failed again before."""
+    changes: list[int] | None = None
+    """The calls in between that wrote files: the last five."""
+    total_changes: int | None = None
+    """How many there are, where there are more."""
+
+
+class FailingLine(Model):
+    """A line of an output that tells of a failure."""
+
+    line: int
+    """From 1; start_line and end_line show what is around it."""
+    text: str
+    """At most 200 characters of it."""
+
+
+class FailuresTold(Model):
+    """What a tool's output tells of failures, where it doesn't fit whole: the counts are exact (R-022)."""
+
+    failing_lines: int
+    failed_tests: int
+    """Each counted once."""
+    verdict: str | None = None
+    """What the runner counted, in its words: `60 failed, 940 passed in 3.21s`."""
+    names: list[str] | None = None
+    """Of the failed tests."""
+    lines: list[FailingLine] | None = None
+    more: dict[str, int] | None = None
+    """How many names and lines are not shown; `hint` is the call that shows them."""
 
 
 class EventDetails(Model):
@@ -413,8 +558,24 @@ class EventDetails(Model):
     """The event of an older session that this one repeats; it counts there."""
     started_session: str | None = None
     """On a call: the id of the session that it started."""
+    later: Aftermath | None = None
+    """On a failed execution: what became of it."""
     origin: EventOrigin
+    failures: FailuresTold | None = None
+    """With the first chunk of a long output, and with a digest of one."""
     payload: dict[str, Any]
+
+
+# -- read_artifact ---------------------------------------------------------------------------------
+
+
+class Artifact(Model):
+    """Payload of read_artifact: what a reference refers to, as text."""
+
+    ref: str
+    failures: FailuresTold | None = None
+    text: str
+    """Of an event: its text; of a session: as level full has it; of analysis and health: indented JSON."""
 
 
 # -- analyze_session -------------------------------------------------------------------------------
@@ -463,7 +624,7 @@ class Pagination(Model):
 
 
 class Chunk(Model):
-    """Of a long text; all chunks joined are the redacted canonical text."""
+    """Of a long text; all chunks joined are the redacted canonical text, or the lines of it that were asked for."""
 
     chunk_index: int
     total_chunks: int | None = None
@@ -496,6 +657,7 @@ class ErrorBody(Model):
         "session_not_found",
         "ambiguous_session_prefix",
         "invalid_event_index",
+        "invalid_artifact_ref",
         "invalid_range",
         "search_timeout",
         "index_unavailable",
@@ -606,15 +768,6 @@ class ComparedTool(Model):
     failed_2: int
 
 
-class TouchedFile(Model):
-    """A file that calls of one session name, with how many read and how many write it."""
-
-    path: str
-    """Below the project's root where both sessions are of one project."""
-    reads: int
-    writes: int
-
-
 class SharedFile(Model):
     """A file that calls of both sessions name."""
 
@@ -648,3 +801,94 @@ class Comparison(Model):
     tools: list[ComparedTool]
     """Most used first."""
     files: ComparedFiles
+
+
+# -- ax://health, /healthz, `agtrace health` --------------------------------------------------------
+
+
+class IndexHealth(Model):
+    """How the index is, and how far it lies behind the logs; None is unknown."""
+
+    state: Literal["ready", "catching_up", "building"]
+    files_behind: int | None = None
+    bytes_behind: int | None = None
+    problem: str | None = None
+    """Why the logs can't be indexed, or the index not be read, at the moment."""
+    sessions: int
+    events: int
+    logs: int
+    """Files that hold sessions, also those that were deleted since."""
+    bytes: int
+    """On disk."""
+    newest_event: str | None = None
+    tables_version: int
+
+
+class AnswerHealth(Model):
+    """The answers since the server started (R-100, R-103, R-104)."""
+
+    count: int
+    errors: int
+    error_codes: dict[str, int]
+    by_tool: dict[str, int]
+    mean_bytes: int
+    median_bytes: int
+    """Of the last thousand."""
+    largest_bytes: int
+    oversized_attempts: int
+    """Answers that didn't fit as they were asked for."""
+    oversized_share: float
+    oversized_alert: bool
+    """Whether the share is above 5 %."""
+    continuable: int
+    """Answers that ended with a cursor."""
+    continued: int
+    """Answers that began at a cursor."""
+    continued_share: float
+    """Of those that ended with one."""
+
+
+class Configuration(Model):
+    """What the server was set to do."""
+
+    version: str
+    """Differs where the settings differ."""
+    problem: str | None = None
+    """Why a setting is done without."""
+
+
+class Health(Model):
+    """How index and server are; what only a server knows is absent from `agtrace health`."""
+
+    started_at: str | None = None
+    index: IndexHealth
+    answers: AnswerHealth | None = None
+    configuration: Configuration
+
+
+# -- agtrace budget ------------------------------------------------------------------------------------------------
+
+
+class SizeOfCall(Model):
+    """How large the answers to one kind of call were."""
+
+    call: str
+    answers: int
+    median_bytes: int
+    largest_bytes: int
+    budget_bytes: int
+    """What the largest may take."""
+    largest_in: str | None = None
+    """The session of the largest."""
+
+
+class Sizes(Model):
+    """What `agtrace budget` measures; sizes are bytes of the JSON text."""
+
+    answers: int
+    median_bytes: int
+    median_default_bytes: int
+    """Of calls with nothing but what a tool needs."""
+    over_budget: int
+    """Answers that are larger than they may be: 0, or it is a defect."""
+    calls: list[SizeOfCall]

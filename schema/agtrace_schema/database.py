@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
+from agtrace_schema.own import OWN_TOOLS
 
-VERSION = 3
+VERSION = 4
 """1 (2026-11-21): first tables. 2 (2026-11-21): families, copies, sums by model, requests, paths.
-3 (2026-11-21): what search asks of blocks; the word index."""
+3 (2026-11-21): what search asks of blocks; the word index. 4 (2026-11-21): the calls to agtrace itself."""
 
 TABLES = """
 -- Facts about the index itself: 'reading' (the version of the code that read the logs), 'built' ('1' once
@@ -366,9 +367,19 @@ CREATE VIRTUAL TABLE trigram USING fts5vocab(vocabulary_part, row);
 """
 """The word index: made where SQLite has FTS5 with the trigram tokenizer (3.34); without it search reads the blocks."""
 
+_OWN_NAMES = ", ".join(f"'{name}'" for name in sorted(OWN_TOOLS))
+
+OWN_CALLS = f"""
+-- 1 on the calls to agtrace itself and on their results, else null: search leaves them out unless asked.
+ALTER TABLE event ADD COLUMN own INTEGER;
+UPDATE event SET own = 1 WHERE name_id IN (SELECT id FROM name WHERE text IN ({_OWN_NAMES}))
+AND type IN ({TYPE_CODE[EventType.TOOL_CALL]}, {TYPE_CODE[EventType.TOOL_RESULT]});
+"""
+
 MIGRATIONS: tuple[tuple[str, str], ...] = (
     ("0001_first_tables", TABLES),
     ("0002_families", FAMILIES),
     ("0003_search", SEARCH),
+    ("0004_own_calls", OWN_CALLS),
 )
 """(name, SQL) in order; applying all of them to an empty file gives the tables of `VERSION`."""

@@ -73,6 +73,7 @@ class Asker:
         given = self.answers.ask(name, arguments)
         self._schemas[name].validate(given.value)
         check(given, min(budget(name, arguments), self.settings.max_response_bytes))
+        check_shape(name, given)
         return given
 
     def pages(self, name: str, **arguments: Any) -> Iterator[dict[str, Any]]:
@@ -127,16 +128,59 @@ def check(given: Answer, most: int) -> None:
         assert len(following) <= 64, "a model reads every character of a cursor"
 
 
+def check_shape(name: str, given: Answer) -> None:
+    """How deep an answer is and how long its strings are (R-006, R-008); texts that were asked for are verbatim."""
+    deepest = 4 if name in _FLAT else 8
+    data = given.value.get("data", {})
+    assert max(map(_depth, _items(data)), default=0) <= deepest, f"{name}: deeper than {deepest}"
+    for path, text in _strings(data):
+        assert path in _VERBATIM or len(text) <= LONGEST_STRING, f"{name}: {path} has {len(text)} characters"
+    assert len(given.value.get("hint", "")) <= 400
+
+
+_FLAT = ("list_sessions", "get_project_info", "analyze_session", "search_event_previews")
+_VERBATIM = ("payload", "text", "chain.text")
+LONGEST_STRING = 500
+
+
+def _items(data: Mapping[str, Any]) -> Iterator[Any]:
+    """What depth is counted in: the items of lists, and what is no list."""
+    for value in data.values():
+        yield from value if isinstance(value, list) else [value]
+
+
+def _depth(value: Any) -> int:
+    """How many objects lie in each other."""
+    if isinstance(value, dict):
+        return 1 + max(map(_depth, value.values()), default=0)
+    return max(map(_depth, value), default=0) if isinstance(value, list) else 0
+
+
+def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Every string with the names above it; those of a payload with `payload` alone."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _strings(item, path if path == "payload" else f"{path}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item, path)
+
+
 def budget(name: str, arguments: Mapping[str, Any]) -> int:
     """The bytes that a call may take (schema/README.md)."""
     limit, asked = arguments.get("limit", 10), arguments.get("max_bytes")
+    digest = {"minimal": PORTABLE, "standard": 40_960, "verbose": 102_400}.get(str(arguments.get("mode")))
+    if digest is not None:
+        return min(asked, digest) if isinstance(asked, int) and 2048 <= asked else digest
     if isinstance(asked, int) and 2048 <= asked <= 102_400:
         return asked
     if name == "analyze_session":
         return 5_120
     if name == "get_session_details":
         levels = {"turns": 30_720, "steps": 32_000, "full": 32_000}
-        return levels.get(arguments.get("detail_level", ""), PORTABLE)
+        return levels.get(str(arguments.get("detail_level")), PORTABLE)
     if name == "get_reasoning_chain":
         return 51_200 if isinstance(limit, int) and 10 < limit <= 50 else PORTABLE
     return 20_480 if isinstance(limit, int) and 10 < limit <= 50 else PORTABLE

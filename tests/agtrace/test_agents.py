@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agtrace.agents import AGENTS, SERVER_NAME, add_command, config_path, snippet
+from agtrace.agents import AGENTS, SERVER_NAME, add_command, config_path, remove_command, snippet
 
 HOME = Path("/home/mira")
 STRANGE = 'C:\\Program Files\\agtrace "beta" \x7f 潮汐 🐟.exe'
@@ -33,6 +33,12 @@ def test_three_agents_are_known_by_the_name_of_their_executable() -> None:
 )
 def test_the_command_adds_a_stdio_server_for_all_projects(name: str, command: str) -> None:
     assert shlex.join(add_command(AGENTS[name], "/opt/bin/agtrace")) == command
+
+
+def test_an_earlier_entry_is_removed_where_adding_does_not_replace_it() -> None:
+    """`make e2e` shows with each agent that setup can be repeated."""
+    assert remove_command(AGENTS["claude"]) == ["claude", "mcp", "remove", "--scope", "user", "agtrace"]
+    assert [remove_command(AGENTS[name]) for name in ("codex", "gemini")] == [None, None]
 
 
 @pytest.mark.parametrize("name", AGENTS)

@@ -7,68 +7,17 @@ import os
 import re
 import shutil
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import anyio
 import pytest
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from agtrace.settings import VARIABLES
+from tests.agtrace.terminal import agtrace
 from tests.conftest import SAMPLES
 from tests.contents import contents
 
-AGTRACE = Path(sys.executable).with_name("agtrace")
 LARGE = "d41f7a52"
 FAILING = "01a11132-cb80-755b-8f0b-6f22348b7f75"
-CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-class Said(NamedTuple):
-    """What a command printed, and its exit code."""
-
-    code: int
-    out: str
-    err: str
-
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-def agtrace(*arguments: str | Path, **environment: str) -> Said:
-    """Run a command. No command may ever show a traceback, or control characters."""
-    run = subprocess.run(
-        [AGTRACE, *arguments],
-        capture_output=True,
-        env={**os.environ, "COLUMNS": "160", **environment},
-        timeout=60,
-        stdin=subprocess.DEVNULL,
-    )
-    said = Said(run.returncode, run.stdout.decode(), run.stderr.decode())
-    assert "Traceback" not in said.err, said
-    assert not CONTROLS.search(said.out + said.err), said
-    return said
-
-
-@pytest.fixture(scope="session")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder of an index of the sample sessions."""
-    data = tmp_path_factory.mktemp("samples") / "data"
-    home = str(data.parent)
-    subprocess.run(
-        [AGTRACE, "index", SAMPLES], env={**os.environ, "AGTRACE_DATA_DIR": str(data), "HOME": home}, check=True
-    )
-    return data
-
-
-@pytest.fixture
-def indexed(samples: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The index of the samples is the one that commands use."""
-    monkeypatch.setenv("AGTRACE_DATA_DIR", str(samples))
-    return samples
 
 
 # --- every command on the samples ---
@@ -118,31 +67,6 @@ def test_the_doctor_exits_with_0_where_all_is_well(tmp_path: Path) -> None:
     assert agtrace("index", logs).code == 0
     said = agtrace("doctor", "--json")
     assert (said.code, said.json()["trouble"]) == (0, [])
-
-
-ASKED: list[tuple[list[str], str, dict[str, Any]]] = [
-    (["sessions"], "list_sessions", {}),
-    (["sessions", "--limit", "3", "--provider", "codex"], "list_sessions", {"limit": 3, "provider": "codex"}),
-    (["show", LARGE], "get_session_details", {"session_id": LARGE}),
-    (["show", LARGE, "--turns"], "get_session_details", {"session_id": LARGE, "detail_level": "turns"}),
-    (["show", f"{LARGE}:3"], "get_event_details", {"session_id": LARGE, "event_index": 3}),
-    (["search", "database is locked"], "search_event_previews", {"query": "database is locked"}),
-    (["search", "e", "--failed"], "search_event_previews", {"query": "e", "failed": True}),
-    (["analyze", FAILING], "analyze_session", {"session_id": FAILING, "include_loops": True}),
-]
-
-
-def test_json_is_what_an_agent_gets_over_mcp(indexed: Path) -> None:
-    printed = [agtrace(*arguments, "--json") for arguments, _, _ in ASKED]
-    assert [said.json() for said in printed] == anyio.run(answered_over_mcp)
-    assert {(said.code, said.err) for said in printed} == {(0, "")}
-
-
-async def answered_over_mcp() -> list[Any]:
-    server = StdioServerParameters(command=str(AGTRACE), args=["mcp"], env=dict(os.environ))
-    with Path(os.devnull).open("w") as errors:
-        async with Client(stdio_client(server, errors)) as client:
-            return [(await client.call_tool(tool, arguments)).structured_content for _, tool, arguments in ASKED]
 
 
 def test_json_can_be_followed_page_by_page(indexed: Path) -> None:
@@ -246,7 +170,10 @@ def test_a_setting_that_cannot_be_used_is_named_with_what_is_allowed(
 
 # --- nothing there, nothing readable ---
 
-QUESTIONS = [["index"], ["sessions"], ["search", "x"], ["show", LARGE], ["analyze", LARGE], ["doctor"]]
+QUESTIONS = [
+    ["index"], ["sessions"], ["search", "x"], ["search", "x", "--by-session"], ["show", LARGE],
+    ["read", f"ax://session/{LARGE}"], ["analyze", LARGE], ["budget"], ["health"], ["doctor"],
+]  # fmt: skip
 
 
 def test_without_any_log_everything_is_said_to_be_empty_and_where_it_was_looked(own_home: Path) -> None:
@@ -317,8 +244,8 @@ def damaged(samples: Path, folder: Path, how: str) -> Path:
 
 
 @pytest.mark.parametrize("how", ["its middle", "its end", "its texts", "its tables"])
-def test_a_damaged_index_never_ends_in_a_traceback(how: str, samples: Path, tmp_path: Path) -> None:
-    data = damaged(samples, tmp_path / "damaged", how)
+def test_a_damaged_index_never_ends_in_a_traceback(how: str, sample_index: Path, tmp_path: Path) -> None:
+    data = damaged(sample_index, tmp_path / "damaged", how)
     for command in QUESTIONS:
         said = agtrace(*command, AGTRACE_DATA_DIR=str(data))
         assert said.code in (0, 1, 3), (command, said)
@@ -360,6 +287,9 @@ def test_no_control_character_of_a_log_reaches_the_terminal() -> None:
     for command in (
         ["sessions"], ["show", "esc"], ["show", "esc", "--turns", "--reasoning"], ["analyze", "esc"], ["doctor"],
         ["search", "red"], ["search", "\x1b[31m"], ["search", ""], *(["show", f"esc:{n}"] for n in range(5)),
+        ["search", "red", "--by-session"], ["search", "red \x1b[31m zzz"], ["search", "red", "--tool", "none"],
+        ["show", "esc", "--sections", "session,stats,turns,tools,files,failures,models"],
+        ["read", "ax://session/esc"], ["read", "ax://event/esc/2", "--mode", "minimal"], ["read", "ax://analysis/esc"],
     ):  # fmt: skip
         assert agtrace(*command).code in (0, 1)
 

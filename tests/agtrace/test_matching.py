@@ -22,7 +22,7 @@ from agtrace_indexer.run import index
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from agtrace import search
+from agtrace import scan, search
 from agtrace.deadline import Deadline
 from agtrace.matching import Contains, Matches, fold, required_literal
 from agtrace.problems import SearchTimeout
@@ -247,8 +247,8 @@ def connection(
             words.cover(writing)
             writing.execute("COMMIT")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(search, "_PROBED", 0)
-        patched.setattr(search, "_FEW", 1)
+        patched.setattr(scan, "_PROBED", 0)
+        patched.setattr(scan, "_FEW", 1)
         with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as opened:
             opened.row_factory = sqlite3.Row
             yield opened

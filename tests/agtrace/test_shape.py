@@ -148,7 +148,9 @@ def test_the_first_chunk_of_a_text_is_never_empty_nor_too_large(text: str, most:
     assert 0 < end <= len(text)
     assert escaped_size(text[:end]) <= most
     assert text[:end].count("\n") <= LINES_PER_CHUNK
-    assert text[end - 1] == "\n" or end == len(text) or text.count("\n", 0, end) == 0
+    if text[end - 1] != "\n" and end < len(text):
+        line = text[text.rfind("\n", 0, end) + 1 :].partition("\n")[0]
+        assert escaped_size(f"{line}\n") > most, "only a line that fits no chunk is cut"
 
 
 def test_a_chunk_whose_text_grows_by_redaction_is_still_a_chunk() -> None:

@@ -99,7 +99,10 @@ def test_a_greeting_is_answered_before_anything_is_loaded_that_only_answers_need
     assert "mcp.server.lowlevel" in loaded
     assert families(loaded) & HEAVY == set()
     ours = {name for name in loaded if name.split(".")[0] == "agtrace"}
-    assert ours == {"agtrace", *(f"agtrace.{name}" for name in ("cli", "commands", "problems", "settings", "server"))}
+    assert ours == {
+        "agtrace",
+        *(f"agtrace.{name}" for name in ("cli", "commands", "logs", "problems", "settings", "server")),
+    }
 
 
 def test_what_answers_need_loads_while_the_client_thinks_about_the_greeting(

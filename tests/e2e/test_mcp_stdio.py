@@ -19,8 +19,9 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
-from agtrace.answers import Answers, silent
+from agtrace.answers import Answers
 from agtrace.cursors import Cursors, load_key
+from agtrace.logs import silent
 from agtrace.server import INSTRUCTIONS
 from agtrace.settings import Settings
 from agtrace.shape import Answer
@@ -36,6 +37,7 @@ TOOLS = [
     "compare_sessions",
     "search_event_previews",
     "get_event_details",
+    "read_artifact",
     "get_reasoning_chain",
 ]
 
@@ -513,6 +515,7 @@ def test_stdout_carries_the_protocol_alone_and_stderr_lines_of_json(own_home: Pa
     for number, (name, arguments) in enumerate(calls, 2):
         process.stdin.write(message("tools/call", number, name=name, arguments=arguments))
     process.stdin.write("this is no protocol\n")
+    process.stdin.write(message("notifications/progress"))  # of which the SDK warns
     process.stdin.write(message("tools/call", 99, name="get_project_info", arguments={}))
     process.stdin.flush()
     awaited = {0, 1, 2, 3, 4, 6, 7, 99}

@@ -18,7 +18,8 @@ from agtrace_indexer.run import Summary, index
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agtrace.answers import Answers, silent
+from agtrace.answers import Answers
+from agtrace.logs import silent
 from agtrace.settings import load
 from tests.conftest import LOGS, SAMPLES
 from tests.contents import contents

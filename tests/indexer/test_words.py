@@ -19,7 +19,7 @@ from agtrace_schema.database import MIGRATIONS, VERSION
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agtrace import search
+from agtrace import scan, search
 from agtrace.candidates import candidates
 from agtrace.deadline import Deadline
 from agtrace.matching import Contains, fold
@@ -359,8 +359,8 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def always_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Search asks the word index before it reads any block, however few they are."""
-    monkeypatch.setattr(search, "_PROBED", 0)
-    monkeypatch.setattr(search, "_FEW", 1)
+    monkeypatch.setattr(scan, "_PROBED", 0)
+    monkeypatch.setattr(scan, "_FEW", 1)
 
 
 def found(asker: Asker, query: str) -> int:

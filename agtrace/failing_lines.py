@@ -1,0 +1,303 @@
+"""Which lines of a tool's output tell of a failure, and which test failed: a table of what runners and compilers print.
+
+A line that only has such a word in it is none: `0 failed`, `"error": null`, a line of source code, a hit of grep.
+Every pattern takes linear time, and of a long line only the beginning is looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from pydantic_core import SchemaValidator, core_schema
+
+LOOKED_AT = 2000
+"""Characters of a line that are looked at."""
+
+Kind = Literal["verdict", "test", "error", "detail"]
+"""The runner's count of failures; a failed test; another error; what belongs to a failure that another line names."""
+
+
+class Failing(NamedTuple):
+    """What a line tells of a failure."""
+
+    kind: Kind
+    name: str | None = None
+    """Of a failed test, as the runner writes it; of a verdict: its words."""
+    whole: bool = True
+    """Whether the name tells the test from every other: one in a tree of tests doesn't."""
+
+
+class Rule(NamedTuple):
+    """A form of line, which holds one of these words (of lower-case letters) and matches this pattern."""
+
+    words: tuple[str, ...]
+    kind: Kind
+    pattern: re.Pattern[str]
+
+
+def _rule(words: str, kind: Kind, pattern: str) -> Rule:
+    return Rule(tuple(words.split("|")), kind, re.compile(pattern))
+
+
+_TIME = r"(?: \(?\[?[\d.]+ ?m?s\]?\)?)"
+_MAYBE_TIME = f"{_TIME}?"
+_NO_ERROR = r"(?!(?i:null|none|nil|no|false|0|ok|n/a|undefined|\"\"|''|\{\}|\[\]|\(none\))[\s,;.)}\]]*$)"
+
+RULES = (
+    # -- verdicts: what the runner counted --
+    _rule(
+        " fail| error",  # pytest, ExUnit, minitest, RSpec, Gradle, Playwright, javac
+        "verdict",
+        r"[=! ]*(?P<name>(?:\d+ [a-z]+(?: [a-z]+)?, )*[1-9]\d* (?:failed|failures?|errors?)"
+        r"(?:,? \d+ [a-z]+| occurred outside of examples)*(?: in [\d.]+ ?m?s\b[^=]*)?)[=! ]*$",
+    ),
+    _rule("failed (", "verdict", r"(?P<name>FAILED \([a-z ]+=\d+.*\))$"),  # unittest
+    _rule(
+        "failed",
+        "verdict",
+        r" *(?P<name>(?:Tests|Test Suites|Test Files):? +(?:\d+ \w+,? ?\|? ?)*?[1-9]\d* failed\b.*)",
+    ),
+    _rule("fail", "verdict", r" +(?P<name>[1-9]\d* fail(?:ing)?)$"),  # Mocha, Bun
+    _rule("failed.", "verdict", r"(?P<name>test result: FAILED\..*)"),  # Cargo
+    _rule("fail", "verdict", r"(?:# |ℹ )(?P<name>fail +[1-9]\d*)$"),  # node --test, tape
+    _rule("failed", "verdict", r"(?P<name>Failed \d+/\d+ test.*)"),  # prove
+    _rule("failed out of", "verdict", r"(?P<name>\d+% tests passed, [1-9]\d* tests? failed out of \d+)"),  # CTest
+    _rule("failed  ]", "verdict", r"\[  FAILED  \] (?P<name>[1-9]\d* tests?), listed below:"),  # GoogleTest
+    _rule(
+        "tests run:",
+        "verdict",
+        r"(?:\[\w+\] *)?(?P<name>Tests run: \d+, +(?:Failures: [1-9]|Failures: 0, +Errors: [1-9]).*)",
+    ),
+    _rule("assertions:", "verdict", r"(?P<name>Tests: \d+, Assertions: \d+,.*(?:Failures|Errors): [1-9].*)"),  # PHPUnit
+    _rule("failed:", "verdict", r"(?P<name>Failed! +- Failed: +[1-9].*|Test summary: .*failed: [1-9].*)"),  # dotnet
+    _rule("executed", "verdict", r"\s*(?P<name>Executed \d+ tests?, with [1-9]\d* failures?.*)"),  # XCTest
+    _rule("problem", "verdict", r"✖ (?P<name>\d+ problems? \([1-9]\d* errors?.*)"),  # ESLint
+    _rule("found", "verdict", r"(?P<name>Found [1-9]\d* errors?\b.*)"),  # tsc, mypy, Ruff
+    # -- failed tests --
+    _rule(
+        "failed |error ",
+        "test",
+        r"(?:FAILED|ERROR) (?P<name>[^\s:]+\.\w+(?:::[^\s\[]+(?:\[.*?\](?= - |$))?)?)(?: - .*)?$",
+    ),  # pytest
+    _rule(" failed| error", "test", r"(?P<name>[^\s:]+::\S.*?) (?:FAILED|ERROR)(?: +\[ *\d+%\])?$"),
+    _rule("%] failed|%] error", "test", r"\[gw\d+\] \[ *\d+%\] (?:FAILED|ERROR) (?P<name>\S.*)"),  # pytest-xdist
+    _rule("fail: |error: ", "test", r"(?:FAIL|ERROR): (?P<name>\w+ \([\w.<>]+\).*)"),  # unittest
+    _rule("... fail|... error", "test", r"(?:test )?(?P<name>\S.*?) \.\.\. (?:FAILED|FAIL|ERROR)\b"),  # Cargo, Deno
+    _rule("fail ", "test", r" *FAIL +(?:\|[^|]*\| )?(?P<name>\S+\.\w+ > .+?)" + _MAYBE_TIME + "$"),  # Vitest
+    _rule("fail [", "test", r" +FAIL \[ *[\d.]+s\] (?:\([ \d/]+\) )?(?P<name>\S.*)"),  # cargo nextest
+    _rule("(fail)", "test", r"\(fail\) (?P<name>\S.*?)" + _MAYBE_TIME + "$"),  # Bun
+    _rule("●", "test", r" {0,2}● (?P<name>\S.*? › .+)"),  # Jest
+    _rule(
+        "✕|✗|✘", "test", r"\s*(?P<tree>[✕✗✘]) +(?:\d+ +)?(?P<name>\S.*?)" + _MAYBE_TIME + "$"
+    ),  # Jest, Bats, Playwright
+    _rule("✖|×", "test", r"\s*(?P<tree>[✖×]) +(?P<name>\S.*?)" + _TIME + "$"),  # Vitest, node --test
+    _rule("×", "test", r"\s*(?P<tree>×) +(?P<name>\S+\.\w+ > .+)"),
+    _rule("✖|×", "error", r"\s*[✖×] +(?!\d+ problem)\S"),  # Biome
+    _rule("›", "test", r" +\d+\) (?P<name>\[[^\]]+\] › .*?)[ ─]*$"),  # Playwright
+    _rule("rspec ", "test", r"rspec (?P<name>\./\S+)"),
+    _rule(") test ", "test", r" +\d+\) (?P<name>test .+ \(\S+\))$"),  # ExUnit
+    _rule("\\", "test", r"\d+\) (?P<name>[\w\\]+::\w+.*)"),  # PHPUnit
+    _rule("--- fail:", "test", r" *--- FAIL: (?P<name>\S+)"),  # Go
+    _rule("not ok", "test", r" *not ok\b(?: \d+)?(?: -)?(?! *#) *(?P<name>(?:(?! # (?i:todo|skip)).)*)$"),  # TAP
+    _rule("***", "test", r" *\d+/\d+ Test +#\d+: (?P<name>\S+) \.*\*\*\*(?:Failed|Exception|Timeout|Not Run)"),  # CTest
+    _rule("(failed)|(timeout)", "test", r"\t? *\d+ - (?P<name>\S+) \((?:Failed|Timeout)\)"),
+    _rule("failed  ]", "test", r"\[  FAILED  \] (?P<name>[\w/]+\.[\w/]+)"),  # GoogleTest
+    _rule(
+        "<<<", "test", r"(?:\[ERROR\] +)?(?P<name>[\w.$]+[.(][\w.$]+\)?)(?:\[\d+\])? .*<<< (?:FAILURE|ERROR)!"
+    ),  # Maven
+    _rule(" failed", "test", r"(?P<name>[\w.$]+(?: > .+)+) FAILED$"),  # Gradle
+    _rule("[fail]", "test", r"\[xUnit\.net [\d:.]+\] +(?P<name>\S.*?) \[FAIL\]"),
+    _rule("failed ", "test", r" +Failed (?P<name>\S.*?) \[[<>\d .]+m?s\]$"),  # dotnet
+    _rule("failed (", "test", r"Test Case '(?P<name>[^']+)' failed \("),  # XCTest
+    # -- errors --
+    _rule(
+        "error: ", "error", r"(?:[A-Za-z]:[\\/])?[^\s:]+:\d+(?::\d+)?: (?:fatal |internal )?error: \S"
+    ),  # gcc, javac, mypy
+    _rule(
+        " error ", "error", r"\S.*?(?:\(\d+(?:,\d+)*\) ?:|:\d+:\d+ -| :) (?:fatal )?error [A-Z]+\d+\b"
+    ),  # tsc, MSVC, C#
+    _rule(
+        "error: |error[|error ts", "error", r"(?i:error)(?:\[\w+\]| [A-Z]+\d+)?: " + _NO_ERROR + r"\S"
+    ),  # rustc, many programs
+    _rule("error: ", "error", r"(?!test )[\w./-]+: (?:fatal )?error: " + _NO_ERROR + r"\S"),  # ld, argparse
+    _rule(" error ", "error", r"\s+\d+:\d+\s+error\s\s+\S"),  # ESLint
+    _rule(
+        "error: |exception: |failure: |error [",
+        "error",
+        r" {0,6}(?:Uncaught |Unhandled )?[\w.$]*(?:Error|Exception|Failure)(?: \[\w+\])?: " + _NO_ERROR + r"\S",
+    ),
+    _rule("exception", "error", r"Exception in thread |Unhandled exception\b"),
+    _rule("caused by", "error", r"Caused by: \S"),
+    _rule(
+        "[error]|[fatal]|[critical]|error:|fatal:|critical:",
+        "error",
+        r"(?:\[(?:ERROR|FATAL|error|CRITICAL)\]|(?:ERROR|FATAL|CRITICAL):) *(?=\S)" + _NO_ERROR,
+    ),
+    _rule(
+        " error|[error|<error|fatal|critical",
+        "error",
+        r"\d{4}-\d\d-\d\d[T ][\d:.,+Z]+ +(?:\[?[\w.]+\]? )?[\[<]?(?:ERROR|FATAL|CRITICAL)\b",
+    ),
+    _rule(
+        "fatal|panic: |parse error: ",
+        "error",
+        r"(?:PHP )?(?:[Ff]atal(?: error)?|FATAL(?: ERROR)?|[Pp]anic|Parse error): \S",
+    ),
+    _rule("panicked at", "error", r"thread '[^']*' (?:\(\d+\) )?panicked at"),
+    _rule("npm err", "error", r"npm (?:ERR!|error) \S"),
+    _rule("error command|elifecycle|err_pnpm", "error", r"\W*(?:error Command failed|ELIFECYCLE\b|ERR_PNPM_)"),
+    _rule("error in ", "error", r"ERROR in \S"),  # webpack
+    _rule("error at ", "error", r"CMake Error at "),
+    _rule("error collecting|error at ", "error", r"_{2,} ERROR (?:collecting|at \w+ of) \S"),  # pytest
+    _rule("interrupted:|stopping after", "error", r"!{3,} (?:Interrupted: \d+ errors?|stopping after)"),
+    _rule("[error]", "error", r"(?:\S+ )?##\[error\]"),
+    _rule("tool_use_error", "error", r"<tool_use_error>"),
+    _rule(
+        "fail", "error", r" {0,1}FAIL(?:$|\t| +\S+\.\w+(?: \(.*\)| \[.*\])?$| Required )"
+    ),  # Go, Jest, Vitest, coverage
+    _rule(
+        "build fail|failure|failed: |failed *| failed|result: fail",
+        "error",
+        r"(?:\[\w+\] )?BUILD FAIL|FAILURE: |FAILURES!$|FAILED: |\*\* .* FAILED \*\*|> Task \S+ FAILED|Result: FAIL",
+    ),
+    _rule("failed to run", "error", r" {0,2}● Test suite failed to run"),
+    _rule("***", "error", r"(?:g?make|mingw32-make)(?:\[\d+\])?: \*\*\* "),
+    _rule("build stopped", "error", r"ninja: build stopped"),
+    _rule("undefined reference", "error", r"\S.*: undefined reference to "),
+    _rule(".go:", "error", r"(?:vet: )?[\w./-]+\.go:\d+:\d+: \S"),
+    _rule(
+        "|".join(f".py:{digit}" for digit in range(1, 10)), "error", r"[\w./-]+\.py:\d+:\d+: [A-Z]{1,4}\d{2,4} "
+    ),  # Ruff, flake8
+    _rule(".rb:", "error", r"[\w./-]+\.rb:\d+:in .*\((?:\w+::)*\w*(?:Error|Exception)\)$"),
+    _rule(
+        "segmentation fault|core dumped",
+        "error",
+        r"(?:\S+: )?(?:line \d+: +)?(?:\d+ )?(?:Segmentation fault|Aborted|.*\(core dumped\))",
+    ),
+    _rule(
+        "command not found|no such file|permission denied",
+        "error",
+        r"[\w./-]+:(?:\d+:)? .*(?:command not found(?:: \S.*)?|No such file or directory|Permission denied)\.?$",
+    ),
+    _rule(
+        "exit code|exit status",
+        "error",
+        r"(?:\S+ )?(?:exited with |failed with )?(?:exit|Exit|EXIT)(?: code| status| Code):? -?[1-9]\d*\.?$",
+    ),
+    _rule(
+        " code | status | code: | status: ",
+        "error",
+        r".*\b(?:exited|failed|returned|terminated|completed)(?: with)?(?: an?)?(?: non-zero)?(?: exit)?"
+        r" (?:code|status):? -?[1-9]\d*\.?$",
+    ),
+    _rule("exit_code|exitcode", "error", r".*\"exit_?[cC]ode\": ?-?[1-9]"),
+    # -- what belongs to them --
+    _rule(
+        "|".join(f".py:{digit}" for digit in range(1, 10)), "detail", r"[^\s:]+\.py:\d+: \w*(?:Error|Exception|Failed)$"
+    ),
+)
+"""In the order in which they are tried."""
+
+
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_TRACEBACK = re.compile(r"( *)Traceback \(most recent call last\):$")
+_LONGEST_TRACEBACK = 1000
+_NUMBERED = re.compile(r" {2}(\d+\) \S.*?):?$")
+_DETAIL = "E   "
+
+_WORDS: dict[str, list[int]] = {}
+for _number, _one in enumerate(RULES):
+    for _word in _one.words:
+        _WORDS.setdefault(_word, []).append(_number)
+
+_ROOTS = ("fail", "error", ".py:", "")
+_BY_ROOT: dict[str, list[str]] = {root: [] for root in _ROOTS}
+"""The words by what they have in common: where a line hasn't got that, it has none of them."""
+for _word in _WORDS:
+    _BY_ROOT[next(root for root in _ROOTS if root in _word)].append(_word)
+
+
+def _gate() -> Callable[[str], bool]:
+    """A quick test for lines that may match: Rust's regex engine, as linear as the words are many."""
+    words = "|".join(re.escape(word).replace("\\ ", " ") for word in (*_WORDS, "traceback (most"))
+    pattern = f"^{_DETAIL}|(?i:{words})"
+    return SchemaValidator(
+        core_schema.str_schema(pattern=pattern, regex_engine="rust-regex", strict=True)
+    ).isinstance_python
+
+
+_may_tell = _gate()
+_well_formed = SchemaValidator(
+    core_schema.str_schema(strict=True, pattern="", regex_engine="rust-regex")
+).isinstance_python
+
+
+def read(lines: Iterable[str]) -> Iterator[Failing | None]:
+    """For every line of an output, without its newline, what it tells of a failure."""
+    reader = _Reader()
+    for line in lines:
+        yield reader.told(line)
+
+
+class _Reader:
+    """What the lines before a line say about it."""
+
+    def __init__(self) -> None:
+        self._numbered = False
+        self._traceback: str | None = None
+        self._read = 0
+
+    def told(self, line: str) -> Failing | None:
+        if self._traceback is None and not self._numbered and not _may_tell(line) and _readable(line):
+            return None
+        line = line[:LOOKED_AT]
+        if "\x1b" in line:
+            line = _ESCAPES.sub("", line)
+        line = line.rstrip()
+        return self._in_context(line) or _told(line)
+
+    def _in_context(self, line: str) -> Failing | None:
+        """What only the lines above tell: the end of a traceback, the name of a test that Mocha counted."""
+        if begun := _TRACEBACK.match(line):
+            self._traceback, self._read = begun[1], 0
+            return None
+        if self._traceback is not None:
+            return self._end_of_traceback(line)
+        if self._numbered and (named := _NUMBERED.match(line)):
+            return Failing("test", named[1])
+        self._numbered = self._numbered or line.endswith(" failing")
+        return None
+
+    def _end_of_traceback(self, line: str) -> Failing | None:
+        self._read += 1
+        assert self._traceback is not None
+        rest, too_long = line.removeprefix(self._traceback), self._read > _LONGEST_TRACEBACK
+        if (not rest or rest[0].isspace()) and not too_long:
+            return None
+        self._traceback = None
+        return None if too_long else Failing("error")
+
+
+def _told(line: str) -> Failing | None:
+    if line.startswith(_DETAIL):
+        return Failing("detail")
+    lower = line.lower()
+    words = [word for root, some in _BY_ROOT.items() if root in lower for word in some if word in lower]
+    for number in sorted({number for word in words for number in _WORDS[word]}):
+        rule = RULES[number]
+        if found := rule.pattern.match(line):
+            name = found["name"] if "name" in rule.pattern.groupindex else None
+            return Failing(rule.kind, name and name.strip(), _is_whole(found))
+    return None
+
+
+def _is_whole(found: re.Match[str]) -> bool:
+    """Whether a name tells the test from every other: below a tree of tests it is the last part alone."""
+    return "tree" not in found.re.groupindex or any(mark in found["name"] for mark in (" > ", " › "))
+
+
+def _readable(line: str) -> bool:
+    """Whether Rust reads the line: it knows no lone surrogates."""
+    return line.isascii() or _well_formed(line)

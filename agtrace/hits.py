@@ -1,0 +1,162 @@
+"""Hits, their order, and which of those that were seen are kept for a page."""
+
+from __future__ import annotations
+
+import heapq
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+_END_OF_TIME = 1 << 62
+
+
+class Place(NamedTuple):
+    """Where a page ends: behind the event with this time and id."""
+
+    ts: int
+    event_id: int
+
+
+class Order(StrEnum):
+    """In which order hits are given: by (time, event id).
+
+    What comes first has the larger rank, whichever the order is: so there is one way to go through them.
+    """
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+
+    @property
+    def start(self) -> Place:
+        """A place before all hits."""
+        return Place(self.sign * _END_OF_TIME, 0)
+
+    @property
+    def sign(self) -> int:
+        """1 where later is first, else -1."""
+        return 1 if self is Order.NEWEST else -1
+
+    def rank(self, ts: int, event_id: int) -> tuple[int, int]:
+        """The larger, the earlier among the results."""
+        return self.sign * ts, self.sign * event_id
+
+    def first_of(self, block: sqlite3.Row) -> int:
+        """The rank in time that no hit of a block exceeds, nor one of the blocks behind it."""
+        return self.sign * int(block["t1"] if self is Order.NEWEST else block["t0"])
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """An event that answers the query."""
+
+    session_row: int
+    event_index: int
+    event_id: int
+    ts: int
+
+    @property
+    def place(self) -> Place:
+        """Its place in the order of results."""
+        return Place(self.ts, self.event_id)
+
+
+class Kept(Protocol):
+    """What is kept of the hits that were seen."""
+
+    most: int
+    """How many fill the page."""
+
+    @property
+    def found(self) -> int:
+        """How many were seen."""
+
+    def add(self, rows: list[sqlite3.Row]) -> None:
+        """Take up hits."""
+
+    def settled(self, rank: int) -> bool:
+        """Whether hits of at most this rank in time change nothing any more."""
+
+
+class _Ranked(NamedTuple):
+    ts: int
+    """With the order's sign, like the id."""
+    event_id: int
+    session_row: int
+    event_index: int
+
+    def hit(self, order: Order) -> Hit:
+        return Hit(self.session_row, self.event_index, order.sign * self.event_id, order.sign * self.ts)
+
+
+def _ranked(order: Order, row: sqlite3.Row) -> _Ranked:
+    return _Ranked(*order.rank(row["ts"], row["id"]), row["session_id"], row["event_index"])
+
+
+class First:
+    """The first hits in an order."""
+
+    def __init__(self, order: Order, most: int) -> None:
+        self.most, self.found = most, 0
+        self._order = order
+        self._heap: list[_Ranked] = []
+
+    def add(self, rows: list[sqlite3.Row]) -> None:
+        """Take up hits."""
+        for row in rows:
+            hit = _ranked(self._order, row)
+            heapq.heappush(self._heap, hit) if len(self._heap) < self.most else heapq.heappushpop(self._heap, hit)
+        self.found += len(rows)
+
+    def settled(self, rank: int) -> bool:
+        """Whether the page is full of hits before those of this rank in time."""
+        return len(self._heap) == self.most and self._heap[0].ts > rank
+
+    @property
+    def hits(self) -> list[Hit]:
+        """All of them, in order."""
+        return [hit.hit(self._order) for hit in sorted(self._heap, reverse=True)]
+
+
+class FirstOfSessions:
+    """The first hit of every session that was seen, and how many hits each has; those behind a place are the page."""
+
+    def __init__(self, order: Order, most: int, behind: Place, seen: int) -> None:
+        self.most = most + seen
+        self._size = most
+        self.counts: Counter[int] = Counter()
+        """Session row -> its hits, as far as they were seen."""
+        self._order, self._behind = order, order.rank(*behind)
+        self._first: dict[int, _Ranked] = {}
+        self._page: list[_Ranked] | None = None
+
+    @property
+    def found(self) -> int:
+        """Sessions that were seen, those before the place too."""
+        return len(self._first)
+
+    def add(self, rows: list[sqlite3.Row]) -> None:
+        """Take up hits."""
+        for row in rows:
+            hit = _ranked(self._order, row)
+            self.counts[hit.session_row] += 1
+            if hit.session_row not in self._first or hit > self._first[hit.session_row]:
+                self._first[hit.session_row] = hit
+                self._page = None
+
+    def settled(self, rank: int) -> bool:
+        """Whether the page is full of sessions whose first hit is before those of this rank in time."""
+        page = self._in_order()
+        return len(page) == self._size and page[-1].ts > rank
+
+    @property
+    def hits(self) -> list[Hit]:
+        """The first hits of the page's sessions, in order."""
+        return [hit.hit(self._order) for hit in self._in_order()]
+
+    def _in_order(self) -> list[_Ranked]:
+        if self._page is None:
+            behind = (hit for hit in self._first.values() if hit[:2] < self._behind)
+            self._page = heapq.nlargest(self._size, behind)
+        return self._page

@@ -1,0 +1,66 @@
+"""What is remembered of the answers since the process started: counts and sizes, and no word of them."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+from collections import Counter, deque
+from collections.abc import Mapping
+from typing import Any
+
+from agtrace_schema.answers import AnswerHealth
+
+from agtrace.shape import Answer
+
+_REMEMBERED = 1_000
+_ALERT_SHARE = 0.05  # R-104
+
+
+class Metrics:
+    """Counts of answers. Safe to use from several threads; recording takes microseconds (R-105)."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tools: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
+        self._sizes: deque[int] = deque(maxlen=_REMEMBERED)
+        self._bytes = self._largest = self._oversized = self._offered = self._continued = 0
+
+    def record(self, tool: str, arguments: Mapping[str, Any], given: Answer, size: int) -> None:
+        """Count an answer of `size` bytes."""
+        value = given.value
+        continuation = value.get("pagination") or value.get("chunk") or {}
+        with self._lock:
+            self._tools[tool] += 1
+            self._bytes += size
+            self._sizes.append(size)
+            self._largest = max(self._largest, size)
+            self._oversized += given.asked_bytes is not None
+            self._offered += continuation.get("next_cursor") is not None
+            self._continued += not given.is_error and arguments.get("cursor") is not None
+            if given.is_error:
+                self._errors[value["error"]["code"]] += 1
+
+    def health(self) -> AnswerHealth:
+        """The figures so far."""
+        with self._lock:
+            count = self._tools.total()
+            return AnswerHealth(
+                count=count,
+                errors=self._errors.total(),
+                error_codes=dict(sorted(self._errors.items())),
+                by_tool=dict(sorted(self._tools.items())),
+                mean_bytes=round(self._bytes / count) if count else 0,
+                median_bytes=round(statistics.median(self._sizes)) if self._sizes else 0,
+                largest_bytes=self._largest,
+                oversized_attempts=self._oversized,
+                oversized_share=_share(self._oversized, count),
+                oversized_alert=self._oversized > count * _ALERT_SHARE,
+                continuable=self._offered,
+                continued=self._continued,
+                continued_share=_share(self._continued, self._offered),
+            )
+
+
+def _share(part: int, whole: int) -> float:
+    return round(min(part / whole, 1), 3) if whole else 0

@@ -1,0 +1,86 @@
+"""The fields that are asked for (R-072): a name of the answer's model, dotted for what lies further in.
+
+Whatever is asked for, what tells one thing from another stays, so that every answer can be gone on from (R-070).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, get_args
+
+from agtrace_schema.answers import Model
+
+from agtrace.problems import InvalidParameter
+
+IDENTIFYING = frozenset({"id", "session_id"})
+"""Fields that stay in every answer and in every item of a list."""
+
+IDENTIFYING_WITHIN = frozenset(
+    {
+        "id", "turn_index", "step_index", "event_index", "first_event", "call_event", "result_event", "usage_event",
+        "name", "path", "model",
+    }
+)  # fmt: skip
+"""Fields that stay in a part of which another field is asked for."""
+
+_Tree = dict[str, Any]
+"""By field what is asked for of it: a tree, or None for all of it."""
+
+
+def projection(asked: Sequence[str], model: type[Model]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Give the function that keeps these fields of a dumped model: `title`, `stats.total_tokens`, `turns.outcome`.
+
+    Raises `InvalidParameter` for a name that the model doesn't have; it names those that are known, and the nearest.
+    """
+    known = list(_names(model))
+    tree: _Tree = {}
+    for name in asked:
+        if name not in known:
+            raise _unknown(name, model, known)
+        _add(tree, name.split("."))
+    return lambda data: {key: _kept(data[key], tree.get(key)) for key in data if key in tree or key in IDENTIFYING}
+
+
+def _names(model: type[Model]) -> Iterator[str]:
+    """The fields of a model and, dotted, those of the models in it."""
+    for name, field in model.model_fields.items():
+        yield name
+        for inner in _models(field.annotation):
+            yield from (f"{name}.{deeper}" for deeper in _names(inner))
+
+
+def _models(annotation: Any) -> Iterator[type[Model]]:
+    """The models that an annotation names: `list[Item] | None` names `Item`."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)
+
+
+def _unknown(name: str, model: type[Model], known: list[str]) -> InvalidParameter:
+    inside = name.rpartition(".")[0]
+    siblings = [other for other in known if other.rpartition(".")[0] == inside] or list(model.model_fields)
+    same = [other for other in known if other.rpartition(".")[2] == name.rpartition(".")[2]]
+    nearest = next(iter(same or difflib.get_close_matches(name, known, 1)), None)
+    also = f"; did you mean {nearest}?" if nearest else "."
+    return InvalidParameter(
+        "fields", f"fields: {name[:60]!r} is unknown{also} Known: {', '.join(siblings)}", siblings, nearest
+    )
+
+
+def _add(tree: _Tree, path: list[str]) -> None:
+    first, *rest = path
+    if not rest:
+        tree[first] = None
+    elif tree.setdefault(first, {}) is not None:
+        _add(tree[first], rest)
+
+
+def _kept(value: Any, tree: _Tree | None) -> Any:
+    """What is asked for of a value; the items of a list are treated alike."""
+    if tree is None:
+        return value
+    if isinstance(value, list):
+        return [_kept(item, tree) for item in value]
+    return {key: _kept(value[key], tree.get(key)) for key in value if key in tree or key in IDENTIFYING_WITHIN}

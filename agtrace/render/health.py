@@ -1,0 +1,32 @@
+"""How the index is, for people."""
+
+from __future__ import annotations
+
+from agtrace_schema.answers import Health
+from rich.table import Table
+from rich.text import Text
+
+from agtrace.render.terminal import OUT, figure, plain, size, when
+
+
+def health(found: Health) -> None:
+    """The state of the index and its figures, then what is wrong."""
+    index = found.index
+    state = index.state.replace("_", " ")
+    if index.files_behind is not None:
+        state += f", {index.files_behind:,} files ({size(index.bytes_behind or 0)}) behind"
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for label, value in (
+        ("index", state),
+        ("logs", figure(index.logs)),
+        ("sessions", figure(index.sessions)),
+        ("events", figure(index.events)),
+        ("newest event", when(index.newest_event)),
+        ("size", size(index.bytes)),
+        ("tables", str(index.tables_version)),
+        ("configuration", found.configuration.version),
+    ):
+        grid.add_row(Text(label, style="dim"), value)
+    OUT.print(grid)
+    for problem in filter(None, (index.problem, found.configuration.problem)):
+        OUT.print(Text(plain(problem), style="red"), soft_wrap=True)

@@ -1,0 +1,97 @@
+"""What a search found, for people: hits with the text around them, or the sessions that have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from agtrace.render.next_calls import offer
+from agtrace.render.terminal import OUT, STYLES, counted, footer, nothing, plain, summary, when
+
+_WITH_AGENT, _WITH_TIME = 80, 60
+"""Columns from which on a session's line has room for these."""
+
+_LINES_OF_GROUP = 3
+"""Of a match, where it stands for a session."""
+
+
+def matches(answer: dict[str, Any], words: Sequence[str]) -> None:
+    """Hits of a search, or sessions with one of theirs; these words are marked in them."""
+    data = answer["data"]
+    summary(answer)
+    for match in data.get("matches", []):
+        _print_match(match, words)
+    for session in data.get("sessions", []):
+        OUT.print(_session_line(session), no_wrap=True, overflow="ellipsis")
+        _print_match(session["match"], words, deep=2)
+    if not data.get("matches") and not data.get("sessions"):
+        _print_words(data.get("words", []))
+        if not offer(answer):
+            nothing("Try a shorter piece of the text, as it stands in the log, or fewer filters.")
+    if data.get("own_left_out"):
+        nothing(f"left out: {counted(data['own_left_out'], 'event')} in which an agent asks agtrace (--own shows them)")
+    footer(answer)
+
+
+def _print_match(match: dict[str, Any], words: Sequence[str], deep: int = 0) -> None:
+    preview = match["preview"]
+    place = Text(f"{plain(match['session_id'])}:{match['event_index']}", style="bold")
+    place.append(f"  {when(match.get('timestamp'))}  {match['event_type']}", style="not bold dim")
+    if preview.get("tool") or preview.get("kind"):
+        place.append(f"  {plain(preview.get('tool') or preview['kind'])}", style="not bold cyan")
+    if match.get("outcome"):
+        place.append(f"  {match['outcome']}", style=f"not bold {STYLES.get(match['outcome'], '')}")
+    OUT.print(Padding(place, (0, 0, 0, deep)))
+    text = plain(_preview_text(preview)).strip("\n")
+    body = Text(_around(text, words) if deep else text)
+    if words:
+        body.highlight_words(words, style="reverse", case_sensitive=False)
+    OUT.print(Padding(body, (0, 0, 0, deep + 2)))
+
+
+def _around(text: str, words: Sequence[str]) -> str:
+    """The lines in which the first of the words stands."""
+    lines = text.split("\n")
+    found = (number for number, line in enumerate(lines) if any(word.casefold() in line.casefold() for word in words))
+    first = max(next(found, 0) + 2 - _LINES_OF_GROUP, 0)
+    return "\n".join(lines[first : first + _LINES_OF_GROUP])
+
+
+def _session_line(session: dict[str, Any]) -> Text:
+    """A session on one line: what it is called comes last, and is cut where the line ends."""
+    line = Text(plain(session["session_id"]), style="bold")
+    if OUT.width >= _WITH_AGENT:
+        line.append(f"  {session['provider'].removesuffix('_code')}", style="not bold")
+    if OUT.width >= _WITH_TIME:
+        line.append(f"  {when(session.get('start_time'))}", style="not bold")
+    least = "at least " if session.get("matches_exact") is False else ""
+    line.append(f"  {least}{counted(session['matches'], 'match')}", style="not bold green")
+    title = session.get("title") or session.get("snippet") or "(no request)"
+    return line.append("  " + " ".join(plain(title).split()), style="not bold")
+
+
+def _print_words(words: Sequence[dict[str, Any]]) -> None:
+    """How often each word of a query occurs of which the whole was not found."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("word", overflow="fold")
+    table.add_column("events with it", justify="right", no_wrap=True)
+    for word in words:
+        least = "" if word["exact"] else "at least "
+        table.add_row(Text(plain(word["word"])), f"{least}{word['events']:,}")
+    if table.row_count:
+        OUT.print(table)
+
+
+def _preview_text(preview: dict[str, Any]) -> str:
+    if "arguments" in preview:
+        arguments = preview["arguments"]
+        if isinstance(arguments, dict):
+            return "\n".join(f"{name}: {value}" for name, value in arguments.items())
+        return str(arguments)
+    if "text" in preview or "preview" in preview:
+        return str(preview.get("text", preview.get("preview")))
+    return ", ".join(f"{name} {value}" for name, value in preview.items() if value is not None)

@@ -1,0 +1,120 @@
+"""The sections of a session for people: facts, and lists as tables that fit the terminal's width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from agtrace.render.session import SessionView, print_stats
+from agtrace.render.terminal import OUT, STYLES, dollars, figure, heading, nothing, plain, short_number, summary, when
+
+FACTS = frozenset({"session", "stats"})
+"""Sections that are no lists."""
+
+_WIDE = 70
+_TIMES = frozenset({"start_time", "end_time"})
+
+_Row = dict[str, str | Text]
+
+
+def sections_head(answer: dict[str, Any]) -> None:
+    """The line that stands above all of them."""
+    summary(answer)
+
+
+def section(name: str, content: Any) -> None:
+    """A section under its name: of a list all items, of facts the answer that has them."""
+    heading(name if name in FACTS else f"{name}: {len(content):,}")
+    if name == "session":
+        _session(content["data"])
+    elif name == "stats":
+        print_stats(content["data"])
+    elif name == "turns":
+        SessionView().turns(content)
+    elif content:
+        rows, right, wide_only = _LISTS[name]
+        _print_table([rows(item) for item in content], right, frozenset() if OUT.width >= _WIDE else wide_only)
+    else:
+        nothing("none")
+
+
+def _session(data: dict[str, Any]) -> None:
+    grid = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(ratio=1, overflow="fold")
+    for name, value in data.items():
+        if not isinstance(value, list | dict) and not name.startswith("total_"):
+            shown = when(value) if name in _TIMES else plain(str(value))
+            grid.add_row(name.replace("_", " "), Text(shown))
+    OUT.print(grid)
+
+
+def _print_table(rows: Sequence[_Row], right: frozenset[str], left_out: frozenset[str]) -> None:
+    """A table whose last column takes the room that is left."""
+    columns = [name for name in rows[0] if name not in left_out]
+    table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
+    for name in columns:
+        last = name == columns[-1]
+        table.add_column(
+            name,
+            justify="right" if name in right else "left",
+            no_wrap=not last,
+            overflow="fold" if last else "ellipsis",
+            ratio=1 if last else None,
+        )
+    for row in rows:
+        table.add_row(*(row[name] for name in columns))
+    OUT.print(table)
+
+
+def _tool(item: dict[str, Any]) -> _Row:
+    return {
+        "calls": figure(item["calls"]),
+        "failed": Text(figure(item["failed"] or None), style=STYLES["failed"]),
+        "tool": Text(plain(item["name"])),
+    }
+
+
+def _file(item: dict[str, Any]) -> _Row:
+    return {
+        "writes": figure(item["writes"] or None),
+        "reads": figure(item["reads"] or None),
+        "file": Text(plain(item["path"])),
+    }
+
+
+def _failure(item: dict[str, Any]) -> _Row:
+    turn = item.get("turn_index")
+    return {
+        "event": str(item.get("result_event", item["call_event"])),
+        "turn": "" if turn is None else str(turn),
+        "tool": Text(plain(item["tool"])[:20]),
+        "outcome": Text(item["outcome"], style=STYLES.get(item["outcome"], "")),
+        "what it said": Text(plain(item["quote"])),
+    }
+
+
+def _child(item: dict[str, Any]) -> _Row:
+    return {"session": plain(item["id"]), "by event": str(item.get("started_by", "")), "kind": plain(item["kind"])}
+
+
+def _model(item: dict[str, Any]) -> _Row:
+    return {
+        "responses": figure(item["responses"]),
+        "tokens": short_number(item.get("total_tokens")),
+        "cost": dollars(item.get("cost_usd")),
+        "model": Text(plain(item["model"])),
+    }
+
+
+_LISTS: dict[str, tuple[Callable[[dict[str, Any]], _Row], frozenset[str], frozenset[str]]] = {
+    "tools": (_tool, frozenset({"calls", "failed"}), frozenset()),
+    "files": (_file, frozenset({"writes", "reads"}), frozenset()),
+    "failures": (_failure, frozenset({"event", "turn"}), frozenset({"turn", "outcome"})),
+    "children": (_child, frozenset({"by event"}), frozenset()),
+    "models": (_model, frozenset({"responses", "tokens", "cost"}), frozenset({"responses"})),
+}
+"""By list how an item becomes a row, the columns of numbers, and those that a narrow terminal has no room for."""

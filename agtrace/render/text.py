@@ -1,0 +1,97 @@
+"""A long text for people, an event's or what a reference refers to: where it stands, then the text, unbroken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from agtrace.references import parse
+from agtrace.render.next_calls import offer
+from agtrace.render.terminal import OUT, counted, entry, left_out, plain, summary
+
+_LINKS = (
+    ("turn_index", "turn"), ("step_index", "step"), ("call_event", "its call: event"),
+    ("result_event", "its result: event"), ("started_session", "started session"),
+)  # fmt: skip
+_TEXTS = ("text", "content", "arguments_json")
+
+
+def text_head(answer: dict[str, Any]) -> None:
+    """What it is; of an event, where it stands, what it is linked to and what became of it."""
+    data = answer["data"]
+    summary(answer)
+    links = ", ".join(f"{what} {plain(str(data[key]))}" for key, what in _LINKS if data.get(key) is not None)
+    if links:
+        OUT.print(Text(links, style="dim"))
+    if "later" in data:
+        OUT.print(Text(_later(data["later"], _session_of(answer)), style="green"))
+    if "origin" in data:
+        OUT.print(Text(f"{plain(data['origin']['file'])}:{data['origin']['line']}", style="dim"), soft_wrap=True)
+    if "failures" in data:
+        _print_failures(data["failures"])
+    OUT.print()
+
+
+def text_body(answer: dict[str, Any]) -> None:
+    """The text, or the chunk of it that the answer holds; chunks follow each other unbroken."""
+    payload = answer["data"].get("payload", answer["data"])
+    last = answer.get("chunk", {}).get("next_cursor") is None
+    for key in _TEXTS:
+        if key in payload:
+            _write(payload[key], last=last)
+            return
+    arguments = payload.get("arguments", payload)
+    if not isinstance(arguments, dict):
+        _write(str(arguments), last=True)
+        return
+    for name, value in arguments.items():
+        OUT.print(Text(f"{plain(name)}:", style="cyan"), Text(plain(str(value))), soft_wrap=True)
+
+
+def text_rest(answer: dict[str, Any]) -> None:
+    """Below a digest, the commands that show what it leaves out."""
+    if answer.get("truncation", {}).get("reason") == "digest":
+        OUT.print()
+        offer(answer)
+
+
+def _write(text: str, *, last: bool) -> None:
+    OUT.file.write(plain(text) + ("\n" if last and not text.endswith("\n") else ""))
+
+
+def _session_of(answer: dict[str, Any]) -> str:
+    """The session's id, as short as answers show it."""
+    return plain(parse(answer["artifact_ref"]).session if "artifact_ref" in answer else answer["data"]["session_id"])
+
+
+def _later(later: dict[str, Any], session_id: str) -> str:
+    """What became of a call that failed."""
+    again = later.get("failed_again", 0)
+    failed = f" failed {again} more time{'s' * (again != 1)}, then" if again else ""
+    changes, total = later.get("changes", []), later.get("total_changes")
+    count = f"{total} changes, the last ones" if total else "changes"
+    after = f" after {count} at {', '.join(map(str, changes))}" if changes else ""
+    what = "the same" if later["same_call"] else "a similar"
+    return f"{what} call{failed} succeeded at {session_id}:{later['succeeded']}{after}"
+
+
+def _print_failures(failures: dict[str, Any]) -> None:
+    """What an output tells of failures: the counts, and names and lines as far as the answer has them."""
+    OUT.print(Text(", ".join(_counts(failures)), style="red"))
+    more = failures.get("more", {})
+    for name in failures.get("names", []):
+        entry("", Text(plain(name), style="red"))
+    left_out("failed tests", 0, more.get("names", 0))
+    for line in failures.get("lines", []):
+        entry(str(line["line"]), Text(plain(line["text"]), style="red"))
+    left_out("failing lines", 0, more.get("lines", 0))
+
+
+def _counts(failures: dict[str, Any]) -> Iterator[str]:
+    if failures.get("verdict"):
+        yield plain(failures["verdict"])
+    if failures.get("failed_tests"):
+        yield counted(failures["failed_tests"], "failed test")
+    yield counted(failures["failing_lines"], "failing line")

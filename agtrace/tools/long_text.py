@@ -1,0 +1,229 @@
+"""What the tools that give long texts share: ranges of lines, chunks, digests, and the calls that lead to the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Annotated, Any, Protocol
+
+from agtrace_indexer.redact import redact
+from pydantic import Field
+
+from agtrace.cutting import escaped_size, line_count, line_start
+from agtrace.digest import LIMITS, Mode, gather
+from agtrace.digest import Digest as Shortened
+from agtrace.failing_lines import Failing
+from agtrace.failures import Failures
+from agtrace.problems import InvalidParameter, InvalidRange
+from agtrace.replies import Body, Digest, Made
+from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
+from agtrace.texts import lines_of, told_lines
+from agtrace.tools.tool import LIST_BYTES, kilobytes
+
+_BEFORE, _BEHIND = 5, 30  # lines around the first failing one
+_MOST_AROUND = 4_000  # bytes that an answer takes beside a digest
+
+_LARGER: dict[Mode | None, Mode] = {"minimal": "standard", "standard": "verbose"}
+
+LineNumber = Annotated[int | None, Field(le=2**53)]
+MaxBytes = Annotated[int | None, Field(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES)]
+
+ToldLines = Iterable[tuple[str, Failing | None]]
+
+
+class Asked(Protocol):
+    """What is asked of a long text."""
+
+    @property
+    def start_line(self) -> int | None:
+        """The first line, from 1."""
+
+    @property
+    def end_line(self) -> int | None:
+        """The last line."""
+
+    @property
+    def cursor(self) -> str | None:
+        """Where a chunk begins."""
+
+    @property
+    def mode(self) -> Mode | None:
+        """The digest that is wanted; None is the text itself."""
+
+    @property
+    def max_bytes(self) -> int | None:
+        """The bytes that the answer may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class LongText:
+    """A text, where it stands in the answer, and the call that gives it."""
+
+    call: Callable[..., str]
+    """Write the call with more arguments."""
+    frame: dict[str, Any]
+    key: str
+    within: str | None
+    hint: str
+    """The next call where nothing is left out."""
+    text: str = ""
+    """Canonical; it is redacted on its way out."""
+    output: bool = False
+    """Whether it is what a tool gave back: only that can tell of failures."""
+    whole: dict[str, Any] = field(default_factory=dict)
+    """As `Body.whole`."""
+
+
+def check_asked(asked: Asked) -> None:
+    """Raise `InvalidParameter` for a cursor of a digest."""
+    if asked.mode and asked.cursor:
+        raise InvalidParameter(
+            "cursor", "cursor: a digest is one answer; leave out mode for the chunks, or cursor for the digest"
+        )
+
+
+def budget_of(asked: Asked) -> int:
+    """The bytes that the answer may take: a digest never more than its mode says."""
+    most = LIMITS[asked.mode].budget if asked.mode else ABSOLUTE_MAX_BYTES
+    return min(asked.max_bytes or (most if asked.mode else LIST_BYTES), most)
+
+
+def part_asked(asked: Asked) -> str:
+    """What is asked of a text, for a summary."""
+    first, last = asked.start_line, asked.end_line
+    lines = f", lines {first or 1} to {last or 'the end'}" if first is not None or last is not None else ""
+    return lines + (f", {asked.mode} digest" if asked.mode else "")
+
+
+def body_or_digest(
+    given: LongText,
+    asked: Asked,
+    read_cursor: Callable[[str], tuple[int, ...]],
+    make_cursor: Callable[..., str],
+) -> Body | Digest:
+    """A text that is at hand: its chunks or those of a range (R-078), or a digest of it (R-017)."""
+    redacted = redact(given.text)
+    start, end = check_range(asked, line_count(redacted), given.call)
+    if asked.mode:
+        return digest(given, asked, told_lines(lines_of(redacted)[start - 1 : end], output=given.output), start)
+    ranged = asked.start_line is not None or asked.end_line is not None
+    position = read_cursor(asked.cursor) if asked.cursor else (line_start(redacted, start - 1) or 0, start - 1, 0)
+    stop = line_start(redacted, end) if ranged else None
+    return Body(
+        text=given.text,
+        frame=given.frame,
+        key=given.key,
+        within=given.within,
+        whole=given.whole,
+        cursor=make_cursor,
+        offset=position[0],
+        line=position[1],
+        chunk=position[2],
+        end=(len(redacted) if stop is None else stop) if ranged else None,
+        told=None if ranged or not given.output else lambda most: _told(given, lines_of(redacted), most),
+    )
+
+
+def check_range(asked: Asked, total: int, call: Callable[..., str]) -> tuple[int, int]:
+    """The lines that are asked for. Raises `InvalidRange` where the text hasn't got them all."""
+    start = 1 if asked.start_line is None else asked.start_line
+    end = total if asked.end_line is None else asked.end_line
+    if not 1 <= start <= end <= total:
+        near = max(min(start, total), 1)
+        nearest = call(start_line=near, end_line=max(min(end, total), near), mode=asked.mode)
+        raise InvalidRange(
+            f"lines {start} to {end} are no range of this text: it has {total:,} lines, counted from 1",
+            f"{nearest} is the nearest range {kilobytes(0, budget_of(asked))}.",
+            total_lines=total,
+        )
+    return start, end
+
+
+def digest(
+    given: LongText, asked: Asked, lines: ToldLines, start: int, check: Callable[[int], None] | None = None
+) -> Digest:
+    """A digest of the lines asked for, of which the first has this number; `check` is told how many there were."""
+    assert asked.mode
+    limits = LIMITS[asked.mode]
+    gathered = gather(lines, limits, first=start)
+    if check:
+        check(gathered.lines)
+    failures = gathered.failures
+    counts = {"failures": failures.counts()} if failures.count else {}
+    shown = (start, start + gathered.lines - 1)
+
+    def make(most_bytes: int) -> Made:
+        made = gathered.digest(most_bytes)
+        if not made.shortened:
+            return Made(made.text, None, given.hint)
+        told = {"reason": "digest", "shown": made.lines, "total": gathered.lines}
+        lost = {"omitted_failures": made.omitted_failures} if failures.count else {}
+        clamped = most_bytes < limits.budget - _MOST_AROUND
+        return Made(made.text, {**told, **lost}, _digest_hint(given, asked, failures, made, shown, clamped=clamped))
+
+    return Digest(make=make, frame={**given.frame, **counts}, key=given.key, within=given.within)
+
+
+def _digest_hint(
+    given: LongText, asked: Asked, failures: Failures, made: Shortened, shown: tuple[int, int], *, clamped: bool
+) -> str:
+    """The call for the failing lines that are left out, else for the first ones verbatim, else for what is left out.
+
+    A larger digest is named only where the answer wasn't held smaller than this one may be.
+    """
+    larger = None if clamped else _LARGER.get(asked.mode)
+    if made.omitted_failures and larger:
+        more = given.call(start_line=asked.start_line, end_line=asked.end_line, mode=larger)
+        return f"{more} shows more of the {failures.count:,} failing lines {kilobytes(0, LIMITS[larger].budget)}."
+    if made.omitted_failures:
+        rest = given.call(start_line=failures.first, end_line=failures.last)
+        return f"{rest} has all {failures.count:,} failing lines, verbatim in chunks {kilobytes(0, LIST_BYTES)}."
+    more = f"; mode={larger!r} shows more" if larger else ""
+    if failures.count:
+        around = _around(given, failures.explained, shown[1])
+        return f"{around} shows the first failure verbatim {kilobytes(0, LIST_BYTES)}{more}."
+    first, last = made.omitted or shown
+    left = given.call(start_line=first, end_line=last)
+    return f"{left} has what is left out, verbatim in chunks {kilobytes(0, LIST_BYTES)}{more}."
+
+
+def _told(given: LongText, lines: list[str], most_bytes: int) -> tuple[dict[str, Any], str]:
+    """What the first chunk of an output says of its failures, and the call that shows those that it doesn't (R-022)."""
+    failures = Failures()
+    for number, (text, failing) in enumerate(told_lines(lines, output=True), 1):
+        if failing:
+            failures.note(number, text, failing)
+    if not failures.count:
+        return {}, given.hint
+    told, all_of_them = failures.told(most_bytes)
+    if all_of_them:
+        first = failures.explained
+        size = escaped_size("\n".join(lines[max(first - _BEFORE, 1) - 1 : first + _BEHIND]))
+        around = _around(given, first, len(lines))
+        return {"failures": told}, f"{around} shows the first failure {kilobytes(0, min(size + 2_048, LIST_BYTES))}."
+    rest = f"{given.call(mode='standard')} shows the other failing lines {kilobytes(0, LIMITS['standard'].budget)}."
+    return {"failures": told}, rest
+
+
+def _around(given: LongText, line: int, last: int) -> str:
+    return given.call(start_line=max(line - _BEFORE, 1), end_line=min(line + _BEHIND, last))
+
+
+def ranged_lines(
+    lines: ToldLines, asked: Asked, call: Callable[..., str]
+) -> tuple[Iterator[tuple[str, Failing | None]], int, Callable[[int], None]]:
+    """The lines asked for of a text that is read forward, the number of the first, and a check that they were there."""
+    start, end = asked.start_line, asked.end_line
+    first = 1 if start is None else start
+    if first < 1 or (end is not None and end < first):
+        check_range(asked, sum(1 for _ in lines), call)
+    ahead = iter(lines)
+    skipped = sum(1 for _ in islice(ahead, first - 1))
+
+    def check(read: int) -> None:
+        """Raise `InvalidRange` where the text ended too early."""
+        if (start is not None and not read) or (end is not None and skipped + read < end):
+            check_range(asked, skipped + read, call)
+
+    return islice(ahead, None if end is None else end - first + 1), first, check

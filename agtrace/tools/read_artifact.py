@@ -1,0 +1,222 @@
+"""Whatever an answer refers to, as text: an event, a session, an analysis, the health of the server."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from agtrace import analysis, events, transcript
+from agtrace.arguments import Arguments, Cursor
+from agtrace.cutting import cut
+from agtrace.digest import Mode
+from agtrace.query import find_event, find_session, last_event_of, short_id
+from agtrace.references import Reference, parse
+from agtrace.replies import Body, Digest, Reply, Stream
+from agtrace.texts import place_of, session_lines, session_stream
+from agtrace.tools.long_text import (
+    LineNumber,
+    LongText,
+    MaxBytes,
+    body_or_digest,
+    budget_of,
+    check_asked,
+    check_range,
+    digest,
+    part_asked,
+    ranged_lines,
+)
+from agtrace.tools.tool import (
+    Context,
+    Tool,
+    call,
+    dump,
+    event_kilobytes,
+    overview_kilobytes,
+    query_of,
+    sessions_kilobytes,
+)
+
+
+class ReadArtifact(Arguments):
+    """Arguments of read_artifact."""
+
+    ref: Annotated[str, Field(max_length=300, description="artifact_ref of an answer, or ax://health.")]
+    start_line: LineNumber = None
+    end_line: LineNumber = None
+    mode: Mode | None = None
+    cursor: Cursor = None
+    max_bytes: MaxBytes = None
+
+
+def answer(context: Context, wanted: ReadArtifact) -> Reply:
+    """What a reference refers to, complete (R-086)."""
+    check_asked(wanted)
+    reference = parse(wanted.ref)
+    session = find_session(context.connection, reference.session) if reference.session else None
+    return _KINDS[reference.kind](_Opening(context, wanted, reference, session))
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """What is read, and how."""
+
+    context: Context
+    wanted: ReadArtifact
+    reference: Reference
+    row: sqlite3.Row | None
+
+    @property
+    def session(self) -> sqlite3.Row:
+        """The session that the reference is about."""
+        assert self.row is not None
+        return self.row
+
+    @property
+    def shown_id(self) -> str:
+        """Its id as answers show it."""
+        return short_id(self.context.connection, self.session["uid"])
+
+    def read_cursor(self, cursor: str) -> tuple[int, ...]:
+        """The position of a cursor."""
+        return self.context.cursors.read(TOOL.name, self._query(), cursor)
+
+    def make_cursor(self, *position: int) -> str:
+        """The cursor that continues behind a position."""
+        return self.context.cursors.make(TOOL.name, self._query(), position)
+
+    def _query(self) -> dict[str, Any]:
+        kind, _, event_index = self.reference
+        return {**query_of(self.wanted), "ref": [kind, self.row and self.row["uid"], event_index]}
+
+    def text(self, ref: str, hint: str, text: str = "", *, output: bool = False) -> LongText:
+        """A text under its shortest reference."""
+        written = partial(call, TOOL.name, ref=ref)
+        return LongText(written, {"ref": ref}, "text", None, hint, text, output)
+
+    def reply(self, what: str, given: LongText, data: Body | Digest | Stream | None = None) -> Reply:
+        """The answer that gives a text."""
+        fitted = data or body_or_digest(given, self.wanted, self.read_cursor, self.make_cursor)
+        return Reply(
+            summary=what + part_asked(self.wanted),
+            data=fitted,
+            budget=budget_of(self.wanted),
+            hint=given.hint,
+            reference=given.frame["ref"],
+            untrusted=self.row is not None,
+        )
+
+
+def _event(opening: _Opening) -> Reply:
+    """The text of an event."""
+    connection, session = opening.context.connection, opening.session
+    event = find_event(connection, session, opening.reference.event_index)
+    opened = call("get_event_details", session_id=opening.shown_id, event_index=event.event_index)
+    given = opening.text(
+        events.reference(connection, session, event.event_index),
+        f"{opened} shows its call or result and its place in the log "
+        f"{event_kilobytes(connection, session['id'], event.event_index)}.",
+        transcript.body(connection, event),
+        output=event.type == "ToolResult",
+    )
+    name = f" {cut(event.row['name'], 40)}" if event.row["name"] else ""
+    return opening.reply(f"Event {event.event_index} of {opening.shown_id}: {event.type}{name}", given)
+
+
+def _session(opening: _Opening) -> Reply:
+    """The text of a session, as level full gives it; what comes after the first chunk isn't in it."""
+    connection, session, wanted = opening.context.connection, opening.session, opening.wanted
+    shown_id = opening.shown_id
+    opened = call("get_session_details", session_id=shown_id)
+    given = opening.text(f"ax://session/{shown_id}", f"{opened} shows it by its turns {_overview(session)}.")
+    what = f"The text of session {shown_id}"
+    if wanted.mode:
+        found = session_lines(transcript.entries(connection, session, 0, last_event_of(connection, session), None))
+        lines, first, check = ranged_lines(found, wanted, given.call)
+        return opening.reply(what, given, digest(given, wanted, lines, first, check))
+    if wanted.cursor:
+        last_event, *place = opening.read_cursor(wanted.cursor)
+    else:
+        last_event = last_event_of(connection, session)
+        place = _first_place(opening, last_event, given)
+    stream = session_stream(
+        connection,
+        session,
+        last_event=last_event,
+        place=tuple(place),
+        budget=budget_of(wanted),
+        frame=given.frame,
+        essential=given.frame,
+        cursor=lambda *position: opening.make_cursor(last_event, *position),
+        until=wanted.end_line,
+    )
+    return opening.reply(what, given, stream)
+
+
+def _first_place(opening: _Opening, last_event: int, given: LongText) -> list[int]:
+    """Where the first line that is asked for begins. Raises `InvalidRange`."""
+    start, end = opening.wanted.start_line, opening.wanted.end_line
+    if start is None and end is None:
+        return [0, 0, 0, 0]
+    first = 1 if start is None else start
+    last = first if end is None else end
+    to_the_end = first < 1 or last < first
+    found = transcript.entries(opening.context.connection, opening.session, 0, last_event, None)
+    place = place_of(found, first, 2**62 if to_the_end else last)
+    if place.total is not None:
+        check_range(opening.wanted, place.total, given.call)
+    return [place.event, place.offset, first - 1, 0]
+
+
+def _analysis(opening: _Opening) -> Reply:
+    """Every finding, more than analyze_session shows."""
+    found = analysis.analyze(opening.context.connection, opening.session)
+    evidence = next((e.event_index for insight in found.insights for e in insight.evidence), None)
+    opened = call("get_session_details", session_id=found.session_id)
+    hint = f"{opened} shows its turns {_overview(opening.session)}."
+    if evidence is not None:
+        opened = call("get_event_details", session_id=found.session_id, event_index=evidence)
+        size = event_kilobytes(opening.context.connection, opening.session["id"], evidence)
+        hint = f"{opened} opens the first piece of evidence {size}."
+    given = opening.text(f"ax://analysis/{found.session_id}", hint, _json(dump(found)))
+    return opening.reply(f"Analysis of session {found.session_id}: {len(found.insights)} findings", given)
+
+
+def _health(opening: _Opening) -> Reply:
+    """How index and server are."""
+    health = opening.context.health()
+    total = health.index.sessions
+    hint = f"list_sessions() shows the newest sessions {sessions_kilobytes(total)}."
+    given = opening.text("ax://health", hint, _json(dump(health)))
+    return opening.reply(f"Health: the index is {health.index.state.replace('_', ' ')}, {total:,} sessions", given)
+
+
+def _overview(session: sqlite3.Row) -> str:
+    return overview_kilobytes(session["turn_count"])
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1)
+
+
+_KINDS: dict[str, Callable[[_Opening], Reply]] = {
+    "event": _event,
+    "session": _session,
+    "analysis": _analysis,
+    "health": _health,
+}
+
+
+TOOL = Tool(
+    "read_artifact",
+    "Read a reference",
+    "The whole of what an answer refers to (artifact_ref), as text: an event, a session, an analysis with every "
+    "finding, ax://health.",
+    ReadArtifact,
+    answer,
+)

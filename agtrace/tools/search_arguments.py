@@ -1,0 +1,100 @@
+"""What a search is asked with, and the question that this is to the index."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from agtrace_schema.events import EventType, Provider
+from pydantic import Field
+
+from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, ProjectHash, Time, Until
+from agtrace.filters import Filters
+from agtrace.hits import Order
+from agtrace.matching import Contains, ContainsAll, ContainsInTurn, Matcher, Matches
+from agtrace.problems import InvalidParameter
+from agtrace.query import find_session
+from agtrace.search import Question
+from agtrace.tools.tool import Context
+
+
+class SearchEventPreviews(Arguments):
+    """Arguments of search_event_previews."""
+
+    query: Annotated[
+        str,
+        Field(
+            max_length=2000,
+            description="Literal text, found anywhere in an event, case-insensitive; no syntax. Empty: every event.",
+        ),
+    ]
+    words: Annotated[
+        Literal["event", "turn"] | None,
+        Field(description="All words of query, in any order, in one event or turn."),
+    ] = None
+    regex: Annotated[bool, Field(description="query is a regular expression; ^ and $ are ends of lines.")] = False
+    order: Literal["newest", "oldest"] = "newest"
+    group_by: Annotated[
+        Literal["session"] | None, Field(description="Each session once, with its number of matches.")
+    ] = None
+    limit: Limit = DEFAULT_LIMIT
+    cursor: Cursor = None
+    session_id: Annotated[str | None, Field(max_length=200)] = None
+    provider: Provider | None = None
+    project_hash: ProjectHash = None
+    event_type: Annotated[EventType | None, Field(description="ToolResult: outputs and errors. User: prompts.")] = None
+    tool: Annotated[str | None, Field(max_length=200, description="Name of a tool, such as Bash.")] = None
+    path: Annotated[str | None, Field(max_length=200, description="Only calls that name such a file.")] = None
+    failed: Annotated[bool | None, Field(description="true: only failed tool executions.")] = None
+    since: Time = None
+    until: Until = None
+    include_own: Annotated[bool, Field(description="Also calls to agtrace itself.")] = False
+
+
+FILTERS = ("until", "since", "failed", "event_type", "tool", "path", "provider", "project_hash", "session_id")
+"""The arguments that only leave something out, the most dispensable first."""
+
+
+def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Question:
+    """What is asked of the index. Raises `Problem` for arguments that can't be used."""
+    if wanted.regex and wanted.words:
+        raise InvalidParameter("words", "a regular expression isn't looked for by its words: leave out words or regex")
+    context.check_project(wanted.project_hash)
+    session = find_session(context.connection, wanted.session_id) if wanted.session_id is not None else None
+    filters = Filters(
+        session_row=session["id"] if session else None,
+        provider=wanted.provider,
+        project_hash=wanted.project_hash,
+        event_type=wanted.event_type,
+        tool=wanted.tool,
+        failed=wanted.failed,
+        since=context.moment("since", wanted.since),
+        until=context.moment("until", wanted.until, end=True),
+        path=wanted.path,
+        without_own=not wanted.include_own,
+    )
+    return Question(context.connection, matcher_of(wanted), filters, snapshot, Order(wanted.order))
+
+
+def matcher_of(wanted: SearchEventPreviews) -> Matcher:
+    """What texts must fulfil. Raises `InvalidParameter` for a regular expression that can't be read."""
+    if wanted.regex:
+        return Matches(wanted.query)
+    kinds: dict[Any, type[Contains | ContainsAll]] = {"event": ContainsAll, "turn": ContainsInTurn}
+    return kinds.get(wanted.words, Contains)(wanted.query)
+
+
+def identity(context: Context, wanted: SearchEventPreviews) -> dict[str, Any]:
+    """The arguments as they identify a query, with the whole id of the session."""
+    given = wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    if wanted.session_id is not None:
+        given["session_id"] = find_session(context.connection, wanted.session_id)["uid"]
+    return given
+
+
+def moment_of(context: Context, wanted: SearchEventPreviews) -> int:
+    """When relative times were counted from, in milliseconds: a walk keeps that moment; 0 where there are none."""
+    tomorrow = replace(context, now=context.now + 86_400)
+    times = [("since", wanted.since), ("until", wanted.until)]
+    moves = any(context.moment(field, text) != tomorrow.moment(field, text) for field, text in times)
+    return int(context.now * 1000) if moves else 0

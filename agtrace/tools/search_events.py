@@ -1,0 +1,48 @@
+"""search_events: the search under its former name and arguments, for who still calls it (R-116)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from agtrace.arguments import Arguments, Cursor, Limit
+from agtrace.replies import Reply
+from agtrace.tools import search_event_previews
+from agtrace.tools.search_event_previews import SearchEventPreviews
+from agtrace.tools.tool import Context, Tool
+
+_QUOTED = 200
+
+
+class SearchEvents(Arguments):
+    """Arguments of search_events."""
+
+    pattern: Annotated[str, Field(max_length=2000)]
+    limit: Limit = 10
+    cursor: Cursor = None
+    include_full_payload: Annotated[bool, Field(description="Previews come all the same.")] = False
+
+
+def answer(context: Context, wanted: SearchEvents) -> Reply:
+    """What search_event_previews answers, with the call that takes its place."""
+    found = search_event_previews.answer(
+        context, SearchEventPreviews(query=wanted.pattern, limit=wanted.limit, cursor=wanted.cursor)
+    )
+    return replace(found, hint=_hint(wanted))
+
+
+def _hint(wanted: SearchEvents) -> str:
+    query = repr(wanted.pattern) if len(wanted.pattern) <= _QUOTED else "..."
+    instead = f"search_event_previews(query={query}, limit={wanted.limit})"
+    return f"{instead} takes the place of search_events; get_event_details opens a match whole."
+
+
+TOOL = Tool(
+    "search_events",
+    "Search events (deprecated)",
+    "Deprecated: use search_event_previews, which has filters.",
+    SearchEvents,
+    answer,
+)

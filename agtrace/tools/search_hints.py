@@ -1,0 +1,179 @@
+"""What to call after a search: the last word on what was found, or what finds something where nothing was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from agtrace_schema.answers import WordCount
+
+from agtrace.cutting import one_line
+from agtrace.deadline import Deadline
+from agtrace.filters import Filters
+from agtrace.hits import Hit, Order
+from agtrace.matching import Contains
+from agtrace.problems import Problem, SearchTimeout
+from agtrace.query import find_session, short_id
+from agtrace.search import Question, snapshot_of
+from agtrace.tools.search_arguments import FILTERS, SearchEventPreviews, matcher_of
+from agtrace.tools.tool import LIST_BYTES, Context, call, event_kilobytes, kilobytes
+
+_LONGEST_CALL = 300
+"""Characters of a call that a hint has room for."""
+
+_MOST_WORDS = 8
+"""Words of a query that are counted one by one."""
+
+_COUNTED = 100
+"""Events with a word that are counted; what is more common needn't be known."""
+
+_SECONDS = 0.5
+"""For each of the searches that look for what would have found something."""
+
+_SECONDS_IN_ALL = 2.0
+"""For all of these."""
+
+_FOR_LAST_WORD = 1.0
+"""Seconds to find the newest match of all."""
+
+_PREVIEW_BYTES = 600
+"""What a match takes in an answer, about."""
+
+_AROUND = 300
+_OF_LIST = kilobytes(0, LIST_BYTES)
+_PART_OF_ID = re.compile(r"(?:agent-)?[0-9a-f][0-9a-f-]{7,}", re.IGNORECASE)
+
+
+# -- where something was found ---------------------------------------------------------------------
+
+
+def after_hits(
+    context: Context, wanted: SearchEventPreviews, asked: Question, hits: list[Hit], deadline: Deadline, *, first: bool
+) -> str:
+    """The call that opens the first match of the page, and the last word where later events match too."""
+    shows_newest = first and wanted.order != "oldest"
+    what = "the newest match whole" if shows_newest else "the first of these whole"
+    hint = f"{_opens(context, hits[0])} opens {what} {_size(context, hits[0])}."
+    later = None if shows_newest else _last_word(context, asked, deadline)
+    if later is None or later.place <= max(hit.place for hit in hits):
+        return hint
+    return f"{hint} Later events match too: {_opens(context, later)} opens the last word {_size(context, later)}."
+
+
+def _last_word(context: Context, asked: Question, deadline: Deadline) -> Hit | None:
+    """The newest match of all; None where it isn't found in time."""
+    now = replace(asked, order=Order.NEWEST, snapshot=snapshot_of(context.connection))
+    with suppress(SearchTimeout):
+        return next(iter(now.page(1, None, deadline.at_most(_FOR_LAST_WORD)).hits), None)
+    return None
+
+
+def _opens(context: Context, hit: Hit) -> str:
+    (uid,) = context.connection.execute("SELECT uid FROM session WHERE id = ?", (hit.session_row,)).fetchone()
+    return call("get_event_details", session_id=short_id(context.connection, uid), event_index=hit.event_index)
+
+
+def _size(context: Context, hit: Hit) -> str:
+    return event_kilobytes(context.connection, hit.session_row, hit.event_index)
+
+
+# -- where nothing was found -----------------------------------------------------------------------
+
+
+def after_nothing(
+    context: Context, wanted: SearchEventPreviews, asked: Question, left_out: int, deadline: Deadline
+) -> tuple[list[WordCount], str]:
+    """How often the words of a text occur that was not found, and the call that finds something."""
+    search = _Alternatives(wanted, asked, deadline)
+    words = search.words()
+    hint = _session_named(context, wanted.query) or search.hint(words)
+    if hint is None and left_out:
+        hint = search.call(left_out, "finds calls to agtrace itself", include_own=True)
+    hint = hint or f"list_sessions() shows what there is {_OF_LIST}; or try a shorter piece of the text."
+    if left_out:
+        hint = f"{hint} Left out: {left_out} calls to agtrace itself or results of these (include_own)."
+    return words if wanted.words is None else [], hint
+
+
+def _session_named(context: Context, query: str) -> str | None:
+    """The call that opens the session whose id, or the beginning of it, was looked for."""
+    given = query.strip()
+    if not _PART_OF_ID.fullmatch(given):
+        return None
+    try:
+        session = find_session(context.connection, given)
+    except Problem:
+        return None
+    opens = call("get_session_details", session_id=short_id(context.connection, session["uid"]))
+    return f"{opens} opens the session with this id {_OF_LIST}."
+
+
+class _Alternatives:
+    """Searches beside one that found nothing."""
+
+    def __init__(self, wanted: SearchEventPreviews, asked: Question, deadline: Deadline) -> None:
+        self._wanted, self._asked, self._deadline = wanted, asked, deadline.at_most(_SECONDS_IN_ALL)
+
+    def words(self) -> list[WordCount]:
+        """In how many events that pass the filters each word stands; nothing where there is one word only."""
+        words = list(dict.fromkeys(self._wanted.query.split()))
+        if self._wanted.regex or len(words) < 2:
+            return []
+        return [self._count_of(word) for word in words[:_MOST_WORDS]]
+
+    def hint(self, words: list[WordCount]) -> str | None:
+        """The call that finds what is nearest to what was asked; None where none does."""
+        return next((hint for hint in self._hints(words) if hint is not None), None)
+
+    def call(self, found: int, says: str, **changed: Any) -> str | None:
+        """A call with the same arguments but for these; None where it is too long for a hint."""
+        given = self._wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True, exclude={"cursor"})
+        written = call("search_event_previews", **(given | changed)).replace("  ", r" \x20")  # a hint is one line
+        size = kilobytes(0, _AROUND + _PREVIEW_BYTES * min(found, self._wanted.limit))
+        return f"{written} {says} {size}." if len(written) <= _LONGEST_CALL else None
+
+    def _hints(self, words: list[WordCount]) -> Iterator[str | None]:
+        if words and all(word.events or not word.exact for word in words):
+            yield from self._with_all_words(self._wanted.query.split())
+        yield from self._without_filters()
+        found = [word for word in words if word.events]
+        if 1 < len(found) < len(words):
+            yield from self._with_all_words([word.word for word in found])
+        if found:
+            rarest = min(found, key=lambda word: word.events)
+            word = next(word for word in self._wanted.query.split() if one_line(word, 50) == rarest.word)
+            yield self.call(rarest.events, "finds the rarest of the words", query=word, words=None)
+
+    def _with_all_words(self, words: list[str]) -> Iterator[str | None]:
+        """The search for all of these words in one event, or else in one turn."""
+        for within in {None: ("event", "turn"), "event": ("turn",)}.get(self._wanted.words, ()):
+            query = " ".join(words)
+            other = self._wanted.model_copy(update={"query": query, "words": within})
+            if found := self._found(replace(self._asked, matcher=matcher_of(other))):
+                which = "all words" if len(words) == len(self._wanted.query.split()) else "the words that occur"
+                yield self.call(found, f"finds {which} in one {within}", query=query, words=within)
+
+    def _without_filters(self) -> Iterator[str | None]:
+        """The search without the filter that hides what there is, or without all of them."""
+        given = [name for name in FILTERS if getattr(self._wanted, name) is not None]
+        everything = Filters(without_own=self._asked.filters.without_own)
+        if not given or not (in_all := self._found(replace(self._asked, filters=everything))):
+            return
+        for name in given:
+            dropped: dict[str, Any] = {"session_row" if name == "session_id" else name: None}
+            left = replace(self._asked.filters, **dropped)
+            if found := self._found(replace(self._asked, filters=left)):
+                yield self.call(found, f"finds something: {name} hides it", **{name: None})
+        yield self.call(in_all, "finds something: the filters together hide it", **dict.fromkeys(given))
+
+    def _count_of(self, word: str) -> WordCount:
+        asked = replace(self._asked, matcher=Contains(word))
+        events, exact = asked.count(_COUNTED, self._deadline.at_most(_SECONDS))
+        return WordCount(word=one_line(word, 50), events=events, exact=exact)
+
+    def _found(self, asked: Question) -> int:
+        """About how many hits another search has."""
+        return asked.count(self._wanted.limit, self._deadline.at_most(_SECONDS))[0]

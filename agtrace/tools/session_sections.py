@@ -1,0 +1,81 @@
+"""The sections of a session that are asked for by name: one of them in full, several each by its beginning (R-071)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from agtrace_schema.answers import ChildItem, FailedExecution, Model, TurnOverview
+
+from agtrace.replies import Pages
+from agtrace.sections import LISTS, Source
+from agtrace.sessions import newest_session_row
+from agtrace.tools.session_view import LARGEST_OVERVIEW, NAME, View
+from agtrace.tools.tool import LIST_BYTES, call, dump_all, kilobytes
+from agtrace.transcript import newest_row
+
+_SMALLEST_ITEM = 40  # bytes
+_READ = LARGEST_OVERVIEW // _SMALLEST_ITEM
+_SHOWN = 10  # of each of several lists
+
+_ELSEWHERE = frozenset({"stats", "children", "total_children"})
+"""Fields of the head that are no part of the section `session`."""
+
+
+def answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str, Any], str]:
+    """The sections with these names, and the call to make next."""
+    lists = [name for name in names if name in LISTS]
+    if len(names) == 1 and lists:
+        return _pages(view, names[0])
+    source = _source(view, newest_session_row(view.context.connection))
+    found = {name: LISTS[name](source, (), _SHOWN) for name in lists}
+    facts: dict[str, Any] = {"session_id": view.session["uid"]}
+    if "session" in names:
+        facts |= {name: value for name, value in view.top.items() if name not in _ELSEWHERE}
+    if "stats" in names:
+        facts["stats"] = view.top["stats"]
+    for name, section in found.items():
+        facts |= {name: dump_all(section.items), f"total_{name}": section.total}
+    longer = next((name for name, section in found.items() if section.total > _SHOWN), None)
+    if longer is not None:
+        return facts, _rest_hint(view, longer, found[longer].total)
+    return facts, _item_hint(view, [item for section in found.values() for item in section.items])
+
+
+def _pages(view: View, name: str) -> tuple[Pages, str]:
+    """A list alone, in pages."""
+    newest, *behind = view.position or (newest_session_row(view.context.connection),)
+    items, places, total = LISTS[name](_source(view, newest), tuple(behind), _READ + 1)
+    pages = replace(view, top={"session_id": view.session["uid"]}).pages(
+        min(len(items), _READ),
+        lambda count: dump_all(items[:count]),
+        lambda count: view.cursor(newest, *places[count - 1]),
+        more=len(items) > _READ,
+        total=total,
+        key=name,
+    )
+    return pages, _item_hint(view, items)
+
+
+def _source(view: View, newest_session: int) -> Source:
+    connection, session = view.context.connection, view.session
+    newest = newest_row(connection, session, view.last_event)
+    return Source(connection, session, view.context.prices, view.last_event, newest, newest_session)
+
+
+def _rest_hint(view: View, name: str, total: int) -> str:
+    """The call that lists a section to its end."""
+    size = kilobytes(min(_SMALLEST_ITEM * total, LIST_BYTES - 1_500), min(1_000 + 700 * total, LIST_BYTES))
+    return f"{call(NAME, session_id=view.shown_id, sections=[name])} lists all {total} {name} {size}."
+
+
+def _item_hint(view: View, items: Sequence[Model]) -> str:
+    """The call that opens the first item that can be opened, or the first turn with a failure."""
+    for item in items:
+        if isinstance(item, FailedExecution):
+            event = item.call_event if item.result_event is None else item.result_event
+            return view.event_hint(event, "the first failure whole")
+        if isinstance(item, ChildItem):
+            return f"{call(NAME, session_id=item.id)} shows the first child's turns {kilobytes(0, LIST_BYTES)}."
+    return view.failing_turn_hint([item for item in items if isinstance(item, TurnOverview)])

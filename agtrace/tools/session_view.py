@@ -1,0 +1,177 @@
+"""What is asked of a session, and where the page begins: what the levels and the sections of a session share."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from agtrace_schema.answers import TurnOverview
+from pydantic import BeforeValidator, Field
+
+from agtrace import sessions, turns
+from agtrace.arguments import Arguments, Cursor, Fields, SessionId, TurnIndex, listed
+from agtrace.problems import InvalidParameter
+from agtrace.query import find_session, last_event_of, short_id
+from agtrace.replies import Pages
+from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
+from agtrace.tools.tool import LIST_BYTES, Context, call, dump, event_kilobytes, kilobytes, query_of, turn_kilobytes
+
+NAME = "get_session_details"
+
+_BYTES = {
+    "summary": (LIST_BYTES, 15_360),
+    "turns": (30_720, 30_720),
+    "steps": (32_000, ABSOLUTE_MAX_BYTES),
+    "full": (32_000, ABSOLUTE_MAX_BYTES),
+}  # by default, and at most
+
+_MANY_FAILURES = 3
+"""From so many failed calls on, a diagnosis tells more than the first of them."""
+
+LARGEST_OVERVIEW = _BYTES["summary"][1]
+"""Bytes that level summary or a section may take at most."""
+
+
+class GetSessionDetails(Arguments):
+    """Arguments of get_session_details."""
+
+    session_id: SessionId
+    detail_level: Annotated[
+        Literal["summary", "turns", "steps", "full"],
+        Field(
+            description="summary: one line a turn; turns: one line a step; steps: the first 500 characters of every "
+            "thought, message, argument and output; full: everything, verbatim."
+        ),
+    ] = "summary"
+    sections: Annotated[
+        list[Literal["session", "stats", "children", "turns", "tools", "files", "failures", "models"]] | None,
+        BeforeValidator(listed),
+        Field(description="Only these, in full."),
+    ] = None
+    fields: Annotated[Fields, Field(description="Only these: title, stats.cost_usd, turns.outcome")] = None
+    turn_index: Annotated[TurnIndex, Field(description="Only this turn.")] = None
+    include_reasoning: Annotated[bool, Field(description="Quote the thinking (level turns).")] = False
+    cursor: Cursor = None
+    max_bytes: Annotated[
+        int | None,
+        Field(
+            ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES, description="Bytes of an answer; default 32000 (steps, full)."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is asked of a session, and where the page begins."""
+
+    context: Context
+    wanted: GetSessionDetails
+    session: sqlite3.Row
+    shown_id: str
+    last_event: int
+    """The newest event of the snapshot."""
+    position: tuple[int, ...]
+    """What lies behind the page before, as each level counts; empty on the first page."""
+    top: dict[str, Any]
+    """What stands above the turns."""
+
+    @property
+    def budget(self) -> int:
+        """The bytes that the answer may take."""
+        default, most = _BYTES[self.wanted.detail_level]
+        return min(self.wanted.max_bytes or default, most)
+
+    def cursor(self, *position: int) -> str:
+        """The cursor that continues behind a position."""
+        query = {**query_of(self.wanted), "session_id": self.session["uid"]}
+        return self.context.cursors.make(NAME, query, (self.last_event, *position))
+
+    def pages(
+        self,
+        size: int,
+        build: Callable[[int], list[dict[str, Any]]],
+        cursor: Callable[[int], str],
+        *,
+        more: bool,
+        total: int | None = None,
+        essential: Callable[[int], list[dict[str, Any]]] | None = None,
+        key: str = "turns",
+    ) -> Pages:
+        """Pages of turns or of what turns are made of, or of another list."""
+        smallest = essential or build
+        return Pages(
+            size=size,
+            build=lambda count: {**self.top, key: build(count)},
+            cursor=cursor,
+            more=more,
+            first=not self.position,
+            total=total,
+            essential=lambda count: {"session_id": self.session["uid"], key: smallest(count)},
+        )
+
+    def hint(self, level: str, turn_index: int, what: str) -> str:
+        """The call that opens a turn at a level."""
+        opening = call(NAME, session_id=self.shown_id, detail_level=level, turn_index=turn_index)
+        return f"{opening} {what} {turn_kilobytes(self.context.connection, self.session['id'], turn_index, level)}."
+
+    def event_hint(self, event_index: int, what: str) -> str:
+        """The call that opens an event."""
+        opening = call("get_event_details", session_id=self.shown_id, event_index=event_index)
+        return f"{opening} opens {what} {event_kilobytes(self.context.connection, self.session['id'], event_index)}."
+
+    def onward_hint(self, turn_index: int | None) -> str:
+        """Behind a turn in which nothing failed: the call that opens the next one, or else the thinking."""
+        following = turns.turn_behind(self.context.connection, self.session, turn_index, self.last_event)
+        if following is not None:
+            return self.hint("turns", following, "shows the next turn")
+        opening = call("get_reasoning_chain", session_id=self.shown_id, turn_index=turn_index)
+        return f"{opening} shows why it was done {kilobytes(0, LIST_BYTES)}."
+
+    def diagnosis_hint(self) -> str:
+        """The call that tells what went wrong."""
+        opening = call("analyze_session", session_id=self.shown_id, include_loops=True)
+        return f"{opening} tells what went wrong and where {kilobytes(0, 5_120)}."
+
+    def failing_turn_hint(self, listed: list[TurnOverview]) -> str:
+        """Of a session that failed often, the diagnosis; else the first turn with a failure, or the first turn."""
+        if self.session["failed_calls"] >= _MANY_FAILURES and not self.position and self.wanted.turn_index is None:
+            return self.diagnosis_hint()
+        with_failures = turns.failing_turns(self.context.connection, self.session, self.last_event)
+        of_all = with_failures.turns[0] if with_failures else None
+        first = next((item.turn_index for item in listed if item.failed_tools), of_all)
+        opened = first if first is not None or not listed else listed[0].turn_index
+        if opened is None:
+            return self.event_hint(0, "its first event")
+        every = " sections=['failures'] lists every failure." if with_failures and with_failures.total > 1 else ""
+        return self.hint("turns", opened, f"shows the steps of turn {opened}") + every
+
+
+def view_of(context: Context, wanted: GetSessionDetails) -> View:
+    """Find the session and the place. Raises what `find_session`, `check_turn` and `Cursors.read` raise."""
+    connection = context.connection
+    _check_sections(wanted)
+    session = find_session(connection, wanted.session_id)
+    if wanted.turn_index is not None:
+        turns.check_turn(connection, session, wanted.turn_index)
+    shown_id, last_event = short_id(connection, session["uid"]), last_event_of(connection, session)
+    if wanted.cursor is None:
+        head = sessions.session_head(connection, session, context.prices)
+        if wanted.detail_level == "summary":
+            head = head.model_copy(update={"failing_turns": turns.failing_turns(connection, session, last_event)})
+        return View(context, wanted, session, shown_id, last_event, (), dump(head))
+    query = {**query_of(wanted), "session_id": session["uid"]}
+    last_event, *position = context.cursors.read(NAME, query, wanted.cursor)
+    return View(context, wanted, session, shown_id, last_event, tuple(position), {"session_id": session["uid"]})
+
+
+def _check_sections(wanted: GetSessionDetails) -> None:
+    """Sections tell of the whole session: they go with neither a level nor a turn."""
+    if wanted.sections is None:
+        return
+    if wanted.detail_level != "summary":
+        message = f"sections: leave out detail_level={wanted.detail_level!r}; sections stand beside level summary only"
+        raise InvalidParameter("sections", message, "detail_level='summary'")
+    if wanted.turn_index is not None:
+        raise InvalidParameter("sections", "sections: leave out turn_index; a section is of the whole session")

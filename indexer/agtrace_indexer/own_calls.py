@@ -1,0 +1,68 @@
+"""Which tool calls ask agtrace itself: search leaves them and their results out, or it would find itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agtrace_schema.events import Json, ToolCall
+from agtrace_schema.own import OWN_TOOLS
+
+_SHELLS = frozenset(
+    {
+        "Bash",
+        "PowerShell",
+        "container.exec",
+        "exec",
+        "exec_command",
+        "local_shell",
+        "run_shell_command",
+        "shell",
+        "shell_command",
+    }
+)
+"""The tools with which agents run commands."""
+
+_COMMANDS = ("command", "cmd", "script", "input")
+"""The arguments of these that hold the command."""
+
+_WORD = r"""(?:"[^"\n]*+"|'[^'\n]*+'|[^\s"';&|]++)"""
+
+_ASKS_AGTRACE = re.compile(
+    rf"""
+    \s*+
+    (?:cd\s++{_WORD}[^\S\n]*+(?:&&|;|\n)\s*+)*+     # where it runs
+    (?:(?:command|exec|time|env)\s++|[A-Za-z_]\w*+={_WORD}?+\s++)*+
+    (?:(?:uvx|pipx\s++run|uv\s++run|uv\s++tool\s++run)\s++(?:--(?:from|with|spec)[\s=]++{_WORD}\s++|-\S++\s++)*+)?+
+    (?:\S*?python[\d.]*+(?:\.exe)?\s++-m\s++)?+
+    (?:[^\s"';&|]*[/\\])?agtrace(?:\.exe|@\S++)?(?=\s|$)
+    """,
+    re.VERBOSE,
+)
+
+
+def is_own(call: ToolCall) -> bool:
+    """Whether a call asks agtrace: by the name of the tool, or by the command that a shell is to run."""
+    return call.name in OWN_TOOLS or (call.name in _SHELLS and any(map(_asks_agtrace, _commands(call.arguments))))
+
+
+def _asks_agtrace(command: str) -> bool:
+    return "agtrace" in command and _ASKS_AGTRACE.match(command) is not None
+
+
+def _commands(arguments: Json) -> Iterator[str]:
+    """What a shell is to run: a text, or the last of the words of `bash -lc <text>`, or words."""
+    if isinstance(arguments, dict):
+        for name in _COMMANDS:
+            yield from _texts(arguments.get(name))
+    else:
+        yield from _texts(arguments)
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list) and value:
+        words = [word for word in value if isinstance(word, str)]
+        yield " ".join(words)
+        yield from words[-1:] if len(words) == 3 and words[1].startswith("-") else ()

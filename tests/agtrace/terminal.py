@@ -1,0 +1,54 @@
+"""The command line as tests use it: the console script in a process of its own, or the commands within the test."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from click.testing import CliRunner
+
+from agtrace import commands
+from agtrace.commands import group
+
+AGTRACE = Path(sys.executable).with_name("agtrace")
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Said(NamedTuple):
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def agtrace(*arguments: str | Path, **environment: str) -> Said:
+    """Run a command. No command may ever show a traceback, or control characters."""
+    run = subprocess.run(
+        [AGTRACE, *arguments],
+        capture_output=True,
+        env={**os.environ, "COLUMNS": "160", **environment},
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+    said = Said(run.returncode, run.stdout.decode(), run.stderr.decode())
+    assert "Traceback" not in said.err, said
+    assert not CONTROLS.search(said.out + said.err), said
+    return said
+
+
+def agtrace_here(*arguments: str) -> Said:
+    """Run a command in this process: quicker, for JSON and for errors, which know no width of a terminal."""
+    commands.answers.cache_clear()
+    run = CliRunner().invoke(group.agtrace, arguments, prog_name="agtrace")
+    assert run.exception is None or isinstance(run.exception, SystemExit), run.exception
+    assert not CONTROLS.search(run.output), run.output
+    return Said(run.exit_code, run.stdout, run.stderr)

@@ -1,0 +1,84 @@
+"""What became of a failure: the same call later, or one that begins alike, and the changes made until then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agtrace.asking import Asker, claude_log
+from tests.conftest import SAMPLES
+
+SESSION = "fb3cff44-13ae-41a6-a6df-f287e0552835"
+BUILD = "python -m build --wheel -q && pip install -q dist/*.whl && "
+
+
+@pytest.fixture
+def later(tmp_path: Path) -> Any:
+    """What an event of a session tells about what came later; the session is written by a function."""
+
+    def told(write: Any, event_index: int) -> dict[str, Any] | None:
+        write(claude_log(tmp_path / "home", SESSION).prompt("Mend it."))
+        asker = Asker(tmp_path / "data", tmp_path / "home")
+        return asker.ask("get_event_details", session_id=SESSION, event_index=event_index)["data"].get("later")
+
+    return told
+
+
+def test_the_same_call_that_succeeded_is_named_with_the_changes_before_it(later: Any) -> None:
+    def write(log: Any) -> None:
+        log.call("Bash", {"command": "pytest"}, "1 failed", failed=True)  # events 1, 2
+        log.call("Edit", {"file_path": "/p/a.py", "new_string": "1"}, "ok")  # 3, 4
+        log.call("Bash", {"command": "pytest"}, "1 failed", failed=True)  # 5, 6
+        log.call("Write", {"file_path": "/p/b.py", "content": "2"}, "ok")  # 7, 8
+        log.call("Bash", {"command": "pytest"}, "1 passed")  # 9, 10
+
+    expected = {"same_call": True, "succeeded": 9, "result_event": 10, "failed_again": 1, "changes": [3, 7]}
+    assert later(write, 2) == expected
+
+
+def test_a_call_tells_the_same_as_its_result(later: Any) -> None:
+    def write(log: Any) -> None:
+        log.call("Bash", {"command": "make"}, "error", failed=True).call("Bash", {"command": "make"}, "done")
+
+    assert later(write, 1) == later(lambda log: None, 2) == {"same_call": True, "succeeded": 3, "result_event": 4}
+
+
+def test_a_call_that_begins_alike_serves_where_the_same_never_succeeded(later: Any) -> None:
+    def write(log: Any) -> None:
+        log.call("Bash", {"command": BUILD + "python -c 'import x'"}, "ModuleNotFoundError", failed=True)
+        log.call("Bash", {"command": "ls"}, "x")
+        log.call("Bash", {"command": BUILD + "python -m x"}, "works")
+
+    assert later(write, 2) == {"same_call": False, "succeeded": 5, "result_event": 6}
+
+
+@pytest.mark.parametrize("command", ["pytest tests/other.py", "true"])
+def test_another_call_is_no_remedy(later: Any, command: str) -> None:
+    def write(log: Any) -> None:
+        log.call("Bash", {"command": "cargo build --release"}, "error", failed=True)
+        log.call("Bash", {"command": command}, "ok").call("Read", {"file_path": "cargo build --release"}, "ok")
+
+    assert later(write, 2) is None
+
+
+def test_what_succeeded_before_is_no_remedy(later: Any) -> None:
+    def write(log: Any) -> None:
+        log.call("Bash", {"command": "make"}, "done").call("Bash", {"command": "make"}, "error", failed=True)
+
+    assert later(write, 4) is None
+
+
+def test_an_execution_that_went_well_has_no_aftermath(later: Any) -> None:
+    def write(log: Any) -> None:
+        log.call("Bash", {"command": "make"}, "done").call("Bash", {"command": "make"}, "done")
+
+    assert later(write, 2) is None
+
+
+def test_the_failing_import_of_the_samples_leads_to_the_file_that_mended_it(tmp_path: Path) -> None:
+    asker = Asker(tmp_path / "data", SAMPLES)
+    told = asker.ask("get_event_details", session_id="8c0d35f1", event_index=7)["data"]["later"]
+    change = asker.ask("get_event_details", session_id="8c0d35f1", event_index=told["changes"][0])
+    assert change["data"]["payload"]["arguments"]["file_path"].endswith("render/__init__.py")

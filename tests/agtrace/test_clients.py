@@ -1,0 +1,51 @@
+"""Known clients' limits: an answer isn't cut a second time by whoever receives it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agtrace.clients import most_bytes
+from agtrace.settings import ABSOLUTE_MAX_BYTES
+from tests.agtrace.asking import Asker, claude_log
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("codex-mcp-client", 11_900),
+        ("gemini-cli-mcp-client", 39_900),
+        ("gemini-cli-mcp-client-agtrace", 39_900),
+        ("claude-code", 50_000),
+        ("Claude-Code", 50_000),
+        ("claude-codec", ABSOLUTE_MAX_BYTES),
+        ("my-claude-code", ABSOLUTE_MAX_BYTES),
+        ("", ABSOLUTE_MAX_BYTES),
+        (None, ABSOLUTE_MAX_BYTES),
+    ],
+)
+def test_a_client_is_known_by_the_name_it_gives_itself(name: str | None, most: int) -> None:
+    assert most_bytes(name) == most
+
+
+@pytest.mark.parametrize(
+    ("setting", "asked", "client", "largest"),
+    [
+        (102_400, 90_000, 32_000, 32_000),
+        (102_400, 20_000, 32_000, 20_000),
+        (12_000, 90_000, 32_000, 12_000),
+        (102_400, 90_000, ABSOLUTE_MAX_BYTES, 90_000),
+    ],
+)
+def test_the_smallest_of_setting_request_and_client_holds(
+    tmp_path: Path, setting: int, asked: int, client: int, largest: int
+) -> None:
+    """R-005: and nearly all of it is used."""
+    output = "\n".join(f"{number:03} {'潮' * 300}" for number in range(200))
+    claude_log(tmp_path / "logs", "b16e7e47-13ae-41a6-a6df-f287e0552835").call("Bash", {"command": "tides"}, output)
+    asker = Asker(tmp_path / "data", tmp_path / "logs", most=setting)
+    arguments = {"session_id": "b16e7e47", "event_index": 1, "max_bytes": asked}
+    given = asker.answers.ask("get_event_details", arguments, client)
+    assert largest * 0.8 < len(given.text.encode()) <= largest
+    assert given.value["chunk"]["next_cursor"]

@@ -1,0 +1,188 @@
+"""Every option of the commands means what its parameter means over MCP, and a wrong one is refused with 2."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import anyio
+import click
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from agtrace.commands.options import Lines
+from agtrace.tools import TOOLS
+from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here
+
+LARGE = "d41f7a52"
+FAILING = "01a11132-cb80-755b-8f0b-6f22348b7f75"
+
+Asked = tuple[list[str], str, dict[str, Any]]
+
+SESSIONS: list[Asked] = [
+    (arguments, "list_sessions", asked)
+    for arguments, asked in (
+        (["sessions"], {}),
+        (["sessions", "--limit", "3", "--provider", "codex"], {"limit": 3, "provider": "codex"}),
+        (["sessions", "--query", "surge"], {"query": "surge"}),
+        (["sessions", "--path", "store.py"], {"path": "store.py"}),
+        (["sessions", "--min-tokens", "100000"], {"min_tokens": 100_000}),
+        (["sessions", "--failures"], {"has_failures": True}),
+        (["sessions", "--no-failures", "--fields", "id,title"], {"has_failures": False, "fields": "id,title"}),
+    )
+]
+SEARCHES: list[Asked] = [
+    (arguments, "search_event_previews", asked)
+    for arguments, asked in (
+        (["search", "database is locked"], {"query": "database is locked"}),
+        (["search", "e", "--failed"], {"query": "e", "failed": True}),
+        (["search", "surge", "--oldest"], {"query": "surge", "order": "oldest"}),
+        (["search", "surge", "--by-session"], {"query": "surge", "group_by": "session"}),
+        (["search", "locked database", "--words", "event"], {"query": "locked database", "words": "event"}),
+        (["search", "locked surge", "--words", "turn"], {"query": "locked surge", "words": "turn"}),
+        (["search", "", "--path", "store.py"], {"query": "", "path": "store.py"}),
+        (["search", "e", "--own", "--limit", "2"], {"query": "e", "include_own": True, "limit": 2}),
+    )
+]
+TEXTS: list[Asked] = [
+    (["show", f"{LARGE}:3"], "get_event_details", {"session_id": LARGE, "event_index": 3}),
+    (
+        ["show", f"{LARGE}:110", "--lines", "2:4"], "get_event_details",
+        {"session_id": LARGE, "event_index": 110, "start_line": 2, "end_line": 4},
+    ),
+    (
+        ["show", f"{LARGE}:110", "--mode", "minimal"], "get_event_details",
+        {"session_id": LARGE, "event_index": 110, "mode": "minimal"},
+    ),
+    (["read", f"ax://event/{LARGE}/110"], "read_artifact", {"ref": f"ax://event/{LARGE}/110"}),
+    (
+        ["read", f"ax://session/{LARGE}", "--lines", "5:9"], "read_artifact",
+        {"ref": f"ax://session/{LARGE}", "start_line": 5, "end_line": 9},
+    ),
+    (
+        ["read", f"ax://session/{LARGE}", "--mode", "standard"], "read_artifact",
+        {"ref": f"ax://session/{LARGE}", "mode": "standard"},
+    ),
+]  # fmt: skip
+OPENED: list[Asked] = [
+    (["show", LARGE], "get_session_details", {"session_id": LARGE}),
+    (["show", LARGE, "--turns"], "get_session_details", {"session_id": LARGE, "detail_level": "turns"}),
+    (
+        ["show", LARGE, "--sections", "tools,failures"], "get_session_details",
+        {"session_id": LARGE, "sections": ["tools", "failures"]},
+    ),
+    (
+        ["show", LARGE, "--fields", "title,turns.outcome"], "get_session_details",
+        {"session_id": LARGE, "fields": ["title", "turns.outcome"]},
+    ),
+    (["analyze", FAILING], "analyze_session", {"session_id": FAILING, "include_loops": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", [SESSIONS, SEARCHES, TEXTS, OPENED], ids=["sessions", "search", "texts", "show"])
+def test_json_is_what_an_agent_gets_over_mcp(asked: list[Asked], indexed: Path) -> None:
+    printed = [agtrace_here(*arguments, "--json") for arguments, _, _ in asked]
+    answers = anyio.run(answered_over_mcp, asked)
+    assert [said.json() for said in printed] == answers
+    assert {(said.code, said.err) for said in printed} == {(0, "")}
+    assert all(answer["success"] for answer in answers)
+
+
+async def answered_over_mcp(asked: list[Asked]) -> list[Any]:
+    server = StdioServerParameters(command=str(AGTRACE), args=["mcp"], env=dict(os.environ))
+    with Path(os.devnull).open("w") as errors:
+        async with Client(stdio_client(server, errors)) as client:
+            return [(await client.call_tool(tool, arguments)).structured_content for _, tool, arguments in asked]
+
+
+def test_a_person_can_ask_with_every_parameter_of_the_tools_that_list_and_search() -> None:
+    """What is left out is for whoever pays by the byte."""
+    named = {"project_hash": "project", "session_id": "session", "event_type": "type", "has_failures": "failures",
+             "include_own": "own", "group_by": "by-session", "order": "oldest"}  # fmt: skip
+    for command, tool in (("sessions", "list_sessions"), ("search", "search_event_previews")):
+        shown = agtrace_here(command, "--help").out
+        fields = TOOLS[tool].arguments.model_fields
+        options = [
+            f"--{named.get(name, name.replace('_', '-'))}" for name in fields if (command, name) != ("search", "query")
+        ]
+        assert [option for option in options if f"  {option}" not in shown] == []
+
+
+WRONG = [
+    (["show", f"{LARGE}:3", "--lines", "-1"], "names no lines"),
+    (["show", f"{LARGE}:3", "--lines", "5000:"], "it has"),
+    (["show", f"{LARGE}:3", "--mode", "tiny"], "'tiny' is not one of"),
+    (["show", f"{LARGE}:{'9' * 5000}"], "is no event index"),
+    (["show", LARGE, "--lines", "1:2"], "--lines goes with one event"),
+    (["show", LARGE, "--mode", "minimal"], f"agtrace read ax://session/{LARGE}"),
+    (["show", f"{LARGE}:3", "--sections", "tools"], "--sections goes with a session"),
+    (["show", f"{LARGE}:3", "--turn", "0"], "--turn goes with a session"),
+    (["show", LARGE, "--sections", "tools", "--turn", "0"], "--turn doesn't go with --sections"),
+    (["show", LARGE, "--sections", "nonsense"], "'nonsense' is not one of session, stats"),
+    (["show", LARGE, "--sections", ""], "is not one of session, stats"),
+    (["show", LARGE, "--sections", "tools", "--cursor", "abc"], "invalid cursor format"),
+    (["show", LARGE, "--fields", "title"], "--fields goes with --json"),
+    (["show", "ax://health"], "agtrace read ax://health"),
+    (["sessions", "--fields", "nonsense", "--json"], "'nonsense' is unknown"),
+    (["sessions", "--fields", "id"], "--fields goes with --json"),
+    (["search", "e", "--words", "session"], "'session' is not one of"),
+    (["search", "e", "--words", "event", "--regex"], "leave out words or regex"),
+    (["read", "nonsense"], "the forms are ax://session/"),
+    (["read", "ax://session/zzzzzzzz"], "Session not found: zzzzzzzz"),
+    (["read", f"ax://event/{LARGE}/999999"], "Event index 999999 out of bounds"),
+    (["mcp", "--http", "8765"], "is no HOST:PORT"),
+    (["mcp", "--http", "127.0.0.1:99999999999999999999"], "is no HOST:PORT"),
+    (["budget", "zzzzzzzz"], "Session not found: zzzzzzzz"),
+    (["budget", "--sessions", "0"], "0 is not in the range"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG, ids=lambda value: str(value)[:40])
+def test_a_wrong_option_says_why_and_exits_with_2(arguments: list[str], message: str, indexed: Path) -> None:
+    said = agtrace_here(*arguments)
+    assert (said.code, said.out) == (2, "")
+    assert message in " ".join(said.err.split())
+
+
+@pytest.mark.parametrize(
+    ("typed", "lines"), [("2:4", (2, 4)), ("9:", (9, None)), (":4", (None, 4)), ("4", (4, 4)), ("4:4", (4, 4))]
+)
+def test_lines_are_named_by_one_number_or_two(typed: str, lines: tuple[int | None, int | None]) -> None:
+    assert Lines().convert(typed, None, None) == lines
+
+
+@pytest.mark.parametrize("typed", ["", ":", "0", "0:3", ":0", "4:2", "a:b", "1:2:3", " 3", "\u0663", "9" * 20])
+def test_what_names_no_lines_is_refused(typed: str) -> None:
+    with pytest.raises(click.UsageError, match="names no lines"):
+        Lines().convert(typed, None, None)
+
+
+def test_a_reference_is_accepted_where_a_session_or_an_event_is(indexed: Path) -> None:
+    assert agtrace("show", f"ax://event/{LARGE}/57").out == agtrace("show", f"{LARGE}:57").out
+    assert agtrace("show", f"ax://session/{LARGE}").out == agtrace("show", LARGE).out
+
+
+def test_what_a_reference_refers_to_is_printed_to_its_end(indexed: Path) -> None:
+    """Whatever an answer may take: the chunks are followed."""
+    lines = agtrace("show", LARGE, "--level", "full", "--turn", "0").out.splitlines()[8:]
+    whole = agtrace("read", f"ax://session/{LARGE}", AGTRACE_MAX_RESPONSE_BYTES="4096").out
+    assert "\n".join(lines) in whole
+    assert all(f"\n## event {number} " in whole for number in events_of(indexed, LARGE))
+    part = agtrace("read", f"ax://session/{LARGE}", "--lines", "20:700", AGTRACE_MAX_RESPONSE_BYTES="4096").out
+    assert part.partition("\n\n")[2] == "".join(whole.partition("\n\n")[2].splitlines(keepends=True)[19:700])
+
+
+def events_of(data: Path, session: str) -> Iterator[int]:
+    """The events of a session that are still valid."""
+    with closing(sqlite3.connect(data / "index.sqlite3")) as connection:
+        found = connection.execute(
+            "SELECT event_index FROM event JOIN session s ON s.id = session_id "
+            "WHERE s.uid LIKE ? || '%' AND superseded_by IS NULL", (session,),
+        ).fetchall()  # fmt: skip
+    assert found
+    yield from (number for (number,) in found)

@@ -1,0 +1,158 @@
+"""The answer contract on machines that are hard on one limit each: whatever is asked, the answer keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agtrace.arguments import input_schema
+from agtrace.tools import TOOLS
+from tests.agtrace.asking import Asker, text_of
+from tests.worlds import (
+    FAILING,
+    HIDDEN_AT,
+    SESSION,
+    VALUES,
+    WORLDS,
+    World,
+    calls,
+    hidden_failure,
+    run_of_tests,
+    strange_calls,
+)
+
+PORTABLE = 10_240
+EVERY_PAGE = 40
+
+
+@pytest.fixture(scope="module", params=WORLDS, ids=lambda world: world.name)
+def world(request: pytest.FixtureRequest) -> World:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def asker(world: World, tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    folder = tmp_path_factory.mktemp(world.name)
+    world.build(folder / "home")
+    return Asker(folder / "data", folder / "home")
+
+
+def test_every_answer_keeps_the_contract(world: World, asker: Asker) -> None:
+    """R-002, R-003, R-005, R-006, R-008, R-018, R-026: size, summary, depth, strings, schema, both copies."""
+    answered = 0
+    for name, arguments in calls(world):
+        given = asker.anything(name, **arguments)
+        answered += not given.is_error
+        if not given.is_error and name in ("list_sessions", "search_event_previews", "get_session_details"):
+            _next_page(asker, name, arguments, given.value)
+    assert answered > 30
+
+
+def test_default_arguments_never_exceed_the_portable_size(world: World, asker: Asker) -> None:
+    """R-005: 10,240 bytes with nothing but what a tool needs."""
+    for name, tool in TOOLS.items():
+        needed = input_schema(tool.arguments).get("required", [])
+        given = asker.anything(name, **{argument: VALUES[argument][0] for argument in needed})
+        assert len(given.text.encode()) <= PORTABLE
+
+
+@pytest.mark.parametrize("most", [2_048, 10_240])
+def test_the_configured_maximum_holds_for_any_arguments(world: World, asker: Asker, most: int) -> None:
+    """R-011: whatever is asked for."""
+    clamped = asker.with_most(most)
+    for name, arguments in [*calls(world)][:: 5 if most == PORTABLE else 11]:
+        clamped.anything(name, **arguments)  # it checks the size
+
+
+def test_the_same_call_gives_the_same_answer(world: World, asker: Asker) -> None:
+    """R-031: on an unchanged index, also from another process."""
+    other = Asker(asker.settings.data_dir)
+    for name, arguments in [*calls(world)][::9]:
+        if name != "read_artifact" or arguments["ref"] != "ax://health":
+            assert asker.anything(name, **arguments).text == other.anything(name, **arguments).text
+
+
+def test_what_no_argument_expects_is_answered_within_the_contract(asker: Asker, world: World) -> None:
+    """R-118: errors, too."""
+    refused = sum(asker.anything(name, **arguments).is_error for name, arguments in strange_calls())
+    assert refused > 100
+
+
+def test_every_argument_has_values_to_be_asked_with() -> None:
+    for name, tool in TOOLS.items():
+        for argument, schema in input_schema(tool.arguments)["properties"].items():
+            known = argument in VALUES or argument == "cursor" or {"enum", "maximum"} & schema.keys()
+            assert known or schema.get("type") == "boolean", f"{name}: {argument}"
+
+
+def _next_page(asker: Asker, name: str, arguments: dict[str, Any], value: dict[str, Any]) -> None:
+    following = value.get("pagination", value.get("chunk", {})).get("next_cursor")
+    if following is not None:
+        asker.ask(name, **{**arguments, "cursor": following})
+
+
+# -- failures that hide ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    """Event 2 is a test run of 1,000 cases of which 60 fail, event 4 ten thousand lines with one failure."""
+    folder = tmp_path_factory.mktemp("outputs")
+    next(world for world in WORLDS if world.name == "outputs").build(folder / "home")
+    return Asker(folder / "data", folder / "home")
+
+
+def _names(text: str) -> set[str]:
+    return {word for word in text.replace('"', " ").split() if word.startswith("tests/test_tides.py::")}
+
+
+@pytest.mark.parametrize("mode", [None, "minimal", "standard", "verbose"])
+def test_sixty_failures_of_a_thousand_are_named_or_counted(outputs: Asker, mode: str | None) -> None:
+    """R-022: all names, or the exact count and the call that shows the rest."""
+    asked = {"mode": mode} if mode else {}
+    value = outputs.ask("get_event_details", session_id=SESSION, event_index=2, **asked)
+    failed = {
+        f"tests/test_tides.py::test_gauge_{n:04}" for n in range(1_000) if f"test_gauge_{n:04} FAILED" in run_of_tests()
+    }
+    assert len(failed) == FAILING
+    seen = _names(str(value["data"])) & failed
+    if seen != failed:
+        assert str(FAILING) in str(value["data"])
+        rest = outputs.run(value["hint"])
+        assert rest["success"]
+
+
+@pytest.mark.parametrize("mode", [None, "minimal", "standard", "verbose"])
+def test_a_failure_in_line_9_000_of_10_000_is_shown(outputs: Asker, mode: str | None) -> None:
+    """R-022"""
+    asked = {"mode": mode} if mode else {}
+    value = outputs.ask("get_event_details", session_id=SESSION, event_index=4, **asked)
+    assert "tests/test_tides.py::test_neap_tide" in str(value["data"])
+    assert str(HIDDEN_AT) in str(value["data"]).replace(",", "")
+    lines = hidden_failure().splitlines(keepends=True)[HIDDEN_AT - 3 : HIDDEN_AT + 2]
+    near = outputs.ask(
+        "get_event_details", session_id=SESSION, event_index=4, start_line=HIDDEN_AT - 2, end_line=HIDDEN_AT + 2
+    )
+    assert text_of(near["data"]["payload"]) == "".join(lines)
+
+
+def _walk(asker: Asker, name: str, **arguments: Any) -> Iterator[dict[str, Any]]:
+    for number, page in enumerate(asker.pages(name, **arguments)):
+        yield page
+        if number == EVERY_PAGE:
+            return
+
+
+def test_every_hint_can_be_followed(asker: Asker, world: World, tmp_path: Path) -> None:
+    """R-029: a hint that writes out a call is a call that gives an answer."""
+    seen: set[str] = set()
+    for name, arguments in [*calls(world)][::4]:
+        given = asker.anything(name, **arguments)
+        hint = given.value.get("hint", "")
+        call = hint.partition(")")[0]
+        if not given.is_error and "(" in call and call.partition("(")[0] in TOOLS and call not in seen:
+            seen.add(call)
+            asker.run(hint)

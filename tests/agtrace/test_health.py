@@ -1,0 +1,172 @@
+"""The figures of index and server: what happened is what they tell."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agtrace.answers import Answers
+from agtrace.metrics import Metrics
+from agtrace.settings import load
+from agtrace.shape import Answer
+from tests.agtrace.asking import Asker, claude_log
+
+SESSION = "fb3cff44-13ae-41a6-a6df-f287e0552835"
+
+
+@pytest.fixture
+def asker(tmp_path: Path) -> Asker:
+    """Three sessions, one with a long output."""
+    output = "\n".join(f"{number:05} {'high water ' * 9}" for number in range(1_000))
+    claude_log(tmp_path / "logs", SESSION).prompt("When is the tide?").call("Bash", {"command": "tides"}, output)
+    for number in (1, 2):
+        claude_log(tmp_path / "logs", f"{number:08}-0000-4000-8000-000000000000").prompt("tide")
+    return Asker(tmp_path / "data", tmp_path / "logs")
+
+
+def test_the_index_is_told_by_its_state_its_lag_and_its_size(asker: Asker) -> None:
+    """R-103"""
+    index = asker.answers.health().index
+    assert (index.state, index.problem) == ("ready", None)
+    assert (index.sessions, index.events, index.logs) == (3, 5, 3)
+    assert index.bytes >= asker.settings.database.stat().st_size > 0
+    assert index.newest_event is not None and index.newest_event.startswith("2026-")
+
+
+def test_answers_are_told_by_number_size_and_whether_they_fitted(asker: Asker) -> None:
+    """R-100, R-103"""
+    assert (asker.answers.health().answers or Metrics().health()).count == 0
+    first = asker.ask("list_sessions", limit=2)
+    asker.ask("list_sessions", limit=2, cursor=first["pagination"]["next_cursor"])
+    whole = asker.ask("get_event_details", session_id="fb3cff44", event_index=2)
+    asker.error("get_session_details", session_id="nobody")
+    asker.error("list_sessions", limit=51)
+    told = asker.answers.health().answers
+    assert told is not None
+    assert (told.count, told.errors) == (5, 2)
+    assert told.error_codes == {"invalid_parameter": 1, "session_not_found": 1}
+    assert told.by_tool == {"get_event_details": 1, "get_session_details": 1, "list_sessions": 3}
+    largest = len(json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode())
+    assert told.largest_bytes == largest > told.mean_bytes > told.median_bytes > 0
+    assert (told.continuable, told.continued, told.continued_share) == (2, 1, 0.5)
+
+
+def test_more_than_one_answer_in_twenty_that_did_not_fit_is_an_alert() -> None:
+    """R-104: above 5 %."""
+    metrics, fitted = Metrics(), Answer("{}", {"success": True})
+    for _ in range(19):
+        metrics.record("list_sessions", {}, fitted, 2)
+    assert not metrics.health().oversized_alert
+    metrics.record("list_sessions", {}, replace(fitted, asked_bytes=20_000), 2)
+    told = metrics.health()
+    assert (told.oversized_attempts, told.oversized_share, told.oversized_alert) == (1, 0.05, False)
+    metrics.record("list_sessions", {}, replace(fitted, asked_bytes=20_000), 2)
+    assert metrics.health().oversized_alert
+
+
+def test_counting_takes_microseconds_and_loses_nothing_between_threads() -> None:
+    """R-105: at most 10 ms is asked; it is a thousandth of that."""
+    metrics, given = Metrics(), Answer("{}", {"success": True, "pagination": {"next_cursor": "x"}})
+
+    def record() -> None:
+        for _ in range(2_000):
+            metrics.record("list_sessions", {"cursor": "x"}, given, 100)
+
+    began = time.thread_time()
+    record()
+    assert (time.thread_time() - began) / 2_000 < 100e-6
+    threads = [threading.Thread(target=record) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    told = metrics.health()
+    assert (told.count, told.continuable, told.continued, told.mean_bytes) == (10_000, 10_000, 10_000, 100)
+
+
+class Uncountable(dict[str, Any]):
+    """Arguments that nobody can look into."""
+
+    def get(self, *key: Any) -> Any:
+        raise RuntimeError("it can't be counted")
+
+
+def test_an_answer_is_given_though_it_can_not_be_counted(asker: Asker) -> None:
+    """R-105: recording never affects an answer."""
+    assert asker.answers.ask("list_sessions", Uncountable(limit=2)).value["success"]
+
+
+def test_what_did_not_fit_is_logged_with_what_it_would_have_taken(asker: Asker) -> None:
+    """R-101, R-106"""
+    logged: list[Any] = []
+    answers = Answers(asker.settings, log=logged.append)
+    answers.ask("get_event_details", {"session_id": "fb3cff44", "event_index": 2})
+    answers.ask("list_sessions", {})
+    assert logged[0]["asked_bytes"] > 80_000 > 10_240 >= logged[0]["bytes"]
+    assert "asked_bytes" not in logged[1]
+
+
+def test_the_figures_wait_for_no_question(asker: Asker) -> None:
+    """A search may take half a minute; who asks whether the process lives is answered meanwhile."""
+    asker.ask("list_sessions")
+    with asker.answers._turn:
+        told = asker.answers.health()
+    assert (told.index.state, told.index.sessions) == ("ready", 3)
+
+
+def test_a_configuration_is_told_from_another_and_what_is_wrong_with_it(asker: Asker, tmp_path: Path) -> None:
+    """R-093: what can't be used is said, and done without; the token is no part of it."""
+    told = asker.answers.health().configuration
+    assert told.problem is None
+    other = Answers(replace(asker.settings, max_response_bytes=20_000), log=lambda record: None).health()
+    assert other.configuration.version != told.version
+    secret = replace(asker.settings, http_token="a-token-of-the-tests")
+    assert secret.version == told.version and "a-token" not in repr(secret)
+    wrong = Answers(replace(asker.settings, prices=tmp_path / "none.json"), log=lambda record: None).health()
+    assert "none.json" in (wrong.configuration.problem or "")
+
+
+def test_a_machine_without_an_index_is_not_ready_and_one_that_can_not_have_it_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    answers = Answers(load({"AGTRACE_DATA_DIR": str(tmp_path / "file")}), log=lambda record: None)
+    index = answers.health().index
+    assert (index.state, index.sessions) == ("building", 0)
+    assert "can't be made" in (index.problem or "")
+
+
+# -- agtrace health --------------------------------------------------------------------------------
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    ended = subprocess.run(
+        [sys.executable, "-m", "agtrace", "health", *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == code, ended.stderr
+    return ended.stdout + ended.stderr
+
+
+def test_a_person_gets_a_table_and_a_program_the_same_figures(own_home: Path) -> None:
+    claude_log(own_home / ".claude", SESSION).prompt("When is the tide?")
+    told = json.loads(run("--json"))
+    assert (told["index"]["state"], told["index"]["sessions"], told["index"]["events"]) == ("ready", 1, 1)
+    assert "answers" not in told and "started_at" not in told, "no server runs there"
+    table = run()
+    assert "ready" in table and told["configuration"]["version"] in table
+
+
+def test_trouble_is_an_exit_code(own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 where it is found, 3 where nothing can be read."""
+    run()
+    monkeypatch.setenv("AGTRACE_PRICES", str(tmp_path / "none.json"))
+    assert "none.json" in run(code=1)
+    monkeypatch.setenv("AGTRACE_DATA_DIR", str(tmp_path / "file"))
+    (tmp_path / "file").write_text("no folder")
+    assert "can't be made" in run(code=3)

@@ -1,0 +1,119 @@
+"""The ladder: what goes first, what stays to the end, and that what is missing is told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import pytest
+from agtrace_indexer.redact import redact_json
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agtrace.index import Freshness
+from agtrace.ladder import OPTIONAL, RUNGS, down
+from agtrace.replies import Reply
+from agtrace.shape import answer
+from tests.agtrace.asking import check
+
+READY = Freshness("ready")
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=300),
+    lambda inner: st.lists(inner, max_size=12) | st.dictionaries(st.text(max_size=80), inner, max_size=8),
+    max_leaves=60,
+)
+
+
+def turn(number: int, *, failed: int = 0) -> dict[str, Any]:
+    return {"turn_index": number, "user_message": "Mend the tide gauge " * 8, "failed_tools": failed, "version": "2.1"}
+
+
+def rungs(value: Any, budget: int = 4_096) -> list[tuple[Any, dict[str, Any] | None]]:
+    return list(down(value, budget))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(st.text(min_size=1, max_size=20), VALUES, max_size=8), st.integers(2_048, 20_000))
+def test_any_payload_fits_any_budget_as_valid_json(data: dict[str, Any], budget: int) -> None:
+    """R-005, R-018: JSON is never cut."""
+    given_answer = answer(Reply("Some data", data, budget, counts={"total": 7}), READY)
+    check(given_answer, budget)
+    if given_answer.asked_bytes is None:
+        assert given_answer.value["data"] == json.loads(orjson.dumps(redact_json(data)))
+    else:
+        assert given_answer.asked_bytes > budget
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(st.text(min_size=1, max_size=20), VALUES, max_size=6))
+def test_what_is_left_out_is_told(data: dict[str, Any]) -> None:
+    known = _untabled(data)
+    for smaller, told in rungs(known)[1:]:
+        assert (told is None) == (_untabled(smaller) == known)
+
+
+def _untabled(value: Any) -> Any:
+    """Tables as the lists of objects that they were; columns that an object didn't have are null."""
+    if isinstance(value, list):
+        return [_untabled(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"columns", "rows"} and isinstance(value["rows"], list):
+        rows = [zip(value["columns"], row, strict=True) for row in value["rows"]]
+        return [{key: _untabled(cell) for key, cell in row if cell is not None} for row in rows]
+    return {key: _untabled(item) for key, item in value.items() if item is not None}
+
+
+def test_optional_fields_go_first_and_identifying_ones_never() -> None:
+    """R-070"""
+    head = {
+        "session_id": "fb3cff44",
+        "version": "2.1.212",
+        "log": "a.jsonl",
+        "stats": {"tokens": {}, "failed_calls": 3},
+    }
+    smaller, told = rungs(head)[1]
+    assert smaller == {"session_id": "fb3cff44", "stats": {"failed_calls": 3}}
+    assert told == {"reason": "bytes", "paths": ["version: left out", "log: left out", "stats.tokens: left out"]}
+    assert not OPTIONAL & {"id", "session_id", "event_index", "turn_index", "outcome", "failed_calls", "title"}
+
+
+def test_a_field_of_a_log_is_never_taken_for_one_of_ours() -> None:
+    call = {"name": "Write", "arguments": {"version": "1", "log": "x"}}
+    assert rungs({"call": call})[1] == ({"call": call}, None)
+
+
+def test_rows_become_a_table_without_loss() -> None:
+    found = {"turns": [{"turn_index": n, "outcome": "success"} for n in range(4)]}
+    smaller, told = next((value, told) for value, told in rungs(found) if value != found)
+    assert smaller == {"turns": {"columns": ["turn_index", "outcome"], "rows": [[n, "success"] for n in range(4)]}}
+    assert told is None
+
+
+def test_a_list_keeps_its_first_its_last_and_what_failed() -> None:
+    """R-007, R-022"""
+    found = {"turns": [turn(number, failed=number in (40, 77)) for number in range(100)]}
+    smaller, told = rungs(found)[5]
+    rows = smaller["turns"]["rows"]
+    assert [row[0] for row in rows] == [0, 1, 2, 3, 4, 5, 6, 40, 77, 97, 98, 99]
+    assert told is not None and (told["shown"], told["total"], told["omitted_failures"]) == (12, 100, 0)
+
+
+def test_failures_keep_a_quarter_of_the_budget_and_the_rest_of_them_is_counted() -> None:
+    """R-022"""
+    found = {"turns": [turn(number, failed=1) for number in range(500)]}
+    for (smaller, told), rung in zip(rungs(found)[1:], RUNGS, strict=True):
+        if rung.items:
+            assert told is not None and told["total"] == 500
+            assert told["shown"] + told["omitted_failures"] == 500
+            beyond = len(orjson.dumps(smaller["turns"]["rows"])) - rung.items * 100
+            assert beyond <= 4_096 // 4 + 100
+
+
+@pytest.mark.parametrize("budget", [2_048, 4_096, 10_240])
+def test_the_same_payload_takes_the_same_rung(budget: int) -> None:
+    """R-031"""
+    data = {"turns": [turn(number, failed=number % 9 == 0) for number in range(120)]}
+    texts = {answer(Reply("Turns", data, budget), READY).text for _ in range(3)}
+    assert len(texts) == 1

@@ -1,0 +1,235 @@
+"""Lists of sessions: each filter against the tables, what is said where nothing is found, pages that stay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agtrace.cutting import one_line
+from agtrace.tools.tool import call
+from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query
+from tests.conftest import SAMPLES
+
+FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
+
+@pytest.fixture(scope="module", params=["samples", "logs"])
+def indexed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    """An index of the sample sessions, and one of the real logs."""
+    roots = [SAMPLES]
+    if request.param == "logs":
+        roots = [request.getfixturevalue("logs") / agent for agent in ("claude", "codex", "gemini")]
+    return Asker(tmp_path_factory.mktemp(request.param), *roots)
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    """An index of the sample sessions."""
+    return Asker(tmp_path_factory.mktemp("samples"), SAMPLES)
+
+
+def uids(asker: Asker, **filters: Any) -> set[str]:
+    """The ids of a list, all pages, as the tables have them."""
+    listed = [item["id"] for item in asker.items("list_sessions", "sessions", limit=50, **filters)]
+    found = [uid for (uid,) in query(asker, "SELECT uid FROM session WHERE kind != 'warmup'")]
+    whole = [shown if shown in found else next(uid for uid in found if uid.startswith(shown)) for shown in listed]
+    assert len(whole) == len(set(whole))
+    return set(whole)
+
+
+def holding(rows: list[tuple[Any, ...]], text: str) -> set[str]:
+    """The ids of rows (id, text) that contain a text, A to Z folded."""
+    return {uid for uid, said in rows if text.translate(FOLD) in (said or "").translate(FOLD)}
+
+
+TITLES = "SELECT uid, title FROM session WHERE kind != 'warmup'"
+REQUESTS = """
+SELECT uid, r.text FROM session s JOIN turn t ON t.session_id = s.id
+JOIN request r ON r.session_id = s.id AND r.event_index = t.request_event WHERE s.kind != 'warmup'
+"""
+PATHS = """
+SELECT DISTINCT uid, p.text FROM session s JOIN touched t ON t.session_id = s.id JOIN path p ON p.id = t.path_id
+JOIN event e ON e.session_id = s.id AND e.event_index = t.event_index
+WHERE e.superseded_by IS NULL AND e.copy_of IS NULL AND s.kind != 'warmup'
+"""
+
+# -- filters ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["surge", "The", "潮汐", "test", "%", "_", "a_", "'", "É", " the ", "no such text"])
+def test_a_query_finds_what_titles_and_requests_contain(indexed: Asker, text: str) -> None:
+    """Literal, and A to Z in either case."""
+    expected = holding(query(indexed, TITLES) + query(indexed, REQUESTS), text)
+    assert uids(indexed, query=text) == expected
+    assert uids(indexed, query=text.upper() if text.isascii() else text) == expected
+
+
+@pytest.mark.parametrize("text", [".py", "INGEST", "/tests/", "readme", "%", "no such file"])
+def test_a_path_finds_the_sessions_whose_own_calls_name_it(indexed: Asker, text: str) -> None:
+    assert uids(indexed, path=text) == holding(query(indexed, PATHS), text)
+
+
+def test_a_fork_has_not_touched_what_only_its_origin_did(tmp_path: Path) -> None:
+    """Copies don't count."""
+    origin = claude_log(tmp_path / "logs", "aaaaaaaa-0000-4000-8000-000000000001").prompt("go")
+    origin.call("Read", {"file_path": "/srv/tide.csv"}, "1").say("done")
+    copy = claude_log(tmp_path / "logs", "bbbbbbbb-0000-4000-8000-000000000002")
+    copy.path.write_bytes(origin.path.read_bytes().replace(origin.session_id.encode(), copy.session_id.encode()))
+    copy.clock = origin.clock
+    copy.prompt("on").call("Read", {"file_path": "/srv/moon.csv"}, "2").say("done")
+    asker = Asker(tmp_path / "index", tmp_path / "logs")
+    assert uids(asker, path="moon") == {copy.session_id}
+    assert uids(asker, path="tide") == {origin.session_id}
+
+
+def test_tokens_and_failures_restrict_by_what_the_list_shows(indexed: Asker) -> None:
+    items = indexed.items("list_sessions", "sessions", limit=50)
+    totals = sorted(item["total_tokens"] for item in items if "total_tokens" in item)
+    for least in (0, totals[0], totals[len(totals) // 2], totals[-1], totals[-1] + 1):
+        found = indexed.items("list_sessions", "sessions", limit=50, min_tokens=least)
+        assert found == [item for item in items if not least or item.get("total_tokens", 0) >= least]
+    for failing in (True, False):
+        found = indexed.items("list_sessions", "sessions", limit=50, has_failures=failing)
+        assert found == [item for item in items if (item["failed_calls"] > 0) is failing]
+
+
+def test_filters_restrict_together(indexed: Asker) -> None:
+    together = {"query": "e", "path": ".", "has_failures": True, "min_tokens": 1, "provider": "claude_code"}
+    alone = [uids(indexed, **{name: value}) for name, value in together.items()]
+    assert uids(indexed, **together) == set.intersection(*alone)
+
+
+def test_the_summary_counts_what_is_found_and_what_failed(indexed: Asker) -> None:
+    """answers.md: `Found 12 sessions (3 with failures)`."""
+    failing = len(uids(indexed, has_failures=True))
+    total = len(uids(indexed))
+    assert indexed.ask("list_sessions")["summary"] == f"Found {total} sessions ({failing} with failures)"
+
+
+# -- nothing found ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("filters", "hidden_by"),
+    [
+        ({"provider": "gemini", "has_failures": False}, "has_failures"),
+        ({"provider": "codex", "min_tokens": 10**9}, "min_tokens"),
+        ({"has_failures": True, "path": "no/such/file"}, "path"),
+        ({"query": "no such text", "since": "2026-01-01"}, "query"),
+        ({"query": "surge", "until": "2020-01-01"}, "until"),
+        ({"query": "surge", "provider": "gemini"}, "query"),
+    ],
+)
+def test_an_empty_list_names_the_filter_that_hides_all_and_the_call_without_it(
+    samples: Asker, filters: dict[str, Any], hidden_by: str
+) -> None:
+    """R-029: a real call, which finds as many as it says."""
+    value = samples.ask("list_sessions", **filters)
+    if value["data"]["sessions"]:
+        pytest.skip("the samples have such a session")
+    assert value["summary"] == "Found 0 sessions"
+    name, arguments = call_in(value["hint"])
+    assert (name, filters.keys() - arguments.keys()) == ("list_sessions", {hidden_by})
+    assert f"that {hidden_by} hides" in value["hint"]
+    shown = len(uids(samples, **arguments))
+    assert f"shows {shown} session" in value["hint"] and shown > 0
+    assert ("search_event_previews(query=" in value["hint"]) is ("query" in filters)
+
+
+def test_an_empty_list_of_several_wrong_filters_offers_all_sessions(samples: Asker) -> None:
+    value = samples.ask("list_sessions", query="no such text", path="no such file")
+    assert call_in(value["hint"]) == ("list_sessions", {})
+    assert f"shows all {len(uids(samples))}" in value["hint"]
+
+
+def test_the_longest_text_that_is_not_found_still_gives_a_call(samples: Asker) -> None:
+    value = samples.ask("list_sessions", query="'\"" * 100, path="潮" * 200)
+    assert call_in(value["hint"])[0] == "list_sessions"
+
+
+@pytest.mark.parametrize("text", ["a  b", "   ", "a\n\n b\t", "\x1b[31m\x00", "\u202eabc\u2028", "'\"'", "\\ x20"])
+def test_a_call_in_a_hint_keeps_every_character_of_a_text(text: str) -> None:
+    """A hint is one line without control characters."""
+    assert call_in(one_line(call("list_sessions", query=text), 400)) == ("list_sessions", {"query": text})
+
+
+def test_an_empty_index_says_where_to_look(tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    asker = Asker(tmp_path / "index", tmp_path / "nothing")
+    for name, arguments in (("list_sessions", {"query": "x"}), ("list_sessions", {}), ("get_project_info", {})):
+        assert "agtrace doctor" in asker.ask(name, **arguments)["hint"]
+
+
+# -- pages -----------------------------------------------------------------------------------------
+
+
+def grown(folder: Path, numbers: range) -> Iterator[ClaudeLog]:
+    for number in numbers:
+        log = claude_log(folder / "logs", f"{number:08x}-0000-4000-8000-000000000000")
+        log.clock += 1_000 * number
+        log.prompt(f"tide {number}").call("Read", {"file_path": "/srv/tide.csv"}, "no", failed=True).say("done")
+        yield log
+
+
+def test_pages_of_filtered_sessions_are_what_there_was_when_the_walk_began(tmp_path: Path) -> None:
+    """R-046: disjoint and complete while sessions arrive and others grow."""
+    begun = list(grown(tmp_path, range(10, 34)))
+    asker = Asker(tmp_path / "index", tmp_path / "logs")
+    filters = ({"query": "tide"}, {"path": "TIDE"}, {"min_tokens": 0}, {"has_failures": True}, {"fields": "title"})
+    whole = [asker.items("list_sessions", "sessions", limit=50, **wanted) for wanted in filters]
+    walks = [asker.pages("list_sessions", limit=5, **wanted) for wanted in filters]
+    pages = [[next(walk)] for walk in walks]
+    list(grown(tmp_path, range(60)[::7]))
+    begun[0].prompt("more").call("Read", {"file_path": "/srv/moon.csv"}, "1").say("done")
+    asker.index()
+    for walk, seen, expected in zip(walks, pages, whole, strict=True):
+        seen += walk
+        ids = [item["id"] for item in chain.from_iterable(page["data"]["sessions"] for page in seen)]
+        assert ids == [item["id"] for item in expected]
+
+
+@pytest.mark.parametrize(
+    "other", [{"query": "tides"}, {"path": "x"}, {"min_tokens": 1}, {"has_failures": True}, {"fields": "id"}]
+)
+def test_a_cursor_is_of_the_filters_it_was_made_with(samples: Asker, other: dict[str, Any]) -> None:
+    cursor = samples.ask("list_sessions", query="e", limit=1)["pagination"]["next_cursor"]
+    problem = samples.error("list_sessions", **{"query": "e", "limit": 1, "cursor": cursor} | other)
+    assert (problem["code"], problem["details"]["reason"]) == ("invalid_cursor", "mismatch")
+
+
+# -- what hints say --------------------------------------------------------------------------------
+
+SIZE = re.compile(r"\((up to )?(\d+)(?:-(\d+))? KB\)")
+
+
+def asked(asker: Asker) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Calls whose hints name a size, over the largest and the smallest sessions."""
+    yield from (("list_sessions", {}), ("get_project_info", {}), ("list_sessions", {"query": "no such text"}))
+    ordered = [uid for (uid,) in query(asker, "SELECT uid FROM session WHERE event_count ORDER BY event_count DESC")]
+    for uid in dict.fromkeys([*ordered[:14], *ordered[-8:]]):
+        for arguments in (
+            *({"detail_level": level} for level in ("summary", "turns", "steps", "full")),
+            *({"sections": section} for section in ("failures", "children", "tools", "tools,files,failures,turns")),
+        ):
+            yield "get_session_details", {"session_id": uid, **arguments}
+        yield "analyze_session", {"session_id": uid}
+        yield "analyze_session", {"session_id": uid, "include_failures": False}
+        yield "get_reasoning_chain", {"session_id": uid}
+    yield from (("compare_sessions", {"id1": one, "id2": two}) for one, two in pairwise(ordered[:8]))
+
+
+def test_the_size_that_a_hint_names_is_that_of_the_answer(indexed: Asker) -> None:
+    """R-029"""
+    for name, arguments in asked(indexed):
+        hint = indexed.ask(name, **arguments)["hint"]
+        found = SIZE.search(hint)
+        assert found, f"{name}({arguments}): {hint}"
+        least, most = (0 if found[1] else int(found[2])), int(found[3] or found[2])
+        follow, given = call_in(hint)
+        size = len(indexed.anything(follow, **given).text.encode())
+        assert 1024 * least <= size <= 1024 * most, f"{size} bytes: {hint}"

@@ -1,0 +1,251 @@
+"""What a person reads: groups, sections, failures and what became of them, and the command to type next."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from agtrace.render.next_calls import offers
+from agtrace.tools.tool import call
+from tests.agtrace.asking import claude_log
+from tests.agtrace.terminal import agtrace, agtrace_here
+
+ONE = "aaaaaaaa-0000-4000-8000-000000000001"
+TWO = "bbbbbbbb-0000-4000-8000-000000000002"
+LARGE, SURGE = "d41f7a52", "e97a4b06"
+NARROW = [40, 80]
+
+
+def offered(out: str) -> list[list[str]]:
+    """The commands that are offered, as a shell reads them; what they do stands behind two spaces."""
+    lines = [line for line in out.splitlines() if line.startswith("agtrace ")]
+    return [shlex.split(line.rpartition("  ")[0]) for line in lines]
+
+
+def answer_of(*arguments: str) -> Any:
+    """What an agent would get."""
+    return agtrace_here(*arguments, "--json").json()
+
+
+# -- search ------------------------------------------------------------------------------------------
+
+
+def test_a_search_by_session_has_a_line_for_each_and_its_newest_match_below(indexed: Path) -> None:
+    data = answer_of("search", "surge", "--by-session")["data"]["sessions"]
+    lines = agtrace("search", "surge", "--by-session").out.splitlines()
+    assert len(data) == 3
+    for session in data:
+        heading = next(n for n, line in enumerate(lines) if line.startswith(f"{session['session_id']}  "))
+        assert "  claude  " in lines[heading] and f"  {session['matches']} matches  " in lines[heading]
+        assert (session.get("title") or session["snippet"])[:40] in lines[heading]
+        place = f"  {session['session_id']}:{session['match']['event_index']}  "
+        assert lines[heading + 1].startswith(place)
+
+
+def test_where_nothing_is_found_the_words_are_counted_and_a_command_is_offered(indexed: Path) -> None:
+    said = agtrace("search", "nothing has surge").out
+    counts = {word["word"]: word["events"] for word in answer_of("search", "nothing has surge")["data"]["words"]}
+    assert dict(re.findall(r"^(\w+) +(\d+)$", said, re.M)) == {word: str(count) for word, count in counts.items()}
+    (command,) = offered(said)
+    assert command == ["agtrace", "search", "nothing has surge", "--words", "turn"]
+    assert re.match(r"Found [1-9]\d* turns with all words", agtrace(*command[1:]).out)
+    assert "search_event_previews" not in said and "KB" not in said
+
+
+def test_a_filter_that_hides_everything_is_named_as_the_option_that_it_is(indexed: Path) -> None:
+    said = agtrace("search", "database is locked", "--type", "User", "--failed").out
+    (command,) = offered(said)
+    assert agtrace(*command[1:]).out.startswith("Found")
+    assert "event_type" not in said
+    sessions = agtrace("sessions", "--query", "surge", "--since", "1d").out
+    assert "shows 2 sessions that --since hides" in sessions
+    assert offered(sessions) == [["agtrace", "sessions", "--query", "surge"], ["agtrace", "search", "surge"]]
+    assert agtrace("sessions", "--query", "surge").out.startswith("Found 2 sessions")
+
+
+def test_calls_to_agtrace_itself_are_said_to_be_left_out(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("find the tide gauge")
+    log.call("mcp__agtrace__search_event_previews", {"query": "tide gauge"}, "Found 0 events")
+    assert agtrace("index", tmp_path / "logs").code == 0
+    left_out = answer_of("search", "tide gauge")["data"]["own_left_out"]
+    assert re.search(rf"^left out: {left_out} events? .*--own", agtrace("search", "tide gauge").out, re.M)
+    assert "left out" not in agtrace("search", "tide gauge", "--own").out
+    assert "left out" not in agtrace("search", "find the").out
+
+
+def test_every_call_of_a_hint_becomes_the_command_that_asks_the_same() -> None:
+    event, quoted = {"session_id": "ab12", "event_index": 3}, "f(a='b') shows"
+    apostrophe = "it's"
+    calls = [
+        (call("get_event_details", **event, start_line=4, end_line=9), "show ab12:3 --lines 4:9"),
+        (call("get_event_details", **event, mode="standard"), "show ab12:3 --mode standard"),
+        (call("get_session_details", session_id="ab12", sections=["failures"]), "show ab12 --sections failures"),
+        (call("get_session_details", session_id="ab12", detail_level="turns"), "show ab12 --level turns"),
+        (
+            call("search_event_previews", query=apostrophe, failed=False),
+            f"search {shlex.quote(apostrophe)} --not-failed",
+        ),
+        (call("search_event_previews", query="a  b", regex=True, order="oldest"), "search 'a  b' --regex --oldest"),
+        (call("search_event_previews", query="--x", words="event"), "search --words event -- --x"),
+        (call("search_event_previews", query=quoted, include_own=True), f"search {shlex.quote(quoted)} --own"),
+        (call("list_sessions", has_failures=False, project_hash="ab"), "sessions --no-failures --project ab"),
+        (call("compare_sessions", id1="ab12", id2="cd34"), "compare ab12 cd34"),
+        (call("analyze_session", session_id="ab12", include_loops=True), "analyze ab12"),
+        (call("read_artifact", ref="ax://session/ab12", start_line=9), "read ax://session/ab12 --lines 9:"),
+    ]
+    for written, typed in calls:
+        (offer,) = offers(f"{written} shows it (up to 7 KB). Left out: 3 of them.")
+        assert offer == (f"agtrace {typed}", "shows it")
+    both = offers(f"{calls[0][0]} is one (3-4 KB); {calls[2][0]} is another (up to 2 KB).")
+    assert [says for _, says in both] == ["is one", "is another"]
+    assert list(offers("get_project_info() lists them. Run `agtrace doctor` to see more.")) == []
+
+
+# -- a session and its events --------------------------------------------------------------------------
+
+
+def test_a_section_is_printed_to_its_end_however_small_an_answer_may_be(indexed: Path) -> None:
+    said = agtrace("show", LARGE, "--sections", "failures,tools,files", AGTRACE_MAX_RESPONSE_BYTES="2048").out
+    failures, tools, files = (part.splitlines() for part in said.split("\n\n")[1:])
+    assert (failures[0], tools[0], files[0]) == ("failures: 45", "tools: 6", "files: 19")
+    assert (len(failures), len(tools), len(files)) == (2 + 45, 2 + 6, 2 + 19)
+    assert failures[2].split()[:4] == ["57", "1", "Bash", "failed"]
+    assert tools[2].split() == ["233", "45", "Bash"]
+    assert files[2].split() == ["11", "10", "tidepool/ingest/schedule.py"]
+
+
+def test_every_section_has_its_place(indexed: Path) -> None:
+    said = agtrace("show", SURGE, "--sections", "session,stats,children,turns,models").out
+    headings = ["session", "stats", "children: 1", "turns: 6", "models: 1"]
+    assert [line for line in said.splitlines() if line in headings] == headings
+    for text in ("surge-map", "252.5k tokens", "agent-a3", "turn 5", "claude-opus-4-5-20251101"):
+        assert text in said
+    assert "total" not in said
+
+
+def test_the_turns_with_failures_are_named_above_all_turns(indexed: Path) -> None:
+    failing = answer_of("show", LARGE)["data"]["failing_turns"]
+    first, *_ = failing["turns"]
+    line = next(line for line in agtrace("show", LARGE).out.splitlines() if line.startswith("tools failed in turns"))
+    assert line.startswith(f"tools failed in turns {first}, ")
+    assert line.endswith(f" and {failing['total'] - len(failing['turns'])} more")
+    assert "tools failed in turn 0\n" in agtrace("show", SURGE).out
+
+
+def test_a_failed_call_says_what_became_of_it(indexed: Path) -> None:
+    assert f"the same call succeeded at {LARGE}:69 after changes at 64\n" in agtrace("show", f"{LARGE}:57").out
+    later = answer_of("show", f"{LARGE}:110")["data"]["later"]
+    places = ", ".join(map(str, later["changes"]))
+    said = (
+        f"succeeded at {LARGE}:{later['succeeded']} after {later['total_changes']} changes, the last ones at {places}\n"
+    )
+    assert f"the same call failed 1 more time, then {said}" in agtrace("show", f"{LARGE}:110").out
+
+
+@pytest.fixture
+def failing_run(tmp_path: Path) -> str:
+    """A test run whose failures lie in the middle of 2,000 lines."""
+    lines = [f"tests/test_tide.py::test_{n} PASSED" for n in range(2_000)]
+    lines[1_000:1_003] = [f"FAILED tests/test_tide.py::test_ebb_{n} - assert 3 == 4" for n in range(3)]
+    log = claude_log(tmp_path / "logs", ONE).prompt("run the tests")
+    log.call("Bash", {"command": "pytest"}, "\n".join([*lines, "=== 3 failed, 1997 passed in 3.21s ==="]), failed=True)
+    assert agtrace("index", tmp_path / "logs").code == 0
+    return "aaaaaaaa:2"
+
+
+def test_an_output_is_introduced_by_its_failures(failing_run: str) -> None:
+    head, _, body = agtrace("show", failing_run).out.partition("\n\n")
+    assert "3 failed, 1997 passed in 3.21s, 3 failed tests, " in head
+    assert all(f"tests/test_tide.py::test_ebb_{n}" in head for n in range(3))
+    assert " 1001  " in head, "the number of the line"
+    assert len(body.splitlines()) == 2_001, "and then it stands there whole"
+
+
+def test_a_digest_ends_with_the_command_that_shows_what_it_leaves_out(failing_run: str) -> None:
+    said = agtrace("show", failing_run, "--mode", "minimal").out
+    assert all(f"FAILED tests/test_tide.py::test_ebb_{n}" in said for n in range(3))
+    assert len(said.splitlines()) < 150
+    command, *_ = offered(said)
+    assert command[:4] == ["agtrace", "show", failing_run, "--lines"]
+    shown = agtrace(*command[1:]).out
+    assert "FAILED tests/test_tide.py::test_ebb_0" in shown and len(shown.splitlines()) < 60
+    read = agtrace("read", "ax://event/aaaaaaaa/2", "--mode", "minimal").out
+    assert offered(read)[0][:4] == ["agtrace", "read", "ax://event/aaaaaaaa/2", "--lines"]
+
+
+# -- budget and health ---------------------------------------------------------------------------------
+
+
+def test_no_answer_over_the_samples_is_larger_than_it_may_be(indexed: Path) -> None:
+    said = agtrace("budget", "--sessions", "6")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.endswith("none over its budget\n")
+
+
+def test_the_budget_of_one_session_is_measured_over_every_kind_of_call(indexed: Path) -> None:
+    said = agtrace("budget", SURGE, "--json")
+    sizes = said.json()
+    assert (said.code, sizes["over_budget"]) == (0, 0)
+    calls = {measured["call"]: measured for measured in sizes["calls"]}
+    assert all(measured["largest_bytes"] <= measured["budget_bytes"] for measured in calls.values())
+    assert calls["get_session_details(detail_level='turns')"]["answers"] == 1
+    shown = len(json.dumps(answer_of("show", SURGE), ensure_ascii=False, separators=(",", ":")).encode())
+    assert abs(calls["get_session_details()"]["largest_bytes"] - shown) < 20, "what an agent gets"
+
+
+def test_health_tells_how_the_index_is(indexed: Path) -> None:
+    said = agtrace("health")
+    assert (said.code, said.err) == (0, "")
+    assert re.search(r"^index +ready", said.out, re.M) and re.search(r"^sessions +16 *$", said.out, re.M)
+    read = agtrace("read", "ax://health").out
+    assert json.loads(read.partition("\n\n")[2])["index"]["sessions"] == 16
+
+
+# -- the width of the terminal -------------------------------------------------------------------------
+
+WIDE_NAMES = "潮汐データ🌊" * 12
+
+
+@pytest.fixture
+def wide(tmp_path: Path) -> None:
+    """An index of two sessions whose names and texts are wider than a terminal."""
+    log = claude_log(tmp_path / "logs", ONE).prompt(WIDE_NAMES)
+    log.call("Write", {"file_path": f"/home/mira/projects/tidepool/{WIDE_NAMES}.py"}, f"no {WIDE_NAMES}", failed=True)
+    log.call(f"mcp__{WIDE_NAMES}", {"text": WIDE_NAMES * 3}, WIDE_NAMES, failed=True)
+    claude_log(tmp_path / "logs", TWO).prompt(WIDE_NAMES).say("x" * 300)
+    assert agtrace("index", tmp_path / "logs").code == 0
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("columns", NARROW)
+def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
+    """But what is to be copied whole: places in logs, cursors and commands, which the terminal wraps."""
+    sections = "session,stats,children,turns,tools,files,failures,models"
+    for command in (
+        ["sessions"],
+        ["search", "潮汐", "--by-session"],
+        ["search", "潮汐 x", "--words", "event"],
+        ["show", "aaaaaaaa"],
+        ["show", "aaaaaaaa", "--sections", sections],
+        ["budget", "aaaaaaaa"],
+    ):
+        said = agtrace(*command, COLUMNS=str(columns))
+        assert said.code == 0 and said.out
+        wider = [line for line in said.out.splitlines() if cell_len(line) > columns]
+        assert wider == [], command
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("columns", NARROW)
+def test_a_narrow_table_has_room_for_what_tells_rows_apart(columns: int) -> None:
+    said = agtrace("show", "aaaaaaaa", "--sections", "failures,files", COLUMNS=str(columns)).out
+    assert "潮汐データ🌊" in said.partition("files: ")[0], "what it said"
+    assert "潮汐データ🌊" in said.partition("files: ")[2], "the path"
+    grouped = agtrace("search", "潮汐", "--by-session", COLUMNS=str(columns)).out
+    assert re.search(r"^aaaaaaaa .*\d+ matches  潮汐", grouped, re.M)

@@ -1,0 +1,320 @@
+"""What a search says beside its hits: links, sessions, words that were not found, and calls that lead on."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agtrace_schema.answers import EventPreview, SessionMatches, WordCount
+
+from tests.agtrace.asking import Asker, call_in, claude_log, query
+from tests.conftest import SAMPLES
+
+ONE, TWO = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
+SEARCH = "mcp__agtrace__search_event_previews"
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    """The sample sessions."""
+    return Asker(tmp_path_factory.mktemp("samples"), SAMPLES)
+
+
+@pytest.fixture
+def asker(tmp_path: Path) -> Asker:
+    """Two sessions in which a setting changed several times."""
+    first = claude_log(tmp_path / "logs", ONE, cwd="/srv/one")
+    first.prompt("set the gauge interval").call("Edit", {"file_path": "/srv/one/Gauge.toml"}, "interval = 5")
+    first.prompt("again").call("Bash", {"command": "make check"}, "interval is wrong", failed=True).say("it fails")
+    second = claude_log(tmp_path / "logs", TWO, cwd="/srv/two")
+    second.clock += 1_000
+    second.prompt("why is the gauge late?").say("Its interval was 5.").say("Now it is 9.")
+    second.call("Read", {"file_path": "/srv/two/gauge.toml"}, 'said "interval": 9\tat C:\\gauge')
+    return Asker(tmp_path / "data", tmp_path / "logs")
+
+
+def search(asker: Asker, text: str, **arguments: Any) -> dict[str, Any]:
+    return asker.ask("search_event_previews", query=text, **arguments)
+
+
+def led_to(asker: Asker, answer: dict[str, Any]) -> dict[str, Any]:
+    """What the call in the hint gives; its size is what the hint says."""
+    given = asker.run(answer["hint"])
+    most = re.search(r"\((?:up to |\d+-)?(\d+) KB\)", answer["hint"])
+    assert most and len(json.dumps(given, ensure_ascii=False).encode()) <= 1024 * int(most[1]), answer["hint"]
+    return given
+
+
+# -- previews and their links ----------------------------------------------------------------------
+
+
+def test_a_preview_names_its_turn_its_step_and_the_other_half_of_its_execution(samples: Asker) -> None:
+    """Every event comes with its links."""
+    found = samples.items("search_event_previews", "matches", query="", tool="Bash", limit=50)
+    assert len(found) > 100
+    for match in found[::20]:
+        opened = samples.ask("get_event_details", session_id=match["session_id"], event_index=match["event_index"])
+        for link in ("turn_index", "step_index", "call_event", "result_event"):
+            assert match.get(link) == opened["data"].get(link)
+        assert ("call_event" in match) is (match["event_type"] == "ToolResult")
+
+
+def test_tool_inputs_and_outputs_are_found_as_they_stand_also_where_json_escapes_them(asker: Asker) -> None:
+    """Known bug 62."""
+    for text in ('"interval": 9\tat C:\\gauge', "/srv/two/gauge.toml", "make check", "interval is wrong"):
+        assert len(search(asker, text)["data"]["matches"]) == 1, text
+
+
+def test_parts_of_words_are_found_and_nothing_is_stemmed(asker: Asker) -> None:
+    """Known bug 64: identifiers are found as they are written."""
+    assert len(search(asker, "nterva")["data"]["matches"]) == 5
+    assert search(asker, "intervals")["data"]["matches"] == []
+    assert search(asker, "checking")["data"]["matches"] == []
+
+
+def test_a_rare_match_of_an_old_session_is_found_behind_many_of_another_provider(samples: Asker) -> None:
+    """Known bug 63: nothing is cut off before the filters."""
+    for provider in ("claude_code", "codex", "gemini"):
+        everything = [
+            match
+            for match in samples.items("search_event_previews", "matches", query="error", limit=50)
+            if (match["session_id"],)
+            in query(samples, "SELECT substr(uid, 1, 8) FROM session WHERE provider = ?", provider)
+        ]
+        of_provider = samples.items("search_event_previews", "matches", query="error", limit=3, provider=provider)
+        assert [m for m in of_provider if len(m["session_id"]) == 8] == everything
+
+
+def test_sessions_that_only_started_or_were_asked_once_are_searched_too(tmp_path: Path) -> None:
+    """Known bug 62: hidden from lists, reachable by search and by their id."""
+    claude_log(tmp_path / "logs", ONE).write("user", "Warmup", isSidechain=True, agentId="a1").say("ready, one-shot")
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    (match,) = search(asker, "one-shot")["data"]["matches"]
+    assert asker.ask("get_session_details", session_id=match["session_id"])["success"]
+
+
+# -- sessions --------------------------------------------------------------------------------------
+
+
+def test_hits_by_session_show_each_session_once_with_its_newest_hit_and_their_number(asker: Asker) -> None:
+    answer = search(asker, "interval", group_by="session")
+    sessions = answer["data"]["sessions"]
+    assert [(item["session_id"], item["matches"], item["match"]["event_index"]) for item in sessions] == [
+        (TWO[:8], 2, 4),
+        (ONE[:8], 3, 5),
+    ]
+    assert sessions[0]["snippet"] == "why is the gauge late?"
+    assert answer["summary"] == "Found 2 sessions containing 'interval'"
+    for item in sessions:
+        SessionMatches.model_validate(item)
+    older = search(asker, "interval", group_by="session", order="oldest")["data"]["sessions"]
+    assert [(item["session_id"], item["match"]["event_index"]) for item in older] == [(ONE[:8], 0), (TWO[:8], 1)]
+
+
+def test_every_page_of_sessions_fits_and_together_they_are_the_sessions_with_hits(samples: Asker) -> None:
+    """R-005, R-045"""
+    found = samples.with_most(2_048).items("search_event_previews", "sessions", query="e", group_by="session", limit=50)
+    assert len({item["session_id"] for item in found}) == len(found)
+    every = samples.items("search_event_previews", "matches", query="e", limit=50)
+    assert sum(item["matches"] for item in found) == len(every)
+    assert [item["session_id"] for item in found] == list(dict.fromkeys(match["session_id"] for match in every))
+
+
+# -- the last word ---------------------------------------------------------------------------------
+
+
+def test_the_newest_match_is_named_where_the_page_does_not_show_it(asker: Asker) -> None:
+    """A thing that changed several times: what an old event says may not hold any more."""
+    oldest = search(asker, "interval", order="oldest", limit=2)
+    assert oldest["data"]["matches"][0]["session_id"] == ONE[:8]
+    assert asker.run(oldest["hint"])["data"]["event_index"] == oldest["data"]["matches"][0]["event_index"]
+    assert last_word(asker, oldest) == (TWO[:8], 4)
+    first = search(asker, "interval", limit=2)
+    assert "Later" not in first["hint"]
+    second = search(asker, "interval", limit=2, cursor=first["pagination"]["next_cursor"])
+    assert second["data"]["matches"][0]["session_id"] == ONE[:8]
+    assert last_word(asker, second) == (TWO[:8], 4)
+
+
+def last_word(asker: Asker, answer: dict[str, Any]) -> tuple[str, int]:
+    """The event to which the second call of a hint leads."""
+    data = asker.run(answer["hint"].partition("Later events match too: ")[2])["data"]
+    return data["session_id"][:8], data["event_index"]
+
+
+def test_on_one_page_of_all_matches_the_newest_is_not_named_again(asker: Asker) -> None:
+    answer = search(asker, "interval", order="oldest")
+    assert answer["hint"].startswith(f"get_event_details(session_id='{ONE[:8]}', event_index=0)")
+    assert "Later" not in answer["hint"]
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def test_several_words_that_are_not_found_as_a_text_are_counted_one_by_one(asker: Asker) -> None:
+    answer = search(asker, "wrong  interval zebra")
+    assert answer["data"]["words"] == [
+        {"word": "wrong", "events": 1, "exact": True},
+        {"word": "interval", "events": 5, "exact": True},
+        {"word": "zebra", "events": 0, "exact": True},
+    ]
+    for count in answer["data"]["words"]:
+        WordCount.model_validate(count)
+    name, arguments = call_in(answer["hint"])
+    assert (name, arguments) == ("search_event_previews", {"query": "wrong interval", "words": "event"})
+    assert len(led_to(asker, answer)["data"]["matches"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "changed"),
+    [
+        ("wrong interval", {}, {"words": "event"}),
+        ("wrong interval", {"order": "oldest", "limit": 3}, {"words": "event"}),
+        ("fails check wrong", {}, {"words": "turn"}),
+        ("9. late?", {"words": "event"}, {"words": "turn"}),
+        ("fails check", {"provider": "claude_code", "group_by": "session"}, {"words": "turn"}),
+        ("zebra fails", {"limit": 2}, {"query": "fails"}),
+        ("zebra wrong interval", {}, {"query": "wrong interval", "words": "event"}),
+    ],
+)
+def test_the_hint_after_nothing_is_the_call_that_finds_the_words(
+    asker: Asker, text: str, arguments: dict[str, Any], changed: dict[str, Any]
+) -> None:
+    answer = search(asker, text, **arguments)
+    assert answer["data"].get("matches", answer["data"].get("sessions")) == []
+    assert call_in(answer["hint"]) == ("search_event_previews", {"query": text} | arguments | changed)
+    given = led_to(asker, answer)["data"]
+    assert given.get("matches") or given.get("sessions")
+
+
+def test_words_are_found_in_one_event_or_anywhere_in_one_turn(asker: Asker) -> None:
+    events = search(asker, "INTERVAL wrong", words="event")["data"]["matches"]
+    assert [(match["session_id"], match["event_index"]) for match in events] == [(ONE[:8], 5)]
+    assert "interval is wrong" in events[0]["preview"]["preview"]
+    turns = search(asker, "again wrong fails", words="turn")
+    assert [(match["session_id"], match["turn_index"]) for match in turns["data"]["matches"]] == [(ONE[:8], 1)]
+    assert turns["summary"] == "Found 1 turn with all words of 'again wrong fails'"
+
+
+def test_words_of_a_regular_expression_are_refused(asker: Asker) -> None:
+    error = asker.error("search_event_previews", query="a b", regex=True, words="event")
+    assert (error["code"], error["details"]["field"]) == ("invalid_parameter", "words")
+
+
+def test_a_query_too_long_for_a_hint_still_gets_one(asker: Asker) -> None:
+    answer = search(asker, "wrong interval " * 100)
+    assert call_in(answer["hint"]) == ("search_event_previews", {"query": "wrong"})
+    assert led_to(asker, answer)["data"]["matches"]
+
+
+@pytest.mark.parametrize("text", ['it\'s "wrong"', "a\tb  c", "\\ x", "潮 \u2028 y", "\x00 \u0085 z", "x" * 300 + " y"])
+def test_no_query_makes_a_hint_that_is_no_call(tmp_path: Path, text: str) -> None:
+    claude_log(tmp_path / "logs", ONE).prompt(" ".join(reversed(text.split())) + " " + text.replace("\t", "-"))
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    for arguments in ({}, {"tool": "Bash"}, {"words": "event", "failed": True}):
+        answer = search(asker, text, **arguments)
+        if answer["data"]["matches"]:
+            continue
+        led_to(asker, answer)
+
+
+# -- filters, ids and own calls --------------------------------------------------------------------
+
+
+def test_a_filter_that_hides_everything_is_named_with_the_call_without_it(asker: Asker) -> None:
+    answer = search(asker, "interval", session_id=TWO, tool="Bash", since="2020-01-01")
+    assert "tool hides it" in answer["hint"]
+    assert call_in(answer["hint"])[1] == {"query": "interval", "session_id": TWO, "since": "2020-01-01"}
+    assert len(led_to(asker, answer)["data"]["matches"]) == 2
+    together = search(asker, "wrong", session_id=TWO, tool="Read")
+    assert call_in(together["hint"]) == ("search_event_previews", {"query": "wrong"})
+    assert len(led_to(asker, together)["data"]["matches"]) == 1
+    assert call_in(search(asker, "wr.ng", regex=True, failed=False)["hint"])[1] == {"query": "wr.ng", "regex": True}
+
+
+def test_only_calls_that_name_a_file_are_found_by_its_path_and_their_results(asker: Asker) -> None:
+    found = search(asker, "", path="GAUGE.toml")["data"]["matches"]
+    assert [(match["session_id"], match["event_index"]) for match in found] == [
+        (TWO[:8], 4), (TWO[:8], 3), (ONE[:8], 2), (ONE[:8], 1),
+    ]  # fmt: skip
+    assert search(asker, "5", path="gauge")["data"]["matches"][0]["event_index"] == 2
+
+
+@pytest.mark.parametrize("given", [ONE, ONE[:8], f" {ONE[:13].upper().lower()} "])
+def test_an_id_that_stands_in_no_text_leads_to_its_session(asker: Asker, given: str) -> None:
+    """Known bug 62: a look-up by id is one call."""
+    answer = search(asker, given)
+    assert call_in(answer["hint"]) == ("get_session_details", {"session_id": ONE[:8]})
+    assert led_to(asker, answer)["data"]["session_id"].startswith(ONE[:8])
+
+
+def test_what_only_calls_to_agtrace_say_is_counted_and_can_be_asked_for(tmp_path: Path) -> None:
+    """Known bug 61: a session that searched for a text isn't where the text was spoken of."""
+    log = claude_log(tmp_path / "logs", ONE).prompt("look it up")
+    log.call(SEARCH, {"query": "drifting buoy"}, "Found 3 events containing 'drifting buoy'")
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    answer = search(asker, "drifting buoy")
+    assert (answer["data"]["matches"], answer["data"]["own_left_out"]) == ([], 2)
+    assert call_in(answer["hint"]) == ("search_event_previews", {"query": "drifting buoy", "include_own": True})
+    assert len(led_to(asker, answer)["data"]["matches"]) == 2
+    log.say("The drifting buoy is back.")
+    asker.index()
+    answer = search(asker, "drifting buoy")
+    assert (len(answer["data"]["matches"]), answer["data"]["own_left_out"]) == (1, 2)
+    grouped = search(asker, "drifting buoy", group_by="session")["data"]
+    assert (grouped["sessions"][0]["matches"], grouped["own_left_out"]) == (1, 2)
+    every = search(asker, "drifting buoy", include_own=True, group_by="session")["data"]["sessions"]
+    assert [item["matches"] for item in every] == [3]
+
+
+def test_where_nothing_helps_the_hint_is_still_a_call(asker: Asker) -> None:
+    answer = search(asker, "zebra")
+    assert "words" not in answer["data"]
+    assert led_to(asker, answer)["data"]["sessions"]
+    assert led_to(asker, search(asker, "zebra quagga"))["data"]["sessions"]
+
+
+def test_an_empty_index_has_no_matches_and_still_a_hint(tmp_path: Path) -> None:
+    asker = Asker(tmp_path / "data", tmp_path)
+    for arguments in ({}, {"words": "turn"}, {"group_by": "session"}, {"order": "oldest", "path": "x"}):
+        assert "hint" in search(asker, "two words", **arguments)
+
+
+def test_previews_have_the_fields_of_their_model(samples: Asker) -> None:
+    for match in search(samples, "error", limit=50)["data"]["matches"]:
+        assert EventPreview.model_validate(match)
+
+
+def test_hits_that_there_is_no_time_to_count_are_said_to_be_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page comes all the same; what was counted is a lower bound."""
+    for number in range(2):
+        log = claude_log(tmp_path / "logs", f"{number}aaaaaaa-0000-4000-8000-000000000001")
+        for turn in range(150):
+            log.prompt(f"the tide {turn} " + "x" * 65_000)
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    exact = search(asker, "tide", group_by="session", limit=1)["data"]["sessions"]
+    monkeypatch.setattr("agtrace.search._FOR_COUNTS", -1.0)
+    hurried = search(asker, "tide", group_by="session", limit=1)["data"]["sessions"]
+    assert (exact[0]["matches"], exact[0].get("matches_exact")) == (150, None)
+    assert 0 < hurried[0]["matches"] < 150 and hurried[0]["matches_exact"] is False
+
+
+def test_the_index_is_only_read(samples: Asker) -> None:
+    with closing(sqlite3.connect(samples.settings.database)) as connection:
+        before = connection.execute("PRAGMA data_version").fetchone()
+        for arguments in ({"words": "turn"}, {"group_by": "session"}, {"path": "py"}, {"order": "oldest"}):
+            search(samples, "import error", **arguments)
+        assert connection.execute("PRAGMA data_version").fetchone() == before
+
+
+def test_what_hits_can_be_grouped_by_is_said_where_it_is_something_else(asker: Asker) -> None:
+    """R-118"""
+    error = asker.error("search_event_previews", query="tide", group_by="sessions")
+    assert error["details"] == {"field": "group_by", "allowed": ["session"], "nearest": "session"}

@@ -1,0 +1,355 @@
+"""The law of search in both orders, by words, by session, without the calls to agtrace: a plain scan says the same."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from agtrace_indexer import blocks
+from agtrace_indexer import words as word_index
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
+from agtrace_schema.events import EventType, Outcome
+
+from agtrace import scan, search
+from agtrace.deadline import Deadline
+from agtrace.filters import Filters
+from agtrace.hits import Order, Place
+from agtrace.matching import Contains, ContainsAll, ContainsInTurn, Matcher, Matches
+from agtrace.search import Question, snapshot_of
+from tests.agtrace.asking import Asker, ClaudeLog, claude_log
+from tests.conftest import SAMPLES
+from tests.contents import texts
+
+WORDS = ("tide", "gauge", "harbour", "import", "Error", "file.py", "mole", "潮", "ab", "x")
+TOOLS = ("Bash", "Read", "Edit")
+
+
+class Event(NamedTuple):
+    """An event as the plain scan sees it."""
+
+    session: int
+    index: int
+    ts: int
+    id: int
+    type: EventType
+    tool: str | None
+    outcome: Outcome | None
+    turn: int | None
+    provider: str
+    paths: frozenset[str]
+    own: bool
+    text: bytes
+
+    @property
+    def place(self) -> Place:
+        return Place(self.ts, self.id)
+
+
+def write(log: ClaudeLog, chance: random.Random, turns: int) -> None:
+    """Some turns whose words, files, failures and calls to agtrace are drawn by lot."""
+    for _ in range(turns):
+        log.clock += chance.randrange(-3_000, 9_000)
+        log.prompt(_some_words(chance))
+        for _ in range(chance.randrange(4)):
+            if chance.random() < 0.3:
+                log.call("mcp__agtrace__search_event_previews", {"query": _some_words(chance)}, _some_words(chance))
+            tool, file = chance.choice(TOOLS), f"/srv/Harbour/{chance.choice(WORDS)}"
+            arguments = {"command": _some_words(chance)} if tool == "Bash" else {"file_path": file}
+            log.call(tool, arguments, _some_words(chance), failed=chance.random() < 0.2)
+        log.say(_some_words(chance))
+
+
+def _some_words(chance: random.Random) -> str:
+    return " ".join(chance.choice(WORDS) for _ in range(chance.randrange(1, 6)))
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    """An index of thirty sessions drawn by lot, and of the samples, in blocks of a few events."""
+    folder, chance = tmp_path_factory.mktemp("orders"), random.Random(5)
+    for number in range(30):
+        log = claude_log(folder / "logs", f"{number:08x}-0000-4000-8000-000000000000", cwd=f"/srv/p{number % 3}")
+        log.clock += chance.randrange(100_000)
+        write(log, chance, chance.randrange(1, 6))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(blocks, "MOST_EVENTS", 9)
+        return Asker(folder / "data", folder / "logs", SAMPLES)
+
+
+@pytest.fixture(scope="module", params=["by reading blocks", "by words"])
+def connection(request: pytest.FixtureRequest, indexed: Asker) -> Iterator[sqlite3.Connection]:
+    """The index, searched in both ways that there are."""
+    with pytest.MonkeyPatch.context() as patched:
+        if request.param == "by words":
+            with closing(sqlite3.connect(indexed.settings.database, isolation_level=None)) as writing:
+                writing.execute("BEGIN")
+                word_index.cover(writing)
+                writing.execute("COMMIT")
+        patched.setattr(scan, "_PROBED", 1)
+        patched.setattr(scan, "_FEW", 0)
+        patched.setattr(search, "_COUNTED_ON", 0)
+        with closing(sqlite3.connect(f"file:{indexed.settings.database}?mode=ro", uri=True)) as opened:
+            opened.row_factory = sqlite3.Row
+            yield opened
+
+
+@pytest.fixture(scope="module")
+def events(connection: sqlite3.Connection) -> list[Event]:
+    """Every event that counts, newest first."""
+    said = {(uid, index): text for uid, index, text, _ in texts(connection)}
+    touched: dict[tuple[int, int], set[str]] = {}
+    for session, index, path in connection.execute(
+        "SELECT t.session_id, t.event_index, p.text FROM touched t JOIN path p ON p.id = t.path_id"
+    ):
+        touched.setdefault((session, index), set()).add(path)
+    rows = connection.execute(
+        "SELECT s.uid, s.provider, e.*, n.text AS name FROM event e JOIN session s ON s.id = e.session_id "
+        "LEFT JOIN name n ON n.id = e.name_id WHERE e.superseded_by IS NULL ORDER BY e.ts DESC, e.id DESC"
+    ).fetchall()
+    found = []
+    for row in rows:
+        kind = EVENT_TYPE_CODES[row["type"]]
+        call = {EventType.TOOL_CALL: row["event_index"], EventType.TOOL_RESULT: row["link"]}.get(kind)
+        outcome = None if row["outcome"] is None else OUTCOME_CODES[row["outcome"]]
+        paths = touched.get((row["session_id"], call), set()) if call is not None else set()
+        text = folded(said[row["uid"], row["event_index"]])
+        found.append(
+            Event(
+                row["session_id"], row["event_index"], row["ts"], row["id"], kind, row["name"], outcome,
+                row["turn_index"], row["provider"], frozenset(paths), bool(row["own"]), text,
+            )
+        )  # fmt: skip
+    assert sum(event.own for event in found) > 50
+    return found
+
+
+def folded(text: str) -> bytes:
+    return text.encode("utf-8", "replace").lower()
+
+
+# -- what a plain scan finds -----------------------------------------------------------------------
+
+
+def containing(events: list[Event], query: str) -> list[Event]:
+    return [event for event in events if folded(query) in event.text]
+
+
+def containing_all(events: list[Event], query: str) -> list[Event]:
+    return [event for event in events if all(folded(word) in event.text for word in query.split())]
+
+
+def in_one_turn(events: list[Event], query: str) -> list[Event]:
+    """Of each turn with every word the newest event with the longest word, of such of one length the first."""
+    asked = [folded(word) for word in query.split()]
+    longest = min(asked, key=lambda word: (-len(word), word), default=b"")
+    turns: dict[tuple[int, int], list[Event]] = {}
+    for event in events:
+        if event.turn is not None:
+            turns.setdefault((event.session, event.turn), []).append(event)
+    shown = [
+        max((event for event in turn if longest in event.text), key=lambda event: event.place)
+        for turn in turns.values()
+        if all(any(word in event.text for event in turn) for word in [*asked, b""])
+    ]
+    return sorted(shown, key=lambda event: event.place, reverse=True)
+
+
+Scan = Callable[[list[Event], str], list[Event]]
+KINDS: dict[str, tuple[Callable[[str], Matcher], Scan]] = {
+    "text": (Contains, containing),
+    "words in an event": (ContainsAll, containing_all),
+    "words in a turn": (ContainsInTurn, in_one_turn),
+}
+QUERIES = (
+    "",
+    "tide",
+    "x",
+    "e",
+    "gauge tide",
+    "error file.py import",
+    "潮 ab",
+    "HARBOUR mole",
+    "tide tide",
+    "zebra",
+    "tide zebra",
+)
+
+FILTERS: tuple[tuple[dict[str, Any], Callable[[Event], bool]], ...] = (
+    ({}, lambda event: True),
+    ({"provider": "codex"}, lambda event: event.provider == "codex"),
+    ({"event_type": EventType.TOOL_RESULT}, lambda event: event.type == EventType.TOOL_RESULT),
+    ({"tool": "bash"}, lambda e: e.tool == "Bash" and e.type in (EventType.TOOL_CALL, EventType.TOOL_RESULT)),
+    ({"failed": True}, lambda event: event.outcome == Outcome.FAILED),
+    ({"failed": False}, lambda event: event.outcome != Outcome.FAILED),
+    ({"path": "harbour/FILE"}, lambda event: any("harbour/file" in path.lower() for path in event.paths)),
+    ({"path": "潮"}, lambda event: any("潮" in path for path in event.paths)),
+    ({"since": 1_790_050_000_000}, lambda event: event.ts >= 1_790_050_000_000),
+    ({"until": 1_790_050_000_000}, lambda event: event.ts <= 1_790_050_000_000),
+    (
+        {"since": 1_790_020_000_000, "path": "r", "event_type": EventType.TOOL_CALL},
+        lambda e: (
+            e.ts >= 1_790_020_000_000 and e.type == EventType.TOOL_CALL and any("r" in p.lower() for p in e.paths)
+        ),
+    ),
+)
+
+
+def wanted(events: list[Event], scan: Scan, query: str, filters: Filters, keep: Callable[[Event], bool]) -> list[Event]:
+    left = [event for event in events if keep(event) and not (filters.without_own and event.own)]
+    return scan(left, query)
+
+
+# -- what search finds -----------------------------------------------------------------------------
+
+
+def pages(asked: Question, limit: int) -> list[Place]:
+    """The places of all hits, page by page."""
+    behind, found, total = None, [], 0
+    while True:
+        page = asked.page(limit, behind, Deadline())
+        found += [hit.place for hit in page.hits]
+        assert page.found >= len(page.hits)
+        total = max(total, len(found) - len(page.hits) + page.found)
+        if not page.more:
+            assert page.complete and total == len(found)
+            return found
+        assert len(page.hits) == limit
+        behind = page.hits[-1].place
+
+
+def sessions(asked: Question, limit: int) -> list[tuple[int, Place, int]]:
+    """Each session with hits: its row, the place of its first hit, and how many it has."""
+    behind, found = None, []
+    while True:
+        page = asked.sessions(limit, behind, len(found), Deadline())
+        assert page.counts_exact
+        found += [(hit.session_row, hit.place, page.counts[hit.session_row]) for hit in page.hits]
+        if not page.more:
+            assert page.complete and page.found == len(found)
+            return found
+        assert len(page.hits) == limit
+        behind = page.hits[-1].place
+
+
+def grouped(hits: list[Event]) -> list[tuple[int, Place, int]]:
+    """The sessions of hits in the order of the first of each."""
+    of: dict[int, list[Event]] = {}
+    for event in hits:
+        of.setdefault(event.session, []).append(event)
+    return [(session, events[0].place, len(events)) for session, events in of.items()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", Order)
+@pytest.mark.parametrize("without_own", [True, False])
+def test_every_walk_finds_what_a_plain_scan_finds(
+    connection: sqlite3.Connection, events: list[Event], kind: str, order: Order, without_own: bool
+) -> None:
+    """R-040, R-045, R-114: all filters, both orders, a text or words, events or sessions."""
+    matcher, plain = KINDS[kind]
+    chance, snapshot = random.Random(f"{kind} {order} {without_own}"), snapshot_of(connection)
+    for query, (given, keep) in chance.sample(list(product(QUERIES, FILTERS)), 14):
+        filters = Filters(**given, without_own=without_own)
+        expected = wanted(events, plain, query, filters, keep)
+        hits = expected if order is Order.NEWEST else expected[::-1]
+        asked = Question(connection, matcher(query), filters, snapshot, order)
+        limit = max(chance.choice((1, 3, 10)), len(hits) // 5)
+        assert pages(asked, limit) == [event.place for event in hits], (query, given)
+        assert sessions(asked, chance.choice((2, 7, 50))) == grouped(hits), (query, given)
+
+
+def test_a_regular_expression_finds_the_same_the_other_way_round(connection: sqlite3.Connection) -> None:
+    snapshot = snapshot_of(connection)
+    newest, oldest = (
+        pages(Question(connection, Matches("tide.*x$|mole"), Filters(), snapshot, order), 7) for order in Order
+    )
+    assert newest == oldest[::-1]
+    assert len(newest) > 50
+
+
+def test_what_is_left_out_is_counted(connection: sqlite3.Connection, events: list[Event]) -> None:
+    """Known bug 61: a search that finds itself."""
+    snapshot = snapshot_of(connection)
+    for query, order in product(("tide", "x"), Order):
+        asked = Question(connection, Contains(query), Filters(without_own=True), snapshot, order)
+        own = sum(event.own for event in containing(events, query))
+        assert asked.page(10_000, None, Deadline()).left_out == own > 0
+        assert asked.sessions(10_000, None, 0, Deadline()).left_out == own
+
+
+@pytest.mark.parametrize("order", Order)
+def test_what_is_common_is_found_without_reading_everything(
+    connection: sqlite3.Connection, order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each order stops where no block that is left can change the page."""
+    opened: list[int] = []
+    text = scan.Scan.text
+    monkeypatch.setattr(scan.Scan, "text", lambda self, block: opened.append(block["id"]) or text(self, block))
+    for matcher in (Contains("tide"), ContainsAll("tide x")):
+        opened.clear()
+        assert (
+            not Question(connection, matcher, Filters(), snapshot_of(connection), order)
+            .page(3, None, Deadline())
+            .complete
+        )
+        assert len(opened) < 25
+
+
+# -- while the index grows -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> tuple[Asker, Callable[[], None]]:
+    """An index of eight sessions, and a way to let all of them grow, and new ones appear before and behind them."""
+    chance = random.Random(8)
+    logs = [claude_log(tmp_path / "logs", f"{number:08x}-0000-4000-8000-000000000000") for number in range(8)]
+    for log in logs:
+        write(log, chance, 3)
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+
+    def grow() -> None:
+        for log in logs:
+            write(log, chance, 1)
+        fresh = claude_log(tmp_path / "logs", f"{chance.randrange(2**32):08x}-0000-4000-8000-000000000000")
+        fresh.clock += chance.randrange(-50_000, 50_000)
+        write(fresh, chance, 1)
+        logs.append(fresh)
+        asker.index()
+
+    return asker, grow
+
+
+@pytest.mark.parametrize(
+    ("key", "arguments"),
+    [
+        ("matches", {"query": "tide", "order": "oldest", "limit": 8}),
+        ("matches", {"query": "x tide", "words": "event", "limit": 4}),
+        ("matches", {"query": "x tide gauge", "words": "turn", "limit": 4}),
+        ("matches", {"query": "mole gauge", "words": "turn", "limit": 3, "order": "oldest", "until": "today"}),
+        ("sessions", {"query": "tide", "group_by": "session", "limit": 2}),
+        ("sessions", {"query": "x mole", "group_by": "session", "limit": 3, "words": "turn", "order": "oldest"}),
+        ("matches", {"query": "", "path": "FILE", "limit": 2}),
+    ],
+)
+def test_no_walk_is_disturbed_by_what_is_indexed_meanwhile(
+    growing: tuple[Asker, Callable[[], None]], key: str, arguments: dict[str, Any]
+) -> None:
+    """R-046: disjoint and complete for the moment of the first page; which counters go on growing is no matter."""
+    asker, grow = growing
+    before = [_identity(item) for item in asker.items("search_event_previews", key, **arguments)]
+    found = []
+    for page in asker.pages("search_event_previews", **arguments):
+        found += [_identity(item) for item in page["data"][key]]
+        grow()
+    assert found == before
+    assert len(found) > arguments["limit"]
+
+
+def _identity(item: dict[str, Any]) -> tuple[str, int]:
+    return item["session_id"], item.get("match", item)["event_index"]

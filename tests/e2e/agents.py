@@ -1,0 +1,154 @@
+"""The three coding agents: their own word on whether they are connected, and a run with a model of ours.
+
+What an agent puts around an answer before its model sees it is here too (`unwrapped`), as observed with the versions
+that `npm/agents` locks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import IO, Any
+
+from agtrace.clients import CLIENTS
+from tests.e2e.clients import CLAUDE, CODEX, GEMINI, Client, run, started
+from tests.e2e.model_server import GenerateContent, Messages, ModelServer, Responses, Result, Wire
+
+
+class Agent(ABC):
+    """A coding agent that has been told of agtrace by `agtrace setup`."""
+
+    client: Client
+    setup: str
+    """Its name for `agtrace setup`."""
+    limit: int
+    """The bytes that agtrace gives it at most."""
+    takes: int
+    """The largest text that it shows whole, with what it puts around it, as measured: characters, with Codex bytes."""
+    marks_errors = True
+    """Whether the model is told that a result is an error but by the result itself."""
+    wire: Wire
+
+    def prepare(self, home: Path) -> None:  # noqa: B027  # most agents need nothing
+        """Write the settings that a user has who has signed in."""
+
+    @abstractmethod
+    def connected(self, home: Path) -> list[str]:
+        """The servers that the agent says it is connected to."""
+
+    @abstractmethod
+    def drive(self, home: Path, model: ModelServer) -> subprocess.CompletedProcess[str]:
+        """Let the agent work for the model until the model is done."""
+
+    @abstractmethod
+    def unwrapped(self, result: Result) -> Any:
+        """The JSON in what the model is shown; raises ValueError where there is none, or more than one."""
+
+
+class ClaudeCode(Agent):
+    """Shows the structured content alone, an error as its text."""
+
+    client, setup, limit, wire = CLAUDE, "claude", CLIENTS["claude-code"], Messages()
+    takes = 50_000
+
+    def connected(self, home: Path) -> list[str]:
+        said = run(["claude", "mcp", "list"], home).stdout
+        return re.findall(r"^(\S+): .* - ✔ Connected$", said, re.MULTILINE)
+
+    def drive(self, home: Path, model: ModelServer) -> subprocess.CompletedProcess[str]:
+        command = ["claude", "-p", "go", "--allowedTools", "mcp__agtrace", "--output-format", "json"]
+        variables = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "none"}
+        return run(
+            command, home, **variables, MCP_CONNECTION_NONBLOCKING="0"
+        )  # else it begins before servers are there
+
+    def unwrapped(self, result: Result) -> Any:
+        return json.loads(result.text)
+
+
+class CodexCli(Agent):
+    """Shows the structured content alone behind the time the call took, and no mark on errors."""
+
+    client, setup, limit, wire = CODEX, "codex", CLIENTS["codex-mcp-client"], Responses()
+    takes = 48_000
+    marks_errors = False
+
+    def __init__(self, model: str = "gpt-5.5") -> None:
+        """`model` is one of those that Codex knows; of an answer to any other it shows no more than 12,000 bytes."""
+        self._model = model
+
+    def connected(self, home: Path) -> list[str]:
+        """`codex mcp list` connects to nothing; the app server does."""
+        with started(["codex", "app-server"], home) as server:
+            assert server.stdin and server.stdout
+            client = {"clientInfo": {"name": "agtrace-tests", "version": "0"}}
+            _ask(server.stdin, server.stdout, 0, "initialize", client)
+            listed = _ask(server.stdin, server.stdout, 1, "mcpServerStatus/list", {})
+        return [status["serverInfo"]["name"] for status in listed["data"] if status["tools"]]
+
+    def drive(self, home: Path, model: ModelServer) -> subprocess.CompletedProcess[str]:
+        provider = f'{{name="scripted",base_url="{model.url}/v1",wire_api="responses"}}'
+        settings = {
+            "model": self._model,
+            "model_provider": "scripted",
+            "model_providers.scripted": provider,
+            "mcp_servers.agtrace.required": "true",  # else it begins before the server is there
+            "analytics.enabled": "false",
+            "check_for_update_on_startup": "false",
+        }
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        return run(["codex", "exec", "--skip-git-repo-check", "--json", *options, "go"], home)
+
+    def unwrapped(self, result: Result) -> Any:
+        around = re.fullmatch(r"Wall time: [\d.]+ seconds\nOutput:\n(.*)", result.text, re.DOTALL)
+        if around is None:
+            raise ValueError(f"not what Codex puts around an answer: {result.text[:200]}")
+        return json.loads(around[1])
+
+
+class GeminiCli(Agent):
+    """Shows the text alone, marked as untrusted; of an error the whole result, with both copies."""
+
+    client, setup, limit, wire = GEMINI, "gemini", CLIENTS["gemini-cli-mcp-client"], GenerateContent()
+    takes = 40_000
+
+    def prepare(self, home: Path) -> None:
+        settings = {
+            "security": {"auth": {"selectedType": "gemini-api-key"}},
+            "privacy": {"usageStatisticsEnabled": False},
+            "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+        }
+        (home / ".gemini" / "settings.json").write_text(json.dumps(settings))
+
+    def connected(self, home: Path) -> list[str]:
+        said = run(["gemini", "mcp", "list"], home)
+        return re.findall(r"^✓ (\S+): .* - Connected$", said.stdout + said.stderr, re.MULTILINE)
+
+    def drive(self, home: Path, model: ModelServer) -> subprocess.CompletedProcess[str]:
+        command = ["gemini", "--prompt", "go", "--yolo", "--model", "gemini-3-flash"]
+        return run(command, home, GOOGLE_GEMINI_BASE_URL=model.url, GEMINI_API_KEY="none")
+
+    def unwrapped(self, result: Result) -> Any:
+        if not result.marked_as_error:
+            return json.loads(result.text.removeprefix("<untrusted_context>\n").removesuffix("\n</untrusted_context>"))
+        ((_, whole),) = [part["functionResponse"].popitem() for part in json.loads(result.text.split(" response: ")[1])]
+        if json.loads(whole["content"][0]["text"]) != whole["structuredContent"]:
+            raise ValueError(f"the two copies differ: {result.text[:200]}")
+        return whole["structuredContent"]
+
+
+AGENTS: list[Agent] = [ClaudeCode(), CodexCli(), GeminiCli()]
+
+
+def _ask(to: IO[str], answers: IO[str], number: int, method: str, params: dict[str, Any]) -> Any:
+    """The result of a request to Codex's app server; notifications are read over."""
+    to.write(json.dumps({"id": number, "method": method, "params": params}) + "\n")
+    to.flush()
+    for line in answers:
+        message = json.loads(line)
+        if message.get("id") == number:
+            return message["result"]
+    raise ValueError(f"no answer to {method}")

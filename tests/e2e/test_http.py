@@ -1,0 +1,412 @@
+"""The server over HTTP: the real process, asked by the client of the mcp package in both eras, and by raw requests."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Timer
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import Implementation
+from starlette.types import Message, Receive, Scope, Send
+
+from agtrace import http_transport
+from tests.agtrace.asking import claude_log
+from tests.conftest import SAMPLES
+
+AGTRACE = str(Path(sys.executable).with_name("agtrace"))
+TOKEN = "a-token-of-the-tests"
+MODES = ["auto", "legacy"]
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("list_sessions", {}),
+    ("list_sessions", {"provider": "codex", "limit": 3}),
+    ("get_project_info", {}),
+    ("get_session_details", {"session_id": "d41f7a52", "detail_level": "turns"}),
+    ("analyze_session", {"session_id": "d41f7a52", "include_loops": True}),
+    ("search_event_previews", {"query": "database is locked"}),
+    ("get_event_details", {"session_id": "d41f7a52", "event_index": 853}),
+    ("get_session_details", {"session_id": "nobody"}),
+    ("list_sessions", {"limit": 51}),
+]
+
+
+class Listening:
+    """A server that listens."""
+
+    def __init__(self, process: subprocess.Popen[str], first: Mapping[str, Any]) -> None:
+        assert first["event"] == "listening"
+        self.process, self.url = process, str(first["url"])
+        self.port = urlsplit(self.url).port or 0
+
+    def request(
+        self, method: str, path: str, body: str | bytes | Iterator[bytes] | None = None, **headers: str
+    ) -> tuple[int, dict[str, str], str]:
+        """The status, the headers and the text of an answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
+            answer = connection.getresponse()
+            return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read().decode()
+        finally:
+            connection.close()
+
+    def post(self, method: str, **headers: str) -> tuple[int, dict[str, str], str]:
+        """A request of the handshake era, by itself."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}})
+        accepted = {"Content_Type": "application/json", "Accept": "application/json, text/event-stream"}
+        return self.request("POST", "/mcp", body, **{**accepted, **headers})
+
+    def client(self, mode: str, name: str = "test", headers: dict[str, str] | None = None) -> Client:
+        """A client that goes by this name."""
+        transport = streamable_http_client(self.url, http_client=httpx2.AsyncClient(headers=headers, timeout=20))
+        return Client(transport, mode=mode, client_info=Implementation(name=name, version="1"))
+
+
+@contextmanager
+def listening(home: Path, address: str = "127.0.0.1:0", **environment: str) -> Iterator[Listening]:
+    """Run the server; it must be told to end, and end well, with nothing but lines of JSON on stderr."""
+    variables = {**os.environ, "HOME": str(home), "AGTRACE_DATA_DIR": str(home.parent / "data"), **environment}
+    command = [AGTRACE, "mcp", "--http", address]
+    with subprocess.Popen(command, env=variables, stdout=-1, stderr=-1, text=True) as process:
+        hangs = Timer(60, process.kill)
+        hangs.start()
+        try:
+            assert process.stderr
+            yield Listening(process, json.loads(process.stderr.readline()))
+        finally:
+            process.terminate()
+            printed, logged = process.communicate()
+            hangs.cancel()
+    assert printed == ""
+    records = [json.loads(line) for line in logged.splitlines()]
+    assert not [record for record in records if record["event"] == "internal_error" or "trace" in record]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with the sample sessions."""
+    home = tmp_path_factory.mktemp("machine") / "home"
+    for agent in ("claude", "codex", "gemini"):
+        shutil.copytree(SAMPLES / agent, home / f".{agent}")
+    claude_log(home / ".claude", "b16e7e47-13ae-41a6-a6df-f287e0552835").call(
+        "Bash", {"command": "tides"}, "\n".join(f"{number:05} {'high water ' * 40}" for number in range(400))
+    )
+    return home
+
+
+@pytest.fixture(scope="module")
+def server(home: Path) -> Iterator[Listening]:
+    """A server of the module, with the samples indexed."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "AGTRACE_MAX_RESPONSE_BYTES"):
+            patch.delenv(name, raising=False)
+        with listening(home, AGTRACE_CURSOR_TTL_SECONDS="31000000") as found:
+            while json.loads(found.request("GET", "/readyz")[2])["state"] != "ready":
+                pass  # it is being indexed
+            yield found
+
+
+async def answers(client: Client) -> dict[str, tuple[str, Any, bool]]:
+    """What a client gets for every call."""
+    given = {}
+    async with client:
+        await client.list_tools()
+        for name, arguments in CALLS:
+            result = await client.call_tool(name, arguments)
+            assert len(result.content) == 1 and result.content[0].type == "text"
+            given[f"{name} {arguments}"] = (
+                result.content[0].text, result.structured_content, bool(result.is_error),
+            )  # fmt: skip
+    return given
+
+
+# -- what is answered ------------------------------------------------------------------------------
+
+
+def test_every_answer_is_the_one_of_stdio_in_both_eras(home: Path, server: Listening) -> None:
+    """One way out, whatever the transport: text and structured content are the same, byte for byte."""
+    variables = {
+        "HOME": str(home), "AGTRACE_DATA_DIR": str(home.parent / "data"), "AGTRACE_CURSOR_TTL_SECONDS": "31000000",
+    }  # fmt: skip
+    stdio = StdioServerParameters(command=AGTRACE, args=["mcp"], env=variables)
+
+    async def ask() -> None:
+        with anyio.fail_after(30):
+            local = await answers(Client(stdio))
+            assert len(local) == len(CALLS)
+            for mode in MODES:
+                assert await answers(server.client(mode)) == local
+
+    anyio.run(ask)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_unknown_tool_is_the_protocols_error_and_the_next_request_is_answered(server: Listening, mode: str) -> None:
+    async def ask() -> None:
+        async with server.client(mode) as client:
+            with pytest.raises(MCPError) as refused:
+                await client.call_tool("no_such_tool", {})
+            assert refused.value.error.code == -32602
+            assert not (await client.call_tool("list_sessions", {})).is_error
+
+    anyio.run(ask)
+
+
+def test_nothing_is_kept_between_requests(server: Listening) -> None:
+    """A request of the handshake era is answered without a handshake, and no session id is given or needed."""
+    status, headers, text = server.post("tools/list")
+    assert status == 200 and json.loads(text)["result"]["tools"]
+    assert "mcp-session-id" not in headers
+    assert server.post("tools/list", Mcp_Session_Id="of-another-server")[0] == 200
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_known_client_is_never_sent_more_than_it_shows(server: Listening, mode: str) -> None:
+    """Codex shows 32,000 characters, in either era: also where only its greeting says who it is."""
+    sizes = {}
+
+    async def ask(name: str) -> None:
+        async with server.client(mode, name) as client:
+            arguments = {"session_id": "b16e7e47", "event_index": 1, "max_bytes": 102_400}
+            result = await client.call_tool("get_event_details", arguments)
+            assert result.content[0].type == "text"
+            sizes[name] = len(result.content[0].text)
+
+    for name in ("codex-mcp-client", "gemini-cli-mcp-client-agtrace", "test"):
+        anyio.run(ask, name)
+    assert 10_240 < sizes["codex-mcp-client"] <= 32_000
+    assert sizes["codex-mcp-client"] < sizes["gemini-cli-mcp-client-agtrace"] <= 40_000 < sizes["test"]
+
+
+# -- who is answered -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/healthz", "/readyz", "/", "/mcp/"])
+def test_a_name_or_a_web_page_that_is_not_known_is_refused_everywhere(server: Listening, path: str) -> None:
+    """DNS rebinding: a page that reaches loopback through a name of its own gets nothing."""
+    method = "POST" if path == "/mcp" else "GET"
+    for host in ("evil.example", f"evil.example:{server.port}", f"127.0.0.1.evil.example:{server.port}", "127.0.0.1"):
+        assert server.request(method, path, Host=host)[0] == 421, host
+    for origin in ("http://evil.example", "null", f"http://127.0.0.1:{server.port + 1}"):
+        assert server.request(method, path, Origin=origin)[0] == 403, origin
+
+
+def test_loopback_goes_by_its_three_names(server: Listening) -> None:
+    for name in ("127.0.0.1", "localhost", "[::1]"):
+        own = f"{name}:{server.port}"
+        assert server.post("tools/list", Host=own, Origin=f"http://{own}")[0] == 200
+
+
+def test_names_and_origins_of_the_user_are_answered_too(own_home: Path) -> None:
+    """AGTRACE_HTTP_HOSTS with and without the port, AGTRACE_HTTP_ORIGINS as a browser asks."""
+    page = "https://pages.example"
+    with listening(
+        own_home, AGTRACE_HTTP_HOSTS="traces.example, other.example:80", AGTRACE_HTTP_ORIGINS=page
+    ) as server:
+        assert server.post("tools/list", Host="traces.example")[0] == 200
+        assert server.post("tools/list", Host=f"traces.example:{server.port}")[0] == 200
+        assert server.post("tools/list", Host="other.example:80")[0] == 200
+        assert server.post("tools/list", Host="third.example")[0] == 421
+        asked = {"Access_Control_Request_Method": "POST", "Access_Control_Request_Headers": "mcp-protocol-version"}
+        status, headers, _ = server.request("OPTIONS", "/mcp", Origin=page, **asked)
+        assert (status, headers["access-control-allow-origin"]) == (200, page)
+        status, headers, _ = server.post("tools/list", Origin=page)
+        assert (status, headers["access-control-allow-origin"]) == (200, page)
+        assert server.post("tools/list", Origin="https://other.example")[0] == 403
+
+
+def test_with_a_token_only_who_shows_it_is_answered(own_home: Path) -> None:
+    """Also on loopback; a probe without it learns only whether the process is well."""
+    with listening(own_home, AGTRACE_HTTP_TOKEN=TOKEN) as server:
+        for wrong in ({}, {"Authorization": TOKEN}, {"Authorization": f"Bearer {TOKEN}x"}, {"Authorization": "Bearer"},
+                      {"Authorization": f"Basic {TOKEN}"}, {"Authorization": f"Bearer {TOKEN[:-1]}\xff"}):  # fmt: skip
+            status, headers, text = server.post("tools/list", **wrong)
+            assert (status, headers["www-authenticate"]) == (401, "Bearer")
+            assert TOKEN not in text
+        shown = {"Authorization": f"Bearer {TOKEN}"}
+        assert server.post("tools/list", **shown)[0] == 200
+        assert json.loads(server.request("GET", "/healthz")[2]) == {"status": "ok"}
+        assert "index" in json.loads(server.request("GET", "/healthz", **shown)[2])
+        assert set(json.loads(server.request("GET", "/readyz")[2])) == {"ready"}
+
+        async def ask() -> None:
+            async with server.client("auto", headers=shown) as client:
+                assert not (await client.call_tool("list_sessions", {})).is_error
+
+        anyio.run(ask)
+
+
+def test_other_machines_are_served_only_with_a_token(own_home: Path) -> None:
+    assert "AGTRACE_HTTP_TOKEN" in refused("0.0.0.0:0")
+    assert "AGTRACE_HTTP_TOKEN" in refused("[::]:0")
+    assert "AGTRACE_HTTP_TOKEN" in refused("traces.example:80")
+    short = refused("0.0.0.0:0", AGTRACE_HTTP_TOKEN="too-short")
+    assert "16" in short and "too-short" not in short
+    with listening(own_home, "0.0.0.0:0", AGTRACE_HTTP_TOKEN=TOKEN) as server:
+        assert server.post("tools/list")[0] == 401
+        assert server.post("tools/list", Authorization=f"Bearer {TOKEN}")[0] == 200
+        assert server.post("tools/list", Authorization=f"Bearer {TOKEN}", Host="evil.example")[0] == 421
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", ":8000", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:x", ""])
+def test_what_is_no_address_is_refused_with_a_sentence(address: str) -> None:
+    assert "HOST:PORT" in refused(address)
+
+
+def test_a_port_that_is_taken_is_said_in_a_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert "can't listen" in refused(f"127.0.0.1:{taken.getsockname()[1]}")
+
+
+def refused(address: str, **environment: str) -> str:
+    """What the process says that will not serve there."""
+    ended = subprocess.run(
+        [AGTRACE, "mcp", "--http", address],
+        env={**os.environ, **environment}, capture_output=True, text=True, timeout=20, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "Traceback" not in ended.stderr
+    return ended.stderr
+
+
+# -- limits ----------------------------------------------------------------------------------------
+
+
+def test_a_request_of_more_than_a_megabyte_is_refused(server: Listening) -> None:
+    """Said beforehand or found while reading."""
+    assert server.request("POST", "/mcp", b" " * 1_048_577)[0] == 413
+    assert server.request("POST", "/mcp", iter([b" " * 600_000] * 2))[0] == 413
+    padded = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}) + " " * 1_000_000
+    sent = server.request(
+        "POST", "/mcp", padded, Content_Type="application/json", Accept="application/json, text/event-stream"
+    )
+    assert sent[0] == 200
+
+
+def test_a_body_that_never_comes_is_not_awaited_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_transport, "_BODY_SECONDS", 0.01)
+    sent: list[Message] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["more_body"]:
+            pass
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def ask() -> None:
+        pieces, more = anyio.create_memory_object_stream[Message](1)
+        pieces.send_nowait({"type": "http.request", "body": b"{", "more_body": True})
+        with pieces, more:
+            await http_transport._Door(app, None)({"type": "http", "method": "POST", "headers": []}, more.receive, send)
+
+    anyio.run(ask)
+    assert sent[0]["status"] == 408
+
+
+def test_there_are_no_streams_and_no_sessions_to_hold_open(server: Listening) -> None:
+    for method in ("GET", "DELETE", "PUT"):
+        status, headers, _ = server.request(method, "/mcp", Accept="text/event-stream")
+        assert (status, headers["allow"]) == (405, "POST")
+
+
+def test_one_request_too_many_is_told_to_come_again(server: Listening) -> None:
+    """32 at a time; when they are gone there is room again, and the probes answer all the while."""
+    head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: 100\r\n\r\n".encode()
+    with ExitStack() as waiting:
+        for _ in range(32):
+            waiting.enter_context(socket.create_connection(("127.0.0.1", server.port))).sendall(head)
+        status, headers, _ = until(server, 503)
+        assert (status, headers["retry-after"]) == (503, "1")
+        assert server.request("GET", "/healthz")[0] == 200
+    assert until(server, 200)[0] == 200
+
+
+def until(server: Listening, status: int) -> tuple[int, dict[str, str], str]:
+    """Ask until this status comes, for at most ten seconds."""
+    end = time.monotonic() + 10
+    while True:
+        answer = server.post("tools/list")
+        if answer[0] == status or time.monotonic() > end:
+            return answer
+
+
+def test_what_is_no_request_is_refused_without_a_trace(server: Listening) -> None:
+    accepted = {"Content_Type": "application/json", "Accept": "application/json, text/event-stream"}
+    for body in ("", "no json", "[]", "[" * 100_000, '{"jsonrpc": "2.0"}', "\x00", "9" * 5_000):
+        for era in ({}, {"MCP_Protocol_Version": "2026-07-28"}, {"MCP_Protocol_Version": "1999-01-01"}):
+            status, _, text = server.request("POST", "/mcp", body, **accepted, **era)
+            assert 400 <= status < 500, (body[:20], era, text)
+            assert "Traceback" not in text
+
+
+# -- the process -----------------------------------------------------------------------------------
+
+
+def test_the_probes_tell_the_figures_that_the_resource_tells(server: Listening) -> None:
+    """R-103: live as long as the process, ready when the index can be answered from."""
+    status, _, text = server.request("GET", "/healthz")
+    told = json.loads(text)
+    assert (status, told["status"]) == (200, "ok")
+    assert told["index"]["sessions"] >= 16 and told["configuration"]["version"]
+    before = told["answers"]["count"]
+
+    async def ask() -> None:
+        async with server.client("auto") as client:
+            await client.call_tool("list_sessions", {})
+
+    anyio.run(ask)
+    assert json.loads(server.request("GET", "/healthz")[2])["answers"]["count"] == before + 1
+    status, _, text = server.request("GET", "/readyz")
+    assert (status, json.loads(text)["ready"]) == (200, True)
+
+
+def test_a_process_whose_index_can_not_be_made_lives_and_is_not_ready(own_home: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with listening(own_home, AGTRACE_DATA_DIR=str(tmp_path / "file")) as server:
+        status, _, text = server.request("GET", "/healthz")
+        assert status == 200 and "can't be" in json.loads(text)["index"]["problem"]
+        status, _, text = server.request("GET", "/readyz")
+        assert (status, json.loads(text)["ready"]) == (503, False)
+        answer = json.loads(
+            server.request(
+                "POST", "/mcp",
+                json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_sessions"}}),
+                Content_Type="application/json", Accept="application/json, text/event-stream",
+            )[2]
+        )  # fmt: skip
+        assert answer["result"]["structuredContent"]["error"]["code"] == "index_unavailable"
+
+
+@pytest.mark.parametrize(("told", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_it_ends_within_a_second_whoever_is_connected(own_home: Path, told: signal.Signals, code: int) -> None:
+    """Also while a body is awaited and a connection is kept."""
+    with listening(own_home) as server:
+        kept = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        kept.request("GET", "/healthz")
+        assert kept.getresponse().read()
+        with socket.create_connection(("127.0.0.1", server.port)) as half:
+            half.sendall(f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: 9\r\n\r\n".encode())
+            began = time.monotonic()
+            server.process.send_signal(told)
+            assert server.process.wait(10) == code
+            assert time.monotonic() - began < 1.5
+        kept.close()

@@ -1,0 +1,104 @@
+"""The answer contract through both transports: byte for byte what was answered without any."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import jsonschema
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.agtrace.asking import Asker
+from tests.worlds import WORLDS, World, calls, strange_calls
+
+AGTRACE = str(Path(sys.executable).with_name("agtrace"))
+EVERY = 1 if os.environ.get("AGTRACE_E2E") else 12
+"""Which of the calls are made: all of them in `make e2e`."""
+SECONDS = 300
+
+
+@pytest.fixture(scope="module", params=WORLDS, ids=lambda world: world.name)
+def world(request: pytest.FixtureRequest) -> World:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def folder(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp(world.name)
+    world.build(folder / "home")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def asker(folder: Path) -> Asker:
+    return Asker(folder / "data", folder / "home")
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {"HOME": str(folder / "home"), "AGTRACE_DATA_DIR": str(folder / "data"), "PATH": os.environ["PATH"]}
+
+
+@contextmanager
+def http_server(folder: Path) -> Iterator[str]:
+    """A server of this folder's index on a free port; gives its address."""
+    command = [AGTRACE, "mcp", "--http", "127.0.0.1:0"]
+    with subprocess.Popen(command, env=environment(folder), stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            url = next(line["url"] for line in map(json.loads, process.stderr) if line["event"] == "listening")
+            threading.Thread(target=process.stderr.read, daemon=True).start()
+            yield url
+        finally:
+            process.terminate()
+
+
+@asynccontextmanager
+async def stdio(folder: Path, mode: str) -> AsyncIterator[Client]:
+    server = StdioServerParameters(command=AGTRACE, args=["mcp"], env=environment(folder))
+    with (folder / "stderr").open("w") as errors:
+        async with Client(stdio_client(server, errors), mode=mode) as client:
+            yield client
+
+
+@asynccontextmanager
+async def http(folder: Path, mode: str) -> AsyncIterator[Client]:
+    with http_server(folder) as url:
+        async with Client(streamable_http_client(url), mode=mode) as client:
+            yield client
+
+
+@pytest.mark.parametrize(
+    ("transport", "mode"), [(stdio, "auto"), (http, "legacy"), (http, "auto")], ids=["stdio", "http-legacy", "http"]
+)
+def test_both_transports_give_what_was_answered(
+    world: World, folder: Path, asker: Asker, transport: Any, mode: str
+) -> None:
+    """R-002 to R-008, R-018, R-026, R-118: answers and errors; the text and the structured copy are identical."""
+    asked = [*calls(world), *strange_calls()]
+    chosen = [call for call in asked[mode == "legacy" :: EVERY] if call[1].get("ref") != "ax://health"]
+
+    async def ask() -> None:
+        with anyio.fail_after(SECONDS):
+            async with transport(folder, mode) as client:
+                listed = await client.list_tools()
+                schemas = {tool.name: tool.output_schema for tool in listed.tools}
+                for name, arguments in chosen:
+                    result = await client.call_tool(name, arguments)
+                    expected = asker.anything(name, **arguments)
+                    assert [block.text for block in result.content] == [expected.text]
+                    assert result.structured_content == json.loads(expected.text) == expected.value
+                    assert bool(result.is_error) is expected.is_error
+                    jsonschema.validate(result.structured_content, schemas[name])
+
+    anyio.run(ask)
