@@ -245,7 +245,9 @@ def _refused(status: int, message: str, headers: dict[str, str] | None = None) -
 
 def _listen(host: str, port: int) -> socket.socket:
     family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    return socket.create_server(address[:2], family=family, backlog=128)
+    listening = socket.create_server(address[:2], family=family, backlog=128)
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted ones inherit it: 40 ms an answer
+    return listening
 
 
 def _is_loopback(host: str) -> bool:

@@ -172,9 +172,7 @@ class Thread:
             self._note_running(result.call_id, [link, called_at, self.next_index])
         duration = _duration(result, at, tool, called_at)
         kind = EventType.TOOL_RESULT
-        return Event(
-            self.next_index, kind, result, at, turn, step, tool, outcome, link, line, duration, own=bool(own)
-        )
+        return Event(self.next_index, kind, result, at, turn, step, tool, outcome, link, line, duration, own=bool(own))
 
     def settle(self, settlement: Settlement) -> Ending | None:
         """Tell which events an execution has that ended after all; None where it isn't known to be running."""

@@ -24,11 +24,14 @@ from agtrace.server import output_schema
 from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
 from agtrace.shape import Answer
 from agtrace.tools import TOOLS
+from tests.conftest import LOGS, SAMPLES
 
 PORTABLE = 10_240
 """Bytes that an answer to default arguments may take."""
 
 HOUR = 3600
+YEAR = 366 * 24 * HOUR
+"""A lifetime of cursors with which two calls after each other give the same one: it holds the time, coarsely."""
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -49,8 +52,11 @@ class Asker:
         self._schemas = {name: jsonschema.Draft202012Validator(output_schema(tool)) for name, tool in TOOLS.items()}
 
     def index(self, *roots: Path) -> None:
-        """Bring the index up to date."""
+        """Bring the index up to date; the folders that no test changes aren't looked at again before every answer."""
         index(self.settings.database, [str(root) for root in roots], otherwise=[])
+        still = [(str(root),) for root in roots if root.is_relative_to(SAMPLES) or root.is_relative_to(LOGS)]
+        with closing(sqlite3.connect(self.settings.database)) as connection, connection:
+            connection.executemany("DELETE FROM root WHERE path = ?", still)
 
     def with_most(self, most: int) -> Asker:
         """The same index with another AGTRACE_MAX_RESPONSE_BYTES."""
@@ -173,7 +179,7 @@ def budget(name: str, arguments: Mapping[str, Any]) -> int:
     limit, asked = arguments.get("limit", 10), arguments.get("max_bytes")
     digest = {"minimal": PORTABLE, "standard": 40_960, "verbose": 102_400}.get(str(arguments.get("mode")))
     if digest is not None:
-        return min(asked, digest) if isinstance(asked, int) and 2048 <= asked else digest
+        return min(asked, digest) if isinstance(asked, int) and asked >= 2048 else digest
     if isinstance(asked, int) and 2048 <= asked <= 102_400:
         return asked
     if name == "analyze_session":

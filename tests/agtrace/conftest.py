@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.agtrace.asking import YEAR
 from tests.agtrace.terminal import AGTRACE
 from tests.conftest import SAMPLES
 
@@ -27,4 +28,5 @@ def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def indexed(sample_index: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The index of the samples is the one that commands use."""
     monkeypatch.setenv("AGTRACE_DATA_DIR", str(sample_index))
+    monkeypatch.setenv("AGTRACE_CURSOR_TTL_SECONDS", str(YEAR))
     return sample_index

@@ -10,7 +10,7 @@ import pytest
 
 from agtrace.arguments import input_schema
 from agtrace.tools import TOOLS
-from tests.agtrace.asking import Asker, text_of
+from tests.agtrace.asking import YEAR, Asker, text_of
 from tests.worlds import (
     FAILING,
     HIDDEN_AT,
@@ -37,7 +37,7 @@ def world(request: pytest.FixtureRequest) -> World:
 def asker(world: World, tmp_path_factory: pytest.TempPathFactory) -> Asker:
     folder = tmp_path_factory.mktemp(world.name)
     world.build(folder / "home")
-    return Asker(folder / "data", folder / "home")
+    return Asker(folder / "data", folder / "home", ttl=YEAR)
 
 
 def test_every_answer_keeps_the_contract(world: World, asker: Asker) -> None:
@@ -69,7 +69,7 @@ def test_the_configured_maximum_holds_for_any_arguments(world: World, asker: Ask
 
 def test_the_same_call_gives_the_same_answer(world: World, asker: Asker) -> None:
     """R-031: on an unchanged index, also from another process."""
-    other = Asker(asker.settings.data_dir)
+    other = Asker(asker.settings.data_dir, ttl=YEAR)
     for name, arguments in [*calls(world)][::9]:
         if name != "read_artifact" or arguments["ref"] != "ax://health":
             assert asker.anything(name, **arguments).text == other.anything(name, **arguments).text

@@ -28,7 +28,7 @@ from agtrace.matching import Contains, Matches, fold, required_literal
 from agtrace.problems import SearchTimeout
 from agtrace.search import Filters, Place, snapshot_of
 from tests.agtrace.asking import Asker, claude_log
-from tests.agtrace.test_commands import AGTRACE, agtrace
+from tests.agtrace.terminal import AGTRACE, agtrace
 from tests.conftest import SAMPLES
 from tests.contents import texts
 

@@ -19,12 +19,12 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.agtrace.asking import Asker
+from tests.agtrace.asking import YEAR, Asker
 from tests.worlds import WORLDS, World, calls, strange_calls
 
 AGTRACE = str(Path(sys.executable).with_name("agtrace"))
-EVERY = 1 if os.environ.get("AGTRACE_E2E") else 12
-"""Which of the calls are made: all of them in `make e2e`."""
+EVERY = 1 if os.environ.get("AGTRACE_E2E") else 40
+"""Of so many calls one is made: all of them in `make e2e`, as in test_contract without a transport."""
 SECONDS = 300
 
 
@@ -42,11 +42,16 @@ def folder(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def asker(folder: Path) -> Asker:
-    return Asker(folder / "data", folder / "home")
+    return Asker(folder / "data", folder / "home", ttl=YEAR)
 
 
 def environment(folder: Path) -> dict[str, str]:
-    return {"HOME": str(folder / "home"), "AGTRACE_DATA_DIR": str(folder / "data"), "PATH": os.environ["PATH"]}
+    return {
+        "HOME": str(folder / "home"),
+        "AGTRACE_DATA_DIR": str(folder / "data"),
+        "AGTRACE_CURSOR_TTL_SECONDS": str(YEAR),
+        "PATH": os.environ["PATH"],
+    }
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from agtrace_schema.database import MIGRATIONS, VERSION
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agtrace import scan, search
+from agtrace import scan
 from agtrace.candidates import candidates
 from agtrace.deadline import Deadline
 from agtrace.matching import Contains, fold
