@@ -20,6 +20,7 @@ test: lint types $(READY)
 
 e2e: $(READY) $(E2E)/small/ready $(E2E)/agents/ready  ## the real clients, offline; needs npm and 1.2 GB
 	AGTRACE_E2E=1 $(BIN)/python -m pytest -n auto --dist loadscope tests/e2e
+	$(BIN)/python -m tests.investigations
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -15,17 +15,17 @@ from typing import Any
 from agtrace_schema.answers import Health
 
 from agtrace.arguments import parse
-from agtrace.cursors import Cursors, load_key
 from agtrace.health import health
 from agtrace.index import Freshness, Index
-from agtrace.logs import log_to_stderr
 from agtrace.metrics import Metrics
-from agtrace.prices import PriceTable
-from agtrace.prices import load as load_prices
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
-from agtrace.replies import Reply
+from agtrace.reading.prices import PriceTable
+from agtrace.reading.prices import load as load_prices
+from agtrace.serving.logs import log_to_stderr
 from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
-from agtrace.shape import Answer, answer, error_answer
+from agtrace.shaping.cursors import Cursors, load_key
+from agtrace.shaping.replies import Reply
+from agtrace.shaping.shape import Answer, answer, error_answer
 from agtrace.tools import tools_for
 from agtrace.tools.tool import Context, Tool
 

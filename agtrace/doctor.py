@@ -10,9 +10,9 @@ from agtrace_indexer.redact import redact_json
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
-from agtrace.cutting import one_line
 from agtrace.index import Freshness, Index, home_roots
 from agtrace.settings import Settings
+from agtrace.shaping.cutting import one_line
 
 _HEAD_SHOWN = 100
 

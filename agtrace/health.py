@@ -9,13 +9,13 @@ from agtrace_indexer.redact import redact
 from agtrace_schema.answers import Configuration, Health, IndexHealth
 from agtrace_schema.database import VERSION
 
-from agtrace.cutting import one_line
 from agtrace.index import Freshness, Index
 from agtrace.metrics import Metrics
-from agtrace.prices import load as load_prices
 from agtrace.problems import SettingError
-from agtrace.query import iso
+from agtrace.reading.prices import load as load_prices
+from agtrace.reading.query import iso
 from agtrace.settings import Settings
+from agtrace.shaping.cutting import one_line
 
 _LONGEST_PROBLEM = 200
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from agtrace_schema.answers import AnswerHealth
 
-from agtrace.shape import Answer
+from agtrace.shaping.shape import Answer
 
 _REMEMBERED = 1_000
 _ALERT_SHARE = 0.05

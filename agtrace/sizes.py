@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from agtrace_schema.answers import SizeOfCall, Sizes
 
 from agtrace.answers import Answers
-from agtrace.query import find_session, short_id
+from agtrace.reading.query import find_session, short_id
 
 _GENERAL: tuple[tuple[str, dict[str, Any]], ...] = (
     ("list_sessions", {}),

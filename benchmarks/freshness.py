@@ -16,7 +16,7 @@ import orjson
 from agtrace_indexer.run import index
 
 from agtrace.index import Index
-from agtrace.search import Filters, search, snapshot_of
+from agtrace.search.question import Filters, search, snapshot_of
 from benchmarks.ground import Ground, files_of
 from benchmarks.table import number, percentile, ratio, table
 

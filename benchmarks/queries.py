@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
-from agtrace.query import EVENT, StoredEvent, with_texts
+from agtrace.reading.query import EVENT, StoredEvent, with_texts
 
 T = TypeVar("T")
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import anyio
 
 from agtrace.answers import Answers
-from agtrace.logs import silent
-from agtrace.query import find_session
-from agtrace.search import Filters, Hits, Place, search, snapshot_of
+from agtrace.reading.query import find_session
+from agtrace.search.question import Filters, Hits, Place, search, snapshot_of
+from agtrace.serving.logs import silent
 from agtrace.times import moment
 from benchmarks import queries
 from benchmarks.clients import SEARCH, call, connected

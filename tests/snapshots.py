@@ -21,7 +21,7 @@ from typing import Any
 from agtrace_indexer.run import index
 
 from agtrace.answers import Answers
-from agtrace.logs import silent
+from agtrace.serving.logs import silent
 from agtrace.settings import load
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -22,7 +22,7 @@ from mcp.client import Client
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from agtrace import server
+from agtrace.serving import server
 from agtrace.settings import load
 from agtrace.tools import TOOLS
 from tests.conftest import SAMPLES
@@ -116,8 +116,8 @@ def test_no_module_can_reach_the_network_one_can_be_reached_and_only_the_server_
     """`socket` is there to listen with; nothing calls out."""
     imported = set(_imports(module))
     families = imported | {name.split(".")[0] for name in imported}
-    assert families & NETWORK == ({"socket"} if module.name == "agtrace.http_transport" else set())
-    if module.name not in ("agtrace.server", "agtrace.http_transport"):
+    assert families & NETWORK == ({"socket"} if module.name == "agtrace.serving.http_transport" else set())
+    if module.name not in ("agtrace.serving.server", "agtrace.serving.http_transport"):
         assert families & {"mcp", "mcp_types", "starlette", "uvicorn"} == set()
 
 
@@ -202,7 +202,7 @@ def test_indexing_unchanged_logs_loads_no_parser_and_nothing_that_reads_or_write
 def test_the_mcp_server_starts_without_the_command_line() -> None:
     """Nothing of ours loads click or rich; the SDK itself loads click, by way of its HTTP transport."""
     loaded = _run("mcp")
-    assert {"mcp", "agtrace.server"} <= {module.name for module in loaded}
+    assert {"mcp", "agtrace.serving.server"} <= {module.name for module in loaded}
     assert "rich" not in _families(loaded)
     assert {module.importer.split(".")[0] for module in loaded if module.name == "click"} & set(PACKAGES) == set()
     ours = [MODULES[module.name] for module in loaded if module.name in MODULES]

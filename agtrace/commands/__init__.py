@@ -61,7 +61,7 @@ def serve() -> None:
     """Run the MCP server on stdin and stdout."""
     found = settings()
     gc.disable()  # what the SDK loads stays for good: looking for garbage in it takes a twelfth of the start
-    from agtrace.server import serve_stdio
+    from agtrace.serving.server import serve_stdio
 
     gc.freeze()
     gc.enable()
@@ -76,7 +76,7 @@ def serve() -> None:
 def serve_http(host: str, port: int) -> None:
     """Run the MCP server on this address until it is told to end."""
     found = settings()
-    from agtrace.http_transport import serve_http as serve
+    from agtrace.serving.http_transport import serve_http as serve
 
     try:
         code = serve(found, host, port)
@@ -93,8 +93,8 @@ def serve_http(host: str, port: int) -> None:
 def answers() -> Answers:
     """What answers, made once: a text that goes on over chunks is asked for many times."""
     from agtrace.answers import Answers
-    from agtrace.logs import silent
-    from agtrace.prices import load as load_prices
+    from agtrace.reading.prices import load as load_prices
+    from agtrace.serving.logs import silent
 
     found = settings()
     try:
@@ -126,7 +126,7 @@ def _behind(state: dict[str, Any]) -> str:
 
 def fail(message: str, code: int) -> NoReturn:
     """Print an error and end the process."""
-    from agtrace.cutting import without_controls  # a message can hold what was typed
+    from agtrace.shaping.cutting import without_controls  # a message can hold what was typed
 
     sys.stderr.write(f"agtrace: {without_controls(message)}\n")
     sys.exit(code)

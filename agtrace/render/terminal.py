@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.cutting import without_controls
+from agtrace.shaping.cutting import without_controls
 
 OUT = Console(highlight=False, soft_wrap=False, markup=False, emoji=False)  # logs hold [brackets] and :names:
 STYLES = {

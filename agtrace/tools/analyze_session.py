@@ -7,10 +7,10 @@ from typing import Any
 
 from agtrace_schema.answers import Insight
 
-from agtrace import analysis
 from agtrace.arguments import Arguments, SessionId
-from agtrace.query import find_session
-from agtrace.replies import Reply
+from agtrace.reading import analysis
+from agtrace.reading.query import find_session
+from agtrace.shaping.replies import Reply
 from agtrace.tools.tool import Context, Tool, call, dump, event_kilobytes, kilobytes, overview_kilobytes
 
 _BYTES = 5_120

@@ -10,16 +10,16 @@ import orjson
 from agtrace_schema.answers import ComparedSession
 from pydantic import Field
 
-from agtrace import comparison
 from agtrace.arguments import Arguments, SessionId
-from agtrace.comparison import Compared, Lengths, Side
-from agtrace.cutting import SUMMARY, one_line
 from agtrace.problems import InvalidParameter
-from agtrace.query import find_session, short_id
-from agtrace.replies import Reply
-from agtrace.sections import NO_TOOL
+from agtrace.reading import comparison
+from agtrace.reading.comparison import Compared, Lengths, Side
+from agtrace.reading.query import find_session, short_id
+from agtrace.reading.sections import NO_TOOL
+from agtrace.reading.touched import Access
+from agtrace.shaping.cutting import SUMMARY, one_line
+from agtrace.shaping.replies import Reply
 from agtrace.tools.tool import LIST_BYTES, Context, Tool, call, dump, event_kilobytes, overview_kilobytes
-from agtrace.touched import Access
 
 _MOST_BYTES = 30_720
 _ENVELOPE = 1_200

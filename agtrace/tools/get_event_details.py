@@ -7,12 +7,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agtrace import events
 from agtrace.arguments import Arguments, Cursor, SessionId
-from agtrace.cutting import LABEL, SUMMARY, one_line
-from agtrace.digest import Mode
-from agtrace.query import find_event, find_session, short_id
-from agtrace.replies import Reply
+from agtrace.reading import events
+from agtrace.reading.query import find_event, find_session, short_id
+from agtrace.shaping.cutting import LABEL, SUMMARY, one_line
+from agtrace.shaping.digest import Mode
+from agtrace.shaping.replies import Reply
 from agtrace.tools.event_hints import after_event
 from agtrace.tools.long_text import (
     LineNumber,

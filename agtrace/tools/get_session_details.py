@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 from agtrace_schema.answers import Model, SessionHead, SessionOverview, SessionSections, SessionSteps, SessionTurns
 
-from agtrace import parts, steps, texts, turns
-from agtrace.projection import projection
-from agtrace.replies import Pages, Reply, Stream, fitting
+from agtrace.reading import parts, steps, texts, turns
+from agtrace.shaping.projection import projection
+from agtrace.shaping.replies import Pages, Reply, Stream, fitting
 from agtrace.tools.session_sections import answer_sections
 from agtrace.tools.session_view import LARGEST_OVERVIEW, NAME, GetSessionDetails, View, view_of
 from agtrace.tools.tool import Context, Tool, dump, dump_all

@@ -9,11 +9,11 @@ from agtrace_schema.answers import SessionItem
 from agtrace_schema.events import Provider
 from pydantic import Field
 
-from agtrace import sessions
 from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Fields, Limit, ProjectHash, Text, Time, Until
-from agtrace.projection import projection
-from agtrace.replies import Pages, Reply
-from agtrace.sessions import SessionFilters
+from agtrace.reading import sessions
+from agtrace.reading.sessions import SessionFilters
+from agtrace.shaping.projection import projection
+from agtrace.shaping.replies import Pages, Reply
 from agtrace.tools.tool import (
     Context,
     Tool,

@@ -10,15 +10,15 @@ from typing import Annotated, Any, Protocol
 from agtrace_indexer.redact import redact
 from pydantic import Field
 
-from agtrace.cutting import escaped_size, line_count, line_start
-from agtrace.digest import LIMITS, Mode, gather
-from agtrace.digest import Digest as Shortened
-from agtrace.failing_lines import Failing
-from agtrace.failures import Failures
 from agtrace.problems import InvalidParameter, InvalidRange
-from agtrace.replies import Body, Digest, Made
+from agtrace.reading.texts import lines_of, told_lines
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
-from agtrace.texts import lines_of, told_lines
+from agtrace.shaping.cutting import escaped_size, line_count, line_start
+from agtrace.shaping.digest import LIMITS, Mode, gather
+from agtrace.shaping.digest import Digest as Shortened
+from agtrace.shaping.failing_lines import Failing
+from agtrace.shaping.failures import Failures
+from agtrace.shaping.replies import Body, Digest, Made
 from agtrace.tools.tool import LIST_BYTES, kilobytes
 
 _BEFORE, _BEHIND = 5, 30  # lines around the first failing one

@@ -11,14 +11,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from agtrace import analysis, events, transcript
 from agtrace.arguments import Arguments, Cursor
-from agtrace.cutting import cut
-from agtrace.digest import Mode
-from agtrace.query import find_event, find_session, last_event_of, short_id
+from agtrace.reading import analysis, events, transcript
+from agtrace.reading.query import find_event, find_session, last_event_of, short_id
+from agtrace.reading.texts import place_of, session_lines, session_stream
 from agtrace.references import Reference, parse
-from agtrace.replies import Body, Digest, Reply, Stream
-from agtrace.texts import place_of, session_lines, session_stream
+from agtrace.shaping.cutting import cut
+from agtrace.shaping.digest import Mode
+from agtrace.shaping.replies import Body, Digest, Reply, Stream
 from agtrace.tools.long_text import (
     LineNumber,
     LongText,

@@ -9,12 +9,12 @@ from agtrace_schema.events import EventType, Provider
 from pydantic import Field
 
 from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, ProjectHash, Time, Until
-from agtrace.filters import Filters
-from agtrace.hits import Order
-from agtrace.matching import Contains, ContainsAll, ContainsInTurn, Matcher, Matches
 from agtrace.problems import InvalidParameter
-from agtrace.query import find_session
-from agtrace.search import Question
+from agtrace.reading.query import find_session
+from agtrace.search.filters import Filters
+from agtrace.search.hits import Order
+from agtrace.search.matching import Contains, ContainsAll, ContainsInTurn, Matcher, Matches
+from agtrace.search.question import Question
 from agtrace.tools.tool import Context
 
 

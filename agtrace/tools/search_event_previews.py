@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agtrace.cutting import one_line
-from agtrace.deadline import Deadline
-from agtrace.grouping import previews, session_matches
-from agtrace.hits import Hit, Place
 from agtrace.index import Freshness
-from agtrace.replies import Pages, Reply
-from agtrace.search import Hits, Question, SessionHits, snapshot_of
+from agtrace.search.deadline import Deadline
+from agtrace.search.grouping import previews, session_matches
+from agtrace.search.hits import Hit, Place
+from agtrace.search.question import Hits, Question, SessionHits, snapshot_of
+from agtrace.shaping.cutting import one_line
+from agtrace.shaping.replies import Pages, Reply
 from agtrace.tools.search_arguments import SearchEventPreviews, identity, moment_of, question
 from agtrace.tools.search_hints import after_hits, after_nothing
 from agtrace.tools.tool import Context, Tool, dump_all, list_budget, unless_behind

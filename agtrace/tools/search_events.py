@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agtrace.arguments import Arguments, Cursor, Limit
-from agtrace.replies import Reply
+from agtrace.shaping.replies import Reply
 from agtrace.tools import search_event_previews
 from agtrace.tools.search_event_previews import SearchEventPreviews
 from agtrace.tools.tool import Context, Tool

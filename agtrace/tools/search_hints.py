@@ -10,14 +10,14 @@ from typing import Any
 
 from agtrace_schema.answers import WordCount
 
-from agtrace.cutting import one_line
-from agtrace.deadline import Deadline
-from agtrace.filters import Filters
-from agtrace.hits import Hit, Order
-from agtrace.matching import Contains
 from agtrace.problems import Problem, SearchTimeout
-from agtrace.query import find_session, short_id
-from agtrace.search import Question, snapshot_of
+from agtrace.reading.query import find_session, short_id
+from agtrace.search.deadline import Deadline
+from agtrace.search.filters import Filters
+from agtrace.search.hits import Hit, Order
+from agtrace.search.matching import Contains
+from agtrace.search.question import Question, snapshot_of
+from agtrace.shaping.cutting import one_line
 from agtrace.tools.search_arguments import FILTERS, SearchEventPreviews, matcher_of
 from agtrace.tools.tool import LIST_BYTES, Context, call, event_kilobytes, kilobytes
 

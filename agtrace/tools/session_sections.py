@@ -8,12 +8,12 @@ from typing import Any
 
 from agtrace_schema.answers import ChildItem, FailedExecution, Model, TurnOverview
 
-from agtrace.replies import Pages
-from agtrace.sections import LISTS, Source
-from agtrace.sessions import newest_session_row
+from agtrace.reading.sections import LISTS, Source
+from agtrace.reading.sessions import newest_session_row
+from agtrace.reading.transcript import newest_row
+from agtrace.shaping.replies import Pages
 from agtrace.tools.session_view import LARGEST_OVERVIEW, NAME, View
 from agtrace.tools.tool import LIST_BYTES, call, dump_all, kilobytes
-from agtrace.transcript import newest_row
 
 _SMALLEST_ITEM = 40  # bytes
 _READ = LARGEST_OVERVIEW // _SMALLEST_ITEM

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal
 from agtrace_schema.answers import TurnOverview
 from pydantic import BeforeValidator, Field
 
-from agtrace import sessions, turns
 from agtrace.arguments import Arguments, Cursor, Fields, SessionId, TurnIndex, listed
 from agtrace.problems import InvalidParameter
-from agtrace.query import find_session, last_event_of, short_id
-from agtrace.replies import Pages
+from agtrace.reading import sessions, turns
+from agtrace.reading.query import find_session, last_event_of, short_id
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
+from agtrace.shaping.replies import Pages
 from agtrace.tools.tool import LIST_BYTES, Context, call, dump, event_kilobytes, kilobytes, query_of, turn_kilobytes
 
 NAME = "get_session_details"

@@ -11,12 +11,12 @@ from typing import Any
 from agtrace_schema.answers import Health, Model
 
 from agtrace.arguments import DEFAULT_LIMIT, Arguments
-from agtrace.cursors import Cursors
 from agtrace.index import Freshness
-from agtrace.prices import PriceTable
 from agtrace.problems import InvalidParameter
-from agtrace.query import PROJECTS_BY_HASH
-from agtrace.replies import Reply
+from agtrace.reading.prices import PriceTable
+from agtrace.reading.query import PROJECTS_BY_HASH
+from agtrace.shaping.cursors import Cursors
+from agtrace.shaping.replies import Reply
 from agtrace.times import moment
 
 LIST_BYTES = 10_240

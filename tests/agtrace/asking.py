@@ -20,9 +20,9 @@ import jsonschema
 from agtrace_indexer.run import index
 
 from agtrace.answers import Answers
-from agtrace.server import output_schema
+from agtrace.serving.server import output_schema
 from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
-from agtrace.shape import Answer
+from agtrace.shaping.shape import Answer
 from agtrace.tools import TOOLS
 from tests.conftest import LOGS, SAMPLES
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agtrace.settings import VARIABLES
-from tests.agtrace.terminal import agtrace
+from tests.agtrace.terminal import agtrace, agtrace_here
 from tests.conftest import SAMPLES
 from tests.contents import contents
 
@@ -136,7 +136,7 @@ def test_every_command_and_setting_is_in_the_help() -> None:
     ids=lambda value: ascii(" ".join(value))[:40] if isinstance(value, list) else "",
 )
 def test_a_wrong_call_says_why_and_exits_with_2(arguments: list[str], message: str, indexed: Path) -> None:
-    said = agtrace(*arguments)
+    said = agtrace_here(*arguments)
     if arguments == ["show", "d"]:  # one session begins so: no wrong call
         assert said.code == 0
         return
@@ -161,7 +161,7 @@ def test_a_setting_that_cannot_be_used_is_named_with_what_is_allowed(
     name: str, value: str, command: list[str], indexed: Path
 ) -> None:
     assert name in VARIABLES
-    said = agtrace(*command, **{name: value})
+    said = agtrace_here(*command, **{name: value})
     assert (said.code, said.out) == (2, "")
     assert re.fullmatch(
         rf"agtrace: {name}='{value}' can't be used: a whole number from \d+ to \d+ is needed\n", said.err
@@ -206,7 +206,7 @@ def test_an_index_that_cannot_be_used_is_said_so_with_3(place: str, command: lis
         connection = sqlite3.connect(data / "index.sqlite3")
         connection.execute("PRAGMA user_version = 999")
         connection.close()
-    said = agtrace(*command, AGTRACE_DATA_DIR=str(data))
+    said = agtrace_here(*command, AGTRACE_DATA_DIR=str(data))
     assert (said.code, said.out) == (3, "")
     assert said.err.startswith("agtrace: ")
     assert len(said.err.splitlines()) <= 2
@@ -217,7 +217,7 @@ def test_an_index_that_cannot_be_used_is_said_so_with_3(place: str, command: lis
 def test_a_data_folder_without_permissions_is_said_so_with_3(command: list[str], tmp_path: Path) -> None:
     data = tmp_path / "closed"
     data.mkdir(mode=0)
-    said = agtrace(*command, AGTRACE_DATA_DIR=str(data))
+    said = agtrace_here(*command, AGTRACE_DATA_DIR=str(data))
     assert (said.code, said.out) == (3, "")
 
 

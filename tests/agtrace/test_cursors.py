@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agtrace.cursors import Cursors, load_key
 from agtrace.problems import InvalidCursor
+from agtrace.shaping.cursors import Cursors, load_key
 
 KEY = bytes(range(32))
 NOON = 1_790_000_000.0

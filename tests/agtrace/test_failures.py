@@ -6,8 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from agtrace.failing_lines import LOOKED_AT, Failing, read
-from agtrace.failures import Failures
+from agtrace.shaping.failing_lines import LOOKED_AT, Failing, read
+from agtrace.shaping.failures import Failures
 
 PY = "tests/test_tide.py::test_ebb"
 

@@ -16,7 +16,7 @@ import pytest
 from agtrace.answers import Answers
 from agtrace.metrics import Metrics
 from agtrace.settings import load
-from agtrace.shape import Answer
+from agtrace.shaping.shape import Answer
 from tests.agtrace.asking import Asker, claude_log
 
 SESSION = "fb3cff44-13ae-41a6-a6df-f287e0552835"

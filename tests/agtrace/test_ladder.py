@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agtrace.index import Freshness
-from agtrace.ladder import OPTIONAL, RUNGS, down
-from agtrace.replies import Reply
-from agtrace.shape import answer
+from agtrace.shaping.ladder import OPTIONAL, RUNGS, down
+from agtrace.shaping.replies import Reply
+from agtrace.shaping.shape import answer
 from tests.agtrace.asking import check
 
 READY = Freshness("ready")

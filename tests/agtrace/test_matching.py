@@ -22,11 +22,11 @@ from agtrace_indexer.run import index
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from agtrace import scan, search
-from agtrace.deadline import Deadline
-from agtrace.matching import Contains, Matches, fold, required_literal
 from agtrace.problems import SearchTimeout
-from agtrace.search import Filters, Place, snapshot_of
+from agtrace.search import question, scan
+from agtrace.search.deadline import Deadline
+from agtrace.search.matching import Contains, Matches, fold, required_literal
+from agtrace.search.question import Filters, Place, snapshot_of
 from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import AGTRACE, agtrace
 from tests.conftest import SAMPLES
@@ -114,8 +114,8 @@ def test_no_text_whatever_is_more_than_an_invalid_parameter(of_said: Asker) -> N
 _RECURSION = """
 import resource
 from agtrace_indexer.blocks import BlockText, pack
-from agtrace.deadline import Deadline
-from agtrace.matching import Matches
+from agtrace.search.deadline import Deadline
+from agtrace.search.matching import Matches
 from agtrace.problems import Problem
 resource.setrlimit(resource.RLIMIT_AS, (600_000_000, 600_000_000))
 try:
@@ -283,7 +283,7 @@ def test_what_an_expression_finds_is_what_a_scan_finds(connection: sqlite3.Conne
 def all_pages(connection: sqlite3.Connection, pattern: str, limit: int) -> list[Place]:
     behind, found = None, []
     while True:
-        page = search.search(
+        page = question.search(
             connection, Matches(pattern), Filters(), limit, snapshot=snapshot_of(connection), behind=behind
         )
         found += [hit.place for hit in page.hits]
@@ -368,21 +368,21 @@ def test_a_search_without_time_is_stopped_and_the_connection_goes_on(
 ) -> None:
     snapshot = snapshot_of(connection)
     with pytest.raises(SearchTimeout):
-        search.search(connection, make(query), Filters(), 10, snapshot=snapshot, deadline=Deadline(-1.0))
+        question.search(connection, make(query), Filters(), 10, snapshot=snapshot, deadline=Deadline(-1.0))
     counted = "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT count(*) FROM n"
     assert connection.execute(counted).fetchone()[0] == 100_000, "nobody looks at the clock any more"
-    assert search.search(connection, "tide", Filters(), 10, snapshot=snapshot).hits
+    assert question.search(connection, "tide", Filters(), 10, snapshot=snapshot).hits
 
 
 def test_a_query_that_sqlite_is_busy_with_is_stopped_as_well(
     connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "_STEPS_BETWEEN_LOOKS_AT_THE_CLOCK", 50)
+    monkeypatch.setattr(question, "_STEPS_BETWEEN_LOOKS_AT_THE_CLOCK", 50)
     nowhere = Filters(tool="no such tool")  # no block is opened: only SQLite looks at the clock
     snapshot = snapshot_of(connection)
     with pytest.raises(SearchTimeout):
-        search.search(connection, "tide", nowhere, 10, snapshot=snapshot, deadline=Deadline(-1.0))
-    assert search.search(connection, "tide", nowhere, 10, snapshot=snapshot).hits == []
+        question.search(connection, "tide", nowhere, 10, snapshot=snapshot, deadline=Deadline(-1.0))
+    assert question.search(connection, "tide", nowhere, 10, snapshot=snapshot).hits == []
 
 
 def test_a_block_is_searched_no_longer_than_there_is_time() -> None:

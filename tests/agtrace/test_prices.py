@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agtrace.prices import CONTEXT_CLASSES, Model, ModelUsage, Price, Rates, load
 from agtrace.problems import SettingError
+from agtrace.reading.prices import CONTEXT_CLASSES, Model, ModelUsage, Price, Rates, load
 
 MILLION = 1_000_000
 TABLE = load(None)

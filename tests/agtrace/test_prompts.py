@@ -11,8 +11,8 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ErrorData
 
-from agtrace.prompts import PROMPTS, prompt_text
-from agtrace.server import make_server
+from agtrace.serving.prompts import PROMPTS, prompt_text
+from agtrace.serving.server import make_server
 from agtrace.settings import load
 from agtrace.tools import TOOLS
 

@@ -300,7 +300,7 @@ def test_hits_that_there_is_no_time_to_count_are_said_to_be_more(
             log.prompt(f"the tide {turn} " + "x" * 65_000)
     asker = Asker(tmp_path / "data", tmp_path / "logs")
     exact = search(asker, "tide", group_by="session", limit=1)["data"]["sessions"]
-    monkeypatch.setattr("agtrace.search._FOR_COUNTS", -1.0)
+    monkeypatch.setattr("agtrace.search.question._FOR_COUNTS", -1.0)
     hurried = search(asker, "tide", group_by="session", limit=1)["data"]["sessions"]
     assert (exact[0]["matches"], exact[0].get("matches_exact")) == (150, None)
     assert 0 < hurried[0]["matches"] < 150 and hurried[0]["matches_exact"] is False

@@ -19,7 +19,7 @@ from agtrace_indexer.run import index
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
-from agtrace.search import Filters, Place, search, snapshot_of
+from agtrace.search.question import Filters, Place, search, snapshot_of
 from tests.conftest import LOGS, SAMPLES
 from tests.contents import texts
 

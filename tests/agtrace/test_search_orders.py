@@ -16,12 +16,13 @@ from agtrace_indexer import words as word_index
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
-from agtrace import scan, search
-from agtrace.deadline import Deadline
-from agtrace.filters import Filters
-from agtrace.hits import Order, Place
-from agtrace.matching import Contains, ContainsAll, ContainsInTurn, Matcher, Matches
-from agtrace.search import Question, snapshot_of
+from agtrace.search import question as search
+from agtrace.search import scan
+from agtrace.search.deadline import Deadline
+from agtrace.search.filters import Filters
+from agtrace.search.hits import Order, Place
+from agtrace.search.matching import Contains, ContainsAll, ContainsInTurn, Matcher, Matches
+from agtrace.search.question import Question, snapshot_of
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
 from tests.conftest import SAMPLES
 from tests.contents import texts

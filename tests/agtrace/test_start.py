@@ -15,7 +15,7 @@ from typing import IO, Any
 import pytest
 
 from agtrace.commands.group import agtrace
-from agtrace.server import INSTRUCTIONS
+from agtrace.serving.server import INSTRUCTIONS
 from agtrace.tools import TOOLS
 
 RUN = [sys.executable, "-X", "importtime", "-c", "import sys; from agtrace.cli import main; main()"]
@@ -101,7 +101,10 @@ def test_a_greeting_is_answered_before_anything_is_loaded_that_only_answers_need
     ours = {name for name in loaded if name.split(".")[0] == "agtrace"}
     assert ours == {
         "agtrace",
-        *(f"agtrace.{name}" for name in ("cli", "commands", "logs", "problems", "settings", "server")),
+        *(
+            f"agtrace.{name}"
+            for name in ("cli", "commands", "problems", "serving", "serving.logs", "serving.server", "settings")
+        ),
     }
 
 

@@ -536,8 +536,8 @@ def test_nothing_is_found_only_when_the_index_is_ready(tmp_path: Path) -> None:
 
 
 def test_an_answer_of_a_growing_index_says_how_far_it_is() -> None:
-    from agtrace.replies import Reply
-    from agtrace.shape import answer  # the smallest answer there is
+    from agtrace.shaping.replies import Reply
+    from agtrace.shaping.shape import answer  # the smallest answer there is
 
     value = answer(Reply("Found 3 sessions", {}, 2_048), Freshness("catching_up", 3, 81_920)).value
     assert value["index"] == {"state": "catching_up", "files_behind": 3, "bytes_behind": 81_920}

@@ -16,7 +16,7 @@ import pytest
 
 from agtrace import agents
 from agtrace.arguments import input_schema
-from agtrace.server import INSTRUCTIONS
+from agtrace.serving.server import INSTRUCTIONS
 from agtrace.settings import load
 from agtrace.tools import tools_for
 from tests.agtrace.asking import claude_log

@@ -28,7 +28,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import Implementation
 from starlette.types import Message, Receive, Scope, Send
 
-from agtrace import http_transport
+from agtrace.serving import http_transport
 from tests.agtrace.asking import claude_log
 from tests.conftest import SAMPLES
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agtrace.prompts import PROMPTS
+from agtrace.serving.prompts import PROMPTS
 from agtrace.tools import TOOLS
 from tests.e2e.clients import ALL, INSPECTOR, Client, machine, require, run
 from tests.e2e.test_http import listening

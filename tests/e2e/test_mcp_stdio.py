@@ -20,11 +20,11 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
 from agtrace.answers import Answers
-from agtrace.cursors import Cursors, load_key
-from agtrace.logs import silent
-from agtrace.server import INSTRUCTIONS
+from agtrace.serving.logs import silent
+from agtrace.serving.server import INSTRUCTIONS
 from agtrace.settings import Settings
-from agtrace.shape import Answer
+from agtrace.shaping.cursors import Cursors, load_key
+from agtrace.shaping.shape import Answer
 from tests.agtrace.asking import budget, call_in, check, claude_log, text_of
 from tests.conftest import SAMPLES
 

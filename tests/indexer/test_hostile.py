@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agtrace.answers import Answers
-from agtrace.logs import silent
+from agtrace.serving.logs import silent
 from agtrace.settings import load
 from tests import hostile
 from tests.contents import contents

@@ -14,7 +14,7 @@ from agtrace_indexer.lock import Busy, WriteLock
 from agtrace_indexer.run import index
 from agtrace_indexer.store import Store
 
-from agtrace.search import Filters, search, snapshot_of
+from agtrace.search.question import Filters, search, snapshot_of
 from tests.contents import contents
 from tests.corpus import make
 

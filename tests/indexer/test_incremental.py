@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agtrace.answers import Answers
-from agtrace.logs import silent
+from agtrace.serving.logs import silent
 from agtrace.settings import load
 from tests.conftest import LOGS, SAMPLES
 from tests.contents import contents

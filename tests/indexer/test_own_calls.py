@@ -83,7 +83,7 @@ ASKS: list[Json] = [
 OTHERS: list[Json] = [
     "grep -r agtrace .",
     "cd agtrace && make",
-    "cat agtrace/search.py",
+    "cat agtrace/search/question.py",
     "python -m agtrace_indexer.worker",
     "pip install agtrace",
     "uvx ruff check agtrace",

@@ -19,10 +19,10 @@ from agtrace_schema.database import MIGRATIONS, VERSION
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agtrace import scan
-from agtrace.candidates import candidates
-from agtrace.deadline import Deadline
-from agtrace.matching import Contains, fold
+from agtrace.search import scan
+from agtrace.search.candidates import candidates
+from agtrace.search.deadline import Deadline
+from agtrace.search.matching import Contains, fold
 from tests.agtrace.asking import Asker, claude_log
 from tests.conftest import SAMPLES
 from tests.contents import contents
@@ -278,7 +278,7 @@ def lost(
 @pytest.fixture
 def narrowed_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """What few blocks hold is narrowed down by all words of a query, as in a large index."""
-    monkeypatch.setattr("agtrace.candidates._FEW", 0)
+    monkeypatch.setattr("agtrace.search.candidates._FEW", 0)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Reading: from the rows of the index to what is told of sessions, turns, steps and events."""

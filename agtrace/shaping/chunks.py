@@ -1,0 +1,138 @@
+"""The chunks of a long text: each ends at an entry or a line where it can, and all of them join to the text."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from agtrace_indexer.redact import redact
+from agtrace_schema.answers import Chunk
+
+from agtrace.shaping.cutting import chunk_end, chunks_from, line_count, line_start
+from agtrace.shaping.replies import Body, Stream
+
+_LONGEST_CURSOR = "x" * 64
+_WIDEST_NUMBER = 9_999_999
+
+SHORT = 3_333
+"""Characters of a thousand estimated tokens: a text of no more is given whole where that is possible at all (R-075)."""
+
+WIDEST: dict[type[Any], Chunk] = {
+    Body: Chunk(
+        chunk_index=_WIDEST_NUMBER,
+        total_chunks=_WIDEST_NUMBER,
+        start_line=_WIDEST_NUMBER,
+        end_line=_WIDEST_NUMBER,
+        total_lines=_WIDEST_NUMBER,
+        next_cursor=_LONGEST_CURSOR,
+    ),
+    Stream: Chunk(
+        chunk_index=_WIDEST_NUMBER,
+        start_line=_WIDEST_NUMBER,
+        end_line=_WIDEST_NUMBER,
+        first_event=_WIDEST_NUMBER,
+        last_event=_WIDEST_NUMBER,
+        next_cursor=_LONGEST_CURSOR,
+    ),
+}
+"""The largest that `chunk` can be in an answer."""
+
+
+class BodyChunks:
+    """The chunks of a body or of a range of its lines, from the place on that is asked for."""
+
+    def __init__(self, body: Body) -> None:
+        self._body = body
+        redacted = redact(body.text)
+        self.untouched = redacted == body.text
+        """Whether nothing of the text is redacted."""
+        self._lines = line_count(redacted)
+        self._text = redacted if body.end is None else redacted[: body.end]
+
+    def whole(self) -> tuple[str, Chunk | None]:
+        """All that is asked for; a range says which lines it has."""
+        body = self._body
+        if body.end is None:
+            return self._text, None
+        return self._text[body.offset :], self._chunk(len(self._text), 1)
+
+    def next(self, room: int) -> tuple[str, Chunk]:
+        """The next piece, of at most this many bytes as JSON, and which one it is."""
+        body, text = self._body, self._text
+        end = chunk_end(text, body.offset, room)
+        return text[body.offset : end], self._chunk(end, body.chunk + chunks_from(text, body.offset, room))
+
+    def _chunk(self, end: int, total: int) -> Chunk:
+        body, text = self._body, self._text
+        behind = body.line + text.count("\n", body.offset, end)
+        ends_line = end > body.offset and text[end - 1] == "\n"
+        return Chunk(
+            chunk_index=body.chunk,
+            total_chunks=total,
+            start_line=body.line + 1,
+            end_line=behind + (not ends_line),
+            total_lines=self._lines,
+            next_cursor=body.cursor(end, behind, body.chunk + 1) if end < len(text) else None,
+        )
+
+
+class _Begun(NamedTuple):
+    """An entry of a stream in the text that lies ahead."""
+
+    event_index: int
+    start: int
+    """Where in the text it begins."""
+    given: int
+    """Its offset at `start`, as `Stream.offset` counts."""
+
+
+class StreamChunks:
+    """The chunks of a stream, made of the redacted text of its entries at hand."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._begun: list[_Begun] = []
+        pieces, size = [], 0
+        for entry in stream.entries:
+            heading, text = redact(entry.heading), redact(entry.text)
+            offset = stream.offset if entry.event_index == stream.event else 0
+            pieces.append(f"{text[offset - 1 :]}\n" if offset else f"{heading}\n{text}\n")
+            self._begun.append(_Begun(entry.event_index, size, offset or -len(heading)))
+            size += len(pieces[-1])
+        self._text, self._more = "".join(pieces), stream.more
+        if stream.until is not None:
+            self._end_behind(stream.until - stream.line)
+
+    def _end_behind(self, lines: int) -> None:
+        """Leave out what lies behind so many lines, if that many are at hand."""
+        end = line_start(self._text, lines)
+        if end is not None:
+            self._text, self._more = self._text[:end], False
+
+    def next(self, room: int) -> tuple[str, Chunk | None]:
+        """The next piece, of at most this many bytes as JSON; no chunk where it is the whole stream."""
+        stream, end = self._stream, self._end(room)
+        piece, more = self._text[:end], self._more or end < len(self._text)
+        if not more and not stream.chunk and stream.until is None:
+            return piece, None
+        shown = [entry.event_index for entry in self._begun if entry.start < end]
+        behind = stream.line + piece.count("\n")
+        return piece, Chunk(
+            chunk_index=stream.chunk,
+            start_line=stream.line + 1,
+            end_line=behind + (not piece.endswith("\n")),
+            first_event=shown[0] if shown else None,
+            last_event=shown[-1] if shown else None,
+            next_cursor=stream.cursor(*self._place(end), behind, stream.chunk + 1) if more else None,
+        )
+
+    def _end(self, room: int) -> int:
+        """Where the chunk ends: behind an entry if that fills at least half of it, else where `chunk_end` says."""
+        end = chunk_end(self._text, 0, room)
+        whole = max((entry.start for entry in self._begun if entry.start <= end), default=0)
+        return whole if end < len(self._text) and whole * 2 >= end else end
+
+    def _place(self, end: int) -> tuple[int, int]:
+        """The event and its offset at which the next chunk begins."""
+        last = next(entry for entry in reversed(self._begun) if entry.start < end)
+        ends = next((entry.start for entry in self._begun if entry.start > last.start), len(self._text))
+        return (last.event_index + 1, 0) if end == ends else (last.event_index, last.given + end - last.start)

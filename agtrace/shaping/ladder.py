@@ -1,0 +1,175 @@
+"""The ladder: how a payload that doesn't fit becomes smaller, rung by rung, and what is told about it.
+
+Only what no cursor continues goes this way: pages and chunks end earlier instead. `truncation` tells what is missing,
+`artifact_ref` and `hint` how to get it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+
+from agtrace.shaping.cutting import cut, shortened
+
+OPTIONAL = frozenset(
+    {
+        "branch", "context_tokens", "context_window", "cost_made", "key_actions", "log", "models", "origin",
+        "peak_context_tokens", "responses", "tokens", "tokens_made", "total_models", "version",
+    }
+)  # fmt: skip
+"""Fields that go first. Ids, names, outcomes and counts never do (R-070)."""
+
+_LOGGED = frozenset({"arguments", "payload", "preview"})
+"""Fields that hold objects of a log: nothing in them has a name of ours."""
+
+_PATHS_SHOWN = 10
+_LONGEST_PATH = 160
+_FEWEST_ROWS = 3
+
+
+@dataclass(slots=True)
+class Left:
+    """What a rung left out."""
+
+    paths: list[str] = field(default_factory=list)
+    shown: int = 0
+    """Items that are left of the lists that were cut."""
+    total: int = 0
+    """Items that those lists had."""
+    omitted_failures: int = 0
+    room: int = 0
+    """Bytes that failures may take beyond the items that a rung keeps."""
+
+    def told(self) -> dict[str, Any] | None:
+        """The `truncation` of the answer; None where nothing is left out."""
+        if not self.paths:
+            return None
+        lists = {"shown": self.shown, "total": self.total, "omitted_failures": self.omitted_failures}
+        more = {"more_paths": len(self.paths) - _PATHS_SHOWN} if len(self.paths) > _PATHS_SHOWN else {}
+        paths = [cut(path, _LONGEST_PATH) for path in self.paths[:_PATHS_SHOWN]]
+        return {"reason": "bytes", **(lists if self.total else {}), "paths": paths, **more}
+
+
+def without_optional(value: Any, left: Left, path: str = "") -> Any:
+    """Drop the fields of `OPTIONAL`."""
+    if isinstance(value, list):
+        return [without_optional(item, left, f"{path}[{number}]") for number, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    left.paths += [f"{_at(path, key)}: left out" for key in value if key in OPTIONAL]
+    return {
+        key: item if key in _LOGGED else without_optional(item, left, _at(path, key))
+        for key, item in value.items()
+        if key not in OPTIONAL
+    }
+
+
+def shorter(value: Any, left: Left, most: int) -> Any:
+    """Cut every longer string, keys too."""
+    short, paths = shortened(value, most)
+    left.paths += paths
+    return short
+
+
+def tables(value: Any) -> Any:
+    """Write lists of objects as tables: the names of columns once, then rows. Nothing is lost by that."""
+    if isinstance(value, list):
+        if len(value) < _FEWEST_ROWS or not all(isinstance(item, dict) for item in value):
+            return [tables(item) for item in value]
+        columns = list(dict.fromkeys(key for item in value for key in item))
+        return {"columns": columns, "rows": [[tables(item.get(key)) for key in columns] for item in value]}
+    if isinstance(value, dict):
+        return {key: item if key in _LOGGED else tables(item) for key, item in value.items()}
+    return value
+
+
+def fewer(value: Any, left: Left, most: int, path: str = "") -> Any:
+    """Keep the first and the last items of every longer list, and what else failed as far as there is room."""
+    if isinstance(value, list):
+        kept = _kept(value, value, left, most, path)
+        return [fewer(value[number], left, most, f"{path}[{number}]") for number in kept]
+    if isinstance(value, dict) and value.keys() == {"columns", "rows"}:
+        columns, rows = value["columns"], value["rows"]
+        kept = _kept(rows, [dict(zip(columns, row, strict=True)) for row in rows], left, most, path)
+        cells = {number: zip(columns, rows[number], strict=True) for number in kept}
+        return {
+            "columns": columns,
+            "rows": [[fewer(cell, left, most, f"{path}[{n}].{key}") for key, cell in cells[n]] for n in kept],
+        }
+    if isinstance(value, dict):
+        return {key: fewer(item, left, most, _at(path, key)) for key, item in value.items()}
+    return value
+
+
+def is_failure(item: Any) -> bool:
+    """Whether an item of a list tells of a failure."""
+    if not isinstance(item, dict):
+        return False
+    counted = any(item.get(count) for count in ("failed_calls", "failed_tools", "failed", "failed_1", "failed_2"))
+    return counted or item.get("outcome") == "failed" or item.get("severity") == "Critical"
+
+
+class Rung(NamedTuple):
+    """A step of the ladder: what is done to the payload as asked."""
+
+    chars: int | None = None
+    """Characters that strings have at most."""
+    as_tables: bool = False
+    items: int | None = None
+    """Items that lists have at most, beside failures."""
+
+
+RUNGS = (
+    Rung(),  # fields of OPTIONAL are left out, here and further down
+    Rung(chars=120),
+    Rung(chars=60),
+    Rung(chars=60, as_tables=True),
+    Rung(chars=60, as_tables=True, items=10),
+    Rung(chars=60, as_tables=True, items=5),
+    Rung(chars=60, as_tables=True, items=3),
+    Rung(chars=60, as_tables=True, items=2),
+    Rung(chars=60, as_tables=True, items=1),
+)
+"""From large to small. Above them stands the answer as asked, below them the essential fields of the first item of a
+page, then counts and a reference."""
+
+
+def down(value: Any, budget: int) -> Iterator[tuple[Any, dict[str, Any] | None]]:
+    """The payload as asked, then ever smaller, each with its `truncation`.
+
+    Failures keep a quarter of the budget (R-022): a list that is cut to its first and last items has as many others
+    that failed as fit into that.
+    """
+    yield value, None
+    for rung in RUNGS:
+        left = Left(room=budget // 4)
+        smaller = without_optional(value, left)
+        smaller = shorter(smaller, left, rung.chars) if rung.chars else smaller
+        smaller = tables(smaller) if rung.as_tables else smaller
+        smaller = fewer(smaller, left, rung.items) if rung.items else smaller
+        yield smaller, left.told()
+
+
+def _kept(items: list[Any], described: list[Any], left: Left, most: int, path: str) -> list[int]:
+    """The numbers of the items of a list that are kept; `described` are the same items as objects."""
+    if len(items) <= most:
+        return list(range(len(items)))
+    kept = {*range(most - most // 3), *range(len(items) - most // 3, len(items))}
+    failed = [number for number, item in enumerate(described) if is_failure(item)]
+    for number in failed:
+        size = 0 if number in kept else len(orjson.dumps(items[number])) + 1
+        if size <= left.room:
+            kept.add(number)
+            left.room -= size
+    left.shown += len(kept)
+    left.total += len(items)
+    left.omitted_failures += sum(number not in kept for number in failed)
+    left.paths.append(f"{path}: {len(kept)} of {len(items)} items")
+    return sorted(kept)
+
+
+def _at(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key

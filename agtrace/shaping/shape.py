@@ -1,0 +1,289 @@
+"""The one way out: every answer and every error becomes its text here, and nowhere else.
+
+    reply -> redact -> the fields asked for -> fit to the budget -> serialize once -> check the size
+
+Serialized JSON is never cut. What doesn't fit gets smaller, in this order:
+
+| what is answered | how it gets smaller |
+|---|---|
+| a page of a list | fewer items; `pagination` continues. One item alone: down the ladder, then its essential fields |
+| a long text | fewer lines; `chunk` continues. What stands around it: down the ladder |
+| a digest of it | fewer lines, those that failed last; `hint` is the call for the rest |
+| anything else | down the ladder (`agtrace/shaping/ladder.py`); `truncation` tells what is missing |
+| whatever still doesn't fit | counts and a reference |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from agtrace_indexer.redact import redact, redact_json
+from agtrace_schema.answers import Chunk, ErrorBody, IndexState, Pagination
+
+from agtrace.index import Freshness
+from agtrace.problems import Problem
+from agtrace.settings import ABSOLUTE_MAX_BYTES
+from agtrace.shaping import ladder
+from agtrace.shaping.chunks import SHORT, WIDEST, BodyChunks, StreamChunks
+from agtrace.shaping.cutting import SUMMARY, cut, one_line
+from agtrace.shaping.replies import Body, Digest, Pages, Reply, Stream
+
+_BUDGET_PART = 80  # bytes that `budget` takes
+_TRUNCATION_PART = 140  # that `truncation` takes beside a digest
+_LONGEST_HINT = 400
+_LONGEST_MESSAGE = 600
+_MOST_EVER = 1_048_576
+"""No answer of any kind is larger (R-018)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What leaves agtrace: the JSON text that a model reads, and the same as a value."""
+
+    text: str
+    value: dict[str, Any]
+    is_error: bool = False
+    budget: int = ABSOLUTE_MAX_BYTES
+    """Bytes that it may take."""
+    asked_bytes: int | None = None
+    """What the answer as asked would have taken, where it didn't fit (R-101)."""
+
+
+def answer(reply: Reply, freshness: Freshness, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
+    """Fit a reply into its budget, clamped to `most` bytes, and serialize it."""
+    budget = min(reply.budget, most, ABSOLUTE_MAX_BYTES)
+    envelope = _Envelope(reply, freshness, budget)
+    for rung in envelope.rungs():
+        text = _serialize(rung, budget)
+        if len(text) <= budget:
+            value = orjson.loads(text)
+            return _leaving(Answer(text.decode(), value, budget=budget, asked_bytes=envelope.asked_bytes))
+        envelope.asked_bytes = envelope.asked_bytes or len(text)
+    raise AssertionError("the last rung fits every budget")
+
+
+def error_answer(problem: Problem, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
+    """The answer to a request that can't be answered (R-118), in at most `most` bytes."""
+    for details in _detail_rungs(redact_json(problem.details)):
+        message = redact(problem.message)
+        body = ErrorBody.model_validate(
+            {
+                "code": problem.code,
+                "message": one_line(message, _LONGEST_MESSAGE if details else SUMMARY),
+                "details": details,
+                "retryable": problem.retryable,
+            }
+        )
+        longest = _LONGEST_HINT if details else SUMMARY
+        hint = {} if problem.hint is None else {"hint": one_line(redact(problem.hint), longest)}
+        value = {"summary": one_line(message, SUMMARY), "success": False, "error": _known(body), **hint}
+        text = orjson.dumps(value)
+        if len(text) <= most:
+            break
+    return _leaving(Answer(text.decode(), orjson.loads(text), is_error=True, budget=most))
+
+
+def _leaving(answer: Answer) -> Answer:
+    """The last look at an answer."""
+    if len(answer.text.encode()) > _MOST_EVER:
+        raise AssertionError("an answer is larger than any may be")
+    return answer
+
+
+def estimated_tokens(characters: int) -> int:
+    """An estimate: four characters a token, a fifth more for safety (R-060)."""
+    return math.ceil(characters / 4 * 1.2)
+
+
+@dataclass(slots=True)
+class _Envelope:
+    reply: Reply
+    freshness: Freshness
+    budget: int
+    asked_bytes: int | None = None
+
+    def rungs(self) -> Iterator[dict[str, Any]]:
+        """The envelope as asked, then ever smaller ones; the last one fits every budget."""
+        data = self.reply.data
+        if isinstance(data, Pages):
+            yield from self._page_rungs(data)
+        elif isinstance(data, Body):
+            yield from self._body_rungs(data)
+        elif isinstance(data, Stream):
+            yield from self._stream_rungs(data)
+        elif isinstance(data, Digest):
+            yield from self._digest_rungs(data)
+        else:
+            yield from self._smaller(self._parts(self._chosen(data)))
+        yield self._parts(dict(self.reply.counts), truncation={"reason": "bytes", "shown": 0}, bare=True)
+
+    def _page_rungs(self, pages: Pages) -> Iterator[dict[str, Any]]:
+        """As many items as fit, found by halving; a single item that doesn't fit is made smaller."""
+        if not pages.size or self._fits(self._page(pages, pages.size)):
+            yield self._page(pages, pages.size)
+            return
+        fits, too_many = 0, pages.size
+        while too_many - fits > 1:
+            middle = (fits + too_many) // 2
+            if self._fits(self._page(pages, middle)):
+                fits = middle
+            else:
+                too_many = middle
+        yield from self._smaller(self._page(pages, max(fits, 1)))
+        if pages.essential is not None:
+            bare = self._page(pages, 1, redact_json(pages.essential(1)))
+            for rung in self._smaller(bare):
+                yield {**rung, "truncation": rung["truncation"] or {"reason": "bytes", "shown": 1}}
+
+    def _body_rungs(self, body: Body) -> Iterator[dict[str, Any]]:
+        """The whole text, or the chunk of it that the budget leaves room for."""
+        chunks, around, hint = BodyChunks(body), body.frame, self.reply.hint
+        if body.chunk == 0:
+            text, chunk = chunks.whole()
+            as_asked = body.whole if body.whole and chunks.untouched and chunk is None else {body.key: text}
+            yield self._parts(_placed(self._chosen(around), body, as_asked), chunk=chunk)
+            if len(text) <= SHORT:
+                for frame in self._smaller(self._parts(self._chosen(around), chunk=chunk)):
+                    yield {**frame, "data": _placed(frame["data"], body, {body.key: text})}
+            if body.told:
+                told, hint = body.told(self.budget // 4)
+                around = {**around, **told}
+        for frame, room in self._frames(body, around, body.frame, hint=hint):
+            piece, chunk = chunks.next(room)
+            yield {**frame, "data": _placed(frame["data"], body, {body.key: piece}), "chunk": _known(chunk)}
+
+    def _digest_rungs(self, digest: Digest) -> Iterator[dict[str, Any]]:
+        """The digest that the budget leaves room for."""
+        for frame, room in self._frames(digest, digest.frame, hint="x" * _LONGEST_HINT):
+            made = digest.make(room - _TRUNCATION_PART)
+            data = _placed(frame["data"], digest, {digest.key: made.text})
+            truncation = {**(frame["truncation"] or {}), **made.truncation} if made.truncation else frame["truncation"]
+            yield {**frame, "data": data, "truncation": truncation, "hint": one_line(redact(made.hint), _LONGEST_HINT)}
+
+    def _stream_rungs(self, stream: Stream) -> Iterator[dict[str, Any]]:
+        """As much of the stream as the budget leaves room for; `chunk` where that isn't all."""
+        chunks = StreamChunks(stream)
+        for frame, room in self._frames(stream, stream.frame, stream.essential):
+            piece, chunk = chunks.next(room)
+            yield {**frame, "data": {**frame["data"], stream.key: piece}, "chunk": chunk and _known(chunk)}
+
+    def _frames(
+        self, text: Body | Stream | Digest, *around: dict[str, Any], hint: str | None = None
+    ) -> Iterator[tuple[dict[str, Any], int]]:
+        """What stands around a text, ever smaller, with the bytes that are left for the text."""
+        chunk = WIDEST.get(type(text))
+        for data in around:
+            for frame in self._smaller(self._parts(self._chosen(data), chunk=chunk, hint=hint)):
+                room = self.budget - len(_serialize(frame, self.budget)) - len(text.key) - 8
+                if room >= self.budget // 4:
+                    yield frame, room
+
+    def _smaller(self, parts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The same parts, with a payload that is ever smaller."""
+        for data, truncation in ladder.down(parts["data"], self.budget):
+            yield {**parts, "data": data, "truncation": truncation}
+
+    def _chosen(self, data: dict[str, Any]) -> dict[str, Any]:
+        """A payload without secrets, and without fields that weren't asked for."""
+        redacted: Any = redact_json(data)
+        return self.reply.only(redacted) if self.reply.only else redacted
+
+    def _page(self, pages: Pages, count: int, data: Any = None) -> dict[str, Any]:
+        """The envelope of a page that ends behind `count` items; `data` is another form of them."""
+        more = pages.more or count < pages.size
+        pagination = None
+        if more or not pages.first:
+            pagination = Pagination(
+                total_in_page=count,
+                total_count=pages.total,
+                total_exact=None if pages.total is None else pages.total_exact,
+                next_cursor=pages.cursor(count) if more and count else None,
+                has_more=more,
+            )
+        return self._parts(data or self._chosen(pages.build(count)), pagination=pagination)
+
+    def _parts(
+        self,
+        data: Any,
+        *,
+        pagination: Pagination | None = None,
+        chunk: Chunk | None = None,
+        truncation: dict[str, Any] | None = None,
+        hint: str | None = None,
+        bare: bool = False,
+    ) -> dict[str, Any]:
+        """The envelope around a payload, in the order of the contract; absent parts are None."""
+        reply = self.reply
+        hint = hint or reply.hint
+        return {
+            "summary": one_line(redact(reply.summary), SUMMARY),
+            "success": True,
+            "data": data,
+            "pagination": pagination and _pagination(pagination),
+            "chunk": chunk and _known(chunk),
+            "index": _index_state(self.freshness),
+            "untrusted": True if reply.untrusted and not bare else None,
+            "artifact_ref": reply.reference and cut(reply.reference, _LONGEST_HINT),
+            "truncation": truncation,
+            "hint": hint and one_line(redact(hint), _LONGEST_HINT),
+        }
+
+    def _fits(self, parts: dict[str, Any]) -> bool:
+        size = len(_serialize(parts, self.budget))
+        if size > self.budget:
+            self.asked_bytes = self.asked_bytes or size
+        return size <= self.budget
+
+
+def _placed(data: Any, text: Body | Digest, part: dict[str, Any]) -> dict[str, Any]:
+    """The data around a text, with the text in it."""
+    return {**data, **part} if text.within is None else {**data, text.within: {**data[text.within], **part}}
+
+
+def _detail_rungs(details: Any) -> Iterator[dict[str, Any]]:
+    """The details of an error, ever smaller, at last none."""
+    left = ladder.Left()
+    yield ladder.shorter(details, left, 200)
+    yield ladder.fewer(ladder.shorter(details, left, 60), left, 3)
+    yield {}
+
+
+def _serialize(parts: dict[str, Any], budget: int) -> bytes:
+    """Serialize the known parts of an envelope with its measured size; the budget part comes before the hint."""
+    known = {name: part for name, part in parts.items() if part is not None and name != "hint"}
+    hint = {"hint": parts["hint"]} if parts.get("hint") else {}
+    characters = len(orjson.dumps({**known, **hint}).decode()) + _BUDGET_PART
+    tokens, most = estimated_tokens(characters), estimated_tokens(budget)
+    measured = {
+        "estimated_tokens": tokens,
+        "budget_used": round(tokens / most, 2),
+        "budget_remaining": max(most - tokens, 0),
+    }
+    return orjson.dumps({**known, "budget": measured, **hint})
+
+
+def _index_state(fresh: Freshness) -> dict[str, Any] | None:
+    if fresh.state == "ready":
+        return None
+    state = IndexState(
+        state=fresh.state,
+        files_behind=fresh.files_behind,
+        bytes_behind=fresh.bytes_behind,
+        problem=fresh.problem and one_line(redact(fresh.problem), 200),
+    )
+    return _known(state)
+
+
+def _pagination(pagination: Pagination) -> dict[str, Any]:
+    known = _known(pagination)
+    known.setdefault("next_cursor", None)  # null on the last page (R-043)
+    return known
+
+
+def _known(model: Any) -> dict[str, Any]:
+    dumped: dict[str, Any] = model.model_dump(mode="json", exclude_none=True)
+    return dumped
