@@ -25,6 +25,10 @@ _HISTORY = """\
 - 2 (2026-11-21): get_session_details at the levels steps and full, get_reasoning_chain, compare_sessions; tokens by
   kind, costs, and how a total was made (`tokens_made` in the place of `tokens_incomplete` in lists and heads);
   `stats.input_tokens` of a turn is uncached input; `children` are objects; copies are marked and count once.
+- 3 (2026-11-21): read_artifact, and search_events for who still asks it; ranges of lines and digests (`mode`) with
+  `truncation.reason` digest, `failures` beside an output that is cut, `later` on a failed execution; `fields` and
+  `sections`; filters, both orders, words and groups of a search, `own_left_out`; links on every preview; rows as tables
+  and `truncation.shown`, `total` and `omitted_failures` where a list is cut; the error code invalid_artifact_ref.
 """
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from tests.worlds import (
 )
 
 PORTABLE = 10_240
-EVERY_PAGE = 40
 
 
 @pytest.fixture(scope="module", params=WORLDS, ids=lambda world: world.name)
@@ -75,9 +73,12 @@ def test_the_same_call_gives_the_same_answer(world: World, asker: Asker) -> None
             assert asker.anything(name, **arguments).text == other.anything(name, **arguments).text
 
 
-def test_what_no_argument_expects_is_answered_within_the_contract(asker: Asker, world: World) -> None:
-    """R-118: errors, too."""
-    refused = sum(asker.anything(name, **arguments).is_error for name, arguments in strange_calls())
+@pytest.mark.parametrize("name", ["empty", "outputs", "emoji"])
+def test_what_no_argument_expects_is_answered_within_the_contract(tmp_path: Path, name: str) -> None:
+    """R-118: errors, too; what is refused depends little on what there is."""
+    next(world for world in WORLDS if world.name == name).build(tmp_path / "home")
+    asker = Asker(tmp_path / "data", tmp_path / "home")
+    refused = sum(asker.anything(tool, **arguments).is_error for tool, arguments in strange_calls())
     assert refused > 100
 
 
@@ -139,14 +140,7 @@ def test_a_failure_in_line_9_000_of_10_000_is_shown(outputs: Asker, mode: str | 
     assert text_of(near["data"]["payload"]) == "".join(lines)
 
 
-def _walk(asker: Asker, name: str, **arguments: Any) -> Iterator[dict[str, Any]]:
-    for number, page in enumerate(asker.pages(name, **arguments)):
-        yield page
-        if number == EVERY_PAGE:
-            return
-
-
-def test_every_hint_can_be_followed(asker: Asker, world: World, tmp_path: Path) -> None:
+def test_every_hint_can_be_followed(asker: Asker, world: World) -> None:
     """R-029: a hint that writes out a call is a call that gives an answer."""
     seen: set[str] = set()
     for name, arguments in [*calls(world)][::4]:

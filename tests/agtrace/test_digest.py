@@ -55,7 +55,7 @@ def run(cases: int, failures: int, noise: int) -> list[str]:
     return [*lines, f"\t Executed {cases} tests, with {failures} failures (0 unexpected) in 12.3 (12.9) seconds"]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(TEXTS, st.sampled_from(MODES), st.sampled_from([900, 2_500, 9_000, 40_000, BUDGET]))
 @example([], "minimal", 900)
 @example(["x" * 1_000_000], "standard", 9_000)
@@ -72,7 +72,7 @@ def test_a_digest_keeps_every_limit(lines: list[str], mode: Mode, room: int) -> 
         assert digest.text == "\n".join(lines)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(TEXTS, st.sampled_from(MODES), st.sampled_from([900, 9_000, BUDGET]))
 @example(["tide"] * 9_000 + ["error: here"] + ["tide"] * 999, "minimal", 9_000)
 @example([f"FAILED tests/test_tide.py::test_{n} - {'x' * 150}" for n in range(90)], "minimal", 9_000)

@@ -23,12 +23,20 @@ from tests.agtrace.asking import YEAR, Asker
 from tests.worlds import WORLDS, World, calls, strange_calls
 
 AGTRACE = str(Path(sys.executable).with_name("agtrace"))
-EVERY = 1 if os.environ.get("AGTRACE_E2E") else 40
+EVERY = 1 if os.environ.get("AGTRACE_E2E") else 15
 """Of so many calls one is made: all of them in `make e2e`, as in test_contract without a transport."""
 SECONDS = 300
 
 
-@pytest.fixture(scope="module", params=WORLDS, ids=lambda world: world.name)
+FEW = ("empty", "outputs", "emoji")
+"""The worlds outside of `make e2e`."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[world for world in WORLDS if EVERY == 1 or world.name in FEW],
+    ids=lambda world: world.name,
+)
 def world(request: pytest.FixtureRequest) -> World:
     return request.param
 
@@ -83,9 +91,12 @@ async def http(folder: Path, mode: str) -> AsyncIterator[Client]:
             yield client
 
 
-@pytest.mark.parametrize(
-    ("transport", "mode"), [(stdio, "auto"), (http, "legacy"), (http, "auto")], ids=["stdio", "http-legacy", "http"]
-)
+WAYS = [(stdio, "auto"), (http, "auto")]
+if os.environ.get("AGTRACE_E2E"):
+    WAYS += [(stdio, "legacy"), (http, "legacy")]
+
+
+@pytest.mark.parametrize(("transport", "mode"), WAYS, ids=lambda way: way if isinstance(way, str) else way.__name__)
 def test_both_transports_give_what_was_answered(
     world: World, folder: Path, asker: Asker, transport: Any, mode: str
 ) -> None:

@@ -152,14 +152,14 @@ SIGNS = ["", " ", "\n", "\\n", '"', "=", ": ", "token=", "password: '", "'", ":/
 GLUE = st.sampled_from(SIGNS) | st.text(max_size=3)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(PIECES | GLUE, max_size=6).map("".join))
 def test_a_masked_text_stays_as_it_is(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.text())
 def test_a_text_without_the_signs_of_a_secret_stays(text: str) -> None:
     if not re.search(r"(?i)://|passw|passphrase|secret|token|key|bearer", text) and len(text) < 20:
@@ -173,7 +173,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(JSON)
 def test_a_masked_json_value_stays_as_it_is(value: Any) -> None:
     once = redact_json(value)
@@ -190,7 +190,7 @@ def test_a_gate_opens_for_every_text_that_its_rule_finds(rule: Rule, data: st.Da
         assert module._search(rule.gate)(text) and module._any_gate(text)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(rule=st.sampled_from(RULES), before=st.text(max_size=20) | PIECES, after=st.text(max_size=20) | PIECES)
 def test_a_gate_that_opens_for_a_text_opens_for_every_text_around_it(rule: Rule, before: str, after: str) -> None:
     assert suspicious(before + rule.positive + after)
@@ -213,7 +213,7 @@ CALLS = st.recursive(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(name=st.sampled_from(["Bash", "token", "a\0"]), arguments=CALLS)
 def test_one_look_at_a_whole_call_finds_what_looking_at_every_value_finds(name: str, arguments: Any) -> None:
     kept = redact_json(clean_json(arguments))
