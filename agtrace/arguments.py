@@ -23,7 +23,7 @@ _BOUNDS = (("minimum", 0), ("minimum", 1), ("maximum", _LARGEST))
 DEFAULT_LIMIT = 10
 LARGEST_LIMIT = 50
 
-Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT, description="Items of a page at most.")]
+Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT, description="Items of a page, up to 50.")]
 Cursor = Annotated[str | None, Field(description="next_cursor of the answer before.")]
 SessionId = Annotated[str, StringConstraints(min_length=1, max_length=200), Field(description="Id, or its beginning.")]
 ProjectHash = Annotated[

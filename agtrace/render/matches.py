@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.next_calls import offer
-from agtrace.render.terminal import OUT, STYLES, counted, footer, nothing, plain, summary, when
+from agtrace.render.terminal import OUT, STYLES, footer, nothing, plain, summary, when
+from agtrace.shaping.cutting import counted
 
 _WITH_AGENT, _WITH_TIME = 80, 60
 """Columns from which on a session's line has room for these."""
@@ -69,7 +70,7 @@ def _session_line(session: dict[str, Any]) -> Text:
     if OUT.width >= _WITH_TIME:
         line.append(f"  {when(session.get('start_time'))}", style="not bold")
     least = "at least " if session.get("matches_exact") is False else ""
-    line.append(f"  {least}{counted(session['matches'], 'match')}", style="not bold green")
+    line.append(f"  {least}{session['matches']} match{'es' * (session['matches'] != 1)}", style="not bold green")
     title = session.get("title") or session.get("snippet") or "(no request)"
     return line.append("  " + " ".join(plain(title).split()), style="not bold")
 

@@ -10,7 +10,6 @@ from rich.text import Text
 from agtrace.render.terminal import (
     OUT,
     STYLES,
-    counted,
     dollars,
     entry,
     indented,
@@ -21,6 +20,7 @@ from agtrace.render.terminal import (
     summary,
     when,
 )
+from agtrace.shaping.cutting import counted
 
 _LINES_OF_TEXT = 8
 _TOKEN_KINDS = (

@@ -70,12 +70,6 @@ def entry(label: str, body: Text, *, deep: int = 0) -> None:
     OUT.print(Padding(grid, (0, 0, 0, 2 + deep)))
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 step`, `2 steps`, `3 matches`."""
-    several = "es" if noun.endswith("ch") else "s"
-    return f"{number:,} {noun}{several * (number != 1)}"
-
-
 def when(iso: str | None) -> str:
     """A time in the terminal's own zone, to the minute."""
     return "" if iso is None else datetime.fromisoformat(iso).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from agtrace.references import parse
 from agtrace.render.next_calls import offer
-from agtrace.render.terminal import OUT, counted, entry, left_out, plain, summary
+from agtrace.render.terminal import OUT, entry, left_out, plain, summary
+from agtrace.shaping.cutting import counted
 
 _LINKS = (
     ("turn_index", "turn"), ("step_index", "step"), ("call_event", "its call: event"),

@@ -27,6 +27,11 @@ def one_line(text: str, most: int) -> str:
     return cut(" ".join(without_controls(text).split()), most)
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 step`, `2 steps`."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def cut(text: str, most: int) -> str:
     """Cut a text to at most this many characters, `...` included."""
     return text if len(text) <= most else text[: max(most - 3, 0)] + "..."

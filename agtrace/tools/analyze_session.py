@@ -10,6 +10,7 @@ from agtrace_schema.answers import Insight
 from agtrace.arguments import Arguments, SessionId
 from agtrace.reading import analysis
 from agtrace.reading.query import find_session
+from agtrace.shaping.cutting import counted
 from agtrace.shaping.replies import Reply
 from agtrace.tools.tool import Context, Tool, call, dump, event_kilobytes, kilobytes, overview_kilobytes
 
@@ -34,7 +35,7 @@ def answer(context: Context, wanted: AnalyzeSession) -> Reply:
     left_out = len(found.insights) - len(insights)
     more = f", {left_out} more left out" if left_out else ""
     return Reply(
-        summary=f"Session {found.session_id}: health {found.score} of 100, {len(insights)} findings{more}",
+        summary=f"Session {found.session_id}: health {found.score} of 100, {counted(len(insights), 'finding')}{more}",
         data=_worst(dump(found.model_copy(update={"insights": insights}))),
         budget=_BYTES,
         hint=_hint(context, session, found.session_id, insights, left_out),

@@ -9,6 +9,7 @@ import orjson
 from agtrace_schema.answers import Model, SessionHead, SessionOverview, SessionSections, SessionSteps, SessionTurns
 
 from agtrace.reading import parts, steps, texts, turns
+from agtrace.shaping.cutting import counted
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply, Stream, fitting
 from agtrace.tools.session_sections import answer_sections
@@ -63,7 +64,7 @@ def _headline(view: View) -> str:
     outcome = turns.last_outcome(view.context.connection, session)
     failed, calls = session["failed_calls"], session["tool_calls"]
     state = f"{failed} of {calls} tool calls failed" if failed else "no failed tool calls"
-    size = f"{session['event_count']} events, {session['turn_count']} turns"
+    size = f"{counted(session['event_count'], 'event')}, {counted(session['turn_count'], 'turn')}"
     start, end = session["started_at"], session["ended_at"]
     lasted = "" if start is None or end is None else f"{(end - start) // 1000} s, "
     return f"Session {view.shown_id}: {outcome}, {state} ({lasted}{size})"

@@ -16,7 +16,7 @@ from agtrace.reading import analysis, events, transcript
 from agtrace.reading.query import find_event, find_session, last_event_of, short_id
 from agtrace.reading.texts import place_of, session_lines, session_stream
 from agtrace.references import Reference, parse
-from agtrace.shaping.cutting import cut
+from agtrace.shaping.cutting import counted, cut
 from agtrace.shaping.digest import Mode
 from agtrace.shaping.replies import Body, Digest, Reply, Stream
 from agtrace.tools.long_text import (
@@ -184,7 +184,7 @@ def _analysis(opening: _Opening) -> Reply:
         size = event_kilobytes(opening.context.connection, opening.session["id"], evidence)
         hint = f"{opened} opens the first piece of evidence {size}."
     given = opening.text(f"ax://analysis/{found.session_id}", hint, _json(dump(found)))
-    return opening.reply(f"Analysis of session {found.session_id}: {len(found.insights)} findings", given)
+    return opening.reply(f"Analysis of session {found.session_id}: {counted(len(found.insights), 'finding')}", given)
 
 
 def _health(opening: _Opening) -> Reply:

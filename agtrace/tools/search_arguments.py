@@ -44,7 +44,9 @@ class SearchEventPreviews(Arguments):
     project_hash: ProjectHash = None
     event_type: Annotated[EventType | None, Field(description="ToolResult: outputs and errors. User: prompts.")] = None
     tool: Annotated[str | None, Field(max_length=200, description="Name of a tool, such as Bash.")] = None
-    path: Annotated[str | None, Field(max_length=200, description="Only calls that name such a file.")] = None
+    path: Annotated[
+        str | None, Field(max_length=200, description="Only calls that name a file with this in its path.")
+    ] = None
     failed: Annotated[bool | None, Field(description="true: only failed tool executions.")] = None
     since: Time = None
     until: Until = None
