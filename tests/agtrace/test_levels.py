@@ -70,7 +70,7 @@ def real_logs(logs: Path) -> list[Path]:
     return [logs / agent for agent in ("claude", "codex", "gemini")]
 
 
-def sessions(asker: Asker, most: int = 10) -> list[str]:
+def sessions(asker: Asker, most: int = 6) -> list[str]:
     """The largest sessions, and those with turns that are copied or were taken back."""
     found = query(asker, "SELECT uid FROM session ORDER BY event_count DESC LIMIT ?", most)
     found += query(
@@ -263,7 +263,7 @@ def test_the_pages_of_the_overviews_are_the_turns_and_steps_of_the_index(indexed
     """R-040, R-112"""
     for most in (2_048, 10_240):
         asker = indexed.with_most(most)
-        for uid in sessions(indexed, 8):
+        for uid in sessions(indexed, 6):
             events = [event for event in live(indexed, uid) if event.turn is not None]
             overview = asker.items("get_session_details", "turns", session_id=uid)
             assert [turn["turn_index"] for turn in overview] == sorted({event.turn for event in events})
@@ -291,7 +291,7 @@ def test_the_overview_of_a_session_opens_no_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("most", [2_048, 5_000, 32_000, 102_400])
 def test_walking_the_steps_shows_every_event_once_where_it_belongs(indexed: Asker, most: int) -> None:
     """R-028, R-040, R-112: pages are disjoint and complete, whatever fits one."""
-    for uid in sessions(indexed, 10 if most > 5_000 else 4):
+    for uid in sessions(indexed, 6 if most > 5_000 else 3):
         found = shown(step_turns(indexed, uid, max_bytes=most))
         expected = live(indexed, uid)
         assert Counter(event.event_index for event in found) == Counter(event.event_index for event in expected)
@@ -311,7 +311,7 @@ def test_walking_the_steps_shows_every_event_once_under_the_smallest_clamp(index
 
 def test_what_the_steps_show_is_the_beginning_of_the_event(indexed: Asker) -> None:
     """R-112: 500 characters of each text, control characters removed; `chars` tells how much there is."""
-    for uid in sessions(indexed, 8):
+    for uid in sessions(indexed, 6):
         turns = step_turns(indexed, uid, max_bytes=102_400)
         found = {event.event_index: event for event in shown(turns)}
         for event in live(indexed, uid):
@@ -447,7 +447,7 @@ def test_no_part_is_too_large_for_a_page(log: ClaudeLog, most: int) -> None:
 @pytest.mark.parametrize("most", [2_048, 8_000, 32_000, 102_400])
 def test_the_chunks_of_a_session_join_to_its_canonical_text(indexed: Asker, most: int) -> None:
     """R-028, R-076, R-112: byte for byte, for every session."""
-    for uid in sessions(indexed, 10 if most > 8_000 else 5):
+    for uid in sessions(indexed, 6 if most > 8_000 else 4):
         assert full(indexed, uid, max_bytes=most) == transcript(live(indexed, uid))
 
 
@@ -555,7 +555,7 @@ def test_a_level_keeps_its_budget_and_fills_it(samples: Asker, level: str, asked
 
 def test_a_hint_leads_from_each_level_to_the_next_one(indexed: Asker) -> None:
     """R-029: down to the event that failed, or on to the next turn."""
-    for uid in sessions(indexed, 8):
+    for uid in sessions(indexed, 6):
         followed, arguments = ["summary"], {"session_id": uid}
         given = indexed.answers.ask("get_session_details", arguments)
         for _ in range(3):
