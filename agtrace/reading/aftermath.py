@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any
 
 from agtrace_schema.answers import Aftermath
-from agtrace_schema.codes import TYPE_CODE
+from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.reading.query import EVENT, StoredEvent, find_event, with_texts
@@ -29,16 +29,21 @@ WHERE e.session_id = :session AND e.event_index > :call AND e.type = {TYPE_CODE[
 ORDER BY e.event_index LIMIT {_LOOKED_AT}
 """
 
-_CHANGES = """
-SELECT DISTINCT event_index FROM touched
-WHERE session_id = ? AND event_index > ? AND event_index < ? AND access = 'write' ORDER BY event_index
+_UNDONE = ", ".join(str(OUTCOME_CODE[outcome]) for outcome in (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED))
+
+_CHANGES = f"""
+SELECT DISTINCT e.event_index FROM touched t JOIN event e USING (session_id, event_index)
+WHERE session_id = ? AND event_index > ? AND event_index < ? AND t.access = 'write'
+  AND e.superseded_by IS NULL AND (e.outcome IS NULL OR e.outcome NOT IN ({_UNDONE}))
+ORDER BY e.event_index
 """
 
 
 def aftermath(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredEvent) -> Aftermath | None:
     """What followed the failure that this event, a call or its result, tells; None where nothing like it succeeded.
 
-    The same call is looked for first, then one of the same tool that begins alike.
+    The same call is looked for first, then one of the same tool that begins alike, among the next calls of the tool.
+    Changes are calls that wrote files and did not fail.
     """
     if event.outcome is not Outcome.FAILED:
         return None

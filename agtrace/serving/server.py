@@ -83,11 +83,22 @@ TEMPLATES = types.ListResourceTemplatesResult(
     ]
 )
 
-_ERROR = {
+OUTPUT_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "properties": {"success": {"const": False}, "error": {"type": "object"}},
-    "required": ["success", "error"],
+    "anyOf": [
+        {
+            "type": "object",
+            "properties": {"summary": {"type": "string"}, "success": {"const": True}, "data": {"type": "object"}},
+            "required": ["summary", "success", "data"],
+        },
+        {
+            "type": "object",
+            "properties": {"success": {"const": False}, "error": {"type": "object"}},
+            "required": ["success", "error"],
+        },
+    ],
 }
+"""What every answer looks like: its envelope around the payload, or an error."""
 
 
 class Desk:
@@ -249,20 +260,6 @@ def _described(tool: Tool) -> types.Tool:
         title=tool.title,
         description=tool.description,
         input_schema=input_schema(tool.arguments),
-        output_schema=output_schema(tool),
+        output_schema=OUTPUT_SCHEMA,
         annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
     )
-
-
-def output_schema(tool: Tool) -> dict[str, Any]:
-    """What an answer of the tool looks like: its envelope with the payload's keys, or an error."""
-    answer = {
-        "type": "object",
-        "properties": {
-            "summary": {"type": "string"},
-            "success": {"const": True},
-            "data": {"type": "object"},
-        },
-        "required": ["summary", "success", "data"],
-    }
-    return {"type": "object", "anyOf": [answer, _ERROR]}

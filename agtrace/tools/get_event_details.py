@@ -83,8 +83,8 @@ TOOL = Tool(
     "get_event_details",
     "Open an event",
     "One event, verbatim: the whole prompt, answer, tool arguments or output, with the event of its call or "
-    "result; of a failed call also what made it succeed later. Long texts come in chunks; follow chunk.next_cursor, "
-    "or name lines, or ask for a digest by mode.",
+    "result; of a failed one also the later call that succeeded and the changes before it. Long texts come in "
+    "chunks; follow chunk.next_cursor, or name lines, or ask for a digest by mode.",
     GetEventDetails,
     answer,
 )

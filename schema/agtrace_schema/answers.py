@@ -493,7 +493,10 @@ class EventPlace(Model):
 
 
 class Aftermath(Model):
-    """What became of a tool execution that failed: the first later call of the same tool that succeeded."""
+    """What became of a tool execution that failed: the first later call of the same tool that succeeded.
+
+    It is looked for among the next 400 calls of the tool.
+    """
 
     same_call: bool
     """Whether its arguments are the same; else it begins alike."""
@@ -503,7 +506,7 @@ class Aftermath(Model):
     failed_again: int | None = None
     """How often the same call failed again before."""
     changes: list[int] | None = None
-    """The calls in between that wrote files: the last five."""
+    """The calls in between that wrote files and did not fail: the last five."""
     total_changes: int | None = None
     """How many there are, where there are more."""
 

@@ -20,10 +20,9 @@ import jsonschema
 from agtrace_indexer.run import index
 
 from agtrace.answers import Answers
-from agtrace.serving.server import output_schema
+from agtrace.serving.server import OUTPUT_SCHEMA
 from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
 from agtrace.shaping.shape import Answer
-from agtrace.tools import TOOLS
 from tests.conftest import LOGS, SAMPLES
 
 PORTABLE = 10_240
@@ -32,6 +31,7 @@ PORTABLE = 10_240
 HOUR = 3600
 YEAR = 366 * 24 * HOUR
 """A lifetime of cursors with which two calls after each other give the same one: it holds the time, coarsely."""
+_SCHEMA = jsonschema.Draft202012Validator(OUTPUT_SCHEMA)
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -49,7 +49,6 @@ class Asker:
         self.settings = Settings(folder, most, ttl, {"HOME": str(folder / "nobody")})
         self.index(*roots)
         self.answers = Answers(self.settings, now=now, log=self._note)
-        self._schemas = {name: jsonschema.Draft202012Validator(output_schema(tool)) for name, tool in TOOLS.items()}
 
     def index(self, *roots: Path) -> None:
         """Bring the index up to date; the folders that no test changes aren't looked at again before every answer."""
@@ -77,7 +76,7 @@ class Asker:
     def anything(self, name: str, **arguments: Any) -> Answer:
         """An answer or an error, checked."""
         given = self.answers.ask(name, arguments)
-        self._schemas[name].validate(given.value)
+        _SCHEMA.validate(given.value)
         check(given, min(budget(name, arguments), self.settings.max_response_bytes))
         check_shape(name, given)
         return given

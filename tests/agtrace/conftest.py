@@ -1,4 +1,4 @@
-"""What the tests of the commands share: one index of the sample sessions."""
+"""What tests share: one index of the sample sessions and one of the real logs, for tools and for commands."""
 
 from __future__ import annotations
 
@@ -8,9 +8,30 @@ from pathlib import Path
 
 import pytest
 
-from tests.agtrace.asking import YEAR
+from tests.agtrace.asking import YEAR, Asker
 from tests.agtrace.terminal import AGTRACE
 from tests.conftest import SAMPLES
+
+
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    """An index of the sample sessions."""
+    return Asker(tmp_path_factory.mktemp("samples"), SAMPLES)
+
+
+@pytest.fixture(scope="session")
+def everything(tmp_path_factory: pytest.TempPathFactory, logs: Path) -> Asker:
+    """An index of the sample sessions and the real logs."""
+    return Asker(tmp_path_factory.mktemp("everything"), logs, SAMPLES)
+
+
+@pytest.fixture(scope="session", params=["samples", "logs"])
+def each(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    """An index of the sample sessions, and one of the real logs."""
+    if request.param == "samples":
+        found: Asker = request.getfixturevalue("samples")
+        return found
+    return Asker(tmp_path_factory.mktemp("logs"), request.getfixturevalue("logs"))
 
 
 @pytest.fixture(scope="session")

@@ -38,6 +38,16 @@ def test_the_same_call_that_succeeded_is_named_with_the_changes_before_it(later:
     assert later(write, 2) == expected
 
 
+def test_a_change_that_failed_is_no_change(later: Any) -> None:
+    def write(log: Any) -> None:
+        log.call("Bash", {"command": "pytest"}, "1 failed", failed=True)  # events 1, 2
+        log.call("Edit", {"file_path": "/p/a.py", "new_string": "1"}, "String to replace not found", failed=True)
+        log.call("Edit", {"file_path": "/p/a.py", "new_string": "1"}, None)  # 5: its end isn't known
+        log.call("Bash", {"command": "pytest"}, "1 passed")  # 6, 7
+
+    assert later(write, 2) == {"same_call": True, "succeeded": 6, "result_event": 7, "changes": [5]}
+
+
 def test_a_call_tells_the_same_as_its_result(later: Any) -> None:
     def write(log: Any) -> None:
         log.call("Bash", {"command": "make"}, "error", failed=True).call("Bash", {"command": "make"}, "done")

@@ -36,18 +36,6 @@ def logs_of(tmp_path: Path) -> tuple[ClaudeLog, ClaudeLog]:
     return claude_log(tmp_path / "logs", ONE), claude_log(tmp_path / "logs", TWO)
 
 
-@pytest.fixture(scope="module")
-def everything(tmp_path_factory: pytest.TempPathFactory, logs: Path) -> Asker:
-    """An index of the real logs and the samples."""
-    return Asker(tmp_path_factory.mktemp("everything"), logs, SAMPLES)
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    """An index of the sample sessions."""
-    return Asker(tmp_path_factory.mktemp("samples"), SAMPLES)
-
-
 def compared(folder: Path, **more: Any) -> dict[str, Any]:
     """The comparison of the two authored logs."""
     value = Asker(folder / "data", folder / "logs").ask(NAME, id1=ONE, id2=TWO, **more)

@@ -9,15 +9,8 @@ import pytest
 from agtrace_schema.answers import SessionHead, SessionItem
 
 from tests.agtrace.asking import Asker, claude_log
-from tests.conftest import SAMPLES
 
 SURGE, LARGE = "e97a4b06", "d41f7a52"
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    """An index of the sample sessions."""
-    return Asker(tmp_path_factory.mktemp("samples"), SAMPLES)
 
 
 def details(asker: Asker, session_id: str = SURGE, **arguments: Any) -> dict[str, Any]:

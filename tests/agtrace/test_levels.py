@@ -42,19 +42,6 @@ class Live(NamedTuple):
     """The line above it in the session's text."""
 
 
-@pytest.fixture(scope="module", params=["samples", "logs"])
-def indexed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    """An index of the sample sessions, and one of the real logs."""
-    roots = [SAMPLES] if request.param == "samples" else real_logs(request.getfixturevalue("logs"))
-    return Asker(tmp_path_factory.mktemp(request.param), *roots)
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    """An index of the sample sessions."""
-    return Asker(tmp_path_factory.mktemp("authored"), SAMPLES)
-
-
 @pytest.fixture
 def log(tmp_path: Path) -> ClaudeLog:
     """A log that a test writes itself."""
@@ -64,10 +51,6 @@ def log(tmp_path: Path) -> ClaudeLog:
 def asker_of(log: ClaudeLog) -> Asker:
     folder = log.path.parents[3]
     return Asker(folder / "index", folder / "logs")
-
-
-def real_logs(logs: Path) -> list[Path]:
-    return [logs / agent for agent in ("claude", "codex", "gemini")]
 
 
 def sessions(asker: Asker, most: int = 6) -> list[str]:
@@ -211,13 +194,13 @@ def depth(value: Any) -> int:
 # -- summary and turns ---------------------------------------------------------------------------
 
 
-def test_the_tokens_of_turns_and_steps_are_those_of_their_responses(indexed: Asker) -> None:
+def test_the_tokens_of_turns_and_steps_are_those_of_their_responses(each: Asker) -> None:
     """R-112: six kinds in one meaning; of caches and reasoning only what isn't zero."""
-    for uid in sessions(indexed):
-        overview = indexed.items("get_session_details", "turns", session_id=uid)
-        detail = indexed.items("get_session_details", "turns", session_id=uid, detail_level="turns")
+    for uid in sessions(each):
+        overview = each.items("get_session_details", "turns", session_id=uid)
+        detail = each.items("get_session_details", "turns", session_id=uid, detail_level="turns")
         steps = [(turn["turn_index"], step) for turn in detail for step in turn["steps"]]
-        usages = usages_of(indexed, uid)
+        usages = usages_of(each, uid)
         for turn in overview:
             of_turn = [usage for (index, _), found in usages.items() if index == turn["turn_index"] for usage in found]
             assert turn.get("stats", {}) == {f"{kind}_tokens": sum for kind, sum in sums(of_turn).items()}
@@ -247,24 +230,24 @@ def sums(usages: list[dict[str, Any]]) -> dict[str, int]:
     return {kind: total for kind, total in totals.items() if total or kind in ("input", "output")}
 
 
-def test_both_overviews_agree_on_how_a_turn_ended_and_whose_it_is(indexed: Asker) -> None:
-    for uid in sessions(indexed):
-        overview = indexed.items("get_session_details", "turns", session_id=uid)
-        details = indexed.items("get_session_details", "turns", session_id=uid, detail_level="turns")
+def test_both_overviews_agree_on_how_a_turn_ended_and_whose_it_is(each: Asker) -> None:
+    for uid in sessions(each):
+        overview = each.items("get_session_details", "turns", session_id=uid)
+        details = each.items("get_session_details", "turns", session_id=uid, detail_level="turns")
         found = {turn["turn_index"]: (turn["outcome"], turn.get("copied")) for turn in details}
         assert {turn["turn_index"]: (turn["outcome"], turn.get("copied")) for turn in overview} == found
         copied = query(
-            indexed, "SELECT turn_index FROM turn JOIN session s ON s.id = session_id WHERE copied AND uid = ?", uid
+            each, "SELECT turn_index FROM turn JOIN session s ON s.id = session_id WHERE copied AND uid = ?", uid
         )
         assert [(turn["turn_index"],) for turn in overview if "copied" in turn] == copied
 
 
-def test_the_pages_of_the_overviews_are_the_turns_and_steps_of_the_index(indexed: Asker) -> None:
+def test_the_pages_of_the_overviews_are_the_turns_and_steps_of_the_index(each: Asker) -> None:
     """R-040, R-112"""
     for most in (2_048, 10_240):
-        asker = indexed.with_most(most)
-        for uid in sessions(indexed, 6):
-            events = [event for event in live(indexed, uid) if event.turn is not None]
+        asker = each.with_most(most)
+        for uid in sessions(each, 6):
+            events = [event for event in live(each, uid) if event.turn is not None]
             overview = asker.items("get_session_details", "turns", session_id=uid)
             assert [turn["turn_index"] for turn in overview] == sorted({event.turn for event in events})
             detail = asker.items("get_session_details", "turns", session_id=uid, detail_level="turns")
@@ -289,11 +272,11 @@ def test_the_overview_of_a_session_opens_no_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("most", [2_048, 5_000, 32_000, 102_400])
-def test_walking_the_steps_shows_every_event_once_where_it_belongs(indexed: Asker, most: int) -> None:
+def test_walking_the_steps_shows_every_event_once_where_it_belongs(each: Asker, most: int) -> None:
     """R-028, R-040, R-112: pages are disjoint and complete, whatever fits one."""
-    for uid in sessions(indexed, 6 if most > 5_000 else 3):
-        found = shown(step_turns(indexed, uid, max_bytes=most))
-        expected = live(indexed, uid)
+    for uid in sessions(each, 6 if most > 5_000 else 3):
+        found = shown(step_turns(each, uid, max_bytes=most))
+        expected = live(each, uid)
         assert Counter(event.event_index for event in found) == Counter(event.event_index for event in expected)
         places = {event.event_index: (event.turn, event.step, event.type) for event in expected}
         assert {event.event_index: (event.turn, event.step, event.type) for event in found} == places
@@ -301,20 +284,20 @@ def test_walking_the_steps_shows_every_event_once_where_it_belongs(indexed: Aske
         assert {event.event_index: event.outcome for event in found if event.outcome} == outcomes
 
 
-def test_walking_the_steps_shows_every_event_once_under_the_smallest_clamp(indexed: Asker) -> None:
+def test_walking_the_steps_shows_every_event_once_under_the_smallest_clamp(each: Asker) -> None:
     """R-011: a part that fits no page beside the session's facts is shown without them."""
-    asker = indexed.with_most(2_048)
-    for uid in sessions(indexed, 3):
+    asker = each.with_most(2_048)
+    for uid in sessions(each, 3):
         found = shown(step_turns(asker, uid))
-        assert sorted(event.event_index for event in found) == [event.event_index for event in live(indexed, uid)]
+        assert sorted(event.event_index for event in found) == [event.event_index for event in live(each, uid)]
 
 
-def test_what_the_steps_show_is_the_beginning_of_the_event(indexed: Asker) -> None:
+def test_what_the_steps_show_is_the_beginning_of_the_event(each: Asker) -> None:
     """R-112: 500 characters of each text, control characters removed; `chars` tells how much there is."""
-    for uid in sessions(indexed, 6):
-        turns = step_turns(indexed, uid, max_bytes=102_400)
+    for uid in sessions(each, 6):
+        turns = step_turns(each, uid, max_bytes=102_400)
         found = {event.event_index: event for event in shown(turns)}
-        for event in live(indexed, uid):
+        for event in live(each, uid):
             text = found[event.event_index].text
             assert len(text) <= 500
             if event.type in ("Message", "Reasoning", "ToolResult", "Notification"):
@@ -445,28 +428,28 @@ def test_no_part_is_too_large_for_a_page(log: ClaudeLog, most: int) -> None:
 
 
 @pytest.mark.parametrize("most", [2_048, 8_000, 32_000, 102_400])
-def test_the_chunks_of_a_session_join_to_its_canonical_text(indexed: Asker, most: int) -> None:
+def test_the_chunks_of_a_session_join_to_its_canonical_text(each: Asker, most: int) -> None:
     """R-028, R-076, R-112: byte for byte, for every session."""
-    for uid in sessions(indexed, 6 if most > 8_000 else 4):
-        assert full(indexed, uid, max_bytes=most) == transcript(live(indexed, uid))
+    for uid in sessions(each, 6 if most > 8_000 else 4):
+        assert full(each, uid, max_bytes=most) == transcript(live(each, uid))
 
 
-def test_the_smallest_clamp_loses_nothing_of_a_session(indexed: Asker) -> None:
+def test_the_smallest_clamp_loses_nothing_of_a_session(each: Asker) -> None:
     """R-011"""
-    asker = indexed.with_most(2_048)
-    for uid in sessions(indexed, 3):
-        assert full(asker, uid) == transcript(live(indexed, uid))
+    asker = each.with_most(2_048)
+    for uid in sessions(each, 3):
+        assert full(asker, uid) == transcript(live(each, uid))
 
 
-def test_a_chunk_says_which_lines_and_events_it_holds(indexed: Asker) -> None:
+def test_a_chunk_says_which_lines_and_events_it_holds(each: Asker) -> None:
     """R-077: at most 200 lines; lines are counted from 1 over the whole text."""
-    for uid in sessions(indexed, 4):
-        before, events = "", live(indexed, uid)
+    for uid in sessions(each, 4):
+        before, events = "", live(each, uid)
         ends = {}
         for event in events:
             ends[event.event_index] = (start := len(transcript([event]))) + max(ends.values(), default=0)
             assert start
-        for number, page in enumerate(chunks(indexed, uid)):
+        for number, page in enumerate(chunks(each, uid)):
             text, chunk = page["data"]["text"], page.get("chunk")
             if chunk is None:
                 assert number == 0 and text == transcript(events)
@@ -481,12 +464,12 @@ def test_a_chunk_says_which_lines_and_events_it_holds(indexed: Asker) -> None:
             assert chunk["end_line"] == before.count("\n") + (not before.endswith("\n"))
 
 
-def test_the_text_of_a_turn_is_its_part_of_the_text(indexed: Asker) -> None:
-    for uid in sessions(indexed, 4):
-        events = live(indexed, uid)
+def test_the_text_of_a_turn_is_its_part_of_the_text(each: Asker) -> None:
+    for uid in sessions(each, 4):
+        events = live(each, uid)
         for index in sorted({event.turn for event in events if event.turn is not None})[:10]:
             expected = transcript([event for event in events if event.turn == index])
-            assert full(indexed, uid, turn_index=index) == expected
+            assert full(each, uid, turn_index=index) == expected
 
 
 def test_a_line_of_a_megabyte_is_walked_in_chunks_of_the_size_asked_for(log: ClaudeLog) -> None:
@@ -553,25 +536,25 @@ def test_a_level_keeps_its_budget_and_fills_it(samples: Asker, level: str, asked
     assert size > most * 0.8 or level == "full" or most == 2_048, f"{size} of {most} bytes"
 
 
-def test_a_hint_leads_from_each_level_to_the_next_one(indexed: Asker) -> None:
+def test_a_hint_leads_from_each_level_to_the_next_one(each: Asker) -> None:
     """R-029: down to the event that failed, or on to the next turn."""
-    for uid in sessions(indexed, 6):
+    for uid in sessions(each, 6):
         followed, arguments = ["summary"], {"session_id": uid}
-        given = indexed.answers.ask("get_session_details", arguments)
+        given = each.answers.ask("get_session_details", arguments)
         for _ in range(3):
             assert not given.is_error, given.text
             name, arguments = call_in(given.value["hint"])
             followed.append(arguments.get("detail_level", name))
-            given = indexed.answers.ask(name, arguments)
+            given = each.answers.ask(name, arguments)
         assert not given.is_error, given.text
-        ((turns, failed),) = query(indexed, "SELECT turn_count, failed_calls FROM session WHERE uid = ?", uid)
+        ((turns, failed),) = query(each, "SELECT turn_count, failed_calls FROM session WHERE uid = ?", uid)
         if failed >= 3:
             assert followed[:3] == ["summary", "analyze_session", "get_event_details"]
         elif turns:
             assert followed[:3] == ["summary", "turns", "steps"]
             assert followed[3] in ("get_event_details", "turns", "get_reasoning_chain")
-        full_hint = next(chunks(indexed, uid))["hint"]
-        assert indexed.run(full_hint)["data"]["event_index"] == call_in(full_hint)[1]["event_index"]
+        full_hint = next(chunks(each, uid))["hint"]
+        assert each.run(full_hint)["data"]["event_index"] == call_in(full_hint)[1]["event_index"]
 
 
 def test_pages_show_what_there_was_when_the_walk_began(log: ClaudeLog) -> None:

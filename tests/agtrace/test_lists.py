@@ -13,24 +13,8 @@ import pytest
 from agtrace.shaping.cutting import one_line
 from agtrace.tools.tool import call
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query
-from tests.conftest import SAMPLES
 
 FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
-
-
-@pytest.fixture(scope="module", params=["samples", "logs"])
-def indexed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    """An index of the sample sessions, and one of the real logs."""
-    roots = [SAMPLES]
-    if request.param == "logs":
-        roots = [request.getfixturevalue("logs") / agent for agent in ("claude", "codex", "gemini")]
-    return Asker(tmp_path_factory.mktemp(request.param), *roots)
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    """An index of the sample sessions."""
-    return Asker(tmp_path_factory.mktemp("samples"), SAMPLES)
 
 
 def uids(asker: Asker, **filters: Any) -> set[str]:
@@ -62,16 +46,16 @@ WHERE e.superseded_by IS NULL AND e.copy_of IS NULL AND s.kind != 'warmup'
 
 
 @pytest.mark.parametrize("text", ["surge", "The", "潮汐", "test", "%", "_", "a_", "'", "É", " the ", "no such text"])
-def test_a_query_finds_what_titles_and_requests_contain(indexed: Asker, text: str) -> None:
+def test_a_query_finds_what_titles_and_requests_contain(each: Asker, text: str) -> None:
     """Literal, and A to Z in either case."""
-    expected = holding(query(indexed, TITLES) + query(indexed, REQUESTS), text)
-    assert uids(indexed, query=text) == expected
-    assert uids(indexed, query=text.upper() if text.isascii() else text) == expected
+    expected = holding(query(each, TITLES) + query(each, REQUESTS), text)
+    assert uids(each, query=text) == expected
+    assert uids(each, query=text.upper() if text.isascii() else text) == expected
 
 
 @pytest.mark.parametrize("text", [".py", "INGEST", "/tests/", "readme", "%", "no such file"])
-def test_a_path_finds_the_sessions_whose_own_calls_name_it(indexed: Asker, text: str) -> None:
-    assert uids(indexed, path=text) == holding(query(indexed, PATHS), text)
+def test_a_path_finds_the_sessions_whose_own_calls_name_it(each: Asker, text: str) -> None:
+    assert uids(each, path=text) == holding(query(each, PATHS), text)
 
 
 def test_a_fork_has_not_touched_what_only_its_origin_did(tmp_path: Path) -> None:
@@ -87,28 +71,28 @@ def test_a_fork_has_not_touched_what_only_its_origin_did(tmp_path: Path) -> None
     assert uids(asker, path="tide") == {origin.session_id}
 
 
-def test_tokens_and_failures_restrict_by_what_the_list_shows(indexed: Asker) -> None:
-    items = indexed.items("list_sessions", "sessions", limit=50)
+def test_tokens_and_failures_restrict_by_what_the_list_shows(each: Asker) -> None:
+    items = each.items("list_sessions", "sessions", limit=50)
     totals = sorted(item["total_tokens"] for item in items if "total_tokens" in item)
     for least in (0, totals[0], totals[len(totals) // 2], totals[-1], totals[-1] + 1):
-        found = indexed.items("list_sessions", "sessions", limit=50, min_tokens=least)
+        found = each.items("list_sessions", "sessions", limit=50, min_tokens=least)
         assert found == [item for item in items if not least or item.get("total_tokens", 0) >= least]
     for failing in (True, False):
-        found = indexed.items("list_sessions", "sessions", limit=50, has_failures=failing)
+        found = each.items("list_sessions", "sessions", limit=50, has_failures=failing)
         assert found == [item for item in items if (item["failed_calls"] > 0) is failing]
 
 
-def test_filters_restrict_together(indexed: Asker) -> None:
+def test_filters_restrict_together(each: Asker) -> None:
     together = {"query": "e", "path": ".", "has_failures": True, "min_tokens": 1, "provider": "claude_code"}
-    alone = [uids(indexed, **{name: value}) for name, value in together.items()]
-    assert uids(indexed, **together) == set.intersection(*alone)
+    alone = [uids(each, **{name: value}) for name, value in together.items()]
+    assert uids(each, **together) == set.intersection(*alone)
 
 
-def test_the_summary_counts_what_is_found_and_what_failed(indexed: Asker) -> None:
+def test_the_summary_counts_what_is_found_and_what_failed(each: Asker) -> None:
     """answers.md: `Found 12 sessions (3 with failures)`."""
-    failing = len(uids(indexed, has_failures=True))
-    total = len(uids(indexed))
-    assert indexed.ask("list_sessions")["summary"] == f"Found {total} sessions ({failing} with failures)"
+    failing = len(uids(each, has_failures=True))
+    total = len(uids(each))
+    assert each.ask("list_sessions")["summary"] == f"Found {total} sessions ({failing} with failures)"
 
 
 # -- nothing found ---------------------------------------------------------------------------------
@@ -223,13 +207,13 @@ def asked(asker: Asker) -> Iterator[tuple[str, dict[str, Any]]]:
     yield from (("compare_sessions", {"id1": one, "id2": two}) for one, two in pairwise(ordered[:8]))
 
 
-def test_the_size_that_a_hint_names_is_that_of_the_answer(indexed: Asker) -> None:
+def test_the_size_that_a_hint_names_is_that_of_the_answer(each: Asker) -> None:
     """R-029"""
-    for name, arguments in asked(indexed):
-        hint = indexed.ask(name, **arguments)["hint"]
+    for name, arguments in asked(each):
+        hint = each.ask(name, **arguments)["hint"]
         found = SIZE.search(hint)
         assert found, f"{name}({arguments}): {hint}"
         least, most = (0 if found[1] else int(found[2])), int(found[3] or found[2])
         follow, given = call_in(hint)
-        size = len(indexed.anything(follow, **given).text.encode())
+        size = len(each.anything(follow, **given).text.encode())
         assert 1024 * least <= size <= 1024 * most, f"{size} bytes: {hint}"

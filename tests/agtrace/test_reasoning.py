@@ -30,12 +30,6 @@ def log(tmp_path: Path) -> ClaudeLog:
     return claude_log(tmp_path / "logs", ONE).prompt("why does it lock?")
 
 
-@pytest.fixture(scope="module")
-def everything(tmp_path_factory: pytest.TempPathFactory, logs: Path) -> Asker:
-    """An index of the real logs and the samples."""
-    return Asker(tmp_path_factory.mktemp("everything"), logs, SAMPLES)
-
-
 def asker_of(folder: Path) -> Asker:
     return Asker(folder / "data", folder / "logs")
 

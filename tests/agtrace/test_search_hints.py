@@ -13,16 +13,9 @@ import pytest
 from agtrace_schema.answers import EventPreview, SessionMatches, WordCount
 
 from tests.agtrace.asking import Asker, call_in, claude_log, query
-from tests.conftest import SAMPLES
 
 ONE, TWO = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
 SEARCH = "mcp__agtrace__search_event_previews"
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    """The sample sessions."""
-    return Asker(tmp_path_factory.mktemp("samples"), SAMPLES)
 
 
 @pytest.fixture

@@ -35,17 +35,10 @@ class Row(NamedTuple):
     project_hash: str | None
 
 
-@pytest.fixture(scope="module", params=["samples", "logs"])
-def indexed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    """An index of the sample sessions, and one of the real logs."""
-    roots = SAMPLES if request.param == "samples" else request.getfixturevalue("logs")
-    return Asker(tmp_path_factory.mktemp(request.param), roots)
-
-
 @pytest.fixture(scope="module")
-def rows(indexed: Asker) -> list[Row]:
+def rows(each: Asker) -> list[Row]:
     """Every event that a search may find, newest first."""
-    return scan(indexed)
+    return scan(each)
 
 
 def scan(asker: Asker) -> list[Row]:
@@ -110,19 +103,19 @@ def hits(asker: Asker, **arguments: Any) -> list[Id]:
     ["database is locked", "ERROR", "the", "", "潮", "深度は", "🌊", '"', "\\n", "\n\n", "%", "_", "*", "()", "--",
      ".py:", "import\t", "é", "a" * 2_000, "no such text in any log"],
 )  # fmt: skip
-def test_the_pages_of_a_search_are_the_plain_scan(indexed: Asker, rows: list[Row], query: str) -> None:
+def test_the_pages_of_a_search_are_the_plain_scan(each: Asker, rows: list[Row], query: str) -> None:
     """R-040, R-045, R-114: every event that contains the text, once, newest first."""
-    assert hits(indexed, query=query, limit=50) == wanted(rows, query)
+    assert hits(each, query=query, limit=50) == wanted(rows, query)
 
 
 @pytest.mark.parametrize("limit", [1, 3, 10, 11])
 @pytest.mark.parametrize("query", ["traceback", "潮", "{"])
-def test_the_size_of_a_page_changes_nothing(indexed: Asker, rows: list[Row], query: str, limit: int) -> None:
+def test_the_size_of_a_page_changes_nothing(each: Asker, rows: list[Row], query: str, limit: int) -> None:
     """R-053: no offsets, and the page size is the server's choice."""
     expected = wanted(rows, query)[:300]
     found: list[Id] = []
-    resolve = whole_id(indexed)
-    for page in indexed.pages("search_event_previews", query=query, limit=limit):
+    resolve = whole_id(each)
+    for page in each.pages("search_event_previews", query=query, limit=limit):
         found += [(resolve(match["session_id"]), match["event_index"]) for match in page["data"]["matches"]]
         if len(found) >= len(expected):
             break
@@ -130,15 +123,15 @@ def test_the_size_of_a_page_changes_nothing(indexed: Asker, rows: list[Row], que
 
 
 @pytest.mark.parametrize("most", [2_048, 10_240])
-def test_pages_cut_short_by_bytes_lose_nothing(indexed: Asker, rows: list[Row], most: int) -> None:
+def test_pages_cut_short_by_bytes_lose_nothing(each: Asker, rows: list[Row], most: int) -> None:
     """R-005, R-040"""
-    assert hits(indexed.with_most(most), query="error:") == wanted(rows, "error:")
+    assert hits(each.with_most(most), query="error:") == wanted(rows, "error:")
 
 
-def test_every_page_counts_the_same_total(indexed: Asker, rows: list[Row]) -> None:
+def test_every_page_counts_the_same_total(each: Asker, rows: list[Row]) -> None:
     """R-044: exact where it says so, else a lower bound."""
     total, before = len(wanted(rows, "traceback")), 0
-    for page in indexed.pages("search_event_previews", query="traceback", limit=7):
+    for page in each.pages("search_event_previews", query="traceback", limit=7):
         count = page.get("pagination", {"total_count": len(page["data"]["matches"]), "total_exact": True})
         assert count["total_count"] == total if count["total_exact"] else before < count["total_count"] <= total
         before += len(page["data"]["matches"])
@@ -173,29 +166,29 @@ FILTERS: dict[str, tuple[dict[str, Any], Callable[[Row], bool]]] = {
 
 @pytest.mark.parametrize("query", ["e", "錯", "fail"])
 @pytest.mark.parametrize("name", FILTERS)
-def test_a_filter_leaves_what_the_scan_leaves(indexed: Asker, rows: list[Row], name: str, query: str) -> None:
+def test_a_filter_leaves_what_the_scan_leaves(each: Asker, rows: list[Row], name: str, query: str) -> None:
     """R-114"""
     arguments, keep = FILTERS[name]
-    assert hits(indexed, query=query, limit=50, **arguments) == wanted(rows, query, keep)
+    assert hits(each, query=query, limit=50, **arguments) == wanted(rows, query, keep)
 
 
-def test_a_search_within_a_session_or_a_project_stays_there(indexed: Asker, rows: list[Row]) -> None:
+def test_a_search_within_a_session_or_a_project_stays_there(each: Asker, rows: list[Row]) -> None:
     """R-114"""
     uid = max({row.uid for row in rows}, key=lambda uid: sum(row.uid == uid for row in rows))
-    assert hits(indexed, query="e", limit=50, session_id=uid) == wanted(rows, "e", lambda row: row.uid == uid)
+    assert hits(each, query="e", limit=50, session_id=uid) == wanted(rows, "e", lambda row: row.uid == uid)
     project = next(row.project_hash for row in rows if row.project_hash)
     for given in (project, project[:8], project[:8].upper()):
-        found = hits(indexed, query="error", limit=50, project_hash=given)
+        found = hits(each, query="error", limit=50, project_hash=given)
         assert found == wanted(rows, "error", lambda row: row.project_hash == project)
 
 
-def test_a_repeated_search_gives_the_same_answer(indexed: Asker) -> None:
+def test_a_repeated_search_gives_the_same_answer(each: Asker) -> None:
     """R-031: with and without a cursor."""
-    first = indexed.anything("search_event_previews", query="e")
-    assert indexed.anything("search_event_previews", query="e") == first
+    first = each.anything("search_event_previews", query="e")
+    assert each.anything("search_event_previews", query="e") == first
     cursor = first.value["pagination"]["next_cursor"]
-    second = indexed.anything("search_event_previews", query="e", cursor=cursor)
-    assert indexed.anything("search_event_previews", query="e", cursor=cursor) == second
+    second = each.anything("search_event_previews", query="e", cursor=cursor)
+    assert each.anything("search_event_previews", query="e", cursor=cursor) == second
 
 
 # -- lists ---------------------------------------------------------------------------------------
@@ -217,21 +210,21 @@ ORDER BY coalesce(started_at, 0) DESC, s.id DESC
     ],
 )
 def test_the_pages_of_a_list_of_sessions_are_the_sessions(
-    indexed: Asker, limit: int, arguments: dict[str, Any], condition: str
+    each: Asker, limit: int, arguments: dict[str, Any], condition: str
 ) -> None:
     """R-040, R-044, R-045, R-110"""
-    resolve = whole_id(indexed)
-    listed = indexed.items("list_sessions", "sessions", limit=limit, **arguments)
-    assert [resolve(item["id"]) for item in listed] == column(indexed, _SESSIONS.format(condition))
-    for page in indexed.pages("list_sessions", limit=limit, **arguments):
+    resolve = whole_id(each)
+    listed = each.items("list_sessions", "sessions", limit=limit, **arguments)
+    assert [resolve(item["id"]) for item in listed] == column(each, _SESSIONS.format(condition))
+    for page in each.pages("list_sessions", limit=limit, **arguments):
         assert page.get("pagination", {}).get("total_count", len(listed)) == len(listed)
 
 
-def test_the_pages_of_projects_are_the_projects(indexed: Asker) -> None:
+def test_the_pages_of_projects_are_the_projects(each: Asker) -> None:
     """R-040, R-045, R-111: by the start of their newest session, which never changes while sessions go on."""
-    listed = indexed.items("get_project_info", "projects", limit=3)
+    listed = each.items("get_project_info", "projects", limit=3)
     counts = query(
-        indexed,
+        each,
         "SELECT substr(hash, 1, 8), count(*) FROM project p JOIN session s ON s.project_id = p.id "
         "WHERE kind != 'warmup' GROUP BY hash ORDER BY max(started_at) DESC NULLS LAST, p.id DESC",
     )
@@ -239,12 +232,12 @@ def test_the_pages_of_projects_are_the_projects(indexed: Asker) -> None:
 
 
 @pytest.mark.parametrize("most", [2_048, 102_400])
-def test_the_pages_of_a_session_are_its_turns_and_steps(indexed: Asker, most: int) -> None:
+def test_the_pages_of_a_session_are_its_turns_and_steps(each: Asker, most: int) -> None:
     """R-040, R-112: both levels, also where a page ends within a turn."""
-    asker = indexed.with_most(most)
-    for row, uid in query(indexed, "SELECT id, uid FROM session ORDER BY event_count DESC LIMIT 12"):
+    asker = each.with_most(most)
+    for row, uid in query(each, "SELECT id, uid FROM session ORDER BY event_count DESC LIMIT 12"):
         overview = asker.items("get_session_details", "turns", session_id=uid)
-        turns = query(indexed, "SELECT turn_index FROM turn WHERE session_id = ? ORDER BY 1", row)
+        turns = query(each, "SELECT turn_index FROM turn WHERE session_id = ? ORDER BY 1", row)
         assert [(turn["turn_index"],) for turn in overview] == turns
         steps = [
             (turn["turn_index"], step["step_index"])
@@ -252,7 +245,7 @@ def test_the_pages_of_a_session_are_its_turns_and_steps(indexed: Asker, most: in
             for step in turn["steps"]
         ]
         assert steps == query(
-            indexed,
+            each,
             "SELECT DISTINCT turn_index, step_index FROM event JOIN turn USING (session_id, turn_index) "
             "WHERE session_id = ? AND step_index IS NOT NULL AND superseded_by IS NULL ORDER BY 1, 2",
             row,
@@ -381,38 +374,34 @@ def test_relative_times_are_counted_from_now(tmp_path: Path) -> None:
 # -- ids -----------------------------------------------------------------------------------------
 
 
-def test_every_session_that_is_shown_can_be_opened(indexed: Asker) -> None:
+def test_every_session_that_is_shown_can_be_opened(each: Asker) -> None:
     """Whatever id an answer shows is accepted by every tool that takes one: here of lists and session heads."""
     shown: set[str | None] = set()
-    for item in indexed.items("list_sessions", "sessions", limit=50):
-        head = indexed.ask("get_session_details", session_id=item["id"])["data"]
+    for item in each.items("list_sessions", "sessions", limit=50):
+        head = each.ask("get_session_details", session_id=item["id"])["data"]
         shown |= {item["id"], head["session_id"], *(child["id"] for child in head.get("children", []))}
         shown |= {item.get("parent_id"), head.get("parent_id")}
-    refused = {id for id in shown - {None} if indexed.anything("analyze_session", session_id=id).is_error}
+    refused = {id for id in shown - {None} if each.anything("analyze_session", session_id=id).is_error}
     assert refused == set()
 
 
-def test_every_project_that_is_shown_can_be_filtered_by(indexed: Asker) -> None:
-    for item in indexed.items("get_project_info", "projects", limit=50):
-        listed = indexed.ask("list_sessions", project_hash=item["hash"], limit=50)
+def test_every_project_that_is_shown_can_be_filtered_by(each: Asker) -> None:
+    for item in each.items("get_project_info", "projects", limit=50):
+        listed = each.ask("list_sessions", project_hash=item["hash"], limit=50)
         assert listed.get("pagination", {}).get("total_count", len(listed["data"]["sessions"])) == item["session_count"]
-        indexed.ask("search_event_previews", query="e", project_hash=item["hash"])
+        each.ask("search_event_previews", query="e", project_hash=item["hash"])
 
 
-def test_every_event_and_turn_that_is_shown_can_be_opened(indexed: Asker) -> None:
-    for match in indexed.items("search_event_previews", "matches", query="failed", limit=50)[:100]:
-        opened = indexed.ask("get_event_details", session_id=match["session_id"], event_index=match["event_index"])[
-            "data"
-        ]
+def test_every_event_and_turn_that_is_shown_can_be_opened(each: Asker) -> None:
+    for match in each.items("search_event_previews", "matches", query="failed", limit=50)[:100]:
+        opened = each.ask("get_event_details", session_id=match["session_id"], event_index=match["event_index"])["data"]
         session = {"session_id": match["session_id"]}
         for link in ("call_event", "result_event", "previous_event", "next_event"):
             if link in opened:
-                linked = indexed.ask("get_event_details", **session, event_index=opened[link])["data"]
+                linked = each.ask("get_event_details", **session, event_index=opened[link])["data"]
                 assert linked["event_index"] == opened[link]
         if "turn_index" in match:
-            details = indexed.ask(
-                "get_session_details", **session, detail_level="turns", turn_index=match["turn_index"]
-            )
+            details = each.ask("get_session_details", **session, detail_level="turns", turn_index=match["turn_index"])
             assert [turn["turn_index"] for turn in details["data"]["turns"]] == [match["turn_index"]]
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query, text_of
-from tests.conftest import SAMPLES
 
 SURGE, LARGE, LOOP = "e97a4b06", "d41f7a52", "01a0ec9d"
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
@@ -17,21 +16,6 @@ LISTS = ("children", "turns", "tools", "files", "failures", "models")
 
 OWN = "e.superseded_by IS NULL AND e.copy_of IS NULL"
 OWN_EVENTS = f"SELECT e.event_index FROM event e JOIN session s ON s.id = e.session_id WHERE s.uid = ? AND {OWN}"
-
-
-@pytest.fixture(scope="module", params=["samples", "logs"])
-def indexed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    """An index of the sample sessions, and one of the real logs."""
-    roots = [SAMPLES]
-    if request.param == "logs":
-        roots = [request.getfixturevalue("logs") / agent for agent in ("claude", "codex", "gemini")]
-    return Asker(tmp_path_factory.mktemp(request.param), *roots)
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    """An index of the sample sessions."""
-    return Asker(tmp_path_factory.mktemp("samples"), SAMPLES)
 
 
 def sessions(asker: Asker) -> list[str]:
@@ -67,23 +51,23 @@ def calls(asker: Asker, uid: str) -> list[dict[str, Any]]:
 # -- what each says --------------------------------------------------------------------------------
 
 
-def test_tools_and_failures_are_those_of_the_executions(indexed: Asker) -> None:
+def test_tools_and_failures_are_those_of_the_executions(each: Asker) -> None:
     """R-022, R-071: every tool with its counts, every execution that did not end well, in file order."""
-    for uid in sessions(indexed):
-        executions = calls(indexed, uid)
+    for uid in sessions(each):
+        executions = calls(each, uid)
         used = Counter(tool["call"]["name"] or "unknown tool" for tool in executions)
         failed = Counter(tool["call"]["name"] or "unknown tool" for tool in executions if tool["outcome"] == "failed")
-        tools = section(indexed, uid, "tools")
+        tools = section(each, uid, "tools")
         assert {tool["name"]: (tool["calls"], tool["failed"]) for tool in tools} == {
             name: (count, failed[name]) for name, count in used.items()
         }
         assert [tool["calls"] for tool in tools] == sorted(used.values(), reverse=True)
         ill = [tool for tool in executions if tool["outcome"] in ("failed", "rejected", "interrupted")]
         places = ("turn_index", "call_event", "result_event", "outcome")
-        assert [{key: item.get(key) for key in places} for item in section(indexed, uid, "failures")] == [
+        assert [{key: item.get(key) for key in places} for item in section(each, uid, "failures")] == [
             {key: tool.get(key) for key in places} for tool in sorted(ill, key=lambda tool: tool["call_event"])
         ]
-        stats = indexed.ask("get_session_details", session_id=uid, sections="stats")["data"]["stats"]
+        stats = each.ask("get_session_details", session_id=uid, sections="stats")["data"]["stats"]
         assert stats["failed_calls"] == sum(tool["failed"] for tool in tools)
         assert stats["tool_calls"] == sum(tool["calls"] for tool in tools)
 
@@ -96,15 +80,15 @@ def test_a_failure_is_quoted_and_opens(samples: Asker) -> None:
         assert len(item["quote"]) <= 80
 
 
-def test_files_are_those_that_own_calls_name(indexed: Asker) -> None:
+def test_files_are_those_that_own_calls_name(each: Asker) -> None:
     """Reads and writes of each, paths below the project's root."""
     touched = f"""
         SELECT t.access, count(*) FROM touched t JOIN session s ON s.id = t.session_id
         JOIN event e ON e.session_id = s.id AND e.event_index = t.event_index WHERE s.uid = ? AND {OWN} GROUP BY 1
     """
-    for uid in sessions(indexed):
-        files = section(indexed, uid, "files")
-        counts = dict(query(indexed, touched, uid))
+    for uid in sessions(each):
+        files = section(each, uid, "files")
+        counts = dict(query(each, touched, uid))
         assert sum(file["reads"] for file in files) == counts.get("read", 0)
         assert sum(file["writes"] for file in files) == counts.get("write", 0)
         assert len({file["path"] for file in files}) == len(files)
@@ -117,28 +101,28 @@ def test_files_of_the_samples_are_named_from_the_root_of_the_project(samples: As
     assert not any(path.startswith("/") for path in paths)
 
 
-def test_models_add_up_to_the_session(indexed: Asker) -> None:
-    for uid in sessions(indexed):
-        stats = indexed.ask("get_session_details", session_id=uid, sections="stats")["data"]["stats"]
-        models = section(indexed, uid, "models")
+def test_models_add_up_to_the_session(each: Asker) -> None:
+    for uid in sessions(each):
+        stats = each.ask("get_session_details", session_id=uid, sections="stats")["data"]["stats"]
+        models = section(each, uid, "models")
         assert sum(model["responses"] for model in models) == stats["responses"]
         assert sum(model.get("total_tokens", 0) for model in models) == stats.get("total_tokens", 0)
 
 
-def test_turns_and_children_are_those_of_the_overview(indexed: Asker) -> None:
-    for uid in sessions(indexed):
-        overview = indexed.ask("get_session_details", session_id=uid)["data"]
-        assert section(indexed, uid, "children")[:10] == overview.get("children", [])
-        turns = indexed.items("get_session_details", "turns", session_id=uid)
-        assert section(indexed, uid, "turns") == turns
+def test_turns_and_children_are_those_of_the_overview(each: Asker) -> None:
+    for uid in sessions(each):
+        overview = each.ask("get_session_details", session_id=uid)["data"]
+        assert section(each, uid, "children")[:10] == overview.get("children", [])
+        turns = each.items("get_session_details", "turns", session_id=uid)
+        assert section(each, uid, "turns") == turns
 
 
-def test_the_facts_of_a_session_are_parted_into_session_and_stats(indexed: Asker) -> None:
+def test_the_facts_of_a_session_are_parted_into_session_and_stats(each: Asker) -> None:
     """R-071: a named section is only that section, whole."""
-    for uid in sessions(indexed):
-        overview = indexed.ask("get_session_details", session_id=uid)["data"]
-        stats = indexed.ask("get_session_details", session_id=uid, sections=["stats"])["data"]
-        session = indexed.ask("get_session_details", session_id=uid, sections=["session"])["data"]
+    for uid in sessions(each):
+        overview = each.ask("get_session_details", session_id=uid)["data"]
+        stats = each.ask("get_session_details", session_id=uid, sections=["stats"])["data"]
+        session = each.ask("get_session_details", session_id=uid, sections=["session"])["data"]
         assert stats == {"session_id": uid, "stats": overview["stats"]}
         apart = {"stats", "turns", "children", "total_children"}
         assert session == {key: value for key, value in overview.items() if key not in apart}
@@ -163,10 +147,10 @@ def test_several_sections_begin_each_and_name_the_call_for_the_rest(samples: Ask
 
 @pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("most", [2_048, 2_500, 15_360])
-def test_a_section_is_walked_to_its_end_whatever_fits_a_page(indexed: Asker, name: str, most: int) -> None:
+def test_a_section_is_walked_to_its_end_whatever_fits_a_page(each: Asker, name: str, most: int) -> None:
     """R-040"""
-    for uid in sessions(indexed)[:8]:
-        assert section(indexed, uid, name, max_bytes=most) == section(indexed, uid, name)
+    for uid in sessions(each)[:8]:
+        assert section(each, uid, name, max_bytes=most) == section(each, uid, name)
 
 
 def test_a_walk_shows_what_there_was_when_it_began(tmp_path: Path) -> None:
@@ -253,11 +237,11 @@ def test_a_cursor_is_of_its_section(samples: Asker) -> None:
 # -- failures in the overview ----------------------------------------------------------------------
 
 
-def test_the_overview_names_the_turns_in_which_something_failed(indexed: Asker) -> None:
+def test_the_overview_names_the_turns_in_which_something_failed(each: Asker) -> None:
     """R-022: exact, from the tables, whatever the page shows."""
-    for uid in sessions(indexed):
-        data = indexed.ask("get_session_details", session_id=uid, max_bytes=2_048)["data"]
-        turns = section(indexed, uid, "turns")
+    for uid in sessions(each):
+        data = each.ask("get_session_details", session_id=uid, max_bytes=2_048)["data"]
+        turns = section(each, uid, "turns")
         failing = [turn["turn_index"] for turn in turns if turn["failed_tools"] and "copied" not in turn]
         expected = {"total": len(failing), "turns": failing[:20]} if failing else None
         assert data.get("failing_turns") == expected
@@ -278,11 +262,11 @@ def test_the_hint_opens_the_first_failing_turn_of_a_later_page(tmp_path: Path) -
     assert turn["outcome"] == "failed"
 
 
-def test_the_summary_says_how_the_last_turn_ended(indexed: Asker) -> None:
+def test_the_summary_says_how_the_last_turn_ended(each: Asker) -> None:
     """answers.md: `Session fb3cff44: failed (3520 s, 812 events)`."""
-    for uid in sessions(indexed):
-        turns = section(indexed, uid, "turns")
-        summary = indexed.ask("get_session_details", session_id=uid)["summary"]
+    for uid in sessions(each):
+        turns = section(each, uid, "turns")
+        summary = each.ask("get_session_details", session_id=uid)["summary"]
         assert f": {turns[-1]['outcome'] if turns else 'unknown'}, " in summary
 
 

@@ -13,17 +13,10 @@ from agtrace.index import Freshness
 from agtrace.settings import Settings
 from agtrace.tools import TOOLS
 from tests.agtrace.asking import Asker, call_in, claude_log, text_of
-from tests.conftest import SAMPLES
 
 SURGE, LARGE, WHEEL, LOOP = "e97a4b06", "d41f7a52", "8c0d35f1", "01a0ec9d"
 CODEX_LOCK, CODEX_CHILD, GEMINI, REWOUND = "01a11132", "01a11133", "ccde789b", "338b9da1"
 CODE_MODE, OLD_CODEX = "01a17cc4", "01a0612d"
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    """An index of the sample sessions."""
-    return Asker(tmp_path_factory.mktemp("samples"), SAMPLES)
 
 
 def at_line(asker: Asker, session_id: str, line: int) -> list[dict[str, Any]]:
