@@ -10,7 +10,7 @@ E2E := .e2e
 MEGABYTES ?= 1000
 MEASURED ?= --peers --growth 100,300,1000,3000
 
-.PHONY: demo test e2e lint types lock docs picture bench clean
+.PHONY: demo test e2e lint types lock docs health-eval picture bench clean
 
 demo: $(READY)
 	@BIN=$(BIN) DEMO=$(DEMO) sh sample_sessions/demo.sh
@@ -32,6 +32,10 @@ types: $(READY)
 docs: $(READY)  ## what is generated from the code: tables of README and schema/README.md, answers in tests/answers
 	$(BIN)/python -m tests.documents --write
 	$(BIN)/python -m tests.snapshots --write
+	$(BIN)/python -m tests.health --write
+
+health-eval: $(READY)  ## precision and recall of every detector on the sessions of tests/health
+	$(BIN)/python -m tests.health
 
 picture: $(READY)  ## docs/terminal.svg, from real commands
 	$(BIN)/python docs/terminal.py

@@ -106,12 +106,7 @@ class Index:
         path = self._settings.database
         if not path.exists():
             raise IndexUnavailable("there is no index yet: it is being made, or run `agtrace index`", "Try again.")
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False, timeout=5
-        )
-        connection.row_factory = sqlite3.Row
-        connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
-        return connection
+        return open_read_only(path)
 
     def _built(self) -> bool:
         try:
@@ -119,6 +114,14 @@ class Index:
         except (IndexUnavailable, sqlite3.Error):
             return False
         return row is not None and row[0] == "1"
+
+
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """A connection that reads an index, for any thread; rows have names."""
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False, timeout=5)
+    connection.row_factory = sqlite3.Row
+    connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
+    return connection
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

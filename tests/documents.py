@@ -1,4 +1,4 @@
-"""What is generated from the code: the README's tool table and schema/README.md. `make docs` writes them.
+"""What is generated from the code: tables of README.md and docs/health.md, schema/README.md. `make docs` writes them.
 
 A test compares them with the code, so they can't grow stale.
 """
@@ -8,13 +8,15 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import get_args
 
-from agtrace_schema import answers, database, events
+from agtrace_schema import analysis, answers, database, events
 
 from agtrace import settings
+from agtrace.detecting.detectors import DETECTORS
 from agtrace.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,8 +39,10 @@ def documents() -> dict[Path, str]:
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
     for name, part in (("tools", tool_table()), ("settings", setting_table())):
-        text = _between(text, name, part)
-    return {readme: text, ROOT / "schema" / "README.md": schema_readme()}
+        text = between(text, name, part)
+    health = ROOT / "docs" / "health.md"
+    rules = between(health.read_text(encoding="utf-8"), "detectors", detector_table())
+    return {readme: text, health: rules, ROOT / "schema" / "README.md": schema_readme()}
 
 
 def tool_table() -> str:
@@ -55,6 +59,13 @@ def setting_table() -> str:
     """The environment variables."""
     rows = ["| variable | meaning |", "|---|---|"]
     return "\n".join(rows + [f"| `{name}` | {meaning} |" for name, meaning in settings.VARIABLES.items()])
+
+
+def detector_table() -> str:
+    """The rules of the detectors."""
+    rows = ["| detector | lens | version | when it finds something |", "|---|---|---|---|"]
+    found = (f"| `{d.name}` | {d.lens} | {d.version} | {d.rule} |" for d in DETECTORS)
+    return "\n".join([*rows, *found])
 
 
 def schema_readme() -> str:
@@ -106,7 +117,8 @@ def main() -> None:
             sys.exit(f"{path.relative_to(ROOT)} is stale: run make docs")
 
 
-def _between(text: str, name: str, part: str) -> str:
+def between(text: str, name: str, part: str) -> str:
+    """A text with another part between the marks of this name."""
     first, last = (mark.format(name=name) for mark in _MARKS)
     pattern = re.compile(f"{re.escape(first)}.*?{re.escape(last)}", re.DOTALL)
     return pattern.sub(lambda _: f"{first}\n{part}\n{last}", text)
@@ -121,19 +133,22 @@ def _event_table() -> str:
 
 
 def _answer_models() -> str:
-    source = inspect.getsource(answers)
-    parts = []
+    return "\n".join(part for module in (answers, analysis) for part in _models(module))
+
+
+def _models(module: ModuleType) -> Iterator[str]:
+    """The models of a module, a table each."""
+    source = inspect.getsource(module)
     for name in re.findall(r"^class (\w+)\(Model\)", source, re.MULTILINE):
-        model = getattr(answers, name)
-        parts += [f"### {name}", "", _first_line(model), "", "| field | type | |", "|---|---|---|"]
-        notes = _field_notes(answers, name)
+        model = getattr(module, name)
+        yield from (f"### {name}", "", _first_line(model), "", "| field | type | |", "|---|---|---|")
+        notes = _field_notes(module, name)
         for field, info in model.model_fields.items():
             kind = (
                 _type_name(str(info.annotation)) if not isinstance(info.annotation, type) else info.annotation.__name__
             )
-            parts.append(f"| `{field}` | {kind} | {notes.get(field, '')} |")
-        parts.append("")
-    return "\n".join(parts)
+            yield f"| `{field}` | {kind} | {notes.get(field, '')} |"
+        yield ""
 
 
 def _field_notes(module: ModuleType, name: str) -> dict[str, str]:

@@ -10,7 +10,8 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,7 +144,7 @@ def _write(path: Path, content: bytes) -> Path:
     return path
 
 
-def _joined(lines: list[bytes]) -> bytes:
+def _joined(lines: Iterable[bytes]) -> bytes:
     return b"".join(line + b"\n" for line in lines)
 
 
@@ -193,7 +194,8 @@ def _claude_lines(number: int) -> list[bytes]:
     return [_line(record) for record in records]
 
 
-def _codex_lines() -> list[bytes]:
+@cache
+def _codex_lines() -> tuple[bytes, ...]:
     """A rollout of 500 answers whose texts hardly compress, so that the file has several zstd blocks."""
     meta = {"id": SESSION.format(5), "timestamp": "2026-09-01T08:00:00.000Z", "cwd": "/home/mira/projects/tidepool"}
     source = {"originator": "codex_cli_rs", "cli_version": "0.137.0", "source": "cli", "model_provider": "openai"}
@@ -202,9 +204,9 @@ def _codex_lines() -> list[bytes]:
         ("event_msg", {"type": "user_message", "message": "List the checksums.", "images": []}),
     ]
     payloads += [("response_item", _codex_answer(number)) for number in range(500)]
-    return [
+    return tuple(
         _line({"timestamp": "2026-09-01T08:00:01.000Z", "type": kind, "payload": payload}) for kind, payload in payloads
-    ]
+    )
 
 
 def _codex_answer(number: int) -> dict[str, Any]:

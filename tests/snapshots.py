@@ -112,8 +112,7 @@ def snapshots() -> Iterator[tuple[Path, str]]:
         for tool, requests in REQUESTS.items():
             given = (_answered(answers, tool, arguments) for arguments in requests)
             yield FOLDER / f"{tool}.md", f"# {tool}\n\n" + "\n".join(given)
-        shown = (_printed(command, environment) for command in COMMANDS)
-        yield FOLDER / "terminal.md", "# The same for a person\n\n" + "\n".join(shown)
+        yield FOLDER / "terminal.md", "# The same for a person\n\n" + "\n".join(_printed(environment))
 
 
 def _answered(answers: Answers, tool: str, arguments: Mapping[str, Any]) -> str:
@@ -124,14 +123,24 @@ def _answered(answers: Answers, tool: str, arguments: Mapping[str, Any]) -> str:
     return f"## {tool}({said})\n\n```json\n{text}\n```\n"
 
 
-def _printed(command: list[str], environment: Mapping[str, str]) -> str:
+_IN_ONE_PROCESS = """
+import json, sys
+from click.testing import CliRunner
+from agtrace.commands.group import agtrace
+commands = json.load(sys.stdin)
+json.dump([CliRunner().invoke(agtrace, command, catch_exceptions=False).stdout for command in commands], sys.stdout)
+"""
+
+
+def _printed(environment: Mapping[str, str]) -> Iterator[str]:
     done = subprocess.run(
-        [sys.executable, "-m", "agtrace", *command],
+        [sys.executable, "-c", _IN_ONE_PROCESS],
         env={**environment, "COLUMNS": _WIDTH, "NO_COLOR": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True, text=True, check=True, timeout=60,
+        input=json.dumps(COMMANDS), capture_output=True, text=True, check=True, timeout=60,
     )  # fmt: skip
-    printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
-    return f"## agtrace {shlex.join(command)}\n\n```\n{_neutral(printed)}\n```\n"
+    for command, said in zip(COMMANDS, json.loads(done.stdout), strict=True):
+        printed = "\n".join(line.rstrip() for line in said.splitlines())
+        yield f"## agtrace {shlex.join(command)}\n\n```\n{_neutral(printed)}\n```\n"
 
 
 def _neutral(text: str) -> str:

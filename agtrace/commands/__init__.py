@@ -113,15 +113,17 @@ def ask(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         step = _NEXT_STEPS.get(error["code"], "")
         fail(f"{error['message']}{matches}{step}", USAGE if error["code"] in _USAGE_CODES else UNREADABLE)
     if "index" in answer.value:
-        sys.stderr.write(f"agtrace: {_behind(answer.value['index'])}\n")
+        state = answer.value["index"]
+        sys.stderr.write(f"agtrace: {behind(state['state'], state.get('files_behind'), state.get('problem'))}\n")
     return answer.value
 
 
-def _behind(state: dict[str, Any]) -> str:
-    if "problem" in state:
-        return f"{state['problem']}; the answer is from what was indexed before"
-    files = f", {state['files_behind']} files to go" if "files_behind" in state else ""
-    return f"the index is {state['state'].replace('_', ' ')}{files}: the answer is from what it holds so far"
+def behind(state: str, files_behind: int | None, problem: str | None) -> str:
+    """What an index that isn't ready lacks, as a sentence."""
+    if problem is not None:
+        return f"{problem}; the answer is from what was indexed before"
+    files = f", {files_behind} files to go" if files_behind is not None else ""
+    return f"the index is {state.replace('_', ' ')}{files}: the answer is from what it holds so far"
 
 
 def fail(message: str, code: int) -> NoReturn:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agtrace import __version__
-from agtrace.commands.options import Address, as_json, cursor, fields, list_options, path, text_options
+from agtrace.commands.options import PROVIDERS, Address, as_json, cursor, fields, list_options, path, text_options
 
 _LEVELS = ["summary", "turns", "steps", "full"]
 _EVENT_TYPES = ["User", "Message", "Reasoning", "ToolCall", "ToolResult", "TokenUsage", "Notification"]
@@ -168,6 +168,34 @@ def analyze(session: str, as_json: bool) -> None:
     from agtrace.commands import show
 
     show.analyze(session, as_json=as_json)
+
+
+@agtrace.command(short_help="Tell the health of many sessions.")
+@click.option("--project", metavar="P", help="Of one project: its path, the end of it, or the beginning of its hash.")
+@click.option("--provider", type=click.Choice(PROVIDERS), help="Of one agent.")
+@click.option("--since", metavar="TIME", help="That began from a time on: 2026-11-03, 12h, 7d, yesterday.")
+@click.option("--until", metavar="TIME", help="That began up to a time, written as for --since.")
+@click.option("--html", metavar="FILE", help="Write a page for a browser, one file without network; - is stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--markdown", is_flag=True, help="Print Markdown, for the summary of a CI run.")
+@click.option("--fail-under", type=click.IntRange(0, 100), metavar="N", help="Exit 1 if a scored session is below N.")
+@click.option("--mean", "by_mean", is_flag=True, help="With --fail-under: if the mean of the scores is.")
+def report(
+    html: str | None, as_json: bool, markdown: bool, fail_under: int | None, by_mean: bool, **filters: str | None
+) -> None:
+    """Tell the health of all sessions, or of a project, a period, an agent: scores, how they ended, what fails,
+    what it costs, the worst ones; and what got better or worse than in the same time before.
+
+    A session is in the period in which it began. Its sub-agents are rolled up into it.
+
+    \b
+      agtrace report --since 7d
+      agtrace report --project tidepool --html report.html
+      agtrace report --since 1d --markdown --fail-under 60
+    """
+    from agtrace.commands.report import Filters, Ways, run
+
+    run(Filters(**filters), Ways(html, as_json, markdown), fail_under=fail_under, by_mean=by_mean)
 
 
 @agtrace.command(short_help="Compare two sessions.")

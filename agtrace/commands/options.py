@@ -10,7 +10,9 @@ import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_PROVIDERS = ["claude_code", "codex", "gemini"]
+PROVIDERS = ["claude_code", "codex", "gemini"]
+"""The agents whose logs are read."""
+
 _PORT = re.compile("[0-9]{1,5}")
 _LINES = re.compile(r"(?P<one>[0-9]{1,15})|(?P<first>[0-9]{0,15}):(?P<last>[0-9]{0,15})")
 
@@ -65,7 +67,7 @@ def list_options(command: Command) -> Command:
         click.option(
             "--project", "project_hash", metavar="HASH", help="Of one project: its hash or the beginning of it."
         ),
-        click.option("--provider", type=click.Choice(_PROVIDERS), help="Of one agent."),
+        click.option("--provider", type=click.Choice(PROVIDERS), help="Of one agent."),
     ):
         command = option(command)
     return command

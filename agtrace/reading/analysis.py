@@ -1,141 +1,188 @@
-"""The health of one session: what failed, what was repeated, where the tokens went, each with its events.
+"""The health of one session: what its detectors find, its score, how it ended, where time and tokens went.
 
-The score is 100 less what the findings cost; the costs are in `_COSTS` and depend on rates as well
-as counts, so that a long session isn't worse for being long.
+Sub-agents are rolled up into the session that started them: their findings stand among its own, with their id, and
+their executions count in its score. The rules are in `agtrace/detecting`.
 """
 
 from __future__ import annotations
 
-import re
 import sqlite3
-from collections import Counter, defaultdict
-from collections.abc import Iterator
-from hashlib import blake2b
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
-import orjson
-from agtrace_indexer.sums import TOTAL
-from agtrace_schema.answers import Analysis, Evidence, Insight, Severity
-from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODE, OUTCOME_CODES, TYPE_CODE
+from agtrace_schema.analysis import AgentHealth, Analysis, Evidence, Insight, Severity, Share, TokenShares
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
-from agtrace.reading.query import COUNTED, EVENT, StoredEvent, short_id, with_texts
-from agtrace.shaping.cutting import LABEL, one_line
-
-VERSION = 1
-"""Of the detectors. 1 (2026-11-21)."""
-
-EVIDENCE = 3
-"""Events quoted for a finding."""
+from agtrace.detecting.actions import is_probe
+from agtrace.detecting.detectors import DETECTORS
+from agtrace.detecting.ending import ending_of
+from agtrace.detecting.finding import Detector, Finding
+from agtrace.detecting.history import Call, Entry, History, Message, Notice, Said, Usage
+from agtrace.detecting.score import Examined, Score, score
+from agtrace.detecting.shares import LARGEST, token_shares
+from agtrace.detecting.signatures import signature_of
+from agtrace.detecting.waiting import time_spent
+from agtrace.reading.history import read_history
+from agtrace.reading.prices import PriceTable
+from agtrace.reading.query import COUNTED, sessions_where, short_id
+from agtrace.reading.steps import telling_argument
+from agtrace.shaping.cutting import one_line
 
 _QUOTE = 80
-_REPEATS = 3
-_MANY_REPEATS = 5
-_TURN_SHARE = 0.5
-_LEAST_TOKENS = 200_000
-_OPENED_AT_ONCE = 500
-_COSTS: dict[Severity, int] = {"Critical": 20, "Warning": 8, "Info": 2}
+_MESSAGE = 240
+_SEVERITIES: list[Severity] = ["Critical", "Warning", "Info"]
 
-# Calls that wait for something are repeated on purpose; calls that write to a process differ by time.
-_POLLERS = re.compile(r"^(write_stdin|wait|wait_agent|BashOutput|TaskOutput|TaskGet|TaskList|KillShell|Monitor|Sleep)$")
-_POLLING_COMMAND = re.compile(r"^\s*(sleep|watch|tail|gh run|gh pr checks|docker ps|kubectl get|ps|jobs)\b")
-
-_DEAREST_TURN = f"""
-SELECT u.turn_index, u.first_event AS first, {TOTAL} AS tokens
-FROM turn u WHERE u.session_id = ? AND NOT u.copied ORDER BY tokens DESC LIMIT 1
+_BELOW = """
+WITH RECURSIVE below (id) AS (
+  SELECT id FROM session WHERE parent_session = :id AND kind = 'subagent'
+  UNION SELECT s.id FROM below b JOIN session s ON s.parent_session = b.id AND s.kind = 'subagent')
+SELECT id FROM below WHERE id != :id
 """
 
 
-def analyze(connection: sqlite3.Connection, session: sqlite3.Row) -> Analysis:
-    """Find what went wrong in a session, the worst first. The score counts every finding."""
-    found = [*_failures(connection, session), *_loops(connection, session), *_tokens(connection, session)]
-    order: list[Severity] = ["Critical", "Warning", "Info"]
+@dataclass
+class Examination:
+    """One session by itself, read and examined."""
+
+    row: sqlite3.Row
+    session_id: str
+    """As short as answers show it."""
+    history: History
+    examined: Examined
+
+    @cached_property
+    def by_event(self) -> dict[int, Entry]:
+        """What can be quoted, by the events it consists of."""
+        entries = {entry.event_index: entry for entry in self.history.entries}
+        results = {call.result_event: call for call in self.history.calls if call.result_event is not None}
+        return {**results, **entries}
+
+    def insights(self, *, as_agent: bool = False) -> list[Insight]:
+        """Its findings with quotes; those of a sub-agent name it."""
+        return [self._insight(*pair, as_agent=as_agent) for pair in self.examined.found]
+
+    def _insight(self, detector: Detector, finding: Finding, *, as_agent: bool) -> Insight:
+        return Insight(
+            turn_index=finding.turn,
+            severity=finding.severity,
+            lens=detector.lens,
+            detector=detector.name,
+            version=detector.version,
+            message=one_line(finding.message, _MESSAGE),
+            count=finding.count,
+            session_id=self.session_id if as_agent else None,
+            evidence=[
+                Evidence(event_index=event, ref=f"ax://event/{self.session_id}/{event}", quote=self._quote(event))
+                for event in finding.events
+            ],
+        )
+
+    def _quote(self, event_index: int) -> str:
+        return one_line(_said(self.by_event.get(event_index), event_index), _QUOTE)
+
+
+def examine(connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable) -> Examination:
+    """Run every detector over a session; `now` is seconds since 1970 UTC."""
+    history = read_history(connection, session, now=now, prices=prices)
+    found = tuple((detector, finding) for detector in DETECTORS for finding in _found(detector, history))
+    calls = [call for call in history.calls if not is_probe(call)]
+    unanswered = sum(finding.count for detector, finding in found if detector.name == "unanswered_calls")
+    examined = Examined(
+        calls=len(calls),
+        failed=sum(call.failed for call in calls) + unanswered,
+        turns=history.turns,
+        ending=ending_of(history),
+        found=found,
+    )
+    return Examination(session, short_id(connection, session["uid"]), history, examined)
+
+
+def _found(detector: Detector, history: History) -> list[Finding]:
+    """What a detector finds. One that breaks on a strange log costs its own findings and no answer, and is told."""
+    try:
+        return list(detector.find(history))
+    except Exception as error:  # noqa: BLE001
+        broken = f"The detector {detector.name} broke on this session ({type(error).__name__}): a defect of agtrace"
+        return [Finding(severity="Info", message=broken, count=1, events=())]
+
+
+def agents_of(
+    connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable
+) -> list[Examination]:
+    """The sub-agents below a session, each examined, oldest first."""
+    ids = [str(row[0]) for row in connection.execute(_BELOW, {"id": session["id"]})]
+    if not ids:
+        return []
+    rows = sessions_where(connection, f"s.id IN ({', '.join(ids)}) ORDER BY s.started_at, s.id", {})
+    return [examine(connection, row, now=now, prices=prices) for row in rows]
+
+
+def analyze(connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable) -> Analysis:
+    """The health of a session with its sub-agents, every finding included, the worst first."""
+    own = examine(connection, session, now=now, prices=prices)
+    agents = agents_of(connection, session, now=now, prices=prices)
+    return analysis_of(own, agents).model_copy(update={"summary": _counts(connection, session)})
+
+
+def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:
+    """Put a session and its sub-agents together; what `summary` counts is left to the one who wants it."""
+    whole = score(own.examined, [agent.examined for agent in agents])
     return Analysis(
-        session_id=short_id(connection, session["uid"]),
-        score=max(0, 100 - sum(_COSTS[insight.severity] for insight in found)),
-        insights=sorted(found, key=lambda insight: order.index(insight.severity)),
-        summary=_counts(connection, session),
+        session_id=own.session_id,
+        score=whole.score,
+        unscored=whole.unscored,
+        parts=whole.parts,
+        own_score=score(own.examined).score if agents else None,
+        ending=own.examined.ending,
+        insights=_worst_first(
+            [*own.insights(), *(found for agent in agents for found in agent.insights(as_agent=True))]
+        ),
+        time=time_spent(own.history),
+        token_shares=_shares(own, agents),
+        agents=[_agent(agent) for agent in agents] or None,
+        summary={},
     )
 
 
-def _failures(connection: sqlite3.Connection, session: sqlite3.Row) -> Iterator[Insight]:
-    """Failed tool executions by tool."""
-    calls = Counter(dict(_calls_by_tool(connection, session)))
-    by_tool: dict[str, list[sqlite3.Row]] = defaultdict(list)
-    for row in _rows(connection, session, EventType.TOOL_RESULT):
-        if row["outcome"] == OUTCOME_CODE[Outcome.FAILED]:
-            by_tool[row["name"] or "unknown tool"].append(row)
-    for tool, failed in by_tool.items():
-        total = max(calls[tool], len(failed))
-        yield Insight(
-            turn_index=failed[0]["turn_index"],
-            severity=_severity_of_failures(len(failed), total),
-            lens="Failures",
-            message=f"{len(failed)} of {total} {one_line(tool, LABEL)} executions failed",
-            count=len(failed),
-            evidence=_evidence(connection, failed),
-        )
+def _worst_first(insights: Iterable[Insight]) -> list[Insight]:
+    return sorted(insights, key=lambda insight: _SEVERITIES.index(insight.severity))
 
 
-def _severity_of_failures(failed: int, total: int) -> Severity:
-    """Critical where at least three failed and half of all; Warning from three or a third on."""
-    if failed >= 3 and failed * 2 >= total:
-        return "Critical"
-    return "Warning" if failed >= 3 or failed * 3 >= total else "Info"
-
-
-def _loops(connection: sqlite3.Connection, session: sqlite3.Row) -> Iterator[Insight]:
-    """Calls with the same tool and arguments, repeated within one turn; waiting for something is no loop."""
-    groups: dict[tuple[int | None, str, bytes], list[sqlite3.Row]] = defaultdict(list)
-    for call in _opened(connection, _rows(connection, session, EventType.TOOL_CALL)):
-        if not _is_polling(call):
-            groups[(call.row["turn_index"], call.row["name"], _digest(call.rest.get("arguments")))].append(call.row)
-    for (turn, tool, _), repeated in groups.items():
-        if len(repeated) < _REPEATS:
-            continue
-        failed = sum(row["outcome"] == OUTCOME_CODE[Outcome.FAILED] for row in repeated)
-        failing = f", {failed} of them failed" if failed else ""
-        yield Insight(
-            turn_index=turn,
-            severity=_severity_of_a_loop(len(repeated), failed),
-            lens="Loops",
-            message=f"{one_line(tool, LABEL)} was called {len(repeated)} times with the same arguments{failing}",
-            count=len(repeated),
-            evidence=_evidence(connection, repeated),
-        )
-
-
-def _severity_of_a_loop(repeats: int, failed: int) -> Severity:
-    """Critical where at least half of many failed; Warning where any did, or where there are many."""
-    if repeats >= _MANY_REPEATS and failed * 2 >= repeats:
-        return "Critical"
-    return "Warning" if failed or repeats >= _MANY_REPEATS else "Info"
-
-
-def _tokens(connection: sqlite3.Connection, session: sqlite3.Row) -> Iterator[Insight]:
-    """A turn that took most of a large session's tokens, and figures that the log doesn't hold."""
-    total = session["total_tokens"] or 0
-    if session["turn_count"] > 1 and total >= _LEAST_TOKENS:
-        turn = connection.execute(_DEAREST_TURN, (session["id"],)).fetchone()
-        if turn is not None and turn["tokens"] >= total * _TURN_SHARE:
-            yield _dear_turn(connection, session, turn, total)
-    missing = session["incomplete_usage"]
-    if missing:
-        message = f"The log holds only placeholder figures for {missing} responses"
-        yield Insight(severity="Info", lens="TokenUsage", message=message, count=missing, evidence=[])
-
-
-def _dear_turn(connection: sqlite3.Connection, session: sqlite3.Row, turn: sqlite3.Row, total: int) -> Insight:
-    share = round(100 * turn["tokens"] / total)
-    first = connection.execute(f"{EVENT} WHERE e.session_id = ? AND e.event_index = ?", (session["id"], turn["first"]))
-    return Insight(
-        turn_index=turn["turn_index"],
-        severity="Info",
-        lens="TokenUsage",
-        message=f"Turn {turn['turn_index']} took {turn['tokens']:,} of {total:,} tokens ({share} %)",
-        count=turn["tokens"],
-        evidence=_evidence(connection, first.fetchall()),
+def _agent(agent: Examination) -> AgentHealth:
+    own: Score = score(agent.examined)
+    return AgentHealth(
+        session_id=agent.session_id,
+        score=own.score,
+        findings=len(agent.examined.found),
+        tool_calls=agent.row["tool_calls"],
+        failed_calls=agent.row["failed_calls"],
     )
+
+
+def _shares(own: Examination, agents: Sequence[Examination]) -> TokenShares:
+    """Where the tokens of a session went, and how many its sub-agents took."""
+    taken = sorted(((agent.row["total_tokens"] or 0, agent.session_id) for agent in agents), reverse=True)
+    shares = [Share(name=name, tokens=tokens) for tokens, name in taken if tokens]
+    return token_shares(own.history).model_copy(update={"agents": shares[:LARGEST] or None})
+
+
+def _said(entry: Entry | None, event_index: int) -> str:
+    """What an event says, for a quote; of a failure the line that tells it."""
+    match entry:
+        case Call() if event_index == entry.result_event:
+            telling = signature_of(entry.result) if entry.failed else None
+            return telling.line if telling else entry.result or "(no output)"
+        case Call():
+            return f"{entry.tool} {telling_argument(entry.arguments)}"
+        case Said() | Message() | Notice():
+            return entry.text
+        case Usage():
+            return f"{entry.whole_input or 0:,} tokens of input, {entry.output_tokens or 0:,} of output"
+        case _:
+            return ""
 
 
 def _counts(connection: sqlite3.Connection, session: sqlite3.Row) -> dict[str, dict[str, int]]:
@@ -161,46 +208,3 @@ def _counts(connection: sqlite3.Connection, session: sqlite3.Row) -> dict[str, d
     for row in calls:
         outcomes[Outcome.UNKNOWN if row["outcome"] is None else OUTCOME_CODES[row["outcome"]]] += row["n"]
     return {"event_counts": {name: types.get(kind, 0) for name, kind in names.items()}, "outcomes": dict(outcomes)}
-
-
-def _calls_by_tool(connection: sqlite3.Connection, session: sqlite3.Row) -> list[tuple[str, int]]:
-    rows = connection.execute(
-        "SELECT n.text, count(*) FROM event e JOIN name n ON n.id = e.name_id "
-        f"WHERE e.session_id = ? AND e.type = ? AND {COUNTED} GROUP BY n.text",
-        (session["id"], TYPE_CODE[EventType.TOOL_CALL]),
-    )
-    return [(row[0], row[1]) for row in rows]
-
-
-def _rows(connection: sqlite3.Connection, session: sqlite3.Row, kind: EventType) -> list[sqlite3.Row]:
-    return connection.execute(
-        f"{EVENT} WHERE e.session_id = ? AND e.type = ? AND {COUNTED} ORDER BY e.event_index",
-        (session["id"], TYPE_CODE[kind]),
-    ).fetchall()
-
-
-def _opened(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> Iterator[StoredEvent]:
-    """The events of these rows with their texts, few of them in memory at once."""
-    for start in range(0, len(rows), _OPENED_AT_ONCE):
-        yield from with_texts(connection, rows[start : start + _OPENED_AT_ONCE])
-
-
-def _is_polling(call: StoredEvent) -> bool:
-    if _POLLERS.match(call.row["name"] or ""):
-        return True
-    arguments = call.rest.get("arguments")
-    command = arguments.get("command", arguments.get("cmd")) if isinstance(arguments, dict) else None
-    if isinstance(command, list) and command:
-        command = command[-1]  # ["bash", "-lc", "sleep 5"]
-    return isinstance(command, str) and bool(_POLLING_COMMAND.match(command))
-
-
-def _digest(arguments: Any) -> bytes:
-    return blake2b(orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS, default=str), digest_size=16).digest()
-
-
-def _evidence(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> list[Evidence]:
-    """The first events and the last one."""
-    shown = rows if len(rows) <= EVIDENCE else [*rows[: EVIDENCE - 1], rows[-1]]
-    events = with_texts(connection, shown)
-    return [Evidence(event_index=event.event_index, quote=one_line(event.text, _QUOTE)) for event in events]

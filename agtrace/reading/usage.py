@@ -122,6 +122,15 @@ class Usage:
                     usage.tokens[kind] = usage.tokens.get(kind, 0) + row[kind]
             usage._add_cost(row, prices)
 
+    def include(self, other: Usage) -> None:
+        """Add what another session used."""
+        for name in ("responses", "incomplete", "dollars", "priced", "told", "untold", "shared"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for kind, tokens in other.tokens.items():
+            self.tokens[kind] = self.tokens.get(kind, 0) + tokens
+        for model, usage in other.models.items():
+            self.models.setdefault(model, Usage()).include(usage)
+
     def _add_cost(self, row: sqlite3.Row, prices: PriceTable) -> None:
         """The provider's own figure where there is one, else list prices."""
         if row["told"]:

@@ -7,6 +7,7 @@ from agtrace.render.health import health
 from agtrace.render.lists import sessions
 from agtrace.render.matches import matches
 from agtrace.render.reasoning import reasoning
+from agtrace.render.report import report
 from agtrace.render.sections import FACTS, section, sections_head
 from agtrace.render.session import SessionView
 from agtrace.render.sizes import sizes
@@ -21,6 +22,7 @@ __all__ = [
     "health",
     "matches",
     "reasoning",
+    "report",
     "section",
     "sections_head",
     "sessions",

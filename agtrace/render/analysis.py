@@ -4,23 +4,112 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, STYLES, footer, indented, plain, summary
+from agtrace.render.terminal import (
+    OUT,
+    STYLES,
+    footer,
+    heading,
+    indented,
+    left_out,
+    plain,
+    seconds,
+    short_number,
+    summary,
+)
+
+_BAR = 20
+_SPENT = (
+    ("tools", "tools_seconds"),
+    ("model", "model_seconds"),
+    ("human", "human_seconds"),
+    ("unknown", "unknown_seconds"),
+)
+_SHARES = (("turn", "turns"), ("tool", "tools"), ("file", "files"), ("sub-agent", "agents"))
+_LONGEST_NAME = 60
 
 
 def analysis(answer: dict[str, Any]) -> None:
-    """A session's score and findings, each with the events that show it."""
+    """A session's score with its parts, how it ended, its findings with the events that show them, time and tokens."""
     data = answer["data"]
     summary(answer)
-    for insight in data.get("insights", []):
-        line = Text(f"{insight['severity']:<9}", style=STYLES[insight["severity"]])
-        turn = f" (turn {insight['turn_index']})" if "turn_index" in insight else ""
-        line.append(f"{plain(insight['message'])}{turn}", style="")
-        OUT.print(line)
-        for evidence in insight["evidence"]:
-            place = Text(f"{data['session_id']}:{evidence['event_index']}  ", style="bold")
-            OUT.print(indented(place.append(plain(evidence["quote"]), style="dim not bold")))
-    if not data.get("insights"):
-        OUT.print("Nothing stands out.")
+    if "insights" not in data:  # too small an answer was asked for
+        OUT.print(Text(", ".join(f"{name} {count}" for name, count in data.items()), style="dim"))
+        return
+    _score(data)
+    heading("Findings")
+    for insight in data["insights"]:
+        _finding(data["session_id"], insight)
+    if not data["insights"]:
+        OUT.print(indented(Text("Nothing stands out.")))
+    left_out("findings", len(data["insights"]), data.get("total_insights", 0))
+    _spent(data.get("time", {}))
+    _token_shares(data.get("token_shares", {}))
+    _agents(data)
+    if data.get("total_insights"):
+        OUT.print()
+        OUT.print(Text(f"every finding: agtrace read {answer['artifact_ref']}", style="dim"), soft_wrap=True)
     footer(answer)
+
+
+def _score(data: dict[str, Any]) -> None:
+    """How the session ended, and what each part cost."""
+    OUT.print(Text(plain(data["ending"]["reason"]), style="italic"))
+    if "unscored" in data:
+        OUT.print(Text(f"No score: {plain(data['unscored'])}", style="dim"))
+    if "own_score" in data:
+        OUT.print(Text(f"Without its sub-agents: {data['own_score']} of 100", style="dim"))
+    for part in data["parts"]:
+        kept = round(_BAR * (part["of"] - part["lost"]) / part["of"])
+        line = Text(f"{part['part']:<9}")
+        line.append("█" * kept, style="green").append("░" * (_BAR - kept), style="red")
+        line.append(f" {-part['lost'] or 0:>4}  ", style="bold" if part["lost"] else "dim")
+        OUT.print(indented(line.append(plain(part["why"]), style="dim")))
+
+
+def _finding(session_id: str, insight: dict[str, Any]) -> None:
+    """A finding, its lines below each other, with the events that show it."""
+    turn = f" (turn {insight['turn_index']})" if "turn_index" in insight else ""
+    where = insight.get("session_id", session_id)
+    grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    grid.add_column(no_wrap=True, width=8)
+    grid.add_column(ratio=1, overflow="fold")
+    severity = Text(insight["severity"], style=STYLES[insight["severity"]])
+    grid.add_row(severity, Text(f"{plain(insight['message'])}{turn}"))
+    for evidence in insight["evidence"]:
+        place = Text(f"{where}:{evidence['event_index']}  ", style="bold")
+        grid.add_row("", place.append(plain(evidence["quote"]), style="dim not bold"))
+    OUT.print(indented(grid))
+
+
+def _spent(time: dict[str, int]) -> None:
+    """Who was waited for."""
+    spent = [f"{label} {seconds(time[name])}" for label, name in _SPENT if time.get(name)]
+    if spent:
+        heading("Time")
+        OUT.print(indented(Text(" · ".join(spent))))
+
+
+def _token_shares(shares: dict[str, list[dict[str, Any]]]) -> None:
+    """Where the tokens went."""
+    found = [(label, shares[name]) for label, name in _SHARES if shares.get(name)]
+    if not found:
+        return
+    heading("Tokens")
+    for label, largest in found:
+        named = (f"{plain(share['name'])[-_LONGEST_NAME:]} {short_number(share['tokens'])}" for share in largest)
+        OUT.print(indented(Text(f"{label:<10}", style="dim").append(" · ".join(named), style="not dim")))
+
+
+def _agents(data: dict[str, Any]) -> None:
+    agents = data.get("agents", [])
+    if not agents:
+        return
+    heading("Sub-agents")
+    for agent in agents:
+        score = "no score" if "score" not in agent else f"{agent['score']} of 100"
+        told = f"{score}, {agent['failed_calls']:,} of {agent['tool_calls']:,} calls failed"
+        OUT.print(indented(Text(f"{plain(agent['session_id'])}  ", style="bold").append(told, style="not bold")))
+    left_out("sub-agents", len(agents), data.get("total_agents", 0))

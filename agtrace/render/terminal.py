@@ -56,8 +56,8 @@ def left_out(what: str, shown: int, total: int) -> None:
         OUT.print(indented(Text(f"... and {total - shown} more {what}", style="dim")))
 
 
-def indented(text: Text) -> Any:
-    """A text two columns from the left."""
+def indented(text: Text | Table) -> Any:
+    """A text or a table two columns from the left."""
     return Padding(text, (0, 0, 0, 2))
 
 

@@ -17,7 +17,7 @@ from agtrace.shaping.cutting import cut, shortened
 OPTIONAL = frozenset(
     {
         "branch", "context_tokens", "context_window", "cost_made", "key_actions", "log", "models", "origin",
-        "peak_context_tokens", "responses", "tokens", "tokens_made", "total_models", "version",
+        "peak_context_tokens", "responses", "time", "token_shares", "tokens", "tokens_made", "total_models", "version",
     }
 )  # fmt: skip
 """Fields that go first. Ids, names, outcomes and counts never do (R-070)."""

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 
-from agtrace_schema.answers import Insight
+import orjson
+from agtrace_schema.analysis import Analysis, Insight
 
 from agtrace.arguments import Arguments, SessionId
-from agtrace.reading import analysis
+from agtrace.reading.analysis import analyze
 from agtrace.reading.query import find_session
 from agtrace.shaping.cutting import counted
 from agtrace.shaping.replies import Reply
 from agtrace.tools.tool import Context, Tool, call, dump, event_kilobytes, kilobytes, overview_kilobytes
 
 _BYTES = 5_120
-_INSIGHTS = 10
+_AROUND = 900
+"""Bytes that are left for what stands around the payload."""
+
+_SIZES = ((10, 3), (10, 2), (8, 2), (6, 2), (6, 1), (4, 1))
+"""How many findings are shown, with how many events each: the first that fit."""
+
+_AGENTS = 5
 
 
 class AnalyzeSession(Arguments):
@@ -29,28 +37,52 @@ class AnalyzeSession(Arguments):
 def answer(context: Context, wanted: AnalyzeSession) -> Reply:
     """The health of a session (R-113)."""
     session = find_session(context.connection, wanted.session_id)
-    found = analysis.analyze(context.connection, session)
+    found = analyze(context.connection, session, now=context.now, prices=context.prices)
     asked = {"Failures": wanted.include_failures, "Loops": wanted.include_loops}
     insights = [insight for insight in found.insights if asked.get(insight.lens, True)]
     left_out = len(found.insights) - len(insights)
-    more = f", {left_out} more left out" if left_out else ""
+    counts = {"findings": len(insights), "failed_calls": session["failed_calls"]}
     return Reply(
-        summary=f"Session {found.session_id}: health {found.score} of 100, {counted(len(insights), 'finding')}{more}",
-        data=_worst(dump(found.model_copy(update={"insights": insights}))),
+        summary=_summary(found, insights, left_out),
+        data=_worst(found.model_copy(update={"insights": insights})),
         budget=_BYTES,
         hint=_hint(context, session, found.session_id, insights, left_out),
         reference=f"ax://analysis/{found.session_id}",
         untrusted=bool(insights),
-        counts={"score": found.score, "findings": len(insights), "failed_calls": session["failed_calls"]},
+        counts=counts if found.score is None else {"score": found.score, **counts},
     )
 
 
+def _summary(found: Analysis, insights: Sequence[Insight], left_out: int) -> str:
+    """`Session fb3cff44: health 65 of 100, error left, 4 findings`."""
+    health = "no score" if found.score is None else f"health {found.score} of 100"
+    more = f", {left_out} more left out" if left_out else ""
+    ending = found.ending.ending.replace("_", " ") if found.ending.ending != "unknown" else "end unknown"
+    return f"Session {found.session_id}: {health}, {ending}, {counted(len(insights), 'finding')}{more}"
+
+
+def first_evidence(session_id: str, insights: Sequence[Insight]) -> tuple[str, int] | None:
+    """Where the worst finding of a session can be seen: session and event."""
+    places = (
+        (insight.session_id or session_id, evidence.event_index)
+        for insight in insights
+        for evidence in insight.evidence
+    )
+    return next(places, None)
+
+
+def opens_evidence(connection: sqlite3.Connection, place: tuple[str, int]) -> str:
+    """The hint that opens a piece of evidence."""
+    session_id, event = place
+    opened = call("get_event_details", session_id=session_id, event_index=event)
+    size = event_kilobytes(connection, find_session(connection, session_id)["id"], event)
+    return f"{opened} opens the first piece of evidence {size}."
+
+
 def _hint(context: Context, session: sqlite3.Row, session_id: str, insights: list[Insight], left_out: int) -> str:
-    first = next((evidence.event_index for insight in insights for evidence in insight.evidence), None)
-    if first is not None:
-        opening = call("get_event_details", session_id=session_id, event_index=first)
-        size = event_kilobytes(context.connection, session["id"], first)
-        return f"{opening} opens the first piece of evidence {size}."
+    place = first_evidence(session_id, insights)
+    if place is not None:
+        return opens_evidence(context.connection, place)
     if left_out:
         again = call(TOOL.name, session_id=session_id, include_failures=True, include_loops=True)
         return f"{again} shows every finding {kilobytes(0, _BYTES)}."
@@ -58,12 +90,22 @@ def _hint(context: Context, session: sqlite3.Row, session_id: str, insights: lis
     return f"{call('get_session_details', session_id=session_id)} shows its turns {size}."
 
 
-def _worst(base: dict[str, Any]) -> dict[str, Any]:
-    """The analysis with its ten worst findings, and how many there are."""
-    insights = base["insights"]
-    if len(insights) <= _INSIGHTS:
-        return base
-    return {**base, "insights": insights[:_INSIGHTS], "total_insights": len(insights)}
+def _worst(found: Analysis) -> dict[str, Any]:
+    """The analysis with its worst findings, as many as fit, and how many there are."""
+    whole = dump(found)
+    if len(whole.get("agents", ())) > _AGENTS:
+        whole = {**whole, "agents": whole["agents"][:_AGENTS], "total_agents": len(whole["agents"])}
+    for most, events in _SIZES:
+        data = _with_findings(whole, most, events)
+        if len(orjson.dumps(data)) <= _BYTES - _AROUND:
+            break
+    return data
+
+
+def _with_findings(whole: dict[str, Any], most: int, events: int) -> dict[str, Any]:
+    insights = whole["insights"]
+    shown = [{**insight, "evidence": insight["evidence"][:events]} for insight in insights[:most]]
+    return {**whole, "insights": shown} | ({"total_insights": len(insights)} if len(insights) > most else {})
 
 
 TOOL = Tool(

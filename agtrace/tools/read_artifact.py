@@ -12,13 +12,15 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agtrace.arguments import Arguments, Cursor
-from agtrace.reading import analysis, events, transcript
+from agtrace.reading import events, transcript
+from agtrace.reading.analysis import analyze
 from agtrace.reading.query import find_event, find_session, last_event_of, short_id
 from agtrace.reading.texts import place_of, session_lines, session_stream
 from agtrace.references import Reference, parse
 from agtrace.shaping.cutting import counted, cut
 from agtrace.shaping.digest import Mode
 from agtrace.shaping.replies import Body, Digest, Reply, Stream
+from agtrace.tools.analyze_session import first_evidence, opens_evidence
 from agtrace.tools.long_text import (
     LineNumber,
     LongText,
@@ -175,14 +177,13 @@ def _first_place(opening: _Opening, last_event: int, given: LongText) -> list[in
 
 def _analysis(opening: _Opening) -> Reply:
     """Every finding, more than analyze_session shows."""
-    found = analysis.analyze(opening.context.connection, opening.session)
-    evidence = next((e.event_index for insight in found.insights for e in insight.evidence), None)
+    context, session = opening.context, opening.session
+    found = analyze(context.connection, session, now=context.now, prices=context.prices)
+    place = first_evidence(found.session_id, found.insights)
     opened = call("get_session_details", session_id=found.session_id)
-    hint = f"{opened} shows its turns {_overview(opening.session)}."
-    if evidence is not None:
-        opened = call("get_event_details", session_id=found.session_id, event_index=evidence)
-        size = event_kilobytes(opening.context.connection, opening.session["id"], evidence)
-        hint = f"{opened} opens the first piece of evidence {size}."
+    hint = f"{opened} shows its turns {_overview(session)}."
+    if place is not None:
+        hint = opens_evidence(context.connection, place)
     given = opening.text(f"ax://analysis/{found.session_id}", hint, _json(dump(found)))
     return opening.reply(f"Analysis of session {found.session_id}: {counted(len(found.insights), 'finding')}", given)
 

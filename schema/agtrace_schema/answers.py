@@ -13,8 +13,6 @@ from pydantic import BaseModel, ConfigDict
 from agtrace_schema.events import EventType, Outcome, Provider, UserKind
 
 TurnOutcome = Literal["success", "partial", "failed", "unknown"]
-Severity = Literal["Critical", "Warning", "Info"]
-Lens = Literal["Failures", "Loops", "TokenUsage"]
 Made = Literal["exact", "partial", "estimated", "unknown"]
 """How a total was made: of all figures; while some are missing; of list prices, or of logs that vanished and share
 responses with others; not at all."""
@@ -579,38 +577,6 @@ class Artifact(Model):
     failures: FailuresTold | None = None
     text: str
     """Of an event: its text; of a session: as level full has it; of analysis and health: indented JSON."""
-
-
-# -- analyze_session -------------------------------------------------------------------------------
-
-
-class Evidence(Model):
-    """An event that shows a finding; get_event_details opens it."""
-
-    event_index: int
-    quote: str
-
-
-class Insight(Model):
-    """One finding (R-113)."""
-
-    turn_index: int | None = None
-    severity: Severity
-    lens: Lens
-    message: str
-    count: int
-    evidence: list[Evidence]
-
-
-class Analysis(Model):
-    """Payload of analyze_session."""
-
-    session_id: str
-    score: int
-    """0 to 100; 100 is a session without findings."""
-    insights: list[Insight]
-    summary: dict[str, dict[str, int]]
-    """event_counts by type, outcomes by kind."""
 
 
 # -- envelope --------------------------------------------------------------------------------------

@@ -45,15 +45,19 @@ class Asker:
         most: int = ABSOLUTE_MAX_BYTES,
         ttl: int = HOUR,
         now: Callable[[], float] = time.time,
+        still: bool = False,
     ) -> None:
+        self._still = still
         self.settings = Settings(folder, most, ttl, {"HOME": str(folder / "nobody")})
         self.index(*roots)
         self.answers = Answers(self.settings, now=now, log=self._note)
 
     def index(self, *roots: Path) -> None:
-        """Bring the index up to date; the folders that no test changes aren't looked at again before every answer."""
+        """Bring the index up to date; folders that no test changes (`still`) aren't looked at before every answer."""
         index(self.settings.database, [str(root) for root in roots], otherwise=[])
-        still = [(str(root),) for root in roots if root.is_relative_to(SAMPLES) or root.is_relative_to(LOGS)]
+        still = [
+            (str(root),) for root in roots if self._still or root.is_relative_to(SAMPLES) or root.is_relative_to(LOGS)
+        ]
         with closing(sqlite3.connect(self.settings.database)) as connection, connection:
             connection.executemany("DELETE FROM root WHERE path = ?", still)
 

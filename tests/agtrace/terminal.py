@@ -10,10 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agtrace_indexer.run import index
 from click.testing import CliRunner
 
 from agtrace import commands
 from agtrace.commands import group
+from agtrace.render.terminal import OUT
+from agtrace.settings import load
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -46,9 +49,20 @@ def agtrace(*arguments: str | Path, **environment: str) -> Said:
 
 
 def agtrace_here(*arguments: str | Path, **environment: str) -> Said:
-    """Run a command in this process: quicker, for JSON and for errors, which know no width of a terminal."""
+    """Run a command in this process: much quicker, where no start or end of a process is looked at.
+
+    Not `index`, which would make the whole test run give way to other processes.
+    """
+    assert arguments[:1] != ("index",)
     commands.answers.cache_clear()
+    environment = {"COLUMNS": "160", **environment}
+    OUT.width = int(environment["COLUMNS"])  # set or not when it was made
     run = CliRunner().invoke(group.agtrace, list(map(str, arguments)), prog_name="agtrace", env=environment)
     assert run.exception is None or isinstance(run.exception, SystemExit), run.exception
     assert not CONTROLS.search(run.output), run.output
     return Said(run.exit_code, run.stdout, run.stderr)
+
+
+def index_here(*roots: Path) -> None:
+    """Index these folders where commands look for the index, as `agtrace index` does in a process of its own."""
+    index(load().database, [str(root) for root in roots])

@@ -17,7 +17,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from agtrace.commands.options import Lines
 from agtrace.tools import TOOLS
-from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here
+from tests.agtrace.terminal import AGTRACE, agtrace_here
 
 LARGE = "d41f7a52"
 FAILING = "01a11132-cb80-755b-8f0b-6f22348b7f75"
@@ -163,17 +163,17 @@ def test_what_names_no_lines_is_refused(typed: str) -> None:
 
 
 def test_a_reference_is_accepted_where_a_session_or_an_event_is(indexed: Path) -> None:
-    assert agtrace("show", f"ax://event/{LARGE}/57").out == agtrace("show", f"{LARGE}:57").out
-    assert agtrace("show", f"ax://session/{LARGE}").out == agtrace("show", LARGE).out
+    assert agtrace_here("show", f"ax://event/{LARGE}/57").out == agtrace_here("show", f"{LARGE}:57").out
+    assert agtrace_here("show", f"ax://session/{LARGE}").out == agtrace_here("show", LARGE).out
 
 
 def test_what_a_reference_refers_to_is_printed_to_its_end(indexed: Path) -> None:
     """Whatever an answer may take: the chunks are followed."""
-    lines = agtrace("show", LARGE, "--level", "full", "--turn", "0").out.splitlines()[8:]
-    whole = agtrace("read", f"ax://session/{LARGE}", AGTRACE_MAX_RESPONSE_BYTES="4096").out
+    lines = agtrace_here("show", LARGE, "--level", "full", "--turn", "0").out.splitlines()[8:]
+    whole = agtrace_here("read", f"ax://session/{LARGE}", AGTRACE_MAX_RESPONSE_BYTES="4096").out
     assert "\n".join(lines) in whole
     assert all(f"\n## event {number} " in whole for number in events_of(indexed, LARGE))
-    part = agtrace("read", f"ax://session/{LARGE}", "--lines", "20:700", AGTRACE_MAX_RESPONSE_BYTES="4096").out
+    part = agtrace_here("read", f"ax://session/{LARGE}", "--lines", "20:700", AGTRACE_MAX_RESPONSE_BYTES="4096").out
     assert part.partition("\n\n")[2] == "".join(whole.partition("\n\n")[2].splitlines(keepends=True)[19:700])
 
 

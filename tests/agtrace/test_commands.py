@@ -1,4 +1,7 @@
-"""The command line as a person and a script meet it: the console script itself, on the sample sessions."""
+"""The command line as a person and a script meet it, on the sample sessions.
+
+The console script itself where a process begins or ends in a way of its own, else the same commands within the test.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,17 @@ from pathlib import Path
 import pytest
 
 from agtrace.settings import VARIABLES
-from tests.agtrace.terminal import agtrace, agtrace_here
+from tests.agtrace.terminal import Said, agtrace, agtrace_here, index_here
 from tests.conftest import SAMPLES
 from tests.contents import contents
 
 LARGE = "d41f7a52"
 FAILING = "01a11132-cb80-755b-8f0b-6f22348b7f75"
+
+
+def run(*arguments: str | Path, **environment: str) -> Said:
+    """Run a command in this process, but for `index`: it gives way to others for as long as its process lives."""
+    return (agtrace if arguments[:1] == ("index",) else agtrace_here)(*arguments, **environment)
 
 
 # --- every command on the samples ---
@@ -39,15 +47,22 @@ READING = [
     (["setup", "claude"], ["claude mcp add", "mcpServers"]),
     (["setup", "codex"], ["codex mcp add", "mcp_servers"]),
     (["setup", "gemini"], ["gemini mcp add", "mcpServers"]),
-    (["index"], ["sessions", "0 changed"]),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "shown"), READING, ids=lambda value: " ".join(value))
 def test_a_command_says_what_was_asked_for(arguments: list[str], shown: list[str], indexed: Path) -> None:
-    said = agtrace(*arguments)
+    said = agtrace_here(*arguments)
     assert (said.code, said.err) == (0, "")
     assert [text for text in shown if text not in said.out] == []
+
+
+def test_the_console_script_says_what_its_commands_say(indexed: Path) -> None:
+    said = agtrace("index")
+    assert (said.code, said.err) == (0, "")
+    assert "sessions" in said.out and "0 changed" in said.out
+    for arguments in (["search", "locked", "--failed"], ["show", LARGE, "--turns", "--reasoning"], ["show", "zzzz"]):
+        assert agtrace(*arguments) == agtrace_here(*arguments)
 
 
 def test_the_doctor_names_what_was_not_understood_and_exits_with_1(indexed: Path) -> None:
@@ -55,7 +70,7 @@ def test_the_doctor_names_what_was_not_understood_and_exits_with_1(indexed: Path
     assert said.code == 1
     for text in ("where it looked", "tide-gauge-calibration", "e97a4b06-73c8-4f52-8d1e-b06c5a2f91d4.jsonl:42"):
         assert text in said.out
-    found = agtrace("doctor", "--json")
+    found = agtrace_here("doctor", "--json")
     assert found.code == 1
     assert found.json()["index"]["integrity"] == "ok"
     assert [agent["provider"] for agent in found.json()["agents"]] == ["claude_code", "codex", "gemini"]
@@ -64,15 +79,15 @@ def test_the_doctor_names_what_was_not_understood_and_exits_with_1(indexed: Path
 def test_the_doctor_exits_with_0_where_all_is_well(tmp_path: Path) -> None:
     logs = tmp_path / "logs"
     shutil.copytree(SAMPLES / "codex" / "sessions" / "2026" / "10", logs)
-    assert agtrace("index", logs).code == 0
-    said = agtrace("doctor", "--json")
+    index_here(logs)
+    said = agtrace_here("doctor", "--json")
     assert (said.code, said.json()["trouble"]) == (0, [])
 
 
 def test_json_can_be_followed_page_by_page(indexed: Path) -> None:
     found, cursor = [], []
     while True:
-        page = agtrace("sessions", "--limit", "5", "--json", *cursor).json()
+        page = agtrace_here("sessions", "--limit", "5", "--json", *cursor).json()
         found += [item["id"] for item in page["data"]["sessions"]]
         if not page["pagination"].get("next_cursor"):
             break
@@ -85,7 +100,7 @@ def test_an_event_is_shown_whole_however_long_it_is(indexed: Path) -> None:
     outputs = {row[:2] for row in contents(indexed / "index.sqlite3")["events"] if row[2] in (1, 4)}
     place, text = max(((place, said[place]) for place in outputs), key=lambda item: len(item[1]))
     assert len(text) > 2048, "more than an answer of this size takes"
-    shown = agtrace("show", f"{place[0]}:{place[1]}", AGTRACE_MAX_RESPONSE_BYTES="2048").out
+    shown = agtrace_here("show", f"{place[0]}:{place[1]}", AGTRACE_MAX_RESPONSE_BYTES="2048").out
     assert text.rstrip("\n") in shown
 
 
@@ -95,7 +110,7 @@ def test_every_command_and_setting_is_in_the_help() -> None:
     commands = re.findall(r"^  (\w+)  ", said.out.partition("Commands:")[2], re.M)
     assert {"index", "sessions", "show", "search", "analyze", "mcp", "doctor", "setup"} <= set(commands)
     for command in commands:
-        shown = agtrace(command, "-h")
+        shown = run(command, "-h")
         assert (shown.code, shown.err) == (0, "")
         assert f"Usage: agtrace {command}" in shown.out
     assert "AGTRACE_DATA_DIR" in said.out
@@ -136,7 +151,7 @@ def test_every_command_and_setting_is_in_the_help() -> None:
     ids=lambda value: ascii(" ".join(value))[:40] if isinstance(value, list) else "",
 )
 def test_a_wrong_call_says_why_and_exits_with_2(arguments: list[str], message: str, indexed: Path) -> None:
-    said = agtrace_here(*arguments)
+    said = run(*arguments)
     if arguments == ["show", "d"]:  # one session begins so: no wrong call
         assert said.code == 0
         return
@@ -206,7 +221,7 @@ def test_an_index_that_cannot_be_used_is_said_so_with_3(place: str, command: lis
         connection = sqlite3.connect(data / "index.sqlite3")
         connection.execute("PRAGMA user_version = 999")
         connection.close()
-    said = agtrace_here(*command, AGTRACE_DATA_DIR=str(data))
+    said = run(*command, AGTRACE_DATA_DIR=str(data))
     assert (said.code, said.out) == (3, "")
     assert said.err.startswith("agtrace: ")
     assert len(said.err.splitlines()) <= 2
@@ -217,7 +232,7 @@ def test_an_index_that_cannot_be_used_is_said_so_with_3(place: str, command: lis
 def test_a_data_folder_without_permissions_is_said_so_with_3(command: list[str], tmp_path: Path) -> None:
     data = tmp_path / "closed"
     data.mkdir(mode=0)
-    said = agtrace_here(*command, AGTRACE_DATA_DIR=str(data))
+    said = run(*command, AGTRACE_DATA_DIR=str(data))
     assert (said.code, said.out) == (3, "")
 
 
@@ -243,11 +258,13 @@ def damaged(samples: Path, folder: Path, how: str) -> Path:
     return folder
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("how", ["its middle", "its end", "its texts", "its tables"])
 def test_a_damaged_index_never_ends_in_a_traceback(how: str, sample_index: Path, tmp_path: Path) -> None:
     data = damaged(sample_index, tmp_path / "damaged", how)
     for command in QUESTIONS:
-        said = agtrace(*command, AGTRACE_DATA_DIR=str(data))
+        said = run(*command, AGTRACE_DATA_DIR=str(data))
         assert said.code in (0, 1, 3), (command, said)
         assert said.code == 0 or said.err.startswith("agtrace: ") or command == ["doctor"], (command, said)
 
@@ -284,6 +301,7 @@ def escaping(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("escaping")
 def test_no_control_character_of_a_log_reaches_the_terminal() -> None:
+    assert agtrace("show", "esc", "--turns", "--reasoning").code == 0
     for command in (
         ["sessions"], ["show", "esc"], ["show", "esc", "--turns", "--reasoning"], ["analyze", "esc"], ["doctor"],
         ["search", "red"], ["search", "\x1b[31m"], ["search", ""], *(["show", f"esc:{n}"] for n in range(5)),
@@ -291,10 +309,10 @@ def test_no_control_character_of_a_log_reaches_the_terminal() -> None:
         ["show", "esc", "--sections", "session,stats,turns,tools,files,failures,models"],
         ["read", "ax://session/esc"], ["read", "ax://event/esc/2", "--mode", "minimal"], ["read", "ax://analysis/esc"],
     ):  # fmt: skip
-        assert agtrace(*command).code in (0, 1)
+        assert agtrace_here(*command).code in (0, 1)
 
 
 @pytest.mark.usefixtures("escaping")
 def test_no_control_character_of_a_log_stands_raw_in_json() -> None:
     for command in (["show", "esc"], ["show", "esc:0"], ["doctor"], ["search", "red"]):
-        assert agtrace(*command, "--json").json()
+        assert agtrace_here(*command, "--json").json()

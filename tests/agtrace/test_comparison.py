@@ -16,7 +16,7 @@ from agtrace_schema.events import EventType, Outcome
 
 from agtrace.reading.touched import file_key
 from tests.agtrace.asking import PORTABLE, Asker, ClaudeLog, call_in, claude_log, text_of
-from tests.agtrace.test_commands import agtrace
+from tests.agtrace.terminal import agtrace_here, index_here
 from tests.conftest import SAMPLES
 from tests.contents import texts
 
@@ -505,27 +505,25 @@ def test_every_clamp_keeps_the_counts(logs_of: tuple[ClaudeLog, ClaudeLog], tmp_
 
 
 @pytest.mark.parametrize("columns", [60, 100, 200])
-def test_the_terminal_shows_two_columns_that_fit_its_width(columns: int) -> None:
-    assert agtrace("index", SAMPLES).code == 0
-    said = agtrace("compare", LARGE, CODEX_LOCK, COLUMNS=str(columns))
+def test_the_terminal_shows_two_columns_that_fit_its_width(columns: int, indexed: Path) -> None:
+    said = agtrace_here("compare", LARGE, CODEX_LOCK, COLUMNS=str(columns))
     assert (said.code, said.err) == (0, "")
     assert max(map(len, said.out.splitlines())) <= columns
     for shown in (f"1  {LARGE}", f"2  {CODEX_LOCK}", "claude_code", "codex", "partial", "15,115,435", "32,891",
                   "files in both: 1", "tidepool/ingest/writer.py", "exec_command", "and 42 more calls"):  # fmt: skip
         assert shown in said.out
-    assert agtrace("compare", LARGE, CODEX_LOCK, AGTRACE_MAX_RESPONSE_BYTES="2048").code == 0
+    assert agtrace_here("compare", LARGE, CODEX_LOCK, AGTRACE_MAX_RESPONSE_BYTES="2048").code == 0
 
 
-def test_json_is_the_answer_and_a_wrong_call_exits_with_2() -> None:
-    assert agtrace("index", SAMPLES).code == 0
-    printed = agtrace("compare", LARGE, CODEX_LOCK, "--json").json()
+def test_json_is_the_answer_and_a_wrong_call_exits_with_2(indexed: Path) -> None:
+    printed = agtrace_here("compare", LARGE, CODEX_LOCK, "--json").json()
     assert printed["success"] and printed["data"]["session_1"]["session_id"] == LARGE
     for arguments, message in (
         ((LARGE, "nobody"), "not found"),
         ((LARGE, LARGE), "same session"),
         ((LARGE,), "Missing"),
     ):
-        said = agtrace("compare", *arguments)
+        said = agtrace_here("compare", *arguments)
         assert (said.code, said.out) == (2, "") and message in said.err
 
 
@@ -538,7 +536,7 @@ def test_no_control_character_of_a_log_reaches_the_terminal(
         log.call(f"Bash{escapes}", {"file_path": f"/srv/{escapes}/{log.session_id[:4]}"}, escapes, failed=True)
         message = {"role": "assistant", "model": escapes, "id": "m", "content": [], "usage": {"input_tokens": 1}}
         log.write("assistant", [], message=message)
-    assert agtrace("index", tmp_path / "logs").code == 0
+    index_here(tmp_path / "logs")
     for more in ([], ["--json"]):
-        said = agtrace("compare", ONE, TWO, *more)  # which looks for them
+        said = agtrace_here("compare", ONE, TWO, *more)  # which looks for them
         assert said.code == 0 and "red" in said.out and "[bold]b[/bold]" in said.out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,10 +52,19 @@ def work(log: ClaudeLog, turns: int) -> None:
         log.call("Edit", {"file_path": f"{log.cwd}/gauge_{number}.py", "new_string": "tide = 1"}, "ok").say("Mended.")
 
 
-@pytest.fixture
-def growing(tmp_path: Path) -> Iterator[tuple[Asker, Any]]:
-    """A machine with eight sessions in two projects, and a function that adds a thousand events to it."""
-    home = tmp_path / "home"
+class Walk:
+    """A walk that was begun before the events arrived: what a whole one gave, its first page, and the rest to come."""
+
+    def __init__(self, asker: Asker, tool: str, arguments: dict[str, Any]) -> None:
+        self.before = list(asker.pages(tool, **arguments))
+        self.rest = asker.pages(tool, **arguments)
+        self.first = next(self.rest)
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Walk]:
+    """Walks by tool and arguments, begun on a machine with eight sessions in two projects: then it grows."""
+    home = tmp_path_factory.mktemp("growing") / "home"
     logs = [claude_log(home, SESSION)]
     logs[0].call("Bash", {"command": "seq 1 1000"}, "".join(f"tide line {n}\n" for n in range(1, 1_001)))
     logs += [
@@ -68,16 +76,17 @@ def growing(tmp_path: Path) -> Iterator[tuple[Asker, Any]]:
     for number, log in enumerate(logs):
         log.clock += number * 3_600
         work(log, 40 if number == 0 else 3)
-    asker = Asker(tmp_path / "data", home)
-
-    def grow() -> None:
-        added = claude_log(home, "eeeeeeee-0000-4000-8000-000000000009", cwd="/home/mira/projects/another")
-        added.clock += 9 * 3_600
-        for log, turns in ((logs[0], 90), (logs[3], 30), (added, 30)):
-            work(log, turns)
-        asker.index(home)
-
-    yield asker, grow
+    asker = Asker(home.parent / "data", home)
+    asked = [(tool, arguments) for tool, _, arguments in LISTS] + TEXTS
+    walks = {repr(call): Walk(asker, *call) for call in asked}
+    ((events,),) = query(asker, "SELECT count(*) FROM event")
+    added = claude_log(home, "eeeeeeee-0000-4000-8000-000000000009", cwd="/home/mira/projects/another")
+    added.clock += 9 * 3_600
+    for log, turns in ((logs[0], 90), (logs[3], 30), (added, 30)):
+        work(log, turns)
+    asker.index(home)
+    assert query(asker, "SELECT count(*) FROM event")[0][0] >= events + ARRIVING
+    return walks
 
 
 def _keys(key: str, items: list[dict[str, Any]]) -> list[str]:
@@ -97,33 +106,25 @@ def _events(value: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize(("tool", "key", "arguments"), LISTS, ids=lambda part: str(part)[:60])
 def test_pages_are_disjoint_and_complete_while_events_arrive(
-    growing: tuple[Asker, Any], tool: str, key: str, arguments: dict[str, Any]
+    begun: dict[str, Walk], tool: str, key: str, arguments: dict[str, Any]
 ) -> None:
     """R-046, R-053: a thousand events come after the first page."""
-    asker, grow = growing
-    before = asker.items(tool, key, **arguments)
-    ((events,),) = query(asker, "SELECT count(*) FROM event")
-    pages = asker.pages(tool, **arguments)
-    listed = next(pages)["data"][key]
-    grow()
-    assert query(asker, "SELECT count(*) FROM event")[0][0] >= events + ARRIVING
-    listed += [item for page in pages for item in page["data"][key]]
-    assert len(before) > len(next(asker.pages(tool, **arguments))["data"][key]), "one page would show nothing"
-    assert _keys(key, listed) == _keys(key, before)
+    walk = begun[repr((tool, arguments))]
+    before = [item for page in walk.before for item in page["data"][key]]
+    first = walk.first["data"][key]
+    assert len(before) > len(first), "one page would show nothing"
+    assert _keys(key, first + [item for page in walk.rest for item in page["data"][key]]) == _keys(key, before)
 
 
 @pytest.mark.parametrize(("tool", "arguments"), TEXTS, ids=lambda part: str(part)[:60])
 def test_chunks_join_to_what_was_there_while_events_arrive(
-    growing: tuple[Asker, Any], tool: str, arguments: dict[str, Any]
+    begun: dict[str, Walk], tool: str, arguments: dict[str, Any]
 ) -> None:
     """R-046, R-076: nothing twice, nothing lost, nothing new."""
-    asker, grow = growing
-    whole = "".join(map(_text, asker.pages(tool, **arguments)))
-    pages = asker.pages(tool, **arguments)
-    text = _text(next(pages))
+    walk = begun[repr((tool, arguments))]
+    whole, text = "".join(map(_text, walk.before)), _text(walk.first)
     assert len(text) < len(whole), "one chunk would show nothing"
-    grow()
-    assert text + "".join(map(_text, pages)) == whole
+    assert text + "".join(map(_text, walk.rest)) == whole
 
 
 def _text(value: dict[str, Any]) -> str:

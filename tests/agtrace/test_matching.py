@@ -28,7 +28,7 @@ from agtrace.search.deadline import Deadline
 from agtrace.search.matching import Contains, Matches, fold, required_literal
 from agtrace.search.question import Filters, Place, snapshot_of
 from tests.agtrace.asking import Asker, claude_log
-from tests.agtrace.terminal import AGTRACE, agtrace
+from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here, index_here
 from tests.conftest import SAMPLES
 from tests.contents import texts
 
@@ -319,12 +319,12 @@ def test_a_cursor_belongs_to_the_expression_and_not_to_the_same_text(tmp_path: P
 
 def test_the_command_line_has_it_as_an_option(tmp_path: Path) -> None:
     claude_log(tmp_path / "logs", ONE).prompt("the tide gauge").prompt("a|b")
-    agtrace("index", tmp_path / "logs")
-    said = agtrace("search", "--regex", "--json", "t.d+e|xyz")
+    index_here(tmp_path / "logs")
+    said = agtrace_here("search", "--regex", "--json", "t.d+e|xyz")
     assert [match["event_index"] for match in said.json()["data"]["matches"]] == [0]
-    literal = agtrace("search", "--json", "a|b")
+    literal = agtrace_here("search", "--json", "a|b")
     assert [match["event_index"] for match in literal.json()["data"]["matches"]] == [1]
-    invalid = agtrace("search", "--regex", "(tide")
+    invalid = agtrace_here("search", "--regex", "(tide")
     assert invalid.code != 0 and "no regular expression: missing )" in invalid.err
 
 
@@ -357,7 +357,7 @@ def test_a_catastrophic_expression_ends_in_time_and_the_server_goes_on(tmp_path:
 
 def test_the_command_line_says_when_a_search_took_too_long(tmp_path: Path) -> None:
     claude_log(tmp_path / "logs", ONE).prompt("a" * 5000 + "!")
-    agtrace("index", tmp_path / "logs")
+    index_here(tmp_path / "logs")
     said = agtrace("search", "--regex", CATASTROPHE, AGTRACE_SEARCH_TIMEOUT_SECONDS="1")
     assert said.code != 0 and "stopped after 1 s" in said.err
 

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from agtrace.render.next_calls import offers
 from agtrace.tools.tool import call
 from tests.agtrace.asking import claude_log
-from tests.agtrace.terminal import agtrace, agtrace_here
+from tests.agtrace.terminal import agtrace_here, index_here
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
 TWO = "bbbbbbbb-0000-4000-8000-000000000002"
@@ -38,7 +38,7 @@ def answer_of(*arguments: str) -> Any:
 
 def test_a_search_by_session_has_a_line_for_each_and_its_newest_match_below(indexed: Path) -> None:
     data = answer_of("search", "surge", "--by-session")["data"]["sessions"]
-    lines = agtrace("search", "surge", "--by-session").out.splitlines()
+    lines = agtrace_here("search", "surge", "--by-session").out.splitlines()
     assert len(data) == 3
     for session in data:
         heading = next(n for n, line in enumerate(lines) if line.startswith(f"{session['session_id']}  "))
@@ -49,34 +49,34 @@ def test_a_search_by_session_has_a_line_for_each_and_its_newest_match_below(inde
 
 
 def test_where_nothing_is_found_the_words_are_counted_and_a_command_is_offered(indexed: Path) -> None:
-    said = agtrace("search", "nothing has surge").out
+    said = agtrace_here("search", "nothing has surge").out
     counts = {word["word"]: word["events"] for word in answer_of("search", "nothing has surge")["data"]["words"]}
     assert dict(re.findall(r"^(\w+) +(\d+)$", said, re.M)) == {word: str(count) for word, count in counts.items()}
     (command,) = offered(said)
     assert command == ["agtrace", "search", "nothing has surge", "--words", "turn"]
-    assert re.match(r"Found [1-9]\d* turns with all words", agtrace(*command[1:]).out)
+    assert re.match(r"Found [1-9]\d* turns with all words", agtrace_here(*command[1:]).out)
     assert "search_event_previews" not in said and "KB" not in said
 
 
 def test_a_filter_that_hides_everything_is_named_as_the_option_that_it_is(indexed: Path) -> None:
-    said = agtrace("search", "database is locked", "--type", "User", "--failed").out
+    said = agtrace_here("search", "database is locked", "--type", "User", "--failed").out
     (command,) = offered(said)
-    assert agtrace(*command[1:]).out.startswith("Found")
+    assert agtrace_here(*command[1:]).out.startswith("Found")
     assert "event_type" not in said
-    sessions = agtrace("sessions", "--query", "surge", "--since", "1d").out
+    sessions = agtrace_here("sessions", "--query", "surge", "--since", "1d").out
     assert "shows 2 sessions that --since hides" in sessions
     assert offered(sessions) == [["agtrace", "sessions", "--query", "surge"], ["agtrace", "search", "surge"]]
-    assert agtrace("sessions", "--query", "surge").out.startswith("Found 2 sessions")
+    assert agtrace_here("sessions", "--query", "surge").out.startswith("Found 2 sessions")
 
 
 def test_calls_to_agtrace_itself_are_said_to_be_left_out(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "logs", ONE).prompt("find the tide gauge")
     log.call("mcp__agtrace__search_event_previews", {"query": "tide gauge"}, "Found 0 events")
-    assert agtrace("index", tmp_path / "logs").code == 0
+    index_here(tmp_path / "logs")
     left_out = answer_of("search", "tide gauge")["data"]["own_left_out"]
-    assert re.search(rf"^left out: {left_out} events? .*--own", agtrace("search", "tide gauge").out, re.M)
-    assert "left out" not in agtrace("search", "tide gauge", "--own").out
-    assert "left out" not in agtrace("search", "find the").out
+    assert re.search(rf"^left out: {left_out} events? .*--own", agtrace_here("search", "tide gauge").out, re.M)
+    assert "left out" not in agtrace_here("search", "tide gauge", "--own").out
+    assert "left out" not in agtrace_here("search", "find the").out
 
 
 def test_every_call_of_a_hint_becomes_the_command_that_asks_the_same() -> None:
@@ -111,7 +111,7 @@ def test_every_call_of_a_hint_becomes_the_command_that_asks_the_same() -> None:
 
 
 def test_a_section_is_printed_to_its_end_however_small_an_answer_may_be(indexed: Path) -> None:
-    said = agtrace("show", LARGE, "--sections", "failures,tools,files", AGTRACE_MAX_RESPONSE_BYTES="2048").out
+    said = agtrace_here("show", LARGE, "--sections", "failures,tools,files", AGTRACE_MAX_RESPONSE_BYTES="2048").out
     failures, tools, files = (part.splitlines() for part in said.split("\n\n")[1:])
     assert (failures[0], tools[0], files[0]) == ("failures: 45", "tools: 6", "files: 19")
     assert (len(failures), len(tools), len(files)) == (2 + 45, 2 + 6, 2 + 19)
@@ -121,7 +121,7 @@ def test_a_section_is_printed_to_its_end_however_small_an_answer_may_be(indexed:
 
 
 def test_every_section_has_its_place(indexed: Path) -> None:
-    said = agtrace("show", SURGE, "--sections", "session,stats,children,turns,models").out
+    said = agtrace_here("show", SURGE, "--sections", "session,stats,children,turns,models").out
     headings = ["session", "stats", "children: 1", "turns: 6", "models: 1"]
     assert [line for line in said.splitlines() if line in headings] == headings
     for text in ("surge-map", "252.5k tokens", "agent-a3", "turn 5", "claude-opus-4-5-20251101"):
@@ -132,20 +132,22 @@ def test_every_section_has_its_place(indexed: Path) -> None:
 def test_the_turns_with_failures_are_named_above_all_turns(indexed: Path) -> None:
     failing = answer_of("show", LARGE)["data"]["failing_turns"]
     first, *_ = failing["turns"]
-    line = next(line for line in agtrace("show", LARGE).out.splitlines() if line.startswith("tools failed in turns"))
+    line = next(
+        line for line in agtrace_here("show", LARGE).out.splitlines() if line.startswith("tools failed in turns")
+    )
     assert line.startswith(f"tools failed in turns {first}, ")
     assert line.endswith(f" and {failing['total'] - len(failing['turns'])} more")
-    assert "tools failed in turn 0\n" in agtrace("show", SURGE).out
+    assert "tools failed in turn 0\n" in agtrace_here("show", SURGE).out
 
 
 def test_a_failed_call_says_what_became_of_it(indexed: Path) -> None:
-    assert f"the same call succeeded at {LARGE}:69 after changes at 64\n" in agtrace("show", f"{LARGE}:57").out
+    assert f"the same call succeeded at {LARGE}:69 after changes at 64\n" in agtrace_here("show", f"{LARGE}:57").out
     later = answer_of("show", f"{LARGE}:110")["data"]["later"]
     places = ", ".join(map(str, later["changes"]))
     said = (
         f"succeeded at {LARGE}:{later['succeeded']} after {later['total_changes']} changes, the last ones at {places}\n"
     )
-    assert f"the same call failed 1 more time, then {said}" in agtrace("show", f"{LARGE}:110").out
+    assert f"the same call failed 1 more time, then {said}" in agtrace_here("show", f"{LARGE}:110").out
 
 
 @pytest.fixture
@@ -155,12 +157,12 @@ def failing_run(tmp_path: Path) -> str:
     lines[1_000:1_003] = [f"FAILED tests/test_tide.py::test_ebb_{n} - assert 3 == 4" for n in range(3)]
     log = claude_log(tmp_path / "logs", ONE).prompt("run the tests")
     log.call("Bash", {"command": "pytest"}, "\n".join([*lines, "=== 3 failed, 1997 passed in 3.21s ==="]), failed=True)
-    assert agtrace("index", tmp_path / "logs").code == 0
+    index_here(tmp_path / "logs")
     return "aaaaaaaa:2"
 
 
 def test_an_output_is_introduced_by_its_failures(failing_run: str) -> None:
-    head, _, body = agtrace("show", failing_run).out.partition("\n\n")
+    head, _, body = agtrace_here("show", failing_run).out.partition("\n\n")
     assert "3 failed, 1997 passed in 3.21s, 3 failed tests, " in head
     assert all(f"tests/test_tide.py::test_ebb_{n}" in head for n in range(3))
     assert " 1001  " in head, "the number of the line"
@@ -168,14 +170,14 @@ def test_an_output_is_introduced_by_its_failures(failing_run: str) -> None:
 
 
 def test_a_digest_ends_with_the_command_that_shows_what_it_leaves_out(failing_run: str) -> None:
-    said = agtrace("show", failing_run, "--mode", "minimal").out
+    said = agtrace_here("show", failing_run, "--mode", "minimal").out
     assert all(f"FAILED tests/test_tide.py::test_ebb_{n}" in said for n in range(3))
     assert len(said.splitlines()) < 150
     command, *_ = offered(said)
     assert command[:4] == ["agtrace", "show", failing_run, "--lines"]
-    shown = agtrace(*command[1:]).out
+    shown = agtrace_here(*command[1:]).out
     assert "FAILED tests/test_tide.py::test_ebb_0" in shown and len(shown.splitlines()) < 60
-    read = agtrace("read", "ax://event/aaaaaaaa/2", "--mode", "minimal").out
+    read = agtrace_here("read", "ax://event/aaaaaaaa/2", "--mode", "minimal").out
     assert offered(read)[0][:4] == ["agtrace", "read", "ax://event/aaaaaaaa/2", "--lines"]
 
 
@@ -183,13 +185,13 @@ def test_a_digest_ends_with_the_command_that_shows_what_it_leaves_out(failing_ru
 
 
 def test_no_answer_over_the_samples_is_larger_than_it_may_be(indexed: Path) -> None:
-    said = agtrace("budget", "--sessions", "6")
+    said = agtrace_here("budget", "--sessions", "6")
     assert (said.code, said.err) == (0, "")
     assert said.out.endswith("none over its budget\n")
 
 
 def test_the_budget_of_one_session_is_measured_over_every_kind_of_call(indexed: Path) -> None:
-    said = agtrace("budget", SURGE, "--json")
+    said = agtrace_here("budget", SURGE, "--json")
     sizes = said.json()
     assert (said.code, sizes["over_budget"]) == (0, 0)
     calls = {measured["call"]: measured for measured in sizes["calls"]}
@@ -200,10 +202,10 @@ def test_the_budget_of_one_session_is_measured_over_every_kind_of_call(indexed: 
 
 
 def test_health_tells_how_the_index_is(indexed: Path) -> None:
-    said = agtrace("health")
+    said = agtrace_here("health")
     assert (said.code, said.err) == (0, "")
     assert re.search(r"^index +ready", said.out, re.M) and re.search(r"^sessions +16 *$", said.out, re.M)
-    read = agtrace("read", "ax://health").out
+    read = agtrace_here("read", "ax://health").out
     assert json.loads(read.partition("\n\n")[2])["index"]["sessions"] == 16
 
 
@@ -219,7 +221,7 @@ def wide(tmp_path: Path) -> None:
     log.call("Write", {"file_path": f"/home/mira/projects/tidepool/{WIDE_NAMES}.py"}, f"no {WIDE_NAMES}", failed=True)
     log.call(f"mcp__{WIDE_NAMES}", {"text": WIDE_NAMES * 3}, WIDE_NAMES, failed=True)
     claude_log(tmp_path / "logs", TWO).prompt(WIDE_NAMES).say("x" * 300)
-    assert agtrace("index", tmp_path / "logs").code == 0
+    index_here(tmp_path / "logs")
 
 
 @pytest.mark.usefixtures("wide")
@@ -235,7 +237,7 @@ def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
         ["show", "aaaaaaaa", "--sections", sections],
         ["budget", "aaaaaaaa"],
     ):
-        said = agtrace(*command, COLUMNS=str(columns))
+        said = agtrace_here(*command, COLUMNS=str(columns))
         assert said.code == 0 and said.out
         wider = [line for line in said.out.splitlines() if cell_len(line) > columns]
         assert wider == [], command
@@ -244,8 +246,8 @@ def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
 @pytest.mark.usefixtures("wide")
 @pytest.mark.parametrize("columns", NARROW)
 def test_a_narrow_table_has_room_for_what_tells_rows_apart(columns: int) -> None:
-    said = agtrace("show", "aaaaaaaa", "--sections", "failures,files", COLUMNS=str(columns)).out
+    said = agtrace_here("show", "aaaaaaaa", "--sections", "failures,files", COLUMNS=str(columns)).out
     assert "潮汐データ🌊" in said.partition("files: ")[0], "what it said"
     assert "潮汐データ🌊" in said.partition("files: ")[2], "the path"
-    grouped = agtrace("search", "潮汐", "--by-session", COLUMNS=str(columns)).out
+    grouped = agtrace_here("search", "潮汐", "--by-session", COLUMNS=str(columns)).out
     assert re.search(r"^aaaaaaaa .*\d+ matches  潮汐", grouped, re.M)

@@ -15,7 +15,7 @@ from agtrace_schema.events import EventType
 
 from agtrace.shaping.cutting import without_controls
 from tests.agtrace.asking import PORTABLE, Asker, ClaudeLog, check, claude_log
-from tests.agtrace.test_commands import agtrace
+from tests.agtrace.terminal import agtrace_here, index_here
 from tests.conftest import SAMPLES
 from tests.contents import texts
 
@@ -320,24 +320,24 @@ def test_a_wrong_request_is_refused(log: ClaudeLog, tmp_path: Path, arguments: d
 def test_the_terminal_shows_the_chain_under_its_turns(log: ClaudeLog, tmp_path: Path) -> None:
     think(log, "first [bold]of all[/bold]\n  indented :bug:", ("Bash",))
     think(log.prompt("and?"), "y" * 1_500)
-    assert agtrace("index", tmp_path / "logs").code == 0
-    said = agtrace("reasoning", "aaaaaaaa", COLUMNS="70")
+    index_here(tmp_path / "logs")
+    said = agtrace_here("reasoning", "aaaaaaaa", COLUMNS="70")
     assert (said.code, said.err) == (0, "")
     for shown in ("2 thoughts", "turn 0", "turn 1", "first [bold]of all[/bold]", "indented :bug:", "then calls Bash",
                   "(1,500 characters in all)", "event 1, step 0"):  # fmt: skip
         assert shown in said.out
     assert max(map(len, said.out.splitlines())) <= 70
-    assert "turn 0" not in agtrace("reasoning", "aaaaaaaa", "--turn", "1").out
-    assert "more: --cursor" in agtrace("reasoning", "aaaaaaaa", "--limit", "1").out
-    printed = agtrace("reasoning", "aaaaaaaa", "--turn", "1", "--json").json()
+    assert "turn 0" not in agtrace_here("reasoning", "aaaaaaaa", "--turn", "1").out
+    assert "more: --cursor" in agtrace_here("reasoning", "aaaaaaaa", "--limit", "1").out
+    printed = agtrace_here("reasoning", "aaaaaaaa", "--turn", "1", "--json").json()
     assert printed == Asker(tmp_path / "data").ask(NAME, session_id="aaaaaaaa", turn_index=1)
-    assert agtrace("reasoning", "nobody").code == agtrace("reasoning", "aaaaaaaa", "--turn", "7").code == 2
+    assert agtrace_here("reasoning", "nobody").code == agtrace_here("reasoning", "aaaaaaaa", "--turn", "7").code == 2
 
 
 def test_no_control_character_of_a_thought_reaches_the_terminal(log: ClaudeLog, tmp_path: Path) -> None:
     escapes = "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b31m \x08\x08 \x7f \r over \u202e"
     think(log, escapes, (f"Bash{escapes}",), escapes, (f"!{escapes}",))
-    assert agtrace("index", tmp_path / "logs").code == 0
+    index_here(tmp_path / "logs")
     for more in ([], ["--json"]):
-        said = agtrace("reasoning", ONE, *more)  # which looks for them
+        said = agtrace_here("reasoning", ONE, *more)  # which looks for them
         assert said.code == 0 and "red" in said.out

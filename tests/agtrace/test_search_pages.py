@@ -25,7 +25,8 @@ class Row(NamedTuple):
 
     uid: str
     event_index: int
-    text: str
+    folded: bytes
+    """Its text in small letters."""
     ts: int
     row: int
     type: EventType
@@ -60,7 +61,9 @@ def scan(asker: Asker) -> list[Row]:
         )
     }
     found = [
-        Row(uid, index, text, *facts[uid, index]) for uid, index, text, _ in texts(connection) if (uid, index) in facts
+        Row(uid, index, folded(text), *facts[uid, index])
+        for uid, index, text, _ in texts(connection)
+        if (uid, index) in facts
     ]
     connection.close()
     return sorted(found, key=lambda row: (row.ts, row.row), reverse=True)
@@ -72,7 +75,8 @@ def folded(text: str) -> bytes:
 
 def wanted(rows: list[Row], query: str, keep: Callable[[Row], bool] = lambda row: True) -> list[Id]:
     """What a scan finds."""
-    return [(row.uid, row.event_index) for row in rows if folded(query) in folded(row.text) and keep(row)]
+    text = folded(query)
+    return [(row.uid, row.event_index) for row in rows if text in row.folded and keep(row)]
 
 
 def whole_id(asker: Asker) -> Callable[[str], str]:

@@ -12,7 +12,7 @@ from agtrace.answers import Answers
 from agtrace.index import Freshness
 from agtrace.settings import Settings
 from agtrace.tools import TOOLS
-from tests.agtrace.asking import Asker, call_in, claude_log, text_of
+from tests.agtrace.asking import Asker, call_in, claude_log
 
 SURGE, LARGE, WHEEL, LOOP = "e97a4b06", "d41f7a52", "8c0d35f1", "01a0ec9d"
 CODEX_LOCK, CODEX_CHILD, GEMINI, REWOUND = "01a11132", "01a11133", "ccde789b", "338b9da1"
@@ -406,22 +406,22 @@ def test_lone_surrogates_in_a_log_spoil_no_answer(tmp_path: Path) -> None:
 # -- analysis ------------------------------------------------------------------------------------
 
 
-def test_the_six_identical_calls_are_a_finding_with_evidence_that_opens(samples: Asker) -> None:
-    """R-113"""
+def test_the_same_call_that_fails_five_times_in_a_row_is_a_finding_with_evidence_that_opens(samples: Asker) -> None:
+    """R-113: the sixth attempt succeeds and is no part of the loop."""
     data = samples.ask("analyze_session", session_id=LOOP, include_loops=True)["data"]
     (loop,) = [insight for insight in data["insights"] if insight["lens"] == "Loops"]
-    assert loop["count"] == 6
-    assert loop["severity"] == "Critical"
-    assert "6 times with the same arguments" in loop["message"]
+    assert (loop["detector"], loop["count"], loop["severity"]) == ("same_action_same_error", 5, "Critical")
+    assert "run 5 times in a row and failed each time" in loop["message"]
     for evidence in loop["evidence"]:
         opened = samples.ask("get_event_details", session_id=LOOP, event_index=evidence["event_index"])["data"]
-        assert "test_high_water" in text_of(opened["payload"])
+        assert (opened["event_type"], opened["outcome"]) == ("ToolResult", "failed")
+        assert "high_water" in samples.ask("read_artifact", ref=evidence["ref"])["data"]["text"]
 
 
 def test_failing_tools_are_findings_with_evidence_that_opens(samples: Asker) -> None:
     """R-022, R-113: the count is exact, the evidence are failed results."""
     data = samples.ask("analyze_session", session_id=LARGE)["data"]
-    failures = [insight for insight in data["insights"] if insight["lens"] == "Failures"]
+    failures = [insight for insight in data["insights"] if insight["detector"] == "failed_calls"]
     assert sum(insight["count"] for insight in failures) == 45
     for insight in failures:
         for evidence in insight["evidence"]:
@@ -435,18 +435,18 @@ def test_a_finding_that_is_not_asked_for_is_not_shown_and_costs_all_the_same(sam
     """R-113"""
     everything = samples.ask("analyze_session", session_id=LOOP, include_loops=True)["data"]
     nothing = samples.ask("analyze_session", session_id=LOOP, include_failures=False)["data"]
-    assert {insight["lens"] for insight in nothing["insights"]} <= {"TokenUsage"}
-    assert nothing["score"] == everything["score"]
+    assert {insight["lens"] for insight in nothing["insights"]} <= {"TokenUsage", "Time", "Outcome"}
+    assert (nothing["score"], nothing["parts"]) == (everything["score"], everything["parts"])
 
 
 def test_rejections_and_interruptions_are_no_failures(samples: Asker) -> None:
     data = samples.ask("analyze_session", session_id=SURGE)["data"]
-    assert sum(i["count"] for i in data["insights"] if i["lens"] == "Failures") == 2
+    assert sum(i["count"] for i in data["insights"] if i["detector"] == "failed_calls") == 2
     assert data["summary"]["outcomes"] == {"ok": 10, "failed": 2, "rejected": 1, "unknown": 1}
 
 
 def test_a_session_in_which_all_fails_in_japanese_still_has_findings(tmp_path: Path) -> None:
-    """R-022: ten findings whose quotes take three bytes a character, in 5 KB."""
+    """R-022: findings whose quotes take three bytes a character, in 5 KB."""
     log = small(tmp_path).prompt("始め")
     for tool in range(12):
         for attempt in range(4):
@@ -455,7 +455,10 @@ def test_a_session_in_which_all_fails_in_japanese_still_has_findings(tmp_path: P
         asker = asker_of(tmp_path).with_most(most)
         data = asker.ask("analyze_session", session_id=log.session_id, include_loops=True)["data"]
         assert data["insights"], data
-        assert data["total_insights"] == 12
+    analysis = asker.ask("read_artifact", ref=f"ax://analysis/{log.session_id}", max_bytes=102_400)
+    complete = json.loads(analysis["data"]["text"])
+    failed = [insight for insight in complete["insights"] if insight["detector"] == "failed_calls"]
+    assert [insight["count"] for insight in failed] == [4] * 12
 
 
 # -- what to do next -----------------------------------------------------------------------------

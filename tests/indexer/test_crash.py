@@ -24,7 +24,7 @@ from tests.contents import contents
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
 KILLS = int(os.environ.get("AGTRACE_TEST_KILLS", "4"))
-MEGABYTES = int(os.environ.get("AGTRACE_TEST_MEGABYTES", "30"))
+MEGABYTES = int(os.environ.get("AGTRACE_TEST_MEGABYTES", "25"))
 
 
 class Undisturbed(NamedTuple):

@@ -227,7 +227,7 @@ def test_a_whole_last_line_is_read_before_its_newline_which_then_changes_nothing
     ]
 
 
-@pytest.mark.parametrize("length", [32 * 1024 * 1024, 32 * 1024 * 1024 + 1, LONG_LINE])
+@pytest.mark.parametrize("length", [32 * 1024 * 1024, 32 * 1024 * 1024 + 1])
 def test_a_line_around_the_limit_is_judged_alike_wherever_the_reading_started(work: Path, length: int) -> None:
     start = CALL.removesuffix(b"}") + b', "more": "'
     line = start + b"x" * (length - len(start) - 2) + b'"}\n'
@@ -283,7 +283,7 @@ def kernels_count(*arguments: str) -> int:
 
 def test_only_the_appended_line_is_read_and_the_next_search_finds_it(tmp_path: Path, database: Path) -> None:
     log = tmp_path / "growing.jsonl"
-    growing_log(log, 20_000_000)
+    growing_log(log, 2_000_000)
     index(database, [str(log)])
     line = claude("user", 9, "a heron at the weir") + b"\n"
     append(log, line)
@@ -299,10 +299,10 @@ def test_only_the_appended_line_is_read_and_the_next_search_finds_it(tmp_path: P
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the system doesn't count what a process reads")
 def test_the_system_says_the_same_about_what_is_read(tmp_path: Path, database: Path) -> None:
     log = tmp_path / "growing.jsonl"
-    growing_log(log, 20_000_000)
+    growing_log(log, 12_000_000)
     whole = kernels_count("index", str(log))
     unchanged = kernels_count("index")
     append(log, claude("user", 9, "a heron at the weir") + b"\n")
     appended = kernels_count("index")
-    assert whole - unchanged > 20_000_000
+    assert whole - unchanged > 12_000_000
     assert appended - unchanged < 10_000_000, "the modules that read, pages of the index, not the log"

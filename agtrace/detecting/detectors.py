@@ -1,0 +1,27 @@
+"""Every detector, in the order in which they are told: failures, loops, tokens, time, how it ended."""
+
+from __future__ import annotations
+
+from agtrace.detecting import (
+    context,
+    context_errors,
+    edits,
+    ending,
+    failures,
+    loops,
+    monologue,
+    requests,
+    tokens,
+    waiting,
+)
+from agtrace.detecting.finding import Detector
+
+DETECTORS: tuple[Detector, ...] = tuple(
+    value
+    for module in (failures, loops, monologue, context_errors, edits, requests, tokens, context, waiting, ending)
+    for value in vars(module).values()
+    if isinstance(value, Detector)
+)
+"""The rules of docs/health.md. Their names and versions stand in every finding."""
+
+BY_NAME: dict[str, Detector] = {detector.name: detector for detector in DETECTORS}

@@ -1,0 +1,181 @@
+"""Shell commands taken apart: which programs run with which words, without running or expanding anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+LONGEST_COMMAND = 4_000
+"""Characters of a command that are looked at; a longer one counts as one that isn't understood."""
+
+_TOKEN = re.compile(
+    r"""
+      (?P<blank>   (?:[^\S\n]|\\\n)++ | (?<![^\s;&|(])\#[^\n]*+ )
+    | (?P<operator> && | \|\| | \|& | ;; | &(?!>) | [;|\n()] )
+    | (?P<redirect> \d*+(?: <<< | <<-? | <& | <> | < | >> | >\| | >& | > ) | &>>? )
+    | (?P<word>    (?: '[^']*+' | "(?:[^"\\]|\\.)*+" | \\. | [^\s;&|()<>'"\\]
+                     | (?<=\$)\{[^}\n]*+\} | (?<=\$)\(\([^()\n]*+\)\) )++
+                 | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_QUOTED = re.compile(r"""'([^']*+)'|"((?:[^"\\]|\\.)*+)"|\\(.)""", re.DOTALL)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_NOWHERE = re.compile(r"/dev/(?:null|stdout|stderr|tty)|\$null|NUL|\d+|-")
+_SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
+_KEYWORDS = frozenset({"do", "then", "else", "elif", "if", "while", "until", "{", "!", "time", "nohup", "builtin"})
+_ENDS = frozenset({"done", "fi", "esac", "}", "for", "case", "select", "function"})
+_TAKES_VALUE = {
+    "env": frozenset({"-u", "-C", "-S"}),
+    "sudo": frozenset({"-u", "-g", "-h", "-C"}),
+    "timeout": frozenset({"-s", "-k"}),
+    "nice": frozenset({"-n"}),
+    "stdbuf": frozenset({"-o", "-e", "-i"}),
+    "xargs": frozenset({"-I", "-n", "-P", "-L", "-d", "-s", "-a", "-E"}),
+    "exec": frozenset({"-a"}),
+}
+"""Programs that run another one, and their options that take a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One program of a command."""
+
+    words: tuple[str, ...]
+    """Without quotes, assignments before it, keywords of the shell and programs that only run it (`sudo`, `timeout 9`);
+    empty where nothing is left, such as for `done`."""
+    after: str
+    """The operator before it: `&&`, `||`, `|`, `;`, `&` or a bracket; empty for the first."""
+    writes: bool
+    """Whether its output goes to a file."""
+    expands: bool
+    """Whether the output of further commands that aren't looked at is among its words."""
+    substituted: bool = False
+    """Whether its output is a word of another part: how it ends decides nothing."""
+
+    @property
+    def program(self) -> str:
+        """The name of the program, without its folder, in small letters."""
+        if not self.words:
+            return ""
+        name = self.words[0].replace("\\", "/").rpartition("/")[2].lower()
+        return name.removesuffix(".exe") or self.words[0]
+
+
+@dataclass(slots=True)
+class _Open:
+    """A part that is being read."""
+
+    after: str = ""
+    substituted: bool = False
+    words: list[str] = field(default_factory=list)
+    writes: bool = False
+    expands: bool = False
+
+    def closed(self) -> Part:
+        return Part(tuple(map(_bare, _run_words(self.words))), self.after, self.writes, self.expands, self.substituted)
+
+
+@lru_cache(maxsize=2_048)
+def parts(command: str) -> tuple[Part, ...]:
+    """The programs of a command in their order, in linear time; empty for one that is too long.
+
+    A command in quotes for `bash -c` is taken apart likewise, and so are subshells. Nothing that can be written is
+    an error: where quotes are broken, words are what lies between spaces.
+    """
+    if len(command) > LONGEST_COMMAND:
+        return ()
+    return tuple(_unwrapped(_read(command)))
+
+
+def _read(command: str) -> Iterator[Part]:
+    """The parts of a command; what is substituted (`$(...)`, `<(...)`) comes before the part in which it stands."""
+    part, target, place = _Open(), "", 0
+    around: list[_Open | None] = []
+    delimiters: list[str] = []
+    while found := _TOKEN.match(command, place):
+        kind, text, place = found.lastgroup, found[0], found.end()
+        if kind == "redirect":
+            target = text.lstrip("0123456789")
+        elif kind == "word":
+            _add(part, text, target, delimiters)
+            target = ""
+        elif text == "(" and (target or (part.words and part.words[-1].endswith("$"))):
+            part.writes |= ">" in target
+            around.append(part)
+            part, target = _Open(after=text, substituted=True), ""
+        elif kind == "operator":
+            yield part.closed()
+            outer = around.pop() if text == ")" and around else None
+            if text == "(":
+                around.append(None)
+            part, target = outer or _Open(";" if text in ("\n", ";;") else text, part.substituted), ""
+            place = _behind_documents(command, place, delimiters) if text == "\n" else place
+    yield part.closed()
+    yield from (outer.closed() for outer in reversed(around) if outer)
+
+
+def _add(part: _Open, word: str, target: str, delimiters: list[str]) -> None:
+    """Add a word to a part: as a file to which it is redirected, as the end of a text that follows, or as its own."""
+    if target.startswith("<<") and target != "<<<":
+        delimiters.append(_bare(word))
+    elif target:
+        part.writes |= ">" in target and not _NOWHERE.fullmatch(_bare(word))
+    else:
+        part.words.append(word)
+        part.expands |= "`" in word or ('"' in word and "$(" in word)
+
+
+def _behind_documents(command: str, place: int, delimiters: list[str]) -> int:
+    """Where a command goes on behind the texts that `<<` announced; they are no commands."""
+    for delimiter in delimiters:
+        end = re.compile(rf"^\t*{re.escape(delimiter)}[^\S\n]*$", re.MULTILINE).search(command, place)
+        place = end.end() if end else len(command)
+    delimiters.clear()
+    return place
+
+
+def _run_words(words: list[str]) -> list[str]:
+    """The words from the program on that is really run."""
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word in _ENDS:
+            return []
+        looks_up = word == "command" and (at + 1 == len(words) or words[at + 1].startswith("-"))
+        if word in _KEYWORDS or (word == "command" and not looks_up) or _ASSIGNMENT.match(word):
+            at += 1
+        elif word in _TAKES_VALUE and at + 1 < len(words):
+            at = _behind_options(words, at)
+        else:
+            break
+    return words[at:]
+
+
+def _behind_options(words: list[str], at: int) -> int:
+    """Where the program stands that the one at this place runs."""
+    runner = words[at]
+    at += 1
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in _TAKES_VALUE[runner] else 1
+    return at + 1 if runner == "timeout" else at
+
+
+def _unwrapped(found: Iterator[Part], deep: int = 3) -> Iterator[Part]:
+    """The parts, those of `bash -c "..."` in its place."""
+    for part in found:
+        flag = next((n for n, word in enumerate(part.words[1:], 1) if re.fullmatch(r"-\w*c", word)), 0)
+        if deep and flag and part.program in _SHELLS and flag + 1 < len(part.words):
+            for number, inner in enumerate(_unwrapped(_read(part.words[flag + 1]), deep - 1)):
+                after = inner.after if number else part.after
+                substituted = inner.substituted or part.substituted
+                yield replace(inner, after=after, writes=inner.writes or part.writes, substituted=substituted)
+        elif part.words or part.writes or part.expands:
+            yield part
+
+
+def _bare(word: str) -> str:
+    """A word without its quotes."""
+    return _QUOTED.sub(lambda found: found[1] or found[2] or found[3] or "", word)

@@ -1,0 +1,188 @@
+"""The health of many sessions for people: a page that one understands in ten seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agtrace_schema.analysis import Ending, Figures, Report, ReportedSession
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from agtrace.render.terminal import OUT, STYLES, dollars, figure, heading, indented, left_out, plain
+from agtrace.reporting import words
+from agtrace.reporting.figures import LOW
+
+_ROWS = 5
+_WIDE = 60
+"""Columns of the terminal from which on a table has room for everything."""
+
+_LOOKS: dict[Ending, tuple[str, str]] = {
+    "finished": ("█", "green"),
+    "question_left": ("▓", "cyan"),
+    "interrupted": ("▒", "blue"),
+    "abandoned": ("▒", "yellow"),
+    "tool_left": ("▒", "magenta"),
+    "error_left": ("▓", "red"),
+    "unknown": ("░", "dim"),
+}
+"""How an ending stands in the bar: its shade, for who sees no colours, and its colour."""
+
+_BESIDE_A_TITLE = 11
+"""Columns beside a title that its session's id doesn't take: the score, and what lies between."""
+
+_BAR = 76
+"""Cells of the bar at most."""
+
+_GOOD = 80
+"""A score from it on is a good one."""
+
+_VERDICTS = {"better": "green", "worse": "red"}
+
+
+def report(found: Report) -> None:
+    """The headline, then how sessions ended, what changed, what failed, what it cost, and the worst ones."""
+    OUT.print(Text(plain(words.headline(found)), style="bold"))
+    OUT.print(Text(plain(words.about(found)), style="dim"))
+    if found.behind:
+        OUT.print(Text(plain(found.behind), style="yellow"))
+    if not found.figures.sessions:
+        _nothing(found)
+        return
+    _endings(found.figures)
+    _changes(found)
+    _failing_tools(found)
+    _findings(found)
+    _spent(found)
+    _worst(words.worst(found))
+
+
+def _nothing(found: Report) -> None:
+    if found.behind is None:
+        OUT.print("`agtrace sessions` lists what there is; `agtrace doctor` tells which logs were found.")
+
+
+def _endings(figures: Figures) -> None:
+    """A bar of the endings, and how many there are of each."""
+    heading("how they ended")
+    there = [(ending, figures.endings[ending]) for ending in words.ENDINGS if figures.endings.get(ending)]
+    bar, legend = Text(no_wrap=True), [Text()]
+    widest = OUT.width - 2
+    for (ending, count), cells in zip(there, _cells([count for _, count in there], min(widest, _BAR)), strict=True):
+        shade, style = _LOOKS[ending]
+        bar.append(shade * cells, style=style)
+        named = Text.assemble((shade, style), f" {words.named(ending)} {count:,}   ")
+        if legend[-1].cell_len + named.cell_len > widest:
+            legend.append(Text())
+        legend[-1].append_text(named)
+    for line in (bar, *legend):
+        line.rstrip()
+        OUT.print(indented(line))
+
+
+def _cells(counts: Sequence[int], width: int) -> list[int]:
+    """As many cells for each as its share of the width, at least one; together no more than the width."""
+    total = sum(counts)
+    cells = [max(count * width // total, 1) for count in counts]
+    cells[cells.index(max(cells))] += width - sum(cells)
+    return cells
+
+
+def _changes(found: Report) -> None:
+    """What got better or worse."""
+    if found.compared is None:
+        return
+    heading("compared")
+    OUT.print(indented(Text(plain(found.compared), style="dim")))
+    table = _table("", "", ("before", "right"), ("now", "right"))
+    verdicts = [change for change in found.changes if change.verdict in _VERDICTS]
+    amounts = [change for change in found.changes if change.verdict == "neither"]
+    for change in [*verdicts, *amounts]:
+        style = _VERDICTS.get(change.verdict, "dim")
+        verdict = change.verdict if change.verdict in _VERDICTS else ""
+        table.add_row(Text(change.what), Text(verdict, style=style), *words.values(change))
+    if table.row_count:
+        OUT.print(Padding(table, (0, 0, 0, 2)))
+    same = [change.what for change in found.changes if change.verdict == "same"]
+    if same:
+        OUT.print(indented(Text(f"no more than chance would change: {', '.join(same)}", style="dim")))
+
+
+def _failing_tools(found: Report) -> None:
+    failing = [tool for tool in found.tools if tool.failed]
+    if not failing:
+        return
+    heading("tools that fail most")
+    wide = OUT.width >= _WIDE
+    table = _table("tool", ("failed", "right"), *([("calls", "right")] * wide), ("rate", "right"), *(
+        [("sessions", "right")] * wide))  # fmt: skip
+    for tool in failing[:_ROWS]:
+        calls, sessions = ([figure(tool.calls)], [figure(tool.sessions)]) if wide else ([], [])
+        rate = words.percent(tool.failed / max(tool.calls, 1))
+        table.add_row(Text(plain(tool.tool)), Text(figure(tool.failed), style="red"), *calls, rate, *sessions)
+    OUT.print(Padding(table, (0, 0, 0, 2)))
+    left_out("tools", _ROWS, len(failing))
+
+
+def _findings(found: Report) -> None:
+    if not found.detectors:
+        return
+    heading("findings")
+    wide = OUT.width >= _WIDE
+    table = _table("detector", ("sessions", "right"), *([("findings", "right")] * wide), ("critical", "right"))
+    for row in found.detectors[:_ROWS]:
+        findings = [figure(row.findings)] if wide else []
+        critical = Text(figure(row.critical or None), style=STYLES["Critical"])
+        table.add_row(words.named(row.detector), figure(row.sessions), *findings, critical)
+    OUT.print(Padding(table, (0, 0, 0, 2)))
+    left_out("detectors", _ROWS, len(found.detectors))
+
+
+def _spent(found: Report) -> None:
+    models = words.models(found)
+    if not models:
+        return
+    heading(words.spent(found))
+    table = _table("model", ("tokens", "right"), ("cost", "right"))
+    for name, used, cost in models[:_ROWS]:
+        table.add_row(Text(plain(name)), words.tokens(used), dollars(cost))
+    OUT.print(Padding(table, (0, 0, 0, 2)))
+    left_out("models", _ROWS, len(models))
+
+
+def _worst(sessions: Sequence[ReportedSession]) -> None:
+    """The worst sessions, and the command to look further."""
+    if not sessions:
+        return
+    heading("worst sessions")
+    table = _table("session", ("score", "right"), "")
+    table.columns[-1].overflow, table.columns[-1].no_wrap = "fold", False
+    room = OUT.width - _BESIDE_A_TITLE - max(len("session"), *(len(session.session_id) for session in sessions))
+    for session in sessions:
+        about = Text(plain(session.title), style="dim")
+        about.truncate(max(room, 1), overflow="ellipsis")
+        about = Text.assemble(about, "\n", plain(words.wrong(session)))
+        table.add_row(
+            Text(plain(session.session_id), style="bold"), Text(str(session.score), style=_grade(session.score)), about
+        )
+    OUT.print(Padding(table, (0, 0, 0, 2)))
+    OUT.print()
+    OUT.print(Text(f"agtrace analyze {plain(sessions[0].session_id)}", style="bold"), soft_wrap=True)
+
+
+def _grade(score: int | None) -> str:
+    """The colour of a score."""
+    return "green" if score is None or score >= _GOOD else "yellow" if score >= LOW else "red"
+
+
+def _table(*columns: str | tuple[str, str]) -> Table:
+    """A table without lines whose first column gives way; the last one, where it has no name."""
+    table = Table(box=None, pad_edge=False, header_style="dim", expand=True, show_header=any(columns[1:]))
+    for number, column in enumerate(columns):
+        name, justify = (column, "left") if isinstance(column, str) else column
+        gives = number == (len(columns) - 1 if columns[-1] == "" else 0)
+        table.add_column(
+            name, justify="right" if justify == "right" else "left", no_wrap=True, overflow="ellipsis",
+            ratio=1 if gives else None,
+        )  # fmt: skip
+    return table

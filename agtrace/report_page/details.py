@@ -1,0 +1,118 @@
+"""What the page needs of one session: a row of the list, and the details that are unpacked when it is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from agtrace_schema.analysis import ContextPoint, Insight, ReportedSession, Timeline, TimelineEntry
+
+ROW = (
+    "id", "provider", "project", "title", "start", "duration", "ending", "score", "turns", "calls", "failed",
+    "tokens", "cost", "model", "severities", "detectors", "worst", "agents",
+)  # fmt: skip
+"""The columns of a row; the script finds them by these names."""
+
+SEVERITIES = ("Critical", "Warning", "Info")
+KINDS = ("turn", "step", "tool", "agent", "compaction", "api_error")
+_LANDMARKS = {"turn", "agent", "compaction", "api_error"}
+_MESSAGE = 160
+"""Characters of a row's worst finding: two lines."""
+
+
+def row(session: ReportedSession) -> list[Any]:
+    """The row of a session, as `ROW` names its columns."""
+    severities = [sum(found.severity == severity for found in session.insights) for severity in SEVERITIES]
+    return [
+        session.session_id, str(session.provider), session.project, session.title, session.start_time,
+        session.duration_seconds, session.ending.ending, session.score, session.turns, session.tool_calls,
+        session.failed_calls, session.total_tokens, session.cost_usd, session.model, severities,
+        sorted({found.detector for found in session.insights}), worst(session), len(session.agents or ()),
+    ]  # fmt: skip
+
+
+def worst(session: ReportedSession) -> str | None:
+    """The message of the first of a session's most severe findings."""
+    found = min(session.insights, key=lambda item: SEVERITIES.index(item.severity), default=None)
+    return found.message if found else None
+
+
+class Detail(NamedTuple):
+    """What the page shows of an opened session: what may hold texts of a log, and numbers, which can't."""
+
+    texts: dict[str, Any]
+    timeline: dict[str, Any] | None
+
+
+def detail(session: ReportedSession, most_entries: int) -> Detail:
+    """The details of a session, its timeline of at most so many entries: none for 0."""
+    texts = session.model_dump(
+        mode="json", include={"kind", "active_seconds", "ending", "unscored", "parts", "cost_made", "agents", "time"},
+        exclude_none=True,
+    )  # fmt: skip
+    texts["insights"] = [_insight(session, found) for found in session.insights]
+    texts["left_out"] = session.total_insights - len(session.insights)
+    if not session.timeline or not most_entries:
+        return Detail(texts | {"dropped": session.timeline is not None}, None)
+    entries = thinned(session.timeline.entries, most_entries)
+    names = list(dict.fromkeys(entry.name for entry in entries if entry.name is not None))
+    return Detail(texts | {"names": names}, _numbers(session.timeline, entries, names, most_entries))
+
+
+def _insight(session: ReportedSession, found: Insight) -> dict[str, Any]:
+    """A finding; a reference is written only where it isn't made of the session and the index."""
+    own = f"ax://event/{session.session_id}/"
+    evidence = [
+        [shown.event_index, shown.quote, *([shown.ref] if shown.ref != f"{own}{shown.event_index}" else [])]
+        for shown in found.evidence
+    ]
+    return found.model_dump(mode="json", exclude={"evidence"}, exclude_none=True) | {"evidence": evidence}
+
+
+def _numbers(timeline: Timeline, entries: list[TimelineEntry], names: list[str], most: int) -> dict[str, Any]:
+    """A timeline by columns, its starts and events as differences, its times in tenths of a second.
+
+    Numbers of one kind beside each other are packed to a third of what objects take.
+    """
+    places = {name: place for place, name in enumerate(names)}
+    points = _peaks(timeline.context, most)
+    return {
+        "kinds": [KINDS.index(entry.kind) for entry in entries],
+        "starts": _differences([round(entry.start * 10) for entry in entries]),
+        "lengths": [max(round(entry.end * 10) - round(entry.start * 10), 0) for entry in entries],
+        "events": _differences([entry.event_index for entry in entries]),
+        "named": [-1 if entry.name is None else places[entry.name] for entry in entries],
+        "failed": [place for place, entry in enumerate(entries) if entry.failed],
+        "at": _differences([round(point.at * 10) for point in points]),
+        "filled": _differences([point.tokens for point in points]),
+        "window": timeline.context_window,
+        "left_out": (timeline.left_out or 0) + len(timeline.entries) - len(entries),
+    }
+
+
+def thinned(entries: Sequence[TimelineEntry], most: int) -> list[TimelineEntry]:
+    """At most so many entries in their order: turns, sub-agents and marks first, then failures, then the longest."""
+    if len(entries) <= most:
+        return list(entries)
+    ranked = sorted(range(len(entries)), key=lambda number: _rank(entries[number]))
+    return [entries[number] for number in sorted(ranked[:most])]
+
+
+def _rank(entry: TimelineEntry) -> tuple[int, float]:
+    return 0 if entry.kind in _LANDMARKS else 1 if entry.failed else 2, entry.start - entry.end
+
+
+def _peaks(points: Sequence[ContextPoint], most: int) -> list[ContextPoint]:
+    """At most so many points, of each piece the fullest and the last: neither a peak nor a drop is lost."""
+    if len(points) <= most:
+        return list(points)
+    size = -(-len(points) * 2 // most)
+    kept = []
+    for start in range(0, len(points), size):
+        piece = range(start, min(start + size, len(points)))
+        kept += sorted({max(piece, key=lambda number: points[number].tokens), piece[-1]})
+    return [points[number] for number in kept]
+
+
+def _differences(numbers: Sequence[int]) -> list[int]:
+    return [number - before for number, before in zip(numbers, [0, *numbers], strict=False)]

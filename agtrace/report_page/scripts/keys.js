@@ -1,0 +1,54 @@
+// Everything by keyboard; nothing is taken from a field that is written in, or from the browser's own keys.
+
+const writing = (element) => element.matches?.("input, select, textarea") ?? false;
+const inSession = () => !byId("session").hidden;
+
+function escape(target) {
+  if (byId("keys").open) return;
+  if (inSession()) leaveSession();
+  else if (target.id === "search" && target.value) {
+    target.value = "";
+    refresh();
+  } else target.blur();
+}
+
+function step(number) {
+  if (inSession())
+    byId("session")
+      .querySelector(number > 0 ? ".back .next" : ".back .previous")
+      ?.click();
+  else moveRow(number);
+}
+
+const KEYS = {
+  "/": () => {
+    if (inSession()) {
+      goTo("#sessions");
+      showReport();
+    }
+    byId("search").focus();
+  },
+  j: () => step(1),
+  k: () => step(-1),
+  "?": () => byId("keys").showModal(),
+  t: toggleTheme,
+};
+
+function arrow(event) {
+  const list = event.target.closest?.(".sessions");
+  const fromSearch = event.target.id === "search" && event.key === "ArrowDown";
+  if (!list && !fromSearch) return;
+  event.preventDefault();
+  moveRow(event.key === "ArrowDown" ? 1 : -1);
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (event.key === "Escape") escape(event.target);
+  else if (event.key === "ArrowDown" || event.key === "ArrowUp") arrow(event);
+  else if (!writing(event.target) && !byId("keys").open && KEYS[event.key]) {
+    event.preventDefault();
+    KEYS[event.key]();
+  }
+});
+byId("show-keys").addEventListener("click", KEYS["?"]);

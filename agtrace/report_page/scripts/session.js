@@ -1,0 +1,324 @@
+// One session: its score and why, how it ended, where its time went, its timeline, its findings with their evidence.
+
+const PART_WORDS = { outcome: "Outcome", failures: "Failures", loops: "Loops", context: "Context", time: "Time" };
+const LENS_WORDS = { TokenUsage: "tokens and context" };
+const TIME_WORDS = { tools: "tools", model: "model", human: "human", unknown: "unknown" };
+const COST_WORDS = { estimated: " (estimated)", partial: " at least" };
+
+const card = (title, ...content) => el("section", { class: "card", "aria-label": title }, el("h2", {}, title), content);
+
+function fact(name, value) {
+  return value === null || value === undefined ? null : el("span", {}, `${name} `, el("b", {}, value));
+}
+
+function ring(score) {
+  const around = 2 * Math.PI * 52;
+  return svg(
+    "svg",
+    {
+      class: `ring ${grade(score)}`,
+      viewBox: "0 0 120 120",
+      role: "img",
+      "aria-label": score === null ? "no score" : `score ${score} of 100`,
+    },
+    svg("circle", { class: "ring-ground", cx: 60, cy: 60, r: 52 }),
+    svg("circle", {
+      class: "ring-value",
+      cx: 60,
+      cy: 60,
+      r: 52,
+      "stroke-dasharray": `${(around * (score ?? 0)) / 100} ${around}`,
+      transform: "rotate(-90 60 60)",
+    }),
+    svg("text", { x: 60, y: 62, "text-anchor": "middle", "dominant-baseline": "middle" }, score ?? "–"),
+  );
+}
+
+function headOf(row, details) {
+  const command = showCommand(row.id);
+  const cost = row.cost === null ? "unknown" : dollars(row.cost) + (COST_WORDS[details?.cost_made] ?? "");
+  return el(
+    "header",
+    { class: "head" },
+    el(
+      "div",
+      {},
+      el("h1", { id: "session-title" }, foreign(row.title || "Without a title")),
+      el(
+        "p",
+        { class: "facts" },
+        fact("Agent", providerName(row.provider)),
+        details && details.kind !== "main" ? fact("Kind", foreign(details.kind)) : null,
+        fact("Project", row.project === null ? "unknown" : foreign(row.project)),
+        fact("Model", row.model === null ? "unknown" : foreign(row.model)),
+        fact("Began", minute(row.start)),
+        fact("Lasted", row.duration === null ? "unknown" : duration(row.duration)),
+        details?.active_seconds === undefined ? null : fact("Active", duration(details.active_seconds)),
+        fact("Turns", plain(row.turns)),
+        fact("Failed", `${plain(row.failed)} of ${counted(row.calls, "tool call")}`),
+        fact("Tokens", row.tokens === null ? "unknown" : short(row.tokens)),
+        fact("Cost", cost),
+      ),
+      el("p", { class: "id" }, el("code", {}, command), copyButton(command, "the command that shows this session")),
+    ),
+    ring(row.score),
+  );
+}
+
+function partsCard(row, details) {
+  if (row.score === null)
+    return card("No score", el("p", { class: "reason" }, foreign(capital(details.unscored ?? "too little is known"))));
+  const items = details.parts.map((part) => {
+    const lost = svg("rect", { class: "lost", width: (100 * part.lost) / (part.of || 1), height: 9 });
+    return el(
+      "li",
+      {},
+      el("span", {}, PART_WORDS[part.part] ?? part.part),
+      svg(
+        "svg",
+        { viewBox: "0 0 100 9", preserveAspectRatio: "none", "aria-hidden": "true" },
+        svg("rect", { class: "whole", width: 100, height: 9 }),
+        lost,
+      ),
+      el(
+        "span",
+        { class: `points${part.lost ? "" : " none"}` },
+        part.lost ? `−${part.lost} of ${part.of}` : `0 of ${part.of}`,
+      ),
+      el("span", { class: "why" }, foreign(part.why)),
+    );
+  });
+  return card(`Why ${row.score} of 100`, el("ul", { class: "parts" }, items));
+}
+
+function timeSplit(time) {
+  const known = Object.keys(TIME_WORDS)
+    .map((name) => [name, time?.[`${name}_seconds`]])
+    .filter(([, seconds]) => seconds);
+  const whole = known.reduce((sum, [, seconds]) => sum + seconds, 0);
+  if (!whole) return el("p", { class: "reason" }, "Where the time went is unknown: the log tells no times.");
+  let begun = 0;
+  const pieces = known.map(([name, seconds]) => {
+    const piece = svg("rect", {
+      class: `time-${name}`,
+      x: (1000 * begun) / whole,
+      width: (1000 * seconds) / whole,
+      height: 14,
+    });
+    begun += seconds;
+    return piece;
+  });
+  const legend = known.map(([name, seconds]) =>
+    el(
+      "li",
+      {},
+      svg(
+        "svg",
+        { class: "dot", viewBox: "0 0 10 10", width: 10, height: 10, "aria-hidden": "true" },
+        svg("rect", { class: `time-${name}`, width: 10, height: 10, rx: 3 }),
+      ),
+      `${TIME_WORDS[name]} `,
+      el("b", {}, duration(seconds)),
+      ` ${percent(seconds / whole)}`,
+    ),
+  );
+  return [
+    svg("svg", { class: "split", viewBox: "0 0 1000 14", preserveAspectRatio: "none", "aria-hidden": "true" }, pieces),
+    el("ul", { class: "legend" }, legend),
+  ];
+}
+
+function endingCard(row, details) {
+  const { ending, reason, event_index: event } = details.ending;
+  const command = showCommand(row.id, event);
+  return card(
+    "How it ended",
+    el("p", { class: "ended" }, ended(ending)),
+    el("p", { class: "reason" }, foreign(capital(reason))),
+    event === undefined
+      ? null
+      : el(
+          "p",
+          { class: "reference" },
+          el("code", {}, command),
+          copyButton(command, "the command that shows the last event"),
+        ),
+    el("hr"),
+    el("h2", {}, "Where its time went"),
+    timeSplit(details.time),
+  );
+}
+
+function agentsCard(agents) {
+  const rows = agents.map((agent) => [
+    el("code", {}, foreign(agent.session_id)),
+    agent.score === undefined ? el("span", { class: "unknown" }, "not scored") : scored(agent.score),
+    agent.findings,
+    `${agent.failed_calls} of ${counted(agent.tool_calls, "call")}`,
+  ]);
+  const made = card(
+    `Sub-agents (${agents.length})`,
+    table("What they did counts in the score above.", ["Sub-agent", "Score", "Findings", "Failed"], rows),
+  );
+  made.classList.add("wide");
+  return made;
+}
+
+function contextCard(timeline) {
+  const canvas = el("canvas", { role: "img" });
+  const fullest = timeline.context.reduce((most, point) => Math.max(most, point.tokens), 0);
+  const share = timeline.window
+    ? `, ${percent(fullest / timeline.window)} of the window of ${short(timeline.window)}`
+    : "; how large the window is, is unknown";
+  canvas.setAttribute("aria-label", `The context window filling: at most ${short(fullest)} tokens${share}`);
+  const made = card(
+    "Context window",
+    el("p", { class: "hint" }, `At most ${short(fullest)} tokens${share}`),
+    el("div", { class: "canvas" }, canvas),
+    tableBehind("Context after each response", ["After", "Tokens"], () =>
+      timeline.context.map((point) => [duration(point.at), plain(point.tokens)]),
+    ),
+  );
+  made.classList.add("wide");
+  const scale = scaleOf(timeline.entries, 0, 1000);
+  return [made, () => drawn(canvas, () => contextConfiguration(timeline.context, timeline.window, scale))];
+}
+
+const SHAPES = { Critical: "M8 0l8 8l-8 8l-8 -8z", Warning: "M8 1l8 14h-16z", Info: "M8 1a7 7 0 1 0 .01 0z" };
+
+function severityHeading(severity, number) {
+  const shape = svg(
+    "svg",
+    { class: severity, viewBox: "0 0 16 16", width: 15, height: 15, "aria-hidden": "true" },
+    svg("path", { d: SHAPES[severity] }),
+  );
+  return el("h3", { class: "severity" }, shape, `${severity} (${number})`);
+}
+
+function evidenceItem(row, [event, quote, reference]) {
+  const ref = reference ?? `ax://event/${row.id}/${event}`;
+  const id = /^ax:\/\/event\/(.+)\/\d+$/.exec(ref)?.[1] ?? row.id;
+  const command = showCommand(id, event);
+  return el(
+    "li",
+    {},
+    el("pre", {}, foreign(quote)),
+    el("p", { class: "reference" }, el("code", {}, foreign(ref))),
+    el(
+      "p",
+      { class: "reference" },
+      el("code", {}, command),
+      copyButton(command, `the command that shows event ${event}`),
+    ),
+  );
+}
+
+function findingElement(row, found) {
+  const where = [
+    LENS_WORDS[found.lens] ?? found.lens.toLowerCase(),
+    detectorWords(found.detector),
+    found.turn_index === undefined ? null : `turn ${found.turn_index + 1}`,
+  ];
+  const about = el("p", { class: "about" }, where.filter(Boolean).join(" · "));
+  if (found.session_id) about.append(" · in sub-agent ", foreign(found.session_id));
+  const seen = found.evidence.length;
+  const summary = `Evidence: ${counted(seen, "event")}${found.count > seen ? ` of ${plain(found.count)}` : ""}`;
+  const evidence = seen
+    ? el(
+        "details",
+        {},
+        el("summary", {}, summary),
+        el(
+          "ol",
+          {},
+          found.evidence.map((one) => evidenceItem(row, one)),
+        ),
+      )
+    : null;
+  return el(
+    "div",
+    { class: `finding ${found.severity}` },
+    el("p", { class: "says" }, foreign(found.message)),
+    about,
+    evidence,
+  );
+}
+
+function findingsOf(row, details) {
+  const groups = facts.severities
+    .map((severity) => [severity, details.insights.filter((found) => found.severity === severity)])
+    .filter(([, those]) => those.length);
+  const left =
+    details.left_out > 0
+      ? el("p", { class: "hint" }, `${counted(details.left_out, "further finding")}: agtrace analyze shows all.`)
+      : null;
+  return el(
+    "section",
+    { class: "findings", "aria-labelledby": "findings-title" },
+    el("h2", { id: "findings-title" }, groups.length ? "Findings" : "Nothing found"),
+    groups
+      .map(([severity, those]) => [
+        severityHeading(severity, those.length),
+        ...those.map((found) => findingElement(row, found)),
+      ])
+      .flat(),
+    groups.length ? null : el("p", { class: "reason" }, "No detector found anything in this session."),
+    left,
+  );
+}
+
+function wayBack(row) {
+  const neighbour = (step, text) => {
+    const place = list.found.indexOf(row) + step;
+    const other = list.found.includes(row) ? list.found[place] : undefined;
+    if (!other) return null;
+    const link = el("a", { href: `#s=${encodeURIComponent(other.id)}`, class: step > 0 ? "next" : "previous" }, text);
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      location.replace(link.href); // Back leads to the list, however many sessions were leafed through
+    });
+    return link;
+  };
+  return el(
+    "div",
+    { class: "back" },
+    el("a", { href: "#sessions", class: "to-list" }, "← All sessions"),
+    el("nav", { "aria-label": "Sessions beside this one" }, neighbour(-1, "Previous"), neighbour(1, "Next")),
+  );
+}
+
+// Fills the article of a session; gives what draws its chart once it can be seen.
+function fillSession(article, row, details) {
+  article.replaceChildren(wayBack(row), headOf(row, details));
+  if (!details) {
+    article.append(
+      el(
+        "p",
+        { class: "empty" },
+        "To keep this file small, the details of this session were left out: ",
+        el("code", {}, showCommand(row.id).replace("show", "analyze")),
+        " shows them.",
+      ),
+    );
+    return () => () => {};
+  }
+  const cards = el("div", { class: "cards" }, partsCard(row, details), endingCard(row, details));
+  let chart = () => () => {};
+  if (details.timeline?.kinds.length) {
+    const timeline = unfolded(details.timeline, details.names);
+    cards.append(timelineCard(timeline, row.id));
+    if (timeline.context.length) {
+      const [made, start] = contextCard(timeline);
+      cards.append(made);
+      chart = start;
+    }
+  } else {
+    const why = details.dropped
+      ? "The timeline was left out to keep this file small."
+      : "There is no timeline: the log tells no times.";
+    cards.append(el("p", { class: "empty card wide" }, why));
+  }
+  if (details.agents?.length) cards.append(agentsCard(details.agents));
+  article.append(cards, findingsOf(row, details));
+  return chart;
+}

@@ -1,0 +1,57 @@
+// How figures are written, as on the overview.
+
+const facts = JSON.parse(byId("facts").textContent);
+const THIN = "\u00a0";
+
+const plain = (number) => number.toLocaleString("en-US", { maximumFractionDigits: 2 });
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+const detectorWords = (name) => name.replaceAll("_", " ");
+const providerName = (name) => facts.providers[name] ?? name;
+const counted = (number, noun, nouns = `${noun}s`) => `${plain(number)} ${number === 1 ? noun : nouns}`;
+
+function short(number) {
+  for (const [size, unit] of [
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e3, "k"],
+  ]) {
+    if (Math.abs(number) >= size) return (number / size).toFixed(1).replace(/\.0$/, "") + THIN + unit;
+  }
+  return plain(number);
+}
+
+function dollars(amount) {
+  if (amount >= 1000) return `$${Math.round(amount).toLocaleString("en-US")}`;
+  return amount >= 0.01 || amount === 0 ? `$${amount.toFixed(2)}` : `$${amount.toFixed(4)}`;
+}
+
+const WRITTEN = { number: plain, tokens: short, dollars };
+
+function duration(seconds) {
+  if (seconds < 10) return `${Math.round(seconds * 10) / 10}${THIN}s`;
+  if (seconds < 60) return `${Math.round(seconds)}${THIN}s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) {
+    const rest = Math.round(seconds % 60);
+    return seconds < 600 && rest && rest < 60
+      ? `${Math.floor(seconds / 60)}${THIN}min ${rest}${THIN}s`
+      : `${minutes}${THIN}min`;
+  }
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return `${hours}${THIN}h${minutes % 60 ? ` ${minutes % 60}${THIN}min` : ""}`;
+  return `${Math.round(hours / 24)}${THIN}days`;
+}
+
+function percent(share) {
+  return `${share >= 0.1 || share === 0 ? Math.round(100 * share) : (100 * share).toFixed(1)}${THIN}%`;
+}
+
+const minute = (time) => (time ? time.slice(0, 16).replace("T", " ") : "time unknown");
+const grade = (score) => (score === null ? "none" : score >= 80 ? "good" : score >= 60 ? "fair" : "low");
+const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+
+// The command that shows an event; an id that a shell would read as more than a word is quoted.
+function showCommand(id, event) {
+  const place = event === null || event === undefined ? id : `${id}:${event}`;
+  return `agtrace show ${/^[\w.:-]+$/.test(place) ? place : `'${place.replaceAll("'", "'\\''")}'`}`;
+}

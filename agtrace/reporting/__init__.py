@@ -1,0 +1,1 @@
+"""The health of many sessions: which ones, what is counted over them, and what changed (`agtrace report`)."""

@@ -1,0 +1,211 @@
+"""Sessions examined for a report, each with its sub-agents: one in memory at a time, on all cores where that pays."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+from agtrace_schema.analysis import Analysis, ReportedSession, Timeline
+from agtrace_schema.events import Provider
+
+from agtrace.detecting.score import score
+from agtrace.index import open_read_only
+from agtrace.reading.analysis import Examination, agents_of, analysis_of, examine
+from agtrace.reading.prices import PriceTable
+from agtrace.reading.query import iso
+from agtrace.reading.sessions import SHORT_HASH, shown_kind
+from agtrace.reading.usage import Usage, usage_by
+from agtrace.reporting import sums
+from agtrace.reporting.figures import Tally
+from agtrace.reporting.selection import Family, Selection, families
+from agtrace.reporting.timeline import AgentTimes, timeline
+from agtrace.shaping.cutting import LABEL, USER_MESSAGE, one_line
+
+INSIGHTS = 50
+"""Findings of a session that a report shows, the worst ones."""
+
+ENTRIES_IN_ALL, FEWEST_ENTRIES, MOST_ENTRIES = 200_000, 50, 400
+"""Entries of timelines: many sessions share them, and one gets no more than can be told apart."""
+
+LEAST_EVENTS = 60_000
+"""Events from which on worker processes are started: a second of work, and it takes them half of one."""
+
+_PORTION = 50
+_MOST_WORKERS = 8
+_IDS = "s.id IN (SELECT value FROM json_each(:ids))"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a report is made of."""
+
+    selection: Selection
+    now: float
+    """Seconds since 1970 UTC."""
+    prices: PriceTable
+    timelines: bool = False
+    behind: str | None = None
+    """What the index doesn't hold yet, as a sentence."""
+
+    @property
+    def without_timelines(self) -> Asked:
+        """The same without what only a page shows."""
+        return replace(self, timelines=False)
+
+
+class Seen(NamedTuple):
+    """A session that was examined."""
+
+    tally: Tally
+    shown: ReportedSession
+    found: tuple[sums.Found, ...]
+
+
+def examine_all(connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family]) -> list[Seen]:
+    """Examine these sessions; where worker processes can't be had, in this one."""
+    entries = max(FEWEST_ENTRIES, min(MOST_ENTRIES, ENTRIES_IN_ALL // max(len(chosen), 1)))
+    cores = min(os.cpu_count() or 1, _MOST_WORKERS)
+    if cores > 1 and sum(family.row["event_count"] for family in chosen) >= LEAST_EVENTS:
+        try:
+            return list(_on_all_cores(connection, asked, chosen, entries, cores))
+        except (OSError, BrokenProcessPool):
+            pass  # no processes or no semaphores here: slower, and the same
+    return _Examiner(connection, asked, chosen, entries).all()
+
+
+# -- worker processes ------------------------------------------------------------------------------
+
+
+def _on_all_cores(
+    connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], entries: int, cores: int
+) -> Iterator[Seen]:
+    path = next(Path(row[2]) for row in connection.execute("PRAGMA database_list") if row[1] == "main")
+    ids = [family.row["id"] for family in chosen]
+    portions = [ids[start : start + _PORTION] for start in range(0, len(ids), _PORTION)]
+    spawning = get_context("spawn")  # this process has threads
+    with ProcessPoolExecutor(cores, spawning, _Worker.begin, (path, asked, entries)) as pool:
+        for portion in pool.map(_Worker.examine, portions):
+            for tally, shown, found in portion:
+                yield Seen(tally, ReportedSession.model_validate_json(shown), found)
+
+
+class _Worker:
+    """What a worker process keeps; models cross to the other process as JSON, which is faster than their pickles."""
+
+    connection: sqlite3.Connection
+    asked: Asked
+    entries: int
+    families: dict[int, Family]
+
+    @classmethod
+    def begin(cls, path: Path, asked: Asked, entries: int) -> None:
+        """Open the index in a worker process."""
+        cls.connection, cls.asked, cls.entries = open_read_only(path), asked, entries
+        cls.families = {family.row["id"]: family for family in families(cls.connection, asked.selection)}
+
+    @classmethod
+    def examine(cls, ids: Sequence[int]) -> list[tuple[Tally, bytes, tuple[sums.Found, ...]]]:
+        """Examine the sessions with these rows."""
+        chosen = [cls.families[id] for id in ids if id in cls.families]
+        seen = _Examiner(cls.connection, cls.asked, chosen, cls.entries).all()
+        return [(one.tally, one.shown.model_dump_json().encode(), one.found) for one in seen]
+
+
+# -- one process -----------------------------------------------------------------------------------
+
+
+class _Examiner:
+    """Examines sessions, one after the other."""
+
+    def __init__(self, connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], entries: int) -> None:
+        self._connection, self._asked, self._chosen = connection, asked, chosen
+        ids = orjson.dumps([member for family in chosen for member in family.members]).decode()
+        self._used = usage_by(connection, asked.prices, "s.id", _IDS, {"ids": ids})
+        self._entries = entries
+
+    def all(self) -> list[Seen]:
+        """Each session as a report shows it."""
+        return [self._seen(family) for family in self._chosen]
+
+    def _seen(self, family: Family) -> Seen:
+        own, agents = self._examined(family)
+        tally = _tally(family, own, agents, self._usage(family))
+        pairs = (pair for one in (own, *agents) for pair in one.examined.found)
+        found = tuple(sums.Found(detector.name, detector.lens, finding.severity) for detector, finding in pairs)
+        return Seen(tally, self._shown(family, analysis_of(own, agents), tally, self._timeline(own, agents)), found)
+
+    def _examined(self, family: Family) -> tuple[Examination, list[Examination]]:
+        now, prices = self._asked.now, self._asked.prices
+        own = examine(self._connection, family.row, now=now, prices=prices)
+        if len(family.members) == 1:
+            return own, []
+        return own, agents_of(self._connection, family.row, now=now, prices=prices)
+
+    def _usage(self, family: Family) -> Usage:
+        together = Usage()
+        for member in family.members:
+            if member in self._used:
+                together.include(self._used[member])
+        return together
+
+    def _timeline(self, own: Examination, agents: Iterable[Examination]) -> Timeline | None:
+        if not self._asked.timelines:
+            return None
+        times = (
+            AgentTimes(agent.session_id, row["started_by"], row["started_at"] or 0, row["ended_at"] or 0)
+            for agent in agents
+            if (row := agent.row)["parent_session"] == own.row["id"] and row["started_by"] is not None
+        )
+        return timeline(own.history, own.row["started_at"], times, self._entries)
+
+    def _shown(self, family: Family, found: Analysis, tally: Tally, times: Timeline | None) -> ReportedSession:
+        row = family.row
+        title = one_line(row["title"] or row["snippet"] or "(no request)", USER_MESSAGE)
+        ended = row["ended_at"]
+        return ReportedSession(
+            session_id=found.session_id,
+            provider=Provider(row["provider"]),
+            kind=shown_kind(row),
+            project=row["root_path"] or (row["project_hash"] and row["project_hash"][:SHORT_HASH]),
+            title=title,
+            start_time=iso(row["started_at"]),
+            duration_seconds=(ended - family.started_at) // 1000 if ended and family.started_at else None,
+            active_seconds=row["active_ms"] // 1000 if family.started_at else None,
+            ending=found.ending,
+            score=found.score,
+            unscored=found.unscored,
+            parts=found.parts,
+            turns=row["turn_count"],
+            tool_calls=tally.tool_calls,
+            failed_calls=tally.failed_calls,
+            total_tokens=tally.usage.total,
+            cost_usd=tally.usage.cost,
+            cost_made=tally.usage.cost_made,
+            model=row["model"] and one_line(row["model"], LABEL),
+            agents=found.agents,
+            insights=found.insights[:INSIGHTS],
+            total_insights=len(found.insights),
+            time=found.time,
+            timeline=times,
+        )
+
+
+def _tally(family: Family, own: Examination, agents: Sequence[Examination], usage: Usage) -> Tally:
+    every = [own, *agents]
+    return Tally(
+        started_at=family.started_at,
+        score=score(own.examined, [agent.examined for agent in agents]).score,
+        ending=own.examined.ending.ending,
+        tool_calls=sum(one.row["tool_calls"] for one in every),
+        failed_calls=sum(one.row["failed_calls"] for one in every),
+        loops=any(detector.lens == "Loops" for one in every for detector, _ in one.examined.found),
+        usage=usage,
+    )

@@ -1,0 +1,33 @@
+"""The one way out of what is printed or written whole, as `shape` is of answers: no secrets, no control characters."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from agtrace_indexer.redact import redact
+from agtrace_schema.answers import Model
+
+from agtrace.shaping.cutting import without_controls
+
+Whole = TypeVar("Whole", bound=Model)
+
+
+def printed(model: Whole) -> Whole:
+    """The same with every text redacted, and without control characters and turns of the writing direction."""
+    changed = {name: clean for name, value in model.__dict__.items() if (clean := _clean(value)) is not value}
+    return model.model_copy(update=changed) if changed else model
+
+
+def _clean(value: Any) -> Any:
+    """A value without what mustn't leave; the same object where there is nothing of it."""
+    if isinstance(value, str):
+        text = redact(without_controls(value))
+        return value if text == value else text
+    if isinstance(value, Model):
+        return printed(value)
+    if isinstance(value, (list, tuple)):
+        items = [_clean(item) for item in value]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if isinstance(value, dict):
+        return {_clean(key): _clean(item) for key, item in value.items()}
+    return value

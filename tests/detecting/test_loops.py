@@ -1,0 +1,379 @@
+"""Loops, edits, requests and monologues: what the labelled sessions of tests/health don't show."""
+
+from __future__ import annotations
+
+import cProfile
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from agtrace_schema.events import Outcome, Provider, UserKind
+
+from agtrace.detecting import context_errors, edits, loops, monologue, requests
+from agtrace.detecting.changes import changes
+from agtrace.detecting.cost import duration
+from agtrace.detecting.finding import EVIDENCE, Detector, Finding
+from agtrace.detecting.history import Call, History, Message
+from tests.detecting.histories import Telling, only_call
+
+DETECTORS = [
+    value
+    for module in (loops, monologue, context_errors, edits, requests)
+    for value in vars(module).values()
+    if isinstance(value, Detector)
+]
+
+
+def _only(found: Any) -> Finding:
+    (finding,) = found
+    assert isinstance(finding, Finding)
+    return finding
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+def test_a_loop_tells_its_exact_count_its_time_and_its_tokens() -> None:
+    told = Telling().human()
+    for _ in range(30):
+        told.run("npm test", "1 failed", code=1).usage(1_000)
+    finding = _only(loops.find_same_action_same_error(told.history))
+    assert (finding.count, finding.caught, finding.turn, finding.severity) == (30, 30, 1, "Critical")
+    assert finding.events == (3, 6, 9, 12, 90)
+    assert finding.message == "Bash `npm test` was run 30 times in a row with the same error, 1 min and 29,000 tokens"
+
+
+def test_a_probe_between_breaks_no_row_and_a_reader_does() -> None:
+    probed = Telling().run("make", code=2).run("grep x y", code=1).run("make", code=2).run("make", code=2)
+    assert _only(loops.find_same_action_same_error(probed.history)).count == 3
+    read = Telling().run("make", code=2).run("cat y").run("make", code=2).run("make", code=2)
+    assert not list(loops.find_same_action_same_error(read.history))
+
+
+def test_a_failed_search_that_printed_an_error_is_an_error_like_any_other() -> None:
+    said = "grep: src: No such file or directory"
+    told = Telling()
+    for _ in range(3):
+        told.run("grep -r x src", said, code=1)
+    assert _only(loops.find_same_action_same_error(told.history)).count == 3
+
+
+def test_the_same_executions_asked_for_together_are_one_attempt() -> None:
+    told = Telling().run("make")
+    for _ in range(9):
+        told.run("make", together=True)
+    assert not list(loops.find_same_action_same_observation(told.history))
+
+
+def test_the_same_command_described_in_other_words_is_the_same() -> None:
+    told = Telling()
+    for number in range(4):
+        told.call("Bash", {"command": "make", "description": f"Build, {number}"}, "done")
+    assert _only(loops.find_same_action_same_observation(told.history)).count == 4
+
+
+def test_a_row_of_two_by_turns_begins_anew_behind_a_human() -> None:
+    told = Telling().human()
+    for number in range(5):
+        if number == 2:
+            told.human()
+        told.run("make a", "a").run("make b", "b")
+    assert _only(loops.find_alternation(told.history)).count == 6
+
+
+def test_a_command_in_another_folder_is_another_command() -> None:
+    told = Telling()
+    for number in range(6):
+        arguments = {"cmd": "make", "workdir": f"/repo/{number % 3}"}
+        told.call("exec_command", arguments, "no", outcome=Outcome.FAILED, exit_code=2).run("touch x")
+    assert not list(loops.find_command_without_success(told.history))
+
+
+def test_a_success_begins_the_count_of_failures_anew() -> None:
+    told = Telling()
+    for code in (2, 2, 0, 2, 2):
+        told.run("make", code=code).run("touch x")
+    assert not list(loops.find_command_without_success(told.history))
+    assert _only(loops.find_command_without_success(told.run("make", code=2).history)).count == 3
+
+
+# -- what is only said -----------------------------------------------------------------------------
+
+
+def test_several_texts_of_one_response_are_one() -> None:
+    told = Telling().human().say().say(together=True).say(together=True).say()
+    assert not list(monologue.find_monologue(told.history))
+
+
+def test_a_response_that_says_something_and_runs_something_only_talks_not() -> None:
+    told = Telling().human().say().say().say()
+    assert _only(monologue.find_monologue(told.history)).count == 3
+    acted = Telling().human().say().say().say().run("make", together=True)
+    assert not list(monologue.find_monologue(acted.history))
+
+
+def test_news_of_an_agent_at_work_is_something_to_speak_about() -> None:
+    told = Telling().human()
+    for _ in range(4):
+        told.say().inject("Agent 2 is ready.", UserKind.NOTIFICATION)
+    assert not list(monologue.find_monologue(told.history))
+
+
+# -- the context -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        "Codex ran out of room in the model's context window. Start a new thread.",
+        "This model's maximum context length is 128000 tokens. However, you requested 140211 tokens.",
+        '{"error":{"code":"context_length_exceeded"}}',
+        "input length and `max_tokens` exceed context limit: 199759 + 8192 > 200000",
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        "Input is too long for requested model.",
+        "request (9412 tokens) exceeds the available context size (8192 tokens), try increasing it",
+    ],
+)
+def test_every_api_has_its_words_for_a_full_context(said: str) -> None:
+    told = Telling().human().notice("api_error", said).human().notice("api_error", said).say()
+    assert _only(context_errors.find_context_errors(told.history)).count == 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Number of request tokens has exceeded your per-minute rate limit",
+        "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens",
+        "Request exceeds the maximum allowed number of bytes",
+        "Overloaded",
+    ],
+)
+def test_other_limits_are_no_full_context(said: str) -> None:
+    told = Telling().notice("api_error", said).notice("api_error", said)
+    assert not list(context_errors.find_context_errors(told.history))
+
+
+def test_a_hook_that_speaks_of_the_context_is_no_error_of_the_api() -> None:
+    told = Telling()
+    for _ in range(3):
+        told.notice("attachment/hook_success", "prompt is too long")
+    assert not list(context_errors.find_context_errors(told.history))
+
+
+# -- edits -----------------------------------------------------------------------------------------
+
+_PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n keep = 0\n-x = 1\n+x = 2\n+\n+}\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("Edit", {"file_path": "a.py", "old_string": "keep = 0\nx = 1", "new_string": "keep = 0\n    x = 2\n\n}"}),
+        ("replace", {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}),
+        ("MultiEdit", {"file_path": "a.py", "edits": [{"old_string": "x = 1", "new_string": "x = 2"}]}),
+        ("mcp__fs__edit_file", {"path": "a.py", "edits": [{"oldText": "x = 1", "newText": "x = 2"}]}),
+        ("apply_patch", _PATCH),
+        ("apply_patch", {"input": _PATCH}),
+        ("shell", {"command": ["apply_patch", _PATCH]}),
+        ("exec_command", {"cmd": f"apply_patch <<'EOF'\n{_PATCH}\nEOF"}),
+        ("exec", 'await tools.apply_patch("' + _PATCH.replace("\n", "\\n") + '");'),
+        ("apply_patch", {"changes": {"a.py": {"update": {"unified_diff": "@@ -1 +1 @@\n-x = 1\n+x = 2\n"}}}}),
+    ],
+)
+def test_every_editing_tool_tells_which_lines_change(tool: str, arguments: Any) -> None:
+    (change,) = changes(only_call(tool, arguments, writes=("a.py",)))
+    assert (change.path, set(change.removed), set(change.added), change.whole) == ("a.py", {"x = 1"}, {"x = 2"}, False)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("Write", {"file_path": "a.py", "content": "x = 2\n"}),
+        ("write_file", {"file_path": "a.py", "content": "x = 2"}),
+        ("apply_patch", "*** Begin Patch\n*** Add File: a.py\n+x = 2\n*** End Patch"),
+    ],
+)
+def test_a_file_written_as_a_whole(tool: str, arguments: Any) -> None:
+    (change,) = changes(only_call(tool, arguments, writes=("a.py",)))
+    assert (change.path, set(change.added), change.whole) == ("a.py", {"x = 2"}, True)
+
+
+def test_a_text_that_shows_a_patch_is_none() -> None:
+    (change,) = changes(only_call("Write", {"file_path": "a.md", "content": _PATCH}, writes=("a.md",)))
+    assert (change.path, change.whole) == ("a.md", True)
+
+
+def test_the_same_line_changed_again_and_again_is_churn() -> None:
+    told = Telling().human()
+    for number in range(4):
+        told.edit("a.py", f"limit = {number}", f"limit = {number + 1}")
+    finding = _only(edits.find_edit_churn(told.history))
+    assert (finding.count, finding.severity) == (3, "Warning")
+    assert finding.message.startswith("3 of 4 edits of `a.py` in one turn changed again what earlier ones wrote")
+
+
+def test_polishing_different_places_of_a_new_file_is_its_making() -> None:
+    """Rule: many edits of different places of a file are no churn."""
+    told = Telling().human().write("a.md", "one a\ntwo b\nthree c\nfour d")
+    for line in ("one a", "two b", "three c", "four d"):
+        told.edit("a.md", line, f"{line} shorter")
+    assert not list(edits.find_edit_churn(told.history))
+
+
+def test_one_place_of_a_new_file_changed_again_and_again_is_churn() -> None:
+    told = Telling().human().write("a.py", "limit = 0\nother = 1")
+    for number in range(3):
+        told.edit("a.py", f"limit = {number}", f"limit = {number + 1}")
+    assert _only(edits.find_edit_churn(told.history)).count == 3
+
+
+def test_an_edit_that_failed_changed_nothing() -> None:
+    told = Telling().human()
+    for number in range(6):
+        told.edit("a.py", f"limit = {number}", f"limit = {number + 1}", outcome=Outcome.FAILED)
+    assert not list(edits.find_edit_churn(told.history))
+
+
+# -- requests --------------------------------------------------------------------------------------
+
+
+def _asking(*texts: str) -> History:
+    told = Telling()
+    for text in texts:
+        told.human(text).say()
+    return told.history
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("Mend the parser of dates!", "mend the  PARSER of dates"),
+        ("Please mend the parser of dates in the importer now", "Please mend the parser of dates in the importer"),
+        ("日付の解析を直してください", "日付の解析を直してください。"),
+    ],
+)
+def test_the_same_again_in_nearly_the_same_words(one: str, two: str) -> None:
+    finding = _only(requests.find_repeated_request(_asking(one, "Thanks.", two)))
+    assert (finding.count, finding.severity) == (2, "Warning")
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("continue", "continue"),
+        ("internationalisation notwithstanding please", "internationalisation notwithstanding please"),  # three words
+        ("do it so now", "do it so now"),  # twelve characters
+        ("続けて", "続けて"),
+        ("Mend the parser of dates", "Mend the writer of times"),
+    ],
+)
+def test_short_and_different_requests_are_no_repetition(one: str, two: str) -> None:
+    assert not list(requests.find_repeated_request(_asking(one, two)))
+
+
+@pytest.mark.parametrize(
+    "befall",
+    [
+        lambda told: told,
+        lambda told: told.say().inject("[Request interrupted by user]", UserKind.INTERRUPTION),
+        lambda told: told.say().notice("api_error", "Overloaded"),
+    ],
+)
+def test_what_was_never_answered_may_be_sent_again(befall: Callable[[Telling], Telling]) -> None:
+    told = befall(Telling().human("Mend the parser of dates")).human("Mend the parser of dates").say()
+    assert not list(requests.find_repeated_request(told.history))
+
+
+def test_an_error_that_the_model_got_over_is_no_reason_to_ask_again() -> None:
+    told = Telling().human("Mend the parser of dates").notice("api_error", "Overloaded").say()
+    assert list(requests.find_repeated_request(told.human("Mend the parser of dates").say().history))
+
+
+# -- all of them -----------------------------------------------------------------------------------
+
+
+def _anything(random_: random.Random) -> History:
+    """A session that does a few things again and again, each of which may be odd."""
+    told = Telling(random_.choice(list(Provider)))
+    kinds = random_.sample(range(8), random_.randint(1, 3))
+    commands = random_.sample(["make", "npm test", "grep x y", "sleep 1", "cat a", "cd 'x", "", "git diff | head"], 2)
+    outcomes = random_.sample(list(Outcome), 2)
+    for _ in range(random_.randrange(40)):
+        kind, together = random_.choice(kinds), random_.random() < 0.1
+        outcome = random_.choice(outcomes)
+        if kind == 0:
+            told.human(random_.choice(["", "go on", "Mend the parser of dates", "日付の解析を直してください"]))
+        elif kind == 1:
+            told.inject(random_.choice(["", "x"]), random_.choice(list(UserKind)))
+        elif kind == 2:
+            told.say(random_.choice(["", "Fine."]), together=together)
+        elif kind == 3:
+            told.notice(random_.choice(["api_error", "error", "compacted"]), "prompt is too long")
+        elif kind == 4:
+            told.edit("a.py", f"x = {random_.randrange(3)}", f"x = {random_.randrange(3)}", outcome=outcome)
+        elif kind == 5:
+            odd: Any = random_.choice([None, [], {}, "x", 7, {"command": [1, None]}, {"edits": [3], "path": 1}])
+            told.call(random_.choice(["Bash", "Edit", "apply_patch", "exec"]), odd, outcome=outcome, writes=("a",))
+        else:
+            told.run(random_.choice(commands), "r", outcome=outcome, exit_code=1, answered=random_.random() < 0.9)
+    for entry in told.entries:
+        if isinstance(entry, (Call, Message)) and random_.random() < 0.05:
+            entry.step = None
+    return told.history
+
+
+def test_no_history_is_an_error_and_findings_are_few_and_ordered() -> None:
+    """R-113: a finding names at most five events, each of this session, in file order."""
+    fired = set()
+    for seed in range(400):
+        history = _anything(random.Random(seed))
+        known = {entry.event_index for entry in history.entries} | {call.evidence for call in history.calls}
+        for detector in DETECTORS:
+            found = list(detector.find(history))
+            assert found == list(detector.find(history)), "the same history gives the same findings"
+            for finding in found:
+                fired.add(detector.name)
+                assert 1 <= len(finding.events) <= EVIDENCE
+                assert len(finding.events) == min(finding.count, EVIDENCE)
+                assert sorted(set(finding.events)) == list(finding.events)
+                assert known.issuperset(finding.events)
+    assert fired == {detector.name for detector in DETECTORS}, "the random histories show too little"
+
+
+def _work(events: int) -> int:
+    """How many functions are called, built-in ones as well, to look through so many events."""
+    told = Telling().human()
+    while told.event < events:
+        number = told.event
+        told.human(f"Change module {number} so that parser {number % 97} and writer {number % 89} agree on dates")
+        told.run(f"make {number % 50}", "no", code=number % 3).edit("a.py", f"x = {number % 9}", f"x = {number % 7}")
+    history, profile = told.history, cProfile.Profile()
+    for detector in DETECTORS:
+        profile.runcall(lambda find=detector.find: list(find(history)))
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def test_five_times_as_many_events_are_five_times_the_work() -> None:
+    """Counted, not timed: machines are noisy."""
+    assert _work(5_000) < 6.5 * _work(1_000)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [(5_000, "5 s"), (60_000, "1 min"), (3_599_000, "1 h"), (3_900_000, "1 h 5 min"), (90_000_000, "1 d 1 h")],
+)
+def test_durations_are_said_in_two_units(milliseconds: int, words: str) -> None:
+    assert duration(milliseconds) == words
+
+
+def test_a_secret_in_a_command_is_masked_before_it_is_cut() -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    told = Telling()
+    for _ in range(3):
+        told.run(f"curl -H 'Authorization: token {secret}' x", code=2)
+    message = _only(loops.find_same_action_same_error(told.history)).message
+    assert "[redacted" in message
+    assert secret[:12] not in message

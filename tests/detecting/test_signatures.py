@@ -1,0 +1,114 @@
+"""The signature of an error: its most telling line, without what differs from one time to the next."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agtrace.detecting.signatures import signature_of
+
+_TRACEBACK = 'Traceback (most recent call last):\n  File "{file}", line {line}, in run\n    step()\n{error}'
+
+SAME = [
+    (
+        _TRACEBACK.format(file="/srv/a.py", line=3, error="ModuleNotFoundError: No module named 'yaml'"),
+        "Exit code 1\n" + _TRACEBACK.format(file="b.py", line=90, error="ModuleNotFoundError: No module named 'toml'"),
+    ),
+    (
+        "E   ModuleNotFoundError: No module named 'yaml'\nERROR tests/test_io.py\n!!! Interrupted: 1 error !!!",
+        "ModuleNotFoundError: No module named 'yaml'",
+    ),
+    (
+        "error[E0308]: mismatched types\n  --> src/main.rs:4:18\nerror: could not compile `tide` due to 1 previous",
+        "error[E0308]: mismatched types\n  --> src/lib.rs:40:1\nerror: could not compile `tide` due to 2 previous",
+    ),
+    (
+        "thread 'main' panicked at src/main.rs:3:5:\nindex out of bounds: the len is 3 but the index is 7",
+        "thread 'w-2' panicked at src/pool.rs:9:1:\nindex out of bounds: the len is 0 but the index is 0",
+    ),
+    (
+        "src/app.ts(12,5): error TS2322: Type 'string' is not assignable to type 'number'.",
+        "src/lib/io.ts(7,40): error TS2322: Type 'null' is not assignable to type 'Row'.",
+    ),
+    (
+        "FAILED tests/test_a.py::test_sum - assert 1 == 2",
+        "FAILED tests/test_a.py::test_sum - assert 5 == 2\n1 failed in 2s",
+    ),
+    (
+        "2026-11-02T10:00:01Z ERROR app: connection to db-7 refused",
+        "\x1b[31m2026-11-03T23:59:59.123+01:00 ERROR app: connection to db-12 refused\x1b[0m",
+    ),
+    ("fatal: not a git repository: /a/b", "Exit code 128\nfatal: not a git repository:   /c"),
+    ("cat: config.yaml: No such file or directory", "cat: ./other/notes.md: No such file or directory"),
+    ("curl: (7) Failed to connect to localhost port 8080", "curl: (7) Failed to connect to localhost port 5432"),
+    ("segfault at 0x7ffe0012 in worker 3f2a9c41d", "segfault at 0x0 in worker 77aa01b2"),
+    ("Output: error: target shim binary not found\nExit Code: 1", "error: target shim binary not found"),
+    ("<tool_use_error>File has not been read yet.</tool_use_error>", "File has not been read yet."),
+    ("エラー: 設定 'a' が見つかりません", "エラー: 設定 'b' が見つかりません"),
+]
+
+DIFFERENT = [
+    ("ValueError: bad value in row 3", "KeyError: bad value in row 3"),
+    ("error[E0308]: mismatched types", "error[E0382]: borrow of moved value: `x`"),
+    ("FAILED tests/test_a.py::test_sum - assert 1 == 2", "FAILED tests/test_a.py::test_mean - assert 1 == 2"),
+    ("bash: rg: command not found", "bash: line 1: rg: permission denied"),
+    ("fatal: not a git repository", "fatal: no upstream configured for branch 'main'"),
+    ("./main.go:12:3: undefined: foo", "./main.go:12:3: undefined: bar"),
+]
+
+NONE = [
+    "",
+    "Exit code 1",
+    "command failed",
+    "Error: Command failed with exit code 2.",
+    "make: *** [Makefile:12: test] Error 1",
+    "npm ERR! code ELIFECYCLE\nnpm ERR! errno 1\nnpm ERR! app@1.0.0 test: `jest`\nnpm ERR! Exit status 1",
+    "=== 3 failed, 20 passed in 4.2s ===",
+    "AssertionError: assert 3 == 4",
+    "Process exited with code 1\nOutput:\n",
+    "1 error, 0 warnings, 0 informations",
+    "Error: 'x'",
+    "  at run (/a/b.js:3:1)\n  at main (/a/b.js:9:1)",
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_the_same_error_has_the_same_signature(one: str, other: str) -> None:
+    first, second = signature_of(one), signature_of(other)
+    assert first and second
+    assert first.key == second.key
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_different_errors_have_different_signatures(one: str, other: str) -> None:
+    first, second = signature_of(one), signature_of(other)
+    assert first and second
+    assert first.key != second.key
+
+
+@pytest.mark.parametrize("text", NONE)
+def test_what_only_says_that_something_failed_has_no_signature(text: str) -> None:
+    assert signature_of(text) is None
+
+
+def test_a_signature_names_the_line_as_it_was_printed() -> None:
+    told = signature_of("Compiling tide v0.3\n\x1b[1merror[E0308]\x1b[0m: mismatched types in `a`\n --> src/a.rs:1:2")
+    assert told and told.line == "error[E0308]: mismatched types in `a`"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**12), st.integers(0, 10**6), st.text("0123456789abcdef", min_size=8, max_size=16))
+def test_numbers_and_ids_never_matter(first: int, second: int, digits: str) -> None:
+    plain = signature_of("TimeoutError: request 1 to host a1b2c3d4 took 2 ms")
+    told = signature_of(f"TimeoutError: request {first} to host 0x{digits} took {second} ms")
+    assert plain and told and told.key == plain.key
+
+
+def test_long_lines_take_linear_time() -> None:
+    begun = time.process_time()
+    for piece in ("a", "a/", "'", "1.", "error: ", "x-", '"a" '):
+        signature_of(piece * 4_000)
+    assert time.process_time() - begun < 0.5

@@ -1,0 +1,128 @@
+"""Where tokens went: missed caches, the same file again, a context that was compacted."""
+
+from __future__ import annotations
+
+import pytest
+from agtrace_schema.events import Provider, UserKind
+
+from agtrace.detecting.context import compactions, find_compaction_mid_task, find_context_filling
+from agtrace.detecting.file_reads import files_read
+from agtrace.detecting.history import History, Usage
+from agtrace.detecting.shares import token_shares
+from agtrace.detecting.tokens import find_cache_misses, find_large_results, find_repeated_reads
+from tests.detecting.histories import Telling, only_call
+
+_AUTO = 'Conversation compacted\n{"trigger":"auto","preTokens":150000}'
+_MANUAL = _AUTO.replace("auto", "manual")
+
+
+def _usages(*figures: tuple[int, int], seconds: int = 60, window: int | None = None) -> History:
+    """Responses by their whole input and what of it was read from the cache."""
+    usages = [
+        Usage(n, 0, n, 1_000_000 + n * seconds * 1000, "m", whole - read, 0, read, 10, True, window)
+        for n, (whole, read) in enumerate(figures)
+    ]
+    return History(Provider.CLAUDE_CODE, "main", list(usages), 1, None)
+
+
+def test_three_misses_are_found_and_two_small_ones_are_not() -> None:
+    misses = [(30_000, 29_000), (31_000, 0), (32_000, 9_000), (33_000, 0), (34_000, 33_000)]
+    (finding,) = find_cache_misses(_usages(*misses))
+    assert (finding.count, finding.events) == (3, (1, 2, 3))
+    assert f"{30_000 + 22_000 + 32_000:,} tokens" in finding.message
+    assert not list(find_cache_misses(_usages(*misses[:3])))
+
+
+def test_a_cache_that_expired_or_a_cleared_conversation_is_no_miss() -> None:
+    misses = [(30_000, 0)] * 6
+    assert not list(find_cache_misses(_usages(*misses, seconds=300)))
+    assert not list(find_cache_misses(_usages(*[(200_000, 190_000), (9_000, 0)] * 4)))
+
+
+def test_a_window_that_cannot_be_the_right_one_says_nothing() -> None:
+    (finding,) = find_context_filling(_usages((100_000, 0), (182_000, 0), (191_000, 0), window=200_000))
+    assert (finding.count, finding.severity, finding.events) == (2, "Warning", (1, 2))
+    assert not list(find_context_filling(_usages((190_000, 0), (450_000, 0), window=200_000)))
+
+
+def test_a_compaction_told_twice_counts_once() -> None:
+    told = Telling().human().run("make").notice("system/compact_boundary", _AUTO)
+    told.inject("This session is being continued", UserKind.COMPACTION_SUMMARY).run("make").say()
+    assert [compaction.automatic for compaction in compactions(told.history)] == [True]
+    told.notice("system/compact_boundary", _AUTO).notice("system/compact_boundary", _MANUAL)
+    assert [compaction.automatic for compaction in compactions(told.history)] == [True, True, False]
+
+
+def test_a_compaction_that_the_human_asked_for_is_not_automatic() -> None:
+    codex = Telling(Provider.CODEX).human().say().inject("/compact", UserKind.COMMAND).notice("compacted", "[9 items]")
+    claude = Telling().human().say().inject("A summary", UserKind.COMPACTION_SUMMARY)
+    claude.inject("<command-name>/compact</command-name>", UserKind.COMMAND)
+    gemini = Telling(Provider.GEMINI).human().notice("info", "Chat history compressed from 90,000 to 9,000 tokens.")
+    assert [c.automatic for told in (codex, claude, gemini) for c in compactions(told.history)] == [False, False, True]
+
+
+def test_mid_task_needs_executions_of_the_turn_on_both_sides() -> None:
+    before = Telling().human().run("make").notice("system/compact_boundary", _AUTO)
+    assert not list(find_compaction_mid_task(before.history))
+    assert not list(find_compaction_mid_task(before.human().run("make").history))
+    within = Telling().human().run("make").notice("system/compact_boundary", _AUTO).run("make")
+    assert [finding.count for finding in find_compaction_mid_task(within.history)] == [1]
+
+
+def _reads(told: Telling, path: str = "/w/src/app.py", times: int = 1, text: str = "x = 1\n" * 100) -> Telling:
+    for _ in range(times):
+        told.call("Read", {"file_path": path}, text, reads=(path,))
+    return told
+
+
+def test_the_same_part_of_a_file_again_and_again_is_found_with_its_cost() -> None:
+    (finding,) = find_repeated_reads(_reads(Telling().human(), times=4).history)
+    assert finding.count == 4
+    assert "about 450 tokens" in finding.message
+
+
+def test_what_was_written_compacted_or_changed_between_is_no_repeat() -> None:
+    written = _reads(_reads(Telling().human(), times=2).edit("src/app.py", "a", "b"), times=2)
+    compacted = _reads(_reads(Telling().human(), times=2).notice("system/compact_boundary", _AUTO), times=2)
+    moved = _reads(_reads(Telling().human(), times=2).run("git mv src/old.py src/app.py"), times=2)
+    changed = _reads(_reads(Telling().human(), times=2), times=2, text="y = 2\n")
+    for told in (written, compacted, moved, changed):
+        assert not list(find_repeated_reads(told.history))
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ("cat src/app.py", ("src/app.py",)),
+        ("sed -n '1,80p' src/app.py", ("src/app.py",)),
+        ("cd src && nl -ba app.py | sed -n '1,20p'", ("app.py",)),
+        ("head -n 20 a.md b.md", ("a.md", "b.md")),
+        ("cat src/app.py > copy.py", ()),
+        ("sed -i s/a/b/ src/app.py", ()),
+        ("cat src/app.py && make", ()),
+        ("grep -n x src/app.py", ()),
+        ("ls src", ()),
+    ],
+)
+def test_commands_that_show_files_are_known(command: str, files: tuple[str, ...]) -> None:
+    assert files_read(only_call("Bash", {"command": command}, "text")) == files
+
+
+def test_large_results_are_counted_together() -> None:
+    told = Telling().human()
+    for size in (39_999, 40_000, 70_000):
+        told.call("WebFetch", {"url": f"https://example.com/{size}"}, "x" * size)
+    (finding,) = find_large_results(told.history)
+    assert (finding.count, finding.severity) == (2, "Warning")
+    assert "110,000 characters (about 27,500 tokens)" in finding.message
+
+
+def test_the_largest_shares_are_told_by_turn_tool_and_file() -> None:
+    told = Telling().human().usage(500)
+    _reads(told, "/w/a.py", text="x" * 400)
+    _reads(told, "/w/b.py", text="x" * 800)
+    told.human().usage(900).run("make", "x" * 40)
+    shares = token_shares(told.history)
+    assert [(share.name, share.tokens) for share in shares.turns] == [("2", 900), ("1", 500)]
+    assert [(share.name, share.tokens) for share in shares.tools] == [("Read", 300), ("Bash", 10)]
+    assert [(share.name, share.tokens) for share in shares.files] == [("/w/b.py", 200), ("/w/a.py", 100)]

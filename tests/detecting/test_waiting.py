@@ -1,0 +1,153 @@
+"""Where the time of a session went, and what was slow."""
+
+from __future__ import annotations
+
+from agtrace_schema.analysis import TimeSpent
+from agtrace_schema.events import Outcome, Provider, UserKind
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agtrace.detecting.history import Call, Entry, History, Message, Notice, Said, Thought
+from agtrace.detecting.waiting import find_slow_model, find_slow_tools, time_spent
+
+SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
+START = 1_790_000_000_000
+
+
+def _history(*entries: Entry) -> History:
+    return History(Provider.CLAUDE_CODE, "main", list(entries), 1, None)
+
+
+def _said(event: int, at: int, kind: UserKind = UserKind.HUMAN) -> Said:
+    return Said(event, 0, START + at, kind, "Go on.", kind is UserKind.HUMAN)
+
+
+def _message(event: int, at: int, step: int = 0) -> Message:
+    return Message(event, 0, step, START + at, "Well.")
+
+
+def _ran(
+    event: int, at: int, took: int, step: int = 0, tool: str = "Bash", told: int | None = -1, **more: object
+) -> Call:
+    call = Call(event, 0, step, START + at, tool, {"command": "make all"}, b"", Outcome.OK)
+    call.result_event, call.answered_at, call.duration_ms = event + 1, START + at + took, took if told == -1 else told
+    for name, value in more.items():
+        setattr(call, name, value)
+    return call
+
+
+def test_the_time_is_told_apart() -> None:
+    spent = time_spent(
+        _history(
+            _said(0, 0),
+            _message(1, 10 * SECOND),
+            _ran(2, 12 * SECOND, 30 * SECOND),
+            _message(4, 50 * SECOND, 1),
+            _said(5, HOUR),
+            _message(6, HOUR + 5 * SECOND, 2),
+        )
+    )
+    assert spent == TimeSpent(tools_seconds=30, model_seconds=12 + 8 + 5, human_seconds=3600 - 50)
+
+
+def test_executions_at_the_same_time_count_once() -> None:
+    spent = time_spent(
+        _history(_said(0, 0), _ran(1, SECOND, MINUTE), _ran(3, SECOND, MINUTE), _ran(5, 31 * SECOND, MINUTE))
+    )
+    assert spent == TimeSpent(tools_seconds=90, model_seconds=1, human_seconds=0)
+
+
+def test_a_night_within_a_turn_is_nobodys_time_but_a_night_before_a_request_is_the_humans() -> None:
+    spent = time_spent(_history(_said(0, 0), _message(1, 8 * HOUR), _said(2, 20 * HOUR), _message(3, 20 * HOUR)))
+    assert spent == TimeSpent(tools_seconds=0, model_seconds=0, human_seconds=12 * 3600, unknown_seconds=8 * 3600)
+
+
+def test_what_a_human_took_to_answer_or_to_allow_is_the_humans_time() -> None:
+    asked = _ran(1, 0, 5 * MINUTE, tool="AskUserQuestion", told=None)
+    allowed = _ran(3, 5 * MINUTE, 10 * MINUTE, told=2 * SECOND)
+    refused = _ran(5, 15 * MINUTE, MINUTE, told=None, outcome=Outcome.REJECTED)
+    spent = time_spent(_history(_said(0, 0), asked, allowed, refused))
+    assert spent == TimeSpent(tools_seconds=2, model_seconds=0, human_seconds=16 * 60 - 2)
+
+
+def test_notes_of_the_harness_while_the_human_is_away_are_the_humans_time() -> None:
+    summary = Notice(2, 0, START + 30 * MINUTE, "system/away_summary", "All is done.")
+    hook = _said(3, 40 * MINUTE, UserKind.INJECTED)
+    spent = time_spent(_history(_said(0, 0), _message(1, SECOND), summary, hook, _said(4, HOUR), _message(5, HOUR, 1)))
+    assert spent.human_seconds is not None and spent.human_seconds >= 40 * 60
+    assert spent.model_seconds == 3600 - spent.human_seconds
+
+
+def test_without_times_nothing_is_said() -> None:
+    assert time_spent(_history(Message(0, 0, 0, 0, "Hello."))) == TimeSpent()
+
+
+_TIMES = st.integers(0, 30 * HOUR)
+
+
+@st.composite
+def _entries(draw: st.DrawFn) -> list[Entry]:
+    """Anything in any order: the times of a log needn't rise."""
+    entries: list[Entry] = []
+    for number, kind in enumerate(draw(st.lists(st.sampled_from("smtcpun"), max_size=25))):
+        event, at = 2 * number, draw(st.one_of(st.just(-START), _TIMES))
+        if kind in "sn":
+            entries.append(_said(event, at, UserKind.HUMAN if kind == "s" else UserKind.INJECTED))
+        elif kind == "m":
+            entries.append(_message(event, at, number))
+        elif kind == "t":
+            entries.append(Thought(event, 0, number, START + at))
+        elif kind == "u":
+            entries.append(Notice(event, 0, START + at, "system", ""))
+        else:
+            told = draw(st.one_of(st.none(), st.integers(0, HOUR)))
+            call = _ran(event, at, draw(st.integers(-HOUR, HOUR)), number, told=told)
+            call.outcome = draw(st.sampled_from(list(Outcome)))
+            entries.append(call)
+    return entries
+
+
+@settings(max_examples=80, deadline=None)
+@given(_entries())
+def test_the_parts_add_up_to_the_span(entries: list[Entry]) -> None:
+    times = [entry.at for entry in entries if entry.at]
+    times += [entry.answered_at for entry in entries if isinstance(entry, Call) and entry.answered_at]
+    spent = time_spent(_history(*entries))
+    parts = [spent.tools_seconds, spent.model_seconds, spent.human_seconds, spent.unknown_seconds]
+    assert all(part is None or part >= 0 for part in parts)
+    assert sum(filter(None, parts)) == (round((max(times) - min(times)) / 1000) if times else 0)
+
+
+def test_a_build_of_seven_minutes_is_slow_and_of_twenty_a_warning() -> None:
+    (seven,) = find_slow_tools(_history(_said(0, 0), _ran(1, 0, 7 * MINUTE)))
+    (twenty,) = find_slow_tools(_history(_said(0, 0), _ran(1, 0, 7 * MINUTE), _ran(3, 8 * MINUTE, 13 * MINUTE)))
+    assert (seven.severity, seven.count, twenty.severity, twenty.count) == ("Info", 1, "Warning", 2)
+    assert "7 min" in seven.message and "make all" in seven.message
+
+
+def test_what_goes_on_in_the_background_is_not_waited_for() -> None:
+    assert not list(find_slow_tools(_history(_said(0, 0), _ran(1, 0, SECOND, told=30 * MINUTE))))
+
+
+def test_a_lunch_break_is_no_slow_model() -> None:
+    lunch = _history(_said(0, 0), _message(1, SECOND), _said(2, HOUR), _message(3, HOUR + SECOND, 1))
+    asleep = _history(_said(0, 0), _message(1, 3 * HOUR))
+    assert not list(find_slow_model(lunch))
+    assert not list(find_slow_model(asleep))
+
+
+def test_the_model_is_slow_from_the_last_result_on() -> None:
+    results = _ran(1, 0, MINUTE), _ran(3, 0, 4 * MINUTE)
+    assert not list(find_slow_model(_history(_said(0, 0), *results, _message(5, 8 * MINUTE, 1))))
+    (slow,) = find_slow_model(_history(_said(0, 0), *results, _message(5, 10 * MINUTE, 1)))
+    assert (slow.count, slow.events, slow.severity) == (1, (5,), "Info")
+
+
+def test_a_second_call_of_the_same_response_is_no_answer_to_the_first() -> None:
+    history = _history(_said(0, 0), _ran(1, 0, SECOND), _ran(3, 6 * MINUTE, SECOND), _message(5, 7 * MINUTE, 1))
+    assert not list(find_slow_model(history))
+
+
+def test_a_line_behind_a_command_is_no_slow_answer() -> None:
+    history = _history(_said(0, 0), _message(1, SECOND), _said(2, MINUTE, UserKind.COMMAND), _message(3, 9 * MINUTE, 1))
+    assert not list(find_slow_model(history))

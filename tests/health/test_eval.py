@@ -1,0 +1,14 @@
+"""The detectors are right about the labelled sessions (README.md)."""
+
+from __future__ import annotations
+
+from agtrace.detecting.detectors import DETECTORS
+from tests.health.evaluation import README, evaluate, table, with_table
+
+
+def test_every_detector_is_right_about_nineteen_of_twenty_labelled_sessions() -> None:
+    """At least 0.95 precision and recall, of enough sessions for each, as the README tells."""
+    judged, scores = evaluate(DETECTORS)
+    wrong = [line for one in judged for line in one.wrong()]
+    assert all(one.good for one in scores), "\n".join((table(scores, len(judged)), *wrong))
+    assert README.read_text(encoding="utf-8") == with_table(scores, len(judged)), "run make docs"
