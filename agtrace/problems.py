@@ -42,6 +42,14 @@ class InvalidParameter(Problem):
         super().__init__(message, **{name: value for name, value in details.items() if value is not None})
 
 
+class TooManyEvents(InvalidParameter):
+    """A report was asked for over more than can be examined while a client waits."""
+
+    def __init__(self, sessions: int) -> None:
+        super().__init__("ref", f"{sessions:,} sessions are too many to be examined at once")
+        self.hint = "Ask for less time, as in ax://report/7d, or run `agtrace report` in a terminal."
+
+
 class InvalidCursor(Problem):
     """A cursor that was tampered with, has expired, or belongs to another query."""
 
@@ -112,7 +120,7 @@ class InvalidArtifactRef(Problem):
     def __init__(self, reference: str) -> None:
         super().__init__(
             f"Invalid artifact ref: {reference[:200]}; the forms are ax://session/<id>, ax://event/<session>/<index>, "
-            "ax://analysis/<session> and ax://health",
+            "ax://analysis/<session>, ax://report, ax://report/<since> and ax://health",
             "list_sessions() shows the ids of the newest sessions.",
             ref=reference[:200],
         )

@@ -1,4 +1,4 @@
-"""References: `ax://` addresses of a session, an event, an analysis and the health of the server (R-085)."""
+"""References: `ax://` addresses of a session, an event, an analysis, a report and the health of the server (R-085)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ _FORMS = {
     "session": re.compile(r"ax://session/(?P<session>.+)"),
     "event": re.compile(r"ax://event/(?P<session>.+)/(?P<event>[0-9]{1,15})"),
     "analysis": re.compile(r"ax://analysis/(?P<session>.+)"),
+    "report": re.compile(r"ax://report(?:/(?P<since>[\w:.+-]{1,40}))?"),
     "health": re.compile(r"ax://health"),
 }
 
@@ -18,17 +19,20 @@ _FORMS = {
 class Reference(NamedTuple):
     """What a reference refers to."""
 
-    kind: Literal["session", "event", "analysis", "health"]
+    kind: Literal["session", "event", "analysis", "report", "health"]
     session: str = ""
     event_index: int = 0
+    since: str | None = None
+    """Of a report: as in the arguments of list_sessions; None is all the time."""
 
 
 def parse(text: str) -> Reference:
-    """Read a reference. Raises `InvalidArtifactRef` for what has none of the four forms."""
+    """Read a reference. Raises `InvalidArtifactRef` for what has none of these forms."""
     for kind, form in _FORMS.items():
         if found := form.fullmatch(text.strip()):
             parts = found.groupdict()
-            return Reference(kind, parts.get("session", ""), int(parts.get("event", 0)))  # type: ignore[arg-type]
+            place = parts.get("session", ""), int(parts.get("event", 0)), parts.get("since")
+            return Reference(kind, *place)  # type: ignore[arg-type]
     raise InvalidArtifactRef(text)
 
 

@@ -20,6 +20,8 @@ show show d41f7a52:853
 "$BIN/agtrace" show d41f7a52:853
 show analyze 01a0ec9d
 "$BIN/agtrace" analyze 01a0ec9d
+show report --html .demo/report.html
+"$BIN/agtrace" report --html "$AGTRACE_DATA_DIR/report.html"
 unset AGTRACE_DATA_DIR
 show setup claude
 "$BIN/agtrace" setup claude

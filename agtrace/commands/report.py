@@ -153,7 +153,7 @@ def _leave(found: Report, ways: Ways) -> None:
     if ways.as_json:
         print_json(found.model_dump(mode="json", exclude_none=True, exclude={"sessions": {"__all__": {"timeline"}}}))
     elif ways.markdown:
-        from agtrace.render.markdown import markdown
+        from agtrace.reporting.markdown import markdown
 
         sys.stdout.write(markdown(found))
     elif ways.html != STDOUT:

@@ -90,7 +90,7 @@ def _place(place: str) -> tuple[str, int | None]:
         from agtrace.references import parse
 
         try:
-            kind, session_id, event_index = parse(place)
+            kind, session_id, event_index, _ = parse(place)
         except InvalidArtifactRef as problem:
             fail(str(problem), USAGE)
         if kind in ("session", "event"):

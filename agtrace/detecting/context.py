@@ -24,6 +24,7 @@ _MID_TASK_WARNING = 2
 _LOOKED_AT = 1_000
 
 _BOUNDARIES = ("system/compact_boundary", "compacted")
+_HELD = re.compile(r'"preTokens":\s*([0-9]{1,12})')
 _TRIGGER = re.compile(r'"trigger": ?"(auto|manual)"')
 _COMPRESSED = re.compile(r"\bcompressed (?:context will be sent|from\b)", re.I)
 _ASKED_FOR = re.compile(r"(?:\s*<command-(?:name|message)>)?\s*/?(?:compact|compress|summarize)\b")
@@ -38,6 +39,8 @@ class Compaction:
     at: int
     automatic: bool
     """Whether the agent did it by itself: as the log says, else if the human gave no command for it beside it."""
+    tokens: int | None = None
+    """What was in the context before, where the log says so."""
 
 
 def compactions(history: History) -> list[Compaction]:
@@ -62,7 +65,9 @@ def _compactions(history: History) -> list[Compaction]:
             if not told or boundary in told:
                 trigger = _TRIGGER.search(entry.text) if isinstance(entry, Notice) else None
                 automatic, decided = trigger[1] == "auto" if trigger else not asked, trigger is not None
-                found.append(Compaction(entry.event_index, entry.turn, entry.at, automatic))
+                told_size = _HELD.search(entry.text) if isinstance(entry, Notice) else None
+                held = int(told_size[1]) if told_size else None
+                found.append(Compaction(entry.event_index, entry.turn, entry.at, automatic, held))
                 told = set()
             told.add(boundary)
         elif isinstance(entry, Said) and entry.kind is UserKind.COMMAND and _ASKED_FOR.match(entry.text):
@@ -160,16 +165,17 @@ def _cost(history: History, found: list[Compaction]) -> str:
     """How much was in the context before, where the log has figures: a clause."""
     waiting = iter(found)
     following = next(waiting, None)
-    last, given_up, known = 0, 0, 0
+    last, held = 0, []
     for entry in history.entries:
         if following is not None and entry.event_index >= following.event_index:
-            given_up, known = given_up + last, known + bool(last)
+            held.append(following.tokens or last)
             last, following = 0, next(waiting, None)
         if isinstance(entry, Usage) and entry.whole_input:
             last = entry.whole_input
+    known = list(filter(None, held))
     if not known:
         return ""
-    return f", at about {given_up // known:,} tokens{' each' if known > 1 else ''}"
+    return f", at about {sum(known) // len(known):,} tokens{' each' if len(known) > 1 else ''}"
 
 
 def _by_window(history: History) -> dict[tuple[str | None, int], list[tuple[Usage, float]]]:

@@ -10,7 +10,7 @@ from agtrace_schema.events import Outcome, Provider, UserKind
 
 from agtrace.detecting.actions import Attempt, asks_human, is_passed_over
 from agtrace.detecting.api import error_text, is_api_error, is_interruption
-from agtrace.detecting.finding import Detector, Finding
+from agtrace.detecting.finding import Detector, Finding, evidence
 from agtrace.detecting.history import Call, Entry, History, Message, Notice, Said, Thought, Usage
 from agtrace.detecting.questions import asks_to_go_on
 from agtrace.detecting.signatures import signature_of
@@ -69,7 +69,7 @@ def find_left_tool(history: History) -> Iterator[Finding]:
         severity="Warning",
         message=f"The session ends with {what} that never got a result",
         count=len(calls),
-        events=(ending.event_index,),
+        events=evidence([call.event_index for call in calls]),
         turn=calls[0].turn,
     )
 

@@ -189,6 +189,7 @@ _GOES_WITH = re.compile(
         r"(?:once|when) (?:you|i|we)\b|then i\b|if (?:so|not|yes|no|you)\b|in (?:that case|the meantime)\b",
         r"i(?:'d| would|'ll|'m| will| am)? (?:recommend|suggest|lean|go with|prefer|wait|hold|pause|stop|not |proceed)",
         r"i(?:'ll| will)? (?:continue|start|need|can(?:'t|not))|my (?:recommendation|suggestion|preference|vote)\b",
+        r"i(?:'ll| will| won't| will not|'m not|'ve) .{0,80}\b(?:until|till|before) (?:you|i (?:hear|know|have))\b",
         r"let me know|tell me|without (?:that|it|this|your)\b|both |the (?:first|second|former|latter)\b",
         r"(?:bitte|danke|sobald|danach|dann|falls|wenn|sonst|bis dahin|ohne|meine empfehlung)\b",
         r"ich (?:empfehle|würde|warte|kann)\b",

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Literal
 
 from agtrace_schema.analysis import TimeSpent
-from agtrace_schema.events import Outcome, UserKind
+from agtrace_schema.events import Outcome, Provider, UserKind
 
 from agtrace.detecting.actions import asks_human, command_of, is_poll, is_shell, only_reads, starts_agent
 from agtrace.detecting.cost import duration
@@ -19,6 +19,9 @@ from agtrace.shaping.cutting import one_line
 _MINUTE = 60_000
 SLOW_MS = 5 * _MINUTE
 MUCH_MS = 15 * _MINUTE
+CUT_OFF_MS = 10 * _MINUTE
+"""Claude Code ends a command after ten minutes at most, unless it is configured otherwise: a longer one was waiting to
+be allowed, which its log doesn't tell apart."""
 ABSENT_MS = 120 * _MINUTE
 """Beyond this the model is not slow: the machine slept, or nobody was there."""
 
@@ -43,12 +46,14 @@ class _Wait:
     event_index: int
     turn: int | None
     what: str = ""
+    to_be_allowed: bool = False
+    """Whether most of it was probably waiting for the human's permission."""
 
 
 def find_slow_tools(history: History) -> Iterator[Finding]:
     """Executions that took long, though nothing was waited for on purpose."""
     slow = [
-        _Wait(took, call.evidence, call.turn, _named(call))
+        _Wait(took, call.evidence, call.turn, _named(call), _is_cut_off(call, took, history.provider))
         for call in history.calls
         if (took := _took(call)) >= SLOW_MS
         and call.outcome not in _STOPPED
@@ -64,6 +69,8 @@ def find_slow_tools(history: History) -> Iterator[Finding]:
             f"{len(slow):,} executions took {duration(SLOW_MS)} or more each, {duration(_sum(slow))} together from "
             f"call to result; the longest took {duration(longest.milliseconds)}: {longest.what}"
         )
+    if waiting := sum(wait.to_be_allowed for wait in slow):
+        message += f" ({'it' if len(slow) == 1 else f'{waiting:,} of them'} probably waited to be allowed)"
     yield _slowness(slow, message)
 
 
@@ -85,7 +92,7 @@ def find_slow_model(history: History) -> Iterator[Finding]:
 
 def _slowness(slow: list[_Wait], message: str) -> Finding:
     return Finding(
-        severity="Warning" if _sum(slow) >= MUCH_MS else "Info",
+        severity="Warning" if _sum([wait for wait in slow if not wait.to_be_allowed]) >= MUCH_MS else "Info",
         message=message,
         count=len(slow),
         events=evidence([wait.event_index for wait in slow]),
@@ -103,6 +110,10 @@ def _took(call: Call) -> int:
         return 0
     waited = call.answered_at - call.at if call.at and call.answered_at > call.at else call.duration_ms
     return min(call.duration_ms, waited)
+
+
+def _is_cut_off(call: Call, took: int, provider: Provider) -> bool:
+    return provider is Provider.CLAUDE_CODE and is_shell(call) and took > CUT_OFF_MS + _MINUTE
 
 
 def _is_quick(call: Call) -> bool:

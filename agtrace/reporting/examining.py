@@ -18,6 +18,7 @@ from agtrace_schema.events import Provider
 
 from agtrace.detecting.score import score
 from agtrace.index import open_read_only
+from agtrace.problems import TooManyEvents
 from agtrace.reading.analysis import Examination, agents_of, analysis_of, examine
 from agtrace.reading.prices import PriceTable
 from agtrace.reading.query import iso
@@ -54,6 +55,8 @@ class Asked:
     timelines: bool = False
     behind: str | None = None
     """What the index doesn't hold yet, as a sentence."""
+    most_events: int | None = None
+    """Events that are looked at, at most, and in this process; None is all, on all cores."""
 
     @property
     def without_timelines(self) -> Asked:
@@ -70,10 +73,13 @@ class Seen(NamedTuple):
 
 
 def examine_all(connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family]) -> list[Seen]:
-    """Examine these sessions; where worker processes can't be had, in this one."""
+    """Examine these sessions; where worker processes can't be had, in this one. Raises `TooManyEvents`."""
     entries = max(FEWEST_ENTRIES, min(MOST_ENTRIES, ENTRIES_IN_ALL // max(len(chosen), 1)))
     cores = min(os.cpu_count() or 1, _MOST_WORKERS)
-    if cores > 1 and sum(family.row["event_count"] for family in chosen) >= LEAST_EVENTS:
+    events = sum(family.row["event_count"] for family in chosen)
+    if asked.most_events is not None and events > asked.most_events:
+        raise TooManyEvents(len(chosen))
+    if asked.most_events is None and cores > 1 and events >= LEAST_EVENTS:
         try:
             return list(_on_all_cores(connection, asked, chosen, entries, cores))
         except (OSError, BrokenProcessPool):

@@ -79,6 +79,7 @@ TEMPLATES = types.ListResourceTemplatesResult(
             ),
             ("event/{session}/{index}", "event", "Event", "The text of an event, or its first chunk."),
             ("analysis/{session}", "analysis", "Analysis", "A session's score and every finding."),
+            ("report/{since}", "report", "Report", "The health of all sessions since a time, such as 7d."),
         )
     ]
 )

@@ -28,8 +28,8 @@ def one_line(text: str, most: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 step`, `2 steps`."""
-    return f"{number} {noun}{'s' * (number != 1)}"
+    """`1 step`, `2,000 steps`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def cut(text: str, most: int) -> str:

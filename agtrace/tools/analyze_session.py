@@ -111,8 +111,8 @@ def _with_findings(whole: dict[str, Any], most: int, events: int) -> dict[str, A
 TOOL = Tool(
     "analyze_session",
     "Diagnose a session",
-    "What went wrong in a session: a health score with findings (failed tools; with include_loops identical "
-    "calls repeated; token use), each with the events that show it. Next: get_event_details on the evidence.",
+    "What went wrong in a session: a health score and findings (failures, tokens, time, end; loops with "
+    "include_loops), each with events that show it. Next: get_event_details on the evidence.",
     AnalyzeSession,
     answer,
 )

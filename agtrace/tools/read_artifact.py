@@ -19,6 +19,7 @@ from agtrace.reading.texts import place_of, session_lines, session_stream
 from agtrace.references import Reference, parse
 from agtrace.shaping.cutting import counted, cut
 from agtrace.shaping.digest import Mode
+from agtrace.shaping.printed import printed
 from agtrace.shaping.replies import Body, Digest, Reply, Stream
 from agtrace.tools.analyze_session import first_evidence, opens_evidence
 from agtrace.tools.long_text import (
@@ -39,10 +40,14 @@ from agtrace.tools.tool import (
     call,
     dump,
     event_kilobytes,
+    kilobytes,
     overview_kilobytes,
     query_of,
     sessions_kilobytes,
 )
+
+_EXAMINED_AT_ONCE = 500_000
+"""Events that a report may look at: ten seconds, in which nothing else is answered."""
 
 
 class ReadArtifact(Arguments):
@@ -93,8 +98,8 @@ class _Opening:
         return self.context.cursors.make(TOOL.name, self._query(), position)
 
     def _query(self) -> dict[str, Any]:
-        kind, _, event_index = self.reference
-        return {**query_of(self.wanted), "ref": [kind, self.row and self.row["uid"], event_index]}
+        kind, _, event_index, since = self.reference
+        return {**query_of(self.wanted), "ref": [kind, self.row and self.row["uid"], event_index, since]}
 
     def text(self, ref: str, hint: str, text: str = "", *, output: bool = False) -> LongText:
         """A text under its shortest reference."""
@@ -110,7 +115,7 @@ class _Opening:
             budget=budget_of(self.wanted),
             hint=given.hint,
             reference=given.frame["ref"],
-            untrusted=self.row is not None,
+            untrusted=self.row is not None or self.reference.kind == "report",
         )
 
 
@@ -188,6 +193,25 @@ def _analysis(opening: _Opening) -> Reply:
     return opening.reply(f"Analysis of session {found.session_id}: {counted(len(found.insights), 'finding')}", given)
 
 
+def _report(opening: _Opening) -> Reply:
+    """The health of all sessions that began in a period, as Markdown. Raises `TooManyEvents`."""
+    from agtrace.reporting.examining import Asked
+    from agtrace.reporting.markdown import markdown
+    from agtrace.reporting.report import report
+    from agtrace.reporting.selection import Selection
+
+    context, since = opening.context, opening.reference.since
+    selection = Selection(since=context.moment("since", since))
+    asked = Asked(selection, context.now, context.prices, most_events=_EXAMINED_AT_ONCE)
+    found = printed(report(context.connection, asked))
+    worst = next((session.session_id for session in found.sessions), None)
+    hint = f"list_sessions() shows the newest sessions {sessions_kilobytes(found.figures.sessions)}."
+    if worst is not None:
+        hint = f"{call('analyze_session', session_id=worst)} tells what was wrong with the worst {kilobytes(0, 5_120)}."
+    given = opening.text("ax://report" + (f"/{since}" if since else ""), hint, markdown(found))
+    return opening.reply(f"Health of {counted(found.figures.sessions, 'session')}", given)
+
+
 def _health(opening: _Opening) -> Reply:
     """How index and server are."""
     health = opening.context.health()
@@ -209,6 +233,7 @@ _KINDS: dict[str, Callable[[_Opening], Reply]] = {
     "event": _event,
     "session": _session,
     "analysis": _analysis,
+    "report": _report,
     "health": _health,
 }
 
@@ -216,8 +241,8 @@ _KINDS: dict[str, Callable[[_Opening], Reply]] = {
 TOOL = Tool(
     "read_artifact",
     "Read a reference",
-    "The whole of what an answer refers to (artifact_ref), as text: an event, a session, an analysis with every "
-    "finding, ax://health.",
+    "The whole of what an answer refers to (artifact_ref), as text: an event, a session, an analysis; "
+    "ax://report/7d (health of sessions since), ax://health.",
     ReadArtifact,
     answer,
 )

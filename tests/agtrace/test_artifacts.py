@@ -359,7 +359,14 @@ def test_a_reference_of_no_known_form_is_refused(asker: Asker, ref: str) -> None
     error = asker.error("read_artifact", ref=ref)
     assert error["code"] == "invalid_artifact_ref"
     assert error["message"].startswith(f"Invalid artifact ref: {ref}")
-    for form in ("ax://session/<id>", "ax://event/<session>/<index>", "ax://analysis/<session>", "ax://health"):
+    forms = (
+        "ax://session/<id>",
+        "ax://event/<session>/<index>",
+        "ax://analysis/<session>",
+        "ax://report",
+        "ax://health",
+    )
+    for form in forms:
         assert form in error["message"]
 
 
@@ -382,10 +389,24 @@ def test_every_reference_that_an_answer_shows_is_accepted_by_every_tool(asker: A
         assert asker.ask("analyze_session", session_id=ref)["artifact_ref"] == shown[1]["artifact_ref"]
 
 
+def test_the_health_of_all_sessions_is_a_page_that_leads_to_the_worst(asker: Asker) -> None:
+    """The figures are those of `agtrace report`; a time restricts it as it does a list."""
+    value = asker.ask("read_artifact", ref="ax://report")
+    assert value["untrusted"] and value["artifact_ref"] == "ax://report"
+    listed = asker.ask("list_sessions", limit=50)["data"]["sessions"]
+    own = [session for session in listed if session.get("kind") != "subagent" or "parent_id" not in session]
+    assert value["data"]["text"].startswith(f"## {len(own)} sessions: mean score ")
+    assert asker.run(value["hint"])["data"]["score"] is not None
+    nothing = asker.ask("read_artifact", ref="ax://report/2100-01-01")
+    assert nothing["data"]["text"].startswith("## No sessions")
+    assert asker.error("read_artifact", ref="ax://report/soon")["details"]["field"] == "since"
+
+
 @pytest.mark.parametrize("most", [2_048, 3_000, 10_240, 102_400])
 @pytest.mark.parametrize("mode", [None, "minimal", "standard", "verbose"])
 def test_an_artifact_takes_no_more_than_it_is_asked_for(asker: Asker, most: int, mode: str | None) -> None:
-    for ref in (f"ax://session/{ONE}", f"ax://event/{ONE}/{RUN}", f"ax://event/{ONE}/{WIDE}", f"ax://analysis/{ONE}"):
+    for ref in (f"ax://session/{ONE}", f"ax://event/{ONE}/{RUN}", f"ax://event/{ONE}/{WIDE}", f"ax://analysis/{ONE}",
+                "ax://report"):  # fmt: skip
         value = asker.ask("read_artifact", ref=ref, mode=mode, max_bytes=most)
         assert value["data"]["text"] and value["data"]["ref"] == value["artifact_ref"]
         assert asker.run(value["hint"])["success"]

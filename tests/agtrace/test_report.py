@@ -224,6 +224,14 @@ def test_a_session_below_the_limit_fails_a_build_and_is_named() -> None:
 
 
 @pytest.mark.usefixtures("three")
+def test_what_executed_nothing_has_no_score_and_is_in_no_mean() -> None:
+    found = reported()
+    (chat,) = (session for session in found["sessions"] if session["tool_calls"] == 0)
+    assert "score" not in chat and chat["unscored"].startswith("nothing was executed")
+    assert (found["figures"]["sessions"], found["figures"]["scored"], sum(found["scores"])) == (3, 2, 2)
+
+
+@pytest.mark.usefixtures("three")
 @pytest.mark.parametrize("more", [[], ["--mean"]])
 def test_where_no_session_has_a_score_no_build_fails(more: list[str]) -> None:
     said = agtrace_here("report", "--since", "2026-01-01", "--until", "2026-01-02", "--fail-under", "100", *more)

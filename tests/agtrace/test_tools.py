@@ -431,6 +431,23 @@ def test_failing_tools_are_findings_with_evidence_that_opens(samples: Asker) -> 
     assert data["summary"]["event_counts"]["tool_calls"] == 536
 
 
+def test_ten_thousand_failures_are_counted_in_five_kilobytes(tmp_path: Path) -> None:
+    """R-022, R-027, R-113: however many failed, each count is exact, and what is left out is counted."""
+    log = small(tmp_path).prompt("Raise the tide gauge.")
+    for number in range(12_000):
+        log.call(f"Gauge{number % 40}", {"level": number}, f"level {number}: no such gauge", failed=number % 6 > 0)
+    answer = asker_of(tmp_path).ask("analyze_session", session_id=log.session_id, include_loops=True)
+    data = answer["data"]
+    assert len(json.dumps(answer, ensure_ascii=False).encode()) <= 5_120
+    assert data["summary"]["outcomes"] == {"failed": 10_000, "ok": 2_000}
+    assert data["parts"][1]["why"] == "10,000 of 12,000 executions failed (83%)"
+    shown = [insight for insight in data["insights"] if insight["detector"] == "failed_calls"]
+    assert shown and data["total_insights"] > len(data["insights"])
+    for insight in shown:
+        assert insight["message"] == f"{insight['count']} of 300 Gauge{insight['message'].split('Gauge')[1]}"
+        assert insight["count"] in (200, 300)
+
+
 def test_a_finding_that_is_not_asked_for_is_not_shown_and_costs_all_the_same(samples: Asker) -> None:
     """R-113"""
     everything = samples.ask("analyze_session", session_id=LOOP, include_loops=True)["data"]

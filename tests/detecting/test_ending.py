@@ -87,6 +87,11 @@ def test_the_model_had_the_last_word_whatever_the_harness_wrote_behind_it() -> N
     assert _ending(told) == "finished"
 
 
+def test_a_failure_that_was_mended_is_no_error_left() -> None:
+    told = Telling().human().run("make", "main.c:1:1: error: unknown type name 'foo'", code=2)
+    assert _ending(told.run("make").say("It builds.")) == "finished"
+
+
 def test_politeness_is_not_success() -> None:
     told = Telling().human().run("make", "Exit code 2\nmain.c:1:1: error: unknown type name 'foo'", code=2)
     told.say("Sorry about that!").human("Thanks anyway.").say("You're welcome.")

@@ -21,7 +21,7 @@ LOGS = Path(__file__).parents[2].parent / "shared" / "logs"
 needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the shared logs are not here")
 
 every_rule = pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
-SECONDS_FOR_ONE_MEGABYTE = 3  # half a second is usual, and quadratic would be hours
+SECONDS_FOR_ONE_MEGABYTE = 3  # half a second is usual, and quadratic would be minutes for less
 
 
 @every_rule
@@ -229,10 +229,10 @@ ADVERSARIES += ["Authorization: Bearer ", "1234567890:A", "MTIz" + "a" * 20 + ".
 @pytest.mark.parametrize("seed", ADVERSARIES)
 def test_no_text_makes_the_search_slow(seed: str) -> None:
     every_gate_opens = " ".join(rule.positive for rule in RULES)
-    text = seed * (1_000_000 // len(seed)) + every_gate_opens
+    text = seed * (400_000 // len(seed)) + every_gate_opens
     start = time.process_time()
     redact(text)
-    assert time.process_time() - start < SECONDS_FOR_ONE_MEGABYTE
+    assert time.process_time() - start < 0.4 * SECONDS_FOR_ONE_MEGABYTE
 
 
 # --- the real logs ---
