@@ -31,9 +31,9 @@ _HISTORY = """\
   `truncation.reason` digest, `failures` beside an output that is cut, `later` on a failed execution; `fields` and
   `sections`; filters, both orders, words and groups of a search, `own_left_out`; links on every preview; rows as tables
   and `truncation.shown`, `total` and `omitted_failures` where a list is cut; the error code invalid_artifact_ref.
-- 4 (2026-11-21): analyze_session: `parts`, `own_score` and `unscored` of the score, which may be absent; `ending`, `time`,
-  `token_shares`, `agents`; findings name their detector with its version and further lenses (Time, Outcome), their evidence
-  a `ref`, and those of a sub-agent its `session_id`; `ax://report`.
+- 4 (2026-11-21): analyze_session: `parts`, `own_score` and `unscored` of the score, which may be absent; `ending`,
+  `time`, `token_shares`, `agents`; findings name their detector with its version and further lenses (Time, Outcome),
+  their evidence a `ref`, and those of a sub-agent its `session_id`; `ax://report`.
 """
 
 

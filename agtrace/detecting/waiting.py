@@ -198,7 +198,7 @@ def _pieces(history: History) -> list[tuple[_Who, int]]:
     points += [(start, 0, 0, who) for start, who in _stretches(history)]
     for call in history.calls:
         if call.at and call.answered_at > call.at:
-            running = _running_from(call)
+            running = _running_from(call, history.provider)
             points += [(call.at, 0, 1, None), (running, 1, 0, None), (call.answered_at, -1, -1, None)]
     if not points:
         return []
@@ -219,10 +219,12 @@ def _pieces(history: History) -> list[tuple[_Who, int]]:
     return pieces
 
 
-def _running_from(call: Call) -> int:
+def _running_from(call: Call, provider: Provider) -> int:
     """When an execution began: what lies between the call and that is the human's, who was asked."""
     if asks_human(call) or call.outcome is Outcome.REJECTED:
         return call.answered_at
+    if _is_cut_off(call, _took(call), provider):
+        return call.answered_at - CUT_OFF_MS
     return call.at if call.duration_ms is None else max(call.at, call.answered_at - call.duration_ms)
 
 

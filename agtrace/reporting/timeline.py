@@ -40,6 +40,8 @@ class _Piece(NamedTuple):
     name: str | None = None
     """As the log has it."""
     failed: bool = False
+    turn: int | None = None
+    """Which turn it is, if it is one."""
 
     @property
     def rank(self) -> tuple[bool, int, int]:
@@ -90,6 +92,7 @@ def _entry(piece: _Piece, started_at: int) -> TimelineEntry:
         end=_seconds(piece.end, started_at),
         event_index=piece.event_index,
         name=None if piece.name is None else one_line(piece.name, LABEL),
+        turn_index=piece.turn,
         failed=piece.failed or None,
     )
 
@@ -115,7 +118,7 @@ def _turns(history: History) -> Iterator[_Piece]:
         elif isinstance(entry, Said) and entry.opens_turn:
             names.setdefault(entry.turn, entry.text[: LABEL * 4])
     for turn, span in turns.items():
-        yield span.piece("turn", names.get(turn))
+        yield span.piece("turn", names.get(turn))._replace(turn=turn)
 
 
 def _within(history: History) -> Iterator[_Piece]:

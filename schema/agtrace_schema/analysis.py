@@ -143,6 +143,8 @@ class TimelineEntry(Model):
     event_index: int
     name: str | None = None
     """The beginning of the request, the tool, or the sub-agent's id."""
+    turn_index: int | None = None
+    """Of a turn."""
     failed: bool | None = None
 
 

@@ -217,7 +217,7 @@ function findingElement(row, found) {
   const where = [
     LENS_WORDS[found.lens] ?? found.lens.toLowerCase(),
     detectorWords(found.detector),
-    found.turn_index === undefined ? null : `turn ${found.turn_index + 1}`,
+    found.turn_index === undefined ? null : `turn ${found.turn_index}`,
   ];
   const about = el("p", { class: "about" }, where.filter(Boolean).join(" · "));
   if (found.session_id) about.append(" · in sub-agent ", foreign(found.session_id));

@@ -45,7 +45,7 @@ function lanesOf(entries) {
 function told(entry) {
   const length = entry.end > entry.start ? `, for ${duration(entry.end - entry.start)}` : "";
   const name = entry.name === null ? "" : ` ${entry.name}`;
-  const number = entry.kind === "turn" ? ` ${entry.number}:` : "";
+  const number = entry.kind === "turn" ? ` ${entry.turn}:` : "";
   return [
     `${KIND_WORDS[entry.kind]}${number}`,
     name,
@@ -77,8 +77,8 @@ function drawEntry(entry, lane, scale) {
   const parts = [mark];
   if (entry.failed) parts.push(failure(entry, lane, scale));
   const width = scale.x(entry.end) - scale.x(entry.start);
-  if (entry.kind === "turn" && width > 14 + 7 * String(entry.number).length) {
-    parts.push(svg("text", { class: "turn-number", x: scale.x(entry.start) + 6, y: lane.y + 16 }, entry.number));
+  if (entry.kind === "turn" && width > 14 + 7 * String(entry.turn).length) {
+    parts.push(svg("text", { class: "turn-number", x: scale.x(entry.start) + 6, y: lane.y + 16 }, entry.turn));
   }
   return parts;
 }
@@ -169,11 +169,6 @@ function shapes() {
 // The card with the timeline: zoom, arrow keys, what is pointed at in words, and the table behind it.
 function timelineCard(timeline, id) {
   const { entries } = timeline;
-  entries
-    .filter((entry) => entry.kind === "turn")
-    .forEach((turn, n) => {
-      turn.number = n + 1;
-    });
   const ordered = [...entries].sort((a, b) => a.start - b.start);
   const frame = el("div", { class: "timeline" });
   const line = el(

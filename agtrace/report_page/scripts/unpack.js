@@ -36,12 +36,15 @@ function unfolded(packed, names) {
   const starts = sums(packed.starts);
   const events = sums(packed.events);
   const failed = new Set(packed.failed);
+  const turns = sums(packed.turns);
+  let turn = 0;
   const entries = packed.kinds.map((kind, n) => ({
     kind: facts.kinds[kind],
     start: starts[n] / 10,
     end: (starts[n] + packed.lengths[n]) / 10,
     event: events[n],
     name: packed.named[n] < 0 ? null : names[packed.named[n]],
+    turn: facts.kinds[kind] === "turn" ? turns[turn++] : null,
     failed: failed.has(n),
   }));
   const filled = sums(packed.filled);
