@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+
+os.environ.pop("COLUMNS", None)  # else the commands would keep it for the whole run: a test sets it where it matters
 
 LOGS = Path(__file__).resolve().parents[2] / "shared" / "logs"
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"

@@ -15,7 +15,6 @@ from click.testing import CliRunner
 
 from agtrace import commands
 from agtrace.commands import group
-from agtrace.render.terminal import OUT
 from agtrace.settings import load
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
@@ -56,7 +55,6 @@ def agtrace_here(*arguments: str | Path, **environment: str) -> Said:
     assert arguments[:1] != ("index",)
     commands.answers.cache_clear()
     environment = {"COLUMNS": "160", **environment}
-    OUT.width = int(environment["COLUMNS"])  # set or not when it was made
     run = CliRunner().invoke(group.agtrace, list(map(str, arguments)), prog_name="agtrace", env=environment)
     assert run.exception is None or isinstance(run.exception, SystemExit), run.exception
     assert not CONTROLS.search(run.output), run.output
