@@ -19,6 +19,7 @@ from agtrace.health import health
 from agtrace.index import Freshness, Index
 from agtrace.metrics import Metrics
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
+from agtrace.reading.analysis import LastAnalysis
 from agtrace.reading.prices import PriceTable
 from agtrace.reading.prices import load as load_prices
 from agtrace.serving.logs import log_to_stderr
@@ -52,7 +53,7 @@ class Answers:
         self._index, self._turn = Index(settings), threading.Lock()
         self._beside, self._looking = Index(settings), threading.Lock()
         self._freshness = Freshness("catching_up")
-        self._metrics, self._started = Metrics(), now()
+        self._metrics, self._started, self._last_analysis = Metrics(), now(), LastAnalysis()
         self._cursors: Cursors | None = None
         self._problem: str | None = None
         self._prices = self._load_prices()
@@ -138,6 +139,7 @@ class Answers:
                 self._prices,
                 self._settings.search_timeout_seconds,
                 lambda: self._health(connection, freshness),
+                self._last_analysis,
             )
             return tool.answer(context, wanted)
         finally:

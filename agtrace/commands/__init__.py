@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agtrace.answers import Answers
     from agtrace.settings import Settings
 
-_CONTROLS = re.compile("[\x7f-\x9f]")
+_CONTROLS = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]")
 
 TROUBLE = 1
 USAGE = 2

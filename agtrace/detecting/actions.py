@@ -33,6 +33,9 @@ _COMPLAINT = re.compile(
 )
 _SHELL_NAMES = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fatal", "usage"})
 
+_GOES_ON = re.compile(r"^(?:Process running with session|Script running with cell) ID ", re.M)
+_LOOKED_AT = 500
+
 _HUMAN = frozenset({UserKind.HUMAN, UserKind.TASK, UserKind.COMMAND, UserKind.INTERRUPTION})
 
 
@@ -136,10 +139,13 @@ def is_human(said: Said) -> bool:
 
 
 def is_passed_over(call: Call) -> bool:
-    """Whether streaks, loops and endings don't see it: refused, interrupted, never answered, or a probe."""
+    """Whether streaks, loops and endings don't see it: refused, interrupted, never answered, a probe, or told later.
+
+    What goes on in Codex when its call returns fails in the call that waits for it: it failed once.
+    """
     if call.result_event is None or call.outcome in (Outcome.REJECTED, Outcome.INTERRUPTED):
         return True
-    return is_probe(call)
+    return is_probe(call) or (call.failed and _GOES_ON.search(call.result, 0, _LOOKED_AT) is not None)
 
 
 def command_of(call: Call) -> str | None:

@@ -85,8 +85,8 @@ _TOLD = frozenset({"--version", "--help", "-h", "-V"})
 
 _TESTERS = frozenset(
     """
-    [ [[ ack ag cmp colordiff diff egrep fgrep findstr grep hash pgrep pidof rg ripgrep test type ugrep whence where
-    which zgrep
+    [ [[ ack ag cmp colordiff diff egrep fgrep findstr grep hash lsof pgrep pidof rg ripgrep test type ugrep whence
+    where which zgrep
     """.split()  # noqa: SIM905
 )
 _GIT_TESTS = frozenset({"grep", "check-ignore", "check-ref-format"})
@@ -161,6 +161,10 @@ def tests(part: Part) -> bool:
         return bool(words) and (words[0] in _GIT_TESTS or _git_tests(words[0], words[1:]))
     if name == "command":
         return words[:1] in (("-v",), ("-V",))
+    if name == "systemctl":
+        return bool(words) and words[0].startswith("is-")
+    if name == "npm":
+        return words[:1] == ("outdated",)
     if name == "jq":
         return not {"-e", "--exit-status"}.isdisjoint(words)
     return name in _TESTERS

@@ -17,6 +17,8 @@ from agtrace.detecting.finding import Detector, Finding, evidence
 from agtrace.detecting.history import Call, History, Message, Notice, Said
 from agtrace.detecting.naming import quoted
 
+_REVIEW = "entered_review_mode"
+
 ALIKE = 0.85
 """The share of their words that two requests have in common (Jaccard)."""
 
@@ -60,14 +62,19 @@ def _answered(history: History) -> list[Said]:
     """The requests without those that had to be sent again; the last one counts, whatever became of it."""
     found: list[Said] = []
     request: Said | None = None
-    answered = stopped = False
+    answered = stopped = reviewing = False
     for entry in history.entries:
-        if isinstance(entry, Said) and entry.kind in (UserKind.HUMAN, UserKind.TASK):
+        if isinstance(entry, Notice) and entry.kind == _REVIEW:
+            reviewing = True
+        elif isinstance(entry, Said) and entry.kind in (UserKind.HUMAN, UserKind.TASK):
+            if reviewing:
+                reviewing = False  # what Codex asks for /review
+                continue
             if request is not None and answered and not stopped:
                 found.append(request)
             request, answered, stopped = entry, False, False
         elif isinstance(entry, (Call, Message)):
-            answered = True
+            answered, reviewing = True, False
             stopped = isinstance(entry, Call) and entry.outcome in (Outcome.INTERRUPTED, Outcome.REJECTED)
         elif is_interruption(entry, history.provider):
             stopped = True

@@ -69,7 +69,7 @@ def score(session: Examined, agents: Sequence[Examined] = ()) -> Score:
     every = [session, *agents]
     calls, failed = sum(one.calls for one in every), sum(one.failed for one in every)
     found = [pair for one in every for pair in one.found]
-    unscored = _unscored(session, calls)
+    unscored = _unscored(session, calls, found)
     if unscored:
         return Score(None, unscored, [])
     parts = [
@@ -82,8 +82,10 @@ def score(session: Examined, agents: Sequence[Examined] = ()) -> Score:
     return Score(100 - sum(part.lost for part in parts), None, parts)
 
 
-def _unscored(session: Examined, calls: int) -> str | None:
+def _unscored(session: Examined, calls: int, found: Iterable[Found]) -> str | None:
     if calls or session.ending.ending not in ("finished", "question_left", "unknown"):
+        return None
+    if any(finding.severity != "Info" for _, finding in found):
         return None
     if session.ending.ending == "unknown":
         return "nothing was executed, and how it ended isn't known"

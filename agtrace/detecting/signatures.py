@@ -53,6 +53,7 @@ _PREFIX = re.compile(
 )
 _GENERIC = re.compile(
     r"(?:Error: )?Exit code:? -?\d+$|Command: |Directory: |Wall time: |Chunk ID: |Original token count: "
+    r"|(?:Output|Error|Stdout|Stderr|Exit Code|Signal): \(?(?:none|empty)\)?$"
     r"|Total output lines: |Process exited with code|Output:$|Process Group PGID: |Background PIDs: |Signal: "
     r"|(?:\S+: )?(?:command|process|script|build|task|tests?)\b.{0,40}?\b(?:failed|exited)"
     r"(?: (?:with|on|in|due to|because of)\b.{0,30}?(?:code|status|signal|exit)?:? ?-?\d*)?\.?$"

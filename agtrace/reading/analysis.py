@@ -25,7 +25,7 @@ from agtrace.detecting.score import Examined, Score, score
 from agtrace.detecting.shares import LARGEST, token_shares
 from agtrace.detecting.signatures import signature_of
 from agtrace.detecting.waiting import time_spent
-from agtrace.reading.history import read_history
+from agtrace.reading.history import AT_WORK_SECONDS, read_history
 from agtrace.reading.prices import PriceTable
 from agtrace.reading.query import COUNTED, sessions_where, short_id
 from agtrace.reading.steps import telling_argument
@@ -127,6 +127,22 @@ def analyze(connection: sqlite3.Connection, session: sqlite3.Row, *, now: float,
     return analysis_of(own, agents).model_copy(update={"summary": _counts(connection, session)})
 
 
+class LastAnalysis:
+    """Keeps the analysis that was asked for last while the index doesn't change: a long one is read in many chunks."""
+
+    def __init__(self) -> None:
+        self._of: tuple[sqlite3.Connection, int, int, int] | None = None
+        self._found: Analysis | None = None
+
+    def get(self, connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable) -> Analysis:
+        """What `analyze` gives."""
+        written = connection.execute("PRAGMA data_version").fetchone()[0]
+        asked = connection, written, session["id"], int(now // AT_WORK_SECONDS)
+        if self._found is None or self._of != asked:
+            self._of, self._found = asked, analyze(connection, session, now=now, prices=prices)
+        return self._found
+
+
 def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:
     """Put a session and its sub-agents together; what `summary` counts is left to the one who wants it."""
     whole = score(own.examined, [agent.examined for agent in agents])
@@ -148,7 +164,8 @@ def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:
 
 
 def _worst_first(insights: Iterable[Insight]) -> list[Insight]:
-    return sorted(insights, key=lambda insight: _SEVERITIES.index(insight.severity))
+    """By severity, then by how much of it there is."""
+    return sorted(insights, key=lambda insight: (_SEVERITIES.index(insight.severity), -insight.count))
 
 
 def _agent(agent: Examination) -> AgentHealth:

@@ -19,12 +19,15 @@ LABEL = 50
 LINES_PER_CHUNK = 200
 """Lines of a chunk of text at most (R-077)."""
 
-_CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROLS = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f"
+    r"\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]"
+)
 
 
 def one_line(text: str, most: int) -> str:
     """Put a text on one line of at most this many characters, without control characters."""
-    return cut(" ".join(without_controls(text).split()), most)
+    return cut(" ".join(without_controls(" ".join(text.split())).split()), most)
 
 
 def counted(number: int, noun: str) -> str:
@@ -38,7 +41,11 @@ def cut(text: str, most: int) -> str:
 
 
 def without_controls(text: str) -> str:
-    """Remove control characters, terminal escapes and turns of the writing direction, newlines and tabs excepted."""
+    """Remove what is obeyed or unseen, newlines and tabs excepted.
+
+    Control characters, terminal escapes, turns of the writing direction, marks without width; joiners stay, which
+    scripts and emoji need.
+    """
     return _CONTROLS.sub("", text)
 
 

@@ -132,6 +132,7 @@ RUNGS = (
     Rung(chars=60, as_tables=True, items=3),
     Rung(chars=60, as_tables=True, items=2),
     Rung(chars=60, as_tables=True, items=1),
+    Rung(chars=30, as_tables=True, items=1),
 )
 """From large to small. Above them stands the answer as asked, below them the essential fields of the first item of a
 page, then counts and a reference."""

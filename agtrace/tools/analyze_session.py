@@ -10,7 +10,6 @@ import orjson
 from agtrace_schema.analysis import Analysis, Insight
 
 from agtrace.arguments import Arguments, SessionId
-from agtrace.reading.analysis import analyze
 from agtrace.reading.query import find_session
 from agtrace.shaping.cutting import counted
 from agtrace.shaping.replies import Reply
@@ -37,7 +36,7 @@ class AnalyzeSession(Arguments):
 def answer(context: Context, wanted: AnalyzeSession) -> Reply:
     """The health of a session (R-113)."""
     session = find_session(context.connection, wanted.session_id)
-    found = analyze(context.connection, session, now=context.now, prices=context.prices)
+    found = context.analysis(session)
     asked = {"Failures": wanted.include_failures, "Loops": wanted.include_loops}
     insights = [insight for insight in found.insights if asked.get(insight.lens, True)]
     left_out = len(found.insights) - len(insights)

@@ -13,7 +13,6 @@ from pydantic import Field
 
 from agtrace.arguments import Arguments, Cursor
 from agtrace.reading import events, transcript
-from agtrace.reading.analysis import analyze
 from agtrace.reading.query import find_event, find_session, last_event_of, short_id
 from agtrace.reading.texts import place_of, session_lines, session_stream
 from agtrace.references import Reference, parse
@@ -183,7 +182,7 @@ def _first_place(opening: _Opening, last_event: int, given: LongText) -> list[in
 def _analysis(opening: _Opening) -> Reply:
     """Every finding, more than analyze_session shows."""
     context, session = opening.context, opening.session
-    found = analyze(context.connection, session, now=context.now, prices=context.prices)
+    found = context.analysis(session)
     place = first_evidence(found.session_id, found.insights)
     opened = call("get_session_details", session_id=found.session_id)
     hint = f"{opened} shows its turns {_overview(session)}."

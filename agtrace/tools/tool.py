@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from agtrace_schema.analysis import Analysis
 from agtrace_schema.answers import Health, Model
 
 from agtrace.arguments import DEFAULT_LIMIT, Arguments
 from agtrace.index import Freshness
 from agtrace.problems import InvalidParameter
+from agtrace.reading.analysis import LastAnalysis
 from agtrace.reading.prices import PriceTable
 from agtrace.reading.query import PROJECTS_BY_HASH
 from agtrace.shaping.cursors import Cursors
@@ -40,6 +42,11 @@ class Context:
     """After which a search is stopped."""
     health: Callable[[], Health]
     """Give the figures of index and server."""
+    last_analysis: LastAnalysis
+
+    def analysis(self, session: sqlite3.Row) -> Analysis:
+        """The health of a session, every finding included."""
+        return self.last_analysis.get(self.connection, session, now=self.now, prices=self.prices)
 
     def check_project(self, project_hash: str | None) -> None:
         """Raise `InvalidParameter` for a hash that is the beginning of no project's."""

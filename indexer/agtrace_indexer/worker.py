@@ -39,7 +39,7 @@ def serve(asked: BinaryIO, answers: BinaryIO) -> None:
 MOST = 64 * 1024 * 1024
 """Bytes of content that are held at once. What is more is answered with no index, to be read piece by piece."""
 
-_NEEDLESS = ("event_identity", "event_failed", "block_newest", "block_unworded", "session_started")
+_NEEDLESS = ("event_failed", "block_newest", "block_unworded", "session_started")
 """Indexes that are of no use while logs are read; what takes the rows in has its own."""
 
 

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer import words, workers
+from agtrace_indexer import words, worker, workers
 from agtrace_indexer.progress import Progress
 from agtrace_indexer.run import Summary, index
+from agtrace_indexer.store import Store
 
 from tests import corpus
 from tests.agtrace.asking import claude_log
@@ -467,3 +468,15 @@ def test_a_worker_runs_no_code_of_the_folder_that_it_is_started_in(
     monkeypatch.chdir(project)
     index(database, [str(several)])
     assert sorted(path.name for path in project.iterdir()) == ["orjson.py"]
+
+
+def test_a_long_log_is_looked_up_by_an_index_and_not_by_a_scan_for_every_line() -> None:
+    """A log of tens of megabytes and a hundred thousand lines took minutes: each line looked through all before it."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(worker._empty())
+        asked: list[str] = []
+        connection.set_trace_callback(asked.append)
+        assert not Store(connection).has_identity(1, 1)
+        connection.set_trace_callback(None)
+        (plan,) = connection.execute(f"EXPLAIN QUERY PLAN {asked[-1]}").fetchall()
+        assert "SEARCH event USING INDEX event_identity" in plan[3]
