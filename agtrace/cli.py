@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from io import TextIOWrapper
+
+CLOSED_PIPE = 141
+"""The exit code where nobody reads to the end, as of a program that SIGPIPE ends (128 + 13)."""
 
 
 def main() -> None:
@@ -15,7 +19,60 @@ def main() -> None:
         return
     from agtrace.commands.group import agtrace
 
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # logs hold letters that not every terminal has
-    agtrace.main(prog_name="agtrace")
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout = _Stream.of(sys.stdout)
+    if isinstance(sys.stderr, TextIOWrapper):
+        sys.stderr = _Stream.of(sys.stderr)
+    try:
+        try:
+            agtrace.main(prog_name="agtrace")
+        finally:
+            sys.stdout.flush()
+    except _Unwritten as failure:
+        _end(failure.why)
+
+
+class _Unwritten(OSError):
+    """stdout or stderr can't be written. Click and Rich make 1, trouble found, of a closed pipe: not of this."""
+
+    def __init__(self, why: OSError) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
+class _Stream(TextIOWrapper):
+    """stdout or stderr."""
+
+    @classmethod
+    def of(cls, stream: TextIOWrapper) -> _Stream:
+        """The same stream; logs hold letters that not every terminal has."""
+        return cls(
+            stream.buffer, stream.encoding, "replace",
+            line_buffering=stream.line_buffering, write_through=stream.write_through,
+        )  # fmt: skip
+
+    def write(self, text: str, /) -> int:
+        """Write. Raises `_Unwritten`."""
+        try:
+            return super().write(text)
+        except OSError as error:
+            raise _Unwritten(error) from error
+
+    def flush(self) -> None:
+        """Write what is kept back. Raises `_Unwritten`."""
+        try:
+            super().flush()
+        except OSError as error:
+            raise _Unwritten(error) from error
+
+
+def _end(why: OSError) -> None:
+    """End the process: in silence where nobody reads on (`agtrace report | head -1`), else with the reason."""
+    from agtrace.commands import USAGE, fail
+
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())  # what is still kept back has no way out
+    if not isinstance(why, BrokenPipeError):
+        fail(f"can't write: {why.strerror or why}", USAGE)
+    os.dup2(nowhere, sys.stderr.fileno())
+    sys.exit(CLOSED_PIPE)

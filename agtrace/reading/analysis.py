@@ -158,7 +158,7 @@ def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:
         ),
         time=time_spent(own.history),
         token_shares=_shares(own, agents),
-        agents=[_agent(agent) for agent in agents] or None,
+        agents=sorted(map(_agent, agents), key=lambda agent: (agent.score is None, agent.score or 0)) or None,
         summary={},
     )
 

@@ -140,11 +140,11 @@ def sessions_where(connection: sqlite3.Connection, condition: str, arguments: di
 
 
 def iso(milliseconds: int | None) -> str | None:
-    """Write a time as ISO 8601 in UTC, to the second; None and 0 are unknown."""
+    """Write a time as ISO 8601 in UTC, to the second, its year of four digits; None and 0 are unknown."""
     if not milliseconds:
         return None
     try:
-        return datetime.fromtimestamp(milliseconds // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return datetime.fromtimestamp(milliseconds // 1000, UTC).replace(tzinfo=None).isoformat() + "Z"
     except (OverflowError, ValueError, OSError):
         return None
 

@@ -10,6 +10,7 @@ from rich.text import Text
 from agtrace.render.terminal import (
     OUT,
     STYLES,
+    command,
     footer,
     heading,
     indented,
@@ -50,7 +51,8 @@ def analysis(answer: dict[str, Any]) -> None:
     _agents(data)
     if data.get("total_insights"):
         OUT.print()
-        OUT.print(Text(f"every finding: agtrace read {answer['artifact_ref']}", style="dim"), soft_wrap=True)
+        every = plain(command("read", answer["artifact_ref"]))
+        OUT.print(Text(f"every finding: {every}", style="dim"), soft_wrap=True)
     footer(answer)
 
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import ast
 import re
-import shlex
 from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, plain
+from agtrace.render.terminal import OUT, command, plain
 
 _VALUE = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\[[^\]]*\]|-?[0-9]+|True|False"""
 _ARGUMENT = re.compile(rf"(\w+)=({_VALUE})")
@@ -59,8 +58,8 @@ class Offer(NamedTuple):
 def offer(answer: dict[str, Any]) -> bool:
     """Print the commands that an answer's hint offers, each on a line; whether there are any."""
     found = list(offers(answer.get("hint", "")))
-    for command, says in found:
-        OUT.print(Text(plain(command), style="cyan").append(f"  {plain(says)}", style="dim"), soft_wrap=True)
+    for call, says in found:
+        OUT.print(Text(plain(call), style="cyan").append(f"  {plain(says)}", style="dim"), soft_wrap=True)
     return bool(found)
 
 
@@ -83,8 +82,7 @@ def _command(tool: str, arguments: dict[str, Any]) -> str:
     name, forms = _COMMANDS[tool]
     named = [form.format(**arguments) for form in forms]
     options = _options({key: value for key, value in arguments.items() if f"{{{key}}}" not in "".join(forms)})
-    given = [*options, "--", *named] if any(place.startswith("-") for place in named) else [*named, *options]
-    return shlex.join(["agtrace", name, *given])
+    return command(name, *named, options=list(options))
 
 
 def _options(arguments: dict[str, Any]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, STYLES, dollars, figure, heading, indented, left_out, plain
+from agtrace.render.terminal import OUT, STYLES, command, dollars, figure, heading, indented, left_out, plain
 from agtrace.reporting import words
 from agtrace.reporting.figures import LOW
 
@@ -21,12 +21,12 @@ _LOOKS: dict[Ending, tuple[str, str]] = {
     "finished": ("█", "green"),
     "question_left": ("▓", "cyan"),
     "interrupted": ("▒", "blue"),
-    "abandoned": ("▒", "yellow"),
-    "tool_left": ("▒", "magenta"),
-    "error_left": ("▓", "red"),
-    "unknown": ("░", "dim"),
+    "abandoned": ("░", "yellow"),
+    "tool_left": ("▄", "magenta"),
+    "error_left": ("▚", "red"),
+    "unknown": ("·", "dim"),
 }
-"""How an ending stands in the bar: its shade, for who sees no colours, and its colour."""
+"""How an ending stands in the bar: its own mark, for who sees no colours, and its colour."""
 
 _BESIDE_A_TITLE = 11
 """Columns beside a title that its session's id doesn't take: the score, and what lies between."""
@@ -69,9 +69,9 @@ def _endings(figures: Figures) -> None:
     bar, legend = Text(no_wrap=True), [Text()]
     widest = OUT.width - 2
     for (ending, count), cells in zip(there, _cells([count for _, count in there], min(widest, _BAR)), strict=True):
-        shade, style = _LOOKS[ending]
-        bar.append(shade * cells, style=style)
-        named = Text.assemble((shade, style), f" {words.named(ending)} {count:,}   ")
+        mark, style = _LOOKS[ending]
+        bar.append(mark * cells, style=style)
+        named = Text.assemble((mark, style), f" {words.named(ending)} {count:,}   ")
         if legend[-1].cell_len + named.cell_len > widest:
             legend.append(Text())
         legend[-1].append_text(named)
@@ -167,7 +167,7 @@ def _worst(sessions: Sequence[ReportedSession]) -> None:
         )
     OUT.print(Padding(table, (0, 0, 0, 2)))
     OUT.print()
-    OUT.print(Text(f"agtrace analyze {plain(sessions[0].session_id)}", style="bold"), soft_wrap=True)
+    OUT.print(Text(plain(command("analyze", sessions[0].session_id)), style="bold"), soft_wrap=True)
 
 
 def _grade(score: int | None) -> str:

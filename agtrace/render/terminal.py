@@ -5,6 +5,8 @@ Every string of a log passes `plain`: no escape sequence of a log reaches the te
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -25,6 +27,12 @@ STYLES = {
 def plain(text: str) -> str:
     """A text without what a terminal would obey."""
     return without_controls(text)
+
+
+def command(name: str, *places: str, options: Sequence[str] = ()) -> str:
+    """A command of agtrace to paste. Ids come from logs: what a shell would obey is quoted, and none is an option."""
+    given = [*options, "--", *places] if any(place.startswith("-") for place in places) else [*places, *options]
+    return shlex.join(["agtrace", name, *given])
 
 
 def summary(answer: dict[str, Any]) -> None:
@@ -72,7 +80,13 @@ def entry(label: str, body: Text, *, deep: int = 0) -> None:
 
 def when(iso: str | None) -> str:
     """A time in the terminal's own zone, to the minute."""
-    return "" if iso is None else datetime.fromisoformat(iso).astimezone().strftime("%Y-%m-%d %H:%M")
+    if iso is None:
+        return ""
+    try:
+        local = datetime.fromisoformat(iso).astimezone()
+    except (OverflowError, ValueError):  # a wrong clock, so far off that the zone leads out of all calendars
+        return iso[:16].replace("T", " ")
+    return local.isoformat(" ", "minutes")[:16]
 
 
 def short_number(number: int | None) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
@@ -24,7 +24,7 @@ _BY = {"day": "by day", "week": "by week", "month": "by month"}
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart and its table: a row's label stands first, then a number for each series."""
+    """A chart and its table: a row's label stands first, then a number for each series, None where it is unknown."""
 
     name: str
     title: str
@@ -37,7 +37,7 @@ class Chart:
     """Of the labels, then of each series."""
     colours: list[str]
     """A custom property of the style sheet for each series, or for each row where there is one series."""
-    rows: list[tuple[str, list[float]]]
+    rows: list[tuple[str, list[float | None]]]
     note: str | None = None
 
 
@@ -50,27 +50,22 @@ def charts(report: Report) -> list[Chart]:
 def _sessions(report: Report) -> Chart | None:
     days = {day.day: day.endings for day in report.days}
     step, spans = _spans(days)
-    rows = []
-    for label, those in spans:
-        rows.append((label, [float(sum(days[day].get(ending, 0) for day in those)) for ending in words.ENDINGS]))
-    seen = [n for n in range(len(words.ENDINGS)) if any(numbers[n] for _, numbers in rows)]
-    names = [list(words.ENDINGS)[n] for n in seen]
-    ended = {name: sum(numbers[n] for _, numbers in rows) for n, name in zip(seen, names, strict=True)}
+    ended = Counter({name: sum(day.get(name, 0) for day in days.values()) for name in words.ENDINGS})
+    names = [name for name in words.ENDINGS if ended[name]]
     return Chart(
         name="sessions",
         title=f"Sessions {_BY[step]}, and how they ended",
         kind="columns",
         unit="number",
-        says=", ".join(f"{words.plain(number)} {words.ENDINGS[name]}" for name, number in ended.items()),
+        says=", ".join(f"{words.plain(ended[name])} {words.ENDINGS[name]}" for name in names),
         columns=[step.capitalize(), *(words.ENDINGS[name].capitalize() for name in names)],
         colours=[f"--ending-{name}" for name in names],
-        rows=[(label, [numbers[n] for n in seen]) for label, numbers in rows],
+        rows=[(label, [sum(days[day].get(name, 0) for day in those) for name in names]) for label, those in spans],
         note=f"{counted(report.undated, 'session')} without a time: not shown here" if report.undated else None,
     )
 
 
 def _scores(report: Report) -> Chart | None:
-    unscored = report.figures.sessions - report.figures.scored
     low = sum(report.scores[:6])
     return Chart(
         name="scores",
@@ -81,8 +76,17 @@ def _scores(report: Report) -> Chart | None:
         columns=["Score", "Sessions"],
         colours=[f"--score-{words.grade(ten * 10)}" for ten in range(10)],
         rows=[(f"{ten * 10}–{ten * 10 + 9 + (ten == 9)}", [float(n)]) for ten, n in enumerate(report.scores)],
-        note=f"{counted(unscored, 'session')} without a score: too little is known of them" if unscored else None,
+        note=_unscored(report),
     )
+
+
+def _unscored(report: Report) -> str | None:
+    """How many sessions have no score, and why: each reason with how many it is of, where there are several."""
+    reasons = Counter(session.unscored or "unknown why" for session in report.sessions if session.score is None)
+    if not reasons:
+        return None
+    said = (why if len(reasons) == 1 else f"{words.plain(n)} × {why}" for why, n in reasons.most_common())
+    return f"{counted(reasons.total(), 'session')} without a score: {'; '.join(said)}"
 
 
 def _tools(report: Report) -> Chart | None:
@@ -120,41 +124,51 @@ def _detectors(report: Report) -> Chart | None:
 
 
 def _tokens(report: Report) -> Chart | None:
-    return _by_model(report, "tokens", "Tokens", {_key(item): float(item.total_tokens) for item in report.models})
+    return _by_model(report, "tokens", "Tokens", {_key(item): item.total_tokens for item in report.models})
 
 
 def _cost(report: Report) -> Chart | None:
-    return _by_model(report, "dollars", "Cost", {_key(item): item.cost_usd or 0 for item in report.models})
+    return _by_model(report, "dollars", "Cost", {_key(item): item.cost_usd for item in report.models})
 
 
 def _key(item: ReportedModel) -> tuple[str, str]:
     return item.day, item.model
 
 
-def _by_model(report: Report, unit: Unit, what: str, used: dict[tuple[str, str], float]) -> Chart | None:
-    """A chart of what models used over time; those with the fewest tokens are one series."""
+def _by_model(report: Report, unit: Unit, what: str, used: Mapping[tuple[str, str], float | None]) -> Chart | None:
+    """A chart of what models used over time, None being unknown; those with the fewest tokens are one series."""
     if not any(used.values()):
         return None
     shown, others = _ranked(report)
     step, spans = _spans({day.day for day in report.days} | {day for day, _ in used})
-    rows = []
-    for label, days in spans:
-        numbers = [sum(used.get((day, model), 0) for day in days) for model in shown]
-        rest = sum(used.get((day, model), 0) for day in days for model in others)
-        rows.append((label, [*numbers, *([rest] if others else [])]))
+    series = [[model] for model in shown] + [others] * bool(others)
+    rows = [
+        (label, [_sum(used.get((day, model), 0) for day in days for model in those) for those in series])
+        for label, days in spans
+    ]
     written = words.dollars if unit == "dollars" else words.short
-    totals = [sum(numbers[n] for _, numbers in rows) for n in range(len(shown))]
+    totals = [_sum(used[key] for key in used if key[1] == model) for model in shown]
     return Chart(
         name=unit,
         title=f"{what} {_BY[step]} and model",
         kind="columns",
         unit=unit,
-        says=", ".join(f"{model} {written(total)}" for model, total in zip(shown, totals, strict=True)),
+        says=", ".join(
+            f"{model} {'unknown' if total is None else written(total)}"
+            for model, total in zip(shown, totals, strict=True)
+        ),
         columns=[step.capitalize(), *shown, *([f"{len(others)} other models"] if others else [])],
         colours=[f"--series-{n + 1}" for n in range(len(shown))] + ["--ending-unknown"] * bool(others),
         rows=rows,
         note=words.cost_made(report.figures.cost_made).capitalize() if unit == "dollars" else None,
     )
+
+
+def _sum(numbers: Iterable[float | None]) -> float | None:
+    """The sum of what is known; None where something is there and nothing of it known."""
+    every = list(numbers)
+    known = [number for number in every if number is not None]
+    return sum(known) if any(known) or len(known) == len(every) else None
 
 
 def _ranked(report: Report) -> tuple[list[str], list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from agtrace_schema.analysis import ContextPoint, Insight, ReportedSession, Timeline, TimelineEntry
+from agtrace_schema.analysis import ContextPoint, Insight, ReportedSession, Severity, Timeline, TimelineEntry
 
 ROW = (
     "id", "provider", "project", "title", "start", "duration", "ending", "score", "turns", "calls", "failed",
@@ -13,7 +13,7 @@ ROW = (
 )  # fmt: skip
 """The columns of a row; the script finds them by these names."""
 
-SEVERITIES = ("Critical", "Warning", "Info")
+SEVERITIES: tuple[Severity, ...] = ("Critical", "Warning", "Info")
 KINDS = ("turn", "step", "tool", "agent", "compaction", "api_error")
 _LANDMARKS = {"turn", "agent", "compaction", "api_error"}
 _MESSAGE = 160
@@ -22,12 +22,12 @@ _MESSAGE = 160
 
 def row(session: ReportedSession) -> list[Any]:
     """The row of a session, as `ROW` names its columns."""
-    severities = [sum(found.severity == severity for found in session.insights) for severity in SEVERITIES]
+    severities = [session.severities.get(severity, 0) for severity in SEVERITIES]
     return [
         session.session_id, str(session.provider), session.project, session.title, session.start_time,
         session.duration_seconds, session.ending.ending, session.score, session.turns, session.tool_calls,
         session.failed_calls, session.total_tokens, session.cost_usd, session.model, severities,
-        sorted({found.detector for found in session.insights}), worst(session), len(session.agents or ()),
+        sorted(session.detectors), worst(session), len(session.agents or ()),
     ]  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def detail(session: ReportedSession, most_entries: int) -> Detail:
         exclude_none=True,
     )  # fmt: skip
     texts["insights"] = [_insight(session, found) for found in session.insights]
-    texts["left_out"] = session.total_insights - len(session.insights)
+    texts["total_insights"] = session.total_insights
     if not session.timeline or not most_entries:
         return Detail(texts | {"dropped": session.timeline is not None}, None)
     entries = thinned(session.timeline.entries, most_entries)

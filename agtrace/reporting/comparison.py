@@ -52,7 +52,7 @@ def periods(selection: Selection, started: Iterable[int], now: int) -> Periods |
     """
     if selection.since is not None:
         last = now if selection.until is None else selection.until
-        length = last - selection.since
+        length = last - selection.since + 1  # both ends are included
         before = (selection.since - length, selection.since - 1)
         return Periods(before, (selection.since, last), halves=False) if length > 0 else None
     moments = [moment for moment in started if moment]

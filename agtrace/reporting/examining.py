@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import orjson
-from agtrace_schema.analysis import Analysis, ReportedSession, Timeline
+from agtrace_schema.analysis import Analysis, Insight, ReportedSession, Timeline
 from agtrace_schema.events import Provider
 
 from agtrace.detecting.score import score
@@ -26,12 +27,12 @@ from agtrace.reading.sessions import SHORT_HASH, shown_kind
 from agtrace.reading.usage import Usage, usage_by
 from agtrace.reporting import sums
 from agtrace.reporting.figures import Tally
-from agtrace.reporting.selection import Family, Selection, families
+from agtrace.reporting.selection import Family, Selection, believable, families
 from agtrace.reporting.timeline import AgentTimes, timeline
 from agtrace.shaping.cutting import LABEL, USER_MESSAGE, one_line
 
 INSIGHTS = 50
-"""Findings of a session that a report shows, the worst ones."""
+"""Findings of a session that a report shows."""
 
 ENTRIES_IN_ALL, FEWEST_ENTRIES, MOST_ENTRIES = 200_000, 50, 400
 """Entries of timelines: many sessions share them, and one gets no more than can be told apart."""
@@ -144,9 +145,10 @@ class _Examiner:
     def _seen(self, family: Family) -> Seen:
         own, agents = self._examined(family)
         tally = _tally(family, own, agents, self._usage(family))
+        times = self._timeline(family, own, agents)
         pairs = (pair for one in (own, *agents) for pair in one.examined.found)
         found = tuple(sums.Found(detector.name, detector.lens, finding.severity) for detector, finding in pairs)
-        return Seen(tally, self._shown(family, analysis_of(own, agents), tally, self._timeline(own, agents)), found)
+        return Seen(tally, self._shown(family, analysis_of(own, agents), tally, times), found)
 
     def _examined(self, family: Family) -> tuple[Examination, list[Examination]]:
         now, prices = self._asked.now, self._asked.prices
@@ -162,27 +164,27 @@ class _Examiner:
                 together.include(self._used[member])
         return together
 
-    def _timeline(self, own: Examination, agents: Iterable[Examination]) -> Timeline | None:
+    def _timeline(self, family: Family, own: Examination, agents: Iterable[Examination]) -> Timeline | None:
         if not self._asked.timelines:
             return None
         times = (
-            AgentTimes(agent.session_id, row["started_by"], row["started_at"] or 0, row["ended_at"] or 0)
+            AgentTimes(agent.session_id, row["started_by"], believable(row["started_at"]), believable(row["ended_at"]))
             for agent in agents
             if (row := agent.row)["parent_session"] == own.row["id"] and row["started_by"] is not None
         )
-        return timeline(own.history, own.row["started_at"], times, self._entries)
+        return timeline(own.history, family.started_at, times, self._entries)
 
     def _shown(self, family: Family, found: Analysis, tally: Tally, times: Timeline | None) -> ReportedSession:
         row = family.row
         title = one_line(row["title"] or row["snippet"] or "(no request)", USER_MESSAGE)
-        ended = row["ended_at"]
+        ended = believable(row["ended_at"])
         return ReportedSession(
             session_id=found.session_id,
             provider=Provider(row["provider"]),
             kind=shown_kind(row),
             project=row["root_path"] or (row["project_hash"] and row["project_hash"][:SHORT_HASH]),
             title=title,
-            start_time=iso(row["started_at"]),
+            start_time=iso(family.started_at),
             duration_seconds=(ended - family.started_at) // 1000 if ended and family.started_at else None,
             active_seconds=row["active_ms"] // 1000 if family.started_at else None,
             ending=found.ending,
@@ -197,11 +199,22 @@ class _Examiner:
             cost_made=tally.usage.cost_made,
             model=row["model"] and one_line(row["model"], LABEL),
             agents=found.agents,
-            insights=found.insights[:INSIGHTS],
+            insights=_kept(found.insights),
             total_insights=len(found.insights),
+            detectors=Counter(insight.detector for insight in found.insights),
+            severities=Counter(insight.severity for insight in found.insights),
             time=found.time,
             timeline=times,
         )
+
+
+def _kept(insights: Sequence[Insight]) -> list[Insight]:
+    """As many as a report shows, given the worst first: of each detector the worst one, and the worst of the others."""
+    worst: dict[str, int] = {}
+    for place, insight in enumerate(insights):
+        worst.setdefault(insight.detector, place)
+    others = sorted(set(range(len(insights))) - set(worst.values()))
+    return [insights[place] for place in sorted([*worst.values(), *others][:INSIGHTS])]
 
 
 def _tally(family: Family, own: Examination, agents: Sequence[Examination], usage: Usage) -> Tally:

@@ -29,6 +29,9 @@ _ALL = "SELECT id, kind, parent_session FROM session WHERE kind != 'warmup' ORDE
 
 _EVER = 1 << 62
 
+_FIRST, _AFTER_LAST = 1_262_304_000_000, 4_102_444_800_000
+"""The beginnings of 2010 and of 2100: no agent ran before, and one that tells a time from then on has a wrong clock."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -68,7 +71,12 @@ class Family:
     @property
     def started_at(self) -> int:
         """When the session began, in milliseconds since 1970 UTC; 0 is unknown."""
-        return self.row["started_at"] or 0
+        return believable(self.row["started_at"])
+
+
+def believable(moment: int | None) -> int:
+    """A time in milliseconds since 1970 UTC as it is, or 0 where no clock that is right can have told it."""
+    return moment if moment is not None and _FIRST <= moment < _AFTER_LAST else 0
 
 
 def projects_named(connection: sqlite3.Connection, given: str) -> tuple[int, ...]:
@@ -94,7 +102,7 @@ def projects_named(connection: sqlite3.Connection, given: str) -> tuple[int, ...
 
 
 def families(connection: sqlite3.Connection, selection: Selection) -> list[Family]:
-    """The sessions that this is about whenever they began, oldest first, those without a time before all others."""
+    """The sessions that this is about whenever they began, oldest first, as their own clocks tell it."""
     below = _below(connection)
     rows = sessions_where(
         connection,

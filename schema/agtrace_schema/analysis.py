@@ -125,6 +125,7 @@ class Analysis(Model):
     time: TimeSpent | None = None
     token_shares: TokenShares | None = None
     agents: list[AgentHealth] | None = None
+    """The worst score first, unscored ones last."""
     total_agents: int | None = None
     """How many sub-agents there are, where not all are shown."""
     summary: dict[str, dict[str, int]]
@@ -190,8 +191,14 @@ class ReportedSession(Model):
     cost_made: Made | None = None
     model: str | None = None
     agents: list[AgentHealth] | None = None
+    """The worst score first, unscored ones last."""
     insights: list[Insight]
+    """The worst first; at most 50, among them the worst one of every detector."""
     total_insights: int
+    detectors: dict[str, int]
+    """How many findings each detector has, all counted."""
+    severities: dict[Severity, int]
+    """Likewise by severity."""
     time: TimeSpent | None = None
     timeline: Timeline | None = None
     """Only in the HTML report."""
@@ -289,7 +296,7 @@ class Report(Model):
     models: list[ReportedModel]
     detectors: list[ReportedDetector]
     undated: int
-    """Sessions of which the log tells no time: in no period."""
+    """Sessions of which the log tells no time, or one before 2010 or after 2099: in no period."""
     sessions: list[ReportedSession]
     """The worst first; unscored ones last."""
     versions: dict[str, int]

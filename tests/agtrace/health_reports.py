@@ -141,7 +141,6 @@ def session(**fields: Any) -> ReportedSession:
         "total_tokens": 1200,
         "model": "claude-opus-4-5",
         "insights": [insight()],
-        "total_insights": 1,
         "timeline": Timeline(
             entries=[
                 TimelineEntry(kind="turn", start=0, end=600, event_index=0, name="Do it"),
@@ -151,7 +150,17 @@ def session(**fields: Any) -> ReportedSession:
             context_window=200_000,
         ),
     }
-    return ReportedSession(**(known | fields))
+    known |= fields
+    return ReportedSession(**(_counted(known["insights"]) | known))
+
+
+def _counted(found: list[Insight]) -> dict[str, Any]:
+    """What a session says of its findings where all of them are shown."""
+    return {
+        "total_insights": len(found),
+        "detectors": Counter(item.detector for item in found),
+        "severities": Counter(item.severity for item in found),
+    }
 
 
 def insight(**fields: Any) -> Insight:
@@ -202,7 +211,7 @@ def _session(chance: random.Random, entries: int, days: int) -> ReportedSession:
         model=chance.choice(MODELS),
         agents=agents,
         insights=found,
-        total_insights=len(found),
+        **_counted(found),
         time=spent,
         timeline=timeline,
     )

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
 import stat
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agtrace_indexer.lock import WriteLock
-from agtrace_schema.analysis import Report
+from agtrace_schema.analysis import Report, SessionEnding
 from rich.cells import cell_len
 
+from agtrace import render
+from agtrace.reporting.comparison import periods
+from agtrace.reporting.selection import Selection
+from agtrace.reporting.words import ENDINGS
+from tests.agtrace import health_reports
 from tests.agtrace.asking import ClaudeLog, claude_log
-from tests.agtrace.terminal import agtrace, agtrace_here, index_here
+from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here, index_here
 from tests.conftest import SAMPLES
 
 DAY = 86_400
@@ -114,6 +122,29 @@ def test_what_tells_no_time_is_in_no_period(tmp_path: Path) -> None:
     assert "1 of no known time left out" in agtrace_here("report", "--since", "2024-01-01").out
 
 
+def test_a_wrong_clock_tells_no_time_and_moves_no_half(tmp_path: Path) -> None:
+    for number in range(4):
+        session(tmp_path / "logs", number, day=number)
+    indexed_logs(tmp_path / "logs")
+    right = reported()
+    for number, year in enumerate(("0001", "1970", "2100")):
+        log = session(tmp_path / "logs", 10 + number)
+        text = log.path.read_text()
+        log.path.write_text(re.sub(r'"2024-(?=\d\d-\d\dT)', f'"{year}-', text))
+    indexed_logs(tmp_path / "logs")
+    report = reported("--html", tmp_path / "page.html")
+    assert (report["undated"], report["figures"]["sessions"]) == (3, 7)
+    assert [report[name] for name in ("days", "compared", "before", "later")] == [
+        right[name] for name in ("days", "compared", "before", "later")
+    ]
+    assert "3 sessions without a time: not shown here" in (tmp_path / "page.html").read_text()
+    assert len(reported("--until", "2200-01-01")["sessions"]) == 4
+    listed = {item["id"]: item["start_time"] for item in agtrace_here("sessions", "--json").json()["data"]["sessions"]}
+    assert listed["0000000a"].startswith("0001-01-01T")
+    for zone in ("UTC", "America/New_York"):
+        assert agtrace("sessions", TZ=zone).code == 0
+
+
 def test_a_project_is_named_by_its_path_the_end_of_it_or_its_hash(indexed: Path) -> None:
     listed = agtrace_here("sessions", "--limit", "50", "--json").json()["data"]["sessions"]
     hashes = {one["session_id"]: one["project"] for one in reported()["sessions"]}
@@ -157,6 +188,13 @@ def test_more_failures_than_in_the_period_before_are_worse(tmp_path: Path) -> No
     assert found["ended on an error"] == "same" and found["sessions"] == "neither"
     backwards = verdicts(reported("--until", "2024-01-02"))
     assert "worse" not in backwards.values()
+
+
+def test_the_period_before_ends_where_this_one_begins_and_is_as_long() -> None:
+    since, until = 1_704_067_200_000, 1_704_153_599_999
+    found = periods(Selection(since=since, until=until), [], until)
+    assert found is not None and found.now == (since, until)
+    assert found.before == (since - DAY * 1000, since - 1)
 
 
 def test_without_a_beginning_the_later_half_is_compared_with_the_earlier_one(tmp_path: Path) -> None:
@@ -345,6 +383,79 @@ def test_the_page_for_the_terminal_says_it_all_on_a_screen(indexed: Path) -> Non
         assert f"\n{heading}\n" in said.out
     assert said.out.endswith(f"\nagtrace analyze {report['sessions'][0]['session_id']}\n")
     assert len(said.out.splitlines()) < 75
+
+
+def much_wrong(folder: Path, session_id: str) -> None:
+    """A session with more than fifty findings, the last one by a detector of its own."""
+    log = claude_log(folder, session_id)
+    log.clock = MONDAY
+    for number in range(60):
+        log.prompt(f"task {number}")
+        for _ in range(4):
+            log.call("Bash", {"command": f"make part{number}"}, f"part{number}.c: no such harbour", failed=True)
+    log.prompt("and now?").say("Shall I remove the old column?")
+
+
+def test_a_session_with_more_findings_than_are_shown_keeps_one_of_every_detector(tmp_path: Path) -> None:
+    much_wrong(tmp_path / "logs", "00000001-0000-4000-8000-000000000001")
+    indexed_logs(tmp_path / "logs")
+    report = reported()
+    (one,) = report["sessions"]
+    assert len(one["insights"]) == 50 < one["total_insights"]
+    assert {found["detector"] for found in one["insights"]} == set(one["detectors"])
+    assert sum(one["detectors"].values()) == sum(one["severities"].values()) == one["total_insights"]
+    assert {row["detector"]: row["findings"] for row in report["detectors"]} == one["detectors"]
+    ranks = [("Critical", "Warning", "Info").index(found["severity"]) for found in one["insights"]]
+    assert ranks == sorted(ranks)
+
+
+def test_the_sub_agent_that_failed_stands_first(tmp_path: Path) -> None:
+    parent = session(tmp_path / "logs", 1)
+    folder = parent.path.with_suffix("") / "subagents"
+    folder.mkdir(parents=True)
+    for number, failures in enumerate((0, 9, 4)):
+        log = session(tmp_path / "others", 10 + number, failures=failures)
+        own = {"isSidechain": True, "agentId": f"{number:016x}", "sessionId": parent.session_id}
+        lines = [json.dumps(json.loads(line) | own) for line in log.path.read_text().splitlines()]
+        (folder / f"agent-{number:016x}.jsonl").write_text("\n".join(lines) + "\n")
+    indexed_logs(tmp_path / "logs")
+    (one,) = reported()["sessions"]
+    analyzed = agtrace_here("analyze", "00000001", "--json").json()["data"]
+    for agents in (one["agents"], analyzed["agents"]):
+        assert [agent["failed_calls"] for agent in agents] == [9, 4, 0]
+
+
+@pytest.mark.parametrize("asked", [["report"], ["report", "--json"], ["sessions"], ["--help"]])
+def test_where_nobody_reads_on_it_ends_in_silence_and_not_as_trouble(asked: list[str], tmp_path: Path) -> None:
+    session(tmp_path / "logs", 1, failures=10)
+    indexed_logs(tmp_path / "logs")
+    reading, writing = os.pipe()
+    os.close(reading)
+    run = subprocess.run([AGTRACE, *asked], stdout=writing, stderr=subprocess.PIPE, timeout=60)
+    os.close(writing)
+    assert (run.returncode, run.stderr) == (141, b"")
+
+
+def test_a_command_to_paste_quotes_what_a_shell_would_obey(tmp_path: Path) -> None:
+    much_wrong(tmp_path / "logs", "a;reboot $(id)")
+    indexed_logs(tmp_path / "logs")
+    assert agtrace_here("report").out.endswith("\nagtrace analyze 'a;reboot'\n")
+    analyzed = agtrace_here("analyze", "a;reboot").out
+    assert "every finding: agtrace read 'ax://analysis/a;reboot'" in analyzed
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_how_sessions_ended_is_seen_without_colours(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every ending has a mark of its own, in the bar as in the legend."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    endings = [SessionEnding(ending=ending, reason="so it is") for ending in ENDINGS]
+    render.report(health_reports.around([health_reports.session(ending=ending) for ending in endings]))
+    bar, *legend = capsys.readouterr().out.partition("\nhow they ended\n")[2].partition("\n\n")[0].splitlines()
+    marks = re.findall(r"(\S) [a-z]+(?: [a-z]+)? 1\b", "\n".join(legend))
+    assert len(marks) == len(set(marks)) == len(ENDINGS)
+    assert list(dict.fromkeys(bar.strip())) == marks and cell_len(bar.rstrip()) == min(columns, 78)
 
 
 # -- timelines -----------------------------------------------------------------------------------------

@@ -119,6 +119,29 @@ def test_the_chart_of_sessions_is_by_day_week_or_month_and_counts_every_dated_se
     assert sum(sum(numbers) for _, numbers in chart.rows) == 60 - made.undated
 
 
+def test_an_unknown_cost_is_no_cost_of_nothing() -> None:
+    used = [
+        ReportedModel(day="2026-11-18", model="a", total_tokens=30, cost_usd=1.5),
+        ReportedModel(day="2026-11-18", model="b", total_tokens=10),
+        ReportedModel(day="2026-11-19", model="b", total_tokens=10),
+    ]
+    made = around([session()]).model_copy(update={"models": used})
+    chart = next(chart for chart in charts(made) if chart.name == "dollars")
+    assert chart.rows == [("2026-11-18", [1.5, None]), ("2026-11-19", [0, None])]
+    assert chart.says == "a $1.50, b unknown"
+    table = re.search(r"<caption>Cost .*?</table>", html(made), re.DOTALL)
+    assert table and table[0].count("$0.00") == 1 and table[0].count(">unknown<") == 2
+
+
+def test_the_page_says_why_sessions_have_no_score() -> None:
+    reasons = ["nothing was executed", "nothing was executed", "it still grows"]
+    made = around([session(), *(session(score=None, unscored=why) for why in reasons)])
+    chart = next(chart for chart in charts(made) if chart.name == "scores")
+    assert chart.note == "3 sessions without a score: 2 × nothing was executed; 1 × it still grows"
+    alone = next(chart for chart in charts(around([session(score=None, unscored="x")])) if chart.name == "scores")
+    assert alone.note == "1 session without a score: x"
+
+
 def test_a_model_has_the_same_colour_in_both_charts_and_the_rest_is_one_series() -> None:
     used = [ReportedModel(day="2026-11-19", model=f"m{n}", total_tokens=100 - n, cost_usd=float(n)) for n in range(8)]
     made = {chart.name: chart for chart in charts(around([session()]).model_copy(update={"models": used}))}
@@ -269,6 +292,22 @@ def test_a_session_is_opened_read_and_left_by_keyboard(seventy: tuple[Report, st
     assert not page.is_visible("#keys")
 
 
+def test_findings_that_are_not_shown_are_counted_and_a_command_shows_them(opened: Opener) -> None:
+    odd = session(
+        session_id="a;reboot", insights=[insight(severity="Warning")], total_insights=63,
+        detectors={"failed_calls": 61, "edit_churn": 2}, severities={"Warning": 60, "Info": 3},
+    )  # fmt: skip
+    page = opened(html(around([odd])))
+    assert page.inner_text("#rows-shown .marks").split() == ["60", "warning", "3", "info"]
+    page.select_option("#by-finding", "detector:edit_churn")
+    assert page.inner_text("#found") == "1 session"
+    page.click("#rows-shown a")
+    page.wait_for_selector("#session-title")
+    said = page.inner_text(".findings")
+    assert "1 of 63 findings are shown" in said and "Warning (1 of 60)" in said
+    assert "agtrace read 'ax://analysis/a;reboot'" in said
+
+
 def test_a_session_has_an_address_and_back_leads_to_the_list(seventy: tuple[Report, str], opened: Opener) -> None:
     made, written = seventy
     page = opened(written, place=f"#s={made.sessions[3].session_id}")
@@ -389,7 +428,7 @@ def test_figures_tables_and_the_worst_sessions_are_there_without_a_script(
 
 def test_what_is_unknown_is_said_to_be_unknown(opened: Opener) -> None:
     bare = session(
-        score=None, unscored="nobody asked for anything", parts=[], insights=[], total_insights=0, timeline=None,
+        score=None, unscored="nobody asked for anything", parts=[], insights=[], timeline=None,
         project=None, model=None, start_time=None, duration_seconds=None, total_tokens=None,
         ending=SessionEnding(ending="unknown", reason="the log has no response"),
     )  # fmt: skip

@@ -114,7 +114,7 @@ function configuration(chart) {
         legend: { display: chart.columns.length > 2 },
         tooltip: {
           filter: (item) => item.raw !== 0 || chart.columns.length === 2,
-          callbacks: { label: (item) => `${item.dataset.label}: ${write(item.raw)}`, footer: () => "" },
+          callbacks: { label: (item) => `${item.dataset.label}: ${item.raw === null ? "unknown" : write(item.raw)}`, footer: () => "" },
         },
       },
     },

@@ -35,7 +35,7 @@ function ring(score) {
 }
 
 function headOf(row, details) {
-  const command = showCommand(row.id);
+  const shows = showCommand(row.id);
   const cost = row.cost === null ? "unknown" : dollars(row.cost) + (COST_WORDS[details?.cost_made] ?? "");
   return el(
     "header",
@@ -59,7 +59,7 @@ function headOf(row, details) {
         fact("Tokens", row.tokens === null ? "unknown" : short(row.tokens)),
         fact("Cost", cost),
       ),
-      el("p", { class: "id" }, el("code", {}, command), copyButton(command, "the command that shows this session")),
+      el("p", { class: "id" }, el("code", {}, shows), copyButton(shows, "the command that shows this session")),
     ),
     ring(row.score),
   );
@@ -130,7 +130,7 @@ function timeSplit(time) {
 
 function endingCard(row, details) {
   const { ending, reason, event_index: event } = details.ending;
-  const command = showCommand(row.id, event);
+  const shows = showCommand(row.id, event);
   return card(
     "How it ended",
     el("p", { class: "ended" }, ended(ending)),
@@ -140,8 +140,8 @@ function endingCard(row, details) {
       : el(
           "p",
           { class: "reference" },
-          el("code", {}, command),
-          copyButton(command, "the command that shows the last event"),
+          el("code", {}, shows),
+          copyButton(shows, "the command that shows the last event"),
         ),
     el("hr"),
     el("h2", {}, "Where its time went"),
@@ -186,19 +186,19 @@ function contextCard(timeline) {
 
 const SHAPES = { Critical: "M8 0l8 8l-8 8l-8 -8z", Warning: "M8 1l8 14h-16z", Info: "M8 1a7 7 0 1 0 .01 0z" };
 
-function severityHeading(severity, number) {
+function severityHeading(severity, shown, all) {
   const shape = svg(
     "svg",
     { class: severity, viewBox: "0 0 16 16", width: 15, height: 15, "aria-hidden": "true" },
     svg("path", { d: SHAPES[severity] }),
   );
-  return el("h3", { class: "severity" }, shape, `${severity} (${number})`);
+  return el("h3", { class: "severity" }, shape, `${severity} (${shown === all ? all : `${shown} of ${plain(all)}`})`);
 }
 
 function evidenceItem(row, [event, quote, reference]) {
   const ref = reference ?? `ax://event/${row.id}/${event}`;
   const id = /^ax:\/\/event\/(.+)\/\d+$/.exec(ref)?.[1] ?? row.id;
-  const command = showCommand(id, event);
+  const shows = showCommand(id, event);
   return el(
     "li",
     {},
@@ -207,8 +207,8 @@ function evidenceItem(row, [event, quote, reference]) {
     el(
       "p",
       { class: "reference" },
-      el("code", {}, command),
-      copyButton(command, `the command that shows event ${event}`),
+      el("code", {}, shows),
+      copyButton(shows, `the command that shows event ${event}`),
     ),
   );
 }
@@ -246,24 +246,32 @@ function findingElement(row, found) {
 
 function findingsOf(row, details) {
   const groups = facts.severities
-    .map((severity) => [severity, details.insights.filter((found) => found.severity === severity)])
+    .map((severity, n) => [severity, details.insights.filter((found) => found.severity === severity), n])
     .filter(([, those]) => those.length);
+  const shown = details.insights.length;
+  const every = command("read", `ax://analysis/${row.id}`);
   const left =
-    details.left_out > 0
-      ? el("p", { class: "hint" }, `${counted(details.left_out, "further finding")}: agtrace analyze shows all.`)
+    shown < details.total_insights
+      ? el(
+          "p",
+          { class: "reference" },
+          `${shown} of ${plain(details.total_insights)} findings are shown; all of them by`,
+          el("code", {}, every),
+          copyButton(every, "the command that shows all findings"),
+        )
       : null;
   return el(
     "section",
     { class: "findings", "aria-labelledby": "findings-title" },
     el("h2", { id: "findings-title" }, groups.length ? "Findings" : "Nothing found"),
+    left,
     groups
-      .map(([severity, those]) => [
-        severityHeading(severity, those.length),
+      .map(([severity, those, n]) => [
+        severityHeading(severity, those.length, row.severities[n]),
         ...those.map((found) => findingElement(row, found)),
       ])
       .flat(),
     groups.length ? null : el("p", { class: "reason" }, "No detector found anything in this session."),
-    left,
   );
 }
 
@@ -296,7 +304,7 @@ function fillSession(article, row, details) {
         "p",
         { class: "empty" },
         "To keep this file small, the details of this session were left out: ",
-        el("code", {}, showCommand(row.id).replace("show", "analyze")),
+        el("code", {}, command("analyze", row.id)),
         " shows them.",
       ),
     );

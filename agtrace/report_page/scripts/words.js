@@ -50,8 +50,11 @@ const minute = (time) => (time ? time.slice(0, 16).replace("T", " ") : "time unk
 const grade = (score) => (score === null ? "none" : score >= 80 ? "good" : score >= 60 ? "fair" : "low");
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
-// The command that shows an event; an id that a shell would read as more than a word is quoted.
-function showCommand(id, event) {
-  const place = event === null || event === undefined ? id : `${id}:${event}`;
-  return `agtrace show ${/^[\w.:-]+$/.test(place) ? place : `'${place.replaceAll("'", "'\\''")}'`}`;
+// A command of agtrace with a place: what a shell would read as more than a word is quoted, and no place is an option.
+function command(name, place) {
+  const word = /^[\w.:/-]+$/.test(place) ? place : `'${place.replaceAll("'", "'\\''")}'`;
+  return `agtrace ${name} ${place.startsWith("-") ? "-- " : ""}${word}`;
 }
+
+// The command that shows an event, or a session.
+const showCommand = (id, event) => command("show", event === null || event === undefined ? id : `${id}:${event}`);
