@@ -37,8 +37,9 @@ docs: $(READY)  ## what is generated from the code: tables of README and schema/
 health-eval: $(READY)  ## precision and recall of every detector on the sessions of tests/health
 	$(BIN)/python -m tests.health
 
-picture: $(READY)  ## docs/terminal.svg, from real commands
+picture: $(READY)  ## docs/terminal.svg, from real commands; docs/report.png, where Chromium is
 	$(BIN)/python docs/terminal.py
+	$(BIN)/python docs/report_page.py
 
 bench: $(READY)  ## the tables of docs/performance.md; an hour, or minutes with MEASURED= and fewer MEGABYTES
 	$(BIN)/python -m benchmarks $(MEGABYTES) $(MEASURED)

@@ -98,6 +98,15 @@ def signature_of(text: str) -> Signature | None:
     return next((found for line in _telling(text) if (found := _signature(line))), None)
 
 
+def telling_text(text: str) -> str:
+    """What to quote of a text of an execution that failed: the line that tells the error, else what isn't generic."""
+    found = signature_of(text)
+    if found:
+        return found.line
+    said = (line.strip() for line in _lines(text))
+    return " ".join(line for line in said if line and not _GENERIC.match(line)) or text
+
+
 def _telling(text: str) -> Iterator[str]:
     """The lines of a text that tell of an error, the most telling first."""
     lines = _lines(text)

@@ -23,7 +23,7 @@ from agtrace.detecting.finding import Detector, Finding
 from agtrace.detecting.history import Call, Entry, History, Message, Notice, Said, Usage
 from agtrace.detecting.score import Examined, Score, score
 from agtrace.detecting.shares import LARGEST, token_shares
-from agtrace.detecting.signatures import signature_of
+from agtrace.detecting.signatures import telling_text
 from agtrace.detecting.waiting import time_spent
 from agtrace.reading.history import AT_WORK_SECONDS, read_history
 from agtrace.reading.prices import PriceTable
@@ -190,8 +190,7 @@ def _said(entry: Entry | None, event_index: int) -> str:
     """What an event says, for a quote; of a failure the line that tells it."""
     match entry:
         case Call() if event_index == entry.result_event:
-            telling = signature_of(entry.result) if entry.failed else None
-            return telling.line if telling else entry.result or "(no output)"
+            return (telling_text(entry.result) if entry.failed else entry.result) or "(no output)"
         case Call():
             return f"{entry.tool} {telling_argument(entry.arguments)}"
         case Said() | Message() | Notice():

@@ -34,7 +34,7 @@ from agtrace.shaping.cutting import LABEL, USER_MESSAGE, one_line
 INSIGHTS = 50
 """Findings of a session that a report shows."""
 
-ENTRIES_IN_ALL, FEWEST_ENTRIES, MOST_ENTRIES = 200_000, 50, 400
+ENTRIES_IN_ALL, FEWEST_ENTRIES, MOST_ENTRIES = 200_000, 50, 2_000
 """Entries of timelines: many sessions share them, and one gets no more than can be told apart."""
 
 LEAST_EVENTS = 60_000

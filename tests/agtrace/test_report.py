@@ -465,18 +465,18 @@ def test_a_timeline_keeps_what_failed_and_counts_what_it_leaves_out(tmp_path: Pa
     log = claude_log(tmp_path / "logs", "00000001-0000-4000-8000-000000000001")
     log.clock = MONDAY
     log.prompt("count the waves")
-    for call in range(600):
+    for call in range(1_200):
         log.call("Bash", {"command": f"wave {call}"}, "", failed=call % 100 == 50)
     log.write("assistant", [{"type": "text", "text": "Overloaded"}], isApiErrorMessage=True)
     indexed_logs(tmp_path / "logs")
     found = timeline_of("00000001")
     kinds = [entry.kind for entry in found.entries]
-    assert len(kinds) == 400 and found.left_out == 1 + 600 * 2 + 1 - 400
-    assert sum(bool(entry.failed) for entry in found.entries) == 6
+    assert len(kinds) == 2_000 and found.left_out == 1 + 1_200 * 2 + 1 - 2_000
+    assert sum(bool(entry.failed) for entry in found.entries) == 12
     assert kinds.count("turn") == 1 and kinds.count("api_error") == 1
     assert [entry.start for entry in found.entries] == sorted(entry.start for entry in found.entries)
     turn = next(entry for entry in found.entries if entry.kind == "turn")
-    assert (turn.start, turn.end, turn.name) == (0, 7 * 1201, "count the waves")
+    assert (turn.start, turn.end, turn.name) == (0, 7 * 2_401, "count the waves")
 
 
 def test_a_timeline_shows_sub_agents_and_how_the_window_filled(indexed: Path) -> None:
