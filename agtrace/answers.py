@@ -19,7 +19,7 @@ from agtrace.health import health
 from agtrace.index import Freshness, Index
 from agtrace.metrics import Metrics
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
-from agtrace.reading.analysis import LastAnalysis
+from agtrace.reading.last_analysis import LastAnalysis
 from agtrace.reading.prices import PriceTable
 from agtrace.reading.prices import load as load_prices
 from agtrace.serving.logs import log_to_stderr

@@ -25,7 +25,7 @@ from agtrace.detecting.score import Examined, Score, score
 from agtrace.detecting.shares import LARGEST, token_shares
 from agtrace.detecting.signatures import telling_text
 from agtrace.detecting.waiting import time_spent
-from agtrace.reading.history import AT_WORK_SECONDS, read_history
+from agtrace.reading.history import read_history
 from agtrace.reading.prices import PriceTable
 from agtrace.reading.query import COUNTED, sessions_where, short_id
 from agtrace.reading.steps import telling_argument
@@ -125,22 +125,6 @@ def analyze(connection: sqlite3.Connection, session: sqlite3.Row, *, now: float,
     own = examine(connection, session, now=now, prices=prices)
     agents = agents_of(connection, session, now=now, prices=prices)
     return analysis_of(own, agents).model_copy(update={"summary": _counts(connection, session)})
-
-
-class LastAnalysis:
-    """Keeps the analysis that was asked for last while the index doesn't change: a long one is read in many chunks."""
-
-    def __init__(self) -> None:
-        self._of: tuple[sqlite3.Connection, int, int, int] | None = None
-        self._found: Analysis | None = None
-
-    def get(self, connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable) -> Analysis:
-        """What `analyze` gives."""
-        written = connection.execute("PRAGMA data_version").fetchone()[0]
-        asked = connection, written, session["id"], int(now // AT_WORK_SECONDS)
-        if self._found is None or self._of != asked:
-            self._of, self._found = asked, analyze(connection, session, now=now, prices=prices)
-        return self._found
 
 
 def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:

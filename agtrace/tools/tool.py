@@ -14,7 +14,7 @@ from agtrace_schema.answers import Health, Model
 from agtrace.arguments import DEFAULT_LIMIT, Arguments
 from agtrace.index import Freshness
 from agtrace.problems import InvalidParameter
-from agtrace.reading.analysis import LastAnalysis
+from agtrace.reading.last_analysis import LastAnalysis
 from agtrace.reading.prices import PriceTable
 from agtrace.reading.query import PROJECTS_BY_HASH
 from agtrace.shaping.cursors import Cursors
