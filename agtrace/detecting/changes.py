@@ -21,7 +21,7 @@ _WHOLE = ("content", "contents", "file_text", "new_source")
 """The arguments of editing tools, by the names that agents and MCP servers give them."""
 
 _PATCH = re.compile(r"\*\*\* Begin Patch\n.*?(?:\*\*\* End Patch|\Z)", re.DOTALL)
-_PATCH_IN_SCRIPT = re.compile(r'"\*\*\* Begin Patch\\n(?:[^"\\]|\\.)*+"')
+_PATCH_IN_SCRIPT = re.compile(r'(?<!\\)"\*\*\* Begin Patch\\n(?:[^"\\]|\\.)*+"')
 _FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)|\*\*\* Move to: (.+)")
 _TELLING_NOTHING = frozenset(
     """

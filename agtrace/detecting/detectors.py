@@ -23,5 +23,3 @@ DETECTORS: tuple[Detector, ...] = tuple(
     if isinstance(value, Detector)
 )
 """The rules of docs/health.md. Their names and versions stand in every finding."""
-
-BY_NAME: dict[str, Detector] = {detector.name: detector for detector in DETECTORS}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import dropwhile, takewhile
 
-from agtrace_schema.analysis import Ending, SessionEnding
+from agtrace_schema.analysis import Ending, SessionEnding, Severity
 from agtrace_schema.events import Outcome, Provider, UserKind
 
 from agtrace.detecting.actions import Attempt, asks_human, is_passed_over
 from agtrace.detecting.api import error_text, is_api_error, is_interruption
 from agtrace.detecting.finding import Detector, Finding, evidence
-from agtrace.detecting.history import Call, Entry, History, Message, Notice, Said, Thought, Usage
+from agtrace.detecting.history import Call, Entry, History, Message, Notice, Said, Thought, Usage, of_one_response
 from agtrace.detecting.questions import asks_to_go_on
 from agtrace.detecting.signatures import signature_of
 from agtrace.shaping.cutting import one_line
@@ -57,6 +57,11 @@ def is_unanswered(call: Call, provider: Provider) -> bool:
     return call.result_event is None and call.outcome not in _STOPPED
 
 
+def shown_by(entry: Entry) -> int:
+    """The event that shows what became of an entry."""
+    return entry.evidence if isinstance(entry, Call) else entry.event_index
+
+
 def find_left_tool(history: History) -> Iterator[Finding]:
     """A session that ends with a call without a result."""
     ending, last = ending_of(history), _last_thing(history)
@@ -94,17 +99,16 @@ def find_left_question(history: History) -> Iterator[Finding]:
 def _ended(ending: Ending, reason: str, entry: Entry | None = None) -> SessionEnding:
     if entry is None:
         return SessionEnding(ending=ending, reason=reason)
-    event = entry.evidence if isinstance(entry, Call) else entry.event_index
-    return SessionEnding(ending=ending, reason=reason, event_index=event)
+    return SessionEnding(ending=ending, reason=reason, event_index=shown_by(entry))
 
 
-def _finding(history: History, ending: Ending, severity: str, message: str) -> Iterator[Finding]:
+def _finding(history: History, ending: Ending, severity: Severity, message: str) -> Iterator[Finding]:
     found = ending_of(history)
     if found.ending != ending or found.event_index is None:
         return
     last = _last_thing(history)
     yield Finding(
-        severity="Warning" if severity == "Warning" else "Info",
+        severity=severity,
         message=message.format(reason=found.reason),
         count=1,
         events=(found.event_index,),
@@ -151,12 +155,9 @@ def _by_response(history: History, last: Call | Message) -> SessionEnding:
 def _calls_with(last: Call | Message, history: History) -> list[Call]:
     """The executions of the response of which this is the last thing, in file order."""
     done = (entry for entry in reversed(history.entries) if isinstance(entry, (Call, Message)))
-    before = takewhile(lambda entry: _is_of(entry, last), dropwhile(lambda entry: entry is not last, done))
-    return [entry for entry in reversed(list(before)) if isinstance(entry, Call)]
-
-
-def _is_of(entry: Call | Message, last: Call | Message) -> bool:
-    return entry is last or (entry.step is not None and (entry.turn, entry.step) == (last.turn, last.step))
+    from_last = dropwhile(lambda entry: entry is not last, done)
+    together = takewhile(lambda entry: entry is last or of_one_response(entry, last), from_last)
+    return [entry for entry in reversed(list(together)) if isinstance(entry, Call)]
 
 
 def _failed_at_last(history: History) -> Call | None:
@@ -165,7 +166,7 @@ def _failed_at_last(history: History) -> Call | None:
     last = next((call for call in calls if not is_passed_over(call)), None)
     if last is None or not last.failed:
         return None
-    same = takewhile(lambda call: call.step is not None and (call.turn, call.step) == (last.turn, last.step), calls)
+    same = takewhile(lambda call: of_one_response(call, last), calls)
     return last if Attempt([last, *same], after_human=False).failed else None
 
 

@@ -10,9 +10,9 @@ from agtrace_schema.analysis import Severity
 from agtrace.detecting.actions import Attempt, attempts, deed, is_probe
 from agtrace.detecting.api import error_text, is_api_error, is_interruption, was_retried
 from agtrace.detecting.cost import cost
-from agtrace.detecting.ending import ending_of, is_unanswered
+from agtrace.detecting.ending import ending_of, is_unanswered, shown_by
 from agtrace.detecting.finding import Detector, Finding, evidence
-from agtrace.detecting.history import Call, History, Message, Notice, Said, Thought
+from agtrace.detecting.history import Call, History, Message, Notice, Said, Thought, of_one_response
 from agtrace.detecting.signatures import Signature, signature_of
 from agtrace.shaping.cutting import counted, one_line
 
@@ -131,7 +131,7 @@ def find_ended_on_failure(history: History) -> Iterator[Finding]:
         return
     spoken = any(message.event_index > ending.event_index for message in history.messages)
     how = "whatever the model said afterwards" if spoken else "and the model said nothing after it"
-    turn = next((entry.turn for entry in history.between(ending.event_index, ending.event_index)), None)
+    turn = next((entry.turn for entry in reversed(history.entries) if shown_by(entry) == ending.event_index), None)
     yield Finding(
         severity="Warning" if spoken else "Critical",
         message=f"The session ended on a failure, {how}: {ending.reason}",
@@ -195,16 +195,12 @@ def _unanswered(history: History) -> Iterator[Call]:
         if isinstance(entry, (Said, Notice)) and is_interruption(entry, history.provider):
             waiting = []
         elif (isinstance(entry, Said) and entry.opens_turn) or (
-            isinstance(entry, (Call, Message, Thought)) and waiting and not _of_one_response(waiting[0], entry)
+            isinstance(entry, (Call, Message, Thought)) and waiting and not of_one_response(waiting[0], entry)
         ):
             yield from waiting
             waiting = []
         if isinstance(entry, Call) and is_unanswered(entry, history.provider):
             waiting.append(entry)
-
-
-def _of_one_response(call: Call, entry: Call | Message | Thought) -> bool:
-    return entry.step is not None and (call.turn, call.step) == (entry.turn, entry.step)
 
 
 def _worst_first(found: Iterable[Finding]) -> list[Finding]:

@@ -8,7 +8,6 @@ left out, so a failure that two logs hold is found once. Texts are the beginning
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -138,7 +137,6 @@ class Usage:
     cache_creation_tokens: int | None
     cache_read_tokens: int | None
     output_tokens: int | None
-    complete: bool
     context_window: int | None
     """As the log names it, else that of the price table; None where neither does."""
 
@@ -170,19 +168,19 @@ Entry: TypeAlias = Call | Said | Message | Thought | Usage | Notice
 """Each has `event_index`, `turn` and `at`."""
 
 
+def of_one_response(one: Call | Message | Thought, other: Call | Message | Thought) -> bool:
+    """Whether one response of the model gave both, where the log tells its responses apart."""
+    return one.step is not None and (one.turn, one.step) == (other.turn, other.step)
+
+
 @dataclass
 class History:
     """One session. Detectors read it and change nothing."""
 
     provider: Provider
-    kind: str
-    """main, subagent, fork, continuation."""
     entries: list[Entry]
     """In file order; a call stands where it was asked for."""
     turns: int
-    total_tokens: int | None
-    """Of the session's own responses; None where the log has no figures."""
-    ended_at: int = 0
     at_work: bool = False
     """Whether the log grew a moment ago: how it ends isn't known yet."""
     agents: dict[int, str] = field(default_factory=dict)
@@ -219,7 +217,3 @@ class History:
     def notices(self) -> list[Notice]:
         """What else was told."""
         return [entry for entry in self.entries if isinstance(entry, Notice)]
-
-    def between(self, first_event: int, last_event: int) -> Iterator[Entry]:
-        """The entries whose events lie in this range, both ends included."""
-        return (entry for entry in self.entries if first_event <= entry.event_index <= last_event)

@@ -9,7 +9,7 @@ from agtrace_schema.events import UserKind
 from agtrace.detecting.actions import is_human
 from agtrace.detecting.cost import cost
 from agtrace.detecting.finding import Detector, Finding, evidence
-from agtrace.detecting.history import Call, History, Message, Said
+from agtrace.detecting.history import Call, History, Message, Said, of_one_response
 
 _FEWEST, _CRITICAL = 3, 6
 
@@ -34,13 +34,13 @@ def _monologues(history: History) -> Iterator[list[Message]]:
     acting: Call | None = None
     for entry in history.entries:
         if isinstance(entry, Message):
-            of_one = _is_one(acting, entry) or _is_one(row[-1] if row else None, entry)
+            of_one = any(of_one_response(entry, before) for before in (acting, *row[-1:]) if before)
             if entry.text.strip() and not of_one:
                 row.append(entry)
             continue
         if isinstance(entry, Call):
             acting = entry
-            row = row[:-1] if row and _is_one(acting, row[-1]) else row
+            row = row[:-1] if row and of_one_response(acting, row[-1]) else row
         elif not isinstance(entry, Said) or not _is_news(entry):
             continue
         if len(row) >= _FEWEST:
@@ -48,13 +48,6 @@ def _monologues(history: History) -> Iterator[list[Message]]:
         row = []
     if len(row) >= _FEWEST:
         yield row
-
-
-def _is_one(before: Message | Call | None, message: Message) -> bool:
-    """Whether both belong to one response."""
-    return (
-        before is not None and message.step is not None and (before.turn, before.step) == (message.turn, message.step)
-    )
 
 
 def _is_news(said: Said) -> bool:

@@ -1,12 +1,13 @@
 """What happened in a session, read from the index for the detectors: each block is opened once.
 
-Texts are kept at their beginnings and ends only, so that a session of any size fits into memory.
+Texts are kept at their beginnings and ends only, so that long ones take no more memory than others.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -18,7 +19,6 @@ from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, Provi
 from agtrace.detecting.history import KEPT, Call, Entry, History, Message, Notice, Said, Thought, Usage
 from agtrace.reading.prices import PriceTable
 from agtrace.reading.query import COUNTED
-from agtrace.reading.sessions import shown_kind
 
 AT_WORK_SECONDS = 600
 """A session whose last event is younger than this may still go on."""
@@ -47,7 +47,7 @@ ORDER BY t.event_index, p.text
 
 _USAGES = """
 SELECT event_index, model, input_tokens, cache_creation_5m_tokens, cache_creation_1h_tokens, cache_read_tokens,
-  output_tokens, complete, context_window
+  output_tokens, context_window
 FROM token_usage WHERE session_id = ?
 """
 
@@ -75,15 +75,11 @@ def read_history(connection: sqlite3.Connection, session: sqlite3.Row, *, now: f
     rows = [_Row(*row) for row in plain.execute(_EVENTS, (session["id"],))]
     agents = dict(plain.execute(_AGENTS, (session["id"],)).fetchall())
     entries = _Reading(plain, session, rows, agents, prices).entries()
-    ended_at = session["ended_at"] or 0
     return History(
         provider=Provider(session["provider"]),
-        kind=shown_kind(session),
         entries=entries,
         turns=session["turn_count"],
-        total_tokens=session["total_tokens"],
-        ended_at=ended_at,
-        at_work=not session["gone"] and abs(now - ended_at / 1000) < AT_WORK_SECONDS,
+        at_work=not session["gone"] and abs(now - (session["ended_at"] or 0) / 1000) < AT_WORK_SECONDS,
         agents=agents,
     )
 
@@ -117,7 +113,7 @@ class _Reading:
                     if call is None or call.result_event not in (None, row.event_index):
                         call = calls[row.event_index]
                         entries.append(call)
-                    _answer(call, row, texts[row.event_index])
+                    _answer(call, texts[row.event_index])
                 case EventType.USER:
                     kind = UserKind(row.name) if row.name else UserKind.INJECTED
                     opens = row.event_index in requests
@@ -137,14 +133,14 @@ class _Reading:
 
     def _calls(self) -> dict[int, Call]:
         """The executions by their event, without what came back; that of a result without a call by the result's."""
-        rests = self._payloads()
         reads, writes = self._touched()
+        rows = {row.event_index: row for row in self._rows}
         calls: dict[int, Call] = {}
-        for row in self._rows:
-            kind = EVENT_TYPE_CODES[row.type]
-            if kind not in (EventType.TOOL_CALL, EventType.TOOL_RESULT):
+        for event_index, rest in self._payloads():
+            row = rows.get(event_index)
+            kind = None if row is None else EVENT_TYPE_CODES[row.type]
+            if row is None or kind not in (EventType.TOOL_CALL, EventType.TOOL_RESULT):
                 continue
-            rest = rests.get(row.event_index, {})
             if kind is EventType.TOOL_RESULT:
                 call = calls.get(row.link) if row.link is not None else None
                 if call is not None and call.result_event is None:
@@ -172,12 +168,11 @@ class _Reading:
             calls[row.event_index] = call
         return calls
 
-    def _payloads(self) -> dict[int, dict[str, Any]]:
-        """What the texts of events don't say."""
-        found: dict[int, dict[str, Any]] = {}
+    def _payloads(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Each event with what its text doesn't say, one block in memory at a time."""
         for first, payload, _ in self._plain.execute(_BLOCKS.format(column="payload"), (self._id,)):
-            found |= {first + n: rest for n, rest in enumerate(orjson.loads(unpack(payload))) if rest}
-        return found
+            for event_index, rest in enumerate(orjson.loads(unpack(payload)), first):
+                yield event_index, rest or {}
 
     def _texts(self) -> dict[int, _Text]:
         """The texts that detectors read; tool calls are known by their arguments."""
@@ -206,7 +201,7 @@ class _Reading:
         return reads, writes
 
     def _usage(self, row: _Row, figures: tuple[Any, ...]) -> Usage:
-        model, fresh, short_lived, long_lived, cached, output, complete, window = figures
+        model, fresh, short_lived, long_lived, cached, output, window = figures
         created = None if short_lived is None and long_lived is None else (short_lived or 0) + (long_lived or 0)
         return Usage(
             event_index=row.event_index,
@@ -218,7 +213,6 @@ class _Reading:
             cache_creation_tokens=created,
             cache_read_tokens=cached,
             output_tokens=output,
-            complete=bool(complete),
             context_window=window or self._prices.window(model),
         )
 
@@ -246,7 +240,7 @@ def _end(call: Call, row: _Row, rest: dict[str, Any]) -> None:
     call.exit_code = rest.get("exit_code")
 
 
-def _answer(call: Call, row: _Row, text: _Text) -> None:
+def _answer(call: Call, text: _Text) -> None:
     """Note what came back."""
     call.result, call.result_chars, call.middle = text
 
@@ -254,7 +248,7 @@ def _answer(call: Call, row: _Row, text: _Text) -> None:
 def _action(row: _Row, arguments: Json) -> bytes:
     """Equal for calls of one tool with equal arguments; what has no arguments is equal to nothing."""
     said = row.event_index if arguments is None else [row.name, arguments]
-    return blake2b(orjson.dumps(said, option=orjson.OPT_SORT_KEYS, default=str), digest_size=16).digest()
+    return blake2b(orjson.dumps(said, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
 
 
 def _short(value: Any, levels: int = _LEVELS) -> Json:

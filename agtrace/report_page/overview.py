@@ -37,9 +37,7 @@ def overview(report: Report) -> dict[str, Any]:
         "figures": _figures(report.figures),
         "changes": [_change(change) for change in report.changes],
         "endings": _endings(report.figures),
-        "worst": [
-            _session(session) for session in report.sessions[:WORST] if words.grade(session.score) in ("fair", "low")
-        ],
+        "worst": [_session(session) for session in report.sessions[:WORST] if words.grade(session.score) in _NOT_GOOD],
         "versions": [f"{words.detector(name)} {version}" for name, version in report.versions.items()],
     }
 

@@ -17,7 +17,6 @@ import orjson
 from agtrace_schema.analysis import Analysis, Insight, ReportedSession, Timeline
 from agtrace_schema.events import Provider
 
-from agtrace.detecting.score import score
 from agtrace.index import open_read_only
 from agtrace.problems import TooManyEvents
 from agtrace.reading.analysis import Examination, agents_of, analysis_of, examine
@@ -144,11 +143,12 @@ class _Examiner:
 
     def _seen(self, family: Family) -> Seen:
         own, agents = self._examined(family)
-        tally = _tally(family, own, agents, self._usage(family))
+        analysis = analysis_of(own, agents)
+        tally = _tally(family, analysis, [own, *agents], self._usage(family))
         times = self._timeline(family, own, agents)
         pairs = (pair for one in (own, *agents) for pair in one.examined.found)
         found = tuple(sums.Found(detector.name, detector.lens, finding.severity) for detector, finding in pairs)
-        return Seen(tally, self._shown(family, analysis_of(own, agents), tally, times), found)
+        return Seen(tally, self._shown(family, analysis, tally, times), found)
 
     def _examined(self, family: Family) -> tuple[Examination, list[Examination]]:
         now, prices = self._asked.now, self._asked.prices
@@ -217,12 +217,12 @@ def _kept(insights: Sequence[Insight]) -> list[Insight]:
     return [insights[place] for place in sorted([*worst.values(), *others][:INSIGHTS])]
 
 
-def _tally(family: Family, own: Examination, agents: Sequence[Examination], usage: Usage) -> Tally:
-    every = [own, *agents]
+def _tally(family: Family, found: Analysis, every: Sequence[Examination], usage: Usage) -> Tally:
+    """What is remembered of a session, given all examinations of it and its sub-agents."""
     return Tally(
         started_at=family.started_at,
-        score=score(own.examined, [agent.examined for agent in agents]).score,
-        ending=own.examined.ending.ending,
+        score=found.score,
+        ending=found.ending.ending,
         tool_calls=sum(one.row["tool_calls"] for one in every),
         failed_calls=sum(one.row["failed_calls"] for one in every),
         loops=any(detector.lens == "Loops" for one in every for detector, _ in one.examined.found),

@@ -138,12 +138,13 @@ def _below(connection: sqlite3.Connection) -> dict[int, tuple[int, ...]]:
 
 def _top(id: int, parents: dict[int, int | None]) -> int:
     """The highest session above this one; in a circle, which only damaged logs have, the one with the smallest row."""
-    above = [id]
-    while (parent := parents[above[-1]]) is not None and parent in parents:
+    above = {id: 0}
+    while (parent := parents[id]) is not None and parent in parents:
         if parent in above:
-            return min(above[above.index(parent) :])
-        above.append(parent)
-    return above[-1]
+            return min(list(above)[above[parent] :])
+        above[parent] = len(above)
+        id = parent
+    return id
 
 
 def _slashes(path: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from agtrace_schema.analysis import Change, Ending, Report, ReportedSession
 
 from agtrace.reporting.figures import LOW
-from agtrace.shaping.cutting import one_line
+from agtrace.shaping.cutting import counted, one_line
 
 WORST = 5
 """Sessions that are named."""
@@ -26,9 +26,9 @@ def headline(report: Report) -> str:
     if not figures.sessions:
         return "No sessions"
     if figures.mean_score is None:
-        return f"{_sessions(figures.sessions)}, none with a score"
+        return f"{counted(figures.sessions, 'session')}, none with a score"
     of_low = f"{figures.below_60:,} below {LOW}" if figures.below_60 else f"none below {LOW}"
-    return f"{_sessions(figures.sessions)}: mean score {figures.mean_score:g} of 100, {of_low}"
+    return f"{counted(figures.sessions, 'session')}: mean score {figures.mean_score:g} of 100, {of_low}"
 
 
 def about(report: Report) -> str:
@@ -107,7 +107,3 @@ def wrong(session: ReportedSession) -> str:
     part = max(session.parts, key=lambda part: part.lost, default=None)
     most = part.why if part is not None and part.lost else session.ending.reason
     return one_line(worst or most, _LONGEST)
-
-
-def _sessions(number: int) -> str:
-    return f"{number:,} session{'s' * (number != 1)}"

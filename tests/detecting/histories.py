@@ -42,7 +42,7 @@ class Telling:
     def usage(self, tokens: int) -> Telling:
         """The figures of a response."""
         at = self.event * 1000
-        self.entries.append(Usage(self._next(), self.turn, self.step, at, "m", tokens, 0, 0, 0, True, None))
+        self.entries.append(Usage(self._next(), self.turn, self.step, at, "m", tokens, 0, 0, 0, None))
         return self
 
     def run(self, command: str, result: str = "", *, code: int = 0, together: bool = False, **more: Any) -> Telling:
@@ -77,7 +77,7 @@ class Telling:
     @property
     def history(self) -> History:
         """All of it."""
-        return History(self.provider, "main", self.entries, self.turn, None)
+        return History(self.provider, self.entries, self.turn)
 
     def _next(self) -> int:
         self.event += 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from agtrace_schema.events import Outcome, Provider, UserKind
 
@@ -77,6 +79,13 @@ def test_a_message_that_needs_an_answer_asks(text: str) -> None:
 @pytest.mark.parametrize("text", DOES_NOT_ASK)
 def test_an_offer_a_quote_or_a_statement_does_not_ask(text: str) -> None:
     assert not asks_to_go_on(text)
+
+
+def test_a_message_of_any_signs_is_looked_at_in_no_time() -> None:
+    begun = time.process_time()
+    for piece in ("?(?)", "吗" + "." * 7_999, "(", "“", "`", "? "):
+        asks_to_go_on((piece * 8_000)[:8_000] + "a")
+    assert time.process_time() - begun < 0.25
 
 
 def test_the_model_had_the_last_word_whatever_the_harness_wrote_behind_it() -> None:

@@ -114,3 +114,8 @@ def test_an_end_on_a_failure_is_critical_where_the_model_said_nothing() -> None:
     assert [finding.severity for finding in find_ended_on_failure(told.history)] == ["Critical"]
     assert [finding.severity for finding in find_ended_on_failure(told.say("Sorry.").history)] == ["Warning"]
     assert not list(find_ended_on_failure(told.run("make").say().history))
+
+
+def test_an_end_on_a_failure_names_the_turn_of_the_execution() -> None:
+    told = Telling().human().say().human().run("make", _ERROR, code=2).say("Sorry.")
+    assert [finding.turn for finding in find_ended_on_failure(told.history)] == [2]

@@ -19,10 +19,10 @@ _MANUAL = _AUTO.replace("auto", "manual")
 def _usages(*figures: tuple[int, int], seconds: int = 60, window: int | None = None) -> History:
     """Responses by their whole input and what of it was read from the cache."""
     usages = [
-        Usage(n, 0, n, 1_000_000 + n * seconds * 1000, "m", whole - read, 0, read, 10, True, window)
+        Usage(n, 0, n, 1_000_000 + n * seconds * 1000, "m", whole - read, 0, read, 10, window)
         for n, (whole, read) in enumerate(figures)
     ]
-    return History(Provider.CLAUDE_CODE, "main", list(usages), 1, None)
+    return History(Provider.CLAUDE_CODE, list(usages), 1)
 
 
 def test_three_misses_are_found_and_two_small_ones_are_not() -> None:

@@ -15,7 +15,7 @@ START = 1_790_000_000_000
 
 
 def _history(*entries: Entry) -> History:
-    return History(Provider.CLAUDE_CODE, "main", list(entries), 1, None)
+    return History(Provider.CLAUDE_CODE, list(entries), 1)
 
 
 def _said(event: int, at: int, kind: UserKind = UserKind.HUMAN) -> Said:

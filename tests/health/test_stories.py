@@ -113,7 +113,7 @@ def test_time_passes_as_the_story_tells(everything: History) -> None:
     """Two seconds a line, the result of a parallel call is no later for the one that takes long."""
     assert [call.duration_ms for call in everything.calls[:6]] == [420_000, 2_000, 2_000, 2_000, 20_000, 2_000]
     assert everything.calls[7].at - everything.requests[1].at == 300_000
-    assert everything.ended_at == round((NOW - 120) * 1000) and everything.at_work
+    assert everything.entries[-1].at == round((NOW - 120) * 1000) and everything.at_work
 
 
 def test_the_human_is_told_from_the_harness(everything: History) -> None:
