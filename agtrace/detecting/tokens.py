@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from agtrace.detecting.context import compactions
@@ -164,7 +164,8 @@ class _Reading:
         self._compacted = compacted
         self._compactions = 0
         self._open: dict[Hashable, _Reads] = {}
-        self._by_file: dict[str, set[Hashable]] = defaultdict(set)
+        self._by_name: dict[str, dict[str, set[Hashable]]] = {}
+        """What is open, by the names of the files and then by their paths as they were written."""
         self._done: list[_Reads] = []
 
     def take(self, call: Call) -> None:
@@ -172,18 +173,23 @@ class _Reading:
         passed = bisect_left(self._compacted, call.event_index)
         if passed > self._compactions:
             self._compactions = passed
-            self._close(list(self._open))
+            self._close(self._open)
         for path in call.writes:
-            self._close([key for key in self._by_file.get(file_name(path), ()) if self._reads(key, path)])
-        for name in changed_by_command(call, self._by_file):
-            self._close(list(self._by_file[name]))
+            self._close(
+                key
+                for other, keys in self._by_name.get(file_name(path), {}).items()
+                if same_file(path, other)
+                for key in keys
+            )
+        for name in changed_by_command(call, self._by_name):
+            self._close(key for keys in self._by_name.get(name, {}).values() for key in keys)
         files = files_read(call)
         if files:
             self._read(call, files)
 
     def repeated(self) -> list[_Reads]:
         """What was read often enough."""
-        self._close(list(self._open))
+        self._close(self._open)
         return self._done
 
     def _read(self, call: Call, files: tuple[str, ...]) -> None:
@@ -195,21 +201,25 @@ class _Reading:
         if reads is None:
             reads = self._open[key] = _Reads(", ".join(files), files)
             for path in files:
-                self._by_file[file_name(path)].add(key)
+                self._by_name.setdefault(file_name(path), {}).setdefault(path, set()).add(key)
         reads.calls.append(call)
 
-    def _reads(self, key: Hashable, path: str) -> bool:
-        return any(same_file(path, other) for other in self._open[key].files)
-
-    def _close(self, keys: list[Hashable]) -> None:
-        for key in keys:
+    def _close(self, keys: Iterable[Hashable]) -> None:
+        for key in dict.fromkeys(keys):
             reads = self._open.pop(key)
             if len(reads.calls) >= READS:
                 self._done.append(reads)
-            for name in set(map(file_name, reads.files)):
-                self._by_file[name].discard(key)
-                if not self._by_file[name]:
-                    del self._by_file[name]
+            for path in dict.fromkeys(reads.files):
+                self._forget(path, key)
+
+    def _forget(self, path: str, key: Hashable) -> None:
+        name = file_name(path)
+        paths = self._by_name[name]
+        paths[path].discard(key)
+        if not paths[path]:
+            del paths[path]
+        if not paths:
+            del self._by_name[name]
 
 
 TOKEN_CONCENTRATION = Detector(
