@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sqlite3
 import sys
@@ -93,8 +92,7 @@ def made(filters: Filters, *, timelines: bool) -> Report:
                 since=None if filters.since is None else moment("since", filters.since, today),
                 until=None if filters.until is None else moment("until", filters.until, today, end=True),
             )
-            with _without_garbage_collection():
-                return printed(report(connection, Asked(selection, now, prices, timelines, lacking)))
+            return printed(report(connection, Asked(selection, now, prices, timelines, lacking)))
     except IndexUnavailable as problem:
         fail(f"{problem}\n`agtrace doctor` tells more.", UNREADABLE)
     except Problem as problem:
@@ -125,18 +123,6 @@ def _index() -> Iterator[tuple[sqlite3.Connection, str | None]]:
         yield connection, None if fresh.state == "ready" else behind(fresh.state, fresh.files_behind, fresh.problem)
     finally:
         connection.rollback()
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """What is read of sessions holds no circles: looking for some takes a seventh of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _leave(found: Report, ways: Ways) -> None:

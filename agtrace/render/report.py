@@ -11,7 +11,7 @@ from rich.text import Text
 
 from agtrace.render.terminal import OUT, STYLES, command, dollars, figure, heading, indented, left_out, plain
 from agtrace.reporting import words
-from agtrace.reporting.figures import LOW
+from agtrace.reporting.figures import GOOD, LOW
 
 _ROWS = 5
 _WIDE = 60
@@ -33,9 +33,6 @@ _BESIDE_A_TITLE = 11
 
 _BAR = 76
 """Cells of the bar at most."""
-
-_GOOD = 80
-"""A score from it on is a good one."""
 
 _VERDICTS = {"better": "green", "worse": "red"}
 
@@ -172,7 +169,7 @@ def _worst(sessions: Sequence[ReportedSession]) -> None:
 
 def _grade(score: int | None) -> str:
     """The colour of a score."""
-    return "green" if score is None or score >= _GOOD else "yellow" if score >= LOW else "red"
+    return "green" if score is None or score >= GOOD else "yellow" if score >= LOW else "red"
 
 
 def _table(*columns: str | tuple[str, str]) -> Table:

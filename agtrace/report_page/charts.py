@@ -11,6 +11,7 @@ from typing import Literal
 from agtrace_schema.analysis import Report, ReportedModel
 
 from agtrace.report_page import words
+from agtrace.reporting.words import named
 from agtrace.shaping.cutting import counted
 
 Unit = Literal["number", "tokens", "dollars"]
@@ -115,10 +116,10 @@ def _detectors(report: Report) -> Chart | None:
         title="What was found",
         kind="bars",
         unit="number",
-        says=f"{words.detector(most.detector)} most: in {most.sessions} sessions" if most else "",
+        says=f"{named(most.detector)} most: in {most.sessions} sessions" if most else "",
         columns=["Finding", "Sessions"],
         colours=["--accent"],
-        rows=[(words.detector(item.detector), [float(item.sessions)]) for item in found if item.sessions],
+        rows=[(named(item.detector), [float(item.sessions)]) for item in found if item.sessions],
         note="Sessions in which each detector found something",
     )
 

@@ -10,6 +10,7 @@ from agtrace_schema.analysis import Change, Figures, Report, ReportedSession
 
 from agtrace.report_page import words
 from agtrace.report_page.details import worst
+from agtrace.reporting.words import AGENTS, named
 from agtrace.shaping.cutting import counted
 
 WORST = 10
@@ -38,7 +39,7 @@ def overview(report: Report) -> dict[str, Any]:
         "changes": [_change(change) for change in report.changes],
         "endings": _endings(report.figures),
         "worst": [_session(session) for session in report.sessions[:WORST] if words.grade(session.score) in _NOT_GOOD],
-        "versions": [f"{words.detector(name)} {version}" for name, version in report.versions.items()],
+        "versions": [f"{named(name)} {version}" for name, version in report.versions.items()],
     }
 
 
@@ -117,7 +118,7 @@ def _session(session: ReportedSession) -> dict[str, Any]:
         "ended": words.ENDINGS[session.ending.ending],
         "worst": worst(session) or "nothing found",
         "about": [
-            words.PROVIDERS.get(str(session.provider), str(session.provider)),
+            AGENTS.get(str(session.provider), str(session.provider)),
             session.project or "no project",
             words.minute(session.start_time),
         ],

@@ -23,6 +23,7 @@ from agtrace.report_page.details import KINDS, ROW, SEVERITIES, row
 from agtrace.report_page.overview import overview
 from agtrace.report_page.packing import GROUP, Packed, pack, packed
 from agtrace.report_page.visible import fit_for_the_page
+from agtrace.reporting.words import AGENTS
 from agtrace.shaping.cutting import counted
 
 MOST_BYTES = 4_500_000
@@ -47,7 +48,7 @@ def _page(shown: dict[str, Any], rows: str, details: Packed) -> str:
     style, library, script = _style(), _library(), _script()
     facts = {
         "charts": shown["charts"], "columns": ROW, "severities": SEVERITIES, "kinds": KINDS, "group": GROUP,
-        "endings": words.ENDINGS, "providers": words.PROVIDERS,
+        "endings": words.ENDINGS, "providers": AGENTS,
     }  # fmt: skip
     return (
         _environment()

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from agtrace_schema.analysis import Ending
 from agtrace_schema.answers import Made
 
-ENDINGS: dict[Ending, str] = {
-    "finished": "finished",
-    "question_left": "question left",
-    "error_left": "error left",
-    "tool_left": "tool left",
-    "interrupted": "interrupted",
-    "abandoned": "abandoned",
-    "unknown": "unknown",
-}
+from agtrace.reporting import words
+from agtrace.reporting.figures import GOOD, LOW
+
+ENDINGS = {ending: words.named(ending) for ending in words.ENDINGS}
 """How a session ended, in the order of charts and filters."""
 
-PROVIDERS = {"claude_code": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
+_NO_BREAK = "\u00a0"
 
 _COST_MADE: dict[Made, str] = {
     "exact": "priced by every response",
@@ -30,7 +24,7 @@ def short(number: float) -> str:
     """`950`, `12.3 k`, `4.1 M`, `2 G`."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(number) >= size:
-            return f"{number / size:.1f}".removesuffix(".0") + f"\u00a0{unit}"
+            return f"{number / size:.1f}".removesuffix(".0") + f"{_NO_BREAK}{unit}"
     return plain(number)
 
 
@@ -47,8 +41,8 @@ def dollars(amount: float) -> str:
 
 
 def percent(share: float) -> str:
-    """`0 %`, `4.3 %`, `41 %`."""
-    return f"{100 * share:.0f}\u00a0%" if share >= 0.1 or not share else f"{100 * share:.1f}\u00a0%"
+    """`0 %`, `4.3 %`, `41 %`, on one line."""
+    return words.percent(share).replace(" ", _NO_BREAK)
 
 
 def cost_made(made: Made | None) -> str:
@@ -57,15 +51,10 @@ def cost_made(made: Made | None) -> str:
 
 
 def grade(score: float | None) -> str:
-    """The class of a score: good from 80 on, fair from 60 on, else low; none where there is no score."""
+    """The class of a score: good, fair or low; none where there is no score."""
     if score is None:
         return "none"
-    return "good" if score >= 80 else "fair" if score >= 60 else "low"
-
-
-def detector(name: str) -> str:
-    """`edit_churn` as words."""
-    return name.replace("_", " ")
+    return "good" if score >= GOOD else "fair" if score >= LOW else "low"
 
 
 def minute(time: str | None) -> str:

@@ -12,8 +12,8 @@ from agtrace_schema.analysis import Ending, Figures
 from agtrace.reading.query import iso
 from agtrace.reading.usage import Usage
 
-LOW = 60
-"""A score below it is a low one."""
+LOW, GOOD = 60, 80
+"""A score below the first is a low one, from the second on a good one."""
 
 
 @dataclass(frozen=True, slots=True)

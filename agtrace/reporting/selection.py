@@ -16,9 +16,8 @@ from pathlib import Path
 from agtrace.problems import InvalidParameter
 from agtrace.reading.query import iso, sessions_where
 from agtrace.reading.sessions import SHORT_HASH
+from agtrace.reporting.words import AGENTS
 from agtrace.shaping.cutting import counted
-
-_AGENTS = {"claude_code": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
 
 _SHORTEST_HASH = 4
 """Characters of a hash that are enough to name a project."""
@@ -47,7 +46,7 @@ class Selection:
 
     def sentence(self, sessions: int) -> str:
         """What was looked at: `12 sessions of Codex in tidepool since 2026-11-14 00:00 UTC`."""
-        agent = [f"of {_AGENTS[self.provider]}"] if self.provider else []
+        agent = [f"of {AGENTS[self.provider]}"] if self.provider else []
         project = [f"in {self.project}"] if self.project else []
         since = [f"since {minute(self.since)}"] if self.since is not None else []
         until = [f"until {minute(self.until)}"] if self.until is not None else []

@@ -17,6 +17,9 @@ ENDINGS: tuple[Ending, ...] = (
 )  # fmt: skip
 """How sessions end, from best to worst."""
 
+AGENTS = {"claude_code": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
+"""What the agents are called, by provider."""
+
 _LONGEST = 140
 
 

@@ -21,13 +21,13 @@ LINES_PER_CHUNK = 200
 
 _CONTROLS = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f"
-    r"\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]"
+    r"\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
 )
 
 
 def one_line(text: str, most: int) -> str:
     """Put a text on one line of at most this many characters, without control characters."""
-    return cut(" ".join(without_controls(" ".join(text.split())).split()), most)
+    return cut(" ".join(without_controls(text).split()), most)
 
 
 def counted(number: int, noun: str) -> str:
@@ -44,9 +44,9 @@ def without_controls(text: str) -> str:
     """Remove what is obeyed or unseen, newlines and tabs excepted.
 
     Control characters, terminal escapes, turns of the writing direction, marks without width; joiners stay, which
-    scripts and emoji need.
+    scripts and emoji need. Unicode's separators of lines and paragraphs become newlines.
     """
-    return _CONTROLS.sub("", text)
+    return _CONTROLS.sub("", text.replace("\u2028", "\n").replace("\u2029", "\n"))
 
 
 def escaped_size(text: str) -> int:
