@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from agtrace_schema.answers import Health
+from agtrace_schema.health import Health
 
 from agtrace.arguments import parse
 from agtrace.health import health

@@ -6,8 +6,8 @@ import sqlite3
 from pathlib import Path
 
 from agtrace_indexer.redact import redact
-from agtrace_schema.answers import Configuration, Health, IndexHealth
 from agtrace_schema.database import VERSION
+from agtrace_schema.health import Configuration, Health, IndexHealth
 
 from agtrace.index import Freshness, Index
 from agtrace.metrics import Metrics

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from agtrace_schema.answers import SizeOfCall, Sizes
+from agtrace_schema.health import SizeOfCall, Sizes
 
 from agtrace.answers import Answers
 from agtrace.reading.query import find_session, short_id

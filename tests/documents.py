@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import get_args
 
-from agtrace_schema import analysis, answers, database, events
+from agtrace_schema import analysis, answers, comparison, database, events, health
 
 from agtrace import settings
 from agtrace.detecting.detectors import DETECTORS
@@ -43,9 +43,9 @@ def documents() -> dict[Path, str]:
     text = readme.read_text(encoding="utf-8")
     for name, part in (("tools", tool_table()), ("settings", setting_table())):
         text = between(text, name, part)
-    health = ROOT / "docs" / "health.md"
-    rules = between(health.read_text(encoding="utf-8"), "detectors", detector_table())
-    return {readme: text, health: rules, ROOT / "schema" / "README.md": schema_readme()}
+    page = ROOT / "docs" / "health.md"
+    rules = between(page.read_text(encoding="utf-8"), "detectors", detector_table())
+    return {readme: text, page: rules, ROOT / "schema" / "README.md": schema_readme()}
 
 
 def tool_table() -> str:
@@ -136,7 +136,7 @@ def _event_table() -> str:
 
 
 def _answer_models() -> str:
-    return "\n".join(part for module in (answers, analysis) for part in _models(module))
+    return "\n".join(part for module in (answers, comparison, health, analysis) for part in _models(module))
 
 
 def _models(module: ModuleType) -> Iterator[str]:

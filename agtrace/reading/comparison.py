@@ -10,15 +10,8 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from agtrace_schema.answers import (
-    CallFailures,
-    ComparedSession,
-    ComparedTool,
-    Comparison,
-    FailedCall,
-    Relation,
-)
 from agtrace_schema.codes import OUTCOME_CODE, OUTCOME_CODES, TYPE_CODE
+from agtrace_schema.comparison import CallFailures, ComparedSession, ComparedTool, Comparison, FailedCall, Relation
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.reading.prices import PriceTable

@@ -9,15 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from agtrace_indexer.text import without_preface
-from agtrace_schema.answers import (
-    CallQuote,
-    EventQuote,
-    Quote,
-    ResultQuote,
-    StepDetail,
-    ToolExecution,
-    TurnSteps,
-)
+from agtrace_schema.answers import CallQuote, EventQuote, Quote, ResultQuote, StepDetail, ToolExecution, TurnSteps
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 

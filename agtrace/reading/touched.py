@@ -9,7 +9,8 @@ import sqlite3
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agtrace_schema.answers import ComparedFiles, SharedFile, TouchedFile
+from agtrace_schema.answers import TouchedFile
+from agtrace_schema.comparison import ComparedFiles, SharedFile
 
 from agtrace.reading.transcript import LIVE
 from agtrace.shaping.cutting import without_controls

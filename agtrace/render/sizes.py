@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agtrace_schema.answers import SizeOfCall, Sizes
+from agtrace_schema.health import SizeOfCall, Sizes
 from rich.table import Table
 from rich.text import Text
 

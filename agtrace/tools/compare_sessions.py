@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import orjson
-from agtrace_schema.answers import ComparedSession
+from agtrace_schema.comparison import ComparedSession
 from pydantic import Field
 
 from agtrace.arguments import Arguments, SessionId

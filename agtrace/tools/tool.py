@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agtrace_schema.analysis import Analysis
-from agtrace_schema.answers import Health, Model
+from agtrace_schema.answers import Model
+from agtrace_schema.health import Health
 
 from agtrace.arguments import DEFAULT_LIMIT, Arguments
 from agtrace.index import Freshness

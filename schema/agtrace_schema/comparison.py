@@ -1,0 +1,118 @@
+"""The models of two sessions side by side (compare_sessions): what is of the first ends in _1, of the second in _2."""
+
+from __future__ import annotations
+
+from agtrace_schema.answers import Copied, Made, Model, ModelTotals, TouchedFile, TurnOutcome
+from agtrace_schema.events import Outcome, Provider
+
+
+class FailedCall(Model):
+    """A call that did not end well; get_event_details opens its result, or the call where it has none."""
+
+    event_index: int
+    tool: str
+    outcome: Outcome
+    quote: str
+
+
+class CallFailures(Model):
+    """How many calls did not end well, and the first of them, failed ones before others."""
+
+    failed: int
+    rejected: int
+    interrupted: int
+    examples: list[FailedCall]
+
+
+class ComparedSession(Model):
+    """One side of a comparison. Copies of another session's events count only in `copied`."""
+
+    session_id: str
+    provider: Provider
+    kind: str
+    title: str | None = None
+    snippet: str | None = None
+    """The first request, where there is no title."""
+    project_hash: str | None = None
+    root_path: str | None = None
+    start_time: str | None = None
+    duration_seconds: int | None = None
+    """From the first to the last event of its own."""
+    active_seconds: int | None = None
+    """From each request to the last event of its turn."""
+    outcome: TurnOutcome
+    """How its last turn ended."""
+    turns: int
+    steps: int
+    tool_calls: int
+    failures: CallFailures
+    responses: int
+    """Model responses with token figures."""
+    total_tokens: int | None = None
+    tokens: dict[str, int] | None = None
+    """By kind, as in SessionStats."""
+    tokens_made: Made | None = None
+    incomplete_responses: int | None = None
+    """Responses of which the log holds only placeholder figures, or none."""
+    cost_usd: float | None = None
+    cost_made: Made | None = None
+    models: list[ModelTotals]
+    """The three with the most tokens."""
+    total_models: int | None = None
+    """How many there are, where there are more."""
+    copied: Copied | None = None
+
+
+class Relation(Model):
+    """How two sessions belong together; absent where nothing connects them."""
+
+    summary: str
+    started_by_event: int | None = None
+    """The call that started the child, an event of its parent."""
+    shared_events: int | None = None
+    """Events of the two logs that are one and the same."""
+
+
+class ComparedTool(Model):
+    """How often each session called a tool, and how often that failed."""
+
+    name: str
+    calls_1: int
+    failed_1: int
+    calls_2: int
+    failed_2: int
+
+
+class SharedFile(Model):
+    """A file that calls of both sessions name."""
+
+    path: str
+    reads_1: int
+    writes_1: int
+    reads_2: int
+    writes_2: int
+
+
+class ComparedFiles(Model):
+    """Files by which session's calls name them, most written first; the totals are exact where lists are cut."""
+
+    total_only_in_1: int
+    total_only_in_2: int
+    total_in_both: int
+    only_in_1: list[TouchedFile]
+    only_in_2: list[TouchedFile]
+    in_both: list[SharedFile]
+
+
+class Comparison(Model):
+    """Payload of compare_sessions (R-120)."""
+
+    differences: list[str]
+    """The marked ones in a few words each, the weightiest first."""
+    relation: Relation | None = None
+    session_1: ComparedSession
+    session_2: ComparedSession
+    total_tools: int
+    tools: list[ComparedTool]
+    """Most used first."""
+    files: ComparedFiles

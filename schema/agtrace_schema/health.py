@@ -1,0 +1,97 @@
+"""The models of how index, server and answers are: ax://health, /healthz, `agtrace health` and `agtrace budget`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from agtrace_schema.answers import Model
+
+# -- ax://health, /healthz, `agtrace health` --------------------------------------------------------
+
+
+class IndexHealth(Model):
+    """How the index is, and how far it lies behind the logs; None is unknown."""
+
+    state: Literal["ready", "catching_up", "building"]
+    files_behind: int | None = None
+    bytes_behind: int | None = None
+    problem: str | None = None
+    """Why the logs can't be indexed, or the index not be read, at the moment."""
+    sessions: int
+    events: int
+    logs: int
+    """Files that hold sessions, also those that were deleted since."""
+    bytes: int
+    """On disk."""
+    newest_event: str | None = None
+    tables_version: int
+
+
+class AnswerHealth(Model):
+    """The answers since the server started (R-100, R-103, R-104)."""
+
+    count: int
+    errors: int
+    error_codes: dict[str, int]
+    by_tool: dict[str, int]
+    mean_bytes: int
+    median_bytes: int
+    """Of the last thousand."""
+    largest_bytes: int
+    oversized_attempts: int
+    """Answers that didn't fit as they were asked for."""
+    oversized_share: float
+    oversized_alert: bool
+    """Whether the share is above 5 %."""
+    continuable: int
+    """Answers that ended with a cursor."""
+    continued: int
+    """Answers that began at a cursor."""
+    continued_share: float
+    """Of those that ended with one."""
+
+
+class Configuration(Model):
+    """What the server was set to do."""
+
+    version: str
+    """Differs where the settings differ."""
+    problem: str | None = None
+    """Why a setting is done without."""
+
+
+class Health(Model):
+    """How index and server are; what only a server knows is absent from `agtrace health`."""
+
+    started_at: str | None = None
+    index: IndexHealth
+    answers: AnswerHealth | None = None
+    configuration: Configuration
+
+
+# -- agtrace budget ------------------------------------------------------------------------------------------------
+
+
+class SizeOfCall(Model):
+    """How large the answers to one kind of call were."""
+
+    call: str
+    answers: int
+    median_bytes: int
+    largest_bytes: int
+    budget_bytes: int
+    """What the largest may take."""
+    largest_in: str | None = None
+    """The session of the largest."""
+
+
+class Sizes(Model):
+    """What `agtrace budget` measures; sizes are bytes of the JSON text."""
+
+    answers: int
+    median_bytes: int
+    median_default_bytes: int
+    """Of calls with nothing but what a tool needs."""
+    over_budget: int
+    """Answers that are larger than they may be: 0, or it is a defect."""
+    calls: list[SizeOfCall]
