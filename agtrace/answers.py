@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -15,7 +16,7 @@ from typing import Any
 from agtrace_schema.health import Health
 
 from agtrace.arguments import parse
-from agtrace.health import health
+from agtrace.health import health, with_damage
 from agtrace.index import Freshness, Index
 from agtrace.metrics import Metrics
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
@@ -29,6 +30,7 @@ from agtrace.shaping.replies import Reply
 from agtrace.shaping.shape import Answer, answer, error_answer
 from agtrace.tools import tools_for
 from agtrace.tools.tool import Context, Tool
+from agtrace.unusable import damage_in, unusable
 
 REFRESH_SECONDS = 3.0
 """How long a request waits for changed logs to be indexed; what isn't done by then goes on beside."""
@@ -55,6 +57,7 @@ class Answers:
         self._freshness = Freshness("catching_up")
         self._metrics, self._started, self._last_analysis = Metrics(), now(), LastAnalysis()
         self._cursors: Cursors | None = None
+        self._spare_key = os.urandom(32)
         self._problem: str | None = None
         self._prices = self._load_prices()
 
@@ -97,12 +100,11 @@ class Answers:
                 self._turn.release()
         with self._looking:
             try:
-                return self._health(self._beside.connection, self._freshness)
+                return self._health(self._beside.connection, with_damage(self._freshness, self._beside))
             except IndexUnavailable:
                 return self._health(None, replace(self._freshness, state="building"))
             except (sqlite3.Error, OSError) as error:
-                damaged = Freshness("building", problem=f"the index can't be read ({error})")
-                return self._health(None, damaged)
+                return self._health(None, Freshness("building", problem=unusable(error).message))
 
     def _health(self, connection: sqlite3.Connection | None, freshness: Freshness) -> Health:
         return health(
@@ -118,29 +120,40 @@ class Answers:
         except Problem as problem:
             return error_answer(problem, most)
         except (sqlite3.Error, OSError) as error:
-            unreadable = IndexUnavailable(f"the index can't be read ({error})", "Run: agtrace doctor")
-            return error_answer(unreadable, most)
+            return error_answer(unusable(error), most)
         except Exception:  # noqa: BLE001  # the boundary: no exception's text reaches a client
+            damaged = damage_in(self._settings.database)
+            if damaged is not None:  # what it says may be anything
+                return error_answer(damaged, most)
             defect = InternalError(uuid.uuid4().hex[:12])
             self._log({"event": "internal_error", **defect.details, "trace": traceback.format_exc()})
             return error_answer(defect, most)
 
     def _read(self, tool: Tool, wanted: Any, freshness: Freshness) -> Reply:
-        if self._cursors is None:
-            self._cursors = Cursors(load_key(self._settings.key_file), self._settings.cursor_ttl_seconds, self._now)
+        cursors = self._cursors_here()
         connection = self._index.connection
         connection.execute("BEGIN")
         try:
             context = Context(
                 connection,
-                self._cursors,
+                cursors,
                 freshness,
                 self._now(),
                 self._prices,
                 self._settings.search_timeout_seconds,
-                lambda: self._health(connection, freshness),
+                lambda: self._health(connection, with_damage(freshness, self._index)),
                 self._last_analysis,
             )
             return tool.answer(context, wanted)
         finally:
             connection.rollback()  # also where SQLite ended the transaction itself
+
+    def _cursors_here(self) -> Cursors:
+        """What makes and reads cursors; where no key can be kept, they are of use to this process alone."""
+        if self._cursors is None:
+            ttl = self._settings.cursor_ttl_seconds
+            try:
+                self._cursors = Cursors(load_key(self._settings.key_file), ttl, self._now)
+            except OSError:
+                return Cursors(self._spare_key, ttl, self._now)
+        return self._cursors

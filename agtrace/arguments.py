@@ -139,8 +139,11 @@ def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter
     return InvalidParameter(field, f"{field}: {first['msg']}", text, schema.get(bound))
 
 
+_JSON_TYPES = {dict: "object", list: "array", bool: "boolean", int: "number", float: "number", type(None): "null"}
+
+
 def _wrong_choice(field: str, given: Any, allowed: list[str]) -> InvalidParameter:
-    given = given if isinstance(given, str) else type(given).__name__  # an integer may be too long to be written
+    given = given if isinstance(given, str) else _JSON_TYPES[type(given)]  # an integer may be too long to be written
     folded = {choice.lower(): choice for choice in allowed}
     close = difflib.get_close_matches(given.lower(), list(folded), 1, cutoff=0.4)
     nearest = folded[close[0]] if close else None

@@ -12,11 +12,14 @@ CLOSED_PIPE = 141
 
 def main() -> None:
     """Run `agtrace` with the process's arguments. The server starts without loading the command line."""
+    _stand_in("stderr", "w")
     if sys.argv[1:] == ["mcp"]:
         from agtrace.commands import serve
 
         serve()
         return
+    _stand_in("stdin", "r")
+    _stand_in("stdout", "w")
     from agtrace.commands.group import agtrace
 
     if isinstance(sys.stdout, TextIOWrapper):
@@ -30,6 +33,17 @@ def main() -> None:
             sys.stdout.flush()
     except _Unwritten as failure:
         _end(failure.why)
+    except Exception:
+        _end_if_damaged()
+        raise
+
+
+def _stand_in(name: str, mode: str) -> None:
+    """Where a stream was closed before the process began, give it one that leads nowhere, like `> /dev/null`."""
+    if getattr(sys, name) is None:
+        nowhere = os.fdopen(os.open(os.devnull, os.O_RDWR), mode)
+        setattr(sys, name, nowhere)
+        setattr(sys, f"__{name}__", nowhere)  # where Python keeps it open, whatever takes its place
 
 
 class _Unwritten(OSError):
@@ -64,6 +78,17 @@ class _Stream(TextIOWrapper):
             super().flush()
         except OSError as error:
             raise _Unwritten(error) from error
+
+
+def _end_if_damaged() -> None:
+    """End the process with what is damaged in the index, if anything is: what it says may be anything."""
+    from agtrace.commands import UNREADABLE, fail, settings
+    from agtrace.unusable import damage_in
+
+    database = settings().database
+    problem = damage_in(database) if database.exists() else None
+    if problem is not None:
+        fail(f"{problem.message}\n{problem.hint}", UNREADABLE)
 
 
 def _end(why: OSError) -> None:

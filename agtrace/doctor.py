@@ -6,13 +6,18 @@ import os
 import sqlite3
 from typing import Any
 
+from agtrace_indexer.damage import Damage
 from agtrace_indexer.redact import redact_json
+from agtrace_indexer.repair import damaged_copies
+from agtrace_indexer.repair import examine as look_for_damage
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
+from agtrace.exposure import exposure
 from agtrace.index import Freshness, Index, home_roots
 from agtrace.settings import Settings
 from agtrace.shaping.cutting import one_line
+from agtrace.unusable import REPAIR
 
 _HEAD_SHOWN = 100
 
@@ -30,10 +35,23 @@ def examine(settings: Settings, *, refresh_seconds: float = 10) -> dict[str, Any
     """Look at the index and the agents' homes. Raises `IndexUnavailable` when the index can't be opened."""
     index = Index(settings)
     freshness = index.refresh(refresh_seconds)
-    connection = index.connection
-    found: dict[str, Any] = {
+    connection, damage = index.connection, look_for_damage(settings.database)
+    try:
+        found = _found(settings, connection, freshness)
+    except (sqlite3.Error, ValueError, TypeError, KeyError):
+        if not damage:
+            raise
+        found = _what_can_be_read(settings, freshness)
+    found["index"] |= _soundness(settings, damage)
+    found["trouble"] = [*_trouble(found), *exposure(settings.data_dir)]
+    redacted: dict[str, Any] = redact_json(found)  # type: ignore[assignment]  # an object stays an object
+    return redacted
+
+
+def _found(settings: Settings, connection: sqlite3.Connection, freshness: Freshness) -> dict[str, Any]:
+    return {
         "index": _index(settings, connection, freshness),
-        "homes": [{"path": path, "exists": os.path.isdir(path)} for path in home_roots(settings)],
+        "homes": _homes(settings),
         "roots": [row[0] for row in connection.execute("SELECT path FROM root ORDER BY path")],
         "agents": _agents(connection),
         "files": _files(connection),
@@ -43,23 +61,51 @@ def examine(settings: Settings, *, refresh_seconds: float = 10) -> dict[str, Any
         "unknown_record_types": _record_types(connection, "unknown"),
         "left_out_record_types": _record_types(connection, "skipped"),
     }
-    found["trouble"] = _trouble(found)
-    redacted: dict[str, Any] = redact_json(found)  # type: ignore[assignment]  # an object stays an object
-    return redacted
 
 
-def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshness) -> dict[str, Any]:
-    sessions, events = connection.execute("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
-    integrity = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+def _what_can_be_read(settings: Settings, freshness: Freshness) -> dict[str, Any]:
+    """The same of an index of which little can be read."""
+    empty = ("roots", "agents", "files", "not_read", "partly_read", "unreadable_lines", "unknown_record_types",
+             "left_out_record_types")  # fmt: skip
+    return {
+        "index": _file_of(settings, freshness)
+        | {"sessions": None, "events": None, "archived_files": None, "forgotten_files": None},
+        "homes": _homes(settings),
+        **{name: [] for name in empty},
+    }
+
+
+def _homes(settings: Settings) -> list[dict[str, Any]]:
+    return [{"path": path, "exists": os.path.isdir(path)} for path in home_roots(settings)]
+
+
+def _soundness(settings: Settings, damage: Damage) -> dict[str, Any]:
+    """What of the index is damaged, and which damaged files repairs have left."""
+    kept = [{"path": str(path), "bytes": path.stat().st_size} for path in damaged_copies(settings.database)]
+    return {
+        "integrity": "damaged" if damage else "ok",
+        "damage": {"tables": list(damage.tables), "made_of_tables": list(damage.derived)},
+        "damaged_copies": kept,
+    }
+
+
+def _file_of(settings: Settings, freshness: Freshness) -> dict[str, Any]:
     return {
         "path": str(settings.database),
         "bytes": settings.database.stat().st_size,
         "state": freshness.state,
         "problem": freshness.problem,
-        "integrity": integrity,
+    }
+
+
+def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshness) -> dict[str, Any]:
+    sessions, events = connection.execute("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
+    return {
+        **_file_of(settings, freshness),
         "sessions": sessions,
         "events": events,
         "archived_files": connection.execute("SELECT count(*) FROM file WHERE gone").fetchone()[0],
+        "forgotten_files": connection.execute("SELECT count(*) FROM file WHERE status = 'forgotten'").fetchone()[0],
     }
 
 
@@ -105,7 +151,7 @@ def _files(connection: sqlite3.Connection) -> list[dict[str, Any]]:
 
 def _not_read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     rows = connection.execute(
-        "SELECT path, status, reason, size FROM file WHERE status != 'log' ORDER BY status, path"
+        "SELECT path, status, reason, size FROM file WHERE status NOT IN ('log', 'forgotten') ORDER BY status, path"
     ).fetchall()
     return [dict(row) | {"advice": _ADVICE[row["status"]]} for row in rows]
 
@@ -157,9 +203,11 @@ def _record_types(connection: sqlite3.Connection, status: str) -> list[dict[str,
 def _trouble(found: dict[str, Any]) -> list[str]:
     """What a person should know or do, as sentences; empty when all is well."""
     trouble = []
+    damage = found["index"]["damage"]
     if found["index"]["integrity"] != "ok":
-        trouble.append(f"the index is damaged ({found['index']['integrity']}): move it away and run agtrace index")
-    if found["index"]["problem"]:
+        what = "; ".join((*damage["tables"], *damage["made_of_tables"]))
+        trouble.append(f"the index is damaged ({what}): {REPAIR} reads the logs again and keeps what is archived")
+    elif found["index"]["problem"]:
         trouble.append(found["index"]["problem"])
     unreadable = [file for file in found["not_read"] if file["status"] == "unreadable"]
     if unreadable:
@@ -168,6 +216,6 @@ def _trouble(found: dict[str, Any]) -> list[str]:
         trouble.append(f"{len(found['partly_read'])} logs are read in part: see partly_read")
     if found["unreadable_lines"]:
         trouble.append(f"{len(found['unreadable_lines'])} lines can't be read as JSON; they are kept as they are")
-    if not found["files"]:
+    if not found["files"] and not damage["tables"]:
         trouble.append("no log was found: run an agent first, or give a folder: agtrace index PATH")
     return trouble

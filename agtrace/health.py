@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 from agtrace_indexer.redact import redact
@@ -17,7 +18,7 @@ from agtrace.reading.query import iso
 from agtrace.settings import Settings
 from agtrace.shaping.cutting import one_line
 
-_LONGEST_PROBLEM = 200
+_LONGEST_PROBLEM = 400
 
 _SESSIONS = """
 SELECT count(*) FILTER (WHERE kind != 'warmup'), coalesce(sum(event_count), 0), max(ended_at) FROM session
@@ -35,8 +36,14 @@ def look(settings: Settings, *, refresh_seconds: float = 10) -> Health:
     except SettingError as error:
         problem = str(error)
     index = Index(settings)
-    freshness = index.refresh(refresh_seconds)
+    freshness = with_damage(index.refresh(refresh_seconds), index)
     return health(index.connection, settings, freshness, problem=problem)
+
+
+def with_damage(freshness: Freshness, index: Index) -> Freshness:
+    """How fresh an index is, and what is damaged in it."""
+    damage = index.damage()
+    return freshness if damage is None else replace(freshness, problem=damage)
 
 
 def health(

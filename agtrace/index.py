@@ -25,6 +25,8 @@ _PATIENCE = 0.02
 
 _PAUSE = 0.02
 
+_DAMAGE_SECONDS = 3600
+
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
@@ -47,11 +49,13 @@ class Index:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Reading | None = None
         self._opened: tuple[int, int] | None = None
+        self._size = 0
         self._run: threading.Thread | None = None
         self._progress: Progress | None = None
         self._trouble: Exception | None = None
+        self._damage: tuple[tuple[int, int] | None, float, str | None] | None = None
 
     def refresh(self, seconds: float) -> Freshness:
         """Find changed logs and index what they gained, for at most this long; the rest goes on beside.
@@ -76,7 +80,7 @@ class Index:
         if self._trouble is not None and not isinstance(self._trouble, Busy):
             if not self._settings.database.exists():
                 raise IndexUnavailable(f"the index can't be made: {self._trouble}", "Set AGTRACE_DATA_DIR to a folder.")
-            return Freshness(state, problem=f"the logs can't be indexed: {self._trouble}")
+            return Freshness(state, problem=f"the logs can't be indexed: {_told(self._trouble)}")
         if progress is None:
             return Freshness(state)
         files, size = progress.files_total - progress.files_done, progress.bytes_total - progress.bytes_done
@@ -85,24 +89,42 @@ class Index:
     @property
     def connection(self) -> sqlite3.Connection:
         """A read-only connection to the index that lies there now. Raises `IndexUnavailable` where there is none."""
-        if self._connection is None or self._opened != _identity(self._settings.database):
-            self._connection = self._open()
-            self._opened = _identity(self._settings.database)
-        return self._connection
+        lies, size = _identity(self._settings.database)
+        known = self._connection
+        if known is None or known.is_still or self._opened != lies or size < self._size:  # beyond the end a map kills
+            known = self._connection = self._open()
+            self._opened, size = _identity(self._settings.database)
+        self._size = size
+        return known
+
+    def damage(self) -> str | None:
+        """What is damaged in the index that lies there now, with the next step; None where it is sound.
+
+        All of it is looked at, once an hour (2 s a gigabyte of logs). Raises `sqlite3.Error` where it is locked.
+        """
+        from agtrace.unusable import damage_in
+
+        lies, now = _identity(self._settings.database)[0], time.monotonic()
+        if self._damage is None or self._damage[0] != lies or now - self._damage[1] > _DAMAGE_SECONDS:
+            problem = damage_in(self._settings.database)
+            told = None if problem is None else f"{problem.message}. {problem.hint}"
+            self._damage = lies, now, told
+        return self._damage[2]
 
     def _bring_up_to_date(self) -> None:
         try:
             wait_for_writer(self._settings.database, _PATIENCE)
             index(
-                self._settings.database, (), otherwise=home_roots(self._settings), report=self._note, patience=_PATIENCE
-            )
+                self._settings.database, (), otherwise=home_roots(self._settings), report=self._note,
+                patience=_PATIENCE, keep_days=self._settings.keep_days,
+            )  # fmt: skip
         except Exception as error:  # noqa: BLE001  # a thread's boundary: told in every answer until it is over
             self._trouble = error
 
     def _note(self, progress: Progress) -> None:
         self._progress = progress
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> Reading:
         path = self._settings.database
         if not path.exists():
             raise IndexUnavailable("there is no index yet: it is being made, or run `agtrace index`", "Try again.")
@@ -116,18 +138,65 @@ class Index:
         return row is not None and row[0] == "1"
 
 
-def open_read_only(path: Path) -> sqlite3.Connection:
-    """A connection that reads an index, for any thread; rows have names."""
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, check_same_thread=False, timeout=5)
-    connection.row_factory = sqlite3.Row
-    connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
+class Reading(sqlite3.Connection):
+    """A connection that reads an index."""
+
+    seal: str | None = None
+    """The seal of the word index that was looked at last."""
+    whole: bool | None = None
+    """Whether the word index was what its seal says; None before it was looked at."""
+    is_still: bool = False
+    """Whether the index is taken for a file that nobody writes, so that later changes go unnoticed."""
+
+
+def open_read_only(path: Path) -> Reading:
+    """A connection that reads an index, for any thread; rows have names.
+
+    SQLite keeps a small file beside an index that is read. Where it can't be made (a full disk, a read-only folder),
+    nobody can write the index either, and it is read as it lies there. Raises `sqlite3.Error`.
+    """
+    try:
+        return _connected(path, "mode=ro")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or not _is_whole(path):
+            raise
+    connection = _connected(path, "mode=ro&immutable=1")
+    connection.is_still = True
     return connection
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file lies at a path: another one after the index was moved away and made anew."""
+def _is_whole(path: Path) -> bool:
+    """Whether nothing of the index stands in its write-ahead log only."""
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size == 0
+    except FileNotFoundError:
+        return True
+
+
+def _connected(path: Path, how: str) -> Reading:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?{how}", uri=True, check_same_thread=False, timeout=5, factory=Reading
+    )
+    connection.row_factory = sqlite3.Row
+    connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
+    connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    return connection
+
+
+def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
+    """Which file lies at a path, and its size: another one after the index was moved away and made anew."""
     try:
         status = path.stat()
     except OSError:
-        return None
-    return status.st_dev, status.st_ino
+        return None, 0
+    return (status.st_dev, status.st_ino), status.st_size
+
+
+def _told(trouble: Exception) -> str:
+    """Why indexing failed, with the next step where the index itself is why."""
+    if not isinstance(trouble, sqlite3.Error):
+        return str(trouble)
+    from agtrace.unusable import unusable
+
+    problem = unusable(trouble)
+    return f"{problem.message}. {problem.hint}"

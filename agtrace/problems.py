@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+_LONGEST_ID = 80
 _CURSOR_TROUBLE = {
     "malformed": "invalid cursor format: this is no cursor of this index",
     "expired": "this cursor has expired",
@@ -24,6 +25,8 @@ class Problem(Exception):
 
     code = "internal_error"
     retryable = False
+    untrusted = False
+    """Whether it quotes text from a log, such as the ids of sessions."""
 
     def __init__(self, message: str, hint: str | None = None, **details: Any) -> None:
         super().__init__(message)
@@ -68,16 +71,20 @@ class SessionNotFound(Problem):
     code = "session_not_found"
 
     def __init__(self, session_id: str, nearest: Iterable[str] = ()) -> None:
+        from agtrace.shaping.cutting import named  # not for whoever only reads the settings
+
         near = list(nearest)
-        also = f"; nearest: {', '.join(near)}" if near else ""
+        also = f"; nearest: {', '.join(named(id, _LONGEST_ID) for id in near)}" if near else ""
         super().__init__(f"Session not found: {session_id}{also}", None, session_id=session_id, nearest=near)
         self.hint = "list_sessions() shows the ids of the newest sessions."
+        self.untrusted = bool(near)
 
 
 class AmbiguousSessionPrefix(Problem):
     """Several sessions' ids begin with this prefix."""
 
     code = "ambiguous_session_prefix"
+    untrusted = True
 
     def __init__(self, prefix: str, matches: list[str], total: int) -> None:
         super().__init__(

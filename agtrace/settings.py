@@ -21,6 +21,9 @@ LONGEST_SEARCH = 3600
 SHORTEST_TOKEN = 16
 """Characters: a shorter one can be guessed."""
 
+LONGEST_KEPT = 36_500
+"""Days."""
+
 LARGEST_CURSOR_TTL = 366 * 24 * 3600
 
 
@@ -38,6 +41,8 @@ class Settings:
     search_timeout_seconds: int = SEARCH_TIMEOUT_SECONDS
     search_events: bool = False
     """Whether the deprecated tool is offered (R-116)."""
+    keep_days: int | None = None
+    """After how many days without an event a session is forgotten; None is never."""
     http_token: str | None = field(default=None, repr=False)
     """What a client of the HTTP transport must show."""
     http_hosts: tuple[str, ...] = ()
@@ -71,6 +76,10 @@ VARIABLES: dict[str, str] = {
         "a price table in JSON, laid over the built-in one; default: none. The server says on stderr if it can't be "
         "used, and goes on without it"
     ),
+    "AGTRACE_KEEP_DAYS": (
+        f"after how many days without an event a session is forgotten, 1 to {LONGEST_KEPT:,}; one that goes on comes "
+        "back; default: never"
+    ),
     "AGTRACE_SEARCH_EVENTS": "1 offers the deprecated tool search_events; default 0",
     "AGTRACE_HTTP_TOKEN": (
         f"with `agtrace mcp --http`: what clients must send as `Authorization: Bearer`, {SHORTEST_TOKEN} characters or "
@@ -103,6 +112,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
             values, "AGTRACE_SEARCH_TIMEOUT_SECONDS", SEARCH_TIMEOUT_SECONDS, 1, LONGEST_SEARCH
         ),
         prices=Path(values["AGTRACE_PRICES"]).expanduser() if values.get("AGTRACE_PRICES") else None,
+        keep_days=_whole_number(values, "AGTRACE_KEEP_DAYS", 0, 1, LONGEST_KEPT) or None,
         search_events=_switch(values, "AGTRACE_SEARCH_EVENTS"),
         http_token=_token(values),
         http_hosts=_list(values, "AGTRACE_HTTP_HOSTS"),

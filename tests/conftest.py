@@ -22,7 +22,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AGTRACE_DATA_DIR", str(tmp_path / "data"))
     for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_DATA_HOME", "AGTRACE_MAX_RESPONSE_BYTES",
                  "AGTRACE_CURSOR_TTL_SECONDS", "AGTRACE_PRICES", "AGTRACE_SEARCH_EVENTS", "AGTRACE_HTTP_TOKEN",
-                 "AGTRACE_HTTP_HOSTS", "AGTRACE_HTTP_ORIGINS"):  # fmt: skip
+                 "AGTRACE_HTTP_HOSTS", "AGTRACE_HTTP_ORIGINS", "AGTRACE_KEEP_DAYS"):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
     return home
 

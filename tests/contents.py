@@ -48,14 +48,18 @@ WHERE {files} ORDER BY path
 """
 
 
-def contents(database: Path, *, gone: bool | None = None) -> dict[str, Any]:
-    """Everything an answer could be made of, comparable between two indexes of the same logs.
+def contents(database: Path, *, gone: bool | None = None, path: str | None = None) -> dict[str, Any]:
+    """Everything an answer could be made of at one moment, comparable between two indexes of the same logs.
 
-    `gone` chooses the rows of logs that are still there (False), or of those that are not (True).
+    `gone` chooses the rows of logs that are still there (False), or of those that are not (True); `path` those of
+    one log.
     """
     files = "1" if gone is None else f"gone = {int(gone)}"
+    if path is not None:
+        files += " AND path = '{}'".format(path.replace("'", "''"))
     where = f"s.file_id IN (SELECT id FROM file WHERE {files})"
-    connection = sqlite3.connect(database)
+    connection = sqlite3.connect(database, isolation_level=None, timeout=30)
+    connection.execute("BEGIN")
     try:
         return {
             "sessions": connection.execute(_SESSIONS.format(where=where)).fetchall(),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import re
 import sys
 from functools import cache
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
     from agtrace.answers import Answers
     from agtrace.settings import Settings
-
-_CONTROLS = re.compile("[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]")
 
 TROUBLE = 1
 USAGE = 2
@@ -43,7 +40,6 @@ _USAGE_CODES = frozenset(
 _NEXT_STEPS = {
     "session_not_found": "\n`agtrace sessions` lists the newest ids.",
     "invalid_cursor": "\nLeave out --cursor to start again.",
-    "index_unavailable": "\n`agtrace doctor` tells more.",
 }
 
 
@@ -58,24 +54,26 @@ def settings() -> Settings:
 
 
 def serve() -> None:
-    """Run the MCP server on stdin and stdout."""
+    """Run the MCP server on stdin and stdout, which ends the process with its client."""
     found = settings()
     gc.disable()  # what the SDK loads stays for good: looking for garbage in it takes a twelfth of the start
-    from agtrace.serving.server import serve_stdio
+    from agtrace.serving.ending import end
+    from agtrace.serving.stdio_transport import serve_stdio
 
     gc.freeze()
     gc.enable()
     try:
         serve_stdio(found)
+    except OSError as error:
+        fail(str(error), USAGE)
     except KeyboardInterrupt:
-        os._exit(130)
-    sys.stdout.flush()
-    os._exit(0)  # nobody waits for an answer any more: neither a search nor an indexing run may keep the process
+        end(130)
 
 
 def serve_http(host: str, port: int) -> None:
     """Run the MCP server on this address until it is told to end."""
     found = settings()
+    from agtrace.serving.ending import end
     from agtrace.serving.http_transport import serve_http as serve
 
     try:
@@ -86,7 +84,7 @@ def serve_http(host: str, port: int) -> None:
         fail(f"can't listen on {host}, port {port}: {error.strerror or error}", USAGE)
     except KeyboardInterrupt:
         code = 130
-    os._exit(code)  # as on stdio: nothing may keep the process
+    end(code)
 
 
 @cache
@@ -110,7 +108,8 @@ def ask(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     if answer.is_error:
         error = answer.value["error"]
         matches = "".join(f"\n  {match}" for match in error["details"].get("matches", ()))
-        step = _NEXT_STEPS.get(error["code"], "")
+        unavailable = error["code"] == "index_unavailable"
+        step = f"\n{answer.value.get('hint', '')}" if unavailable else _NEXT_STEPS.get(error["code"], "")
         fail(f"{error['message']}{matches}{step}", USAGE if error["code"] in _USAGE_CODES else UNREADABLE)
     if "index" in answer.value:
         state = answer.value["index"]
@@ -136,14 +135,17 @@ def fail(message: str, code: int) -> NoReturn:
 
 def print_json(value: Any, indent: int | None = 2) -> None:
     """Print a value as JSON, with every control character escaped: some are commands to a terminal."""
+    from agtrace.shaping.cutting import UNSEEN
+
     text = json.dumps(value, ensure_ascii=False, indent=indent)
-    sys.stdout.write(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    unseen = re.compile(f"[{UNSEEN}\u2028\u2029]")
+    sys.stdout.write(unseen.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n")
     sys.stdout.flush()
 
 
 def unreadable_index(error: sqlite3.Error | OSError) -> NoReturn:
     """End the process because the index can't be opened or written."""
-    fail(
-        f"the index can't be used: {error}. Run `agtrace doctor`, or set AGTRACE_DATA_DIR to another folder.",
-        UNREADABLE,
-    )
+    from agtrace.unusable import unusable
+
+    problem = unusable(error)
+    fail(f"{problem.message}\n{problem.hint}", UNREADABLE)

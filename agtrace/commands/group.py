@@ -254,12 +254,46 @@ def health(as_json: bool) -> None:
 
 
 @agtrace.command(short_help="Tell what was found and what not understood.")
+@click.option("--repair", is_flag=True, help="Make a damaged index sound: read the logs again, keep what is archived.")
 @as_json
-def doctor(as_json: bool) -> None:
-    """Tell what was found where, what was not understood, and what to do. Exits 1 if anything is in trouble."""
+def doctor(repair: bool, as_json: bool) -> None:
+    """Tell what was found where, what was not understood, and what to do. Exits 1 if anything is in trouble.
+
+    The whole index is looked at for damage. --repair makes a sound one of a damaged one: from the logs, and from what
+    can still be read of sessions whose logs are gone. It names what is lost, keeps the damaged file beside the new
+    one, and exits 1 if anything is lost.
+    """
     from agtrace.commands import doctor
 
-    doctor.run(as_json=as_json)
+    if repair:
+        doctor.repair(as_json=as_json)
+    else:
+        doctor.run(as_json=as_json)
+
+
+@agtrace.command(short_help="Take sessions out of the index for good.")
+@click.argument("sessions", nargs=-1, metavar="[SESSION]...")
+@click.option("--project", metavar="P", help="Of one project: its path, the end of it, or the beginning of its hash.")
+@click.option("--before", metavar="TIME", help="That ended before a time: 2026-11-03, 12h, 7d, yesterday.")
+@click.option("--yes", is_flag=True, help="Don't ask.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be forgotten.")
+@as_json
+def forget(
+    sessions: tuple[str, ...], project: str | None, before: str | None, yes: bool, dry_run: bool, as_json: bool
+) -> None:
+    """Take sessions out of the index for good: those named, or all that fit; with several conditions, where all hold.
+
+    With a session go its sub-agents. Nothing of them is left in the index or beside it but a digest of each id, so that
+    they are not read again, not even into a new index. The agents' own logs stay where they are. It shows what
+    goes and asks first. AGTRACE_KEEP_DAYS does the same by age, all the time.
+
+    \b
+      agtrace forget fb3cff44
+      agtrace forget --project tidepool --before 90d --dry-run
+    """
+    from agtrace.commands import forget as forgetting
+
+    forgetting.run(sessions, project, before, yes=yes, dry_run=dry_run, as_json=as_json)
 
 
 @agtrace.command(short_help="Measure the answers that an agent gets.")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
 
 from agtrace_indexer.lock import Busy
@@ -20,6 +20,8 @@ from agtrace.index import home_roots
 
 if TYPE_CHECKING:
     from agtrace_indexer.progress import Progress
+
+    from agtrace.settings import Settings
 
 
 _NICENESS = 5
@@ -37,7 +39,7 @@ def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: int | N
         os.nice(_NICENESS)
     try:
         with _progress_bar(shown=sys.stderr.isatty() and not as_json) as report:
-            summary = _index(chosen.database, roots, report, rebuild=rebuild)
+            summary = _index(chosen, roots, report, rebuild=rebuild)
     except Busy as error:
         fail(str(error), UNREADABLE)
     except (sqlite3.Error, OSError) as error:
@@ -73,13 +75,14 @@ def roots_of(paths: tuple[str, ...]) -> list[str]:
     return list(paths) or home_roots(settings())
 
 
-def _index(database: Path, roots: list[str], report: Callable[[Progress], None] | None, *, rebuild: bool) -> Summary:
+def _index(chosen: Settings, roots: list[str], report: Callable[[Progress], None] | None, *, rebuild: bool) -> Summary:
     """Index, and wait for another process that is writing."""
+    run = partial(run_index, chosen.database, roots, report=report, rebuild=rebuild, keep_days=chosen.keep_days)
     try:
-        return run_index(database, roots, report=report, rebuild=rebuild, patience=1)
+        return run(patience=1)
     except Busy:
         sys.stderr.write("agtrace: another agtrace is indexing: waiting for it\n")
-        return run_index(database, roots, report=report, rebuild=rebuild, patience=_PATIENCE)
+        return run(patience=_PATIENCE)
 
 
 def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:

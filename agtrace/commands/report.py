@@ -94,7 +94,7 @@ def made(filters: Filters, *, timelines: bool) -> Report:
             )
             return printed(report(connection, Asked(selection, now, prices, timelines, lacking)))
     except IndexUnavailable as problem:
-        fail(f"{problem}\n`agtrace doctor` tells more.", UNREADABLE)
+        fail(f"{problem}\n{problem.hint}", UNREADABLE)
     except Problem as problem:
         fail(str(problem), USAGE)
     except (sqlite3.Error, OSError) as error:

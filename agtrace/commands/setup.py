@@ -16,7 +16,7 @@ from agtrace.commands import UNREADABLE, fail, settings
 def run(name: str, *, apply: bool) -> None:
     """Show the command that adds the server and the settings it writes, or run it."""
     agent = AGENTS[name]
-    executable = shutil.which("agtrace") or os.path.abspath(sys.argv[0])
+    executable = os.path.abspath(shutil.which("agtrace") or sys.argv[0])  # the agent starts it in other folders
     command = add_command(agent, executable)
     if apply:
         _apply(agent, command)

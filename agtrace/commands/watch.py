@@ -22,12 +22,13 @@ def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
     """Index, then keep the index fresh. SIGTERM ends it with 0, Ctrl-C with 130."""
     signal.signal(signal.SIGTERM, _end)
     threading.excepthook = _lost
-    database = settings().database
+    chosen = settings()
+    database = chosen.database
     try:
         summary = index.run(paths, rebuild=rebuild, as_json=as_json, indent=None)
         if not as_json:
             _print("watching, until Ctrl-C")
-        with closing(watch(database, index.roots_of(paths), summary, _tell)) as changes:
+        with closing(watch(database, index.roots_of(paths), summary, _tell, chosen.keep_days)) as changes:
             for change in changes:
                 if as_json:
                     print_json({**asdict(change.summary), "index": str(database)}, indent=None)

@@ -9,6 +9,7 @@ from agtrace_schema.analysis import Share, TokenShares
 from agtrace.detecting.file_reads import files_read
 from agtrace.detecting.history import History
 from agtrace.detecting.tokens import CHARS_PER_TOKEN
+from agtrace.shaping.cutting import shown_path
 
 LARGEST = 3
 """Shares of each kind."""
@@ -36,4 +37,4 @@ def token_shares(history: History) -> TokenShares:
 
 def _largest(found: Counter[str], per_token: int = 1) -> list[Share]:
     largest = sorted(found.items(), key=lambda share: (-share[1], share[0]))[:LARGEST]
-    return [Share(name=name, tokens=amount // per_token) for name, amount in largest if amount >= per_token]
+    return [Share(name=shown_path(name), tokens=amount // per_token) for name, amount in largest if amount >= per_token]

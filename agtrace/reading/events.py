@@ -12,7 +12,7 @@ from agtrace_schema.events import EventType, Json
 
 from agtrace.reading.aftermath import aftermath
 from agtrace.reading.query import StoredEvent, iso, short_id
-from agtrace.shaping.cutting import flattened, one_line, without_controls
+from agtrace.shaping.cutting import flattened, one_line, shown_path, without_controls
 
 PREVIEW = 300
 """Characters of a preview's text (R-114)."""
@@ -21,6 +21,7 @@ _ARGUMENTS = 100
 _ARGUMENTS_WITH_MATCH = 200
 _PREVIEW_BYTES = 600
 _BEFORE_MATCH = 80
+_LONGEST_NAME = 100
 _MARGIN = 8192  # characters around a match that are masked before it is cut: no secret is longer
 _ARGUMENTS_SHOWN = 6
 _ARGUMENT_LEVELS = 5  # of objects, within the 8 that an answer may have (R-006)
@@ -72,7 +73,7 @@ def details(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredE
         event_index=event.event_index,
         timestamp=iso(row["ts"]),
         event_type=event.type,
-        kind=row["name"] if event.type in (EventType.USER, EventType.NOTIFICATION) else None,
+        kind=kind_of(event),
         turn_index=turn,
         step_index=None if turn is None else row["step_index"],
         outcome=event.outcome,
@@ -86,13 +87,23 @@ def details(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredE
         started_session=_started_session(connection, session, event) if is_call else None,
         later=aftermath(connection, session, event),
         origin=EventOrigin(
-            file=session["path"].partition("#replaced-")[0],
+            file=shown_path(session["path"].partition("#replaced-")[0]),
             line=row["line"],
             byte_offset=row["offset"],
             byte_length=row["length"],
         ),
         payload=_payload(event),
     )
+
+
+def kind_of(event: StoredEvent) -> str | None:
+    """The kind of a text in the user's role or of a notification, which may be any word of the log."""
+    return _name(event) if event.type in (EventType.USER, EventType.NOTIFICATION) else None
+
+
+def _name(event: StoredEvent) -> str | None:
+    name = event.row["name"]
+    return None if name is None else one_line(name, _LONGEST_NAME)
 
 
 def _turn(connection: sqlite3.Connection, row: sqlite3.Row) -> int | None:
@@ -173,14 +184,14 @@ def reference(connection: sqlite3.Connection, session: sqlite3.Row, event_index:
 def _preview(connection: sqlite3.Connection, event: StoredEvent, query: str) -> dict[str, Any]:
     match event.type:
         case EventType.TOOL_CALL:
-            return {"tool": event.row["name"], "arguments": _arguments(event.rest.get("arguments"), query)}
+            return {"tool": _name(event), "arguments": _arguments(event.rest.get("arguments"), query)}
         case EventType.TOOL_RESULT:
-            return {"tool": event.row["name"], "preview": excerpt(event.text, query, PREVIEW)}
+            return {"tool": _name(event), "preview": excerpt(event.text, query, PREVIEW)}
         case EventType.TOKEN_USAGE:
             usage = token_usage(connection, event.row["session_id"], event.event_index)
             return {"input": usage.get("input_tokens"), "output": usage.get("output_tokens")}
         case EventType.USER | EventType.NOTIFICATION:
-            return {"kind": event.row["name"], "text": excerpt(event.text, query, PREVIEW)}
+            return {"kind": _name(event), "text": excerpt(event.text, query, PREVIEW)}
         case _:
             return {"text": excerpt(event.text, query, PREVIEW)}
 

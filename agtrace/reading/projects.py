@@ -12,6 +12,7 @@ from agtrace.reading.prices import PriceTable
 from agtrace.reading.query import iso
 from agtrace.reading.sessions import MODELS_SHOWN, SHORT_HASH
 from agtrace.reading.usage import Usage, usage_by
+from agtrace.shaping.cutting import shown_path
 
 
 class ProjectPage(NamedTuple):
@@ -61,7 +62,7 @@ def list_projects(
 def _project_item(row: sqlite3.Row, usage: Usage) -> ProjectItem:
     return ProjectItem(
         hash=row["hash"][:SHORT_HASH],
-        root_path=row["root_path"],
+        root_path=row["root_path"] and shown_path(row["root_path"]),
         session_count=row["sessions"],
         providers=sorted(map(Provider, row["providers"].split(","))),
         failed_calls=row["failed"],

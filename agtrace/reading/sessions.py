@@ -13,7 +13,7 @@ from agtrace_schema.events import Provider
 from agtrace.reading.prices import PriceTable
 from agtrace.reading.query import COUNTED, PROJECTS_BY_HASH, iso, sessions_where, short_id
 from agtrace.reading.usage import KINDS, Usage, usage_by, usage_of
-from agtrace.shaping.cutting import LABEL, USER_MESSAGE, one_line
+from agtrace.shaping.cutting import LABEL, USER_MESSAGE, one_line, shown_path
 
 SHORT_HASH = 8
 """Characters of a project's hash that answers show and accept."""
@@ -180,13 +180,13 @@ def session_head(connection: sqlite3.Connection, row: sqlite3.Row, prices: Price
         description=row["description"] and one_line(row["description"], USER_MESSAGE),
         title=row["title"] and one_line(row["title"], USER_MESSAGE),
         project_hash=row["project_hash"] and row["project_hash"][:SHORT_HASH],
-        root_path=row["root_path"],
-        model=row["model"],
-        version=row["version"],
-        branch=row["branch"],
+        root_path=row["root_path"] and shown_path(row["root_path"]),
+        model=row["model"] and one_line(row["model"], LABEL),
+        version=row["version"] and one_line(row["version"], LABEL),
+        branch=row["branch"] and one_line(row["branch"], USER_MESSAGE),
         start_time=iso(row["started_at"]),
         end_time=iso(row["ended_at"]),
-        log=row["path"].partition("#replaced-")[0],
+        log=shown_path(row["path"].partition("#replaced-")[0]),
         log_gone=True if row["gone"] else None,
         stats=_stats(connection, row, prices),
     )

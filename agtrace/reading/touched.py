@@ -13,7 +13,7 @@ from agtrace_schema.answers import TouchedFile
 from agtrace_schema.comparison import ComparedFiles, SharedFile
 
 from agtrace.reading.transcript import LIVE
-from agtrace.shaping.cutting import without_controls
+from agtrace.shaping.cutting import shown_path
 
 _LONGEST_PATH = 160
 
@@ -116,6 +116,4 @@ def _shared_file(path: str, one: Access, two: Access) -> SharedFile:
 
 
 def _shown_path(path: str) -> str:
-    """A path of which the end tells most."""
-    path = without_controls(path)
-    return path if len(path) <= _LONGEST_PATH else "..." + path[3 - _LONGEST_PATH :]
+    return shown_path(path, _LONGEST_PATH)

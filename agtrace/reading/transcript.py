@@ -1,5 +1,7 @@
 """The canonical text of a session: every event in file order, a line that says what it is, then its text, verbatim.
 
+Only a line of a log that begins as such a line of ours does gets a backslash: no text can pass for another event.
+
 What the log took back is left out. A session can be larger than memory, so the text is never made as a
 whole: it is read forward from an event on.
 """
@@ -7,6 +9,7 @@ whole: it is read forward from an event on.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 
@@ -14,11 +17,14 @@ from agtrace_schema.events import EventType
 
 from agtrace.reading import events
 from agtrace.reading.query import StoredEvent, iso, with_texts
-from agtrace.shaping.cutting import LABEL, one_line
+from agtrace.shaping.cutting import LABEL, UNSEEN, named
 from agtrace.shaping.replies import Entry
 
 LIVE = "(e.superseded_by IS NULL OR e.superseded_by > :newest)"
 """SQL: event e was no superseded one at the moment of the snapshot, whose newest event has the id :newest."""
+
+_HEADING = "## event "
+_LIKE_A_HEADING = re.compile(f"(?:^|(?<=[\r\u2028\u2029]))(?=[ \x00-\x09\x0b-\x1f{UNSEEN}]*{_HEADING})", re.M)
 
 _EVENTS = f"""
 SELECT e.*, n.text AS name, t.turn_index AS turn FROM event e LEFT JOIN name n ON n.id = e.name_id
@@ -42,7 +48,8 @@ def entries(
     }  # fmt: skip
     for row in connection.execute(_EVENTS, named):
         (event,) = with_texts(connection, [row])
-        yield Entry(event.event_index, heading(event), body(connection, event), event.type == EventType.TOOL_RESULT)
+        text = _LIKE_A_HEADING.sub(r"\\", body(connection, event))
+        yield Entry(event.event_index, heading(event), text, event.type == EventType.TOOL_RESULT)
 
 
 def newest_row(connection: sqlite3.Connection, session: sqlite3.Row, last_event: int) -> int:
@@ -58,9 +65,9 @@ def heading(event: StoredEvent) -> str:
     step = "" if row["step_index"] is None else f" step {row['step_index']}"
     called = f" of event {row['link']}" if event.type == EventType.TOOL_RESULT and row["link"] is not None else ""
     parts = [
-        f"## event {event.event_index}",
+        f"{_HEADING}{event.event_index}",
         "" if row["turn"] is None else f"turn {row['turn']}{step}",
-        f"{event.type} {one_line(row['name'] or '', LABEL)}".rstrip() + called,
+        event.type + (f" {named(row['name'], LABEL)}" if row["name"] else "") + called,
         "copied" if row["copy_of"] is not None else "",
         event.outcome or "",
         iso(row["ts"]) or "",

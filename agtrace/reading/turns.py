@@ -16,7 +16,7 @@ from agtrace.problems import InvalidRange
 from agtrace.reading.query import iso
 from agtrace.reading.steps import ALWAYS_SHOWN, Step
 from agtrace.reading.usage import KINDS
-from agtrace.shaping.cutting import USER_MESSAGE, cut, one_line
+from agtrace.shaping.cutting import USER_MESSAGE, one_line
 
 _KEY_ACTIONS = 6
 _FAILING_SHOWN = 20
@@ -214,5 +214,5 @@ def _key_actions(tools: list[sqlite3.Row]) -> dict[int | None, list[str]]:
         failed = Counter({tool["name"]: tool["failed"] for tool in of_turn if tool["failed"]}).most_common(_KEY_ACTIONS)
         said = ["Used tools: " + ", ".join(f"{name} x{count}" if count > 1 else name for name, count in used)]
         said += ["Failed: " + ", ".join(f"{name} x{count}" for name, count in failed)] if failed else []
-        actions[turn] = [cut(action, USER_MESSAGE) for action in said]
+        actions[turn] = [one_line(action, USER_MESSAGE) for action in said]
     return actions

@@ -7,6 +7,7 @@ from agtrace.render.health import health
 from agtrace.render.lists import sessions
 from agtrace.render.matches import matches
 from agtrace.render.reasoning import reasoning
+from agtrace.render.repair import repaired
 from agtrace.render.report import report
 from agtrace.render.sections import FACTS, section, sections_head
 from agtrace.render.session import SessionView
@@ -22,6 +23,7 @@ __all__ = [
     "health",
     "matches",
     "reasoning",
+    "repaired",
     "report",
     "section",
     "sections_head",

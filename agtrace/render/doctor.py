@@ -18,9 +18,15 @@ def doctor(found: dict[str, Any]) -> None:
     OUT.print(
         Text("index", style="bold"), f"{index['path']}  ({size(index['bytes'])}, {index['state']})", soft_wrap=True
     )
-    OUT.print(f"      {index['sessions']:,} sessions, {index['events']:,} events, integrity {index['integrity']}")
+    if index["sessions"] is not None:
+        OUT.print(f"      {index['sessions']:,} sessions, {index['events']:,} events, integrity {index['integrity']}")
     if index["archived_files"]:
         OUT.print(f"      {index['archived_files']:,} logs were deleted by their agents and are kept here")
+    if index["forgotten_files"]:
+        OUT.print(f"      {index['forgotten_files']:,} files belong to sessions that were forgotten and aren't read")
+    for copy in index["damaged_copies"]:
+        kept = f"{copy['path']} ({size(copy['bytes'])})"
+        OUT.print(f"      a repair kept {plain(kept)}: delete it once nothing is missed", soft_wrap=True, markup=False)
     heading("where it looked")
     for place in found["homes"]:
         OUT.print(f"  {'found  ' if place['exists'] else 'absent '} {plain(place['path'])}", soft_wrap=True)

@@ -7,10 +7,9 @@ import re
 from agtrace_indexer.redact import redact_json
 from agtrace_schema.events import Json
 
-_UNSEEN = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    r"\ud800-\udfff\U000e0000-\U000e007f]"
-)
+from agtrace.shaping.cutting import UNSEEN
+
+_UNSEEN = re.compile(f"[\x00-\x08\x0b-\x1f{UNSEEN}\u2028\u2029\ud800-\udfff]")
 """Control characters but newline and tab; what turns the writing direction; what has no width and joins nothing."""
 
 

@@ -28,7 +28,7 @@ from agtrace.reporting import sums
 from agtrace.reporting.figures import Tally
 from agtrace.reporting.selection import Family, Selection, believable, families
 from agtrace.reporting.timeline import AgentTimes, timeline
-from agtrace.shaping.cutting import LABEL, USER_MESSAGE, one_line
+from agtrace.shaping.cutting import LABEL, USER_MESSAGE, one_line, shown_path
 
 INSIGHTS = 50
 """Findings of a session that a report shows."""
@@ -182,7 +182,7 @@ class _Examiner:
             session_id=found.session_id,
             provider=Provider(row["provider"]),
             kind=shown_kind(row),
-            project=row["root_path"] or (row["project_hash"] and row["project_hash"][:SHORT_HASH]),
+            project=shown_path(row["root_path"] or "") or (row["project_hash"] and row["project_hash"][:SHORT_HASH]),
             title=title,
             start_time=iso(family.started_at),
             duration_seconds=(ended - family.started_at) // 1000 if ended and family.started_at else None,

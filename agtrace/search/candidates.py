@@ -6,8 +6,11 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from agtrace_indexer import vocabulary
+from agtrace_indexer import seal, vocabulary
+from agtrace_indexer.damage import is_damage
 from agtrace_indexer.words import FOUND, INSERTED, NEVER, NONE, OVERLAP, PIECES, words_of
+
+from agtrace.index import Reading
 
 Places: TypeAlias = dict[int, list[int] | None]
 """Block -> the numbers of its pieces that may hold the text; None: any of them."""
@@ -59,12 +62,31 @@ def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) 
 
 
 def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], *, thorough: bool) -> Places | None:
-    """The blocks that may hold all of some folded queries, with the places of the first; None as `candidates`."""
-    first, *others = (candidates(connection, query, thorough=thorough) for query in queries)
+    """The blocks that may hold all of some folded queries, with the places of the first; None as `candidates`.
+
+    None as well where the word index is damaged: what it doesn't name any more is found by reading all blocks.
+    """
+    try:
+        if not _is_whole(connection):
+            return None
+        first, *others = (candidates(connection, query, thorough=thorough) for query in queries)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return None
     for found in others:
         if found is not None:
             first = dict.fromkeys(found) if first is None else {b: places for b, places in first.items() if b in found}
     return first
+
+
+def _is_whole(connection: sqlite3.Connection) -> bool:
+    """Whether the word index is what was written, looked at once for each connection that `agtrace.index` opened."""
+    if not isinstance(connection, Reading):
+        return seal.is_whole(connection)
+    if not connection.whole and (connection.whole is None or connection.seal != seal.of(connection)):
+        connection.seal, connection.whole = seal.of(connection), seal.is_whole(connection)
+    return connection.whole
 
 
 def _having_whole(connection: sqlite3.Connection, whole: list[bytes], unit: int) -> set[int] | None:

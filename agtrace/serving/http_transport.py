@@ -13,7 +13,6 @@ import signal
 import socket
 import threading
 from collections.abc import Iterable, Mapping
-from os import _exit
 from types import FrameType
 from typing import Any
 from uuid import uuid4
@@ -33,6 +32,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agtrace.problems import SettingError
 from agtrace.serving.clients import known
+from agtrace.serving.ending import end
 from agtrace.serving.logs import log_to_stderr, take_libraries
 from agtrace.serving.server import CLIENT, Desk, make_server
 from agtrace.settings import Settings
@@ -188,9 +188,9 @@ class _Process(uvicorn.Server):
         """Take SIGTERM or SIGINT."""
         self.exit_code = 130 if sig == signal.SIGINT else 0
         self.should_exit = True
-        end = threading.Timer(_LAST_SECONDS, _exit, (self.exit_code,))
-        end.daemon = True
-        end.start()
+        ending = threading.Timer(_LAST_SECONDS, end, (self.exit_code,))
+        ending.daemon = True
+        ending.start()
 
 
 async def _remember_client(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:

@@ -16,12 +16,10 @@ import mcp_types as types
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from agtrace import __version__
-from agtrace.serving.logs import take_libraries
 
 if TYPE_CHECKING:
     from agtrace.settings import Settings
@@ -176,18 +174,6 @@ def make_server(settings: Settings, desk: Desk | None = None) -> Server[Any]:
     )
     server.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
     return server
-
-
-def serve_stdio(settings: Settings) -> None:
-    """Serve on stdin and stdout until the input ends."""
-
-    async def serve() -> None:
-        server = make_server(settings)
-        async with stdio_server() as (read, write):
-            await server.run(read, write, server.create_initialization_options())
-
-    take_libraries()
-    anyio.run(serve)
 
 
 def _client(context: Request) -> str | None:

@@ -12,6 +12,7 @@ import binascii
 import hashlib
 import hmac
 import os
+import stat
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from agtrace.problems import InvalidCursor
 
 _SALT = "agtrace.cursor"
 _FINGERPRINT = 5
+_KEY_BYTES = 32
 _NOT_PART_OF_QUERY = frozenset({"cursor", "limit", "max_bytes"})
 
 
@@ -84,24 +86,50 @@ class Cursors:
 
 
 def load_key(path: Path) -> bytes:
-    """Read the key that signs cursors; make it first where there is none. Readable by its owner only."""
-    try:
-        key = path.read_bytes()
-        if len(key) == 32:
-            return key
-    except FileNotFoundError:
-        pass
+    """Read the key that signs cursors; make it first where there is none that its owner alone could read.
+
+    Raises `OSError` where none can be made.
+    """
+    key = _key_in(path)
+    if key is not None and not _is_open_to_others(path):
+        return key
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    with open(os.open(fresh, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(os.urandom(32))
-    try:
-        os.link(fresh, path)  # never replaces the key of another process
-    except FileExistsError:
-        if path.stat().st_size != 32:
-            fresh.replace(path)
     fresh.unlink(missing_ok=True)
+    try:
+        with open(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(os.urandom(_KEY_BYTES))
+        if key is None:
+            _put(fresh, path)
+        elif not _is_open_to_others(fresh):  # else files have no owners there
+            fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
     return path.read_bytes()
+
+
+def _put(fresh: Path, path: Path) -> None:
+    """Put a key in its place, but never in the place of one that another process put there."""
+    try:
+        os.link(fresh, path)
+    except OSError:
+        if _key_in(path) is None:
+            fresh.replace(path)
+
+
+def _key_in(path: Path) -> bytes | None:
+    """The key in a file; None where there is none, or where it is damaged, a link or a pipe."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return None
+    with open(descriptor, "rb") as file:
+        key = file.read(_KEY_BYTES + 1) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+    return key if len(key) == _KEY_BYTES else None
+
+
+def _is_open_to_others(path: Path) -> bool:
+    return os.name != "nt" and bool(path.lstat().st_mode & 0o077)
 
 
 def _pack(numbers: tuple[int, ...]) -> bytes:

@@ -16,18 +16,44 @@ USER_MESSAGE = 200
 LABEL = 50
 """Characters of a label (R-004)."""
 
+PATH = 500
+"""Characters of the path of a project or a log."""
+
 LINES_PER_CHUNK = 200
 """Lines of a chunk of text at most (R-077)."""
 
-_CONTROLS = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f"
-    r"\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
+UNSEEN = (
+    "\x7f-\x9f\u00ad\u034f\u061c\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff0-\ufffb"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
+"""Characters that nobody sees, for a class of a regular expression: controls from DEL on, turns of the writing
+direction, marks without width, the tags and selectors in which a whole text can hide. Joiners aren't among them."""
+
+_CONTROLS = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, the cursor
+    r"|\x1b[\]PX^_][^\x00-\x1f\x7f-\x9f]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS and the like: links, titles, the clipboard
+    r"|\x1b[ -/]+[0-~]"  # character sets
+    f"|[\x00-\x08\x0b-\x1f{UNSEEN}]"
+)
+_ROWS = re.compile("([\u200c\u200d])[\u200c\u200d]+|([\ufe00-\ufe0f])[\ufe00-\ufe0f]+")  # rows of them hide a text
+_PLAIN_NAME = re.compile(r"[\w.:/@+#~-]+", re.ASCII)
 
 
 def one_line(text: str, most: int) -> str:
     """Put a text on one line of at most this many characters, without control characters."""
     return cut(" ".join(without_controls(text).split()), most)
+
+
+def named(name: str, most: int) -> str:
+    """A name out of a log within a sentence of ours: quoted where it could be read as more words of it."""
+    line = one_line(name, most)
+    return line if _PLAIN_NAME.fullmatch(line) else repr(line)
+
+
+def shown_path(path: str, most: int = PATH) -> str:
+    """A path on one line, without control characters; of a long one the end, which tells most."""
+    line = without_controls(path).replace("\n", " ").replace("\t", " ")
+    return line if len(line) <= most else "..." + line[3 - most :]
 
 
 def counted(number: int, noun: str) -> str:
@@ -43,10 +69,11 @@ def cut(text: str, most: int) -> str:
 def without_controls(text: str) -> str:
     """Remove what is obeyed or unseen, newlines and tabs excepted.
 
-    Control characters, terminal escapes, turns of the writing direction, marks without width; joiners stay, which
-    scripts and emoji need. Unicode's separators of lines and paragraphs become newlines.
+    Terminal escapes whole, control characters, what is `UNSEEN`; single joiners stay, which scripts and emoji need.
+    Unicode's separators of lines and paragraphs become newlines.
     """
-    return _CONTROLS.sub("", text.replace("\u2028", "\n").replace("\u2029", "\n"))
+    seen = _CONTROLS.sub("", text)
+    return seen if seen.isascii() else _ROWS.sub(r"\1\2", seen.replace("\u2028", "\n").replace("\u2029", "\n"))
 
 
 def escaped_size(text: str) -> int:

@@ -80,7 +80,8 @@ def error_answer(problem: Problem, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
         )
         longest = _LONGEST_HINT if details else SUMMARY
         hint = {} if problem.hint is None else {"hint": one_line(redact(problem.hint), longest)}
-        value = {"summary": one_line(message, SUMMARY), "success": False, "error": _known(body), **hint}
+        quoted = {"untrusted": True} if problem.untrusted else {}
+        value = {"summary": one_line(message, SUMMARY), "success": False, "error": _known(body), **quoted, **hint}
         text = orjson.dumps(value)
         if len(text) <= most:
             break

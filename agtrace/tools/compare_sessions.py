@@ -17,7 +17,7 @@ from agtrace.reading.comparison import Compared, Lengths, Side
 from agtrace.reading.query import find_session, short_id
 from agtrace.reading.sections import NO_TOOL
 from agtrace.reading.touched import Access
-from agtrace.shaping.cutting import SUMMARY, one_line
+from agtrace.shaping.cutting import LABEL, SUMMARY, named, one_line
 from agtrace.shaping.replies import Reply
 from agtrace.tools.tool import LIST_BYTES, Context, Tool, call, dump, event_kilobytes, overview_kilobytes
 
@@ -173,14 +173,14 @@ def _times_more(what: str, one: float, two: float) -> Iterator[str]:
 
 
 def _main_model(side: ComparedSession) -> str:
-    return side.models[0].model if side.models else "unknown model"
+    return named(side.models[0].model, LABEL) if side.models else "unknown model"
 
 
 def _tool_differences(one: dict[str, tuple[int, int]], two: dict[str, tuple[int, int]]) -> Iterator[str]:
     for number, mine, other in ((1, one, two), (2, two, one)):
         only = sorted(mine.keys() - other.keys(), key=lambda name: (-mine[name][0], name))
         if only:
-            names = ", ".join(one_line(name or NO_TOOL, 25) for name in only[:_TOOLS_NAMED])
+            names = ", ".join(named(name, 25) if name else NO_TOOL for name in only[:_TOOLS_NAMED])
             more = f" and {len(only) - _TOOLS_NAMED} more" if len(only) > _TOOLS_NAMED else ""
             yield f"only {number} used {names}{more}"
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from agtrace.arguments import Arguments, Cursor, SessionId
 from agtrace.reading import events
 from agtrace.reading.query import find_event, find_session, short_id
-from agtrace.shaping.cutting import LABEL, SUMMARY, one_line
+from agtrace.shaping.cutting import LABEL, SUMMARY, named, one_line
 from agtrace.shaping.digest import Mode
 from agtrace.shaping.replies import Reply
 from agtrace.tools.event_hints import after_event
@@ -67,7 +67,7 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
         lambda *position: context.cursors.make(TOOL.name, query, position),
     )
     outcome = f", {event.outcome}" if event.outcome else ""
-    name = f" {one_line(event.row['name'], LABEL)}" if event.row["name"] else ""
+    name = f" {named(event.row['name'], LABEL)}" if event.row["name"] else ""
     what = f"Event {event.event_index} of {shown}: {event.type}{name}{outcome}"
     return Reply(
         summary=one_line(what + part_asked(wanted), SUMMARY),

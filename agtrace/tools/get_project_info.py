@@ -41,6 +41,7 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
         ),
         budget=list_budget(wanted.limit),
         hint=hint,
+        untrusted=bool(items),
         counts={"total_projects": total},
     )
 

@@ -16,7 +16,7 @@ from agtrace.reading import events, transcript
 from agtrace.reading.query import find_event, find_session, last_event_of, short_id
 from agtrace.reading.texts import place_of, session_lines, session_stream
 from agtrace.references import Reference, parse
-from agtrace.shaping.cutting import counted, cut
+from agtrace.shaping.cutting import counted, named
 from agtrace.shaping.digest import Mode
 from agtrace.shaping.printed import printed
 from agtrace.shaping.replies import Body, Digest, Reply, Stream
@@ -130,7 +130,7 @@ def _event(opening: _Opening) -> Reply:
         transcript.body(connection, event),
         output=event.type == "ToolResult",
     )
-    name = f" {cut(event.row['name'], 40)}" if event.row["name"] else ""
+    name = f" {named(event.row['name'], 40)}" if event.row["name"] else ""
     return opening.reply(f"Event {event.event_index} of {opening.shown_id}: {event.type}{name}", given)
 
 

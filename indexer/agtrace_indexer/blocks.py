@@ -23,7 +23,7 @@ TEXT_SIZE = 64 * 1024
 MOST_EVENTS = 512
 """Events after which a block is full, however short they are."""
 
-_COMPRESSOR = zstandard.ZstdCompressor(level=3)
+_COMPRESSOR = zstandard.ZstdCompressor(level=3, write_checksum=True)  # a flipped bit must not become another text
 _DECOMPRESSOR = zstandard.ZstdDecompressor()
 
 

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.database import MIGRATIONS, VERSION
 
+from agtrace_indexer.tombstones import hidden, place_of, stamp
+
 _TUNING = """
 PRAGMA journal_mode=WAL;
 PRAGMA synchronous=NORMAL;          -- a power cut may undo the newest batches, never damage: they are read again
@@ -48,7 +50,7 @@ def open_database(path: Path) -> sqlite3.Connection:
         connection.close()
         raise sqlite3.DatabaseError(f"the index has version {version}, this agtrace knows {VERSION}: update agtrace")
     if version < VERSION:
-        _migrate(connection)
+        make_tables(connection)
     return connection
 
 
@@ -57,13 +59,14 @@ def _create(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_suffix(".new")
     fresh.unlink(missing_ok=True)
-    os.close(os.open(fresh, os.O_CREAT | os.O_WRONLY, 0o600))
+    os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # a link that was put there isn't followed
     with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
-        _migrate(connection)
+        make_tables(connection)
     fresh.replace(path)
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
+def make_tables(connection: sqlite3.Connection) -> None:
+    """Bring the tables of a new, empty or older index to `VERSION`."""
     import sqlite_utils  # 100 ms to import, needed once in the life of an index
 
     migrations = sqlite_utils.Migrations("agtrace")
@@ -90,7 +93,8 @@ class Catalog:
 
     def __init__(self, path: Path) -> None:
         self.connection = open_database(path)
-        self.own_files = str(path.absolute().with_suffix("")) + "."
+        self.path = path
+        self.own_files = (str(path.absolute().with_suffix("")) + ".", str(place_of(path.absolute())))
         """How the paths of the index's own files begin: no logs, even where they lie below a root."""
 
     def close(self) -> None:
@@ -114,8 +118,8 @@ class Catalog:
         return {path: Known(stamp, status, gone) for path, stamp, status, gone in rows}
 
     def file(self, path: str) -> sqlite3.Row | None:
-        """The row of a file, without its state."""
-        return next(iter(self._files("path = ?", path)), None)
+        """The row of a file, without its state; also one that is remembered by a digest of its path."""
+        return next(iter(self._files("path IN (?, ?)", path, hidden(path))), None)
 
     def gone_files(self) -> list[sqlite3.Row]:
         """The rows of vanished files."""
@@ -127,9 +131,15 @@ class Catalog:
         return cursor.execute(f"{_OF_FILES} WHERE {condition}", arguments).fetchall()
 
     def is_unfinished(self) -> bool:
-        """Whether a run ended before it told which sessions belong together."""
+        """Whether a run ended before it told which sessions belong together, or left traces of deleted texts."""
         pending = "SELECT 1 FROM session s JOIN file f ON f.id = s.file_id WHERE s.pending AND NOT f.gone LIMIT 1"
-        return self.meta("built") == "0" or self.connection.execute(pending).fetchone() is not None
+        undone = self.meta("built") == "0" or self.meta("scrub") is not None or self.has_new_tombstones
+        return undone or self.connection.execute(pending).fetchone() is not None
+
+    @property
+    def has_new_tombstones(self) -> bool:
+        """Whether sessions were forgotten, or are no longer, without the index knowing."""
+        return stamp(self.path) != (self.meta("forgotten") or "")
 
     def meta(self, key: str) -> str | None:
         """A fact about the index."""

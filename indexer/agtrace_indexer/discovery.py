@@ -30,6 +30,10 @@ _IN_TWO_FORMS = ("rollout-", "session-")
 _CODEX_PLACE = re.compile(r"^(.*)[/\\](?:sessions[/\\]\d{4}[/\\]\d\d[/\\]\d\d|archived_sessions)$", re.DOTALL)
 
 
+REPEATS = "the same log as {}, which is read"
+"""The oddity of a file that only repeats the log at a path."""
+
+
 class Found(NamedTuple):
     """A file as its directory lists it."""
 
@@ -41,6 +45,8 @@ class Found(NamedTuple):
     mtime_ns: int
     oddity: str | None = None
     """Why it can't be a log that is read, as a sentence; None for a regular file."""
+    below: int = 0
+    """Characters of `path` that name its root, which may be a link of the user's. Behind them none is followed."""
 
 
 def homes(environment: Mapping[str, str], home: Path) -> list[Path]:
@@ -106,7 +112,7 @@ def _walk_root(root: str) -> Iterator[Found]:
     if stat.S_ISDIR(status.st_mode):
         yield from _walk_folder(root)
     else:
-        yield _found(root, status)
+        yield _found(root, status, len(root))
 
 
 def _walk_folder(root: str) -> Iterator[Found]:
@@ -120,18 +126,18 @@ def _walk_folder(root: str) -> Iterator[Found]:
             yield Found(folder, "", 0, 0, f"a folder that can't be listed ({error.strerror})")
             continue
         deeper: list[str] = []
-        yield from _files_of(entries, deeper)
+        yield from _files_of(entries, deeper, len(root))
         folders += reversed(deeper)
 
 
-def _files_of(entries: list[os.DirEntry[str]], deeper: list[str]) -> Iterator[Found]:
+def _files_of(entries: list[os.DirEntry[str]], deeper: list[str], below: int) -> Iterator[Found]:
     """The files of a folder; the folders in it that are entered are added to `deeper`."""
     for entry in entries:
         try:
             if not _is_text(entry.name):
                 yield Found(_as_text(entry.path), "", 0, 0, "its name is not UTF-8: rename it to have it indexed")
             elif not entry.is_dir(follow_symlinks=False):
-                yield _found(entry.path, entry.stat(follow_symlinks=False))
+                yield _found(entry.path, entry.stat(follow_symlinks=False), below)
             elif entry.name not in NEVER_ENTERED:
                 deeper.append(entry.path)
         except OSError:
@@ -147,10 +153,10 @@ def _as_text(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "replace")
 
 
-def _found(path: str, status: os.stat_result) -> Found:
+def _found(path: str, status: os.stat_result, below: int) -> Found:
     size, changed = status.st_size, status.st_mtime_ns
     oddity = None if stat.S_ISREG(status.st_mode) else _NOT_A_FILE.get(stat.S_IFMT(status.st_mode))
-    return Found(path, f"{size}/{changed}/{status.st_ctime_ns}/{status.st_ino}", size, changed, oddity)
+    return Found(path, f"{size}/{changed}/{status.st_ctime_ns}/{status.st_ino}", size, changed, oddity, below)
 
 
 def _log_identity(path: str) -> tuple[str, str] | None:

@@ -9,7 +9,7 @@ were; they neither own the events of logs that are there nor lose theirs to thes
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
+from typing import Any, NamedTuple
 
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
@@ -58,7 +58,7 @@ ORDER BY e.event_index DESC LIMIT 1
 
 _TO_BE_LINKED = """
 SELECT s.id, s.own_id, s.provider, s.parent_id, s.kind, s.continues AS line, s.started_call, s.file_id AS file, f.path,
-  s.parent_session, s.started_by
+  s.thread, s.parent_session, s.started_by
 FROM session s JOIN file f ON f.id = s.file_id
 WHERE s.id IN (SELECT value FROM json_each(?)) AND NOT f.gone ORDER BY f.path, s.thread
 """
@@ -106,19 +106,52 @@ def join_families(connection: sqlite3.Connection) -> None:
 
 def _link(connection: sqlite3.Connection, sessions: set[int]) -> None:
     """Find the parents of sessions, and the calls that started them."""
+    found = _origins(connection, sessions)
+    parents: dict[int, int | None] = dict.fromkeys((origin.session for origin in found), None)
+    for origin in found:
+        parent, started_by = origin.parent, origin.started_by
+        if parent is not None and _descends(connection, parents, parent, origin.session):
+            parent, started_by = None, None
+        parents[origin.session] = parent
+        if (parent, started_by) != origin.before:
+            connection.execute(
+                "UPDATE session SET parent_session = ?, started_by = ? WHERE id = ?",
+                (parent, started_by, origin.session),
+            )
+
+
+def _origins(connection: sqlite3.Connection, sessions: set[int]) -> list[_Origin]:
+    """Where sessions come from as their logs tell it, by path; and all from which they come or came.
+
+    Where logs contradict each other this is a circle, and the first link of it that is made closes it: so all of
+    its links are made anew as soon as one of them may change.
+    """
     cursor = connection.cursor()
     cursor.row_factory = sqlite3.Row
-    rows = cursor.execute(_TO_BE_LINKED, (f"[{', '.join(map(str, sessions))}]",)).fetchall()
-    parents: dict[int, int | None] = {row["id"]: None for row in rows}
-    for row in rows:
-        parent, started_by = _parent(cursor, dict(row))
-        if parent is not None and _descends(connection, parents, parent, row["id"]):
-            parent, started_by = None, None
-        parents[row["id"]] = parent
-        if (parent, started_by) != (row["parent_session"], row["started_by"]):
-            connection.execute(
-                "UPDATE session SET parent_session = ?, started_by = ? WHERE id = ?", (parent, started_by, row["id"])
-            )
+    found: dict[int, _Origin] = {}
+    while sessions:
+        for row in map(dict, cursor.execute(_TO_BE_LINKED, (f"[{', '.join(map(str, sessions))}]",)).fetchall()):
+            before = row["parent_session"], row["started_by"]
+            found[row["id"]] = _Origin((row["path"], row["thread"]), row["id"], *_parent(cursor, row), before)
+        near = {near for session in sessions & found.keys() for near in found[session].near}
+        sessions = {session for session in near if session is not None and session not in found} - sessions
+    return sorted(found.values())
+
+
+class _Origin(NamedTuple):
+    """What a session's log, and those of others, say of where it comes from."""
+
+    place: tuple[str, str]
+    session: int
+    parent: int | None
+    started_by: int | None
+    before: tuple[int | None, int | None]
+    """The parent and the event that started it, as the index has them."""
+
+    @property
+    def near(self) -> tuple[int | None, int | None]:
+        """From whom it comes, and from whom it came."""
+        return self.parent, self.before[0]
 
 
 def _parent(cursor: sqlite3.Cursor, row: dict[str, Any]) -> tuple[int | None, int | None]:

@@ -138,7 +138,7 @@ def decode(data: bytes) -> list[Any] | None:
         pass
     text = data.decode("utf-8", "replace")  # invalid UTF-8, lone surrogates, huge integers, NaN, a BOM
     try:
-        return [json.loads(_without_surrogates(value)) for value in _jammed(text.lstrip("\ufeff"))]
+        return [json.loads(_without_surrogates(value)) for value in _jammed(text.lstrip("\ufeff \t\r\n"))]
     except (ValueError, RecursionError):
         return None
 

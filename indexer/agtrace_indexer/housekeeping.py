@@ -40,6 +40,61 @@ def optimize(database: Path, *, patience: float = 0) -> Optimized:
         return Optimized(before, _size(database))
 
 
+def note_scrub(connection: sqlite3.Connection) -> None:
+    """Say, in the transaction that deletes or masks texts, that no trace of them may stay: the run then scrubs."""
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('scrub', ?)", (_WORDS,))
+
+
+def scrub_is_due(connection: sqlite3.Connection) -> bool:
+    """Whether traces of deleted texts are left."""
+    return _left(connection) is not None
+
+
+def scrub(connection: sqlite3.Connection, *, patience: float = 1) -> str | None:
+    """Leave no trace of what was deleted: make the words anew, write the file anew, empty the WAL.
+
+    Called by the writer, not within a transaction. Gives None when it is done, or nothing was due (`note_scrub`), else
+    why traces are left, as a sentence: a reader still needs the pages as they were after `patience` seconds, or there
+    is no room. What is done is noted: the next call goes on with the rest.
+    """
+    left = _left(connection)
+    (waits,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    try:
+        if left == _WORDS:
+            connection.execute("BEGIN IMMEDIATE")
+            words.make_anew(connection)
+            _note_left(connection, _PAGES)
+            connection.execute("COMMIT")
+        if left in (_WORDS, _PAGES):
+            connection.execute("VACUUM")
+            _note_left(connection, _WAL)
+        if left is not None:
+            connection.execute(f"PRAGMA busy_timeout={round(1000 * patience)}")
+            if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                return "another process still reads the index as it was before"
+            connection.execute("DELETE FROM meta WHERE key = 'scrub'")
+    except sqlite3.OperationalError as error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        return str(error)
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={waits}")
+    return None
+
+
+_WORDS, _PAGES, _WAL = "words", "pages", "wal"
+"""Where traces are left, in `meta` under 'scrub': in the word index and all that follows, in free pages, in the WAL."""
+
+
+def _left(connection: sqlite3.Connection) -> str | None:
+    found = connection.execute("SELECT value FROM meta WHERE key = 'scrub'").fetchone()
+    return found[0] if found else None
+
+
+def _note_left(connection: sqlite3.Connection, where: str) -> None:
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'scrub'", (where,))
+
+
 def _free(connection: sqlite3.Connection) -> int:
     """Per cent of the pages that hold nothing."""
     free, pages = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))

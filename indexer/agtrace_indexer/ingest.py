@@ -18,6 +18,7 @@ from agtrace_schema.events import Provider
 from agtrace_indexer.assemble import Thread
 from agtrace_indexer.discovery import Found
 from agtrace_indexer.drafts import LogState, Record
+from agtrace_indexer.exclusion import KeptOut, is_kept_out, keeps_out
 from agtrace_indexer.files import ANCHOR, CountedFile, checksum_to, inode, open_regular, read_up_to, start_of
 from agtrace_indexer.formats import FORMATS, PATCHES, Content, decode, unroll
 from agtrace_indexer.lines import Line, Lines
@@ -26,6 +27,7 @@ from agtrace_indexer.progress import Progress
 from agtrace_indexer.recognition import BEFORE_JSON, HEAD, rest_of_document, until_recognized, why_no_log
 from agtrace_indexer.redact import redact
 from agtrace_indexer.store import Store
+from agtrace_indexer.tombstones import Tombstones
 from agtrace_indexer.transcript import Transcript, session_of
 
 BATCH = 8 * 1024 * 1024
@@ -50,10 +52,12 @@ class Reader:
         *,
         rebuild: bool = False,
         batch: int = BATCH,
+        forgotten: Tombstones | None = None,
     ) -> None:
         self.store, self.progress, self.report, self._rebuild = store, progress, report, rebuild
         self._uncommitted, self._batch = 0, batch
         self._moved: set[int] = set()
+        self._forgotten = forgotten or Tombstones()
 
     def read(self, found: Found, known: Row | None, archived: FindArchived) -> None:
         """Bring the index up to date with one changed or new file.
@@ -65,10 +69,12 @@ class Reader:
         known = None if known is not None and known["id"] in self._moved else known
         before = self.progress.bytes_done
         try:
-            with open_regular(found.path) as file:
+            with open_regular(found) as file:
                 self._read_open(found, known, CountedFile(file, self.progress), archived)
         except OSError as error:
             self.set_aside(found, known, "unreadable", f"can't be read: {error.strerror or error}")
+        except KeptOut:
+            self.store.hide(found.path, found.stamp)
         self.progress.files_done += 1
         self.progress.bytes_done = before + found.size
         self.commit_if_due(_OVERHEAD_OF_A_FILE)
@@ -77,8 +83,12 @@ class Reader:
         """Remember a file that holds no readable log, so that it isn't opened again before it changes.
 
         What was read of it before stays: as it is while the file can't be read, archived otherwise.
-        Only of a log that repeats another one nothing stays: the other one is read.
+        Only of a log that repeats another one nothing stays: the other one is read. Of a file that is a forgotten
+        log's, or was one, not even the name is kept.
         """
+        if self._is_hidden(found, known, status, reason):
+            self.store.hide(found.path, found.stamp)
+            return
         if known is not None and known["status"] == "log":
             if status in ("waiting", "unreadable"):
                 self.store.note_trouble(known["id"], found.stamp, reason)
@@ -88,6 +98,15 @@ class Reader:
             else:
                 self.store.archive_generation(known["id"], found.path)
         self.store.save_file(found.path, Log(found, None, status, reason).columns(), None)
+
+    def _is_hidden(self, found: Found, known: Row | None, status: str, reason: str) -> bool:
+        if not self._forgotten:
+            return False
+        if known is not None and known["status"] == "log":
+            return False
+        if known is not None and known["status"] == "forgotten":
+            return True
+        return self._forgotten.names(found.path) or (status == "duplicate" and self.store.hides(reason))
 
     def commit_if_due(self, more: int = 0) -> None:
         """Commit when enough has gathered; the index is then complete up to here."""
@@ -174,6 +193,10 @@ class Reader:
     def _read_new(self, found: Found, known: Row | None, file: CountedFile) -> None:
         if found.size == 0:
             return self.set_aside(found, known, "empty", "an empty file")
+        if self._forgotten and is_kept_out(found, file, self._forgotten):
+            return self._pass_over(found, known)
+        if known is not None and known["status"] == "forgotten":
+            self.store.show(found.path)
         head = start_of(file, HEAD)
         if b"\0" in head and head.lstrip(BEFORE_JSON + b"\0")[:1] not in (b"{", b"[", b""):
             return self.set_aside(found, known, "unrecognized", "a binary file")
@@ -187,6 +210,12 @@ class Reader:
         if known is not None and known["status"] == "log":
             self._make_room(known, found)
         return self._read_lines(self._new_log(found, provider, head), chain(read, lines), content)
+
+    def _pass_over(self, found: Found, known: Row | None) -> None:
+        """Leave a forgotten log unread; what another log said that stood there is archived."""
+        if known is not None and known["status"] == "log":
+            self.store.archive_generation(known["id"], found.path)
+        self.store.hide(found.path, found.stamp)
 
     def _make_room(self, known: Row, found: Found) -> None:
         """Give the path to what stands there now: what was read before is archived, or read again."""
@@ -250,7 +279,8 @@ class Reader:
         for line in lines:
             if not transcript.read_line(line):
                 log.pending_bytes = line.length
-                log.reason = log.reason or "its last line is half-written: waits for its rest"
+                if line.data.strip():
+                    log.reason = log.reason or "its last line is half-written: waits for its rest"
                 return
             _advance(log, line)
             self._uncommitted += line.length + _OVERHEAD_OF_A_LINE
@@ -264,6 +294,8 @@ class Reader:
 
         An incomplete log has no stamp: should the run end here, the next one goes on with it.
         """
+        if self._forgotten and keeps_out(self._forgotten, log.found, log.provider, log.state):
+            raise KeptOut
         for facts in log.state.sessions.values():
             facts.title = facts.title and redact(facts.title)
         columns = log.columns() if complete else {**log.columns(), "stamp": ""}
@@ -284,6 +316,7 @@ def _begins_alike(row: Row, path: str) -> bool:
 
 
 def _advance(log: Log, line: Line) -> None:
+    empty_lines = b"\n" * min(line.offset - log.read_to, ANCHOR)  # before it: only the last of them is a `Line`
     log.read_to = line.offset + line.length + line.ended
     log.lines, log.unended, log.checksum = line.number, not line.ended, line.checksum
     if not line.whole:
@@ -291,4 +324,4 @@ def _advance(log: Log, line: Line) -> None:
     elif line.length >= ANCHOR:
         log.anchor = line.data[line.ended - ANCHOR :] + b"\n" * line.ended
     else:
-        log.anchor = (log.anchor + line.data + b"\n" * line.ended)[-ANCHOR:]
+        log.anchor = (log.anchor + empty_lines + line.data + b"\n" * line.ended)[-ANCHOR:]

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agtrace_indexer.catalog import Catalog, Known
-from agtrace_indexer.discovery import Found, preferred, walk
+from agtrace_indexer.discovery import REPEATS, Found, preferred, walk
 from agtrace_indexer.lock import WriteLock
+from agtrace_indexer.tombstones import hidden
 
 if TYPE_CHECKING:
     from agtrace_indexer.ingest import Reader
@@ -28,6 +29,10 @@ READING_VERSION = 4
 """Raised whenever the same logs would now give other rows: logs that are still there are then read
 again, archived rows stay as they are. 1 (2026-11-21). 2 (2026-11-21): families, requests, paths, durations.
 3 (2026-11-21): lengths of lines without a carriage return. 4 (2026-11-21): calls to agtrace itself."""
+
+
+_PATIENCE = 0.1
+"""Seconds that a run waits for readers before it leaves the WAL, with texts that were deleted, to the next one."""
 
 
 @dataclass(slots=True)
@@ -81,30 +86,45 @@ def index(
     seconds: float | None = None,
     rebuild: bool = False,
     patience: float = 0,
+    keep_days: int | None = None,
 ) -> Summary:
     """Bring the index up to date with everything below its roots and these new ones.
 
     `otherwise` are the roots of an index that has none. `report` is called with the progress as it
     grows; `seconds` bounds the run, which then ends between two files. Where something has to be
-    written and another process is writing, it waits `patience` seconds and raises `lock.Busy` then.
+    written and another process is writing, it waits `patience` seconds and raises `lock.Busy` then. A run that
+    writes forgets the sessions whose last event is older than `keep_days`.
     """
     started = time.monotonic()
     roots, otherwise = list(roots), list(otherwise)
 
     def work_of(catalog: Catalog) -> _Work:
-        return _compare(catalog, roots, otherwise, rebuild, started + seconds if seconds else None)
+        work = _compare(catalog, roots, otherwise, rebuild, started + seconds if seconds else None)
+        work.keep_days = keep_days
+        return work
 
     if not database.exists():
         with WriteLock(database, patience), closing(Catalog(database)) as catalog:
+            _honour_tombstones(catalog)
             return _summary(catalog, work := work_of(catalog), work.carry_out(report), started)
     with closing(Catalog(database)) as catalog:
         state, work = catalog.state, work_of(catalog)
         if not work.needed:
             return _summary(catalog, work, None, started)
         with WriteLock(database, patience):
-            if catalog.state != state:  # another process has indexed meanwhile
+            if _honour_tombstones(catalog) or catalog.state != state:  # another process has indexed meanwhile
                 work = work_of(catalog)
             return _summary(catalog, work, work.carry_out(report) if work.needed else None, started)
+
+
+def _honour_tombstones(catalog: Catalog) -> bool:
+    """Delete what was forgotten since the index was last written, before anything is read; whether there was any."""
+    if not catalog.has_new_tombstones:
+        return False
+    from agtrace_indexer.forget import finish
+
+    finish(catalog, time.time())
+    return True
 
 
 def _compare(catalog: Catalog, roots: list[str], otherwise: list[str], rebuild: bool, deadline: float | None) -> _Work:
@@ -121,17 +141,23 @@ def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> P
     """Compare what lies below the roots with what the index knows, by stat alone."""
     found = [file for file in walk(roots) if not file.path.startswith(catalog.own_files)]
     known = catalog.known()
+    hides = bool(catalog.meta("forgotten"))
     plan = Plan(seen=len(found))
     instead = preferred(found)
     for file in found:
-        before = known.pop(file.path, None)
+        before = known.pop(file.path, None) or (known.pop(hidden(file.path), None) if hides else None)
         if file.path in instead:
-            file = file._replace(oddity=f"the same log as {instead[file.path]}, which is read")
+            file = file._replace(oddity=REPEATS.format(instead[file.path]))
         if before is not None and not before.gone and not rebuild and _unchanged(file, before):
             continue
         (plan.odd if file.oddity else plan.changed).append((file, catalog.file(file.path) if before else None))
     present = [root for root in roots if os.path.exists(root) or _was_file(root, known)]
-    vanished = [path for path, before in known.items() if not before.gone and _below(path, present)]
+    hides = hides and len(present) == len(roots)  # else one that isn't seen may lie below a root that is absent
+    vanished = [
+        path
+        for path, before in known.items()
+        if not before.gone and (_below(path, present) or (hides and before.status == "forgotten"))
+    ]
     plan.gone = [row for path in vanished if (row := catalog.file(path)) is not None]
     plan.changed.sort(key=lambda change: -change[0].mtime_ns)
     return plan
@@ -143,6 +169,8 @@ def _was_file(root: str, known: dict[str, Known]) -> bool:
 
 
 def _unchanged(file: Found, before: Known) -> bool:
+    if before.status == "forgotten":
+        return before.stamp == file.stamp
     return before.stamp == file.stamp and (file.oddity is None) == (before.status not in ("skipped", "duplicate"))
 
 
@@ -159,6 +187,7 @@ class _Work:
     plan: Plan
     rebuild: bool
     deadline: float | None
+    keep_days: int | None = None
 
     @property
     def needed(self) -> bool:
@@ -167,9 +196,11 @@ class _Work:
 
     def carry_out(self, report: Callable[[Progress], None] | None) -> Progress:
         """Read what changed, and commit."""
+        from agtrace_indexer.housekeeping import scrub
         from agtrace_indexer.ingest import Reader
         from agtrace_indexer.progress import Progress
         from agtrace_indexer.store import Store
+        from agtrace_indexer.tombstones import Tombstones
         from agtrace_indexer.words import cover_if_due
 
         catalog = self.catalog
@@ -182,7 +213,8 @@ class _Work:
         if catalog.meta("built") is None:
             catalog.set_meta("built", "0")
             catalog.set_meta("reading", str(READING_VERSION))
-        reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild)
+        forgotten = Tombstones.of(catalog.path)
+        reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild, forgotten=forgotten)
         self._read_by_workers(reader, archived)
         changed = deque(self.plan.changed)
         while changed and not self._late:
@@ -193,6 +225,11 @@ class _Work:
         store.flush()
         cover_if_due(catalog.connection)
         store.commit()
+        if self.keep_days is not None:
+            from agtrace_indexer.forget import expire
+
+            expire(catalog.connection, catalog.path, self.keep_days, time.time())
+        scrub(catalog.connection, patience=_PATIENCE)
         return progress
 
     @property
@@ -212,7 +249,7 @@ class _Work:
         ]
         if sum(found.size for found in new) >= workers.LEAST:
             reader.store.commit()
-            done = workers.read_all(new, reader.store, reader.progress, reader.report, self.deadline)
+            done = workers.read_all(new, reader.store, self.catalog.path, reader.progress, reader.report, self.deadline)
             reader.store.begin()
             self.plan.changed = [change for change in self.plan.changed if change[0].path not in done]
 
@@ -220,7 +257,7 @@ class _Work:
         """Whether a log is read from its beginning, whatever is known of others."""
         if row is not None:
             return self.rebuild and bool(row["status"] == "log")
-        return not archived.may_have(found.path)
+        return not archived.may_have(found)
 
     def _finish(self, reader: Reader) -> None:
         """Archive what vanished and note what can't be read, once every changed log is read."""
@@ -260,7 +297,7 @@ class _Archived:
         found = [row for n in self._sizes if n <= len(head) for row in self._by_head.get((n, digest(head[:n])), ())]
         return sorted(found, key=lambda row: -row["read_to"])
 
-    def may_have(self, path: str) -> bool:
+    def may_have(self, found: Found) -> bool:
         """Whether a file may be one of them, as far as its first bytes tell."""
         from agtrace_indexer.files import head_of
         from agtrace_indexer.recognition import HEAD
@@ -268,7 +305,7 @@ class _Archived:
         if not self._by_head:
             return False
         try:
-            return bool(self.beginning_with(head_of(path, HEAD)))
+            return bool(self.beginning_with(head_of(found, HEAD)))
         except OSError:
             return True
 

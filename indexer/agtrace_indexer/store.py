@@ -15,12 +15,15 @@ import orjson
 
 from agtrace_indexer.assemble import Ending, Event, Supersession, Thread
 from agtrace_indexer.blocks import pack, unpack
+from agtrace_indexer.discovery import REPEATS
 from agtrace_indexer.drafts import SessionFacts
 from agtrace_indexer.gathering import SessionBuffer, visible
+from agtrace_indexer.housekeeping import note_scrub
 from agtrace_indexer.identity import line_identity
 from agtrace_indexer.interning import Interning
 from agtrace_indexer.redact import redact
 from agtrace_indexer.sums import sum_session
+from agtrace_indexer.tombstones import hidden
 
 _LONGEST_TYPE = 200
 _OF_A_SESSION = (
@@ -99,6 +102,11 @@ class Store:
     def forget_contents(self, file_id: int) -> None:
         """Delete what was read of a file, so that it can be read again into the same row."""
         self._leave_family(file_id)
+        self.connection.execute(
+            "UPDATE session SET compared_to = 0 WHERE id IN (SELECT k.other_id FROM kin k JOIN session s "
+            "ON s.id = k.session_id WHERE s.file_id = ?)",
+            (file_id,),
+        )  # two that each shared events with these may share some with each other
         sessions = [row[0] for row in self.connection.execute("SELECT id FROM session WHERE file_id = ?", (file_id,))]
         for session_id in sessions:
             self._buffers.pop(session_id, None)
@@ -112,6 +120,26 @@ class Store:
             self.connection.execute("DELETE FROM kin WHERE other_id = ?", (session_id,))
         self.connection.execute("DELETE FROM session WHERE file_id = ?", (file_id,))
         self.connection.execute("DELETE FROM record_type WHERE file_id = ?", (file_id,))
+
+    def hide(self, path: str, stamp: str) -> None:
+        """Remember the file of a forgotten log by a digest of its path, in the place of what was read of it."""
+        for (file_id,) in self.connection.execute("SELECT id FROM file WHERE path = ?", (path,)).fetchall():
+            self.forget_contents(file_id)
+            self.connection.execute("DELETE FROM file WHERE id = ?", (file_id,))
+            note_scrub(self.connection)
+        self.connection.execute(
+            "INSERT OR REPLACE INTO file (path, status, stamp, size) VALUES (?, 'forgotten', ?, 0)",
+            (hidden(path), stamp),
+        )
+
+    def show(self, path: str) -> None:
+        """Forget that a file was a forgotten log's."""
+        self.connection.execute("DELETE FROM file WHERE path = ?", (hidden(path),))
+
+    def hides(self, reason: str) -> bool:
+        """Whether a file repeats a forgotten log, as the reason says why it isn't read (`discovery.REPEATS`)."""
+        before, after = REPEATS.split("{}")
+        return self._has_file(hidden(reason.removeprefix(before).removesuffix(after)))
 
     def mark_gone(self, file_ids: Iterable[int]) -> None:
         """Archive the rows of vanished logs; drop the rows of vanished files that held none."""

@@ -28,10 +28,14 @@ WHOLE_INPUT = _WHOLE_INPUT.format("u.")
 TOTAL = f"{WHOLE_INPUT} + coalesce(u.output_tokens, 0)"
 """SQL: all tokens of a response of `token_usage` u."""
 
-# Where to begin to read: what is left of these turns lies behind their first events, or is new.
-_FROM = (
-    "SELECT min(coalesce(min(first_event), :new), :new) FROM turn WHERE session_id = :session AND turn_index >= :turn"
-)
+# Where to begin to read: what is left of these turns lies behind their first events, or is new. A turn without a row
+# may have events all the same (figures of a response that says nothing yet): they lie behind the turn before it.
+_FROM = """
+SELECT min(:new,
+  coalesce((SELECT min(first_event) FROM turn WHERE session_id = :session AND turn_index >= :turn), :new),
+  coalesce((SELECT first_event FROM turn WHERE session_id = :session AND turn_index <= :turn
+    ORDER BY turn_index DESC LIMIT 1), 0))
+"""
 
 _TURNS = """
 INSERT INTO turn (session_id, turn_index, first_event, last_event, started_at, ended_at, step_count, tool_calls,

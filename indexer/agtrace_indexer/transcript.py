@@ -54,9 +54,7 @@ class Transcript:
         if not line.whole or crowded(line.data):
             self._keep_head(line)
             return line.ended
-        if not line.data.strip():
-            return True
-        if values is None and line.ended:
+        if values is None and line.ended and line.data.strip():
             self._unreadable(line, "unreadable_line", line.data[:_UNREADABLE_SHOWN].decode("utf-8", "replace"))
         return line.ended
 

@@ -14,7 +14,7 @@ _LAST_SECOND_IN_S = 100_000_000_000  # above it, an epoch is in milliseconds
 def milliseconds(value: Any) -> int | None:
     """Read a time as milliseconds since 1970 UTC: ISO 8601 (without a zone: UTC) or an epoch in s or ms.
 
-    Returns None for anything else; never raises.
+    Returns None for anything else, and for 1970 itself, which only a clock that was never set tells; never raises.
     """
     if isinstance(value, str):
         try:
@@ -24,7 +24,7 @@ def milliseconds(value: Any) -> int | None:
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         try:
-            return round(moment.timestamp() * 1000)
+            return round(moment.timestamp() * 1000) or None
         except (OverflowError, ValueError):
             return None
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e15:

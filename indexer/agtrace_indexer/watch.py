@@ -56,14 +56,17 @@ class Change:
     events: int
 
 
-def watch(database: Path, roots: Iterable[str], before: Summary, tell: Callable[[str], None]) -> Generator[Change]:
+def watch(
+    database: Path, roots: Iterable[str], before: Summary, tell: Callable[[str], None], keep_days: int | None = None
+) -> Generator[Change]:
     """Keep the index fresh for as long as the iterator is asked, and give each run that changed something.
 
     `before` is the summary of the run that made the index; the roots are those of an index that has
     lost its own. Another process that writes is waited for, a run that fails is tried again. `tell`
-    gets a sentence about either, and one where changes have to be looked for; each is told once.
+    gets a sentence about either, and one where changes have to be looked for; each is told once. `keep_days` as in
+    `run.index`.
     """
-    watching = _Watching(database, list(roots), tell)
+    watching = _Watching(database, list(roots), tell, keep_days)
     try:
         while True:
             summary = watching.run()
@@ -87,8 +90,10 @@ def _change(before: Summary, after: Summary) -> Change | None:
 class _Watching:
     """What is remembered between two runs."""
 
-    def __init__(self, database: Path, roots: list[str], tell: Callable[[str], None]) -> None:
-        self._database = database
+    def __init__(
+        self, database: Path, roots: list[str], tell: Callable[[str], None], keep_days: int | None = None
+    ) -> None:
+        self._database, self._keep_days = database, keep_days
         self._roots = self._otherwise = roots
         self._tell = tell
         self._changes: SimpleQueue[None] = SimpleQueue()
@@ -105,7 +110,7 @@ class _Watching:
         patience = _LONG_PATIENCE if self._trouble else _PATIENCE
         try:
             self._renew_notifications()
-            summary = index(self._database, (), otherwise=self._otherwise, patience=patience)
+            summary = index(self._database, (), otherwise=self._otherwise, patience=patience, keep_days=self._keep_days)
         except Busy:
             self._put_off("another agtrace is indexing: waiting for it", 0)
             return None

@@ -17,6 +17,7 @@ import sys
 
 from agtrace_schema.database import WORDS
 
+from agtrace_indexer import seal
 from agtrace_indexer.blocks import unpack
 from agtrace_indexer.vocabulary import add_words, is_swollen, list_anew
 
@@ -154,6 +155,8 @@ def insert(connection: sqlite3.Connection, most: int = sys.maxsize) -> int:
         if done >= most:
             break
     waiting.close()
+    if marks:
+        seal.take_off(connection)
     connection.executemany("UPDATE block SET words = ? WHERE id = ?", marks)
     return done
 
@@ -164,6 +167,8 @@ def complete(connection: sqlite3.Connection, *, bulk: bool = False) -> None:
         f"SELECT coalesce(sum(text_size) FILTER (WHERE words = {INSERTED}), 0), sum(text_size) FROM block"
     ).fetchone()
     if not new:
+        if seal.of(connection) is None:
+            seal.put(connection)
         return
     if bulk:
         connection.execute("INSERT INTO words(words) VALUES ('optimize')")
@@ -173,32 +178,45 @@ def complete(connection: sqlite3.Connection, *, bulk: bool = False) -> None:
     else:
         add_words(connection, _new_words(connection))
     connection.execute(f"UPDATE block SET words = {FOUND} WHERE words != {FOUND} AND words = {INSERTED}")
+    seal.put(connection)
 
 
 def put_in_order(connection: sqlite3.Connection) -> None:
     """Merge the word index, or make it anew where much of it names blocks that are gone; in the open transaction."""
     if not prepared(connection):
         return
-    indexed, there = connection.execute(
-        "SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'block'), count(*) FROM block"
-    ).fetchone()
+    gone, there = _blocks(connection)
     dropped = connection.execute("SELECT value FROM meta WHERE key = 'words_without'").fetchone()
-    gone = (indexed or 0) - there
     if gone - int(dropped[0] if dropped else 0) > there // _STALE:
-        _make_anew(connection)
-        connection.execute("INSERT OR REPLACE INTO meta VALUES ('words_without', ?)", (str(gone),))
+        make_anew(connection)
     else:
         connection.execute("INSERT INTO words(words) VALUES ('optimize')")
         list_anew(connection)
+        seal.put(connection)
 
 
-def _make_anew(connection: sqlite3.Connection) -> None:
+def _blocks(connection: sqlite3.Connection) -> tuple[int, int]:
+    """How many blocks are gone, and how many there are."""
+    ever, there = connection.execute(
+        "SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'block'), count(*) FROM block"
+    ).fetchone()
+    return (ever or 0) - there, there
+
+
+def make_anew(connection: sqlite3.Connection) -> None:
+    """Make the word index of the blocks that are there, in the open transaction: no word of others stays in it."""
+    if not prepared(connection):
+        return
+    seal.take_off(connection)
     connection.execute("INSERT INTO words(words) VALUES ('delete-all')")
+    list_anew(connection)
     connection.execute(f"UPDATE block SET words = {NONE}")
     _tune(connection, _AT_THE_END)
     while insert(connection, AT_ONCE):
         pass
     complete(connection, bulk=True)
+    gone, _ = _blocks(connection)
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('words_without', ?)", (str(gone),))
 
 
 def _insert_block(connection: sqlite3.Connection, block: int, text: bytes) -> int:

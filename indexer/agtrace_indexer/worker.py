@@ -1,7 +1,8 @@
 """A process that reads new logs into indexes of their own, for another process to take in.
 
-`python -m agtrace_indexer.worker` answers each line of its input (a JSON array of files, as `Found` has them) with a
-line of JSON (`Read` without the index) and the bytes of a small index in memory. It ends when its input does.
+`python -m agtrace_indexer.worker INDEX` answers each line of its input (a JSON array of files, as `Found` has them)
+with a line of JSON (`Read` without the index) and the bytes of a small index in memory. It ends when its input does.
+What was forgotten beside INDEX it leaves unread.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from contextlib import closing
 from dataclasses import asdict
 from functools import cache
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
@@ -22,13 +24,15 @@ from agtrace_indexer.discovery import Found
 from agtrace_indexer.ingest import Reader
 from agtrace_indexer.progress import Progress
 from agtrace_indexer.store import Store
+from agtrace_indexer.tombstones import Tombstones
 
 
-def serve(asked: BinaryIO, answers: BinaryIO) -> None:
+def serve(database: Path, asked: BinaryIO, answers: BinaryIO) -> None:
     """Read the logs of one request after the other."""
+    forgotten = Tombstones.of(database)
     for line in asked:
         try:
-            index, progress = read([Found(*found) for found in orjson.loads(line)])
+            index, progress = read([Found(*found) for found in orjson.loads(line)], forgotten)
         except _TooMuch:
             index, progress = b"", Progress()
         answers.write(orjson.dumps({"size": len(index), "progress": asdict(progress)}) + b"\n")
@@ -55,14 +59,14 @@ def _empty() -> bytes:
         return connection.serialize()
 
 
-def read(files: list[Found]) -> tuple[bytes, Progress]:
+def read(files: list[Found], forgotten: Tombstones | None = None) -> tuple[bytes, Progress]:
     """Read logs into an index in memory; give it as SQLite would write it to a file."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.deserialize(_empty())
         progress = Progress()
         store = Store(connection)
         store.begin()
-        reader = Reader(store, progress, _refuse, batch=MOST)
+        reader = Reader(store, progress, _refuse, batch=MOST, forgotten=forgotten)
         for found in files:
             reader.read(found, None, _nothing_archived)
         store.commit()
@@ -90,6 +94,6 @@ if __name__ == "__main__":
         os.nice(_NICENESS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the first one decides
     try:
-        serve(sys.stdin.buffer, sys.stdout.buffer)
+        serve(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer)
     except BrokenPipeError:
         sys.stderr.close()

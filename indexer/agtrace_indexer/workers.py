@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
@@ -50,6 +51,7 @@ _PATIENCE = 0.2
 def read_all(
     files: list[Found],
     store: Store,
+    database: Path,
     progress: Progress,
     report: Callable[[Progress], None],
     deadline: float | None = None,
@@ -63,7 +65,7 @@ def read_all(
     intake.attach(store.connection)
     bulk = words.begin_bulk(store.connection)
     try:
-        with Workers(files) as workers:
+        with Workers(files, database) as workers:
             while workers.left and (deadline is None or time.monotonic() < deadline):
                 portion = workers.take(_PATIENCE)
                 if portion is None or portion.rows is None:
@@ -120,11 +122,23 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+_RUNNING: set[subprocess.Popen[bytes]] = set()
+_ENDING = threading.Event()
+
+
+def end_all() -> None:
+    """Kill all workers of this process, which is about to end itself."""
+    _ENDING.set()
+    for process in list(_RUNNING):
+        process.kill()
+
+
 class Workers:
     """The worker processes, as a context: they are gone at its end, whatever they were doing."""
 
-    def __init__(self, files: list[Found]) -> None:
+    def __init__(self, files: list[Found], database: Path) -> None:
         self._waiting = portions(files)
+        self._database = database
         self.left = len(self._waiting)
         """Portions that weren't given yet."""
         self._ready: queue.Queue[Portion] = queue.Queue(_MOST_READY)
@@ -140,12 +154,16 @@ class Workers:
 
     def _start(self) -> None:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "agtrace_indexer.worker"],  # -P: no module of the folder that one is in
+            # -P: no module of the folder that one is in
+            [sys.executable, "-P", "-m", "agtrace_indexer.worker", str(self._database)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
         self._processes.append(process)
+        _RUNNING.add(process)
+        if _ENDING.is_set():
+            process.kill()
         self._feeders.append(threading.Thread(target=self._feed, args=(process,), daemon=True))
         self._feeders[-1].start()
 
@@ -155,6 +173,7 @@ class Workers:
             process.kill()
         for process in self._processes:
             process.wait()
+            _RUNNING.discard(process)
 
     def take(self, seconds: float | None = None) -> Portion | None:
         """The next portion that was read; None if there is none within so many seconds."""

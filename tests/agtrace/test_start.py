@@ -103,7 +103,10 @@ def test_a_greeting_is_answered_before_anything_is_loaded_that_only_answers_need
         "agtrace",
         *(
             f"agtrace.{name}"
-            for name in ("cli", "commands", "problems", "serving", "serving.logs", "serving.server", "settings")
+            for name in (
+                *("cli", "commands", "problems", "settings"),
+                *("serving", "serving.ending", "serving.logs", "serving.server", "serving.stdio_transport"),
+            )
         ),
     }
 

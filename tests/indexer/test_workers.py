@@ -357,10 +357,10 @@ def test_a_worker_that_never_answers_ends_with_the_time_of_the_run(
 
 
 _SMALL = """
-import sys
+import pathlib, sys
 from agtrace_indexer import worker
 worker.MOST = {most}
-worker.serve(sys.stdin.buffer, sys.stdout.buffer)
+worker.serve(pathlib.Path(sys.argv[-1]), sys.stdin.buffer, sys.stdout.buffer)
 """
 
 

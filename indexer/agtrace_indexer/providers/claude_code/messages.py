@@ -16,7 +16,7 @@ from agtrace_indexer.providers.claude_code.sidechains import note_calls
 from agtrace_indexer.providers.claude_code.tokens import SYNTHETIC, token_usage
 from agtrace_indexer.providers.claude_code.tool_results import bare_result, spilled_output, tool_result
 from agtrace_indexer.providers.claude_code.user_texts import user_texts
-from agtrace_indexer.providers.notes import unknown
+from agtrace_indexer.providers.notes import skip, unknown
 from agtrace_indexer.values import fields, listed, milliseconds, text
 
 ROLES = ("user", "assistant")
@@ -42,10 +42,12 @@ def assistant_line(record: Record, state: LogState) -> list[Draft]:
     if not thread:
         note_calls(payloads, state)
     made = [Draft(payload, time, step, thread) for payload in payloads]
+    if content is None:
+        made += unknown_line(record, state, "assistant", thread)
     usage = token_usage(record, message, state)
     if usage is not None:
         made.append(Draft(usage, time, step, thread, usage.response_id and f"usage/{usage.response_id}"))
-    return made
+    return made or skip("assistant", state)
 
 
 def _nameless(state: LogState) -> str:
@@ -74,7 +76,9 @@ def user_line(record: Record, state: LogState) -> Sequence[Said]:
     message = record.get("message")
     if not isinstance(message, dict):
         return unknown_line(record, state, "user", thread)
-    payloads, spoken = _returned(listed(message.get("content")), record, state)
+    if message.get("content") is None:
+        return unknown_line(record, state, "user", thread)
+    payloads, spoken = _returned(listed(message["content"]), record, state)
     if spoken:
         speaker = UserKind.INJECTED if "toolUseResult" in record else request_kind(thread, state)
         payloads += user_texts(spoken, record, speaker)  # beside a result nobody types

@@ -28,7 +28,7 @@ def replace(record: Record, state: LogState) -> list[Draft | Retraction]:
     """Take a message that is new, or that replaces its earlier version."""
     live = _live(state)
     changes = _fold(record, live, live, state)
-    if not changes:
+    if not any(isinstance(change, Draft) for change in changes):
         state.skipped.append(str(record.get("type")))
     return changes
 
@@ -40,11 +40,14 @@ def patch(changed: Record, kind: str, state: LogState, *, rewritten: bool = Fals
     if not isinstance(changed.get("messages"), list):
         return []
     before, after = _live(state), Hashes()
-    newest = {message["id"]: message for message in identified(changed["messages"])}
-    dropped = {key: parts for key, parts in before.items() if key not in newest}
-    gone = _retraction(dropped if rewritten else _without_figures(dropped))
+    messages = identified(changed["messages"])
+    ids = {message["id"] for message in messages}
+    dropped = {key: parts for key, parts in before.items() if key not in ids}
+    said = _retraction(dropped if rewritten else _without_figures(dropped))
     state.memory["messages"] = after
-    return gone + [change for message in newest.values() for change in _fold(message, before, after, state)]
+    for message in messages:  # of two with one id the later one replaces the other
+        said += _fold(message, after if message["id"] in after else before, after, state)
+    return said
 
 
 def rewind(message_id: str, state: LogState) -> list[Draft | Retraction]:

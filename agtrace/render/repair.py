@@ -1,0 +1,46 @@
+"""What a repair found and did, for people."""
+
+from __future__ import annotations
+
+from agtrace_indexer.repair import Repaired
+from agtrace_indexer.salvage import Lost
+
+from agtrace.render.terminal import OUT, heading, left_out, plain
+
+_LOST_SHOWN = 20
+
+
+def repaired(done: Repaired) -> None:
+    """What was damaged, what there is now, what is lost, and where the damaged file is."""
+    if done.found:
+        heading("what was damaged")
+        for sentence in (*done.found.tables, *done.found.derived):
+            OUT.print(f"  {plain(sentence)}", soft_wrap=True, markup=False)
+    else:
+        OUT.print("nothing was damaged; the word index and the sums were made anew all the same")
+    heading("the index now")
+    OUT.print(f"  {done.sessions:,} sessions, {done.events:,} events, looked at as a whole and sound")
+    if done.archived:
+        OUT.print(f"  {done.archived:,} logs that were deleted by their agents are kept here")
+    if done.lost:
+        heading(f"sessions that could not be saved as a whole: {len(done.lost)}")
+        for one in done.lost[:_LOST_SHOWN]:
+            OUT.print(f"  {plain(_sentence(one))}", soft_wrap=True, markup=False)
+        left_out("sessions", min(len(done.lost), _LOST_SHOWN), len(done.lost))
+    if done.others_lost:
+        OUT.print("  the list of sessions could not be read as a whole: of those whose logs are gone, more may be lost")
+    if "root" in done.unread:
+        OUT.print("  which folders are indexed could not be read: the agents' homes are; others: agtrace index PATH")
+    if done.damaged is not None:
+        OUT.print(
+            f"the damaged file is {plain(str(done.damaged))}: delete it once nothing is missed",
+            soft_wrap=True,
+            markup=False,
+        )
+
+
+def _sentence(one: Lost) -> str:
+    title = f" ({one.title})" if one.title else ""
+    if not one.events:
+        return f"{one.session}{title}: all events are there, not all of what is noted beside them"
+    return f"{one.session}{title}: {one.events:,} events lost, {one.kept:,} kept"

@@ -1,0 +1,52 @@
+"""Why the index can't be used, as an error with the next step."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from agtrace.problems import IndexUnavailable
+
+REPAIR = "agtrace doctor --repair"
+
+_STEP = f"Run: {REPAIR}. It reads the logs again and keeps what is archived."
+
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_CLOSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH)
+
+
+def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
+    """What an error says of the index."""
+    from agtrace_indexer.damage import is_damage  # only where something went wrong: it loads what reads blocks
+
+    if is_damage(error):
+        return damaged(str(error))
+    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+    if code in _LOCKED:
+        return IndexUnavailable(
+            f"the index is locked by another program ({error})",
+            "Try again. If it stays locked, end the program that has the index open.",
+        )
+    if code in _CLOSED or isinstance(error, PermissionError):
+        return IndexUnavailable(
+            f"the index can't be opened ({error})", "See who may read it, or set AGTRACE_DATA_DIR to another folder."
+        )
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return IndexUnavailable(f"the index can't be read or written ({error})", "See whether the disk is full.")
+    return IndexUnavailable(f"the index can't be used ({error})", "Run: agtrace doctor")
+
+
+def damaged(what: str) -> IndexUnavailable:
+    """The index is damaged."""
+    return IndexUnavailable(f"the index is damaged ({what})", _STEP)
+
+
+def damage_in(database: Path) -> IndexUnavailable | None:
+    """What is damaged in the index, if anything is. All of it is looked at: 2 s a gigabyte of logs."""
+    from agtrace_indexer.repair import examine
+
+    try:
+        found = examine(database)
+    except (sqlite3.Error, OSError) as error:
+        return unusable(error)
+    return damaged(str(found)) if found else None

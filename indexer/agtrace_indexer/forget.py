@@ -1,0 +1,161 @@
+"""Forgetting sessions: what their logs said leaves every table, and a tombstone keeps it from coming back.
+
+A log goes as a whole, with the logs of the sub-agents that it started and whatever else has its id. The tombstones are
+on the disk before anything is deleted, and what is deleted follows from them: a crash in between is made good by the
+next run (`finish`). Sessions that hold some of the same events in logs of their own stay, and are told anew as if the
+forgotten logs had never been there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+from agtrace_indexer.catalog import Catalog
+from agtrace_indexer.discovery import REPEATS
+from agtrace_indexer.families import join_families
+from agtrace_indexer.housekeeping import note_scrub, scrub
+from agtrace_indexer.kept_together import Logs
+from agtrace_indexer.lock import WriteLock
+from agtrace_indexer.store import Store
+from agtrace_indexer.sums import sum_session, sum_turns
+from agtrace_indexer.tombstones import AGED, FORGOTTEN, Tombstones, add, stamp
+from agtrace_indexer.twins import tell_apart
+
+_PATIENCE = 10.0
+"""Seconds that readers get to end before it is said that the WAL still holds what was forgotten."""
+
+_DAY = 24 * 3600
+
+_OF_FILES = "(SELECT id FROM session WHERE file_id IN (SELECT value FROM json_each(:files)))"
+
+# Copies in archived logs of what goes: nothing tells them anew at the end of a run.
+_ARCHIVED_COPIES = f"""
+SELECT e.copy_of, e.id, e.session_id FROM session s JOIN file f ON f.id = s.file_id JOIN event e ON e.session_id = s.id
+WHERE f.gone AND e.copy_of IN (SELECT id FROM event WHERE session_id IN {_OF_FILES})
+  AND s.file_id NOT IN (SELECT value FROM json_each(:files))
+ORDER BY e.copy_of, s.started_at IS NULL, s.started_at, f.path, e.id
+"""
+
+_ARCHIVED_TITLES = f"""
+UPDATE session SET title = own_title
+WHERE title IS NOT own_title AND title IN (SELECT title FROM naming WHERE session_id IN {_OF_FILES})
+"""
+
+_CHILDREN = f"""
+UPDATE session SET parent_session = NULL, started_by = NULL, pending = 2 WHERE parent_session IN {_OF_FILES}
+"""
+
+_ORPHANS = (
+    "DELETE FROM path WHERE id NOT IN (SELECT path_id FROM touched)",
+    "DELETE FROM name WHERE id NOT IN (SELECT name_id FROM event WHERE name_id IS NOT NULL "
+    "UNION SELECT name_id FROM block_tool)",
+    "DELETE FROM project WHERE id NOT IN (SELECT project_id FROM session WHERE project_id IS NOT NULL)",
+    "UPDATE project SET root_path = NULL WHERE id NOT IN "
+    "(SELECT project_id FROM session WHERE project_id IS NOT NULL AND cwd IS NOT NULL)",
+)
+"""What only forgotten sessions named."""
+
+
+def forget(database: Path, digests: Iterable[str], *, now: float, patience: float = 0) -> str | None:
+    """Forget the sessions with these digests (`Logs.digests`) for good, and all that belongs to them.
+
+    Gives None, or why traces of them are left until the next run (`housekeeping.scrub`). Raises `lock.Busy` when
+    another process still writes after `patience` seconds; `now` is in seconds since 1970.
+    """
+    with WriteLock(database, patience), closing(Catalog(database)) as catalog:
+        add(database, FORGOTTEN, sorted(digests), now)
+        _finish(catalog.connection, database, now)
+        return scrub(catalog.connection, patience=_PATIENCE)
+
+
+def finish(catalog: Catalog, now: float) -> None:
+    """Do what tombstones ask for that came, or went, beside this program's own writing: after a crash, by hand.
+
+    Called by the writer, between two transactions. Files that were passed over are looked at again.
+    """
+    catalog.connection.execute("DELETE FROM file WHERE status = 'forgotten'")
+    _finish(catalog.connection, catalog.path, now)
+
+
+def expire(connection: sqlite3.Connection, database: Path, days: int, now: float) -> None:
+    """Forget sessions whose last event, sub-agents included, is older than so many days before today (UTC).
+
+    Called by the writer, between two transactions. They stay out until their logs are written to again.
+    """
+    before = int(now // _DAY - days) * _DAY * 1000
+    if connection.execute("SELECT 1 FROM session WHERE ended_at < ? LIMIT 1", (before,)).fetchone() is None:
+        return
+    logs = Logs(connection)
+    old = logs.with_all_of(logs.ended_before(before))
+    if old:
+        add(database, AGED, sorted(logs.digests(old)), now)
+        _carry_out(connection, database, old)
+
+
+def _finish(connection: sqlite3.Connection, database: Path, now: float) -> None:
+    tombstones, logs = Tombstones.of(database), Logs(connection)
+    files = logs.with_all_of(logs.kept_out(tombstones))
+    new = logs.digests(files) - logs.digests(logs.kept_out(tombstones))
+    if new:  # a sub-agent that came since
+        add(database, FORGOTTEN, sorted(new), now)
+    _carry_out(connection, database, files)
+
+
+def _carry_out(connection: sqlite3.Connection, database: Path, files: set[int]) -> None:
+    """Delete what was read of these files, in a transaction of its own."""
+    connection.execute("BEGIN IMMEDIATE")
+    hid = _hide_beside(connection, Tombstones.of(database))
+    if files:
+        _delete(connection, files)
+    if files or hid:
+        note_scrub(connection)
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('forgotten', ?)", (stamp(database),))
+    connection.execute("COMMIT")
+
+
+def _delete(connection: sqlite3.Connection, files: set[int]) -> None:
+    named = {"files": f"[{', '.join(map(str, files))}]"}
+    _inherit(connection, connection.execute(_ARCHIVED_COPIES, named).fetchall())
+    connection.execute(_ARCHIVED_TITLES, named)
+    store = Store(connection)
+    connection.execute(_CHILDREN, named)
+    for file in sorted(files):
+        _hide(store, file)
+    join_families(connection)
+    tell_apart(connection)
+    for orphans in _ORPHANS:
+        connection.execute(orphans)
+
+
+def _inherit(connection: sqlite3.Connection, copies: list[tuple[int, int, int]]) -> None:
+    """Let the oldest archived copy of each event that goes be the original of the others: it counts from now on."""
+    first: dict[int, int] = {}
+    for original, event, _ in copies:
+        heir = first.setdefault(original, event)
+        connection.execute("UPDATE event SET copy_of = ? WHERE id = ?", (None if heir == event else heir, event))
+    for session in sorted({session for _, _, session in copies}):
+        sum_turns(connection, session)
+        sum_session(connection, session)
+
+
+def _hide(store: Store, file: int) -> None:
+    """Delete what was read of a file, and remember it by its stamp and a digest of its path, if it is still there."""
+    query = "SELECT path, gone, stamp FROM file WHERE id = ?"
+    path, gone, mark = store.connection.execute(query, (file,)).fetchone()
+    store.connection.execute("DELETE FROM root WHERE path = ?", (path,))
+    store.connection.execute("DELETE FROM file WHERE status = 'duplicate' AND reason = ?", (REPEATS.format(path),))
+    store.hide(path, mark)
+    if gone:
+        store.show(path)
+
+
+def _hide_beside(connection: sqlite3.Connection, tombstones: Tombstones) -> bool:
+    """Forget the names of files that are no logs and bear a forgotten session's id; whether there were any."""
+    rows = connection.execute("SELECT id, path FROM file WHERE status NOT IN ('log', 'forgotten')").fetchall()
+    found = [file for file, path in rows if tombstones.names(path)]
+    for file in found:
+        _hide(Store(connection), file)
+    return bool(found)

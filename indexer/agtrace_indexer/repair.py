@@ -1,0 +1,293 @@
+"""Repairing a damaged index: a new one is made beside it, checked, and put in its place.
+
+Where only what is made of the tables is damaged, all rows are taken over and the rest is made anew. Otherwise the logs
+are read again, and only what no log backs any more is taken out of the damaged file, as far as it can be read. That
+file is then kept. Until the new index is whole nothing is changed: whatever ends a repair leaves what was there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agtrace_schema.database import MIGRATIONS, VERSION
+
+from agtrace_indexer import words
+from agtrace_indexer.catalog import Catalog, open_database
+from agtrace_indexer.damage import Damage, is_damage, look
+from agtrace_indexer.files import inode
+from agtrace_indexer.first_page import renew_first_page
+from agtrace_indexer.lock import WriteLock
+from agtrace_indexer.run import index
+from agtrace_indexer.salvage import TABLES, Lost, Salvage, salvage, settle
+
+if TYPE_CHECKING:
+    from agtrace_indexer.progress import Progress
+
+
+class NotRepaired(Exception):
+    """A repair came to no sound index; the text says why, and what was there is as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What a repair found and did."""
+
+    found: Damage
+    sessions: int
+    """In the index that is there now."""
+    events: int
+    archived: int
+    """Logs that are gone and whose sessions are kept."""
+    lost: tuple[Lost, ...]
+    """Archived sessions that could not be saved as a whole."""
+    unread: tuple[str, ...]
+    """Tables of which pages couldn't be read."""
+    damaged: Path | None
+    """Where the damaged file is now; None where nothing in it is missing from the new one."""
+
+    @property
+    def others_lost(self) -> bool:
+        """Whether archived sessions may be lost that `lost` can't name."""
+        return "session" in self.unread
+
+
+def repair(
+    database: Path,
+    otherwise: Iterable[str] = (),
+    *,
+    patience: float = 0,
+    report: Callable[[Progress], None] | None = None,
+    now: Callable[[], datetime] = datetime.now,
+) -> Repaired:
+    """Make the index sound again. `otherwise` are the roots of an index that names none, or none that can be read.
+
+    Raises `NotRepaired`, `lock.Busy` when another process still writes after `patience` seconds, `OSError` and
+    `sqlite3.Error` for what is no damage: a locked file, a full disk, no permission, a newer version.
+    """
+    if not stat.S_ISREG(database.lstat().st_mode):
+        raise NotRepaired(f"{database} is no file: move it away and run agtrace index")
+    with WriteLock(database, patience):
+        building = database.with_name("index.repairing.sqlite3")
+        _remove_attempt(database)
+        try:
+            with _readable(database) as source:
+                found = _look_at(source)
+                done = _build(source, building, found, list(otherwise), report)
+            left = examine(building)
+            if left:
+                raise NotRepaired(f"the repaired index isn't sound ({left}): the damaged one was left as it is")
+            with closing(Catalog(building)) as catalog:
+                sessions, events, archived = _counts(catalog.connection)
+            damaged = _put_in_place(building, database, _name_for_damaged(database, now()) if found.tables else None)
+        finally:
+            _remove_attempt(database)
+    return Repaired(found, sessions, events, archived, tuple(done.lost.values()), tuple(sorted(done.unread)), damaged)
+
+
+def examine(database: Path) -> Damage:
+    """What is damaged in an index. Raises `sqlite3.Error` or `OSError` where it can't be read for another reason."""
+    try:
+        with closing(_open(database)) as connection:
+            return look(connection)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return Damage((str(error),))
+
+
+def damaged_copies(database: Path) -> list[Path]:
+    """The damaged files that repairs have kept; they hold what the index held then."""
+    return sorted(path for path in database.parent.glob("index.damaged-*.sqlite3*") if path.is_file())
+
+
+# -- reading what is damaged -----------------------------------------------------------------------
+
+
+def _open(database: Path, *, leniently: bool = False) -> sqlite3.Connection:
+    """A connection that reads; a lenient one reads what tables are left where others are lost."""
+    connection = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5)
+    connection.executescript(f"PRAGMA writable_schema={int(leniently)}; PRAGMA cache_size=-65536;")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > VERSION and not _is_ours(connection):
+        connection.close()
+        raise sqlite3.OperationalError(f"the index has version {version}, this agtrace knows {VERSION}: update agtrace")
+    return connection
+
+
+def _is_ours(connection: sqlite3.Connection) -> bool:
+    """Whether an index that says to be newer was made by no newer agtrace."""
+    ours = {name for name, _ in MIGRATIONS}
+    try:
+        made = {name for (name,) in connection.execute("SELECT name FROM _sqlite_migrations")}
+    except sqlite3.DatabaseError:
+        return False
+    return bool(made) and made <= ours
+
+
+@contextmanager
+def _readable(database: Path) -> Iterator[sqlite3.Connection | None]:
+    """The connection by which the most tables can be read; None where none can.
+
+    The file as it lies there; without its WAL, which may be another one's; with a new first page.
+    """
+    best, most = None, 0
+    try:
+        for path in _forms(database):
+            connection = _opened(path)
+            readable = 0 if connection is None else sum(_can_be_read(connection, table) for table in TABLES)
+            if connection is not None and readable > most:
+                best, connection, most = connection, best, readable
+            if connection is not None:
+                connection.close()
+            if most == len(TABLES):
+                break
+        yield best
+    finally:
+        if best is not None:
+            best.close()
+
+
+def _forms(database: Path) -> Iterator[Path]:
+    yield database
+    for name, prepare in (("index.repairing.without-wal", None), ("index.repairing.first-page", renew_first_page)):
+        copy = database.with_name(name)
+        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        shutil.copyfile(database, copy)
+        if prepare is not None:
+            prepare(copy)
+        yield copy
+
+
+def _opened(database: Path) -> sqlite3.Connection | None:
+    try:
+        return _open(database, leniently=True)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return None
+
+
+def _can_be_read(connection: sqlite3.Connection, table: str) -> bool:
+    try:
+        connection.execute(f"SELECT * FROM {table} NOT INDEXED LIMIT 1").fetchone()
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return False
+    return True
+
+
+def _look_at(source: sqlite3.Connection | None) -> Damage:
+    if source is None:
+        return Damage(("nothing of it can be read",))
+    try:
+        found = look(source)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        found = Damage((str(error),))
+    name = Path(source.execute("PRAGMA database_list").fetchone()[2]).name
+    if "repairing" in name:
+        return Damage(("its first page, or its write-ahead log, can't be read", *found.tables), found.derived)
+    return found
+
+
+# -- building --------------------------------------------------------------------------------------
+
+
+def _build(
+    source: sqlite3.Connection | None,
+    building: Path,
+    found: Damage,
+    otherwise: list[str],
+    report: Callable[[Progress], None] | None,
+) -> Salvage:
+    done = Salvage(unread=set(TABLES))
+    with closing(open_database(building)) as target:
+        target.execute("BEGIN IMMEDIATE")
+        if source is not None:
+            done = salvage(source, target, _is_unbacked if found.tables else lambda _: True)
+        target.execute("COMMIT")
+    index(building, (), otherwise=otherwise, report=report)
+    with closing(open_database(building)) as target:
+        target.execute("BEGIN IMMEDIATE")
+        settle(target, done)
+        words.cover(target)
+        target.execute("COMMIT")
+        target.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return done
+
+
+def _is_unbacked(file: dict[str, Any]) -> bool:
+    """Whether what was read of a file may stand nowhere else: it is gone, another one lies there, or it shrank."""
+    if file["status"] != "log":
+        return False
+    if file["gone"]:
+        return True
+    try:
+        status = os.stat(file["path"], follow_symlinks=False)
+    except (OSError, TypeError, ValueError):
+        return True
+    is_same = stat.S_ISREG(status.st_mode) and inode(str(file["stamp"])) == str(status.st_ino)
+    return not is_same or status.st_size < file["size"]
+
+
+def _counts(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    row: tuple[int, int, int] = connection.execute(
+        "SELECT count(*), coalesce(sum(event_count), 0), (SELECT count(*) FROM file WHERE gone) FROM session"
+    ).fetchone()
+    return row
+
+
+# -- putting in place ------------------------------------------------------------------------------
+
+
+def _name_for_damaged(database: Path, now: datetime) -> Path:
+    path = database.with_name(f"index.damaged-{now:%Y%m%d-%H%M%S}.sqlite3")
+    number = 1
+    while path.exists():
+        number += 1
+        path = database.with_name(f"index.damaged-{now:%Y%m%d-%H%M%S}-{number}.sqlite3")
+    return path
+
+
+def _put_in_place(building: Path, database: Path, damaged: Path | None) -> Path | None:
+    """Put the new index where the damaged one is; keep that under another name."""
+    beside = [database.with_name(database.name + end) for end in ("-wal", "-shm")]
+    if damaged is not None:
+        _keep(database, damaged)
+        if beside[0].exists() and beside[0].stat().st_size:
+            _keep(beside[0], damaged.with_name(damaged.name + "-wal"))
+    for path in beside:  # or SQLite would lay the old WAL over the new file
+        path.unlink(missing_ok=True)
+    os.replace(building, database)
+    if os.name != "nt":
+        descriptor = os.open(database.parent, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+    return damaged
+
+
+def _keep(path: Path, name: Path) -> None:
+    """Give a file one more name, for its owner's eyes only; a copy where a file can't have two."""
+    try:
+        os.link(path, name)
+    except OSError:
+        shutil.copyfile(path, name)
+    with suppress(OSError):
+        name.chmod(0o600)
+
+
+def _remove_attempt(database: Path) -> None:
+    """Remove what is being built, or was when a repair was ended."""
+    for path in database.parent.glob("index.repairing.*"):
+        path.unlink(missing_ok=True)

@@ -1,0 +1,59 @@
+"""The seal of the word index: a checksum over the tables that SQLite keeps it in.
+
+SQLite has no checksums of its own, and a flipped bit in a list of rows is a list of other rows: search would find less
+and nobody would know. So whoever has written the word index seals it, and whoever searches by it looks at the seal
+once: 48 MB, the word index of a gigabyte of logs, take 80 ms.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+
+_KEY = "words_seal"
+
+_SEALED = (
+    "SELECT id, block FROM words_data ORDER BY id",
+    "SELECT segid, CAST(term AS BLOB), pgno FROM words_idx ORDER BY 1, 2",
+    "SELECT id, words FROM vocabulary ORDER BY id",
+    "SELECT id, block FROM vocabulary_part_data ORDER BY id",
+    "SELECT segid, CAST(term AS BLOB), pgno FROM vocabulary_part_idx ORDER BY 1, 2",
+)
+
+
+def put(connection: sqlite3.Connection) -> None:
+    """Seal the word index as it stands, in the open transaction."""
+    connection.execute("SAVEPOINT sealed")  # FTS5 writes then what it still has in memory
+    connection.execute("RELEASE sealed")
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, _checksum(connection)))
+
+
+def take_off(connection: sqlite3.Connection) -> None:
+    """Say that the word index is being written, in the open transaction."""
+    connection.execute("DELETE FROM meta WHERE key = ?", (_KEY,))
+
+
+def of(connection: sqlite3.Connection) -> str | None:
+    """The seal; None where nothing was sealed, or the word index is being written."""
+    found = connection.execute("SELECT value FROM meta WHERE key = ?", (_KEY,)).fetchone()
+    return found[0] if found else None
+
+
+def is_whole(connection: sqlite3.Connection) -> bool:
+    """Whether the word index is what was sealed, as far as it was."""
+    seal = of(connection)
+    try:
+        return seal is None or seal == _checksum(connection)
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_BUSY):
+            raise
+        return False
+
+
+def _checksum(connection: sqlite3.Connection) -> str:
+    checksum = 0
+    for query in _SEALED:
+        for row in connection.execute(query):
+            for value in row:
+                checksum = zlib.crc32(value if isinstance(value, bytes) else b"%d;" % value, checksum)
+    return f"{checksum:08x}"

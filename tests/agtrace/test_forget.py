@@ -1,0 +1,205 @@
+"""`agtrace forget`, and what is asked of an index that forgot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from agtrace_indexer.forget import forget
+from agtrace_indexer.run import index
+from agtrace_indexer.watch import watch
+
+from tests.agtrace.asking import Asker, claude_log
+from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here, index_here
+from tests.conftest import SAMPLES
+from tests.contents import contents
+from tests.indexer.forgettable import IDS, SESSIONS, STAYS, WORD, found_in, killed_at, write
+from tests.indexer.test_forget import DAY, aged, digests
+
+LARGE = "d41f7a52-6c0e-4b8e-9a37-2f5e81c0b944"
+WITH_AGENT = "e97a4b06-73c8-4f52-8d1e-b06c5a2f91d4"
+INLINE_PARENT = "5be1c2d7-90f4-4a61-b1c8-7d20e6a4f315"
+
+
+@pytest.fixture
+def indexed(database: Path) -> Path:
+    """An index of the sample sessions."""
+    index_here(SAMPLES)
+    return database
+
+
+# --- the command ---
+
+
+def test_forget_says_what_goes_and_what_stays(indexed: Path) -> None:
+    said = agtrace_here("forget", WITH_AGENT[:8], "--yes")
+    assert said.code == 0, said
+    lines = said.out.splitlines()
+    assert lines[0] == "1 session and 1 sub-agent with 75 events, 2026-10-20T09:15 to 2026-10-20T09:24 UTC"
+    assert lines[1].strip() == "Surge warnings on the map"
+    assert f"{WITH_AGENT}.jsonl" in said.out and "stay where they are" in said.out
+    assert lines[-1] == "forgotten: nothing of it is left in the index"
+    assert (SAMPLES / "claude" / "projects" / "-home-mira-projects-tidepool" / f"{WITH_AGENT}.jsonl").exists()
+
+
+def test_nothing_finds_what_was_forgotten_and_all_commands_go_on(indexed: Path) -> None:
+    assert "surge" in agtrace_here("search", "surge warnings").out.lower()
+    agtrace_here("forget", WITH_AGENT, "--yes")
+    assert "Found 0 events" in agtrace_here("search", "surge warnings").out
+    assert WITH_AGENT[:8] not in agtrace_here("sessions", "--limit", "50").out
+    assert agtrace_here("show", WITH_AGENT).code == agtrace_here("analyze", f"{WITH_AGENT}").code == 2
+    assert agtrace_here("forget", WITH_AGENT, "--yes").code == 2
+    assert "Surge" not in agtrace_here("report").out
+    doctor = agtrace_here("doctor").out
+    assert "3 files belong to sessions that were forgotten" in doctor and WITH_AGENT not in doctor
+    assert agtrace_here("health").code == 0
+
+
+def test_nothing_is_forgotten_by_a_dry_run_without_consent_or_where_nothing_is_named(indexed: Path) -> None:
+    before = contents(indexed)
+    for arguments, code, told in (
+        ([LARGE, "--dry-run"], 0, "1 session with"),
+        ([LARGE], 2, "--yes is needed"),
+        ([], 2, "name what to forget"),
+        (["--before", "2020-01-01", "--yes"], 0, "no session fits"),
+        (["0000ffff", "--yes"], 2, "Session not found"),
+        (["--project", "nowhere", "--yes"], 2, "no project is called"),
+        (["--before", "whenever", "--yes"], 2, "is no time"),
+        (["sidechain-", "--yes"], 2, f"stands in the log of {INLINE_PARENT}"),
+    ):
+        said = agtrace_here("forget", *arguments)
+        assert (said.code, told in said.out + said.err) == (code, True), said
+    assert contents(indexed) == before
+    assert not indexed.with_name("forgotten").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals here")
+@pytest.mark.parametrize(("answer", "code"), [("n", 1), ("y", 0)])
+def test_a_person_is_asked(answer: str, code: int, indexed: Path) -> None:
+    ours, theirs = os.openpty()
+    with closing(os.fdopen(theirs)) as stdin:
+        os.write(ours, f"{answer}\n".encode())
+        run = subprocess.run([AGTRACE, "forget", LARGE], stdin=stdin, capture_output=True, text=True, timeout=60)
+    os.close(ours)
+    assert (run.returncode, "Forget 1 session for good?" in run.stderr) == (code, True), run
+    assert indexed.with_name("forgotten").exists() == (answer == "y")
+
+
+def test_conditions_restrict_each_other(indexed: Path) -> None:
+    all_of_it = agtrace_here("forget", "--project", "tidepool", "--dry-run", "--json").json()
+    early = agtrace_here("forget", "--project", "tidepool", "--before", "2026-10-01", "--dry-run", "--json").json()
+    assert 0 < early["sessions"] < all_of_it["sessions"] and early["to"] < "2026-10-01" < all_of_it["to"]
+    named = agtrace_here("forget", LARGE, "--project", "lanternfish", "--dry-run", "--json").json()
+    assert (named["sessions"], named["forgotten"]) == (0, False)
+
+
+def test_sessions_that_hold_the_same_events_are_named(database: Path, tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", LARGE).prompt("Where is the tide table?").say("In docs/tides.md.")
+    copy = claude_log(tmp_path / "logs", STAYS)
+    copy.path.write_text(log.path.read_text())
+    copy.lines, copy.clock = log.lines, log.clock
+    copy.prompt("And now?")
+    index_here(tmp_path / "logs")
+    said = agtrace_here("forget", LARGE, "--yes")
+    assert f"2 events also stand in session {STAYS}, which stays" in said.out
+    assert "Found 1 event" in agtrace_here("search", "tide table").out
+
+
+def test_the_answer_for_programs_has_no_more_than_digests_left_to_tell(indexed: Path) -> None:
+    said = agtrace_here("forget", LARGE, "--yes", "--json")
+    told = said.json()
+    assert (said.code, told["sessions"], told["forgotten"], told["traces_left"]) == (0, 1, True, None)
+    assert [Path(path).name for path in told["logs"]] == [f"{LARGE}.jsonl"]
+    assert found_in(indexed.parent, LARGE) == set()
+
+
+# --- the server ---
+
+
+def test_cursors_into_a_forgotten_session_end_in_a_clear_error(tmp_path: Path) -> None:
+    asker = Asker(tmp_path / "data", SAMPLES)
+    inside = asker.ask("get_session_details", session_id=LARGE, detail_level="turns")
+    found = asker.ask("search_event_previews", query="tide", limit=5)
+    listed = asker.ask("list_sessions", limit=2)
+    database = asker.settings.database
+    assert forget(database, digests(database, LARGE), now=time.time()) is None
+    cursor = inside["pagination"]["next_cursor"]
+    error = asker.error("get_session_details", session_id=LARGE, detail_level="turns", cursor=cursor)
+    assert error["code"] == "session_not_found"
+    for name, value, arguments in (
+        ("search_event_previews", found, {"query": "tide", "limit": 5}),
+        ("list_sessions", listed, {"limit": 2}),
+    ):
+        page = asker.anything(name, **arguments, cursor=value["pagination"]["next_cursor"])
+        assert not page.is_error and LARGE[:8] not in page.text
+
+
+def test_questions_are_answered_while_sessions_are_forgotten(tmp_path: Path) -> None:
+    asker, database = Asker(tmp_path / "data", SAMPLES), tmp_path / "data" / "index.sqlite3"
+    codes: set[str] = set()
+    ended = threading.Event()
+
+    def ask() -> None:
+        while not ended.is_set():
+            for name, arguments in (
+                ("get_session_details", {"session_id": LARGE}), ("search_event_previews", {"query": "tide"}),
+                ("analyze_session", {"session_id": WITH_AGENT}),
+            ):  # fmt: skip
+                given = asker.anything(name, **arguments)
+                codes.add(given.value["error"]["code"] if given.is_error else "ok")
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        for session in (LARGE, WITH_AGENT):
+            forget(database, digests(database, session), now=time.time(), patience=30)
+    finally:
+        ended.set()
+        thread.join()
+    assert codes <= {"ok", "session_not_found"}
+    index(database, [])
+    assert found_in(database.parent, LARGE, WITH_AGENT) == set()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes can't be forked here")
+@pytest.mark.parametrize("statement", [20, 100])
+def test_a_server_ends_what_a_killed_forget_began(statement: int, tmp_path: Path) -> None:
+    write(tmp_path / "logs")
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    database = asker.settings.database
+    assert killed_at(statement, database, digests(database, *SESSIONS))
+    assert [item["id"] for item in asker.ask("list_sessions")["data"]["sessions"]] == [STAYS[:8]]
+    assert found_in(database.parent, WORD, *IDS) == set()
+
+
+# --- retention ---
+
+
+def test_sessions_leave_by_age_from_index_and_server(tmp_path: Path, database: Path) -> None:
+    aged(tmp_path / "logs", (1, 40, 80), time.time())
+    said = agtrace("index", tmp_path / "logs", "--json", AGTRACE_KEEP_DAYS="60")
+    assert said.json()["sessions"] == 2
+    assert found_in(database.parent, f"{WORD}80") == set()
+    assert agtrace("index", AGTRACE_KEEP_DAYS="0").code == 2
+    aged(tmp_path / "more", (50,), time.time())
+    (tmp_path / "more").rename(tmp_path / "logs" / "more")
+    assert "Found 1 session" in agtrace_here("sessions", AGTRACE_KEEP_DAYS="30").out
+    assert found_in(database.parent, f"{WORD}50", f"{WORD}40") == set()
+
+
+def test_sessions_leave_by_age_while_logs_are_watched(tmp_path: Path, database: Path) -> None:
+    aged(tmp_path / "logs", (80,), time.time())
+    before = index(database, [str(tmp_path / "logs")])
+    assert before.sessions == 1
+    claude_log(tmp_path / "logs", STAYS).prompt("Go on.").path.touch()
+    log = claude_log(tmp_path / "logs", LARGE)
+    log.clock = int(time.time()) - DAY
+    log.prompt("Go on.")
+    with closing(watch(database, [], before, lambda _: None, keep_days=60)) as changes:
+        next(changes)
+    assert found_in(database.parent, f"{WORD}80") == set()

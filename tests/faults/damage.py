@@ -1,0 +1,178 @@
+"""An index with archived sessions, the ways to damage it, and what must hold for what is asked of it then."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agtrace_indexer.housekeeping import optimize
+from agtrace_indexer.repair import Repaired
+from agtrace_indexer.run import index
+
+from agtrace.answers import Answers
+from agtrace.settings import Settings
+from tests.conftest import SAMPLES
+from tests.contents import contents
+
+PAGE = 4096
+LARGE = "d41f7a52-6c0e-4b8e-9a37-2f5e81c0b944"
+ARCHIVED = "5be1c2d7-90f4-4a61-b1c8-7d20e6a4f315"
+
+_DELETED = (f"{ARCHIVED}.jsonl", "rollout-2026-09-14T16*.jsonl", "session-*ccde789b.json", "agent-c41d9be7.jsonl")
+
+QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("list_sessions", {}),
+    ("search_event_previews", {"query": "database is locked"}),
+    ("search_event_previews", {"query": "tide", "group_by": "session"}),
+    ("get_session_details", {"session_id": LARGE, "detail_level": "full"}),
+    ("get_session_details", {"session_id": ARCHIVED, "detail_level": "turns"}),
+    ("get_event_details", {"session_id": ARCHIVED, "event_index": 3}),
+    ("analyze_session", {"session_id": LARGE}),
+    ("get_project_info", {}),
+    ("get_reasoning_chain", {"session_id": LARGE}),
+    ("compare_sessions", {"id1": LARGE, "id2": ARCHIVED}),
+    ("read_artifact", {"ref": f"ax://session/{ARCHIVED}"}),
+)
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """Logs of three agents, some of them deleted since, and their index."""
+
+    logs: Path
+    data: Path
+
+    @classmethod
+    def make(cls, folder: Path) -> Undisturbed:
+        """Index the samples, delete some logs, index again."""
+        logs, database = folder / "logs", folder / "data" / "index.sqlite3"
+        shutil.copytree(SAMPLES, logs, ignore=shutil.ignore_patterns("*.py", "*.sh", "*.md"))
+        index(database, [str(logs)])
+        for name in _DELETED:
+            next(logs.rglob(name)).unlink()
+        index(database, ())
+        optimize(database)
+        return cls(logs, database.parent)
+
+    @property
+    def database(self) -> Path:
+        """The index."""
+        return self.data / "index.sqlite3"
+
+    @property
+    def pages(self) -> int:
+        """How many pages the index has."""
+        return self.database.stat().st_size // PAGE
+
+    def copy(self, folder: Path) -> Path:
+        """A data folder with a copy of the index; gives the copy."""
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        shutil.copy(self.database, folder / "index.sqlite3")
+        return folder / "index.sqlite3"
+
+
+# -- damaging --------------------------------------------------------------------------------------
+
+
+def overwrite_page(database: Path, number: int, seed: int = 0) -> None:
+    """Put random bytes in the place of a page; 1 is the first one."""
+    write(database, (number - 1) * PAGE, random.Random(seed + number).randbytes(PAGE))
+
+
+def flip_bit(database: Path, number: int, seed: int = 0) -> None:
+    """Flip one bit at the end of a page, which fills up from there."""
+    random_ = random.Random(seed + number)
+    at = number * PAGE - 1 - random_.randrange(PAGE // 8)
+    write(database, at, bytes((database.read_bytes()[at] ^ 1 << random_.randrange(8),)))
+
+
+def write(database: Path, at: int, data: bytes) -> None:
+    """Write bytes into a file."""
+    with database.open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+def truncate(database: Path, size: int) -> None:
+    """Cut a file off."""
+    with database.open("r+b") as file:
+        file.truncate(size)
+
+
+def run_sql(database: Path, *statements: str) -> None:
+    """Let SQLite do the damage."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema=1")
+        for statement in statements:
+            connection.execute(statement)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def pages_of(database: Path, condition: Callable[[str], bool]) -> list[int]:
+    """The pages of tables and indexes by their name; none where SQLite can't tell."""
+    with closing(sqlite3.connect(database)) as connection:
+        try:
+            rows = connection.execute("SELECT pageno, name FROM dbstat ORDER BY pageno").fetchall()
+        except sqlite3.OperationalError:
+            return []
+    return [number for number, name in rows if condition(name)]
+
+
+# -- asking ----------------------------------------------------------------------------------------
+
+
+def ask(database: Path) -> dict[int, dict[str, Any]]:
+    """The answers to all questions, by their number; a defect of agtrace is an error of the test."""
+    noted: list[Any] = []
+    settings = Settings(database.parent, 102_400, 3600, {"HOME": str(database.parent / "nobody")})
+    answers = Answers(settings, log=noted.append, refresh_seconds=20)
+    given = {number: answers.ask(name, arguments).value for number, (name, arguments) in enumerate(QUESTIONS)}
+    assert [one["trace"] for one in noted if one["event"] == "internal_error"] == []
+    return given
+
+
+def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two answers say the same, but for cursors, which hold a time, and how fresh the index is."""
+    return _told(one) == _told(other)
+
+
+def _told(answer: dict[str, Any]) -> str:
+    return json.dumps({key: answer.get(key) for key in ("success", "data")}, sort_keys=True)
+
+
+def is_clear_error(answer: dict[str, Any]) -> bool:
+    """Whether an answer says that the index is damaged and what to do."""
+    return (
+        not answer["success"]
+        and answer["error"]["code"] == "index_unavailable"
+        and "agtrace doctor --repair" in answer["hint"]
+    )
+
+
+# -- comparing -------------------------------------------------------------------------------------
+
+
+def differences(undisturbed: Path, repaired: Path, done: Repaired) -> Iterator[str]:
+    """Where a repaired index says something else than the undisturbed one, and nothing was said of that."""
+    for gone, lost in ((False, set[str]()), (True, {one.session for one in done.lost})):
+        expected, found = (contents(database, gone=gone) for database in (undisturbed, repaired))
+        if gone and "session" in done.unread:
+            lost |= {row[0] for row in expected["sessions"]} - {row[0] for row in found["sessions"]}
+        for name in expected:
+            if gone and name in ("files", "record_types") and lost:
+                continue  # their rows are those of sessions that were named
+            if _without(expected[name], lost) != _without(found[name], lost):
+                first = set(map(repr, _without(expected[name], lost))) ^ set(map(repr, _without(found[name], lost)))
+                yield f"{name} of logs that are {'gone' if gone else 'there'}: {sorted(first)[:2]}"
+
+
+def _without(rows: list[Any], lost: set[str]) -> list[Any]:
+    return [row for row in rows if row[0] not in lost]

@@ -1,0 +1,206 @@
+"""How soon the server ends when its client does, whatever it is doing: `python -m tests.faults.ending`.
+
+Every story brings a server into a state and ends its client; a try is lost where a process of it still runs a second
+later. `--data` names the data folder of a large index to search in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests import corpus
+from tests.faults.serving import AGTRACE, HELLO, SLOW, Server, call, gone, line, serving
+
+LIMIT = 1.0
+"""Seconds that a server may outlive its client."""
+
+_BUSY_MEGABYTES = 24
+
+_CLIENT = """
+import subprocess, sys
+server = subprocess.Popen(sys.argv[1:], stdin=-1, stdout=-1, start_new_session=True)
+server.stdin.write(sys.stdin.buffer.read())
+server.stdin.flush()
+print(server.pid, flush=True)
+server.wait()
+"""
+
+
+@dataclass
+class Ground:
+    """Where the servers run: a home with logs, an index of them (or a larger one), and the moments of the ends."""
+
+    folder: Path
+    data: Path
+    moments: random.Random
+    tries: int = 0
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.environment = {"HOME": str(self.folder / "home"), "AGTRACE_DATA_DIR": str(self.data)}
+
+    def fresh(self) -> dict[str, str]:
+        """An environment in which nothing is indexed yet of so many logs that workers read them."""
+        self.tries += 1
+        data = self.folder / f"fresh {self.tries}"
+        return {"HOME": str(self.folder / "busy home"), "AGTRACE_DATA_DIR": str(data)}
+
+    def moment(self, longest: float) -> None:
+        """Let some time pass."""
+        select.select([], [], [], self.moments.uniform(0.02, longest))
+
+
+def ground(folder: Path, data: Path | None = None, seed: int = 1) -> Ground:
+    """Write logs, and index them where no index is given."""
+    corpus.make(folder / "home" / ".claude" / "projects", 2)
+    corpus.make(folder / "busy home" / ".claude" / "projects", _BUSY_MEGABYTES)
+    made = Ground(folder, data or folder / "data", random.Random(seed))
+    if data is None:
+        environment = {**os.environ, **made.environment}
+        subprocess.run([AGTRACE, "index"], env=environment, stdout=subprocess.DEVNULL, check=True)
+    return made
+
+
+def _still_asked(server: Server, number: int, seconds: float) -> None:
+    try:
+        server.answer(number, seconds)
+    except TimeoutError:
+        return
+    raise AssertionError("the answer came before the end")
+
+
+def _busy(ground: Ground, request: bytes, *, fresh: bool = False, longest: float = 1.0) -> float:
+    environment = ground.fresh() if fresh else ground.environment
+    with serving(ground.folder / "stderr", **environment) as server:
+        server.greet()
+        server.send(request)
+        _still_asked(server, 1, ground.moments.uniform(0.02, longest))
+        return server.ends()
+
+
+def greeted(ground: Ground) -> float:
+    """It has nothing to do."""
+    with serving(ground.folder / "stderr", **ground.environment) as server:
+        server.greet()
+        return server.ends()
+
+
+def half_a_line(ground: Ground) -> float:
+    """The input ends within a line."""
+    with serving(ground.folder / "stderr", **ground.environment) as server:
+        server.greet()
+        server.send(call(1, "list_sessions")[:20])
+        return server.ends()
+
+
+def searching(ground: Ground) -> float:
+    """It is matching an expression that takes for ever."""
+    return _busy(ground, call(1, "search_event_previews", **SLOW))
+
+
+def reporting(ground: Ground) -> float:
+    """It is making the report of ten years."""
+    return _busy(ground, line("resources/read", 1, uri="ax://report/3650d"), longest=0.1)
+
+
+def indexing(ground: Ground) -> float:
+    """It is making the first index, with workers."""
+    return _busy(ground, call(1, "list_sessions"), fresh=True, longest=0.8)
+
+
+def unread(ground: Ground) -> float:
+    """Its answers fill a pipe that nobody reads."""
+    with serving(ground.folder / "stderr", **ground.environment) as server:
+        server.greet()
+        for number in range(1, 200):
+            server.send(call(number, "list_sessions", limit=50))
+        ground.moment(1.0)
+        return server.ends()
+
+
+def crowded(ground: Ground) -> float:
+    """Ten thousand requests wait."""
+    with serving(ground.folder / "stderr", **ground.environment) as server:
+        server.greet()
+        server.send(b"".join(call(number, "list_sessions", limit=1) for number in range(1, 10_001)))
+        ground.moment(0.5)
+        return server.ends()
+
+
+def killed(ground: Ground) -> float:
+    """The client is killed while the server searches."""
+    environment = {**os.environ, **ground.environment}
+    command = [sys.executable, "-c", _CLIENT, AGTRACE, "mcp"]
+    with (
+        (ground.folder / "stderr").open("a") as errors,
+        subprocess.Popen(command, stdin=-1, stdout=-1, stderr=errors, env=environment) as client,
+    ):
+        assert client.stdin and client.stdout
+        client.stdin.write(HELLO + call(1, "search_event_previews", **SLOW))
+        client.stdin.close()
+        server = int(client.stdout.readline())
+        try:
+            ground.moment(1.5)
+            began = time.monotonic()
+            client.kill()
+            return gone(server, began)
+        finally:
+            _kill(server)
+
+
+def deaf(ground: Ground) -> float:
+    """Nobody takes its answers any more, though its input is open."""
+    with serving(ground.folder / "stderr", **ground.environment) as server:
+        server.greet()
+        assert server.process.stdout
+        server.process.stdout.close()
+        began = time.monotonic()
+        server.send(call(1, "list_sessions"))
+        server.process.wait()
+        return gone(server.process.pid, began)
+
+
+def _kill(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+STORIES: tuple[Callable[[Ground], float], ...] = (
+    greeted, half_a_line, searching, reporting, indexing, unread, crowded, killed, deaf,
+)  # fmt: skip
+"""Each gives the seconds from the end of the client to that of the last process of the server."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print how many tries ended in time; 1 if one did not."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.ending", description=__doc__)
+    parser.add_argument("--tries", type=int, default=20)
+    parser.add_argument("--data", type=Path)
+    wanted = parser.parse_args(arguments)
+    code = 0
+    with tempfile.TemporaryDirectory() as folder:
+        made = ground(Path(folder), wanted.data)
+        for story in STORIES:
+            took = [story(made) for _ in range(wanted.tries)]
+            good = sum(seconds <= LIMIT for seconds in took)
+            code |= good < len(took)
+            sys.stdout.write(f"{good} of {len(took)}  slowest {max(took):.2f} s  {story.__doc__}\n")
+            sys.stdout.flush()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

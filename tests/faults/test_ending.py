@@ -1,0 +1,47 @@
+"""The server ends with its client, whatever it is doing. `python -m tests.faults.ending` tries each story 20 times."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.faults import ending
+from tests.faults.ending import Ground
+from tests.faults.serving import AGTRACE, HELLO, call, serving
+
+BUSY = 3.0
+"""Seconds that a machine may take longer which runs other tests beside."""
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    return ending.ground(tmp_path_factory.mktemp("ending"))
+
+
+@pytest.mark.parametrize("story", ending.STORIES, ids=lambda story: story.__name__)
+def test_no_process_of_the_server_outlives_its_client(story: Callable[[Ground], float], ground: Ground) -> None:
+    assert story(ground) < ending.LIMIT + BUSY
+    assert "Traceback" not in (ground.folder / "stderr").read_text()
+
+
+def test_what_is_nearly_answered_when_the_input_ends_is_still_answered(ground: Ground) -> None:
+    """A shell's pipe closes the input behind the last question."""
+    with serving(ground.folder / "stderr", **ground.environment) as server:
+        server.greet()
+        server.send(call(1, "list_sessions"))
+        server.answer(1)
+        server.send(call(2, "list_sessions"))
+        assert server.process.stdin
+        server.process.stdin.close()
+        assert server.answer(2)["result"]["structuredContent"]["success"]
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_without_a_pipe_to_speak_through_it_ends_with_a_sentence(closed: str, own_home: Path) -> None:
+    command = ["sh", "-c", f'exec "$0" mcp {closed}', AGTRACE]
+    ended = subprocess.run(command, input=HELLO, capture_output=True, timeout=20, check=False)
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert ended.stderr == b"agtrace: stdin and stdout must be open: a client speaks to the server through them\n"

@@ -1,0 +1,330 @@
+"""Requests that went through mutation: arguments by their schemas, cursors, references, addresses, frames."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, NamedTuple
+
+from agtrace.arguments import input_schema
+from agtrace.serving.prompts import PROMPTS
+from agtrace.tools import TOOLS
+from tests.fuzz import odd
+from tests.worlds import STRANGE, VALUES
+
+REGEXES = (
+    *(
+        "(a+)+$",
+        "(a|aa)+$",
+        "(.*)*x",
+        "((a{1,200}){1,200}){1,200}",
+        "(?P<",
+        "[",
+        "\\",
+        "(?=x)",
+        "(?<=a+)b",
+        r"(\w+)\1+$",
+    ),
+    *(
+        "(?i)" * 500 + "a",
+        "(" * 500 + "a" + ")" * 500,
+        "a{99999999}",
+        r"\p{L}",
+        "[[:alpha:]]",
+        "(?R)",
+        "(?#",
+        "^$|x*",
+        "\0",
+    ),
+    *(
+        r"\N{GREEK SMALL LETTER ALPHA}",
+        "(?(1)a|b)",
+        "a**",
+        ".{0,60000}" * 9,
+        "x" * 2_000,
+        r"(?V1)[a--b]",
+        r"\Z\A\G",
+        "|" * 900,
+    ),
+)
+
+REFERENCES = (
+    *(
+        "ax://",
+        "ax://session/",
+        "ax://session/../../etc/passwd",
+        "ax://session/%2e%2e%2fetc%2fpasswd",
+        "file:///etc/passwd",
+    ),
+    *(
+        "ax://event//0",
+        "ax://event/x/99999999999999999999",
+        "ax://event/x/-1",
+        "ax://event/x/٣",
+        "AX://HEALTH",
+        "ax://health/",
+    ),
+    *(
+        "ax://health?x=1",
+        "ax://health#x",
+        "ax://report/" + "9" * 400,
+        "ax://report/-1d",
+        "ax://report/1e9d",
+        "http://[::1",
+        "ax:",
+    ),
+    *(
+        "ax://report/9999999d",
+        "ax://analysis/",
+        " ax://health ",
+        "ax://session/\0",
+        "ax://user:pass@session:99999/x",
+        "潮",
+        "",
+    ),
+    *(
+        "ax://session/" + "x" * 5_000,
+        "ax://event/" + "/" * 3_000,
+        "ax://report/today",
+        "ax://report/10000-01-01",
+        "ax://[x]/",
+    ),
+)
+
+MOMENTS = (
+    *(
+        "today",
+        "0d",
+        "1d",
+        "99999999999999d",
+        "-3d",
+        "2026-13-45",
+        "0001-01-01",
+        "9999-12-31T23:59:59Z",
+        "1e9d",
+        "٣d",
+        "7 d",
+    ),
+    *(
+        "2026-10-01T10:00:00+99:00",
+        "2026-10-01T10:00:00+23:59",
+        "yesterday\n",
+        "999999w",
+        "0001-01-01T00:00:00+14:00",
+        "now",
+    ),
+)
+
+_WORDS = ("tide", "a", "", "the", "error", "e", ".", "\n", "\ud800", "é", "ﬁ", "İ", "ß" * 999, "test", "/", "Bash", '"')
+
+METHODS = (
+    *(
+        "tools/list",
+        "resources/list",
+        "resources/templates/list",
+        "prompts/list",
+        "ping",
+        "initialize",
+        "logging/setLevel",
+    ),
+    *(
+        "completion/complete",
+        "resources/subscribe",
+        "no/such/method",
+        "",
+        "tools/call/",
+        "rpc.discover",
+        "server/discover",
+    ),
+    *(
+        "notifications/cancelled",
+        "notifications/progress",
+        "notifications/roots/list_changed",
+        "sampling/createMessage",
+    ),
+)
+
+
+class Asked(NamedTuple):
+    """A line that is sent to the server."""
+
+    frame: bytes
+    id: int | None
+    """Under which id an answer must come; None where none needs to."""
+    tool: str | None = None
+    arguments: Mapping[str, Any] = {}
+
+
+@dataclass(slots=True)
+class Known:
+    """What was learnt from answers: something to ask for, and to spoil."""
+
+    sessions: list[str] = field(default_factory=lambda: ["none"])
+    projects: list[str] = field(default_factory=lambda: ["0"])
+    cursors: list[tuple[str, dict[str, Any], str]] = field(default_factory=list)
+    """(tool, arguments, cursor that goes on with them)"""
+
+
+def request(number: int, known: Known, random: Random) -> Asked:
+    """The next line for the server; `number` is its id."""
+    kind = random.randrange(20)
+    if kind < 13:
+        return _call(number, *_arguments(known, random))
+    if kind < 15:
+        uri = _reference(known, random)
+        return Asked(_frame(number, "resources/read", {"uri": uri}), number)
+    if kind < 16:
+        return Asked(_frame(number, "prompts/get", _prompt(random)), number)
+    if kind < 17:
+        params = random.choice((None, {}, {"cursor": "x"}, {"_meta": {"progressToken": 1}}, {"level": "debug"}))
+        return Asked(_frame(number, random.choice(METHODS), params), None)
+    return Asked(_spoiled_frame(number, known, random), None)
+
+
+def _call(number: int, tool: str, arguments: Any) -> Asked:
+    frame = _frame(number, "tools/call", {"name": tool, "arguments": arguments})
+    is_object = isinstance(arguments, dict)
+    return Asked(frame, number, tool if is_object else None, arguments if is_object else {})
+
+
+def _frame(number: Any, method: str, params: Any) -> bytes:
+    frame = {"jsonrpc": "2.0", "id": number, "method": method}
+    return json.dumps(frame if params is None else {**frame, "params": params}).encode()
+
+
+def _arguments(known: Known, random: Random) -> tuple[str, Any]:
+    """A tool with arguments that fit, of which some were spoilt, or with a cursor that may not fit."""
+    if known.cursors and random.random() < 0.2:
+        return _with_cursor(known, random)
+    tool = random.choice(list(TOOLS))
+    schema = input_schema(TOOLS[tool].arguments)
+    names = list(schema["properties"])
+    optional = [name for name in names if name != "cursor" or random.random() < 0.1]
+    chosen = {*schema.get("required", []), *random.sample(optional, random.randrange(min(4, len(optional)) + 1))}
+    arguments: dict[str, Any] = {
+        name: _value(name, schema["properties"][name], known, random) for name in sorted(chosen)
+    }
+    for _ in range(random.choice((0, 0, 0, 1, 2))):
+        _spoil_arguments(arguments, names, random)
+    if random.random() < 0.02:
+        return tool, random.choice([[], None, "x", 7, [arguments], json.dumps(arguments)])
+    return tool, arguments
+
+
+def _value(name: str, schema: Mapping[str, Any], known: Known, random: Random) -> Any:
+    """A value that an argument may have, or nearly."""
+    if name in ("session_id", "id1", "id2"):
+        found = random.choice(known.sessions)
+        return random.choice((found, found, found[:12], found[:4], f"ax://session/{found}", found.upper()))
+    if name == "ref":
+        return _reference(known, random)
+    if name == "project_hash":
+        return random.choice(known.projects)[: random.choice((64, 64, 8, 1))]
+    if name in ("since", "until"):
+        return random.choice(("2020-01-01", "9999d", "2026-12-31T10:00:00Z", "today", *MOMENTS[: random.randrange(20)]))
+    if name in ("query", "pattern"):
+        return random.choice((*REGEXES, *_WORDS, *_WORDS))
+    if name in ("event_index", "turn_index"):
+        return random.choice((*range(8), *range(4), random.randrange(40), -1, 2**53))
+    if name == "cursor":
+        return random.choice(known.cursors)[2] if known.cursors else None
+    if "enum" in schema:
+        return random.choice(schema["enum"])
+    if schema.get("type") == "boolean":
+        return random.random() < 0.7
+    if schema.get("type") == "integer" or "maximum" in schema:
+        edges = (schema.get("minimum", 0), schema.get("maximum", 100))
+        inside = [random.randint(*edges), min(edges[0] + 2, edges[1])]
+        return random.choice([*edges, *inside, *inside, *inside, random.choice((edges[0] - 1, edges[1] + 1))])
+    return random.choice(VALUES.get(name, ["x"]))
+
+
+def _spoil_arguments(arguments: dict[str, Any], names: list[str], random: Random) -> None:
+    name = random.choice(names)
+    match random.randrange(6):
+        case 0:
+            arguments[name] = random.choice(STRANGE)
+        case 1:
+            arguments[name] = random.choice((*odd.SCALARS[:18], *odd.TEXTS))
+        case 2:
+            arguments[random.choice((name.upper(), f"{name} ", "", "__class__", "潮", "x" * 3_000))] = 1
+        case 3:
+            arguments.pop(name, None)
+        case 4:
+            arguments[name] = [arguments.get(name), {"x": [None] * 50}]
+        case _:
+            arguments[name] = str(arguments.get(name)) * random.choice((1, 2, 500))
+
+
+def _with_cursor(known: Known, random: Random) -> tuple[str, Any]:
+    """A cursor with its own query, with another one, of another tool, or spoilt."""
+    tool, arguments, cursor = random.choice(known.cursors)
+    arguments = {name: value for name, value in arguments.items() if name != "cursor"}
+    match random.randrange(12):
+        case 0:
+            at = random.randrange(len(cursor))
+            cursor = cursor[:at] + random.choice("aZ0-_.=~ \0é") + cursor[at + 1 :]
+        case 1:
+            cursor = cursor[: random.randrange(len(cursor))]
+        case 2:
+            cursor += random.choice(("=", "==", ".", cursor, "\n", "A" * 9_999))
+        case 3:
+            tool = random.choice(list(TOOLS))
+        case 4:
+            arguments[random.choice(["query", "session_id", "limit", "order", "since"])] = random.choice(("x", 3, None))
+        case 5:
+            head, _, tail = random.choice(known.cursors)[2].partition(".")
+            cursor = f"{head}.{cursor.partition('.')[2]}" if random.random() < 0.5 else f"{tail}.{head}"
+        case _:
+            pass
+    return tool, {**arguments, "cursor": cursor}
+
+
+def _reference(known: Known, random: Random) -> str:
+    found = random.choice(known.sessions)
+    forms = (f"ax://session/{found}", f"ax://event/{found}/{random.randrange(30)}", f"ax://analysis/{found[:8]}")
+    plain = random.choice(forms if random.random() < 0.6 else (*REFERENCES, f"ax://report/{random.choice(MOMENTS)}"))
+    at = random.randrange(len(plain) + 1)
+    return (
+        plain
+        if random.random() < 0.8
+        else plain[:at] + random.choice(("%", "/", "\0", "潮", "..", "?", " ")) + plain[at:]
+    )
+
+
+def _prompt(random: Random) -> dict[str, Any]:
+    prompt = random.choice(list(PROMPTS.values()))
+    arguments: dict[str, Any] = {one.name: random.choice(("x", *odd.TEXTS)) for one in prompt.arguments}
+    if random.random() < 0.3:
+        arguments[random.choice(("x", *arguments))] = random.choice(STRANGE)
+    return {"name": random.choice((prompt.name, prompt.name, prompt.name, "x", "", "潮" * 999)), "arguments": arguments}
+
+
+def _spoiled_frame(number: int, known: Known, random: Random) -> bytes:
+    """A message that is none any more, or another one."""
+    tool, arguments = _arguments(known, random)
+    frame: Any = json.loads(_call(number, tool, arguments).frame)
+    match random.randrange(5):
+        case 0:
+            odd.spoil(frame, [frame], random)
+        case 1:
+            frame["id"] = random.choice((None, "", "x" * 3_000, 1.5, -1, 2**70, [], {}, True, "1"))
+        case 2:
+            frame = random.choice(
+                ([frame], [frame] * 3, [], {}, "x", None, 5, {"jsonrpc": "1.0"}, {"jsonrpc": "2.0", "id": 5})
+            )
+        case 3:
+            frame["params"] = random.choice(
+                ([], "x", 5, {}, {"name": 5}, {"arguments": {}}, {"name": tool, "_meta": 5})
+            )
+        case _:
+            pass
+    data = bytearray(odd.written(frame, random))
+    if random.random() < 0.5 and data:
+        for _ in range(random.choice((1, 1, 8))):
+            data[random.randrange(len(data))] = random.choice(b'\0\xff\xc3"\\{}[],: \t\r0x')
+    if random.random() < 0.1:
+        del data[random.randrange(len(data) + 1) :]
+    return bytes(data)

@@ -1,0 +1,246 @@
+"""Mutated requests through the real server over stdio: what must be true of everything that it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import jsonschema
+
+from agtrace.problems import Problem
+from agtrace.serving.server import OUTPUT_SCHEMA
+from agtrace.settings import ABSOLUTE_MAX_BYTES
+from agtrace.shaping.shape import Answer
+from tests.agtrace.asking import budget, check, check_shape
+from tests.fuzz import laws
+from tests.fuzz.asked import Asked, Known, request
+from tests.fuzz.judging import write
+from tests.fuzz.mutants import mutant
+from tests.fuzz.sources import authored
+
+SECONDS = 30.0
+"""No answer takes longer, wherever the machine is busy: a search is stopped after `SEARCH`."""
+
+SEARCH = "1"
+MUTANTS, WHOLE = 20, 40
+"""Logs below the home of the server: mutants, and others as they are."""
+
+_PYTHON = re.compile(
+    r"Traceback \(most|object at 0x|site-packages|pydantic|validation error|NoneType|[a-z]+\.py\b|\b[A-Z]\w+Error\b|"
+    r"Exception|unhashable|codec can't|positional argument"
+)
+"""What an exception of Python says."""
+
+_SCHEMA = jsonschema.Draft202012Validator(OUTPUT_SCHEMA)
+_FIRST_ID = 1_000
+
+
+class Finding(NamedTuple):
+    """Something that the server must not say, or didn't."""
+
+    law: str
+    what: str
+    frame: bytes
+
+
+class Server:
+    """The server as a process; what it says is read beside."""
+
+    def __init__(self, home: Path) -> None:
+        self._errors = (home / "stderr").open("wb")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "agtrace", "mcp"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
+            env={"HOME": str(home), "AGTRACE_DATA_DIR": str(home / "data"), "PATH": os.defpath,
+                 "PYTHONPATH": os.environ.get("PYTHONPATH", ""), "AGTRACE_SEARCH_TIMEOUT_SECONDS": SEARCH},
+        )  # fmt: skip
+        self.said: queue.Queue[bytes | None] = queue.Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.put(line)
+        self.said.put(None)
+
+    def send(self, frame: bytes) -> None:
+        """Send a line. Raises `BrokenPipeError` where the server has ended."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(frame + b"\n")
+        self.process.stdin.flush()
+
+    def end(self) -> int:
+        """Close its input; give its exit code."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            return self.process.wait(SECONDS)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self._errors.close()
+
+
+@contextmanager
+def home(random: Random) -> Iterator[Path]:
+    """A home with logs of all agents, some of them mutants."""
+    sources = authored()
+    with tempfile.TemporaryDirectory(dir=laws.memory()) as folder:
+        logs = Path(folder) / ".claude" / "projects"
+        write([mutant(sources, random) for _ in range(MUTANTS)], logs / "mutants")
+        for number, source in enumerate(random.sample(sources, min(WHOLE, len(sources)))):
+            path = logs / f"{number:03}" / source.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(source.content)
+        yield Path(folder)
+
+
+def converse(random: Random, requests: int) -> list[Finding]:
+    """Send so many mutated requests to one server; gives what is wrong with what it says."""
+    with home(random) as folder:
+        server = Server(folder)
+        try:
+            found = list(_conversed(server, random, requests))
+        finally:
+            code = server.end()
+        if code:
+            found.append(Finding("end", f"the server ended with {code}", b""))
+        return [*found, *_logged(folder / "stderr")]
+
+
+def _conversed(server: Server, random: Random, requests: int) -> Iterator[Finding]:
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "fuzz", "version": "1"}}
+    _exchange(server, Asked(_message("initialize", hello, 0), 0))
+    server.send(_message("notifications/initialized"))
+    known = Known()
+    _learn(known, Asked(b"", 1, "list_sessions", {}), _exchange(server, _asked(1, "list_sessions", {"limit": 50}))[-1])
+    _learn(known, Asked(b"", 2, "get_project_info", {}), _exchange(server, _asked(2, "get_project_info", {}))[-1])
+    for number in range(_FIRST_ID, _FIRST_ID + requests):
+        asked = request(number, known, random)
+        try:
+            said = _exchange(server, asked)
+        except (TimeoutError, OSError) as error:
+            yield Finding("silence", f"{type(error).__name__}: {error}", asked.frame)
+            return
+        for message in said:
+            wrong = _wrong(message, asked)
+            if wrong:
+                yield Finding("reply", f"{wrong}\n\n{json.dumps(message)[:3_000]}", asked.frame)
+            else:
+                _learn(known, asked, message)
+
+
+def _exchange(server: Server, asked: Asked) -> list[Any]:
+    """Send a line and wait for its answer, or for that to a ping where none needs to come; all that is said by then."""
+    server.send(asked.frame)
+    awaited: Any = asked.id
+    if awaited is None:
+        awaited = f"ping {id(asked)}"
+        server.send(_message("ping", None, awaited))
+    said = []
+    while True:
+        try:
+            line = server.said.get(timeout=SECONDS)
+        except queue.Empty:
+            raise TimeoutError(f"no answer within {SECONDS:.0f} s") from None
+        if line is None:
+            raise BrokenPipeError("the server has ended")
+        try:
+            said.append(json.loads(line))
+        except ValueError:
+            said.append(line.decode("utf-8", "replace"))
+            continue
+        if isinstance(said[-1], dict) and said[-1].get("id") == awaited:
+            return said
+
+
+def _message(method: str, params: Any = None, number: Any = None) -> bytes:
+    frame = {"jsonrpc": "2.0", "method": method, "id": number, "params": params}
+    return json.dumps({name: value for name, value in frame.items() if value is not None}).encode()
+
+
+def _asked(number: int, tool: str, arguments: dict[str, Any]) -> Asked:
+    return Asked(_message("tools/call", {"name": tool, "arguments": arguments}, number), number, tool, arguments)
+
+
+def _wrong(message: Any, asked: Asked) -> str | None:
+    """What is wrong with something that the server said; None if nothing is."""
+    try:
+        _check(message, asked)
+    except (AssertionError, jsonschema.ValidationError) as error:
+        return str(error)[:1_000] or "an assertion"
+    return None
+
+
+def _check(message: Any, asked: Asked) -> None:
+    assert isinstance(message, dict) and message.get("jsonrpc") == "2.0", "no message of JSON-RPC"
+    assert len(json.dumps(message, ensure_ascii=False).encode()) < 3 * ABSOLUTE_MAX_BYTES, (
+        "a reply larger than any answer"
+    )
+    if "error" in message:
+        error = message["error"]
+        assert "result" not in message, "a result beside an error"
+        assert isinstance(error["code"], int) and isinstance(error["message"], str) and error["message"], "an error"
+        _check_words(error["message"], asked)
+        assert error["code"] != -32603, "an internal error"
+    elif "result" in message and asked.id == message.get("id") and asked.tool is not None:
+        _check_answer(message["result"], asked)
+
+
+def _check_answer(result: Any, asked: Asked) -> None:
+    (content,) = result["content"]
+    given = Answer(content["text"], result["structuredContent"], bool(result.get("isError")))
+    _SCHEMA.validate(given.value)
+    assert asked.tool is not None
+    check(given, budget(asked.tool, asked.arguments))
+    check_shape(asked.tool, given)
+    if given.is_error:
+        assert given.value["error"]["code"] in CODES, given.value["error"]["code"]
+        _check_words(given.value["error"]["message"], asked)
+
+
+CODES = frozenset(kind.code for kind in Problem.__subclasses__()) - {"internal_error"}
+"""The errors that an answer may have."""
+
+
+def _check_words(text: str, asked: Asked) -> None:
+    """An error speaks of the request, not of our code; what the request itself said may be quoted."""
+    found = next((piece[0] for piece in _PYTHON.finditer(text) if piece[0].encode() not in asked.frame), None)
+    assert found is None, f"an exception's text: {found}"
+
+
+def _learn(known: Known, asked: Asked, message: Any) -> None:
+    """Keep ids and cursors out of an answer."""
+    value = message.get("result", {}).get("structuredContent") if isinstance(message, dict) else None
+    if not isinstance(value, dict) or asked.tool is None or message.get("id") != asked.id:
+        return
+    data = value.get("data", {})
+    found = [item["id"] for item in data.get("sessions", []) if isinstance(item.get("id"), str)]
+    known.sessions = sorted({*known.sessions, *found} - {"none"}) or known.sessions
+    known.projects += [item["hash"] for item in data.get("projects", []) if isinstance(item.get("hash"), str)]
+    following = value.get("pagination", {}).get("next_cursor") or value.get("chunk", {}).get("next_cursor")
+    if following is not None and len(known.cursors) < 200:
+        known.cursors.append((asked.tool, dict(asked.arguments), following))
+
+
+def _logged(errors: Path) -> Iterator[Finding]:
+    """What is wrong with the log of a server: it is lines of JSON, and tells of no defect."""
+    for line in errors.read_bytes().splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            yield Finding("stderr", line.decode("utf-8", "replace")[:2_000], b"")
+            continue
+        if record.get("event") == "internal_error" or "trace" in record:
+            yield Finding("defect", json.dumps(record, indent=1).replace("\\n", "\n")[:4_000], b"")

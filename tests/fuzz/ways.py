@@ -1,0 +1,121 @@
+"""Other ways to the index of the same logs: they grow, come one by one, are read by workers, anew, or are rewritten."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from agtrace_indexer import workers
+from agtrace_indexer.run import index
+
+from tests.contents import contents
+from tests.fuzz import laws
+from tests.fuzz.mutants import Mutant
+
+PIECES = 3
+"""In how many parts a log grows."""
+
+_MOST_AT_ONCE = 60_000
+"""Bytes of logs that a worker is given at once."""
+
+
+def differences(
+    way: str,
+    mutants: Sequence[Mutant],
+    paths: Sequence[Path],
+    logs: Path,
+    folder: Path,
+    random: Random,
+    found: dict[str, Any],
+) -> Iterator[tuple[str, str]]:
+    """Index logs that lie at these paths in another way; what differs from `found`, and how."""
+    database = folder / "index.sqlite3"
+    if way == "rewritten":
+        _rewritten(mutants, paths, logs, database)
+        yield from laws.same_by_file(laws.Reading(found), laws.Reading(contents(database, gone=False)))
+    else:
+        WAYS[way](mutants, paths, logs, database, random)
+        yield from laws.same(found, contents(database), way)
+    shutil.rmtree(folder)
+
+
+def _grown(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, database: Path, random: Random) -> None:
+    """Each log is appended to a few times, and indexed each time."""
+    pieces = [_pieces(made, random) for made in mutants]
+    for path in paths:
+        path.unlink()
+    for stage in range(PIECES):
+        for path, parts in zip(paths, pieces, strict=True):
+            append(path, parts[stage])
+        index(database, [str(logs)])
+
+
+def append(path: Path, data: bytes) -> None:
+    """Let a file grow."""
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def _pieces(made: Mutant, random: Random) -> list[bytes]:
+    """The bytes of a log in three parts; only lines grow."""
+    data = made.data
+    ends = sorted(random.randrange(len(data) + 1) for _ in range(PIECES - 1))
+    if made.compressed is not None or not all(may_end(data, end) for end in ends):
+        return [data, b"", b""]
+    return [data[: ends[0]], data[ends[0] : ends[1]], data[ends[1] :]]
+
+
+def may_end(data: bytes, end: int) -> bool:
+    """Whether a log of lines may be found cut at a place: not where what stands before it could be the whole line."""
+    lines_only = any(map(laws.is_known, data.split(b"\n"))) and b"\0" not in data[:1024]
+    line = data[data.rfind(b"\n", 0, end) + 1 : end]
+    return lines_only and not (line.strip() and laws.values_in(line)[1])
+
+
+def _one_by_one(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, database: Path, random: Random) -> None:
+    """The logs come in another order, a few at a time."""
+    aside = logs.with_name("aside")
+    shutil.rmtree(aside, ignore_errors=True)
+    logs.rename(aside)
+    logs.mkdir()
+    folders = sorted(folder.name for folder in aside.iterdir())
+    random.shuffle(folders)
+    for start in range(0, len(folders), len(folders) // 4 + 1):
+        for name in folders[start : start + len(folders) // 4 + 1]:
+            (aside / name).rename(logs / name)
+        index(database, [str(logs)])
+
+
+def _by_workers(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, database: Path, random: Random) -> None:
+    """Worker processes read the logs."""
+    before = workers.LEAST, workers._PORTION, workers.cores
+    workers.LEAST, workers._PORTION, workers.cores = 1, _MOST_AT_ONCE, lambda: 2
+    try:
+        index(database, [str(logs)])
+    finally:
+        workers.LEAST, workers._PORTION, workers.cores = before
+
+
+def _rebuilt(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, database: Path, random: Random) -> None:
+    """Everything is read again."""
+    index(database, [str(logs)])
+    index(database, [], rebuild=True)
+
+
+def _rewritten(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, database: Path) -> None:
+    """Where a mutant stands, there was the log that it was made of."""
+    for made, path in zip(mutants, paths, strict=True):
+        path.write_bytes(made.source.content)
+    index(database, [str(logs)])
+    for made, path in zip(mutants, paths, strict=True):
+        path.write_bytes(made.data)
+    index(database, [])
+
+
+Way = Callable[[Sequence[Mutant], Sequence[Path], Path, Path, Random], None]
+
+WAYS: dict[str, Way] = {"grown": _grown, "one by one": _one_by_one, "workers": _by_workers, "rebuilt": _rebuilt}
+NAMES = (*WAYS, "rewritten")

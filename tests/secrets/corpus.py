@@ -1,0 +1,67 @@
+"""The cases: texts as they stand in logs, with the pieces that must not come out, or that must still stand.
+
+A line of a file is a case: its id (the kind and a number), its text, and whether it is held out: rules are tuned with
+the others, and what they do to those that are held out tells whether they learned kinds or cases. In a text, ⟦ and ⟧
+stand around each piece; ¦ stands for nothing and keeps tokens apart, so that no scanner of what is pushed takes them
+for real ones.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_FOLDER = Path(__file__).parent
+_MARKS = re.compile("[⟦⟧]")
+_PIECE = re.compile("⟦([^⟧]+)⟧")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A text to be planted."""
+
+    id: str
+    text: str
+    """As it stands in a log, before the log's own JSON."""
+    pieces: tuple[str, ...]
+    """Verbatim parts of the text."""
+    held_out: bool
+    inner: str = ""
+    """The secret that a base64 text wraps."""
+    secret: bool = True
+
+    @property
+    def kind(self) -> str:
+        """What it is an example of."""
+        return self.id.rpartition("-")[0]
+
+    @property
+    def is_token(self) -> bool:
+        """Whether its only piece is known by its own form, and can be a part of a path or of a branch's name."""
+        known = self.kind.endswith(("-key", "-token")) and len(self.pieces) == 1
+        return known and re.fullmatch(r"[a-z]{2,9}[-_][\w.-]{16,120}", self.pieces[0]) is not None
+
+
+def secrets() -> list[Case]:
+    """What a reviewer of security wants masked."""
+    return _cases("secrets.jsonl", secret=True)
+
+
+def near_misses() -> list[Case]:
+    """What a user is annoyed to see masked."""
+    return _cases("near_misses.jsonl", secret=False)
+
+
+def _cases(name: str, *, secret: bool) -> list[Case]:
+    lines = (_FOLDER / name).read_text("utf-8").splitlines()
+    return [_case(json.loads(line.replace("¦", "")), secret=secret) for line in lines]
+
+
+def _case(given: dict[str, Any], *, secret: bool) -> Case:
+    marked = given["text"]
+    pieces = tuple(_PIECE.findall(marked))
+    held_out = given.get("held_out", False)
+    return Case(given["id"], _MARKS.sub("", marked), pieces, held_out, given.get("inner", ""), secret)

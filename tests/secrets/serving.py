@@ -1,0 +1,61 @@
+"""What a real server says to the real client: its answers, its errors, its log."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+import anyio
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.shared.exceptions import MCPError
+
+from tests.agtrace.terminal import AGTRACE
+from tests.secrets.planting import Planted
+
+_VARIABLES = ("HOME", "AGTRACE_DATA_DIR", "PATH", "PYTHONPATH")
+
+
+def of_server(planted: Sequence[Planted]) -> Iterator[tuple[str, str]]:
+    """(where, text) of a conversation about some sessions over stdio, and of the server's stderr."""
+    variables = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+    server = StdioServerParameters(command=str(AGTRACE), args=["mcp"], env=variables)
+    said: list[tuple[str, str]] = []
+
+    async def talk() -> None:
+        with anyio.fail_after(120):
+            async with Client(stdio_client(server, errlog=log)) as client:
+                for each in planted:
+                    for where, ask in _requests(client, each):
+                        said.append((where, await _outcome(ask)))
+
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as log:
+        anyio.run(talk)
+        log.seek(0)
+        said.append(("stderr of the server", log.read()))
+    yield from said
+
+
+def _requests(client: Client, planted: Planted) -> Iterator[tuple[str, Callable[[], Awaitable[Any]]]]:
+    session, piece = planted.session, planted.case.pieces[0][:1_000]
+    for uri in (f"ax://session/{session}", f"ax://event/{session}/0", f"ax://analysis/{session}", "ax://report/5000d"):
+        yield "resource", lambda uri=uri: client.read_resource(uri)
+    yield "resource that isn't there", lambda: client.read_resource(f"ax://session/{piece}")
+    yield "unknown tool", lambda: client.call_tool(piece, {})
+    yield "call", lambda: client.call_tool("search_event_previews", {"query": piece})
+    yield "call", lambda: client.call_tool("get_session_details", {"session_id": session, "detail_level": "full"})
+    yield "unknown prompt", lambda: client.get_prompt(piece, {})
+    yield "prompt", lambda: client.get_prompt("find_past_work", {"problem": planted.case.text[:1_000]})
+    yield "prompt", lambda: client.get_prompt("find_past_work", {piece: "x"})
+
+
+async def _outcome(ask: Callable[[], Awaitable[Any]]) -> str:
+    try:
+        answer = await ask()
+    except MCPError as error:
+        return f"{error.error}"
+    except ValueError as error:  # an address that the client itself refuses to send
+        return "" if "url" in str(error).lower() else str(error)
+    return str(answer.model_dump_json())

@@ -1,0 +1,115 @@
+"""What people do beside: commands that put the index in order, report, examine or ask, now and then."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from random import Random
+
+import anyio
+import anyio.to_thread
+
+from benchmarks.ground import AGTRACE, Machine
+from tests.soak.conversation import Seen
+from tests.soak.visitors import OWN
+
+_MAY_FAIL = frozenset({"doctor", "health", "forget"})
+"""Commands that exit with 1 for a reason: the sample sessions have lines that are no JSON; a server that reads
+the WAL keeps what was forgotten in it until the next run."""
+
+LONGEST = 300
+"""Seconds that a command may take beside everything else."""
+
+_FORGET = ("forget",)
+_AT_LEAST = 4
+"""So many commands are run, however short the time."""
+
+COMMANDS = (
+    ("index", "--optimize", "--json"),
+    ("report", "--json"),
+    _FORGET,
+    ("doctor", "--json"),
+    ("index", "--json"),
+    ("report", "--html", "-"),
+    ("health", "--json"),
+    ("index", "--optimize"),
+    _FORGET,
+    ("search", "error", "--by-session"),
+    ("doctor",),
+    ("sessions", "--json"),
+)
+
+
+@dataclass(slots=True)
+class Chores:
+    """One command after the other, in turn, about every `pause` seconds."""
+
+    machine: Machine
+    random: Random
+    seen: Seen
+    ended: Callable[[], bool]
+    pause: float
+    running: dict[str, int] = field(default_factory=dict)
+    """The command that runs at the moment, with its process."""
+    done: int = 0
+    forgotten: set[str] = field(default_factory=set)
+    """The ids, as their logs have them, of the sessions that were forgotten."""
+
+    async def go_on(self) -> None:
+        """Run commands until the end."""
+        while self.done < _AT_LEAST or not self.ended():
+            command = COMMANDS[self.done % len(COMMANDS)]
+            self.done += 1
+            if command == _FORGET:
+                await anyio.to_thread.run_sync(self.forget)
+            else:
+                await anyio.to_thread.run_sync(self.run, *command)
+            due = time.monotonic() + self.random.uniform(0.5, 1.5) * self.pause
+            while time.monotonic() < due and not self.ended():
+                await anyio.sleep(min(0.5, self.pause))
+
+    def forget(self) -> None:
+        """Forget a session of which no other log holds a part, with all that belongs to it."""
+        before = self._sessions()
+        chosen = self.random.choice(
+            sorted(uid for uid, _, kind in before if kind == "main" and not uid.startswith(OWN))
+        )
+        told = json.loads(self.run("forget", chosen, "--dry-run", "--json").stdout or "{}")
+        if told.get("also_in") == []:
+            self.run("forget", chosen, "--yes", "--json")
+            self.forgotten |= {own for _, own, _ in before} - {own for _, own, _ in self._sessions()}
+
+    def _sessions(self) -> list[tuple[str, str, str]]:
+        """The visible id of each session, the one that its log has, and the kind."""
+        with closing(sqlite3.connect(self.machine.database, timeout=30)) as connection:
+            return connection.execute("SELECT uid, own_id, kind FROM session").fetchall()
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        """Run a command, which must succeed and complain about nothing but others that write."""
+        shown = " ".join(["agtrace", arguments[0], *(word for word in arguments[1:] if word.startswith("--"))])
+        began = time.monotonic()
+        with subprocess.Popen(
+            [AGTRACE, *arguments], env=self.machine.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            self.running[shown] = process.pid
+            try:
+                out, err = process.communicate(timeout=LONGEST)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                out, err = process.communicate()
+                self.seen.troubles.append(f"{shown} took more than {LONGEST} s")
+            finally:
+                del self.running[shown]
+        self.seen.note(shown, time.monotonic() - began)
+        lines = err.decode(errors="replace").splitlines()
+        strange = [line for line in lines if not line.startswith("agtrace: ")]
+        wrong = process.returncode not in ((0, 1) if arguments[0] in _MAY_FAIL else (0,))
+        if wrong or strange:
+            self.seen.troubles.append(f"{shown} exited with {process.returncode}: {(strange or lines)[-3:]}")
+        return subprocess.CompletedProcess(arguments, process.returncode, out, err)

@@ -1,0 +1,155 @@
+"""Questions over MCP, and what is known of the answers: how long they took, which errors came, what else to ask."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+import orjson
+from mcp import Client
+
+OF_REPLACED = frozenset({"invalid_cursor", "invalid_event_index", "invalid_range", "session_not_found"})
+"""What may be answered about a session that was forgotten, or whose log was cut off or replaced: another has its id."""
+
+SHARED = frozenset({"ambiguous_session_prefix"})
+"""What may be answered about any session: an id is shown as short as it can be, until a new one begins like it."""
+
+SHORT = 8
+"""Characters of an id that are shown at least."""
+
+_PAGES = 4
+_WORD = re.compile(r"[^\W\d_]{4,16}")
+_KNOWN_WORDS = 400
+_KNOWN_SESSIONS = 300
+
+
+class Called(NamedTuple):
+    """One question or command and how it went."""
+
+    what: str
+    """The tool, `resource`, `until found`, `server's end` or a command."""
+    milliseconds: float
+    code: str = ""
+    """Of an error that may come; empty where there was an answer."""
+
+    @property
+    def of_a_client(self) -> bool:
+        """Whether it is one question of a client."""
+        return self.what not in ("until found", "server's end") and not self.what.startswith("agtrace ")
+
+
+@dataclass(slots=True)
+class Seen:
+    """What all clients saw."""
+
+    calls: list[Called] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
+    refused: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    """Errors, as sentences, that may come if something happened to a session whose id begins with one of these."""
+    sessions: deque[str] = field(default_factory=lambda: deque(["0"], maxlen=_KNOWN_SESSIONS))
+    words: deque[str] = field(default_factory=lambda: deque(["error", "test", "import"], maxlen=_KNOWN_WORDS))
+
+    def learn(self, value: Any) -> None:
+        """Take words and ids to ask about from an answer."""
+        for match in value["data"].get("matches", ()):
+            words = _WORD.findall(str(match.get("preview", "")))
+            self.words.extend(words[:: max(1, len(words) // 5)])
+            self.sessions.append(match["session_id"])
+        listed = value["data"].get("sessions", ())
+        self.sessions.extend(session.get("id") or session["session_id"] for session in listed)
+
+    def note(self, what: str, seconds: float, code: str = "") -> None:
+        """Count a question."""
+        self.calls.append(Called(what, 1000 * seconds, code))
+
+
+@dataclass(slots=True)
+class Conversation:
+    """A client and its server."""
+
+    who: str
+    client: Client
+    seen: Seen
+
+    async def ask(self, tool: str, **given: Any) -> Any:
+        """The value of an answer; None for an error that may come."""
+        began = time.monotonic()
+        result = await self.client.call_tool(tool, given)
+        value: Any = result.structured_content
+        took = time.monotonic() - began
+        if result.is_error:
+            self.seen.note(tool, took, self._judged(tool, given, value["error"]))
+            return None
+        self.seen.note(tool, took)
+        if "problem" in value.get("index", {}):
+            self.trouble(f"{tool}: {value['index']['problem']}")
+        self.seen.learn(value)
+        return value
+
+    async def pages(self, tool: str, items: Callable[[Any], list[Any]], pause: float, **given: Any) -> list[Any]:
+        """The items of some pages, which no two pages may share; the logs go on changing in the pauses between them."""
+        found: list[Any] = []
+        for _ in range(_PAGES):
+            value = await self.ask(tool, **given)
+            if value is None:
+                break
+            found += items(value["data"])
+            given["cursor"] = value.get("pagination", {}).get("next_cursor")
+            if given["cursor"] is None:
+                break
+            await anyio.sleep(pause)
+        if len(set(found)) < len(found):
+            twice = sorted({str(item) for item in found if found.count(item) > 1})
+            self.trouble(f"{tool} {given}: on two pages: {twice[:5]}")
+        return found
+
+    async def chunks(self, tool: str, **given: Any) -> None:
+        """Some chunks of what is long."""
+        for _ in range(_PAGES):
+            value = await self.ask(tool, **given)
+            following = (value or {}).get("chunk", {}).get("next_cursor")
+            if following is None:
+                return
+            given["cursor"] = following
+
+    async def read(self, uri: str) -> None:
+        """A resource."""
+        began = time.monotonic()
+        await self.client.read_resource(uri, cache_mode="bypass")
+        self.seen.note("resource", time.monotonic() - began)
+
+    def trouble(self, sentence: str) -> None:
+        """Note what should not be."""
+        self.seen.troubles.append(f"{self.who}: {sentence}")
+
+    def _judged(self, tool: str, given: dict[str, Any], error: Any) -> str:
+        """The code of an error, which is a trouble unless it may come; whether it might is told in the end."""
+        code = str(error["code"])
+        sentence = f"{tool} {given}: {code}: {error['message']}"
+        if code in OF_REPLACED:
+            named = (part for value in given.values() for part in str(value).split("/"))
+            self.seen.refused.append((sentence, frozenset(part[:SHORT] for part in named if len(part) >= SHORT)))
+        elif code not in SHARED:
+            self.trouble(sentence)
+        return code
+
+
+def said(log: Path) -> Iterator[str]:
+    """What a server wrote on stderr that it shouldn't have: anything but lines about answers and its start."""
+    strange = []
+    for line in log.read_bytes().splitlines():
+        try:
+            event = orjson.loads(line)["event"]
+        except (orjson.JSONDecodeError, TypeError, KeyError):
+            strange.append(line.decode(errors="replace"))
+        else:
+            if event in ("internal_error", "invalid_setting"):
+                yield f"{log.name}: {line[:2000].decode(errors='replace')}"
+    if strange:
+        yield f"{log.name}: {len(strange)} lines that are no JSON, the last of them {strange[-1][:400]}"

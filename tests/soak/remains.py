@@ -1,0 +1,117 @@
+"""What must be left in the end: a fresh index's rows for logs that are there, unchanged rows for those that went."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from agtrace_indexer.tombstones import FORGOTTEN, hidden
+
+from tests.contents import contents
+
+_OF_OTHERS = {"sessions": (-7, -6), "events": (-1,)}
+"""What in the rows of `contents` may change with other logs: that a relative went, and where relatives lie."""
+
+
+def behind(database: Path, roots: list[Path]) -> list[str]:
+    """The files on disk that the index doesn't know as they are, and those it believes to be there.
+
+    What it has to say of the logs of forgotten sessions is no more than a digest of each path.
+    """
+    there = {str(path): path.stat().st_size for root in roots for path in root.rglob("*") if path.is_file()}
+    with closing(sqlite3.connect(database, timeout=30)) as connection:
+        known = dict(connection.execute("SELECT path, size FROM file WHERE NOT gone"))
+    differ = {path for path, _ in there.items() ^ known.items() if not path.startswith(f"{FORGOTTEN}:")}
+    return sorted(path for path in differ if hidden(path) not in known)
+
+
+def differences(database: Path, fresh: Path) -> Iterator[str]:
+    """How the rows of logs that are there differ from those of a fresh index of the same logs, log by log."""
+    logs, others = _logs(database, gone=False), _logs(fresh, gone=False)
+    yield from (f"{path} is not indexed" for path in sorted(set(others) - set(logs)))
+    yield from (f"{path} is no log any more" for path in sorted(set(logs) - set(others)))
+    for path in sorted(set(logs) & set(others)):
+        found, expected = contents(database, path=path), contents(fresh, path=path)
+        yield from (f"{path}: other {part}, {_first(found[part], rows)}"
+                    for part, rows in expected.items() if found[part] != rows)  # fmt: skip
+
+
+def _first(found: list[Any], expected: list[Any]) -> str:
+    """The first row that differs."""
+    pairs = zip([*found, None], [*expected, None], strict=False)
+    one, other = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
+    return f"{_short(one)} instead of {_short(other)}"
+
+
+def _short(row: Any) -> str:
+    text = repr(row)
+    return text if len(text) < 400 else f"{text[:400]}..."
+
+
+@dataclass(slots=True)
+class Archive:
+    """What is known of the logs that vanished, from the moment on when the index says so."""
+
+    database: Path
+    _digests: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
+    _sessions: dict[int, frozenset[str]] = field(default_factory=dict)
+    """The ids of the sessions of each file that was ever archived."""
+    _lost: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The sessions of archived logs of which nothing is left."""
+
+    def look(self) -> None:
+        """Remember the logs that have vanished since the last look; one that came back under a new name isn't gone."""
+        there, gone = _logs(self.database, gone=False), _logs(self.database, gone=True)
+        known = {(number, path) for path, number in gone.items()}
+        for number, path in set(self._digests) - known:
+            del self._digests[number, path]
+            if number not in {*there.values(), *gone.values()}:
+                self._lost[path] = self._sessions[number]
+        for number, path in known - set(self._digests):
+            self._digests[number, path] = _digests(self.database, path)
+            self._sessions[number] = _ids(self.database, number)
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def changes(self, forgotten: Collection[str]) -> Iterator[str]:
+        """The archived logs that are not what they were when they vanished; those of forgotten sessions are no more."""
+        yield from (f"{path} was archived and is lost" for path, ids in self._lost.items() if not ids & set(forgotten))
+        for (_, path), before in self._digests.items():
+            now = _digests(self.database, path)
+            changed = [part for part, digest in before.items() if now[part] != digest]
+            if changed:
+                yield f"{path} is archived and changed: {', '.join(changed)}"
+
+
+def _logs(database: Path, *, gone: bool) -> dict[str, int]:
+    with closing(sqlite3.connect(database, timeout=30)) as connection:
+        found = connection.execute("SELECT path, id FROM file WHERE status = 'log' AND gone = ?", (gone,))
+        return dict(found.fetchall())
+
+
+def _ids(database: Path, file: int) -> frozenset[str]:
+    with closing(sqlite3.connect(database, timeout=30)) as connection:
+        return frozenset(row[0] for row in connection.execute("SELECT own_id FROM session WHERE file_id = ?", (file,)))
+
+
+def _digests(database: Path, path: str) -> dict[str, str]:
+    """A digest of each part of what is stored of a log, but for its visible ids, which a log that is there may take."""
+    found = contents(database, path=path)
+    names = sorted({row[0] for row in found["sessions"]})
+    plain = {name: str(number) for number, name in enumerate(names)}
+    return {
+        part: sha256(repr([_own(part, row, plain) for row in rows]).encode()).hexdigest()
+        for part, rows in found.items()
+    }
+
+
+def _own(part: str, row: tuple[Any, ...], names: dict[str, str]) -> tuple[Any, ...]:
+    """A row without what is another log's."""
+    left_out = [len(row) + position for position in _OF_OTHERS.get(part, ())]
+    return tuple(names.get(value, value) if not n else value for n, value in enumerate(row) if n not in left_out)

@@ -1,0 +1,144 @@
+"""What processes and files take: memory, descriptors and threads from /proc, the bytes of the index and its WAL."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+_PROC = Path("/proc")
+
+MEGABYTE = 1_000_000
+
+LARGEST_WAL = 96 * MEGABYTE
+"""The WAL is cut back to 32 MB whenever no reader needs it; a long read and a large commit may meet."""
+
+LARGEST = 400 * MEGABYTE
+"""Of a process's own memory (anonymous): a page cache of 64 MB for each of its connections, answers, analyses."""
+
+_MORE = 1.25, 24 * MEGABYTE
+"""Memory of the last third against that of the second: so many times more, and so many bytes more, is a leak."""
+
+_MORE_DESCRIPTORS = 6
+_MOST_THREADS = 64
+
+_JUDGED_FROM = 12
+"""Looks at a process from which on its memory is judged: before, it is still loading."""
+
+
+class Vital(NamedTuple):
+    """One process at one moment; sizes in bytes."""
+
+    resident: int
+    """With the pages of the index that are mapped, which the system takes back when it likes."""
+    proportional: int
+    """The same, where each shared page counts as its share (PSS)."""
+    own: int
+    """Anonymous memory: what the process asked for and nobody can take back."""
+    descriptors: int
+    threads: int
+
+
+class Look(NamedTuple):
+    """Everything at one moment."""
+
+    seconds: float
+    """Since the beginning."""
+    vitals: Mapping[str, Vital]
+    wal: int
+    """Bytes of the write-ahead log."""
+    stored: int
+    """Bytes of the index without it."""
+
+
+def of(pid: int) -> Vital | None:
+    """What a process takes; None where it is gone, or the system has no /proc."""
+    try:
+        memory = _numbers(_PROC / str(pid) / "smaps_rollup")
+        threads = _numbers(_PROC / str(pid) / "status")["Threads"]
+        descriptors = len(os.listdir(_PROC / str(pid) / "fd"))
+    except (OSError, KeyError):
+        return None
+    resident, proportional, own = (memory.get(name, 0) * 1024 for name in ("Rss", "Pss", "Anonymous"))
+    return Vital(resident, proportional, own, descriptors, threads)
+
+
+def _numbers(file: Path) -> dict[str, int]:
+    """The lines `Name: number ...` of a file of /proc."""
+    parts = (line.partition(":") for line in file.read_text().splitlines())
+    return {name: int(rest.split()[0]) for name, _, rest in parts if rest.split() and rest.split()[0].isdigit()}
+
+
+@dataclass(slots=True)
+class Watch:
+    """Looks at the same processes and files again and again."""
+
+    database: Path
+    processes: Callable[[], Mapping[str, int]]
+    """Names and ids of the processes that run at the moment."""
+    began: float = field(default_factory=time.monotonic)
+    looks: list[Look] = field(default_factory=list)
+
+    def look(self) -> None:
+        """Look once."""
+        found = {name: vital for name, pid in self.processes().items() if (vital := of(pid)) is not None}
+        wal = self.database.with_name(f"{self.database.name}-wal")
+        self.looks.append(Look(time.monotonic() - self.began, found, _size(wal), _size(self.database)))
+
+    def troubles(self) -> Iterator[str]:
+        """What grew beyond its bounds, as sentences."""
+        wal = max((look.wal for look in self.looks), default=0)
+        if wal > LARGEST_WAL:
+            yield f"the WAL had {wal / MEGABYTE:.0f} MB"
+        for name in sorted({name for look in self.looks for name in look.vitals}):
+            yield from _troubles_of(name, [look.vitals[name] for look in self.looks if name in look.vitals])
+
+    def slopes(self) -> Iterator[tuple[str, float, float, float]]:
+        """Of each process that ran long: its name, own memory in MB in the second and the last third, and the peak."""
+        for name in sorted({name for look in self.looks for name in look.vitals}):
+            own = [look.vitals[name].own for look in self.looks if name in look.vitals]
+            if len(own) >= _JUDGED_FROM:
+                second, last = _thirds(own)
+                yield name, second / MEGABYTE, last / MEGABYTE, max(own) / MEGABYTE
+
+
+def _troubles_of(name: str, vitals: Sequence[Vital]) -> Iterator[str]:
+    own = [vital.own for vital in vitals]
+    if max(own) > LARGEST:
+        yield f"{name} took {max(own) / MEGABYTE:.0f} MB"
+    if max(vital.threads for vital in vitals) > _MOST_THREADS:
+        yield f"{name} had {max(vital.threads for vital in vitals)} threads"
+    if len(vitals) < _JUDGED_FROM:
+        return
+    second, last = _thirds(own)
+    if last > second * _MORE[0] and last > second + _MORE[1]:
+        yield f"{name} grew from {second / MEGABYTE:.0f} to {last / MEGABYTE:.0f} MB"
+    second, last = _thirds([vital.descriptors for vital in vitals])
+    if last > second + _MORE_DESCRIPTORS:
+        yield f"{name} had {second:.0f} open files, then {last:.0f}"
+
+
+def _thirds(values: Sequence[int]) -> tuple[float, float]:
+    """The medians of the second and the last third."""
+    third = len(values) // 3
+    return statistics.median(values[third : 2 * third]), statistics.median(values[2 * third :])
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def counted(database: Path) -> tuple[int, int]:
+    """Sessions and events of an index."""
+    with closing(sqlite3.connect(database, timeout=30)) as connection:
+        row = connection.execute("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
+    return int(row[0]), int(row[1])
