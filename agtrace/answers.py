@@ -134,6 +134,7 @@ class Answers:
         connection = self._index.connection
         connection.execute("BEGIN")
         try:
+            self._index.check_masks(connection)
             context = Context(
                 connection,
                 cursors,

@@ -7,6 +7,7 @@ import sqlite3
 from typing import Any
 
 from agtrace_indexer.damage import Damage
+from agtrace_indexer.housekeeping import scrub_is_due
 from agtrace_indexer.redact import redact_json
 from agtrace_indexer.repair import damaged_copies
 from agtrace_indexer.repair import examine as look_for_damage
@@ -69,7 +70,7 @@ def _what_can_be_read(settings: Settings, freshness: Freshness) -> dict[str, Any
              "left_out_record_types")  # fmt: skip
     return {
         "index": _file_of(settings, freshness)
-        | {"sessions": None, "events": None, "archived_files": None, "forgotten_files": None},
+        | {"sessions": None, "events": None, "archived_files": None, "forgotten_files": None, "traces_left": None},
         "homes": _homes(settings),
         **{name: [] for name in empty},
     }
@@ -106,6 +107,7 @@ def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
         "events": events,
         "archived_files": connection.execute("SELECT count(*) FROM file WHERE gone").fetchone()[0],
         "forgotten_files": connection.execute("SELECT count(*) FROM file WHERE status = 'forgotten'").fetchone()[0],
+        "traces_left": scrub_is_due(connection),
     }
 
 
@@ -209,6 +211,8 @@ def _trouble(found: dict[str, Any]) -> list[str]:
         trouble.append(f"the index is damaged ({what}): {REPAIR} reads the logs again and keeps what is archived")
     elif found["index"]["problem"]:
         trouble.append(found["index"]["problem"])
+    if found["index"]["traces_left"]:
+        trouble.append("bytes of forgotten or masked texts are still on the disk: end what reads the index, and index")
     unreadable = [file for file in found["not_read"] if file["status"] == "unreadable"]
     if unreadable:
         trouble.append(f"{len(unreadable)} files can't be read: see not_read")

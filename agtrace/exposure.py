@@ -7,6 +7,9 @@ import shlex
 import stat
 from pathlib import Path
 
+_OURS = ("index.", "cursor.key", "forgotten", "redaction.json")
+"""How the names of our files begin: the folder may hold others."""
+
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _PASS = stat.S_IXGRP | stat.S_IXOTH
 
@@ -27,7 +30,7 @@ def exposure(folder: Path) -> list[str]:
         told += [
             f"others can read {name}: chmod 600 {shlex.quote(str(folder / name))}"
             for name in sorted(os.listdir(folder))
-            if _is_open(folder / name)
+            if name.startswith(_OURS) and _is_open(folder / name)
         ]
     return told
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from agtrace_indexer.kept_together import Logs
 from agtrace_indexer.redact import redact_json
+from agtrace_indexer.repair import damaged_copies
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
@@ -78,7 +79,7 @@ def describe(settings: Settings, connection: sqlite3.Connection, files: set[int]
         "titles": [one_line(title, USER_MESSAGE) for title in titles if title][:_TITLES],
         "also_in": [dict(row) for row in connection.execute(_ALSO_IN, named)],
         "logs": sorted({row["path"] for row in rows if not row["gone"] and os.path.exists(row["path"])}),
-        "damaged_copies": sorted(map(str, settings.data_dir.glob("index.damaged-*"))),
+        "damaged_copies": [str(path) for path in damaged_copies(settings.database)],
     }
     redacted: dict[str, Any] = redact_json(found)  # type: ignore[assignment]  # an object stays an object
     return redacted

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from agtrace_indexer import redact
 from agtrace_indexer.discovery import homes
 from agtrace_indexer.lock import Busy, wait_for_writer
 from agtrace_indexer.run import index
@@ -55,6 +56,8 @@ class Index:
         self._run: threading.Thread | None = None
         self._progress: Progress | None = None
         self._trouble: Exception | None = None
+        self._unusable: str | None = None
+        """Why the user's rules for secrets can't be used; then nothing is read by which they could be passed over."""
         self._damage: tuple[tuple[int, int] | None, float, str | None] | None = None
 
     def refresh(self, seconds: float) -> Freshness:
@@ -64,6 +67,11 @@ class Index:
         `IndexUnavailable` when there is nothing to answer from.
         """
         end = time.monotonic() + seconds
+        self._unusable = _rules_in_use(self._settings)
+        if self._unusable:
+            if not self._settings.database.exists():
+                raise IndexUnavailable(self._unusable, "Mend or remove the file.")
+            return Freshness("catching_up" if self._built() else "building", problem=self._unusable)
         if self._run is not None:
             self._run.join(seconds)  # begun for an earlier question: it knows nothing of what was written since
         if self._run is None or not self._run.is_alive():
@@ -96,6 +104,18 @@ class Index:
             self._opened, size = _identity(self._settings.database)
         self._size = size
         return known
+
+    def check_masks(self, connection: sqlite3.Connection) -> None:
+        """Raise `IndexUnavailable` while the index isn't masked by rules for secrets that a user has just changed.
+
+        Otherwise a search could tell what they mask. While the rules can't be used, those before them still hold.
+        """
+        if self._unusable is None:
+            row = connection.execute("SELECT value FROM meta WHERE key = 'redaction'").fetchone()
+            if row is not None and not redact.same_own_rules(row[0]):
+                raise IndexUnavailable(
+                    "the rules for secrets have changed, and the index isn't masked by them yet", "Ask again in a moment."
+                )
 
     def damage(self) -> str | None:
         """What is damaged in the index that lies there now, with the next step; None where it is sound.
@@ -181,6 +201,15 @@ def _connected(path: Path, how: str) -> Reading:
     connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
     connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     return connection
+
+
+def _rules_in_use(settings: Settings) -> str | None:
+    """Take the rules for secrets that lie beside the index; give why those can't be used."""
+    try:
+        redact.use(settings.data_dir)
+    except redact.UnusableRules as error:
+        return str(error)
+    return None
 
 
 def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:

@@ -53,6 +53,18 @@ def settings() -> Settings:
         fail(str(error), USAGE)
 
 
+def usable() -> Settings:
+    """The settings, with the user's rules for secrets in use; rules that can't be used end the process."""
+    from agtrace_indexer.redact import UnusableRules, use
+
+    found = settings()
+    try:
+        use(found.data_dir)
+    except UnusableRules as error:
+        fail(str(error), USAGE)
+    return found
+
+
 def serve() -> None:
     """Run the MCP server on stdin and stdout, which ends the process with its client."""
     found = settings()
@@ -94,7 +106,7 @@ def answers() -> Answers:
     from agtrace.reading.prices import load as load_prices
     from agtrace.serving.logs import silent
 
-    found = settings()
+    found = usable()
     try:
         load_prices(found.prices)
     except SettingError as unusable:
@@ -127,9 +139,11 @@ def behind(state: str, files_behind: int | None, problem: str | None) -> str:
 
 def fail(message: str, code: int) -> NoReturn:
     """Print an error and end the process."""
+    from agtrace_indexer.redact import redact
+
     from agtrace.shaping.cutting import without_controls  # a message can hold what was typed
 
-    sys.stderr.write(f"agtrace: {without_controls(message)}\n")
+    sys.stderr.write(f"agtrace: {without_controls(redact(message))}\n")
     sys.exit(code)
 
 
@@ -137,7 +151,8 @@ def print_json(value: Any, indent: int | None = 2) -> None:
     """Print a value as JSON, with every control character escaped: some are commands to a terminal."""
     from agtrace.shaping.cutting import UNSEEN
 
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    has_all_letters = (sys.stdout.encoding or "").lower() in ("utf-8", "utf8")
+    text = json.dumps(value, ensure_ascii=not has_all_letters, indent=indent)
     unseen = re.compile(f"[{UNSEEN}\u2028\u2029]")
     sys.stdout.write(unseen.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n")
     sys.stdout.flush()

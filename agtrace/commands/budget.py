@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 
-from agtrace.commands import TROUBLE, answers, ask, print_json, settings, unreadable_index
+from agtrace.commands import TROUBLE, answers, ask, print_json, unreadable_index, usable
 
 
 def run(session: str | None, *, most: int, as_json: bool) -> None:
@@ -15,7 +15,7 @@ def run(session: str | None, *, most: int, as_json: bool) -> None:
 
     ask(*("list_sessions", {}) if session is None else ("get_session_details", {"session_id": session}))
     try:
-        sizes = measure(answers(), chosen(Index(settings()).connection, session, most))
+        sizes = measure(answers(), chosen(Index(usable()).connection, session, most))
     except (sqlite3.Error, OSError) as error:
         unreadable_index(error)
     if as_json:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agtrace_indexer.lock import Busy
 
-from agtrace.commands import TROUBLE, UNREADABLE, fail, print_json, settings, unreadable_index
+from agtrace.commands import TROUBLE, UNREADABLE, fail, print_json, unreadable_index, usable
 from agtrace.problems import Problem
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def run(*, as_json: bool) -> None:
     from agtrace.doctor import examine
 
     try:
-        found = examine(settings())
+        found = examine(usable())
     except Problem as problem:
         fail(f"{problem}\n{problem.hint}", UNREADABLE)
     except (sqlite3.Error, OSError) as error:
@@ -72,7 +72,7 @@ def _repaired() -> Repaired:
 
     from agtrace.index import home_roots
 
-    chosen = settings()
+    chosen = usable()
     try:
         return made_sound(chosen.database, home_roots(chosen), patience=1)
     except Busy:

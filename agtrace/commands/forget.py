@@ -11,7 +11,7 @@ from typing import Any
 import click
 from agtrace_indexer.lock import Busy
 
-from agtrace.commands import TROUBLE, UNREADABLE, USAGE, behind, fail, print_json, settings, unreadable_index
+from agtrace.commands import TROUBLE, UNREADABLE, USAGE, behind, fail, print_json, unreadable_index, usable
 from agtrace.problems import Problem
 
 _REFRESH_SECONDS = 10
@@ -27,7 +27,7 @@ def run(
     """Choose, show, ask, forget. Exits 1 where traces are left or nobody agreed, 2 where nobody could be asked."""
     if not (sessions or project is not None or before is not None):
         fail("name what to forget: sessions, --project or --before", USAGE)
-    found = settings()
+    found = usable()
     try:
         digests, told = _chosen(sessions, project, before)
         if not as_json:
@@ -58,7 +58,7 @@ def _chosen(sessions: tuple[str, ...], project: str | None, before: str | None) 
     from agtrace.forgetting import chosen
     from agtrace.index import Index
 
-    found = settings()
+    found = usable()
     freshness = Index(found).refresh(_REFRESH_SECONDS)
     if freshness.state != "ready":
         sys.stderr.write(f"agtrace: {behind(freshness.state, freshness.files_behind, freshness.problem)}\n")

@@ -19,6 +19,16 @@ class _InOrder(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what was typed wrongly is repeated without secrets."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            from agtrace_indexer.redact import redact
+
+            error.message = redact(error.message)
+            raise
+
 
 @click.group(
     cls=_InOrder,

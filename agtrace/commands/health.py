@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import sys
 
-from agtrace.commands import TROUBLE, UNREADABLE, fail, print_json, settings, unreadable_index
+from agtrace.commands import TROUBLE, UNREADABLE, fail, print_json, unreadable_index, usable
 from agtrace.problems import Problem
 
 
@@ -14,7 +14,7 @@ def run(*, as_json: bool) -> None:
     from agtrace.health import look
 
     try:
-        found = look(settings())
+        found = look(usable())
     except Problem as problem:
         fail(str(problem), UNREADABLE)
     except (sqlite3.Error, OSError) as error:

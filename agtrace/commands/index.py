@@ -15,8 +15,9 @@ from agtrace_indexer.lock import Busy
 from agtrace_indexer.run import Summary
 from agtrace_indexer.run import index as run_index
 
-from agtrace.commands import UNREADABLE, fail, print_json, settings, unreadable_index
+from agtrace.commands import UNREADABLE, fail, print_json, unreadable_index, usable
 from agtrace.index import home_roots
+from agtrace.shaping.cutting import without_controls
 
 if TYPE_CHECKING:
     from agtrace_indexer.progress import Progress
@@ -33,7 +34,7 @@ _PATIENCE = 600
 
 def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: int | None = 2) -> Summary:
     """Index, and print what was found and done; JSON on a single line if `indent` is None."""
-    chosen = settings()
+    chosen = usable()
     roots = roots_of(paths)
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
@@ -55,7 +56,7 @@ def optimize(*, as_json: bool) -> None:
     """Put the index in order, and print what that brought."""
     from agtrace_indexer.housekeeping import optimize as put_in_order
 
-    database = settings().database
+    database = usable().database
     if not database.exists():
         fail("there is no index yet: run agtrace index", UNREADABLE)
     try:
@@ -72,7 +73,7 @@ def optimize(*, as_json: bool) -> None:
 
 def roots_of(paths: tuple[str, ...]) -> list[str]:
     """What is indexed when these paths are given: the homes of the known agents if there are none."""
-    return list(paths) or home_roots(settings())
+    return list(paths) or home_roots(usable())
 
 
 def _index(chosen: Settings, roots: list[str], report: Callable[[Progress], None] | None, *, rebuild: bool) -> Summary:
@@ -89,7 +90,7 @@ def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
     """What a person reads behind a run."""
     if not summary.files_seen:
         yield "No logs found. Looked in:"
-        yield from (f"  {root}" for root in roots)
+        yield from (f"  {without_controls(root)}" for root in roots)
         yield "Give a file or folder: agtrace index PATH"
         return
     found = f"{counted(summary.sessions, 'session')}, {counted(summary.events, 'event')}"

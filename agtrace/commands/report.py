@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from agtrace_schema.analysis import Report, ReportedSession
 
-from agtrace.commands import TROUBLE, UNREADABLE, USAGE, behind, fail, print_json, settings, unreadable_index
+from agtrace.commands import TROUBLE, UNREADABLE, USAGE, behind, fail, print_json, unreadable_index, usable
 from agtrace.problems import IndexUnavailable, Problem, SettingError
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _prices() -> PriceTable:
     from agtrace.reading.prices import load
 
     try:
-        return load(settings().prices)
+        return load(usable().prices)
     except SettingError as unusable:
         fail(str(unusable), USAGE)
 
@@ -115,7 +115,7 @@ def _index() -> Iterator[tuple[sqlite3.Connection, str | None]]:
     """The index as it is at one moment, brought up to date; and what it lacks, as a sentence."""
     from agtrace.index import Index
 
-    index = Index(settings())
+    index = Index(usable())
     fresh = index.refresh(_REFRESH_SECONDS)
     connection = index.connection
     connection.execute("BEGIN")

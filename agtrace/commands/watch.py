@@ -13,7 +13,7 @@ from types import FrameType
 
 from agtrace_indexer.watch import Change, watch
 
-from agtrace.commands import index, print_json, settings
+from agtrace.commands import index, print_json, usable
 
 _INTERRUPTED = 130
 
@@ -22,7 +22,7 @@ def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
     """Index, then keep the index fresh. SIGTERM ends it with 0, Ctrl-C with 130."""
     signal.signal(signal.SIGTERM, _end)
     threading.excepthook = _lost
-    chosen = settings()
+    chosen = usable()
     database = chosen.database
     try:
         summary = index.run(paths, rebuild=rebuild, as_json=as_json, indent=None)

@@ -48,7 +48,9 @@ def entries(
     }  # fmt: skip
     for row in connection.execute(_EVENTS, named):
         (event,) = with_texts(connection, [row])
-        text = _LIKE_A_HEADING.sub(r"\\", body(connection, event))
+        text = body(connection, event)
+        if _HEADING in text:
+            text = _LIKE_A_HEADING.sub(r"\\", text)
         yield Entry(event.event_index, heading(event), text, event.type == EventType.TOOL_RESULT)
 
 

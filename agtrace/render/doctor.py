@@ -16,7 +16,9 @@ def doctor(found: dict[str, Any]) -> None:
     """What was found where, what was not understood, what to do."""
     index = found["index"]
     OUT.print(
-        Text("index", style="bold"), f"{index['path']}  ({size(index['bytes'])}, {index['state']})", soft_wrap=True
+        Text("index", style="bold"),
+        f"{plain(index['path'])}  ({size(index['bytes'])}, {index['state']})",
+        soft_wrap=True,
     )
     if index["sessions"] is not None:
         OUT.print(f"      {index['sessions']:,} sessions, {index['events']:,} events, integrity {index['integrity']}")

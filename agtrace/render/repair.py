@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agtrace_indexer.repair import Repaired
-from agtrace_indexer.salvage import Lost
+from agtrace_indexer.salvaged import Lost
 
 from agtrace.render.terminal import OUT, heading, left_out, plain
 

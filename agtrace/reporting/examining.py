@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import orjson
+from agtrace_indexer import redact
 from agtrace_schema.analysis import Analysis, Insight, ReportedSession, Timeline
 from agtrace_schema.events import Provider
 
@@ -113,7 +114,8 @@ class _Worker:
 
     @classmethod
     def begin(cls, path: Path, asked: Asked, entries: int) -> None:
-        """Open the index in a worker process."""
+        """Open the index in a worker process, with the rules for secrets that lie beside it."""
+        redact.use(path.parent)
         cls.connection, cls.asked, cls.entries = open_read_only(path), asked, entries
         cls.families = {family.row["id"]: family for family in families(cls.connection, asked.selection)}
 

@@ -129,7 +129,7 @@ class Scan:
         """The texts of a block."""
         row = self.connection.execute("SELECT ends, text FROM block_data WHERE block_id = ?", (block["id"],)).fetchone()
         if row is None:
-            raise sqlite3.DatabaseError("the index is damaged: a block has no text")
+            raise sqlite3.DatabaseError("a block has no text")
         return BlockText.of(*row)
 
     def lies_behind(self, row: sqlite3.Row) -> bool:

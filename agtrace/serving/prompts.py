@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from agtrace_indexer.redact import redact
+
 from agtrace.problems import InvalidParameter
 from agtrace.shaping.cutting import one_line, without_controls
 
@@ -45,7 +47,9 @@ def prompt_text(prompt: Prompt, given: Mapping[str, str]) -> str:
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
         raise InvalidParameter(
-            unknown, f"unknown argument {one_line(unknown, 60)!r}; {prompt.name} takes {', '.join(known)}", list(known)
+            unknown,
+            f"unknown argument {one_line(redact(unknown), 60)!r}; {prompt.name} takes {', '.join(known)}",
+            list(known),
         )
     values = {}
     for name, argument in known.items():
@@ -55,7 +59,7 @@ def prompt_text(prompt: Prompt, given: Mapping[str, str]) -> str:
         if len(value) > argument.longest:
             allowed = f"up to {argument.longest} characters"
             raise InvalidParameter(name, f"{name} is longer than {argument.longest} characters", allowed)
-        values[name] = value
+        values[name] = redact(value)
     return prompt.text(values)
 
 

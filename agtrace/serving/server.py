@@ -138,7 +138,7 @@ def make_server(settings: Settings, desk: Desk | None = None) -> Server[Any]:
     async def call_tool(context: Request, params: types.CallToolRequestParams) -> types.CallToolResult:
         at = await at_desk()
         if params.name not in at.answers.tools:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name[:60]}")
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {_repeated(params.name)}")
         answer = await at.ask(params.name, params.arguments or {}, context)
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=answer.text)],
@@ -191,7 +191,7 @@ def _refuse_resource(uri: str, answer: Answer, version: str) -> NoReturn:
     if error["code"] in _NOT_FOUND:
         code = types.INVALID_PARAMS if version in MODERN_PROTOCOL_VERSIONS else _OLD_RESOURCE_NOT_FOUND
     message = error["message"] if hint is None else f"{error['message'].rstrip('.')}. {hint}"
-    raise MCPError(code, message, {"uri": uri[:_LONGEST_ADDRESS], **answer.value})
+    raise MCPError(code, message, {"uri": _repeated(uri, _LONGEST_ADDRESS), **answer.value})
 
 
 async def _list_resources(context: Request, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
@@ -223,6 +223,13 @@ async def _list_prompts(context: Request, params: types.PaginatedRequestParams |
     )
 
 
+def _repeated(name: str, longest: int = 60) -> str:
+    """What was asked for and isn't there, as an error may repeat it."""
+    from agtrace_indexer.redact import redact
+
+    return redact(name)[:longest]
+
+
 async def _get_prompt(context: Request, params: types.GetPromptRequestParams) -> types.GetPromptResult:
     from agtrace.problems import InvalidParameter
     from agtrace.serving.prompts import PROMPTS, prompt_text
@@ -230,7 +237,7 @@ async def _get_prompt(context: Request, params: types.GetPromptRequestParams) ->
 
     prompt = PROMPTS.get(params.name)
     if prompt is None:
-        raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:60]}")
+        raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {_repeated(params.name)}")
     try:
         text = prompt_text(prompt, params.arguments or {})
     except InvalidParameter as problem:

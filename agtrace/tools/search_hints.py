@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from agtrace_indexer.redact import redact
 from agtrace_schema.answers import WordCount
 
 from agtrace.problems import Problem, SearchTimeout
@@ -118,8 +119,12 @@ class _Alternatives:
         self._wanted, self._asked, self._deadline = wanted, asked, deadline.at_most(_SECONDS_IN_ALL)
 
     def words(self) -> list[WordCount]:
-        """In how many events that pass the filters each word stands; nothing where there is one word only."""
-        words = list(dict.fromkeys(self._wanted.query.split()))
+        """In how many events that pass the filters each word stands; nothing where there is one word only.
+
+        A secret isn't counted: on its own, without the name before it, it might not be known for one.
+        """
+        shown = redact(self._wanted.query)
+        words = [word for word in dict.fromkeys(self._wanted.query.split()) if word in shown]
         if self._wanted.regex or len(words) < 2:
             return []
         return [self._count_of(word) for word in words[:_MOST_WORDS]]

@@ -92,7 +92,7 @@ def unpack(data: bytes) -> bytes:
     try:
         return _DECOMPRESSOR.decompress(data)
     except zstandard.ZstdError as error:
-        raise sqlite3.DatabaseError(f"the index is damaged: {error}") from error
+        raise sqlite3.DatabaseError(f"a text can't be unpacked: {error}") from error
 
 
 def pack(data: bytes) -> bytes:

@@ -48,7 +48,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > VERSION:
         connection.close()
-        raise sqlite3.DatabaseError(f"the index has version {version}, this agtrace knows {VERSION}: update agtrace")
+        raise sqlite3.OperationalError(f"the index has version {version}, this agtrace knows {VERSION}: update agtrace")
     if version < VERSION:
         make_tables(connection)
     return connection

@@ -298,6 +298,7 @@ class Reader:
             raise KeptOut
         for facts in log.state.sessions.values():
             facts.title = facts.title and redact(facts.title)
+            facts.cwd, facts.branch = facts.cwd and redact(facts.cwd), facts.branch and redact(facts.branch)
         columns = log.columns() if complete else {**log.columns(), "stamp": ""}
         log.file_id = self.store.save_file(log.found.path, columns, log.remembered())
         self.store.count_record_types(log.file_id, log.record_types)

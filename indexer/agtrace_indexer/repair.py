@@ -27,7 +27,8 @@ from agtrace_indexer.files import inode
 from agtrace_indexer.first_page import renew_first_page
 from agtrace_indexer.lock import WriteLock
 from agtrace_indexer.run import index
-from agtrace_indexer.salvage import TABLES, Lost, Salvage, salvage, settle
+from agtrace_indexer.salvage import TABLES, salvage
+from agtrace_indexer.salvaged import Lost, Salvage, settle
 
 if TYPE_CHECKING:
     from agtrace_indexer.progress import Progress

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agtrace_indexer import redact
 from agtrace_indexer.catalog import Catalog, Known
 from agtrace_indexer.discovery import REPEATS, Found, preferred, walk
 from agtrace_indexer.lock import WriteLock
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
     from agtrace_indexer.progress import Progress
 
 
-READING_VERSION = 4
+READING_VERSION = 5
 """Raised whenever the same logs would now give other rows: logs that are still there are then read
 again, archived rows stay as they are. 1 (2026-11-21). 2 (2026-11-21): families, requests, paths, durations.
-3 (2026-11-21): lengths of lines without a carriage return. 4 (2026-11-21): calls to agtrace itself."""
+3 (2026-11-21): lengths of lines without a carriage return. 4 (2026-11-21): calls to agtrace itself. 5 (2026-11-21): new rules for secrets."""
 
 
 _PATIENCE = 0.1
@@ -93,10 +94,12 @@ def index(
     `otherwise` are the roots of an index that has none. `report` is called with the progress as it
     grows; `seconds` bounds the run, which then ends between two files. Where something has to be
     written and another process is writing, it waits `patience` seconds and raises `lock.Busy` then. A run that
-    writes forgets the sessions whose last event is older than `keep_days`.
+    writes forgets the sessions whose last event is older than `keep_days`. Raises `redact.UnusableRules` where the
+    user's rules for secrets can't be read: nothing is stored that they might have masked.
     """
     started = time.monotonic()
     roots, otherwise = list(roots), list(otherwise)
+    redact.use(database.parent)
 
     def work_of(catalog: Catalog) -> _Work:
         work = _compare(catalog, roots, otherwise, rebuild, started + seconds if seconds else None)
@@ -132,9 +135,14 @@ def _compare(catalog: Catalog, roots: list[str], otherwise: list[str], rebuild: 
     known_roots = set(catalog.roots())
     wanted = roots or ([] if known_roots else otherwise)
     new_roots = set(map(os.path.abspath, wanted)) - known_roots
-    rebuild = rebuild or catalog.meta("reading") not in (None, str(READING_VERSION))
+    rebuild = rebuild or catalog.meta("reading") not in (None, str(READING_VERSION)) or _masked_otherwise(catalog)
     plan = make_plan(catalog, sorted(known_roots | new_roots), rebuild=rebuild)
     return _Work(catalog, new_roots, plan, rebuild, deadline)
+
+
+def _masked_otherwise(catalog: Catalog) -> bool:
+    """Whether the rules for secrets changed since the index was masked."""
+    return catalog.meta("built") is not None and catalog.meta("redaction") != redact.digest()
 
 
 def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> Plan:
@@ -213,6 +221,8 @@ class _Work:
         if catalog.meta("built") is None:
             catalog.set_meta("built", "0")
             catalog.set_meta("reading", str(READING_VERSION))
+            catalog.set_meta("redaction", redact.digest())
+        self._mask_again_if_due()
         forgotten = Tombstones.of(catalog.path)
         reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild, forgotten=forgotten)
         self._read_by_workers(reader, archived)
@@ -231,6 +241,18 @@ class _Work:
             expire(catalog.connection, catalog.path, self.keep_days, time.time())
         scrub(catalog.connection, patience=_PATIENCE)
         return progress
+
+    def _mask_again_if_due(self) -> None:
+        """Mask what is there where the rules changed, before anything else is shown; then all logs are read again."""
+        if not _masked_otherwise(self.catalog):
+            return
+        from agtrace_indexer.masking import mask_again
+
+        mask_again(self.catalog.connection)
+        self.catalog.set_meta("redaction", redact.digest())
+        self.catalog.set_meta("reading", "0")  # until all of them are
+        self.catalog.connection.execute("COMMIT")
+        self.catalog.connection.execute("BEGIN IMMEDIATE")
 
     @property
     def _late(self) -> bool:

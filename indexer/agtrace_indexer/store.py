@@ -81,6 +81,7 @@ class Store:
         self.connection.execute(
             "DELETE FROM file WHERE path = ? AND NOT EXISTS (SELECT 1 FROM session WHERE file_id = file.id)", (path,)
         )
+        self.show(path)
         self.connection.execute("UPDATE file SET path = ?, gone = 0 WHERE id = ?", (path, file_id))
         self.rejoin(file_id)
 

@@ -28,7 +28,7 @@ def milliseconds(value: Any) -> int | None:
         except (OverflowError, ValueError):
             return None
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e15:
-        return round(value if value > _LAST_SECOND_IN_S else value * 1000)
+        return round(value if value > _LAST_SECOND_IN_S else value * 1000) or None
     return None
 
 

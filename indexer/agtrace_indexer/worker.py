@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 import orjson
 from agtrace_schema.database import MIGRATIONS
 
+from agtrace_indexer import redact
 from agtrace_indexer.discovery import Found
 from agtrace_indexer.ingest import Reader
 from agtrace_indexer.progress import Progress
@@ -28,7 +29,8 @@ from agtrace_indexer.tombstones import Tombstones
 
 
 def serve(database: Path, asked: BinaryIO, answers: BinaryIO) -> None:
-    """Read the logs of one request after the other."""
+    """Read the logs of one request after the other, by the rules for secrets that lie beside the index."""
+    redact.use(database.parent)
     forgotten = Tombstones.of(database)
     for line in asked:
         try:

@@ -16,7 +16,8 @@ VERSION = 4
 
 TABLES = """
 -- Facts about the index itself: 'reading' (the version of the code that read the logs), 'built' ('1' once
--- a run over all roots has ended, '0' until then).
+-- a run over all roots has ended, '0' until then), 'forgotten' (the stamp of the tombstones that were acted upon),
+-- 'scrub' (where traces of deleted texts are left: words, pages or wal; absent where none are).
 CREATE TABLE meta (
   key TEXT PRIMARY KEY,
   value TEXT NOT NULL
@@ -32,6 +33,7 @@ CREATE TABLE file (
   id INTEGER PRIMARY KEY,
   path TEXT NOT NULL UNIQUE,
   status TEXT NOT NULL,          -- log | empty | unrecognized | unreadable | skipped | duplicate | waiting
+                                 -- | forgotten (then path is a digest of the path)
   reason TEXT,                   -- why it is not (wholly) read, as a sentence
   provider TEXT,                 -- claude_code | codex | gemini; null while unknown
   gone INTEGER NOT NULL DEFAULT 0, -- 1: the file vanished, its rows are archived

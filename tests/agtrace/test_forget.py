@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import threading
 import time
@@ -10,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from agtrace_indexer import forget as forgetting
 from agtrace_indexer.forget import forget
 from agtrace_indexer.run import index
 from agtrace_indexer.watch import watch
@@ -116,6 +118,26 @@ def test_the_answer_for_programs_has_no_more_than_digests_left_to_tell(indexed: 
     assert (said.code, told["sessions"], told["forgotten"], told["traces_left"]) == (0, 1, True, None)
     assert [Path(path).name for path in told["logs"]] == [f"{LARGE}.jsonl"]
     assert found_in(indexed.parent, LARGE) == set()
+
+
+def test_traces_that_a_reader_keeps_are_said_and_go_with_the_next_run(
+    indexed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forgetting, "_PATIENCE", 0.1)
+    with closing(sqlite3.connect(indexed)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM session").fetchone()
+        said = agtrace_here("forget", LARGE, "--yes")
+        assert said.code == 1 and "still on the disk: another process still reads" in said.out
+        assert "still on the disk" in agtrace_here("doctor").out
+    assert "still on the disk" not in agtrace_here("doctor").out
+    assert found_in(indexed.parent, LARGE) == set()
+
+
+def test_copies_of_a_damaged_index_are_named_for_they_may_hold_it(indexed: Path) -> None:
+    copy = indexed.with_name("index.damaged-2026-11-21.sqlite3")
+    copy.write_bytes(indexed.read_bytes())
+    assert str(copy) in agtrace_here("forget", LARGE, "--yes").out
 
 
 # --- the server ---

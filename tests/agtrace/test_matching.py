@@ -22,7 +22,7 @@ from agtrace_indexer.run import index
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from agtrace.problems import SearchTimeout
+from agtrace.problems import InvalidParameter, SearchTimeout
 from agtrace.search import question, scan
 from agtrace.search.deadline import Deadline
 from agtrace.search.matching import Contains, Matches, fold, required_literal
@@ -101,6 +101,21 @@ def test_an_expression_that_cant_be_read_is_an_invalid_parameter_that_says_why(p
     assert (error["code"], error["details"]["field"]) == ("invalid_parameter", "query")
     assert error["message"].startswith("no regular expression: ") and len(error["message"]) > 30
     assert of_said.ask("search_event_previews", query="tide", regex=True)["data"]["matches"]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a{99999999}", "(?:[ab]{200}x){200}", "(?:(?:a{30}){30}){30,}", "(?#[)a{9999999}(?#])"]
+)
+def test_an_expression_that_takes_all_memory_once_it_is_written_out_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidParameter):
+        Matches(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", r"f\(?x\)", "[{99999}]", r"a\{99999}", "x{1000}"]
+)
+def test_ordinary_repetitions_are_read(pattern: str) -> None:
+    Matches(pattern)
 
 
 def test_no_text_whatever_is_more_than_an_invalid_parameter(of_said: Asker) -> None:

@@ -7,6 +7,7 @@ later. `--data` names the data folder of a large index to search in.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import select
@@ -16,16 +17,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from pathlib import Path
 
 from tests import corpus
-from tests.faults.serving import AGTRACE, HELLO, SLOW, Server, call, gone, line, serving
+from tests.faults.serving import AGTRACE, HELLO, SECONDS, SLOW, Server, call, gone, line, serving
 
 LIMIT = 1.0
 """Seconds that a server may outlive its client."""
 
-_BUSY_MEGABYTES = 24
+_BUSY_MEGABYTES = 17
 
 _CLIENT = """
 import subprocess, sys
@@ -63,6 +66,7 @@ class Ground:
 
 def ground(folder: Path, data: Path | None = None, seed: int = 1) -> Ground:
     """Write logs, and index them where no index is given."""
+    (folder / "stderr").touch()
     corpus.make(folder / "home" / ".claude" / "projects", 2)
     corpus.make(folder / "busy home" / ".claude" / "projects", _BUSY_MEGABYTES)
     made = Ground(folder, data or folder / "data", random.Random(seed))
@@ -171,6 +175,25 @@ def deaf(ground: Ground) -> float:
         return gone(server.process.pid, began)
 
 
+def terminated(ground: Ground) -> float:
+    """Over HTTP: it is told to end (SIGTERM) while it searches."""
+    command, environment = [AGTRACE, "mcp", "--http", "127.0.0.1:0"], {**os.environ, **ground.environment}
+    with subprocess.Popen(command, stdout=-1, stderr=-1, env=environment, start_new_session=True) as process:
+        try:
+            assert process.stderr
+            address = json.loads(process.stderr.readline())["url"]
+            with closing(HTTPConnection(address.split("/")[2], timeout=SECONDS)) as connection:
+                asked = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+                connection.request("POST", "/mcp", call(1, "search_event_previews", **SLOW), asked)
+                ground.moment(1.0)
+                began = time.monotonic()
+                process.terminate()
+                process.wait(SECONDS)
+                return gone(process.pid, began)
+        finally:
+            _kill(process.pid)
+
+
 def _kill(group: int) -> None:
     try:
         os.killpg(group, signal.SIGKILL)
@@ -179,7 +202,7 @@ def _kill(group: int) -> None:
 
 
 STORIES: tuple[Callable[[Ground], float], ...] = (
-    greeted, half_a_line, searching, reporting, indexing, unread, crowded, killed, deaf,
+    greeted, half_a_line, searching, reporting, indexing, unread, crowded, killed, deaf, terminated,
 )  # fmt: skip
 """Each gives the seconds from the end of the client to that of the last process of the server."""
 

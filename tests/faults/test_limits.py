@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agtrace.serving.stdio_transport import LARGEST_REQUEST
-from tests.faults.serving import Server, call, line, memory, serving
+from tests.faults.serving import HELLO, Server, call, line, memory, serving
 
 MEGABYTE = 1_000_000
 DEEP = 100_000
@@ -126,3 +126,36 @@ def test_requests_that_are_called_off_keep_no_place(server: Server) -> None:
         server.send(call(number, "list_sessions") + line("notifications/cancelled", requestId=number))
     server.send(line("ping", 400))
     assert server.answer(400)["result"] == {}
+
+
+_POLLUTING = """
+import os, sys
+
+def pollute(event, _):
+    if event == "sqlite3.connect":
+        print("printed by mistake", flush=True)
+        os.write(1, b"written by mistake")
+
+sys.addaudithook(pollute)
+"""
+
+
+def test_what_a_library_prints_never_stands_between_the_answers(tmp_path: Path) -> None:
+    """Here the interpreter prints whenever the index is opened; it comes out on stderr."""
+    (tmp_path / "sitecustomize.py").write_text(_POLLUTING)
+    with serving(tmp_path / "stderr", PYTHONPATH=str(tmp_path)) as server:
+        server.greet()
+        server.send(call(1, "list_sessions"))
+        assert next(server.messages())["result"]["structuredContent"]["success"]
+    assert "printed by mistake" in (tmp_path / "stderr").read_text()
+
+
+@pytest.mark.parametrize("version", ["1999-01-01", "2999-01-01", "", "x" * 1_000])
+def test_a_version_of_the_protocol_that_is_unknown_is_answered_by_one_that_is_known(
+    version: str, tmp_path: Path
+) -> None:
+    with serving(tmp_path / "stderr") as server:
+        server.send(HELLO.replace(b"2025-06-18", version.encode()))
+        assert server.answer(0)["result"]["protocolVersion"] == "2025-11-25"
+        server.send(line("ping", 1))
+        assert server.answer(1)["result"] == {}

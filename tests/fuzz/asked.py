@@ -11,140 +11,8 @@ from typing import Any, NamedTuple
 from agtrace.arguments import input_schema
 from agtrace.serving.prompts import PROMPTS
 from agtrace.tools import TOOLS
-from tests.fuzz import odd
+from tests.fuzz import odd, phrases
 from tests.worlds import STRANGE, VALUES
-
-REGEXES = (
-    *(
-        "(a+)+$",
-        "(a|aa)+$",
-        "(.*)*x",
-        "((a{1,200}){1,200}){1,200}",
-        "(?P<",
-        "[",
-        "\\",
-        "(?=x)",
-        "(?<=a+)b",
-        r"(\w+)\1+$",
-    ),
-    *(
-        "(?i)" * 500 + "a",
-        "(" * 500 + "a" + ")" * 500,
-        "a{99999999}",
-        r"\p{L}",
-        "[[:alpha:]]",
-        "(?R)",
-        "(?#",
-        "^$|x*",
-        "\0",
-    ),
-    *(
-        r"\N{GREEK SMALL LETTER ALPHA}",
-        "(?(1)a|b)",
-        "a**",
-        ".{0,60000}" * 9,
-        "x" * 2_000,
-        r"(?V1)[a--b]",
-        r"\Z\A\G",
-        "|" * 900,
-    ),
-)
-
-REFERENCES = (
-    *(
-        "ax://",
-        "ax://session/",
-        "ax://session/../../etc/passwd",
-        "ax://session/%2e%2e%2fetc%2fpasswd",
-        "file:///etc/passwd",
-    ),
-    *(
-        "ax://event//0",
-        "ax://event/x/99999999999999999999",
-        "ax://event/x/-1",
-        "ax://event/x/٣",
-        "AX://HEALTH",
-        "ax://health/",
-    ),
-    *(
-        "ax://health?x=1",
-        "ax://health#x",
-        "ax://report/" + "9" * 400,
-        "ax://report/-1d",
-        "ax://report/1e9d",
-        "http://[::1",
-        "ax:",
-    ),
-    *(
-        "ax://report/9999999d",
-        "ax://analysis/",
-        " ax://health ",
-        "ax://session/\0",
-        "ax://user:pass@session:99999/x",
-        "潮",
-        "",
-    ),
-    *(
-        "ax://session/" + "x" * 5_000,
-        "ax://event/" + "/" * 3_000,
-        "ax://report/today",
-        "ax://report/10000-01-01",
-        "ax://[x]/",
-    ),
-)
-
-MOMENTS = (
-    *(
-        "today",
-        "0d",
-        "1d",
-        "99999999999999d",
-        "-3d",
-        "2026-13-45",
-        "0001-01-01",
-        "9999-12-31T23:59:59Z",
-        "1e9d",
-        "٣d",
-        "7 d",
-    ),
-    *(
-        "2026-10-01T10:00:00+99:00",
-        "2026-10-01T10:00:00+23:59",
-        "yesterday\n",
-        "999999w",
-        "0001-01-01T00:00:00+14:00",
-        "now",
-    ),
-)
-
-_WORDS = ("tide", "a", "", "the", "error", "e", ".", "\n", "\ud800", "é", "ﬁ", "İ", "ß" * 999, "test", "/", "Bash", '"')
-
-METHODS = (
-    *(
-        "tools/list",
-        "resources/list",
-        "resources/templates/list",
-        "prompts/list",
-        "ping",
-        "initialize",
-        "logging/setLevel",
-    ),
-    *(
-        "completion/complete",
-        "resources/subscribe",
-        "no/such/method",
-        "",
-        "tools/call/",
-        "rpc.discover",
-        "server/discover",
-    ),
-    *(
-        "notifications/cancelled",
-        "notifications/progress",
-        "notifications/roots/list_changed",
-        "sampling/createMessage",
-    ),
-)
 
 
 class Asked(NamedTuple):
@@ -179,7 +47,7 @@ def request(number: int, known: Known, random: Random) -> Asked:
         return Asked(_frame(number, "prompts/get", _prompt(random)), number)
     if kind < 17:
         params = random.choice((None, {}, {"cursor": "x"}, {"_meta": {"progressToken": 1}}, {"level": "debug"}))
-        return Asked(_frame(number, random.choice(METHODS), params), None)
+        return Asked(_frame(number, random.choice(phrases.METHODS), params), None)
     return Asked(_spoiled_frame(number, known, random), None)
 
 
@@ -223,9 +91,11 @@ def _value(name: str, schema: Mapping[str, Any], known: Known, random: Random) -
     if name == "project_hash":
         return random.choice(known.projects)[: random.choice((64, 64, 8, 1))]
     if name in ("since", "until"):
-        return random.choice(("2020-01-01", "9999d", "2026-12-31T10:00:00Z", "today", *MOMENTS[: random.randrange(20)]))
+        return random.choice(
+            ("2020-01-01", "9999d", "2026-12-31T10:00:00Z", "today", *phrases.MOMENTS[: random.randrange(20)])
+        )
     if name in ("query", "pattern"):
-        return random.choice((*REGEXES, *_WORDS, *_WORDS))
+        return random.choice((*phrases.REGEXES, *phrases.WORDS, *phrases.WORDS))
     if name in ("event_index", "turn_index"):
         return random.choice((*range(8), *range(4), random.randrange(40), -1, 2**53))
     if name == "cursor":
@@ -285,7 +155,9 @@ def _with_cursor(known: Known, random: Random) -> tuple[str, Any]:
 def _reference(known: Known, random: Random) -> str:
     found = random.choice(known.sessions)
     forms = (f"ax://session/{found}", f"ax://event/{found}/{random.randrange(30)}", f"ax://analysis/{found[:8]}")
-    plain = random.choice(forms if random.random() < 0.6 else (*REFERENCES, f"ax://report/{random.choice(MOMENTS)}"))
+    plain = random.choice(
+        forms if random.random() < 0.6 else (*phrases.REFERENCES, f"ax://report/{random.choice(phrases.MOMENTS)}")
+    )
     at = random.randrange(len(plain) + 1)
     return (
         plain

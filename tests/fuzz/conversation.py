@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -43,7 +43,14 @@ _PYTHON = re.compile(
 """What an exception of Python says."""
 
 _SCHEMA = jsonschema.Draft202012Validator(OUTPUT_SCHEMA)
-_FIRST_ID = 1_000
+FIRST_ID = 1_000
+"""Requests are numbered from here on."""
+
+_HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "fuzz", "version": "1"}}
+_FIRST: tuple[tuple[str, dict[str, Any]], ...] = (("list_sessions", {"limit": 50}), ("get_project_info", {}))
+"""What is asked at first: there is something to know then."""
+
+Following = Callable[[int, Known, Random], Asked]
 
 
 class Finding(NamedTuple):
@@ -80,12 +87,14 @@ class Server:
         self.process.stdin.write(frame + b"\n")
         self.process.stdin.flush()
 
-    def end(self) -> int:
-        """Close its input; give its exit code."""
+    def end(self) -> int | None:
+        """Close its input; give its exit code, or None where it doesn't end."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         try:
             return self.process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            return None
         finally:
             self.process.kill()
             self.process.wait()
@@ -106,39 +115,44 @@ def home(random: Random) -> Iterator[Path]:
         yield Path(folder)
 
 
-def converse(random: Random, requests: int) -> list[Finding]:
-    """Send so many mutated requests to one server; gives what is wrong with what it says."""
+def converse(random: Random, requests: int, following: Following = request) -> list[Finding]:
+    """Send so many requests to one server, by default mutated ones; gives what is wrong with what it says."""
     with home(random) as folder:
         server = Server(folder)
         try:
-            found = list(_conversed(server, random, requests))
+            found = list(_conversed(server, random, requests, following))
         finally:
             code = server.end()
-        if code:
+        if code != 0:
             found.append(Finding("end", f"the server ended with {code}", b""))
         return [*found, *_logged(folder / "stderr")]
 
 
-def _conversed(server: Server, random: Random, requests: int) -> Iterator[Finding]:
-    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "fuzz", "version": "1"}}
-    _exchange(server, Asked(_message("initialize", hello, 0), 0))
-    server.send(_message("notifications/initialized"))
-    known = Known()
-    _learn(known, Asked(b"", 1, "list_sessions", {}), _exchange(server, _asked(1, "list_sessions", {"limit": 50}))[-1])
-    _learn(known, Asked(b"", 2, "get_project_info", {}), _exchange(server, _asked(2, "get_project_info", {}))[-1])
-    for number in range(_FIRST_ID, _FIRST_ID + requests):
-        asked = request(number, known, random)
-        try:
-            said = _exchange(server, asked)
-        except (TimeoutError, OSError) as error:
-            yield Finding("silence", f"{type(error).__name__}: {error}", asked.frame)
-            return
-        for message in said:
-            wrong = _wrong(message, asked)
-            if wrong:
-                yield Finding("reply", f"{wrong}\n\n{json.dumps(message)[:3_000]}", asked.frame)
-            else:
-                _learn(known, asked, message)
+def _conversed(server: Server, random: Random, requests: int, following: Following) -> Iterator[Finding]:
+    asked, known = Asked(_message("initialize", _HELLO, 0), 0), Known()
+    try:
+        _exchange(server, asked)
+        server.send(_message("notifications/initialized"))
+        for number, (tool, arguments) in enumerate(_FIRST, 1):
+            asked = Asked(
+                _message("tools/call", {"name": tool, "arguments": arguments}, number), number, tool, arguments
+            )
+            yield from _answered(server, asked, known)
+        for number in range(FIRST_ID, FIRST_ID + requests):
+            asked = following(number, known, random)
+            yield from _answered(server, asked, known)
+    except (TimeoutError, OSError) as error:
+        yield Finding("silence", f"{type(error).__name__}: {error}", asked.frame)
+
+
+def _answered(server: Server, asked: Asked, known: Known) -> Iterator[Finding]:
+    """Ask, judge all that is said, and learn from it. Raises `TimeoutError` and `OSError` where nothing is said."""
+    for message in _exchange(server, asked):
+        wrong = _wrong(message, asked)
+        if wrong:
+            yield Finding("reply", f"{wrong}\n\n{json.dumps(message)[:3_000]}", asked.frame)
+        else:
+            _learn(known, asked, message)
 
 
 def _exchange(server: Server, asked: Asked) -> list[Any]:
@@ -168,10 +182,6 @@ def _exchange(server: Server, asked: Asked) -> list[Any]:
 def _message(method: str, params: Any = None, number: Any = None) -> bytes:
     frame = {"jsonrpc": "2.0", "method": method, "id": number, "params": params}
     return json.dumps({name: value for name, value in frame.items() if value is not None}).encode()
-
-
-def _asked(number: int, tool: str, arguments: dict[str, Any]) -> Asked:
-    return Asked(_message("tools/call", {"name": tool, "arguments": arguments}, number), number, tool, arguments)
 
 
 def _wrong(message: Any, asked: Asked) -> str | None:

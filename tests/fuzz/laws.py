@@ -6,27 +6,42 @@ Each function names the mutants that break its law, with a sentence about how.
 from __future__ import annotations
 
 import json
+import re
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agtrace_indexer.formats import recognize
+from agtrace_indexer.run import index
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
+from tests.contents import contents
 from tests.fuzz.mutants import Mutant
-from tests.fuzz.sources import LISTS, Source
+from tests.fuzz.plain import (
+    has_commands,
+    is_blank,
+    is_known,
+    lines_of,
+    may_be_binary,
+    records_of,
+    strings_in,
+    values_in,
+)
+from tests.fuzz.sources import Source
 
 Broken = Iterator[tuple[int, str]]
 """(which mutant, what is wrong with it)"""
 
-STATUSES = frozenset({"log", "empty", "unrecognized", "unreadable", "skipped", "duplicate", "waiting"})
-DEEP = 300
-"""How deep JSON may be nested for all decoders to agree that it is JSON."""
+Said = list[tuple[bytes, list[str]]]
+"""Lines with the texts of their events."""
 
-_HEAD = 1024
+STATUSES = frozenset({"log", "empty", "unrecognized", "unreadable", "skipped", "duplicate", "waiting"})
+COMPARED = 2_048
+"""Characters of a text by which a line is known again (`agtrace_indexer.identity`)."""
+
 _FIRST = 64
 """Lines among which one must be known for a file to be a log."""
 
@@ -48,25 +63,25 @@ class Row(NamedTuple):
 
 
 class Reading:
-    """What an index says, by file; `contents` is that of `tests.contents`."""
+    """What an index says, by file; `said` is what `tests.contents` gives."""
 
-    def __init__(self, contents: dict[str, Any]) -> None:
-        self.files = {row[0]: Row(*row) for row in contents["files"]}
-        of = {row[0]: row[-2] for row in contents["sessions"]}
+    def __init__(self, said: dict[str, Any]) -> None:
+        self.files = {row[0]: Row(*row) for row in said["files"]}
+        of = {row[0]: row[-2] for row in said["sessions"]}
         self.texts: dict[str, Counter[str]] = {path: Counter() for path in self.files}
         self.lines: dict[str, set[int]] = {path: set() for path in self.files}
         self.by_line: dict[str, dict[int, list[tuple[int, str]]]] = {path: {} for path in self.files}
-        self.counts = {row[0]: row[15] for row in contents["sessions"]}
+        self.counts = {row[0]: row[15] for row in said["sessions"]}
         self.standing: Counter[str] = Counter()
-        texts = {(uid, index): text for uid, index, text, _ in contents["texts"]}
-        for uid, index, kind, *rest in contents["events"]:
-            path, line, text = of[uid], rest[6], texts[uid, index]
+        texts = {(uid, number): text for uid, number, text, _ in said["texts"]}
+        for uid, number, kind, *rest in said["events"]:
+            path, line, text = of[uid], rest[6], texts[uid, number]
             self.texts[path][text] += 1
             self.lines[path].add(line)
             self.by_line[path].setdefault(line, []).append((kind, text))
             self.standing[uid] += rest[9] is None and rest[13] == 1
         self.skipped: Counter[str] = Counter()
-        for path, status, _, count, _ in contents["record_types"]:
+        for path, status, _, count, _ in said["record_types"]:
             self.skipped[path] += count if status == "skipped" else 0
 
 
@@ -80,76 +95,68 @@ def known_status(rows: Sequence[Row | None]) -> Broken:
 def counted(mutants: Sequence[Mutant], rows: Sequence[Row], reading: Reading) -> Broken:
     """Every line is accounted for: as records, as unreadable, as waiting; without an event only if that is counted."""
     for number, (made, row) in enumerate(zip(mutants, rows, strict=True)):
-        if row.status != "log" or not made.intact or _was_document(made, row):
-            continue
-        lines = _lines(made.content)
-        read = lines[:-1] if row.pending else lines
-        if row.lines != len(read):
-            yield number, f"{row.lines} lines of {len(read)} ({len(lines)}) read: {row}"
-            continue
-        least, most, unreadable, blank = 0, 0, 0, 0
-        for line in read:
-            few, many = values_in(line)
-            least, most = least + few, most + many
-            unreadable += few == 0 and not _is_blank(line)
-            blank += _is_blank(line)
-        if not least <= row.records <= most or not row.unreadable <= unreadable:
-            yield (
-                number,
-                f"{row.records} records of {least} to {most}, {row.unreadable} of {unreadable} unreadable lines",
-            )
-        if row.records + row.unreadable < len(read) - blank:
-            yield number, f"{row.records} + {row.unreadable} of {len(read) - blank} lines are counted"
-        silent = len(read) - blank - len(reading.lines[row.path])
-        if silent > reading.skipped[row.path]:
-            yield number, f"{silent} lines without an event, {reading.skipped[row.path]} counted as left out"
+        if row.status == "log" and made.intact and _has_known_line(made):
+            yield from ((number, what) for what in _miscounted(lines_of(made.content), row, reading))
+
+
+def _miscounted(lines: list[bytes], row: Row, reading: Reading) -> Iterator[str]:
+    read = lines[:-1] if row.pending else lines
+    if row.lines != len(read):
+        yield f"{row.lines} lines of {len(read)} ({len(lines)}) read: {row}"
+        return
+    values = [values_in(line) for line in read if not is_blank(line)]
+    least, most = sum(few for few, _ in values), sum(many for _, many in values)
+    unreadable = sum(few == 0 for few, _ in values)
+    if not least <= row.records <= most or row.unreadable > unreadable:
+        yield f"{row.records} records of {least} to {most}, {row.unreadable} of {unreadable} unreadable lines"
+    if row.records + row.unreadable < len(values):
+        yield f"{row.records} + {row.unreadable} of {len(values)} lines are counted"
+    silent = len(values) - len(reading.lines[row.path])
+    if silent > reading.skipped[row.path]:
+        yield f"{silent} lines without an event, {reading.skipped[row.path]} counted as left out"
 
 
 def kept(mutants: Sequence[Mutant], rows: Sequence[Row], reading: Reading) -> Broken:
-    """What the intact lines of a log say is said by its mutant, too."""
+    """What the intact lines of a log say, or the intact records of a document, is said by its mutant, too."""
     for number, (made, row) in enumerate(zip(mutants, rows, strict=True)):
         if not made.intact:
             continue
-        if made.source.document:
-            yield from ((number, what) for what in _kept_in_document(made, row, reading))
-            continue
-        left = {line.removesuffix(b"\r") for line in _lines(made.content)}
-        if row.status != "log":
-            if (
-                row.status != "duplicate"
-                and not _hidden(made.content)
-                and any(map(is_known, _lines(made.content)[:_FIRST]))
-            ):
-                yield number, f"not read as a log: {row.status}, {row.reason}"
-            continue
+        if row.status not in ("log", "duplicate") and _has_known_line(made) and not may_be_binary(made.content):
+            yield number, f"not read as a log: {row.status}, {row.reason}"
         provider, said = _said(made.source)
-        if row.provider != provider:
+        if row.status != "log" or row.provider != provider:
             continue
-        waiting = _lines(made.content)[-1].removesuffix(b"\r") if row.pending else None
-        due = [text for line, texts in said for text in texts if line in left and line != waiting]
+        due = _due_of_document(made, said) if made.source.document else _due_of_lines(made, said, row)
         lost = [text for text in due if not _is_said(text, reading.texts[row.path])]
         if lost:
-            yield number, f"{len(lost)} texts of intact lines are lost, the first: {lost[0][:300]!r}"
+            yield number, f"{len(lost)} texts of what is intact are lost, the first: {lost[0][:300]!r}"
 
 
-def _kept_in_document(made: Mutant, row: Row, reading: Reading) -> Iterator[str]:
-    """What intact records of a document say in so many words is said by its mutant."""
-    provider, said = _said(made.source)
-    if row.status != "log" or row.provider != provider:
-        return
-    if _has_commands(made.content):
-        return
-    before, after = _records(made.source.content), _records(made.content)
-    words = {text for record in before if record in after for text in _strings(record)}
-    due = [text for _, texts in said for text in texts if text in words]
-    lost = [text for text in due if not _is_said(text, reading.texts[row.path])]
-    if lost:
-        yield f"{len(lost)} texts of intact records are lost, the first: {lost[0][:300]!r}"
+def _due_of_lines(made: Mutant, said: Said, row: Row) -> list[str]:
+    """The texts of lines that stand unchanged in a mutant, but for one that waits."""
+    lines = [line.removesuffix(b"\r") for line in lines_of(made.content)]
+    left = set(lines[:-1] if row.pending else lines)
+    return [text for line, texts in said for text in texts if line in left]
+
+
+def _due_of_document(made: Mutant, said: Said) -> list[str]:
+    """The texts that stand in so many words in records that are unchanged in a mutant."""
+    if has_commands(made.content):
+        return []
+    before, after = records_of(made.source.content), records_of(made.content)
+    words = {text for record in before if record in after for text in strings_in(record)}
+    return [text for _, texts in said for text in texts if text in words]
 
 
 def _is_said(text: str, texts: Counter[str]) -> bool:
-    """Whether an event says this, alone or within the JSON of something unknown."""
-    return text in texts or any(json.dumps(text, ensure_ascii=False)[1:-1] in said for said in texts)
+    """Whether an event says this, alone or within the JSON of something unknown.
+
+    Of a line that comes again under its id, only length and beginning are compared: another one isn't missed.
+    """
+    if text in texts:
+        return True
+    written, start = json.dumps(text, ensure_ascii=False)[1:-1], text[:COMPARED]
+    return any(written in said or (len(said) == len(text) > COMPARED and said.startswith(start)) for said in texts)
 
 
 def summed(reading: Reading) -> Iterator[str]:
@@ -169,10 +176,13 @@ def same(one: dict[str, Any], other: dict[str, Any], way: str) -> Iterator[tuple
 
 
 def same_by_file(one: Reading, other: Reading) -> Iterator[tuple[str, str]]:
-    """Logs of lines say the same in two indexes, whatever was archived beside them; else (what differs, how)."""
+    """Logs say the same in two indexes, whatever was archived beside them; else (what differs, how).
+
+    Not those of Gemini: a document that is written anew is a change of what it said.
+    """
     for path, row in one.files.items():
         there = other.files.get(path)
-        if row.status != "log" or row.path.endswith(".json"):
+        if row.status != "log" or row.provider == "gemini":
             continue
         if there != row:
             yield "files", f"at once {row}, rewritten {there}"
@@ -181,112 +191,40 @@ def same_by_file(one: Reading, other: Reading) -> Iterator[tuple[str, str]]:
             yield "texts", f"{path}: lost {str(lost)[:600]}, more {str(more)[:600]}"
 
 
-# -- what a log says, told without the indexer -----------------------------------------------------
+# -- what a log says before it is changed ----------------------------------------------------------
 
 
-def _lines(content: bytes) -> list[bytes]:
-    lines = content.split(b"\n")
-    return lines if lines[-1] else lines[:-1]
+def _has_known_line(made: Mutant) -> bool:
+    """Whether a log is read line by line, and not as one JSON document, if it is one."""
+    return any(map(is_known, lines_of(made.content)[:_FIRST]))
 
 
-def _records(content: bytes) -> list[Any]:
-    """The records of a document."""
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        return []
-    lists = (document.get(name) for name in LISTS) if isinstance(document, dict) else ()
-    return [record for records in lists if isinstance(records, list) for record in records]
-
-
-def _has_commands(content: bytes) -> bool:
-    """Whether a document became a record of Gemini's that commands something, and nothing else is read of it."""
-    return b'"$set"' in content or b'"$rewindTo"' in content
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """All texts within a value."""
-    if isinstance(value, str):
-        yield value
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _strings(inner)
-
-
-def _is_blank(line: bytes) -> bool:
-    return not line.replace(b"\xef\xbb\xbf", b"").strip()
-
-
-def values_in(line: bytes) -> tuple[int, int]:
-    """How many JSON values stand on a line, at least and at most; none where it isn't JSON as a whole."""
-    text = line.decode("utf-8", "replace").lstrip("\ufeff \t\r\n").rstrip()
-    decoder, position, count = json.JSONDecoder(), 0, 0
-    depth = _depth(text)
-    try:
-        while position < len(text):
-            _, position = decoder.raw_decode(text, position)
-            count += 1
-            while position < len(text) and text[position].isspace():
-                position += 1
-    except (ValueError, RecursionError):
-        return 0, (1 if depth > DEEP else 0)
-    return (0 if depth > DEEP else count), count
-
-
-def _depth(text: str) -> int:
-    """At most how deep JSON is nested."""
-    return min(text.count("[") + text.count("{"), text.count("]") + text.count("}") + 1)
-
-
-def is_known(line: bytes) -> bool:
-    """Whether a line is a record by which a log is known for one."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return (
-        isinstance(record, dict) and _depth(line.decode("utf-8", "replace")) <= DEEP and recognize(record) is not None
-    )
-
-
-def _hidden(content: bytes) -> bool:
-    """Whether a file may be taken for a binary one: it has a NUL among its first bytes."""
-    return b"\0" in content[:_HEAD]
-
-
-def _was_document(made: Mutant, row: Row) -> bool:
-    """Whether a file was read as one JSON document, not line by line."""
-    return row.status == "log" and not any(map(is_known, _lines(made.content)[:_FIRST]))
-
-
-_EXECUTIONS = (TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT])
+_CALL_ID = re.compile(rb'"call_id"\s*:\s*"([^"]*)"')
+_EXECUTIONS = {TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT]}
 _TOLD = {TYPE_CODE[kind] for kind in EventType if kind is not EventType.TOKEN_USAGE}
 
 
-def _is_hint(kind: int, line: bytes) -> bool:
-    """Whether an event is one only as long as no other line of its log tells the same: what Codex tells its screen."""
-    return kind in _EXECUTIONS and b'"event_msg"' in line
+def _screened(lines: list[bytes]) -> set[bytes]:
+    """The ids of executions that Codex tells its screen, too: which of the two is the event depends on their order."""
+    return {found for line in lines if b'"event_msg"' in line for found in _CALL_ID.findall(line)}
 
 
 @cache
-def _said(source: Source) -> tuple[str | None, list[tuple[bytes, list[str]]]]:
+def _said(source: Source) -> tuple[str | None, Said]:
     """The provider of a log, and the texts of its events by line, from an index of it alone."""
-    import tempfile
-
-    from agtrace_indexer.run import index
-
-    from tests.contents import contents
-
     with tempfile.TemporaryDirectory(dir=memory()) as folder:
         path = Path(folder) / "logs" / source.path
         path.parent.mkdir(parents=True)
         path.write_bytes(source.content)
         index(Path(folder) / "index.sqlite3", [str(path.parent)])
         reading = Reading(contents(Path(folder) / "index.sqlite3"))
-        lines = _lines(source.content)
-        texts = [
-            (lines[line - 1], [text for kind, text in events if kind in _TOLD and not _is_hint(kind, lines[line - 1])])
-            for line, events in reading.by_line[str(path)].items()
-        ]
+        lines = lines_of(source.content)
+        screened, texts = _screened(lines), []
+        for number, events in reading.by_line[str(path)].items():
+            line = lines[number - 1]
+            is_screened = b'"event_msg"' in line or screened.intersection(_CALL_ID.findall(line))
+            told = _TOLD - _EXECUTIONS if is_screened else _TOLD
+            texts.append((line, [text for kind, text in events if kind in told]))
         return reading.files[str(path)].provider, texts
 
 

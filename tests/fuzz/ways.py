@@ -14,6 +14,7 @@ from agtrace_indexer.run import index
 from tests.contents import contents
 from tests.fuzz import laws
 from tests.fuzz.mutants import Mutant
+from tests.fuzz.plain import is_known, values_in
 
 PIECES = 3
 """In how many parts a log grows."""
@@ -70,9 +71,9 @@ def _pieces(made: Mutant, random: Random) -> list[bytes]:
 
 def may_end(data: bytes, end: int) -> bool:
     """Whether a log of lines may be found cut at a place: not where what stands before it could be the whole line."""
-    lines_only = any(map(laws.is_known, data.split(b"\n"))) and b"\0" not in data[:1024]
+    lines_only = any(map(is_known, data.split(b"\n"))) and b"\0" not in data[:1024]
     line = data[data.rfind(b"\n", 0, end) + 1 : end]
-    return lines_only and not (line.strip() and laws.values_in(line)[1])
+    return lines_only and not (line.strip() and values_in(line)[1])
 
 
 def _one_by_one(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, database: Path, random: Random) -> None:
@@ -111,7 +112,9 @@ def _rewritten(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, dat
         path.write_bytes(made.source.content)
     index(database, [str(logs)])
     for made, path in zip(mutants, paths, strict=True):
-        path.write_bytes(made.data)
+        fresh = path.with_name("fresh")
+        fresh.write_bytes(made.data)
+        fresh.replace(path)
     index(database, [])
 
 

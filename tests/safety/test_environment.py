@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.agtrace.asking import claude_log
-from tests.agtrace.terminal import AGTRACE, agtrace
+from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here
 from tests.e2e.test_http import listening
 from tests.safety.test_files import serve
 
@@ -47,7 +47,7 @@ def guarded(tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_no_connection_is_made_and_no_name_looked_up(guarded: Path, tmp_path: Path) -> None:
     """The guard itself is seen at work last: it refuses a connection to this machine."""
-    for command in (["index"], ["search", "evil"], ["report", "--html", str(tmp_path / "page.html")], ["doctor"]):
+    for command in (["index"], ["report", "--html", str(tmp_path / "page.html")], ["doctor"]):
         assert agtrace(*command).code in (0, 1)
     assert serve().stdout.count(b'"result"') == 3
     assert not guarded.exists(), guarded.read_text()
@@ -64,9 +64,8 @@ def test_no_secret_of_the_environment_leaves(own_home: Path, tmp_path: Path) -> 
     """Neither the token nor what is there for others: in no answer, log line, figure, command line, file or message."""
     variables = {"AGTRACE_HTTP_TOKEN": TOKEN, "SOMEBODYS_API_KEY": OTHER}
     claude_log(own_home / ".claude", SESSION).prompt("Which variables are there?")
-    said = [
-        agtrace(*command, **variables) for command in (["doctor", "--json"], ["health", "--json"], ["setup", "codex"])
-    ]
+    commands = (["doctor", "--json"], ["health", "--json"], ["setup", "codex"])
+    said = [agtrace_here(*command, **variables) for command in commands]
     told = [text for answer in said for text in (answer.out, answer.err)]
     with listening(own_home, **variables) as server:
         shown = {"Authorization": f"Bearer {TOKEN}"}

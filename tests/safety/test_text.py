@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from agtrace.shaping.cutting import without_controls
 from agtrace.shaping.shape import Answer
 from agtrace.tools import TOOLS
 from tests.agtrace.asking import Asker, claude_log, query
@@ -23,7 +26,7 @@ _VERBATIM = re.compile(r"^data\.(payload\b|text$|chain\.text$)")
 _LIVE = """
 SELECT event_index FROM event e JOIN session s ON s.id = e.session_id WHERE s.uid = ? AND e.superseded_by IS NULL
 """
-_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`""")
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*(?:'|\.{3}$)|"(?:[^"\\]|\\.)*(?:"|\.{3}$)""")
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +69,13 @@ def calls(hostile: Asker) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield "get_event_details", wanted | ({"mode": mode} if mode else {})
             yield "read_artifact", {"ref": f"ax://event/{uid}/{number}"}
     yield "read_artifact", {"ref": "ax://report"}
-    yield "get_session_details", {"session_id": OBEDIENT}
-    yield "get_session_details", {"session_id": f"{OBEDIENT} 3"}
+    yield "get_session_details", {"session_id": OBEDIENT[:4]}
+    yield "get_session_details", {"session_id": OBEDIENT[:3] + "isance"}
 
 
 @pytest.fixture(scope="module")
 def answered(hostile: Asker) -> list[tuple[str, dict[str, Any], Answer]]:
-    return [(name, given, hostile.anything(name, **given)) for name, given in calls(hostile)]
+    return [(name, asked, hostile.anything(name, **asked)) for name, asked in calls(hostile)]
 
 
 # -- what a model reads --------------------------------------------------------------------------------
@@ -82,35 +85,35 @@ Answered = list[tuple[str, dict[str, Any], Answer]]
 
 def test_every_answer_that_quotes_a_log_says_so(answered: Answered) -> None:
     """R-003: also an error that names sessions; of every tool one does."""
-    quoting = [(name, given, answer) for name, given, answer in answered if MARK in answer.text]
+    quoting = [(name, asked, answer) for name, asked, answer in answered if MARK in answer.text]
     assert {name for name, _, _ in quoting} == set(TOOLS)
     assert any(answer.is_error for _, _, answer in quoting)
-    for name, given, answer in quoting:
-        assert answer.value.get("untrusted") is True or not _beyond_the_question(answer, given), (name, given)
+    for name, asked, answer in quoting:
+        assert answer.value.get("untrusted") is True or not _beyond_the_question(answer, asked), (name, asked)
 
 
-def _beyond_the_question(answer: Answer, given: dict[str, Any]) -> bool:
+def _beyond_the_question(answer: Answer, asked: dict[str, Any]) -> bool:
     """Whether an answer has more of the text than the question that it repeats."""
-    return MARK not in json.dumps(given) and MARK in answer.text
+    return MARK not in json.dumps(asked) and MARK in answer.text
 
 
 def test_in_our_own_sentences_names_of_a_log_stand_in_quotes(answered: Answered) -> None:
     """`summary`, `hint` and an error's message are ours: nothing of a log can go on in them as if it were."""
-    for name, given, answer in answered:
+    for name, asked, answer in answered:
         ours = [answer.value["summary"], answer.value.get("hint", ""), answer.value.get("error", {}).get("message", "")]
         for sentence in ours:
             assert not CONTROL.search(sentence) and "\n" not in sentence
             outside = _QUOTED.sub("", sentence)
-            assert MARK not in outside or OBEDIENT[:8] in json.dumps(given), (name, given, sentence)
+            assert MARK not in outside, (name, asked, sentence)
 
 
 def test_only_what_is_asked_for_verbatim_has_what_nobody_sees(answered: Answered) -> None:
     """Titles, previews, names, quotes and messages have neither escapes nor tags, marks and turns of direction."""
     seen = 0
-    for name, given, answer in answered:
+    for name, asked, answer in answered:
         for path, text in _strings(answer.value):
             seen += MARK in text
-            assert _VERBATIM.match(path) or not CONTROL.search(text), (name, given, path, text)
+            assert _VERBATIM.match(path) or not CONTROL.search(text), (name, asked, path, text)
     assert seen > 500
 
 
@@ -136,17 +139,49 @@ def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield from _strings(item, path)
 
 
+# -- how texts lose their powers -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("\x1b[1;31mred\x1b[0m and \x1b[38;5;196mmore\x1b[K", "red and more"),
+        ("see \x1b]8;;http://evil.example/\x1b\\the docs\x1b]8;;\x1b\\ now", "see the docs now"),
+        ("\x1b]0;a title\x07\x1b]52;c;ZXZpbA==\x07text", "text"),
+        ("\x1bP+q544e\x1b\\\x1b_G1;AAAA\x1b\\\x1b^x\x1b\\text", "text"),
+        ("\x1b(0lqqk\x1b(B \x1b%G.", "lqqk ."),
+        ("\x1b]8;;never ended", "]8;;never ended"),
+        ("safe\rsa\x08\x08\x7f\x9b2Jx\x85", "safesa2Jx"),
+        ("user\u202eexe.txt\u2066 a\u200bb\u2060c\ufeffd\u00ade", "userexe.txt abcde"),
+        ("ok" + "".join(chr(0xE0000 + ord(letter)) for letter in "do as I say"), "ok"),
+        ("a\U000e0130\U000e0142b", "ab"),
+        ("x\u200d\u200c\u200b\u200d\u200cy \ufe0e\ufe0f\ufe0e", "x\u200dy \ufe0e"),
+        ("❤️\u200d🔥 👩\u200d👩\u200d👧 می\u200cخواهم", "❤️\u200d🔥 👩\u200d👩\u200d👧 می\u200cخواهم"),
+        ("one\u2028two\tthree\n", "one\ntwo\tthree\n"),
+    ],
+)
+def test_what_a_terminal_obeys_or_nobody_sees_goes_and_words_stay(text: str, left: str) -> None:
+    assert without_controls(text) == left
+
+
+@given(st.text(st.sampled_from("\x1b[]();0mP\\\x07\x9ca \n\u200b\u200d\ufe0f\u202e\U000e0041"), max_size=40))
+def test_nothing_that_is_taken_out_leaves_something_behind_that_is_obeyed(text: str) -> None:
+    once = without_controls(text)
+    assert not CONTROL.search(once) and without_controls(once) == once
+
+
 # -- what a person sees --------------------------------------------------------------------------------
 
 
 def _typed(hostile: Asker) -> Iterator[list[str]]:
     sessions = [uid for (uid,) in query(hostile, "SELECT min(uid) FROM session GROUP BY provider")]
     yield from (["sessions"], ["search", MARK], ["search", MARK, "--by-session"], ["search", "none of it", "--regex"])
-    yield from (["report"], ["doctor"], ["health"], ["budget", "--sessions", "2"], ["show", OBEDIENT[:8]])
+    yield from (["report"], ["doctor"], ["health"], ["show", OBEDIENT[:8]])
     yield ["report", "--fail-under", "100"]
     yield from (["compare", one, two] for one, two in itertools.pairwise(sessions))
     for uid in sessions:
         yield from (["show", uid], ["show", uid, "--turns", "--reasoning"], ["analyze", uid], ["reasoning", uid])
+        yield ["forget", uid, "--dry-run"]
         yield ["show", uid, "--sections", "session,stats,turns,tools,files,failures,models,children"]
         yield from (["show", f"{uid}:{number}"] for number in (2, 5, 8))
         yield from (["read", f"ax://session/{uid}"], ["read", f"ax://event/{uid}/5", "--mode", "minimal"])

@@ -16,6 +16,7 @@ from typing import Any
 
 _FOLDER = Path(__file__).parent
 _MARKS = re.compile("[⟦⟧]")
+_WITHOUT_FORM = ("json-web-key", "private-key")
 _PIECE = re.compile("⟦([^⟧]+)⟧")
 
 
@@ -41,7 +42,7 @@ class Case:
     @property
     def is_token(self) -> bool:
         """Whether its only piece is known by its own form, and can be a part of a path or of a branch's name."""
-        known = self.kind.endswith(("-key", "-token")) and len(self.pieces) == 1
+        known = self.kind.endswith(("-key", "-token")) and self.kind not in _WITHOUT_FORM and len(self.pieces) == 1
         return known and re.fullmatch(r"[a-z]{2,9}[-_][\w.-]{16,120}", self.pieces[0]) is not None
 
 

@@ -13,7 +13,7 @@ from agtrace_indexer.run import index
 from agtrace.settings import load
 from tests.agtrace.terminal import agtrace
 from tests.secrets.corpus import Case, near_misses, secrets
-from tests.secrets.planting import Planted, in_turn, later, plant
+from tests.secrets.planting import Planted, later, plant, plant_thinly
 from tests.secrets.questions import Witness, of_commands, of_prompts
 from tests.secrets.serving import of_server
 from tests.secrets.sieve import Sieve
@@ -52,12 +52,12 @@ class Score:
 def measure(folder: Path, *, whole: bool) -> Score:
     """Plant and ask below an empty folder, in the data folder of the environment.
 
-    `whole` plants every case in the logs of all three agents and asks every question of every session; else each is
-    planted for one agent, and the questions are shared out among the sessions.
+    `whole` plants every case wherever the logs of three agents have texts; else each is planted for one agent in some
+    places. The questions are shared out among the sessions.
     """
     score = Score(secrets(), near_misses())
     sieve = Sieve(score.secrets, [case.text for case in score.near_misses])
-    planter = plant if whole else in_turn
+    planter = plant if whole else plant_thinly
     planted = planter(folder / "secrets", score.secrets)
     harmless = planter(folder / "near-misses", score.near_misses)
     _index_in_pieces(folder, planted)
@@ -70,9 +70,9 @@ def measure(folder: Path, *, whole: bool) -> Score:
     score.look(sieve, of_server(planted[:: 100 if whole else 200]))
     score.look(sieve, _index_again(whole=whole))
     _leave_alone(settings.database)
-    witness = Witness(settings, planted, every=4 if whole else 120)
+    witness = Witness(settings, planted, every=4 if whole else 240)
     score.look(sieve, witness.everything())
-    for number, each in enumerate(planted[: len(score.secrets)]):
+    for number, each in enumerate(planted[: len(score.secrets) : 1 if whole else 2]):
         found = next(witness.found_by(each, None if whole else number), None)
         if found is not None:
             score.hits[each.case.id] = found

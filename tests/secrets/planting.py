@@ -31,15 +31,15 @@ class Planted:
     path: Path
 
 
-def plant(home: Path, cases: Sequence[Case], providers: Sequence[str] = tuple(PROVIDERS)) -> list[Planted]:
-    """Write the logs of all cases below a home; `providers` all get all of them."""
-    return [_write(home, case, provider, number) for number, case in enumerate(cases) for provider in providers]
+def plant(home: Path, cases: Sequence[Case]) -> list[Planted]:
+    """Write the logs of all cases, for all agents, with everything in them."""
+    return [_write(home, case, provider, number, 1) for number, case in enumerate(cases) for provider in PROVIDERS]
 
 
-def in_turn(home: Path, cases: Sequence[Case]) -> list[Planted]:
-    """Write one log a case, of the agents in turn."""
+def plant_thinly(home: Path, cases: Sequence[Case]) -> list[Planted]:
+    """Write one log a case, of the agents in turn, with a third of the scenes, another third in the next log."""
     names = list(PROVIDERS)
-    return [_write(home, case, names[number % len(names)], number) for number, case in enumerate(cases)]
+    return [_write(home, case, names[number % 3], number, 3) for number, case in enumerate(cases)]
 
 
 def later(planted: Planted) -> None:
@@ -53,8 +53,11 @@ def later(planted: Planted) -> None:
         file.write(_lines(lines))
 
 
-def _write(home: Path, case: Case, provider: str, number: int) -> Planted:
-    log = Log(_story(case, provider, case.id, number, _scenes(case.text)))
+def _write(home: Path, case: Case, provider: str, number: int, share: int) -> Planted:
+    """Write a log with the request and one of `share` other scenes."""
+    request, *others = _scenes(case.text)
+    scenes = [request, *others[number // 3 % share :: share]]
+    log = Log(_story(case, provider, case.id, number, scenes))
     path = home / _WRITERS[provider](log)
     _MORE[provider](log, case)
     lines = _lines(log.records) + _unreadable(case.text)

@@ -8,13 +8,18 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from agtrace.answers import Answers
 from agtrace.serving.prompts import PROMPTS, prompt_text
 from agtrace.settings import Settings
+from tests.agtrace.asking import HOUR, YEAR
 from tests.agtrace.terminal import agtrace_here
+from tests.health.stories import DAY
+from tests.health.writing import NOW
+from tests.secrets.corpus import Case
 from tests.secrets.planting import Planted
 from tests.secrets.sieve import SHOWN
 
@@ -84,7 +89,7 @@ class Witness:
             ("list_sessions", {"limit": 50}),
             ("search_event_previews", {"query": "", "limit": 50, "group_by": "session"}),
             ("get_project_info", {"limit": 50}),
-            ("read_artifact", {"ref": "ax://report/5000d"}),
+            ("read_artifact", {"ref": f"ax://report/{_since(whole=self._every < 10)}"}),
             ("read_artifact", {"ref": "ax://health"}),
         ):
             yield from self._pages(name, arguments, most=50 if self._every < 10 else 3)
@@ -106,9 +111,9 @@ class Witness:
         yield "search_events", session | {"pattern": "", "limit": 50, "include_full_payload": True}
 
     def _echoes(self, planted: Planted) -> Iterator[tuple[str, dict[str, Any]]]:
-        piece = planted.case.pieces[0]
+        told = recognisable(planted.case)
         for name, arguments in _SECRET_ARGUMENTS:
-            yield name, {_put(key, piece): _put(value, piece) for key, value in arguments.items()}
+            yield name, {_put(key, told): _put(value, told) for key, value in arguments.items()}
 
     def _events(self, planted: Planted, number: int) -> Iterator[Told]:
         """The events of a session, each whole and as digests."""
@@ -144,6 +149,11 @@ class Witness:
         return self._answers.ask(name, arguments).text
 
 
+def recognisable(case: Case) -> str:
+    """A secret as it may be repeated to who sends it, but masked: with what stands around it where it has no form."""
+    return case.pieces[0] if case.is_token else case.text
+
+
 def _searches(pieces: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """All of a piece, its beginning, its middle, its end, asked for in every way."""
     for piece in (piece[:_LONG] for piece in pieces[:2]):
@@ -156,10 +166,10 @@ def _searches(pieces: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield "list_sessions", {"query": part}
 
 
-def _put(value: Any, piece: str) -> Any:
+def _put(value: Any, told: str) -> Any:
     if isinstance(value, list):
-        return [_put(item, piece) for item in value]
-    return value.replace("?", piece[:_LONG]) if isinstance(value, str) else value
+        return [_put(item, told) for item in value]
+    return value.replace("?", told) if isinstance(value, str) else value
 
 
 # -- prompts and commands --------------------------------------------------------------------------
@@ -170,9 +180,11 @@ def of_prompts(planted: Sequence[Planted]) -> Iterator[Told]:
     for case in (planted.case for planted in planted):
         for prompt in PROMPTS.values():
             for argument in prompt.arguments:
+                if len(case.text) > argument.longest:
+                    continue
                 given = {each.name: "x" for each in prompt.arguments if each.required}
                 try:
-                    text = prompt_text(prompt, given | {argument.name: case.text[: argument.longest]})
+                    text = prompt_text(prompt, given | {argument.name: case.text})
                 except Exception as error:  # noqa: BLE001  # what is refused is told to the client
                     text = str(error)
                 yield f"prompt {prompt.name}", text
@@ -181,15 +193,16 @@ def of_prompts(planted: Sequence[Planted]) -> Iterator[Told]:
 def of_commands(planted: Sequence[Planted], page: Path, *, whole: bool) -> Iterator[Told]:
     """What the commands print over all sessions, and over these; `page` is where the report is written.
 
-    Without `whole` there is one form of the report: they all begin with the same figures, which take a second.
+    Without `whole` there is one form of the report, and it tells of some sessions: all take seconds.
     """
+    since = ["--since", _since(whole=whole)]
     forms: list[list[str]] = [["report"], ["report", "--json"], ["report", "--markdown"]] if whole else []
     for arguments in (
         ["sessions", "--limit", "50"],
         ["sessions", "--limit", "50", "--json"],
         ["search", "", "--limit", "50"],
         ["search", "", "--by-session", "--limit", "50", "--json"],
-        ["report", "--html", str(page)],
+        ["report", "--html", str(page), *since],
         *forms,
         ["health"],
         ["health", "--json"],
@@ -204,7 +217,7 @@ def of_commands(planted: Sequence[Planted], page: Path, *, whole: bool) -> Itera
 
 
 def _of_session(planted: Planted, other: Planted) -> Iterator[list[str]]:
-    session, piece = planted.session, planted.case.pieces[0][:_LONG]
+    session, told = planted.session, recognisable(planted.case)
     for level in ("summary", "turns", "steps", "full"):
         yield ["show", session, "--level", level]
     yield ["show", session, "--reasoning", "--json"]
@@ -221,7 +234,12 @@ def _of_session(planted: Planted, other: Planted) -> Iterator[list[str]]:
         ["search"], ["search", "--json"], ["search", "x", "--project"], ["sessions", "--query"],
         ["sessions", "--since"], ["show"], ["read"], ["analyze"], ["report", "--project"], ["setup"],
     ):  # fmt: skip
-        yield [*arguments, *(["--"] if arguments[-1] in ("show", "search", "read", "analyze", "setup") else []), piece]
+        yield [*arguments, *(["--"] if arguments[-1] in ("show", "search", "read", "analyze", "setup") else []), told]
+
+
+def _since(*, whole: bool) -> str:
+    """A time from which on all sessions began, or the newest of them."""
+    return datetime.fromtimestamp(NOW - DAY - (YEAR if whole else HOUR), UTC).isoformat().replace("+00:00", "Z")
 
 
 def _run(arguments: Sequence[str]) -> Iterator[Told]:

@@ -14,6 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from tests.agtrace.terminal import AGTRACE
 from tests.secrets.planting import Planted
+from tests.secrets.questions import recognisable
 
 _VARIABLES = ("HOME", "AGTRACE_DATA_DIR", "PATH", "PYTHONPATH")
 
@@ -39,16 +40,16 @@ def of_server(planted: Sequence[Planted]) -> Iterator[tuple[str, str]]:
 
 
 def _requests(client: Client, planted: Planted) -> Iterator[tuple[str, Callable[[], Awaitable[Any]]]]:
-    session, piece = planted.session, planted.case.pieces[0][:1_000]
+    session, told = planted.session, recognisable(planted.case)
     for uri in (f"ax://session/{session}", f"ax://event/{session}/0", f"ax://analysis/{session}", "ax://report/5000d"):
         yield "resource", lambda uri=uri: client.read_resource(uri)
-    yield "resource that isn't there", lambda: client.read_resource(f"ax://session/{piece}")
-    yield "unknown tool", lambda: client.call_tool(piece, {})
-    yield "call", lambda: client.call_tool("search_event_previews", {"query": piece})
+    yield "resource that isn't there", lambda: client.read_resource(f"ax://session/{told}")
+    yield "unknown tool", lambda: client.call_tool(told, {})
+    yield "call", lambda: client.call_tool("search_event_previews", {"query": told})
     yield "call", lambda: client.call_tool("get_session_details", {"session_id": session, "detail_level": "full"})
-    yield "unknown prompt", lambda: client.get_prompt(piece, {})
-    yield "prompt", lambda: client.get_prompt("find_past_work", {"problem": planted.case.text[:1_000]})
-    yield "prompt", lambda: client.get_prompt("find_past_work", {piece: "x"})
+    yield "unknown prompt", lambda: client.get_prompt(told, {})
+    yield "prompt", lambda: client.get_prompt("find_past_work", {"problem": planted.case.text})
+    yield "prompt", lambda: client.get_prompt("find_past_work", {told: "x"})
 
 
 async def _outcome(ask: Callable[[], Awaitable[Any]]) -> str:

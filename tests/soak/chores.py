@@ -76,9 +76,10 @@ class Chores:
     def forget(self) -> None:
         """Forget a session of which no other log holds a part, with all that belongs to it."""
         before = self._sessions()
-        chosen = self.random.choice(
-            sorted(uid for uid, _, kind in before if kind == "main" and not uid.startswith(OWN))
-        )
+        likely = sorted(uid for uid, _, kind in before if kind == "main" and not uid.startswith(OWN))
+        if not likely:
+            return
+        chosen = self.random.choice(likely)
         told = json.loads(self.run("forget", chosen, "--dry-run", "--json").stdout or "{}")
         if told.get("also_in") == []:
             self.run("forget", chosen, "--yes", "--json")

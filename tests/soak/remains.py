@@ -32,10 +32,10 @@ def behind(database: Path, roots: list[Path]) -> list[str]:
 
 def differences(database: Path, fresh: Path) -> Iterator[str]:
     """How the rows of logs that are there differ from those of a fresh index of the same logs, log by log."""
-    logs, others = _logs(database, gone=False), _logs(fresh, gone=False)
-    yield from (f"{path} is not indexed" for path in sorted(set(others) - set(logs)))
-    yield from (f"{path} is no log any more" for path in sorted(set(logs) - set(others)))
-    for path in sorted(set(logs) & set(others)):
+    logs, others = _logs(database), _logs(fresh)
+    yield from (f"{path} is not indexed" for path in sorted(others - logs))
+    yield from (f"{path} is no log any more" for path in sorted(logs - others))
+    for path in sorted(logs & others):
         found, expected = contents(database, path=path), contents(fresh, path=path)
         yield from (f"{path}: other {part}, {_first(found[part], rows)}"
                     for part, rows in expected.items() if found[part] != rows)  # fmt: skip
@@ -66,13 +66,14 @@ class Archive:
 
     def look(self) -> None:
         """Remember the logs that have vanished since the last look; one that came back under a new name isn't gone."""
-        there, gone = _logs(self.database, gone=False), _logs(self.database, gone=True)
-        known = {(number, path) for path, number in gone.items()}
-        for number, path in set(self._digests) - known:
+        with closing(sqlite3.connect(self.database, timeout=30)) as connection:
+            files = connection.execute("SELECT id, path, status = 'log' AND gone FROM file").fetchall()
+        there, gone = {number for number, _, _ in files}, {(number, path) for number, path, is_gone in files if is_gone}
+        for number, path in set(self._digests) - gone:
             del self._digests[number, path]
-            if number not in {*there.values(), *gone.values()}:
+            if number not in there:
                 self._lost[path] = self._sessions[number]
-        for number, path in known - set(self._digests):
+        for number, path in gone - set(self._digests):
             self._digests[number, path] = _digests(self.database, path)
             self._sessions[number] = _ids(self.database, number)
 
@@ -89,10 +90,10 @@ class Archive:
                 yield f"{path} is archived and changed: {', '.join(changed)}"
 
 
-def _logs(database: Path, *, gone: bool) -> dict[str, int]:
+def _logs(database: Path) -> set[str]:
+    """The paths of the logs that are there."""
     with closing(sqlite3.connect(database, timeout=30)) as connection:
-        found = connection.execute("SELECT path, id FROM file WHERE status = 'log' AND gone = ?", (gone,))
-        return dict(found.fetchall())
+        return {row[0] for row in connection.execute("SELECT path FROM file WHERE status = 'log' AND NOT gone")}
 
 
 def _ids(database: Path, file: int) -> frozenset[str]:

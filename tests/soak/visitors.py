@@ -122,9 +122,15 @@ class Visitor:
     # -- ways to look around ---------------------------------------------------------------------------
 
     async def _list(self, talk: Conversation) -> None:
-        """The sessions, page by page, and the projects."""
+        """The sessions, page by page, and the projects.
+
+        A session moves within the list where what it begins with turns out to be another one's, or its own after all.
+        """
         given = {"limit": self.random.choice((5, 20, 50)), **self._filters()}
-        await talk.pages("list_sessions", lambda data: [item["id"] for item in data["sessions"]], self.pause, **given)
+        await talk.pages(
+            "list_sessions", lambda data: [(item["id"], item.get("start_time")) for item in data["sessions"]],
+            self.pause, **given,
+        )  # fmt: skip
         if self.random.random() < 0.3:
             await talk.ask("get_project_info")
 

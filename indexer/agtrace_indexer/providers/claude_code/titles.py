@@ -36,5 +36,5 @@ def note_summary(record: Record, state: LogState) -> None:
     if leaf is None:
         note_title(record, state)
     elif title:
-        masked = redact(title[:_LONGEST_TITLE])  # the state of a log is stored
+        masked = redact(title)[:_LONGEST_TITLE]  # the state of a log is stored; half a secret isn't known for one
         remember(state.sessions[""].namings, leaf, masked, _NAMINGS_REMEMBERED)

@@ -1,0 +1,82 @@
+"""What is no secret although it stands where one would: placeholders, references, code, prose.
+
+Each check is asked with what a rule found and the one character behind it, which tells a call from a value.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+
+_PLACEHOLDER = (
+    r"\$[A-Za-z_][A-Za-z0-9_]*(?:[.:\[/)}?-].*)?\Z|\$[{(]|[<{\[(]|%[s({]|%[A-Z_]+%|@[A-Z_]+@|#\{|\*{2}|\.{3}|\u2026|\u2022|\Z"
+    r"|(?:your|my|the|some|any|enter|insert|replace|put|add|use|set|fill)[^A-Za-z0-9]|redacted|masked|hidden|example"
+    r"|your[a-z]*\Z|sample|placeholder|dummy|change[_-]?(?:me|this|it)|to[_-]?do\b|fix[_-]?me|x{3}|-+\Z|_+\Z|n/a\Z"
+    r"|(?:none|null|nil|true|false|undefined|empty|unset|unknown|not[_ -]?set|same-origin|include|omit)[^A-Za-z0-9]?\Z"
+    r"|(?:string|str|text|number|int|boolean|bool|object|any|bytes|required|optional|varchar|secretstr)"
+    r"(?![A-Za-z0-9])(?!.*[0-9].*[0-9])"
+    r"|ENC\[|\{cipher\}|!vault|!ref|!sub|!getatt|valueFrom|\\u003c|&lt;"
+)
+_REFERENCE = (
+    r"(?:\.{1,2}|~)?/[\w.@-]+(?:/[\w.@-]*)*\W?\Z|[A-Za-z]:\\|[a-z][a-z0-9+.-]*://|arn:aws|(?:env|file|vault|op|ref|cmd):\S"
+    r"|[^\n]*[(\[{]\Z|[^\n]*(?:\$\{|\{\{|\$\()|(?:process|import\.meta)\.env|os\.(?:environ|getenv)|System\.getenv"
+    r"|(?:ENV|env|secrets|vars|settings|config|self|this|args|opts|options|props|ctx|data|req|request|body|params|user|"
+    r"values|local|var|module|credentials?)[.\[]|[A-Za-z_][\w.:]*\("
+)
+_NAME = r"(?:passw(?:or)?d|passphrase|pass|pwd|secret|token|credential|auth|(?:(?:api|access|secret|private|auth)[_-]?)?key)"
+_OWN_NAME = rf"(?:[A-Za-z]+[_-])*{_NAME}s?(?:[_-](?:here|value|name|id|file|path|env|var|ref|goes|placeholder)+)*\Z"
+_DOTTED = r"(?![^\n]*[0-9]{3})[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+\W?\Z"
+_WORD = r"[A-Za-z][a-z]*(?:[_ -]?[A-Za-z][a-z]*){0,3}\W?\Z"
+_PROSE = (
+    r"(?i:(?=[^\n]*\s)[^\n]*(?<!\w)(?:passwords?|passphrase|enter|your|must|please|forgot|forgotten|new|confirm|invalid|wrong"
+    r"|incorrect|required|reset|the|is|are|was|at least|change|old|current|not|no|cannot|can't|and|or|of|to|for|with"
+    r"|from|in|contraseña|senha|passe|passwort|пароль|token|secret)(?!\w))"
+)
+_CODE = r"[^\n]*(?:=>|&&|\|\||\?\?|\)\s*[;{]|;\s*$|function|return|===)"
+_UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\W?\Z"
+_NO_DIGIT = r"[^0-9]*\Z"
+_ONLY_NUMBER = r"[0-9.,:_%-]*\Z"
+
+_VALUE = rf"(?i:{_PLACEHOLDER}|{_REFERENCE})"
+_SECRET = rf"(?i:{_PLACEHOLDER}|{_REFERENCE}|{_OWN_NAME})"
+
+_PATTERNS = {
+    "no_value": _VALUE,
+    "no_secret": rf"{_SECRET}|{_CODE}|[^\n]*x{{4}}\W?\Z",
+    "no_token": rf"{_SECRET}|{_CODE}|[A-Za-z][a-z]*\W?\Z|{_DOTTED}|{_ONLY_NUMBER}",
+    "no_unquoted_secret": rf"{_SECRET}|{_DOTTED}",
+    "no_bare_secret": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|{_ONLY_NUMBER}",
+    "no_bare_password": rf"{_SECRET}|{_DOTTED}|(?=[^0-9]*\Z)(?![^\n]*[!@#$%^*+~][^\n]*\w)|(?:[0-9.,:_-]{{0,5}}\W?|[0-9]*[.,][0-9]*)\Z",
+    "no_quoted_password": rf"{_SECRET}|{_PROSE}|{_CODE}|[A-Za-z]+[:!?]\Z|type=|[0-9]{{1,3}}\Z",
+    "no_option": rf"{_SECRET}|-|[0-9.]+(?::[0-9.]+)*(?:/[a-z]+)?\Z|{_DOTTED}|[0-9.]+:[0-9:]+",
+    "no_url_password": r"\$[A-Za-z_{(]|<|\{|%[s({]|%[A-Z_]+%|\*|x{3}|(?i:\[redacted)|\.{3}|\u2026|@?:",
+    "no_digit": rf"{_NO_DIGIT}|{_ONLY_NUMBER}|\[redacted",
+    "no_mixture": rf"{_NO_DIGIT}|[^A-Za-z]*\Z|{_VALUE}",
+    "no_mixed_case": r"[^0-9]*\Z|[^A-Z]*\Z|[^a-z]*\Z",
+    "no_header_secret": rf"{_SECRET}|{_NO_DIGIT}",
+    "no_mixed": rf"{_SECRET}|{_DOTTED}|{_PROSE}|{_NO_DIGIT}|[^A-Za-z]*\Z|{_UUID}"
+    r"|(?:(?![^\n]*[A-Z])|(?![^\n]*[a-z]))(?![^\n]*[!@#$%^*+~])[^\n]*\Z|[^\n]*[(){}<>=]",
+    "no_cookie": rf"{_VALUE}|{_NO_DIGIT}|{_ONLY_NUMBER}",
+    "no_session": rf"{_VALUE}|{_NO_DIGIT}|{_ONLY_NUMBER}|{_UUID}",
+}
+
+
+def _no_basic(found: str) -> bool:
+    """Whether it is no base64 of a user and a password (RFC 7617)."""
+    packed = found.rstrip(" \t\"'\\,;)")
+    try:
+        said = base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return len(packed) < _LONG or packed.isalpha()
+    return b":" not in said[:-1] or not all(byte >= 0x20 for byte in said)
+
+
+_LONG = 30
+"""Characters from which on a token that registries give out is none by chance."""
+
+CHECKS: dict[str, Callable[[str], object]] = {name: re.compile(pattern).match for name, pattern in _PATTERNS.items()}
+"""By the names that rules know them by: true for what is no secret."""
+
+CHECKS["no_basic"] = _no_basic

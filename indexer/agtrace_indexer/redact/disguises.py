@@ -1,0 +1,149 @@
+"""Texts as they mean to be read: without what is invisible, and with what is encoded decoded.
+
+A token may be split by zero-width characters or colours, or its text be written in the encodings of JSON, HTML or URLs.
+Rules then look at a view of the text, and what they find there is masked in the text itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff\x00-\x08\x0e-\x1f\x7f-\x9f\u2400"
+)
+_INVISIBLE_CODES = (
+    r"(?:00[aA][dD]|034[fF]|061[cC]|180[bBcCdDeEfF]|200[b-fB-F]|202[a-eA-E]|206[0-9a-fA-F]|[fF][eE]0[0-9a-fA-F]|[fF][eE][fF]{2}"
+    r"|00(?:0[0-8eEfF]|1[0-9a-fA-F]|7[fF]|[89][0-9a-fA-F]))"
+)
+_ESCAPE = r"(?:[\x1b\u241b]|\\{1,8}(?:u001[bB]|x1[bB]|033|e(?=\[)))"
+_SEQUENCE = r"(?:\[[0-9;:?]{0,30}[A-Za-z]|\][0-9]{1,3};[^\x07\x1b\\]{0,300}(?:\x07|\x1b\\|\\{1,8}u0007)?|[()][0-9A-B])"
+_ENTITY = {
+    "quot": '"',
+    "apos": "'",
+    "amp": "&",
+    "lt": "<",
+    "gt": ">",
+    "colon": ":",
+    "equals": "=",
+    "shy": "",
+    "nbsp": " ",
+}
+
+_DISGUISED = re.compile(
+    rf"(?P<nothing>(?:{_ESCAPE}{_SEQUENCE}|\x9b[0-9;:?]{{0,30}}[A-Za-z]|\[[0-9]{{1,3}}(?:;[0-9]{{1,3}}){{0,8}}m|[{_INVISIBLE}]"
+    rf"|\\{{1,8}}u{_INVISIBLE_CODES}|%(?:E2%80%8[B-F]|C2%AD|EF%BB%BF|E2%81%A0)|&(?:shy|ZeroWidthSpace|#820[3-7]|#x200[bB-D]|#173|#xad);)+)"
+    r"|\\{1,8}u(?P<unicode>(?!00[01]|[dD][89a-fA-F])[0-9A-Fa-f]{4})|\\{1,8}x(?P<byte>[2-7][0-9A-Fa-f])"
+    r"|%(?:25){0,3}(?P<url>[2-7][0-9A-Fa-f])|&#(?P<decimal>[0-9]{2,3});|&#[xX](?P<hex>[2-7][0-9A-Fa-f]);"
+    r"|&(?P<entity>quot|apos|amp|lt|gt|colon|equals|nbsp);|\\{1,8}(?P<slash>/)"
+)
+
+SIGNS = (
+    "\x1b", "\x9b", "\u241b", "\\u", "\\x", "\\033", "\\e[", "\\/", "%2", "%3", "%4", "%5", "%6", "%7", "%E2%", "%C2%", "%EF%", "&#", "&quot;", "&apos;", "&amp;",
+    "&lt;", "&gt;", "&colon;", "&equals;", "&nbsp;", "&shy;", "&Zero", "[0m", "\x08", "\x00",
+    "\x7f", "\u2400",
+)  # fmt: skip
+"""Literals of which every disguise has one, but for the invisible characters."""
+
+GATE = (
+    rf"[\x1b\x{{241b}}{_INVISIBLE}]|\\(?:u[0-9a-fA-F]{{4}}|x[1-7]|033|e\[|/)"
+    r"|\[[0-9]{1,3}(?:;[0-9]{1,3}){0,8}m|%(?:25)?[2-7][0-9A-Fa-f]|%(?:E2|C2|EF)|&(?:#|quot;|apos;|amp;|lt;|gt;|colon;|equals;|nbsp;|shy;|Zero)"
+)
+"""Found in every text that has a disguise, as Rust's regex engine reads it."""
+
+UNSEEN = rf"[{_INVISIBLE}]"
+
+
+class _Piece(NamedTuple):
+    """A stretch of a view."""
+
+    at: int
+    """Where it begins in the view."""
+    start: int
+    """Where it begins in the text."""
+    end: int
+    verbatim: bool
+    """Whether it stands so in the text."""
+
+
+class View:
+    """A text without its disguises, and where everything stands in the text."""
+
+    def __init__(self, text: str) -> None:
+        parts, pieces, at, end = [], [], 0, 0
+        for found in _DISGUISED.finditer(text):
+            decoded = _decoded(found)
+            if found.start() > end:
+                pieces.append(_Piece(at, end, found.start(), True))
+                parts.append(text[end : found.start()])
+                at += found.start() - end
+            if decoded:
+                pieces.append(_Piece(at, found.start(), found.end(), False))
+                parts.append(decoded)
+                at += len(decoded)
+            end = found.end()
+        if end < len(text):
+            pieces.append(_Piece(at, end, len(text), True))
+            parts.append(text[end:])
+        self.text = "".join(parts)
+        self._pieces = pieces
+        self._starts = [piece.at for piece in pieces]
+
+    def origin(self, start: int, end: int) -> tuple[int, int]:
+        """Where a stretch of the view stands in the text."""
+        first, last = self._piece(start), self._piece(end - 1)
+        return (
+            first.start + (start - first.at if first.verbatim else 0),
+            last.start + end - last.at if last.verbatim else last.end,
+        )
+
+    def _piece(self, position: int) -> _Piece:
+        return self._pieces[bisect_right(self._starts, position) - 1]
+
+
+def _decoded(found: re.Match[str]) -> str:
+    kind = found.lastgroup or ""
+    if kind in ("unicode", "byte", "url", "hex"):
+        return chr(int(found[kind], 16))
+    if kind == "decimal":
+        return chr(int(found[kind])) if 32 <= int(found[kind]) < 127 else ""
+    return _ENTITY.get(found[kind], "") if kind == "entity" else found[kind] if kind == "slash" else ""
+
+
+# --- base64
+
+_RUN = re.compile(r"[A-Za-z0-9+/_-]{16,}(?:(?:\r?\n|\\{1,7}n|\\{1,7}r\\{1,7}n)[ \t]{0,20}[A-Za-z0-9+/_-]{4,}+)*+={0,2}")
+_BREAK = re.compile(r"(?:\r?\n|\\{1,7}n|\\{1,7}r\\{1,7}n)[ \t]{0,20}")
+_MOST = 4 * 1024 * 1024
+"""Characters of one run that are decoded: what is more is masked unread where its gate opens."""
+
+
+def base64_signs(literals: list[str]) -> list[str]:
+    """What of these literals stands in base64, wherever in a group of three bytes they begin."""
+    return [_encoded(literal.encode(), shift) for literal in literals for shift in range(3)]
+
+
+def _encoded(literal: bytes, shift: int) -> str:
+    """The letters that say nothing but the literal, where so many bytes stand before it."""
+    packed = base64.b64encode(bytes(shift) + literal).decode()
+    return packed[(0, 2, 3)[shift] : 8 * (shift + len(literal)) // 6]
+
+
+def runs(text: str) -> Iterator[tuple[int, int, list[str]]]:
+    """Every run of base64: where it is, and what it may mean, read from its first, second, third and fourth letter."""
+    for found in _RUN.finditer(text):
+        packed = _BREAK.sub("", found[0]).rstrip("=").replace("-", "+").replace("_", "/")
+        yield (
+            found.start(),
+            found.end(),
+            [_unpacked(packed[skipped:]) for skipped in range(4)] if len(packed) <= _MOST else [],
+        )
+
+
+def _unpacked(packed: str) -> str:
+    whole = packed[: len(packed) - (len(packed) % 4 == 1)]
+    return base64.b64decode(whole + "=" * (-len(whole) % 4)).decode("utf-8", "replace")

@@ -1,0 +1,163 @@
+"""SIGKILL at any moment of whoever writes the index: what comes next completes it, and nothing is there twice.
+
+`agtrace index` itself, also again and again: tests/indexer/test_crash.py; workers: tests/indexer/test_workers.py.
+AGTRACE_TEST_KILLS makes it a longer trial.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from agtrace_indexer import catalog
+from agtrace_indexer.run import index
+
+from tests import corpus
+from tests.agtrace.terminal import AGTRACE, agtrace
+from tests.conftest import SAMPLES
+from tests.contents import contents
+from tests.faults.serving import call, gone, serving
+
+KILLS = int(os.environ.get("AGTRACE_TEST_KILLS", "1"))
+MEGABYTES = 9
+"""More than is committed at once."""
+
+
+class Undisturbed(NamedTuple):
+    """Logs and their index, made in one go, and what it holds."""
+
+    logs: Path
+    data: Path
+    expected: dict[str, object]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    corpus.make(folder / "logs", MEGABYTES)
+    index(folder / "data" / "index.sqlite3", [str(folder / "logs")])
+    return Undisturbed(folder / "logs", folder / "data", contents(folder / "data" / "index.sqlite3"))
+
+
+def kill_within(command: list[str], longest: float, moments: random.Random) -> None:
+    """Run a command and kill it, at the latest after some seconds."""
+    with subprocess.Popen([AGTRACE, *command], stdout=subprocess.DEVNULL) as process:
+        try:
+            process.wait(moments.uniform(0.15, longest))
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+def test_an_index_that_was_killed_while_it_was_put_in_order_is_the_same(
+    undisturbed: Undisturbed, database: Path
+) -> None:
+    shutil.copytree(undisturbed.data, database.parent)
+    moments = random.Random(41)
+    for _ in range(2 * KILLS):
+        kill_within(["index", "--optimize"], 0.8, moments)
+        assert contents(database) == undisturbed.expected
+    assert agtrace("index", "--optimize").code == 0
+    assert contents(database) == undisturbed.expected
+
+
+def test_a_reading_of_everything_that_was_killed_is_completed_by_the_next_run(
+    undisturbed: Undisturbed, database: Path
+) -> None:
+    """As after an update: the index is that of an older version of the reading."""
+    shutil.copytree(undisturbed.data, database.parent)
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE meta SET value = '1' WHERE key = 'reading'")
+    moments = random.Random(42)
+    for _ in range(KILLS):
+        kill_within(["index"], 2.0, moments)
+    assert agtrace("index").code == 0
+    assert contents(database) == undisturbed.expected
+
+
+_KILLED_AT = """
+import os, signal, sqlite3, sys
+from pathlib import Path
+from agtrace_indexer.catalog import open_database
+
+connect, left = sqlite3.connect, int(sys.argv[2])
+
+def count(statement):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def traced(*arguments, **how):
+    connection = connect(*arguments, **how)
+    connection.set_trace_callback(count)
+    return connection
+
+sqlite3.connect = traced
+open_database(Path(sys.argv[1])).close()
+"""
+
+
+@pytest.mark.parametrize("moment", [5, 25, 80])
+def test_tables_of_the_first_version_whose_change_was_killed_are_changed_by_the_next_run(
+    moment: int, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process is killed before its statement of that number."""
+    with monkeypatch.context() as older:
+        older.setattr(catalog, "MIGRATIONS", catalog.MIGRATIONS[:1])
+        older.setattr(catalog, "VERSION", 1)
+        catalog.open_database(database).close()
+    killed = subprocess.run([sys.executable, "-c", _KILLED_AT, database, str(moment)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert agtrace("index", SAMPLES).code == 0
+    index(tmp_path / "fresh.sqlite3", [str(SAMPLES)])
+    assert contents(database) == contents(tmp_path / "fresh.sqlite3")
+
+
+def test_a_server_that_is_killed_within_its_first_run_leaves_no_process_and_the_next_one_completes_the_index(
+    undisturbed: Undisturbed, own_home: Path, database: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(undisturbed.logs, own_home / ".claude" / "projects")
+    with serving(tmp_path / "stderr") as server:
+        server.greet()
+        server.send(call(1, "list_sessions"))
+        wal = database.with_name(f"{database.name}-wal")
+        while not (wal.exists() and wal.stat().st_size > 100_000):
+            assert server.process.poll() is None
+            select.select([], [], [], 0.01)
+        server.process.send_signal(signal.SIGKILL)
+        server.process.wait()
+        gone(server.process.pid, time.monotonic())
+    assert agtrace("index").code == 0
+    index(tmp_path / "fresh.sqlite3", [str(own_home / ".claude" / "projects")])
+    assert contents(database) == contents(tmp_path / "fresh.sqlite3")
+
+
+def test_a_watcher_that_is_killed_within_a_run_leaves_what_the_next_run_completes(
+    undisturbed: Undisturbed, database: Path, tmp_path: Path
+) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    with subprocess.Popen([AGTRACE, "index", "--watch", logs], stdout=subprocess.PIPE, text=True) as watcher:
+        assert watcher.stdout
+        while "watching" not in watcher.stdout.readline():
+            pass
+        shutil.copytree(undisturbed.logs, logs / "all")
+        wal = database.with_name(f"{database.name}-wal")
+        while not (wal.exists() and wal.stat().st_size > 100_000):
+            assert watcher.poll() is None
+            select.select([], [], [], 0.01)
+        watcher.kill()
+    assert agtrace("index").code == 0
+    index(tmp_path / "fresh.sqlite3", [str(logs)])
+    assert contents(database) == contents(tmp_path / "fresh.sqlite3")

@@ -1,0 +1,108 @@
+"""What fuzzing found once: small logs and requests that broke a law, each mended."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from agtrace_indexer.run import index
+
+from tests.contents import contents
+from tests.fuzz import conversation
+from tests.fuzz.asked import Asked
+from tests.fuzz.judging import judge
+from tests.fuzz.mutants import Mutant
+from tests.fuzz.sources import Source
+from tests.fuzz.ways import NAMES, append, may_end
+
+FOUND = Path(__file__).with_name("found")
+LOGS = sorted((FOUND / "logs").iterdir())
+CUTS = 7
+"""Places at which a log is cut: not all, for each is two runs."""
+
+SAID = {
+    "no-content.jsonl": ("Seven gulls.", "And the terns?"),
+    "session-2026-11-10T11-40-5d0b8f3a.json": ("Count the gulls", "Seven gulls."),
+}
+"""Texts that were lost."""
+
+
+def mutant(path: Path) -> Mutant:
+    """A log as it is, as if it were a mutant of itself."""
+    source = Source(path.name, path.read_bytes(), path.suffix == ".json")
+    return Mutant(source, path.name, source.content)
+
+
+def indexed(folder: Path, name: str, pieces: list[bytes]) -> dict[str, Any]:
+    """What is in an index of a log that grew by these pieces."""
+    folder.mkdir()
+    for piece in pieces:
+        append(folder / name, piece)
+        index(folder.with_name("data") / "index.sqlite3", [str(folder)])
+    found = contents(folder.with_name("data") / "index.sqlite3")
+    shutil.rmtree(folder)
+    shutil.rmtree(folder.with_name("data"))
+    return found
+
+
+def test_logs_that_broke_a_law_keep_it() -> None:
+    """However they come into the index: no line is lost or uncounted, and what is answered keeps the contract."""
+    assert judge([mutant(path) for path in LOGS], Random(1), NAMES, asked=20) == []
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
+def test_a_log_that_broke_a_law_may_be_found_cut_anywhere(path: Path, tmp_path: Path) -> None:
+    data = path.read_bytes()
+    whole = indexed(tmp_path / "logs", path.name, [data])
+    for end in range(1, len(data), len(data) // CUTS):
+        if may_end(data, end):
+            assert indexed(tmp_path / "logs", path.name, [data[:end], data[end:]]) == whole, data[:end]
+
+
+def test_empty_lines_before_the_end_dont_make_a_log_that_grows_another_one(tmp_path: Path, database: Path) -> None:
+    log, data = tmp_path / "growing.jsonl", (FOUND / "logs" / "empty-lines.jsonl").read_bytes()
+    end = data.index(b"\n\n\n") + 3
+    for piece in (data[:end], data[end:]):
+        append(log, piece)
+        index(database, [str(log)])
+    assert [row[0] for row in contents(database)["files"]] == [str(log)], "no generation of it is archived"
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_readable_texts_are_kept_wherever_they_stand(name: str, database: Path) -> None:
+    index(database, [str(FOUND / "logs" / name)])
+    said = "\n".join(text for _, _, text, _ in contents(database)["texts"])
+    assert [text for text in SAID[name] if text not in said] == []
+
+
+def test_logs_that_contradict_each_other_form_the_same_family_in_any_order(tmp_path: Path) -> None:
+    """Each names another one as where it comes from; the third one, which comes later, ends the circle."""
+    families = []
+    for number, order in enumerate(itertools.permutations(sorted((FOUND / "circle").iterdir()))):
+        logs, database = tmp_path / "logs", tmp_path / str(number) / "index.sqlite3"
+        shutil.rmtree(logs, ignore_errors=True)
+        logs.mkdir()
+        for path in order:
+            shutil.copyfile(path, logs / path.name)
+            index(database, [str(logs)])
+        families.append(contents(database))
+    assert [found for found in families if found != families[0]] == []
+    assert sum(session[-6] is not None for session in families[0]["sessions"]) == 2, "two of them come from another"
+
+
+def test_requests_that_broke_a_law_are_answered() -> None:
+    """R-118: with an error that speaks of the request, and never with silence."""
+    frames = [json.loads(line) for line in (FOUND / "requests.jsonl").read_text().splitlines()]
+
+    def following(number: int, known: conversation.Known, random: Random) -> Asked:
+        frame = {**frames[number - conversation.FIRST_ID], "id": number}
+        arguments = frame["params"]["arguments"]
+        tool = frame["params"]["name"] if frame["method"] == "tools/call" else None
+        return Asked(json.dumps(frame).encode(), number, tool, arguments)
+
+    assert conversation.converse(Random(1), len(frames), following) == []
