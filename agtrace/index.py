@@ -114,7 +114,8 @@ class Index:
             row = connection.execute("SELECT value FROM meta WHERE key = 'redaction'").fetchone()
             if row is not None and not redact.same_own_rules(row[0]):
                 raise IndexUnavailable(
-                    "the rules for secrets have changed, and the index isn't masked by them yet", "Ask again in a moment."
+                    "the rules for secrets have changed, and the index isn't masked by them yet",
+                    "Ask again in a moment.",
                 )
 
     def damage(self) -> str | None:

@@ -67,9 +67,11 @@ def usable() -> Settings:
 
 def serve() -> None:
     """Run the MCP server on stdin and stdout, which ends the process with its client."""
+    from agtrace.serving.ending import end, end_with_input
+
+    end_with_input()  # also while it is still starting
     found = settings()
     gc.disable()  # what the SDK loads stays for good: looking for garbage in it takes a twelfth of the start
-    from agtrace.serving.ending import end
     from agtrace.serving.stdio_transport import serve_stdio
 
     gc.freeze()

@@ -1,10 +1,16 @@
-"""The end of the server: at once, whatever it is doing, and with every process that it has started."""
+"""The end of the server: with its client, whatever it is doing, and with every process that it has started."""
 
 from __future__ import annotations
 
 import os
+import select
 import sys
+import threading
+import time
 from typing import NoReturn
+
+LAST_SECONDS = 0.5
+"""How long answers may take that are being made when the client's input ends."""
 
 
 def end(code: int = 0) -> NoReturn:
@@ -15,3 +21,18 @@ def end(code: int = 0) -> NoReturn:
             workers.end_all()
     finally:
         os._exit(code)
+
+
+def end_with_input() -> None:
+    """Have the process end once its client has closed stdin, also where nobody comes to read the end of it."""
+    if sys.stdin is None or not hasattr(select, "poll"):
+        return
+    poll = select.poll()
+    poll.register(os.dup(0), getattr(select, "POLLRDHUP", 0))  # stdin itself will stand for something else
+
+    def wait() -> None:
+        poll.poll()
+        time.sleep(LAST_SECONDS)
+        end()
+
+    threading.Thread(target=wait, daemon=True).start()

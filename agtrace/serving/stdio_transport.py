@@ -10,10 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import select
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,7 +21,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 
-from agtrace.serving.ending import end
+from agtrace.serving.ending import LAST_SECONDS, end
 from agtrace.serving.logs import take_libraries
 from agtrace.serving.server import make_server
 
@@ -37,8 +34,6 @@ MOST_REQUESTS = 256
 """That wait for their answers: the next message is looked at when one of them has gone out."""
 MOST_BYTES = 16 * 1_048_576
 """Of lines that wait for their turn: the next line is read when there is room."""
-LAST_SECONDS = 0.5
-"""How long answers may take that are being made when the client's input ends."""
 _PIECE = 65_536
 _BESIDE = 100
 """Bytes that a line takes besides its own."""
@@ -62,7 +57,6 @@ def serve_stdio(settings: Settings) -> None:
 
 async def _converse(server: Server[Any]) -> None:
     asked, answers = _taken(0, os.open(os.devnull, os.O_RDONLY)), _taken(1, _elsewhere())
-    threading.Thread(target=_end_with, args=(asked,), daemon=True).start()
     waiting = _Waiting()
     arrived, lines = anyio.create_memory_object_stream[_Line](math.inf)
     inbox, incoming = anyio.create_memory_object_stream[SessionMessage | Exception]()
@@ -207,17 +201,6 @@ def _id_in(value: Any) -> types.RequestId | None:
     number = value.get("id") if isinstance(value, dict) else None
     is_id = number.isprintable() if isinstance(number, str) else type(number) is int
     return number if is_id else None
-
-
-def _end_with(descriptor: int) -> None:
-    """End the process once the client has closed its input, also where nobody comes to read the end of it."""
-    if not hasattr(select, "poll"):
-        return
-    poll = select.poll()
-    poll.register(descriptor, getattr(select, "POLLRDHUP", 0))
-    poll.poll()
-    time.sleep(LAST_SECONDS)
-    end()
 
 
 def _taken(descriptor: int, instead: int) -> int:

@@ -84,7 +84,8 @@ def _mask_record_types(connection: sqlite3.Connection) -> None:
                 "DELETE FROM record_type WHERE file_id = ? AND status = ? AND type = ?", (file_id, status, kind)
             )
             connection.execute(
-                "INSERT INTO record_type VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
+                "INSERT INTO record_type VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET count = count + excluded.count",
                 (file_id, status, masked, number, first),
             )
 

@@ -47,7 +47,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
 
 def repaired(undisturbed: Undisturbed, database: Path) -> Repaired:
     """Repair, and see that nothing is missing but what was named."""
-    done = repair(database)
+    done = repair(database, patience=30)  # where a server writes
     assert not examine(database)
     assert list(damage.differences(undisturbed.database, database, done)) == []
     return done
@@ -59,9 +59,9 @@ def repaired(undisturbed: Undisturbed, database: Path) -> Repaired:
 def test_an_overwritten_page_changes_no_answer_is_noticed_and_can_be_repaired(
     undisturbed: Undisturbed, tmp_path: Path
 ) -> None:
-    """Every seventeenth page of all that the file has: tables, indexes, the word index, the list of the tables."""
+    """Every 31st page of all that the file has: tables, indexes, the word index, the list of the tables."""
     expected = damage.ask(undisturbed.copy(tmp_path / "sound"))
-    for page in range(2, undisturbed.pages, 17):
+    for page in range(2, undisturbed.pages, 31):
         database = undisturbed.copy(tmp_path / "data")
         damage.overwrite_page(database, page)
         assert examine(database), f"page {page}"
@@ -79,13 +79,13 @@ def test_a_flipped_bit_in_a_text_or_in_the_word_index_is_noticed(undisturbed: Un
         pytest.skip("this SQLite can't tell what is in a page")
     expected = damage.ask(undisturbed.copy(tmp_path / "sound"))
     noticed = 0
-    for page in pages[::9]:
+    for page in pages[::13]:
         database = undisturbed.copy(tmp_path / "data")
         damage.flip_bit(database, page)
         noticed += bool(examine(database))
         for number, given in damage.ask(database).items():
             assert damage.same(given, expected[number]) or damage.is_clear_error(given), (page, given)
-    assert noticed >= 0.6 * len(pages[::9]), "the others fell on bytes that nothing reads"
+    assert noticed >= 0.6 * len(pages[::13]), "the others fell on bytes that nothing reads"
 
 
 # -- the whole file --------------------------------------------------------------------------------
@@ -399,9 +399,8 @@ def test_what_was_forgotten_does_not_come_back_by_a_repair(undisturbed: Undistur
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("how", ["cut in half", "the first page overwritten"])
 async def test_a_server_outlives_its_index_and_answers_again_once_it_is_repaired(
-    how: str, undisturbed: Undisturbed, tmp_path: Path
+    undisturbed: Undisturbed, tmp_path: Path
 ) -> None:
     database = undisturbed.copy(tmp_path / "data")
     environment = {**os.environ, "AGTRACE_DATA_DIR": str(database.parent)}
@@ -415,7 +414,7 @@ async def test_a_server_outlives_its_index_and_answers_again_once_it_is_repaired
 
         expected = await ask()
         assert expected["success"]
-        DAMAGES[how](database)
+        DAMAGES["cut in half"](database)  # also where the server has the file mapped
         given = await ask()
         assert damage.same(given, expected) or damage.is_clear_error(given), given
         repaired(undisturbed, database)

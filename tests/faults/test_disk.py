@@ -87,7 +87,7 @@ def test_a_disk_that_fills_up_within_a_run_is_told_and_the_next_run_completes_th
     assert is_told(agtrace("index", tmp_path / "corpus", **data))
     assert agtrace("sessions", **data).code in (0, 3)
     enlarge(disk)
-    assert agtrace("index", **data).code == 0
+    assert agtrace("index", tmp_path / "corpus", **data).code == 0
     assert contents(disk / "data" / "index.sqlite3") == fresh(tmp_path, tmp_path / "corpus")
 
 

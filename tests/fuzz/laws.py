@@ -199,14 +199,18 @@ def _has_known_line(made: Mutant) -> bool:
     return any(map(is_known, lines_of(made.content)[:_FIRST]))
 
 
-_CALL_ID = re.compile(rb'"call_id"\s*:\s*"([^"]*)"')
+_SCREENED = re.compile(rb'_(?:begin|end|completed)"')
 _EXECUTIONS = {TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT]}
 _TOLD = {TYPE_CODE[kind] for kind in EventType if kind is not EventType.TOKEN_USAGE}
 
 
-def _screened(lines: list[bytes]) -> set[bytes]:
-    """The ids of executions that Codex tells its screen, too: which of the two is the event depends on their order."""
-    return {found for line in lines if b'"event_msg"' in line for found in _CALL_ID.findall(line)}
+def _told(lines: list[bytes]) -> set[int]:
+    """The types of events of a log that no other line can tell as well.
+
+    Codex may tell its screen of an execution, too: which of the two is the event depends on their order.
+    """
+    screened = any(b'"event_msg"' in line and _SCREENED.search(line) for line in lines)
+    return _TOLD - _EXECUTIONS if screened else _TOLD
 
 
 @cache
@@ -219,12 +223,11 @@ def _said(source: Source) -> tuple[str | None, Said]:
         index(Path(folder) / "index.sqlite3", [str(path.parent)])
         reading = Reading(contents(Path(folder) / "index.sqlite3"))
         lines = lines_of(source.content)
-        screened, texts = _screened(lines), []
-        for number, events in reading.by_line[str(path)].items():
-            line = lines[number - 1]
-            is_screened = b'"event_msg"' in line or screened.intersection(_CALL_ID.findall(line))
-            told = _TOLD - _EXECUTIONS if is_screened else _TOLD
-            texts.append((line, [text for kind, text in events if kind in told]))
+        told = _told(lines)
+        texts = [
+            (lines[number - 1], [text for kind, text in events if kind in told])
+            for number, events in reading.by_line[str(path)].items()
+        ]
         return reading.files[str(path)].provider, texts
 
 

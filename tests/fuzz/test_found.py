@@ -22,7 +22,7 @@ from tests.fuzz.ways import NAMES, append, may_end
 
 FOUND = Path(__file__).with_name("found")
 LOGS = sorted((FOUND / "logs").iterdir())
-CUTS = 7
+CUTS = 6
 """Places at which a log is cut: not all, for each is two runs."""
 
 SAID = {

@@ -43,7 +43,7 @@ class Case:
     def is_token(self) -> bool:
         """Whether its only piece is known by its own form, and can be a part of a path or of a branch's name."""
         known = self.kind.endswith(("-key", "-token")) and self.kind not in _WITHOUT_FORM and len(self.pieces) == 1
-        return known and re.fullmatch(r"[a-z]{2,9}[-_][\w.-]{16,120}", self.pieces[0]) is not None
+        return self.secret and known and re.fullmatch(r"[a-z]{2,9}[-_][\w.-]{16,120}", self.pieces[0]) is not None
 
 
 def secrets() -> list[Case]:

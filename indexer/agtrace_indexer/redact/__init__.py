@@ -1,7 +1,7 @@
 """Masking of secrets, by their known forms and by the names that they are assigned to.
 
-The rules are data (`rules.json`), what applies them is `engine.py`. A user's file, `redaction.json` beside the index, adds
-rules and allows texts. All of a process uses the same rules: `use` takes those of a folder, and looks whether they
+The rules are data (`rules.json`), what applies them is `engine.py`. A user's file, `redaction.json` beside the index,
+adds rules and allows texts. All of a process uses the same rules: `use` takes those of a folder, and looks whether they
 changed. Nothing is compiled before the first text is looked at: a run without changes never does.
 """
 

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 
 _PLACEHOLDER = (
-    r"\$[A-Za-z_][A-Za-z0-9_]*(?:[.:\[/)}?-].*)?\Z|\$[{(]|[<{\[(]|%[s({]|%[A-Z_]+%|@[A-Z_]+@|#\{|\*{2}|\.{3}|\u2026|\u2022|\Z"
+    r"\$[A-Za-z_][A-Za-z0-9_]*(?:[.:\[/)}?-].*)?\Z|\$[{(]|[<{\[(]|%[s({]|%[A-Z_]+%|@[A-Z_]+@|#\{|\*{2}|\.{3}"
+    r"|\u2026|\u2022|\Z"
     r"|(?:your|my|the|some|any|enter|insert|replace|put|add|use|set|fill)[^A-Za-z0-9]|redacted|masked|hidden|example"
     r"|your[a-z]*\Z|sample|placeholder|dummy|change[_-]?(?:me|this|it)|to[_-]?do\b|fix[_-]?me|x{3}|-+\Z|_+\Z|n/a\Z"
     r"|(?:none|null|nil|true|false|undefined|empty|unset|unknown|not[_ -]?set|same-origin|include|omit)[^A-Za-z0-9]?\Z"
@@ -20,17 +21,22 @@ _PLACEHOLDER = (
     r"|ENC\[|\{cipher\}|!vault|!ref|!sub|!getatt|valueFrom|\\u003c|&lt;"
 )
 _REFERENCE = (
-    r"(?:\.{1,2}|~)?/[\w.@-]+(?:/[\w.@-]*)*\W?\Z|[A-Za-z]:\\|[a-z][a-z0-9+.-]*://|arn:aws|(?:env|file|vault|op|ref|cmd):\S"
+    r"(?:\.{1,2}|~)?/[\w.@-]+(?:/[\w.@-]*)*\W?\Z|[A-Za-z]:\\|[a-z][a-z0-9+.-]*://|arn:aws|(?:env|file|vault|op"
+    r"|ref|cmd):\S"
     r"|[^\n]*[(\[{]\Z|[^\n]*(?:\$\{|\{\{|\$\()|(?:process|import\.meta)\.env|os\.(?:environ|getenv)|System\.getenv"
     r"|(?:ENV|env|secrets|vars|settings|config|self|this|args|opts|options|props|ctx|data|req|request|body|params|user|"
     r"values|local|var|module|credentials?)[.\[]|[A-Za-z_][\w.:]*\("
 )
-_NAME = r"(?:passw(?:or)?d|passphrase|pass|pwd|secret|token|credential|auth|(?:(?:api|access|secret|private|auth)[_-]?)?key)"
+_NAME = (
+    r"(?:passw(?:or)?d|passphrase|pass|pwd|secret|token|credential|auth|(?:(?:api|access|secret|private"
+    r"|auth)[_-]?)?key)"
+)
 _OWN_NAME = rf"(?:[A-Za-z]+[_-])*{_NAME}s?(?:[_-](?:here|value|name|id|file|path|env|var|ref|goes|placeholder)+)*\Z"
 _DOTTED = r"(?![^\n]*[0-9]{3})[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+\W?\Z"
 _WORD = r"[A-Za-z][a-z]*(?:[_ -]?[A-Za-z][a-z]*){0,3}\W?\Z"
 _PROSE = (
-    r"(?i:(?=[^\n]*\s)[^\n]*(?<!\w)(?:passwords?|passphrase|enter|your|must|please|forgot|forgotten|new|confirm|invalid|wrong"
+    r"(?i:(?=[^\n]*\s)[^\n]*(?<!\w)(?:passwords?|passphrase|enter|your|must|please|forgot|forgotten|new"
+    r"|confirm|invalid|wrong"
     r"|incorrect|required|reset|the|is|are|was|at least|change|old|current|not|no|cannot|can't|and|or|of|to|for|with"
     r"|from|in|contraseña|senha|passe|passwort|пароль|token|secret)(?!\w))"
 )
@@ -48,7 +54,8 @@ _PATTERNS = {
     "no_token": rf"{_SECRET}|{_CODE}|[A-Za-z][a-z]*\W?\Z|{_DOTTED}|{_ONLY_NUMBER}",
     "no_unquoted_secret": rf"{_SECRET}|{_DOTTED}",
     "no_bare_secret": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|{_ONLY_NUMBER}",
-    "no_bare_password": rf"{_SECRET}|{_DOTTED}|(?=[^0-9]*\Z)(?![^\n]*[!@#$%^*+~][^\n]*\w)|(?:[0-9.,:_-]{{0,5}}\W?|[0-9]*[.,][0-9]*)\Z",
+    "no_bare_password": rf"{_SECRET}|{_DOTTED}|(?=[^0-9]*\Z)(?![^\n]*[!@#$%^*+~][^\n]*\w)|(?:[0-9.,:_-]{{0,5}}\W?"
+    rf"|[0-9]*[.,][0-9]*)\Z",
     "no_quoted_password": rf"{_SECRET}|{_PROSE}|{_CODE}|[A-Za-z]+[:!?]\Z|type=|[0-9]{{1,3}}\Z",
     "no_option": rf"{_SECRET}|-|[0-9.]+(?::[0-9.]+)*(?:/[a-z]+)?\Z|{_DOTTED}|[0-9.]+:[0-9:]+",
     "no_url_password": r"\$[A-Za-z_{(]|<|\{|%[s({]|%[A-Z_]+%|\*|x{3}|(?i:\[redacted)|\.{3}|\u2026|@?:",

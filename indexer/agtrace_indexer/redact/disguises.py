@@ -17,7 +17,8 @@ _INVISIBLE = (
     "\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff\x00-\x08\x0e-\x1f\x7f-\x9f\u2400"
 )
 _INVISIBLE_CODES = (
-    r"(?:00[aA][dD]|034[fF]|061[cC]|180[bBcCdDeEfF]|200[b-fB-F]|202[a-eA-E]|206[0-9a-fA-F]|[fF][eE]0[0-9a-fA-F]|[fF][eE][fF]{2}"
+    r"(?:00[aA][dD]|034[fF]|061[cC]|180[bBcCdDeEfF]|200[b-fB-F]|202[a-eA-E]|206[0-9a-fA-F]"
+    r"|[fF][eE]0[0-9a-fA-F]|[fF][eE][fF]{2}"
     r"|00(?:0[0-8eEfF]|1[0-9a-fA-F]|7[fF]|[89][0-9a-fA-F]))"
 )
 _ESCAPE = r"(?:[\x1b\u241b]|\\{1,8}(?:u001[bB]|x1[bB]|033|e(?=\[)))"
@@ -35,15 +36,18 @@ _ENTITY = {
 }
 
 _DISGUISED = re.compile(
-    rf"(?P<nothing>(?:{_ESCAPE}{_SEQUENCE}|\x9b[0-9;:?]{{0,30}}[A-Za-z]|\[[0-9]{{1,3}}(?:;[0-9]{{1,3}}){{0,8}}m|[{_INVISIBLE}]"
-    rf"|\\{{1,8}}u{_INVISIBLE_CODES}|%(?:E2%80%8[B-F]|C2%AD|EF%BB%BF|E2%81%A0)|&(?:shy|ZeroWidthSpace|#820[3-7]|#x200[bB-D]|#173|#xad);)+)"
+    rf"(?P<nothing>(?:{_ESCAPE}{_SEQUENCE}|\x9b[0-9;:?]{{0,30}}[A-Za-z]|\[[0-9]{{1,3}}(?:;[0-9]{{1,3}}){{0,8}}m"
+    rf"|[{_INVISIBLE}]"
+    rf"|\\{{1,8}}u{_INVISIBLE_CODES}|%(?:E2%80%8[B-F]|C2%AD|EF%BB%BF|E2%81%A0)|&(?:shy|ZeroWidthSpace|#820[3-7]"
+    rf"|#x200[bB-D]|#173|#xad);)+)"
     r"|\\{1,8}u(?P<unicode>(?!00[01]|[dD][89a-fA-F])[0-9A-Fa-f]{4})|\\{1,8}x(?P<byte>[2-7][0-9A-Fa-f])"
     r"|%(?:25){0,3}(?P<url>[2-7][0-9A-Fa-f])|&#(?P<decimal>[0-9]{2,3});|&#[xX](?P<hex>[2-7][0-9A-Fa-f]);"
     r"|&(?P<entity>quot|apos|amp|lt|gt|colon|equals|nbsp);|\\{1,8}(?P<slash>/)"
 )
 
 SIGNS = (
-    "\x1b", "\x9b", "\u241b", "\\u", "\\x", "\\033", "\\e[", "\\/", "%2", "%3", "%4", "%5", "%6", "%7", "%E2%", "%C2%", "%EF%", "&#", "&quot;", "&apos;", "&amp;",
+    "\x1b", "\x9b", "\u241b", "\\u", "\\x", "\\033", "\\e[", "\\/", "%2", "%3", "%4", "%5", "%6", "%7", "%E2%", "%C2%", "%EF%",
+    "&#", "&quot;", "&apos;", "&amp;",
     "&lt;", "&gt;", "&colon;", "&equals;", "&nbsp;", "&shy;", "&Zero", "[0m", "\x08", "\x00",
     "\x7f", "\u2400",
 )  # fmt: skip
@@ -51,7 +55,8 @@ SIGNS = (
 
 GATE = (
     rf"[\x1b\x{{241b}}{_INVISIBLE}]|\\(?:u[0-9a-fA-F]{{4}}|x[1-7]|033|e\[|/)"
-    r"|\[[0-9]{1,3}(?:;[0-9]{1,3}){0,8}m|%(?:25)?[2-7][0-9A-Fa-f]|%(?:E2|C2|EF)|&(?:#|quot;|apos;|amp;|lt;|gt;|colon;|equals;|nbsp;|shy;|Zero)"
+    r"|\[[0-9]{1,3}(?:;[0-9]{1,3}){0,8}m|%(?:25)?[2-7][0-9A-Fa-f]|%(?:E2|C2|EF)|&(?:#|quot;|apos;|amp;|lt;|gt;"
+    r"|colon;|equals;|nbsp;|shy;|Zero)"
 )
 """Found in every text that has a disguise, as Rust's regex engine reads it."""
 

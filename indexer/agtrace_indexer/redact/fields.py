@@ -16,7 +16,7 @@ _PASSWORDS = (
     "password", "passwords", "passwd", "passphrase", "passcode", "userpass", "dbpass", "dbpwd", "userpwd", "passwort",
     "kennwort", "contraseña", "contrasena", "senha", "motdepasse", "wachtwoord", "lösenord", "losenord", "hasło",
     "haslo", "heslo", "salasana", "jelszó", "şifre", "пароль", "密码", "密碼", "口令", "パスワード", "暗証番号",
-    "비밀번호", "암호", "सपासवर्ड", "पासवर्ड", "סיסמה",
+    "비밀번호", "암호", "पासवर्ड", "סיסמה",
 )  # fmt: skip
 _KEYS = (
     "secret", "authorization", "apikey", "accesskey", "secretkey", "privatekey", "encryptionkey", "signingkey",

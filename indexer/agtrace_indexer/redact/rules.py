@@ -1,8 +1,8 @@
 """The rules: what they are made of, where they stand, and what a user may add to them.
 
-The built-in ones are data, `rules.json`. A pattern is Python's. Before it is used, cheaper things are looked for: signs,
-which are literals, and a gate, which is a pattern of Rust's engine. `<<name>>` stands for one of the `pieces`. A made-up
-secret stands there in parts, so that nothing takes the file for a leak.
+The built-in ones are data, `rules.json`. A pattern is Python's. Before it is used, cheaper things are looked for:
+signs, which are literals, and a gate, which is a pattern of Rust's engine. `<<name>>` stands for one of the `pieces`. A
+made-up secret stands there in parts, so that nothing takes the file for a leak.
 """
 
 from __future__ import annotations
