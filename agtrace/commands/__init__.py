@@ -67,9 +67,9 @@ def usable() -> Settings:
 
 def serve() -> None:
     """Run the MCP server on stdin and stdout, which ends the process with its client."""
-    from agtrace.serving.ending import end, end_with_input
+    from agtrace.serving.ending import end, end_with_client
 
-    end_with_input()  # also while it is still starting
+    end_with_client()  # also while it is still starting
     found = settings()
     gc.disable()  # what the SDK loads stays for good: looking for garbage in it takes a twelfth of the start
     from agtrace.serving.stdio_transport import serve_stdio

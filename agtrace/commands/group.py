@@ -26,7 +26,7 @@ class _InOrder(click.Group):
         except click.UsageError as error:
             from agtrace_indexer.redact import redact
 
-            error.message = redact(error.message)
+            vars(error)["message"] = redact(error.message)
             raise
 
 

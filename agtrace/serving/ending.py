@@ -23,12 +23,13 @@ def end(code: int = 0) -> NoReturn:
         os._exit(code)
 
 
-def end_with_input() -> None:
-    """Have the process end once its client has closed stdin, also where nobody comes to read the end of it."""
-    if sys.stdin is None or not hasattr(select, "poll"):
+def end_with_client() -> None:
+    """Have the process end once its client has closed either pipe, also where nobody comes to notice."""
+    if sys.stdin is None or sys.stdout is None or not hasattr(select, "poll"):
         return
     poll = select.poll()
-    poll.register(os.dup(0), getattr(select, "POLLRDHUP", 0))  # stdin itself will stand for something else
+    poll.register(os.dup(0), getattr(select, "POLLRDHUP", 0))  # 0 and 1 will stand for something else
+    poll.register(os.dup(1), 0)
 
     def wait() -> None:
         poll.poll()

@@ -20,6 +20,7 @@ import jsonschema
 
 from agtrace.problems import Problem
 from agtrace.serving.server import OUTPUT_SCHEMA
+from agtrace.serving.stdio_transport import LARGEST_REQUEST
 from agtrace.settings import ABSOLUTE_MAX_BYTES
 from agtrace.shaping.shape import Answer
 from tests.agtrace.asking import budget, check, check_shape
@@ -158,7 +159,7 @@ def _answered(server: Server, asked: Asked, known: Known) -> Iterator[Finding]:
 def _exchange(server: Server, asked: Asked) -> list[Any]:
     """Send a line and wait for its answer, or for that to a ping where none needs to come; all that is said by then."""
     server.send(asked.frame)
-    awaited: Any = asked.id
+    awaited: Any = asked.id if len(asked.frame) <= LARGEST_REQUEST else None  # the server doesn't read a longer one
     if awaited is None:
         awaited = f"ping {id(asked)}"
         server.send(_message("ping", None, awaited))
