@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from agtrace_indexer import redact
 from agtrace_indexer.discovery import homes
 from agtrace_indexer.lock import Busy, wait_for_writer
+from agtrace_indexer.opening import open_to_read
 from agtrace_indexer.run import index
 
 from agtrace.problems import IndexUnavailable
@@ -171,33 +172,10 @@ class Reading(sqlite3.Connection):
 
 
 def open_read_only(path: Path) -> Reading:
-    """A connection that reads an index, for any thread; rows have names.
-
-    SQLite keeps a small file beside an index that is read. Where it can't be made (a full disk, a read-only folder),
-    nobody can write the index either, and it is read as it lies there. Raises `sqlite3.Error`.
-    """
-    try:
-        return _connected(path, "mode=ro")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or not _is_whole(path):
-            raise
-    connection = _connected(path, "mode=ro&immutable=1")
-    connection.is_still = True
-    return connection
-
-
-def _is_whole(path: Path) -> bool:
-    """Whether nothing of the index stands in its write-ahead log only."""
-    try:
-        return path.with_name(f"{path.name}-wal").stat().st_size == 0
-    except FileNotFoundError:
-        return True
-
-
-def _connected(path: Path, how: str) -> Reading:
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?{how}", uri=True, check_same_thread=False, timeout=5, factory=Reading
-    )
+    """A connection that reads an index, for any thread; rows have names. Raises `sqlite3.Error`."""
+    connection, still = open_to_read(path, check_same_thread=False, factory=Reading)
+    assert isinstance(connection, Reading)
+    connection.is_still = still
     connection.row_factory = sqlite3.Row
     connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
     connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()

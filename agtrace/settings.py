@@ -77,8 +77,8 @@ VARIABLES: dict[str, str] = {
         "used, and goes on without it"
     ),
     "AGTRACE_KEEP_DAYS": (
-        f"after how many days without an event a session is forgotten, 1 to {LONGEST_KEPT:,}; one that goes on comes "
-        "back; default: never"
+        f"after how many days without an event a session is forgotten, 1 to {LONGEST_KEPT:,}, counted back from the "
+        "newest event; one that goes on comes back; default: never"
     ),
     "AGTRACE_SEARCH_EVENTS": "1 offers the deprecated tool search_events; default 0",
     "AGTRACE_HTTP_TOKEN": (

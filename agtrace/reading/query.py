@@ -68,6 +68,8 @@ class StoredEvent:
 def find_session(connection: sqlite3.Connection, given: str) -> sqlite3.Row:
     """The session with this id or unambiguous prefix of an id, or the one that an `ax://` reference is about.
 
+    A prefix of an id that several logs share (`X`, `X~2`) is one of `X`: so it was before the second log came.
+
     Raises `SessionNotFound` or `AmbiguousSessionPrefix`.
     """
     prefix = session_in(given.strip())
@@ -76,16 +78,19 @@ def find_session(connection: sqlite3.Connection, given: str) -> sqlite3.Row:
         return exact  # type: ignore[no-any-return]
     found = connection.execute(
         f"{_SESSION} WHERE s.uid >= ?1 AND s.uid < ?1 || char(1114111) ORDER BY s.uid LIMIT ?2",
-        (prefix, MATCHES_SHOWN + 1),
+        (prefix, MATCHES_SHOWN),
     ).fetchall()
     if not prefix or not found:
         raise SessionNotFound(given, _nearest_ids(connection, prefix))
-    if len(found) > 1:
-        total = connection.execute(
-            "SELECT count(*) FROM session WHERE uid >= ?1 AND uid < ?1 || char(1114111)", (prefix,)
-        ).fetchone()[0]
+    total = _how_many_begin_with(connection, prefix)
+    if total > 1 + _how_many_begin_with(connection, f"{found[0]['uid']}~"):
         raise AmbiguousSessionPrefix(given, [short_id(connection, row["uid"]) for row in found[:MATCHES_SHOWN]], total)
     return found[0]  # type: ignore[no-any-return]
+
+
+def _how_many_begin_with(connection: sqlite3.Connection, prefix: str) -> int:
+    query = "SELECT count(*) FROM session WHERE uid >= ?1 AND uid < ?1 || char(1114111)"
+    return int(connection.execute(query, (prefix,)).fetchone()[0])
 
 
 def short_id(connection: sqlite3.Connection, uid: str) -> str:

@@ -26,6 +26,7 @@ from agtrace_indexer.damage import Damage, is_damage, look
 from agtrace_indexer.files import inode
 from agtrace_indexer.first_page import renew_first_page
 from agtrace_indexer.lock import WriteLock
+from agtrace_indexer.opening import open_to_read
 from agtrace_indexer.run import index
 from agtrace_indexer.salvage import TABLES, salvage
 from agtrace_indexer.salvaged import Lost, Salvage, settle
@@ -115,7 +116,7 @@ def damaged_copies(database: Path) -> list[Path]:
 
 def _open(database: Path, *, leniently: bool = False) -> sqlite3.Connection:
     """A connection that reads; a lenient one reads what tables are left where others are lost."""
-    connection = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=5)
+    connection, _ = open_to_read(database, isolation_level=None)
     connection.executescript(f"PRAGMA writable_schema={int(leniently)}; PRAGMA cache_size=-65536;")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION and not _is_ours(connection):

@@ -335,6 +335,21 @@ def test_superseded_events_can_be_opened_and_are_marked_but_not_found(samples: A
     assert samples.items("search_event_previews", "matches", query=text, session_id=REWOUND) == []
 
 
+def test_a_short_id_stays_good_when_a_second_log_of_that_id_comes(tmp_path: Path) -> None:
+    log = small(tmp_path).prompt("Look at the first tide.")
+    asker = asker_of(tmp_path)
+    short = log.session_id[:8]
+    assert asker.ask("get_session_details", session_id=short)["data"]["session_id"] == log.session_id
+    other = log.path.parent.parent / "other" / log.path.name
+    other.parent.mkdir()
+    other.write_bytes(log.path.read_bytes().replace(b"first tide", b"second tide"))
+    assert asker.ask("get_session_details", session_id=short)["data"]["session_id"] == log.session_id
+    assert (
+        asker.ask("get_session_details", session_id=f"{log.session_id}~2")["data"]["session_id"]
+        == f"{log.session_id}~2"
+    )
+
+
 def test_huge_arguments_come_in_chunks_that_join_to_them(tmp_path: Path) -> None:
     """R-077, R-115: the arguments as indented JSON, every byte."""
     arguments = {"files": [{"path": f"/srv/潮/{number}.py", "text": '"tide"\n' * 50} for number in range(300)]}

@@ -384,6 +384,13 @@ def test_sessions_are_forgotten_by_age_and_come_back_when_they_go_on(database: P
     assert index(database, [], keep_days=30).files_opened == 0
 
 
+def test_days_count_from_the_newest_event_so_that_a_clock_that_jumped_ahead_forgets_nothing(
+    database: Path, tmp_path: Path
+) -> None:
+    aged(tmp_path / "logs", (1000, 1050, 1070), time.time())
+    assert index(database, [str(tmp_path / "logs")], keep_days=60).sessions == 2
+
+
 def test_a_session_is_as_young_as_its_youngest_subagent(database: Path, tmp_path: Path) -> None:
     now = time.time()
     aged(tmp_path / "logs", (80,), now)

@@ -1,0 +1,38 @@
+"""Opening an index to read it, also where nothing can be written beside it."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+
+def open_to_read(path: Path, **options: Any) -> tuple[sqlite3.Connection, bool]:
+    """A connection that reads an index, and whether the index is taken for a file that nobody writes.
+
+    SQLite keeps a small file beside an index that is read. Where it can't be made (a full disk, a read-only folder),
+    nobody can write the index either, and it is read as it lies there: later changes then go unnoticed. `options` are
+    those of `sqlite3.connect`. Raises `sqlite3.Error`.
+    """
+    try:
+        return _connected(path, "mode=ro", options), False
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or not _is_whole(path):
+            raise
+    return _connected(path, "mode=ro&immutable=1", options), True
+
+
+def _connected(path: Path, how: str, options: dict[str, Any]) -> sqlite3.Connection:
+    connection: sqlite3.Connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?{how}", uri=True, timeout=5, **options
+    )
+    connection.execute("PRAGMA user_version").fetchone()  # only now the file is opened
+    return connection
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether nothing of the index stands in its write-ahead log only."""
+    try:
+        return path.with_name(f"{path.name}-wal").stat().st_size == 0
+    except FileNotFoundError:
+        return True
