@@ -8,9 +8,10 @@ READY := $(VENV)/ready
 DEMO := .demo
 E2E := .e2e
 MEGABYTES ?= 1000
+MINUTES ?= 60
 MEASURED ?= --peers --growth 100,300,1000,3000
 
-.PHONY: demo test e2e lint types lock docs health-eval picture bench clean
+.PHONY: demo test e2e lint types lock docs health-eval secrets fuzz soak picture bench clean
 
 demo: $(READY)
 	@BIN=$(BIN) DEMO=$(DEMO) sh sample_sessions/demo.sh
@@ -36,6 +37,15 @@ docs: $(READY)  ## what is generated from the code: tables of README and schema/
 
 health-eval: $(READY)  ## precision and recall of every detector on the sessions of tests/health
 	$(BIN)/python -m tests.health
+
+secrets: $(READY)  ## what comes out of the secrets of tests/secrets, and which near-misses are masked
+	$(BIN)/python -m tests.secrets
+
+fuzz: $(READY)  ## 100,000 mutated logs and 20,000 mutated requests; some twenty minutes
+	$(BIN)/python -m tests.fuzz
+
+soak: $(READY)  ## agents, clients and commands at once, for an hour or so many MINUTES
+	$(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 picture: $(READY)  ## docs/terminal.svg, from real commands; docs/report.png, where Chromium is
 	$(BIN)/python docs/terminal.py
@@ -70,4 +80,4 @@ $(E2E)/%/ready: tests/e2e/npm/%/package.json tests/e2e/npm/%/package-lock.json
 $(E2E)/agents/ready: | $(E2E)/small/ready  # whose Node it uses
 
 clean:
-	rm -rf $(VENV) $(DEMO) $(E2E) .bench
+	rm -rf $(VENV) $(DEMO) $(E2E) .bench .fuzz
