@@ -9,8 +9,18 @@ import threading
 import time
 from typing import NoReturn
 
-LAST_SECONDS = 0.5
+LAST_SECONDS = 0.7
 """How long answers may take that are being made when the client's input ends."""
+_LONGEST_START = 10
+"""Seconds; a server that takes longer to begin has no client that waits."""
+_PAUSE = 0.02
+
+_begun = threading.Event()
+
+
+def begin() -> None:
+    """Say that what the client asks is being read from now on."""
+    _begun.set()
 
 
 def end(code: int = 0) -> NoReturn:
@@ -24,16 +34,26 @@ def end(code: int = 0) -> NoReturn:
 
 
 def end_with_client() -> None:
-    """Have the process end once its client has closed either pipe, also where nobody comes to notice."""
+    """Have the process end once its client has closed either pipe, also where nobody comes to notice.
+
+    Who reads no answers any more has gone. Who only has nothing more to ask, as a shell's pipe has before the server is
+    there to read it, gets the answers that are made in time.
+    """
     if sys.stdin is None or sys.stdout is None or not hasattr(select, "poll"):
         return
-    poll = select.poll()
-    poll.register(os.dup(0), getattr(select, "POLLRDHUP", 0))  # 0 and 1 will stand for something else
-    poll.register(os.dup(1), 0)
+    asked, answers = os.dup(0), os.dup(1)  # 0 and 1 will stand for something else
+    either, reader = select.poll(), select.poll()
+    either.register(asked, getattr(select, "POLLRDHUP", 0))
+    either.register(answers, 0)
+    reader.register(answers, 0)
 
     def wait() -> None:
-        poll.poll()
-        time.sleep(LAST_SECONDS)
+        either.poll()
+        last = time.monotonic() + _LONGEST_START
+        while not reader.poll(0) and time.monotonic() < last:
+            if _begun.is_set():
+                last = min(last, time.monotonic() + LAST_SECONDS)
+            time.sleep(_PAUSE)
         end()
 
     threading.Thread(target=wait, daemon=True).start()

@@ -21,7 +21,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 
-from agtrace.serving.ending import LAST_SECONDS, end
+from agtrace.serving.ending import LAST_SECONDS, begin, end
 from agtrace.serving.logs import take_libraries
 from agtrace.serving.server import make_server
 
@@ -108,6 +108,7 @@ class _Waiting:
 async def _read(descriptor: int, arrived: MemoryObjectSendStream[_Line], waiting: _Waiting) -> None:
     """Take what the client says; end the process behind its last word."""
     following, alone = partial(next, _lines(descriptor), _END), anyio.CapacityLimiter(1)
+    begin()
     while (line := await anyio.to_thread.run_sync(following, abandon_on_cancel=True, limiter=alone)) is not _END:
         waiting.arrived(line)
         await arrived.send(line)

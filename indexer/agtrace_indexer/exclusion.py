@@ -21,39 +21,48 @@ from agtrace_indexer.gathering import visible
 from agtrace_indexer.kept_together import STARTED, known_as
 from agtrace_indexer.lines import Line, Lines
 from agtrace_indexer.recognition import rest_of_document, until_recognized
-from agtrace_indexer.tombstones import Tombstones
+from agtrace_indexer.tombstones import Tombstones, digest_of
 
 _SURE = 64
 """Records after which an id is taken to be final: Claude Code's side lines may name another one at first."""
 
 
 class KeptOut(Exception):
-    """A log turned out to be a forgotten session's."""
+    """A log is a forgotten session's, or that of a sub-agent that one started."""
+
+    def __init__(self, sub_agent: str | None = None) -> None:
+        super().__init__("the log of a forgotten session")
+        self.sub_agent = sub_agent
+        """The digest of a sub-agent without a tombstone of its own: without one, those that it starts would come in."""
 
 
-def is_kept_out(found: Found, file: CountedFile, forgotten: Tombstones) -> bool:
-    """Whether a file holds the log of a forgotten session, or of a sub-agent that one started."""
+def kept_out(found: Found, file: CountedFile, forgotten: Tombstones) -> KeptOut | None:
+    """Why a file isn't read: it holds the log of a forgotten session, or of a sub-agent that one started."""
     lines = iter(Lines(Content(file)))
     first = list(until_recognized(lines))
     read, provider = [line for line, _ in first], first[-1][1] if first else None
     if provider is not None:
-        return _tells(found, provider, _records(chain(read, lines)), forgotten)
+        return _told(found, provider, _records(chain(read, lines)), forgotten)
     data = rest_of_document(read, lines)
     values = None if data is None else decode(data)
     unrolled = unroll(values[0]) if values is not None and len(values) == 1 else None
-    return unrolled is not None and _tells(found, unrolled[0], iter(unrolled[1]), forgotten)
+    return None if unrolled is None else _told(found, unrolled[0], iter(unrolled[1]), forgotten)
 
 
-def keeps_out(forgotten: Tombstones, found: Found, provider: Provider | None, state: LogState) -> bool:
-    """Whether what is known so far of a log's session makes it a forgotten one, or a sub-agent of one."""
+def kept_out_so_far(forgotten: Tombstones, found: Found, provider: Provider | None, state: LogState) -> KeptOut | None:
+    """The same by what is known so far of a log's session."""
     if provider is None:
-        return False
+        return None
     facts, written = state.sessions[""], found.mtime_ns / 1e9
-    own_id = visible(facts.id or PurePath(found.path).name.partition(".")[0])
-    if forgotten.keep_out(provider, known_as(own_id, found.path), written):
-        return True
-    parent = facts.parent_id if facts.kind in STARTED else None
-    return parent is not None and forgotten.keep_out(provider, visible(parent), written)
+    own_id = known_as(visible(facts.id or PurePath(found.path).name.partition(".")[0]), found.path)
+    if forgotten.keep_out(provider, own_id, written):
+        return KeptOut()
+    if facts.kind not in STARTED or facts.parent_id is None:
+        return None
+    parent = visible(facts.parent_id)
+    if forgotten.keep_out(provider, parent):
+        return KeptOut(digest_of(provider, own_id))
+    return KeptOut() if forgotten.keep_out(provider, parent, written) else None
 
 
 def _records(lines: Iterator[Line]) -> Iterator[Any]:
@@ -61,7 +70,7 @@ def _records(lines: Iterator[Line]) -> Iterator[Any]:
         yield from (decode(line.data) or ()) if line.whole else ()
 
 
-def _tells(found: Found, provider: Provider, records: Iterator[Any], forgotten: Tombstones) -> bool:
+def _told(found: Found, provider: Provider, records: Iterator[Any], forgotten: Tombstones) -> KeptOut | None:
     form = FORMATS[provider]
     state = form.begin(PurePath(found.path))
     named = state.sessions[""].id is not None
@@ -73,4 +82,4 @@ def _tells(found: Found, provider: Provider, records: Iterator[Any], forgotten: 
         if isinstance(record, dict):
             with suppress(Exception):  # as when it is read: one record never costs the others
                 list(form.drafts(record, state))
-    return keeps_out(forgotten, found, provider, state)
+    return kept_out_so_far(forgotten, found, provider, state)

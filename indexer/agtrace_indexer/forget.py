@@ -80,6 +80,15 @@ def finish(catalog: Catalog, now: float) -> None:
     _finish(catalog.connection, catalog.path, now)
 
 
+def keep_out(catalog: Catalog, digests: Iterable[str], now: float) -> None:
+    """Forget sub-agents that a run left unread, as their parents are, and whatever they started.
+
+    Called by the writer, between two transactions.
+    """
+    add(catalog.path, FORGOTTEN, sorted(set(digests)), now)
+    finish(catalog, now)
+
+
 def expire(connection: sqlite3.Connection, database: Path, days: int, now: float) -> None:
     """Forget sessions whose last event, sub-agents included, is older than so many days before today (UTC).
 
@@ -100,8 +109,8 @@ def expire(connection: sqlite3.Connection, database: Path, days: int, now: float
 def _finish(connection: sqlite3.Connection, database: Path, now: float) -> None:
     tombstones, logs = Tombstones.of(database), Logs(connection)
     files = logs.with_all_of(logs.kept_out(tombstones))
-    new = logs.digests(files) - logs.digests(logs.kept_out(tombstones))
-    if new:  # a sub-agent that came since
+    new = {digest for digest in logs.digests(files) if not tombstones.has(digest)}
+    if new:  # sub-agents that came since
         add(database, FORGOTTEN, sorted(new), now)
     _carry_out(connection, database, files)
 

@@ -18,7 +18,7 @@ from agtrace_schema.events import Provider
 from agtrace_indexer.assemble import Thread
 from agtrace_indexer.discovery import Found
 from agtrace_indexer.drafts import LogState, Record
-from agtrace_indexer.exclusion import KeptOut, is_kept_out, keeps_out
+from agtrace_indexer.exclusion import KeptOut, kept_out, kept_out_so_far
 from agtrace_indexer.files import ANCHOR, CountedFile, checksum_to, inode, open_regular, read_up_to, start_of
 from agtrace_indexer.formats import FORMATS, PATCHES, Content, decode, unroll
 from agtrace_indexer.lines import Line, Lines
@@ -73,8 +73,8 @@ class Reader:
                 self._read_open(found, known, CountedFile(file, self.progress), archived)
         except OSError as error:
             self.set_aside(found, known, "unreadable", f"can't be read: {error.strerror or error}")
-        except KeptOut:
-            self.store.hide(found.path, found.stamp)
+        except KeptOut as why:
+            self._hide(found, why)
         self.progress.files_done += 1
         self.progress.bytes_done = before + found.size
         self.commit_if_due(_OVERHEAD_OF_A_FILE)
@@ -193,8 +193,8 @@ class Reader:
     def _read_new(self, found: Found, known: Row | None, file: CountedFile) -> None:
         if found.size == 0:
             return self.set_aside(found, known, "empty", "an empty file")
-        if self._forgotten and is_kept_out(found, file, self._forgotten):
-            return self._pass_over(found, known)
+        if self._forgotten and (why := kept_out(found, file, self._forgotten)):
+            return self._pass_over(found, known, why)
         if known is not None and known["status"] == "forgotten":
             self.store.show(found.path)
         head = start_of(file, HEAD)
@@ -211,11 +211,17 @@ class Reader:
             self._make_room(known, found)
         return self._read_lines(self._new_log(found, provider, head), chain(read, lines), content)
 
-    def _pass_over(self, found: Found, known: Row | None) -> None:
+    def _pass_over(self, found: Found, known: Row | None, why: KeptOut) -> None:
         """Leave a forgotten log unread; what another log said that stood there is archived."""
         if known is not None and known["status"] == "log":
             self.store.archive_generation(known["id"], found.path)
-        self.store.hide(found.path, found.stamp)
+        self._hide(found, why)
+
+    def _hide(self, found: Found, why: KeptOut) -> None:
+        """Keep no more than a digest of a path; a sub-agent is looked at again until it has a tombstone of its own."""
+        if why.sub_agent is not None:
+            self.progress.kept_out.append(why.sub_agent)
+        self.store.hide(found.path, found.stamp if why.sub_agent is None else "")
 
     def _make_room(self, known: Row, found: Found) -> None:
         """Give the path to what stands there now: what was read before is archived, or read again."""
@@ -294,8 +300,8 @@ class Reader:
 
         An incomplete log has no stamp: should the run end here, the next one goes on with it.
         """
-        if self._forgotten and keeps_out(self._forgotten, log.found, log.provider, log.state):
-            raise KeptOut
+        if self._forgotten and (why := kept_out_so_far(self._forgotten, log.found, log.provider, log.state)):
+            raise why
         for facts in log.state.sessions.values():
             facts.title = facts.title and redact(facts.title)
             facts.cwd, facts.branch = facts.cwd and redact(facts.cwd), facts.branch and redact(facts.branch)

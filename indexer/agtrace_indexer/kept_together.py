@@ -101,8 +101,13 @@ class Logs:
         return {digest_of(*s.key) for file in files for s in self._of_file[file] if s.thread == ""}
 
     def kept_out(self, tombstones: Tombstones) -> set[int]:
-        """The logs of sessions that are forgotten for good."""
-        return {head.file for head in self._heads if tombstones.keep_out(*head.key)}
+        """The logs of sessions that are forgotten for good, and of sub-agents that one of them started."""
+        return {
+            head.file
+            for head in self._heads
+            if tombstones.keep_out(*head.key)
+            or (head.kind in STARTED and head.parent_id and tombstones.keep_out(head.provider, head.parent_id))
+        }
 
     @property
     def roots(self) -> set[int]:

@@ -93,7 +93,8 @@ def index(
     """Bring the index up to date with everything below its roots and these new ones.
 
     `otherwise` are the roots of an index that has none. `report` is called with the progress as it
-    grows; `seconds` bounds the run, which then ends between two files. Where something has to be
+    grows; `seconds` bounds the run, which then ends between two files; one is read
+    however late it is, so that such runs, one after the other, get there. Where something has to be
     written and another process is writing, it waits `patience` seconds and raises `lock.Busy` then. A run that
     writes forgets the sessions whose last event is older than `keep_days`. Raises `redact.UnusableRules` where the
     user's rules for secrets can't be read: nothing is stored that they might have masked.
@@ -226,9 +227,10 @@ class _Work:
         self._mask_again_if_due()
         forgotten = Tombstones.of(catalog.path)
         reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild, forgotten=forgotten)
+        behind = len(self.plan.changed)
         self._read_by_workers(reader, archived)
         changed = deque(self.plan.changed)
-        while changed and not self._late:
+        while changed and (len(changed) == behind or not self._late):  # the shortest run reads one log
             reader.read(*changed.popleft(), archived.beginning_with)
         self.plan.changed = list(changed)
         if not changed:
@@ -236,6 +238,10 @@ class _Work:
         store.flush()
         cover_if_due(catalog.connection)
         store.commit()
+        if progress.kept_out:
+            from agtrace_indexer.forget import keep_out
+
+            keep_out(catalog, progress.kept_out, time.time())
         if self.keep_days is not None:
             from agtrace_indexer.forget import expire
 

@@ -75,13 +75,17 @@ class Tombstones:
     def __bool__(self) -> bool:
         return bool(self._for_good or self._until)
 
+    def has(self, digest: str) -> bool:
+        """Whether the session with this digest is forgotten for good."""
+        return digest in self._for_good
+
     def keep_out(self, provider: str, known_as: str, written: float | None = None) -> bool:
         """Whether a session is forgotten, where its log was written to at a time (seconds since 1970).
 
         Without a time only what is forgotten for good counts.
         """
         digest = digest_of(provider, known_as)
-        return digest in self._for_good or (written is not None and written <= self._until.get(digest, 0))
+        return self.has(digest) or (written is not None and written <= self._until.get(digest, 0))
 
     def names(self, path: str) -> bool:
         """Whether a folder or file of this path has the id of a forgotten session in its name.

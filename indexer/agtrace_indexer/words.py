@@ -93,15 +93,18 @@ def begin_bulk(connection: sqlite3.Connection) -> bool:
     connection.execute("BEGIN IMMEDIATE")
     able = prepared(connection)
     if able:
+        seal.take_off(connection)  # the options stand in the tables that are sealed
         _tune(connection, _AT_THE_END)
     connection.execute("COMMIT")
     return able
 
 
 def cover_if_due(connection: sqlite3.Connection) -> None:
-    """Index the words of all blocks that wait, if they are many."""
+    """Index the words of all blocks that wait, if they are many; seal the word index where that is still to be done."""
     if waiting(connection) >= LEAST:
         cover(connection)
+    elif seal.of(connection) is None and prepared(connection):
+        seal.put(connection)
 
 
 def cover(connection: sqlite3.Connection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from tests.faults import ending
 from tests.faults.ending import Ground
-from tests.faults.serving import AGTRACE, HELLO, call, serving
+from tests.faults.serving import AGTRACE, HELLO, call, line, serving
 
 BUSY = 3.0
 """Seconds that a machine may take longer which runs other tests beside."""
@@ -37,6 +38,16 @@ def test_what_is_nearly_answered_when_the_input_ends_is_still_answered(ground: G
         assert server.process.stdin
         server.process.stdin.close()
         assert server.answer(2)["result"]["structuredContent"]["success"]
+
+
+def test_what_was_asked_before_the_server_was_there_is_answered(ground: Ground) -> None:
+    """`cat requests | agtrace mcp`: the pipe is closed before anybody reads it."""
+    said = subprocess.run(
+        [AGTRACE, "mcp"], input=HELLO + line("tools/list", 1), capture_output=True, timeout=20, check=False,
+        env=ground.environment,
+    )  # fmt: skip
+    assert said.returncode == 0
+    assert [json.loads(answer)["id"] for answer in said.stdout.splitlines()] == [0, 1]
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])

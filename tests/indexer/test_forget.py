@@ -171,6 +171,29 @@ def test_a_new_subagent_of_a_forgotten_session_is_forgotten(data: Path, database
     assert found_in(data, marker("task")) == set()
 
 
+def test_what_a_later_subagent_of_a_forgotten_session_starts_is_forgotten(database: Path, tmp_path: Path) -> None:
+    def thread(number: int, parent: int | None = None) -> None:
+        ids = [f"01a0612d-64c0-7fad-8335-1cfcb242ab0{n}" for n in (number, parent or 0)]
+        spawned = {"subagent": {"thread_spawn": {"parent_thread_id": ids[1], "depth": 1}}}
+        meta = {"id": ids[0], "cwd": "/home/mira", "source": "cli" if parent is None else spawned}
+        said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"{WORD}{number}"}]}
+        records = [("session_meta", meta), ("response_item", said)]
+        lines = [{"timestamp": "2026-09-02T08:12:40.000Z", "type": kind, "payload": it} for kind, it in records]
+        log = tmp_path / "later" / f"rollout-2026-09-02T09-12-40-{ids[0]}.jsonl"
+        log.parent.mkdir(exist_ok=True)
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    thread(1)
+    index(database, [str(tmp_path / "later")])
+    before = sessions(database)
+    forget_here(database, "01a0612d-64c0-7fad-8335-1cfcb242ab01")
+    for number in (2, 3, 4):
+        thread(number, number - 1)
+        index(database, [])
+    assert len(sessions(database)) == len(before) - 1
+    assert found_in(database.parent, *(f"{WORD}{number}" for number in (1, 2, 3, 4))) == set()
+
+
 # --- crashes and readers ---
 
 
