@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from pydantic_core import PydanticCustomError
 
 from agtrace.problems import InvalidParameter
+from agtrace.shaping.cutting import repeated
 
 _LARGEST = 2**53
 _LENGTHS = ("minLength", "maxLength")
@@ -120,7 +121,7 @@ def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter
     if first["type"] == "extra_forbidden":
         nearest = difflib.get_close_matches(field, known, 1)
         return InvalidParameter(
-            field, f"unknown argument {field[:60]!r}; this tool takes {', '.join(known)}", known, *nearest
+            field, f"unknown argument {repeated(field, 60)!r}; this tool takes {', '.join(known)}", known, *nearest
         )
     if first["type"] == "missing":
         return InvalidParameter(field, f"{field} is missing", known)
@@ -148,5 +149,5 @@ def _wrong_choice(field: str, given: Any, allowed: list[str]) -> InvalidParamete
     close = difflib.get_close_matches(given.lower(), list(folded), 1, cutoff=0.4)
     nearest = folded[close[0]] if close else None
     also = f"; did you mean {nearest}?" if nearest else ""
-    message = f"{field}: {given[:60]!r} is not one of {', '.join(allowed)}{also}"
+    message = f"{field}: {repeated(given, 60)!r} is not one of {', '.join(allowed)}{also}"
     return InvalidParameter(field, message, allowed, nearest)

@@ -125,11 +125,14 @@ class InvalidArtifactRef(Problem):
     code = "invalid_artifact_ref"
 
     def __init__(self, reference: str) -> None:
+        from agtrace.shaping.cutting import repeated  # it loads what secrets are found by
+
+        given = repeated(reference, 200)
         super().__init__(
-            f"Invalid artifact ref: {reference[:200]}; the forms are ax://session/<id>, ax://event/<session>/<index>, "
+            f"Invalid artifact ref: {given}; the forms are ax://session/<id>, ax://event/<session>/<index>, "
             "ax://analysis/<session>, ax://report, ax://report/<since> and ax://health",
             "list_sessions() shows the ids of the newest sessions.",
-            ref=reference[:200],
+            ref=given,
         )
 
 

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from agtrace.problems import InvalidParameter
+from agtrace.shaping.cutting import repeated
 
 _AGO = re.compile(r"^(\d{1,6})\s*(m|h|d|w)$")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -35,7 +36,9 @@ def moment(field: str, text: str, now: datetime, *, end: bool = False) -> int:
             return _day(parsed, end)
         return _ms(parsed) + (999 if end and not parsed.microsecond else 0)
     except (ValueError, OverflowError):
-        raise InvalidParameter(field, f"{field}: {given[:60]!r} is no time; use {_ALLOWED}", _ALLOWED) from None
+        raise InvalidParameter(
+            field, f"{field}: {repeated(given, 60)!r} is no time; use {_ALLOWED}", _ALLOWED
+        ) from None
 
 
 def _day(first: datetime, end: bool) -> int:

@@ -98,6 +98,8 @@ def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
     yield f"{found} from {files} in {summary.seconds:.2f} s; the index has {megabytes(summary.index_bytes)}"
     if summary.unreadable_lines:
         yield f"{counted(summary.unreadable_lines, 'unreadable line')} kept as found: agtrace doctor shows where"
+    if summary.files_unreadable:
+        yield f"{counted(summary.files_unreadable, 'file')} can't be read: agtrace doctor names them"
     unknown = sum(summary.unknown_record_types.values())
     if unknown:
         kinds = counted(len(summary.unknown_record_types), "unknown type")

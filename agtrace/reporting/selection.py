@@ -17,7 +17,7 @@ from agtrace.problems import InvalidParameter
 from agtrace.reading.query import iso, sessions_where
 from agtrace.reading.sessions import SHORT_HASH
 from agtrace.reporting.words import AGENTS
-from agtrace.shaping.cutting import counted
+from agtrace.shaping.cutting import counted, repeated
 
 _SHORTEST_HASH = 4
 """Characters of a hash that are enough to name a project."""
@@ -96,7 +96,9 @@ def projects_named(connection: sqlite3.Connection, given: str) -> tuple[int, ...
         known = [row["root_path"] or row["hash"][:SHORT_HASH] for row in rows]
         more = f" and {len(known) - _PROJECTS_NAMED} more" if len(known) > _PROJECTS_NAMED else ""
         some = f"; the index has {', '.join(known[:_PROJECTS_NAMED])}{more}" if known else "; the index has none"
-        raise InvalidParameter("project", f"no project is called {given[:100]!r}{some}", known[:_PROJECTS_NAMED])
+        raise InvalidParameter(
+            "project", f"no project is called {repeated(given, 100)!r}{some}", known[:_PROJECTS_NAMED]
+        )
     return tuple(found)
 
 

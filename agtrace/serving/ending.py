@@ -15,6 +15,9 @@ _LONGEST_START = 10
 """Seconds; a server that takes longer to begin has no client that waits."""
 _PAUSE = 0.02
 
+_RDHUP = getattr(select, "POLLRDHUP", 0)
+_ENDED = _RDHUP | getattr(select, "POLLHUP", 0) | getattr(select, "POLLERR", 0)
+
 _begun = threading.Event()
 
 
@@ -42,18 +45,34 @@ def end_with_client() -> None:
     if sys.stdin is None or sys.stdout is None or not hasattr(select, "poll"):
         return
     asked, answers = os.dup(0), os.dup(1)  # 0 and 1 will stand for something else
-    either, reader = select.poll(), select.poll()
-    either.register(asked, getattr(select, "POLLRDHUP", 0))
-    either.register(answers, 0)
-    reader.register(answers, 0)
 
     def wait() -> None:
-        either.poll()
+        _await_end(asked, answers)
         last = time.monotonic() + _LONGEST_START
-        while not reader.poll(0) and time.monotonic() < last:
+        while not _has_ended(answers) and time.monotonic() < last:
             if _begun.is_set():
                 last = min(last, time.monotonic() + LAST_SECONDS)
             time.sleep(_PAUSE)
         end()
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+def _await_end(*descriptors: int) -> None:
+    """Wait until one of these pipes has lost its other end; what is no pipe may not be told of (macOS: POLLNVAL)."""
+    poll, left = select.poll(), set(descriptors)
+    for descriptor in descriptors:
+        poll.register(descriptor, _RDHUP)
+    while left:
+        for descriptor, events in poll.poll():
+            if events & _ENDED:
+                return
+            poll.unregister(descriptor)
+            left.discard(descriptor)
+    threading.Event().wait()  # for ever: the transport itself sees the end
+
+
+def _has_ended(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(events & _ENDED for _, events in poll.poll(0))

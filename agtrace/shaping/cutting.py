@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import orjson
+from agtrace_indexer.redact import redact
 
 SUMMARY = 100
 """Characters of an answer's summary (R-002)."""
@@ -42,6 +43,11 @@ _PLAIN_NAME = re.compile(r"[\w.:/@+#~-]+", re.ASCII)
 def one_line(text: str, most: int) -> str:
     """Put a text on one line of at most this many characters, without control characters."""
     return cut(" ".join(without_controls(text).split()), most)
+
+
+def repeated(text: str, most: int) -> str:
+    """What somebody gave, as it is told to them again: on one line, without secrets, cut behind those."""
+    return one_line(redact(text), most)
 
 
 def named(name: str, most: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any, get_args
 from agtrace_schema.answers import Model
 
 from agtrace.problems import InvalidParameter
+from agtrace.shaping.cutting import repeated
 
 IDENTIFYING = frozenset({"id", "session_id"})
 """Fields that stay in every answer and in every item of a list."""
@@ -65,7 +66,7 @@ def _unknown(name: str, model: type[Model], known: list[str]) -> InvalidParamete
     nearest = next(iter(same or difflib.get_close_matches(name, known, 1)), None)
     also = f"; did you mean {nearest}?" if nearest else "."
     return InvalidParameter(
-        "fields", f"fields: {name[:60]!r} is unknown{also} Known: {', '.join(siblings)}", siblings, nearest
+        "fields", f"fields: {repeated(name, 60)!r} is unknown{also} Known: {', '.join(siblings)}", siblings, nearest
     )
 
 

@@ -11,7 +11,7 @@ from agtrace.search.deadline import Deadline
 from agtrace.search.grouping import previews, session_matches
 from agtrace.search.hits import Hit, Place
 from agtrace.search.question import Hits, Question, SessionHits, snapshot_of
-from agtrace.shaping.cutting import one_line
+from agtrace.shaping.cutting import repeated
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.tools.search_arguments import SearchEventPreviews, identity, moment_of, question
 from agtrace.tools.search_hints import after_hits, after_nothing
@@ -85,7 +85,7 @@ def _walk(context: Context, wanted: SearchEventPreviews) -> _Walk:
 
 
 def _summary(wanted: SearchEventPreviews, total: int, exact: bool, freshness: Freshness) -> str:
-    shown = one_line(wanted.query, 40)
+    shown = repeated(wanted.query, 40)
     how = "matching" if wanted.regex else "with all words of" if wanted.words else "containing"
     unit = "session" if wanted.group_by else "turn" if wanted.words == "turn" else "event"
     count = f"{'' if exact else 'at least '}{total} {unit}{'s' * (total != 1)}"

@@ -19,6 +19,7 @@ from agtrace.reading.last_analysis import LastAnalysis
 from agtrace.reading.prices import PriceTable
 from agtrace.reading.query import PROJECTS_BY_HASH
 from agtrace.shaping.cursors import Cursors
+from agtrace.shaping.cutting import repeated
 from agtrace.shaping.replies import Reply
 from agtrace.times import moment
 
@@ -54,9 +55,8 @@ class Context:
         if project_hash is None or self.freshness.state != "ready":
             return
         if self.connection.execute(PROJECTS_BY_HASH, {"hash": project_hash}).fetchone() is None:
-            unknown = (
-                f"project_hash: no project's hash begins with {project_hash[:60]!r}; get_project_info() lists them"
-            )
+            given = repeated(project_hash, 60)
+            unknown = f"project_hash: no project's hash begins with {given!r}; get_project_info() lists them"
             raise InvalidParameter("project_hash", unknown)
 
     def moment(self, field: str, text: str | None, *, end: bool = False) -> int | None:

@@ -6,6 +6,7 @@ a known log, is one that was moved, takes the place of another, or is new.
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -32,6 +33,10 @@ from agtrace_indexer.transcript import Transcript, session_of
 
 BATCH = 8 * 1024 * 1024
 """Bytes of log between two commits."""
+
+_LASTING = frozenset({errno.EACCES, errno.EPERM, errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EISDIR})
+"""Why a file can't be opened until it changes. Anything else, such as too many open files, may pass: it has no stamp
+then, and the next run tries again."""
 
 _OVERHEAD_OF_A_LINE = 256
 _OVERHEAD_OF_A_FILE = 64 * 1024
@@ -72,7 +77,8 @@ class Reader:
             with open_regular(found) as file:
                 self._read_open(found, known, CountedFile(file, self.progress), archived)
         except OSError as error:
-            self.set_aside(found, known, "unreadable", f"can't be read: {error.strerror or error}")
+            why = f"can't be read: {error.strerror or error}"
+            self.set_aside(found if error.errno in _LASTING else found._replace(stamp=""), known, "unreadable", why)
         except KeptOut as why:
             self._hide(found, why)
         self.progress.files_done += 1
@@ -277,6 +283,7 @@ class Reader:
             self._read_each(log, lines)
         except OSError as error:
             log.reason = f"reading stopped: {error.strerror or error}"
+            log.found = log.found._replace(stamp="")
         log.reason = content.damage or log.reason
         self._save(log)
 

@@ -75,6 +75,8 @@ class Summary:
     files_behind: int = 0
     """Changed files that the run had no time for."""
     bytes_behind: int = 0
+    files_unreadable: int = 0
+    """Files that can't be opened or read to their end."""
     index_bytes: int = 0
     """The size of the index."""
 
@@ -349,6 +351,9 @@ def _summary(catalog: Catalog, work: _Work, progress: Progress | None, started: 
     unknown = dict(
         query("SELECT type, sum(count) FROM record_type WHERE status = 'unknown' GROUP BY type ORDER BY type")
     )
+    (unreadable_files,) = query(
+        "SELECT count(*) FROM file WHERE status = 'unreadable' OR (status = 'log' AND stamp = '' AND NOT gone)"
+    ).fetchone()
     opened = progress.files_opened if progress else 0
     return Summary(
         files_seen=plan.seen,
@@ -363,5 +368,6 @@ def _summary(catalog: Catalog, work: _Work, progress: Progress | None, started: 
         seconds=round(time.monotonic() - started, 3),
         files_behind=len(plan.changed) if progress else 0,
         bytes_behind=plan.bytes_behind if progress else 0,
+        files_unreadable=unreadable_files,
         index_bytes=catalog.size,
     )

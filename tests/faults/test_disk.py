@@ -204,3 +204,15 @@ def test_a_server_reads_the_index_that_another_one_was_replaced_by(logs: Path, d
         assert "Found 1 session" in ask(server, 1, "list_sessions")["summary"]
         os.replace(other, database)
         assert "Found 2 sessions" in ask(server, 2, "list_sessions")["summary"]
+
+
+def test_a_log_that_could_not_be_opened_for_a_moment_is_read_by_the_next_run(logs: Path) -> None:
+    """Too many open files, while logs came and grew that never change again."""
+    assert agtrace("index").code == 0
+    add(logs / "2.jsonl", 2)
+    answer(logs / "1.jsonl", 1, "A third tide.")
+    few = f"ulimit -n 8; exec {AGTRACE} index"
+    poor = subprocess.run(["sh", "-c", few], capture_output=True, text=True, timeout=60, check=False)
+    assert "2 files can't be read: agtrace doctor names them" in poor.stdout
+    whole = agtrace("index").out
+    assert "can't be read" not in whole and whole.startswith("2 sessions, 7 events")
