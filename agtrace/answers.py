@@ -28,14 +28,18 @@ from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
 from agtrace.shaping.cursors import Cursors, load_key
 from agtrace.shaping.replies import Reply
 from agtrace.shaping.shape import Answer, answer, error_answer
+from agtrace.soundness import Soundness
 from agtrace.tools import tools_for
 from agtrace.tools.tool import Context, Tool
-from agtrace.unusable import damage_in, unusable
+from agtrace.unusable import unusable
 
 REFRESH_SECONDS = 3.0
 """How long a request waits for changed logs to be indexed; what isn't done by then goes on beside."""
 
 _GLANCE_SECONDS = 0.3
+
+_SOUND_AFTER_AN_ERROR_SECONDS = 60
+"""For so long an index that was looked at is taken to be sound, though an answer failed over it."""
 
 
 class Answers:
@@ -54,7 +58,7 @@ class Answers:
         self.tools = tools_for(settings)
         self._index, self._turn = Index(settings), threading.Lock()
         self._beside, self._looking = Index(settings), threading.Lock()
-        self._freshness = Freshness("catching_up")
+        self._freshness, self._soundness = Freshness("catching_up"), Soundness(settings.database)
         self._metrics, self._started, self._last_analysis = Metrics(), now(), LastAnalysis()
         self._cursors: Cursors | None = None
         self._spare_key = os.urandom(32)
@@ -100,7 +104,7 @@ class Answers:
                 self._turn.release()
         with self._looking:
             try:
-                return self._health(self._beside.connection, with_damage(self._freshness, self._beside))
+                return self._health(self._beside.connection, self._with_damage(self._freshness))
             except IndexUnavailable:
                 return self._health(None, replace(self._freshness, state="building"))
             except (sqlite3.Error, OSError) as error:
@@ -110,6 +114,9 @@ class Answers:
         return health(
             connection, self._settings, freshness, self._metrics, started=self._started, problem=self._problem
         )
+
+    def _with_damage(self, freshness: Freshness) -> Freshness:
+        return with_damage(freshness, self._soundness.damage(seconds=_GLANCE_SECONDS))
 
     def _ask(self, tool: Tool, arguments: Mapping[str, Any], most: int) -> Answer:
         try:
@@ -122,7 +129,7 @@ class Answers:
         except (sqlite3.Error, OSError) as error:
             return error_answer(unusable(error), most)
         except Exception:  # noqa: BLE001  # the boundary: no exception's text reaches a client
-            damaged = damage_in(self._settings.database)
+            damaged = self._soundness.damage(seconds=None, good_for=_SOUND_AFTER_AN_ERROR_SECONDS)
             if damaged is not None:  # what it says may be anything
                 return error_answer(damaged, most)
             defect = InternalError(uuid.uuid4().hex[:12])
@@ -142,7 +149,7 @@ class Answers:
                 self._now(),
                 self._prices,
                 self._settings.search_timeout_seconds,
-                lambda: self._health(connection, with_damage(freshness, self._index)),
+                lambda: self._health(connection, self._with_damage(freshness)),
                 self._last_analysis,
             )
             return tool.answer(context, wanted)

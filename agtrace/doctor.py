@@ -17,7 +17,7 @@ from agtrace_schema.events import EventType
 from agtrace.exposure import exposure
 from agtrace.index import Freshness, Index, home_roots
 from agtrace.settings import Settings
-from agtrace.shaping.cutting import one_line
+from agtrace.shaping.cutting import counted, one_line
 from agtrace.unusable import REPAIR
 
 _HEAD_SHOWN = 100
@@ -212,14 +212,16 @@ def _trouble(found: dict[str, Any]) -> list[str]:
     elif found["index"]["problem"]:
         trouble.append(found["index"]["problem"])
     if found["index"]["traces_left"]:
-        trouble.append("bytes of forgotten or masked texts are still on the disk: end what reads the index, and index")
+        trouble.append("bytes of forgotten or masked texts are still on the disk: end what reads the index, "
+                       "then run `agtrace index`")  # fmt: skip
     unreadable = [file for file in found["not_read"] if file["status"] == "unreadable"]
     if unreadable:
-        trouble.append(f"{len(unreadable)} files can't be read: see not_read")
+        trouble.append(f"{counted(len(unreadable), 'file')} can't be read: see not_read")
     if found["partly_read"]:
-        trouble.append(f"{len(found['partly_read'])} logs are read in part: see partly_read")
+        trouble.append(f"read in part: {counted(len(found['partly_read']), 'log')}: see partly_read")
     if found["unreadable_lines"]:
-        trouble.append(f"{len(found['unreadable_lines'])} lines can't be read as JSON; they are kept as they are")
-    if not found["files"] and not damage["tables"]:
+        lines = counted(len(found["unreadable_lines"]), "line")
+        trouble.append(f"{lines} can't be read as JSON, and kept as found")
+    if not found["files"] and not damage["tables"] and not found["index"]["forgotten_files"]:
         trouble.append("no log was found: run an agent first, or give a folder: agtrace index PATH")
     return trouble

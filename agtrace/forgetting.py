@@ -9,15 +9,17 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
-from agtrace_indexer.kept_together import Logs
+from agtrace_indexer.kept_together import STARTED, THESE_FILES, Logs, json_ids
 from agtrace_indexer.redact import redact_json
 from agtrace_indexer.repair import damaged_copies
+from agtrace_indexer.tombstones import PROVIDERS, Tombstones, digest_of
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace.index import open_read_only
 from agtrace.problems import InvalidParameter
 from agtrace.reading.query import find_session, iso
+from agtrace.references import session_in
 from agtrace.reporting.selection import projects_named
 from agtrace.settings import Settings
 from agtrace.shaping.cutting import USER_MESSAGE, one_line
@@ -25,11 +27,9 @@ from agtrace.times import moment
 
 _TITLES = 5
 
-_GOING = "(SELECT value FROM json_each(:files))"
-
 _HEADS = f"""
 SELECT s.uid, s.kind, s.title, s.snippet, s.started_at, s.ended_at, s.event_count, f.path, f.gone
-FROM session s JOIN file f ON f.id = s.file_id WHERE s.file_id IN {_GOING} ORDER BY s.started_at, s.id
+FROM session s JOIN file f ON f.id = s.file_id WHERE s.file_id IN {THESE_FILES} ORDER BY s.started_at, s.id
 """
 
 # What a session that stays holds of what goes: the same lines in a log of its own.
@@ -37,13 +37,20 @@ _ALSO_IN = f"""
 SELECT o.uid, count(DISTINCT e.identity) AS events FROM session s JOIN kin k ON k.session_id = s.id
 JOIN session o ON o.id = k.other_id JOIN event e ON e.session_id = s.id
 JOIN event c ON c.identity = e.identity AND c.session_id = o.id
-WHERE s.file_id IN {_GOING} AND o.file_id NOT IN {_GOING} AND e.identity > 0 AND c.identity > 0 AND e.type != :usage
+WHERE s.file_id IN {THESE_FILES} AND o.file_id NOT IN {THESE_FILES}
+  AND e.identity > 0 AND c.identity > 0 AND e.type != :usage
 GROUP BY o.id ORDER BY events DESC, o.uid
+"""
+
+# What stays of a sub-agent in the log of the session that started it.
+_TOLD_IN = f"""
+SELECT DISTINCT p.uid FROM session s JOIN session p ON p.id = s.parent_session
+WHERE s.file_id IN {THESE_FILES} AND p.file_id NOT IN {THESE_FILES} AND s.kind IN {STARTED} ORDER BY p.uid
 """
 
 
 def choose(
-    connection: sqlite3.Connection, sessions: Sequence[str], project: str | None, before: str | None
+    connection: sqlite3.Connection, sessions: Iterable[str] | None, project: str | None, before: str | None
 ) -> set[int]:
     """The files of the logs that go: of these sessions, or of all that no other one started; all conditions hold.
 
@@ -51,7 +58,7 @@ def choose(
     in its parent's log.
     """
     logs = Logs(connection)
-    files = {_file_of(connection, given) for given in sessions} if sessions else logs.roots
+    files = logs.roots if sessions is None else {_file_of(connection, given) for given in sessions}
     if project is not None:
         files &= _of_project(connection, project)
     if before is not None:
@@ -66,7 +73,7 @@ def digests(connection: sqlite3.Connection, files: Iterable[int]) -> set[str]:
 
 def describe(settings: Settings, connection: sqlite3.Connection, files: set[int]) -> dict[str, Any]:
     """What these files hold, as it may be shown: redacted, titles and ids on one line."""
-    named = {"files": f"[{', '.join(map(str, files))}]", "usage": TYPE_CODE[EventType.TOKEN_USAGE]}
+    named = {"files": json_ids(files), "usage": TYPE_CODE[EventType.TOKEN_USAGE]}
     rows = connection.execute(_HEADS, named).fetchall()
     main = [row for row in rows if row["kind"] in ("main", "fork")]
     titles = (row["title"] or row["snippet"] for row in main or rows)
@@ -78,6 +85,7 @@ def describe(settings: Settings, connection: sqlite3.Connection, files: set[int]
         "to": iso(max((row["ended_at"] for row in rows if row["ended_at"]), default=None)),
         "titles": [one_line(title, USER_MESSAGE) for title in titles if title][:_TITLES],
         "also_in": [dict(row) for row in connection.execute(_ALSO_IN, named)],
+        "told_in": [uid for (uid,) in connection.execute(_TOLD_IN, named)],
         "logs": sorted({row["path"] for row in rows if not row["gone"] and os.path.exists(row["path"])}),
         "damaged_copies": [str(path) for path in damaged_copies(settings.database)],
     }
@@ -85,12 +93,27 @@ def describe(settings: Settings, connection: sqlite3.Connection, files: set[int]
     return redacted
 
 
-def chosen(settings: Settings, *asked: Any) -> tuple[set[str], dict[str, Any]]:
-    """The digests and the description of what is chosen, seen at one moment. Raises as `choose` does."""
+def chosen(
+    settings: Settings, sessions: Sequence[str], project: str | None, before: str | None
+) -> tuple[set[str], dict[str, Any]]:
+    """The digests and the description of what is chosen, seen at one moment. Raises as `choose` does.
+
+    Sessions of which a whole id is given, and which were forgotten before, are `already` gone.
+    """
+    tombstones = Tombstones.of(settings.database)
     with closing(open_read_only(settings.database)) as connection:
         connection.execute("BEGIN")
-        files = choose(connection, *asked)
-        return digests(connection, files), describe(settings, connection, files)
+        already = [given for given in sessions if _is_gone(connection, given, tombstones)]
+        left = [given for given in sessions if given not in already] if sessions else None
+        files = choose(connection, left, project, before)
+        return digests(connection, files), {**describe(settings, connection, files), "already": already}
+
+
+def _is_gone(connection: sqlite3.Connection, given: str, tombstones: Tombstones) -> bool:
+    id = session_in(given.strip())
+    if not any(tombstones.has(digest_of(provider, id)) for provider in PROVIDERS):
+        return False
+    return connection.execute("SELECT 1 FROM session WHERE uid = ?", (id,)).fetchone() is None
 
 
 def _file_of(connection: sqlite3.Connection, given: str) -> int:

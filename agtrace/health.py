@@ -12,11 +12,13 @@ from agtrace_schema.health import Configuration, Health, IndexHealth
 
 from agtrace.index import Freshness, Index
 from agtrace.metrics import Metrics
-from agtrace.problems import SettingError
+from agtrace.problems import IndexUnavailable, SettingError
 from agtrace.reading.prices import load as load_prices
 from agtrace.reading.query import iso
 from agtrace.settings import Settings
 from agtrace.shaping.cutting import one_line
+from agtrace.soundness import Soundness
+from agtrace.unusable import as_sentence
 
 _LONGEST_PROBLEM = 400
 
@@ -36,14 +38,13 @@ def look(settings: Settings, *, refresh_seconds: float = 10) -> Health:
     except SettingError as error:
         problem = str(error)
     index = Index(settings)
-    freshness = with_damage(index.refresh(refresh_seconds), index)
+    freshness = with_damage(index.refresh(refresh_seconds), Soundness(settings.database).damage(seconds=None))
     return health(index.connection, settings, freshness, problem=problem)
 
 
-def with_damage(freshness: Freshness, index: Index) -> Freshness:
+def with_damage(freshness: Freshness, damage: IndexUnavailable | None) -> Freshness:
     """How fresh an index is, and what is damaged in it."""
-    damage = index.damage()
-    return freshness if damage is None else replace(freshness, problem=damage)
+    return freshness if damage is None else replace(freshness, problem=as_sentence(damage))
 
 
 def health(

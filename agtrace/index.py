@@ -27,8 +27,6 @@ _PATIENCE = 0.02
 
 _PAUSE = 0.02
 
-_DAMAGE_SECONDS = 3600
-
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
@@ -59,7 +57,6 @@ class Index:
         self._trouble: Exception | None = None
         self._unusable: str | None = None
         """Why the user's rules for secrets can't be used; then nothing is read by which they could be passed over."""
-        self._damage: tuple[tuple[int, int] | None, float, str | None] | None = None
 
     def refresh(self, seconds: float) -> Freshness:
         """Find changed logs and index what they gained, for at most this long; the rest goes on beside.
@@ -118,20 +115,6 @@ class Index:
                     "the rules for secrets have changed, and the index isn't masked by them yet",
                     "Ask again in a moment.",
                 )
-
-    def damage(self) -> str | None:
-        """What is damaged in the index that lies there now, with the next step; None where it is sound.
-
-        All of it is looked at, once an hour (2 s a gigabyte of logs). Raises `sqlite3.Error` where it is locked.
-        """
-        from agtrace.unusable import damage_in
-
-        lies, now = _identity(self._settings.database)[0], time.monotonic()
-        if self._damage is None or self._damage[0] != lies or now - self._damage[1] > _DAMAGE_SECONDS:
-            problem = damage_in(self._settings.database)
-            told = None if problem is None else f"{problem.message}. {problem.hint}"
-            self._damage = lies, now, told
-        return self._damage[2]
 
     def _bring_up_to_date(self) -> None:
         try:
@@ -204,7 +187,6 @@ def _told(trouble: Exception) -> str:
     """Why indexing failed, with the next step where the index itself is why."""
     if not isinstance(trouble, sqlite3.Error):
         return str(trouble)
-    from agtrace.unusable import unusable
+    from agtrace.unusable import as_sentence, unusable
 
-    problem = unusable(trouble)
-    return f"{problem.message}. {problem.hint}"
+    return as_sentence(unusable(trouble))

@@ -18,7 +18,10 @@ _CLOSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM
 def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
     """What an error says of the index."""
     from agtrace_indexer.damage import is_damage  # only where something went wrong: it loads what reads blocks
+    from agtrace_indexer.tombstones import UnreadableTombstones
 
+    if isinstance(error, UnreadableTombstones):
+        return IndexUnavailable(str(error), "Then run: agtrace index")
     if is_damage(error):
         return damaged(str(error))
     code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
@@ -39,6 +42,11 @@ def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
 def damaged(what: str) -> IndexUnavailable:
     """The index is damaged."""
     return IndexUnavailable(f"the index is damaged ({what})", _STEP)
+
+
+def as_sentence(problem: IndexUnavailable) -> str:
+    """A problem with its next step, to be said beside others: without a full stop at the end."""
+    return f"{problem.message}. {problem.hint}".removesuffix(".")
 
 
 def damage_in(database: Path) -> IndexUnavailable | None:

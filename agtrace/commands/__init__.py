@@ -121,14 +121,19 @@ def ask(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     answer = answers().ask(tool, {name: value for name, value in arguments.items() if value is not None})
     if answer.is_error:
         error = answer.value["error"]
-        matches = "".join(f"\n  {match}" for match in error["details"].get("matches", ()))
-        unavailable = error["code"] == "index_unavailable"
-        step = f"\n{answer.value.get('hint', '')}" if unavailable else _NEXT_STEPS.get(error["code"], "")
-        fail(f"{error['message']}{matches}{step}", USAGE if error["code"] in _USAGE_CODES else UNREADABLE)
+        hint = f"\n{answer.value.get('hint', '')}" if error["code"] == "index_unavailable" else ""
+        message = with_next_step(error["code"], error["message"], error["details"])
+        fail(f"{message}{hint}", USAGE if error["code"] in _USAGE_CODES else UNREADABLE)
     if "index" in answer.value:
         state = answer.value["index"]
         sys.stderr.write(f"agtrace: {behind(state['state'], state.get('files_behind'), state.get('problem'))}\n")
     return answer.value
+
+
+def with_next_step(code: str, message: str, details: dict[str, Any]) -> str:
+    """An error as a person reads it: with the ids that may be meant, and what to do."""
+    matches = "".join(f"\n  {match}" for match in details.get("matches", ()))
+    return f"{message}{matches}{_NEXT_STEPS.get(code, '')}"
 
 
 def behind(state: str, files_behind: int | None, problem: str | None) -> str:

@@ -6,12 +6,14 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from agtrace_indexer.lock import Busy
 
-from agtrace.commands import TROUBLE, UNREADABLE, USAGE, behind, fail, print_json, unreadable_index, usable
+from agtrace import commands
+from agtrace.commands import TROUBLE, UNREADABLE, USAGE, fail, usable
+from agtrace.commands.index import megabytes
 from agtrace.problems import Problem
 
 _REFRESH_SECONDS = 10
@@ -27,30 +29,41 @@ def run(
     """Choose, show, ask, forget. Exits 1 where traces are left or nobody agreed, 2 where nobody could be asked."""
     if not (sessions or project is not None or before is not None):
         fail("name what to forget: sessions, --project or --before", USAGE)
-    found = usable()
     try:
         digests, told = _chosen(sessions, project, before)
-        if not as_json:
-            _print(_description(told) if digests else iter(["no session fits: nothing is forgotten"]))
+        asking = bool(digests) and not (dry_run or yes)
+        if asking and not sys.stdin.isatty():
+            fail("nothing is forgotten: --yes is needed where nobody can be asked", USAGE)
+        if asking or not as_json:
+            _print(_description(told), sys.stderr if asking else sys.stdout)
         forgotten, left = bool(digests) and not dry_run, None
         if forgotten:
-            if not yes:
-                _agree(told)
-            from agtrace_indexer.forget import forget
-
-            left = forget(found.database, digests, now=time.time(), patience=_PATIENCE)
+            if asking and not click.confirm(f"Forget {_counted(told)} for good?", err=True):
+                fail("nothing is forgotten", TROUBLE)
+            left = _forget(digests)
     except Problem as problem:
-        fail(str(problem), USAGE)
+        fail(commands.with_next_step(problem.code, problem.message, problem.details), USAGE)
     except Busy as error:
         fail(str(error), UNREADABLE)
     except (sqlite3.Error, OSError) as error:
-        unreadable_index(error)
+        commands.unreadable_index(error)
     if as_json:
-        print_json({**told, "forgotten": forgotten, "traces_left": left})
+        commands.print_json({**told, "forgotten": forgotten, "traces_left": left})
     elif forgotten:
-        _print(_result(left))
+        _print(_result(left), sys.stdout)
     if left is not None:
         sys.exit(TROUBLE)
+
+
+def _forget(digests: set[str]) -> str | None:
+    """Forget, and say beforehand what a person waits for: 13 s a gigabyte of logs."""
+    from agtrace_indexer.forget import forget
+
+    database = usable().database
+    if sys.stderr.isatty():
+        size = megabytes(database.stat().st_size)
+        sys.stderr.write(f"writing the index anew, which needs as much room as it has once more ({size}) ...\n")
+    return forget(database, digests, now=time.time(), patience=_PATIENCE)
 
 
 def _chosen(sessions: tuple[str, ...], project: str | None, before: str | None) -> tuple[set[str], dict[str, Any]]:
@@ -59,28 +72,28 @@ def _chosen(sessions: tuple[str, ...], project: str | None, before: str | None) 
     from agtrace.index import Index
 
     found = usable()
-    freshness = Index(found).refresh(_REFRESH_SECONDS)
-    if freshness.state != "ready":
-        sys.stderr.write(f"agtrace: {behind(freshness.state, freshness.files_behind, freshness.problem)}\n")
     if not found.database.exists():
         fail("there is no index yet: run agtrace index", UNREADABLE)
+    freshness = Index(found).refresh(_REFRESH_SECONDS)
+    if freshness.state != "ready":
+        sys.stderr.write(f"agtrace: {commands.behind(freshness.state, freshness.files_behind, freshness.problem)}\n")
     return chosen(found, sessions, project, before)
-
-
-def _agree(told: dict[str, Any]) -> None:
-    if not sys.stdin.isatty():
-        fail("nothing is forgotten: --yes is needed where nobody can be asked", USAGE)
-    if not click.confirm(f"Forget {_counted(told)} for good?", err=True):
-        fail("nothing is forgotten", TROUBLE)
 
 
 def _description(told: dict[str, Any]) -> Iterator[str]:
     """What a person reads before it is done."""
+    yield from (f"{session} was forgotten already" for session in told["already"])
+    if not (told["sessions"] or told["sub_agents"]):
+        if not told["already"]:
+            yield "no session fits: nothing is forgotten"
+        return
     span = f", {told['from'][:16]} to {told['to'][:16]} UTC" if told["from"] and told["to"] else ""
     yield f"{_counted(told)} with {told['events']:,} events{span}"
     yield from (f"  {title}" for title in told["titles"])
     for other in told["also_in"][:_SHOWN]:
         yield f"{other['events']:,} events also stand in session {other['uid']}, which stays"
+    for parent in told["told_in"][:_SHOWN]:
+        yield f"what session {parent} asked and was told stays in {parent}"
     yield from _list("the agents' own logs stay where they are; agtrace reads them no more:", told["logs"])
     yield from _list("damaged copies of the index may still hold it; delete them yourself:", told["damaged_copies"])
 
@@ -108,9 +121,9 @@ def _result(left: str | None) -> Iterator[str]:
         yield "the next `agtrace index` overwrites them; until then end what reads the index, such as MCP servers"
 
 
-def _print(lines: Iterator[str]) -> None:
+def _print(lines: Iterator[str], stream: TextIO) -> None:
     from agtrace.render.terminal import plain
 
     for line in lines:
-        sys.stdout.write(plain(line).replace("\n", " ") + "\n")
-    sys.stdout.flush()
+        stream.write(plain(line).replace("\n", " ") + "\n")
+    stream.flush()

@@ -7,7 +7,17 @@ from typing import Any
 import click
 
 from agtrace import __version__
-from agtrace.commands.options import PROVIDERS, Address, as_json, cursor, fields, list_options, path, text_options
+from agtrace.commands.options import (
+    PROVIDERS,
+    Address,
+    as_json,
+    cursor,
+    fields,
+    list_options,
+    path,
+    plain_json,
+    text_options,
+)
 
 _LEVELS = ["summary", "turns", "steps", "full"]
 _EVENT_TYPES = ["User", "Message", "Reasoning", "ToolCall", "ToolResult", "TokenUsage", "Notification"]
@@ -49,7 +59,7 @@ def agtrace() -> None:
 @click.option("--rebuild", is_flag=True, help="Read every log again that is still there.")
 @click.option("--watch", is_flag=True, help="Stay, and index what changes within a second, until Ctrl-C.")
 @click.option("--optimize", is_flag=True, help="Put the index in order instead: merge, and give free space back.")
-@as_json
+@plain_json
 def index(paths: tuple[str, ...], rebuild: bool, watch: bool, optimize: bool, as_json: bool) -> None:
     """Index the agents' logs, or the given files and folders; only what changed is read.
 
@@ -186,7 +196,7 @@ def analyze(session: str, as_json: bool) -> None:
 @click.option("--since", metavar="TIME", help="That began from a time on: 2026-11-03, 12h, 7d, yesterday.")
 @click.option("--until", metavar="TIME", help="That began up to a time, written as for --since.")
 @click.option("--html", metavar="FILE", help="Write a page for a browser, one file without network; - is stdout.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@plain_json
 @click.option("--markdown", is_flag=True, help="Print Markdown, for the summary of a CI run.")
 @click.option("--fail-under", type=click.IntRange(0, 100), metavar="N", help="Exit 1 if a scored session is below N.")
 @click.option("--mean", "by_mean", is_flag=True, help="With --fail-under: if the mean of the scores is.")
@@ -265,7 +275,7 @@ def health(as_json: bool) -> None:
 
 @agtrace.command(short_help="Tell what was found and what not understood.")
 @click.option("--repair", is_flag=True, help="Make a damaged index sound: read the logs again, keep what is archived.")
-@as_json
+@plain_json
 def doctor(repair: bool, as_json: bool) -> None:
     """Tell what was found where, what was not understood, and what to do. Exits 1 if anything is in trouble.
 
@@ -287,15 +297,16 @@ def doctor(repair: bool, as_json: bool) -> None:
 @click.option("--before", metavar="TIME", help="That ended before a time: 2026-11-03, 12h, 7d, yesterday.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be forgotten.")
-@as_json
+@plain_json
 def forget(
     sessions: tuple[str, ...], project: str | None, before: str | None, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
     """Take sessions out of the index for good: those named, or all that fit; with several conditions, where all hold.
 
     With a session go its sub-agents. Nothing of them is left in the index or beside it but a digest of each id, so that
-    they are not read again, not even into a new index. The agents' own logs stay where they are. It shows what
-    goes and asks first. AGTRACE_KEEP_DAYS does the same by age, all the time.
+    they are not read again, not even into a new index. The agents' own logs stay where they are; one without an id
+    is known by its place, and read again where it is moved. It shows what goes and asks first: the index is written
+    anew, which needs as much room as it has. AGTRACE_KEEP_DAYS does the same by age, all the time.
 
     \b
       agtrace forget fb3cff44
@@ -309,7 +320,7 @@ def forget(
 @agtrace.command(short_help="Measure the answers that an agent gets.")
 @click.argument("session", required=False)
 @click.option("--sessions", "most", type=click.IntRange(min=1), default=50, show_default=True, help="Most sessions.")
-@as_json
+@plain_json
 def budget(session: str | None, most: int, as_json: bool) -> None:
     """Ask every tool over a session, or the newest ones, and print how large its answers are.
 

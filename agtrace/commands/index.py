@@ -17,7 +17,6 @@ from agtrace_indexer.run import index as run_index
 
 from agtrace.commands import UNREADABLE, fail, print_json, unreadable_index, usable
 from agtrace.index import home_roots
-from agtrace.shaping.cutting import without_controls
 
 if TYPE_CHECKING:
     from agtrace_indexer.progress import Progress
@@ -89,6 +88,8 @@ def _index(chosen: Settings, roots: list[str], report: Callable[[Progress], None
 def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
     """What a person reads behind a run."""
     if not summary.files_seen:
+        from agtrace.shaping.cutting import without_controls  # loads more than a run that has nothing to do
+
         yield "No logs found. Looked in:"
         yield from (f"  {without_controls(root)}" for root in roots)
         yield "Give a file or folder: agtrace index PATH"

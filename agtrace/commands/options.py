@@ -51,6 +51,7 @@ class Lines(click.ParamType[tuple[int | None, int | None]]):
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: the answer that an agent gets over MCP.")
+plain_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 cursor = click.option("--cursor", help="Continue behind a page: the cursor that it ended with.")
 path = click.option("--path", metavar="TEXT", help="Where a tool named a file whose path has this in it.")
 fields = click.option("--fields", metavar="NAME,NAME", help="With --json: only these fields, such as id,title.")

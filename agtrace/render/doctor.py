@@ -8,6 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from agtrace.render.terminal import OUT, heading, plain, size
+from agtrace.shaping.cutting import counted
 
 _FILES_SHOWN = 12
 
@@ -21,11 +22,12 @@ def doctor(found: dict[str, Any]) -> None:
         soft_wrap=True,
     )
     if index["sessions"] is not None:
-        OUT.print(f"      {index['sessions']:,} sessions, {index['events']:,} events, integrity {index['integrity']}")
+        count = f"{counted(index['sessions'], 'session')}, {counted(index['events'], 'event')}"
+        OUT.print(f"      {count}, integrity {index['integrity']}")
     if index["archived_files"]:
-        OUT.print(f"      {index['archived_files']:,} logs were deleted by their agents and are kept here")
+        OUT.print(f"      kept here, deleted by their agents: {counted(index['archived_files'], 'log')}")
     if index["forgotten_files"]:
-        OUT.print(f"      {index['forgotten_files']:,} files belong to sessions that were forgotten and aren't read")
+        OUT.print(f"      not read, of sessions that were forgotten: {counted(index['forgotten_files'], 'file')}")
     for copy in index["damaged_copies"]:
         kept = f"{copy['path']} ({size(copy['bytes'])})"
         OUT.print(f"      a repair kept {plain(kept)}: delete it once nothing is missed", soft_wrap=True, markup=False)
@@ -39,7 +41,7 @@ def doctor(found: dict[str, Any]) -> None:
     for agent in found["agents"]:
         versions = agent["versions"]
         span = f", versions {versions[0]} to {versions[-1]}" if len(versions) > 1 else ", ".join(["", *versions])
-        OUT.print(f"  {agent['provider']}: {agent['sessions']:,} sessions in {agent['files']:,} files{plain(span)}")
+        OUT.print(f"  {agent['provider']}: {_counts(agent)}{plain(span)}")
     _doctor_trouble(found)
 
 
@@ -67,7 +69,11 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
     for sentence in found["trouble"] or ["nothing: all logs are read"]:
         OUT.print(f"  {plain(sentence)}")
     for sentence, count in advice.items():
-        OUT.print(Text(f"  {count} files: {sentence}", style="dim"))
+        OUT.print(Text(f"  {counted(count, 'file')}: {sentence}", style="dim"))
+
+
+def _counts(agent: dict[str, Any]) -> str:
+    return f"{counted(agent['sessions'], 'session')} in {counted(agent['files'], 'file')}"
 
 
 def _doctor_list(what: str, lines: list[str]) -> None:

@@ -6,6 +6,7 @@ from agtrace_indexer.repair import Repaired
 from agtrace_indexer.salvaged import Lost
 
 from agtrace.render.terminal import OUT, heading, left_out, plain
+from agtrace.shaping.cutting import counted
 
 _LOST_SHOWN = 20
 
@@ -17,11 +18,12 @@ def repaired(done: Repaired) -> None:
         for sentence in (*done.found.tables, *done.found.derived):
             OUT.print(f"  {plain(sentence)}", soft_wrap=True, markup=False)
     else:
-        OUT.print("nothing was damaged; the word index and the sums were made anew all the same")
+        OUT.print("it was sound: nothing to repair")
     heading("the index now")
-    OUT.print(f"  {done.sessions:,} sessions, {done.events:,} events, looked at as a whole and sound")
+    count = f"{counted(done.sessions, 'session')}, {counted(done.events, 'event')}"
+    OUT.print(f"  {count}, looked at as a whole and sound")
     if done.archived:
-        OUT.print(f"  {done.archived:,} logs that were deleted by their agents are kept here")
+        OUT.print(f"  {counted(done.archived, 'log')} whose files are gone are kept here")
     if done.lost:
         heading(f"sessions that could not be saved as a whole: {len(done.lost)}")
         for one in done.lost[:_LOST_SHOWN]:
@@ -43,4 +45,4 @@ def _sentence(one: Lost) -> str:
     title = f" ({one.title})" if one.title else ""
     if not one.events:
         return f"{one.session}{title}: all events are there, not all of what is noted beside them"
-    return f"{one.session}{title}: {one.events:,} events lost, {one.kept:,} kept"
+    return f"{one.session}{title}: {counted(one.events, 'event')} lost, {one.kept:,} kept"

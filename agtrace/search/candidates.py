@@ -67,7 +67,7 @@ def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], 
     None as well where the word index is damaged: what it doesn't name any more is found by reading all blocks.
     """
     try:
-        if not _is_whole(connection):
+        if not _is_sealed_so(connection):
             return None
         first, *others = (candidates(connection, query, thorough=thorough) for query in queries)
     except sqlite3.DatabaseError as error:
@@ -80,12 +80,12 @@ def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], 
     return first
 
 
-def _is_whole(connection: sqlite3.Connection) -> bool:
+def _is_sealed_so(connection: sqlite3.Connection) -> bool:
     """Whether the word index is what was written, looked at once for each connection that `agtrace.index` opened."""
     if not isinstance(connection, Reading):
-        return seal.is_whole(connection)
+        return seal.is_unbroken(connection)
     if not connection.whole and (connection.whole is None or connection.seal != seal.of(connection)):
-        connection.seal, connection.whole = seal.of(connection), seal.is_whole(connection)
+        connection.seal, connection.whole = seal.of(connection), seal.is_unbroken(connection)
     return connection.whole
 
 

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import NoReturn
 
-LAST_SECONDS = 0.7
+LAST_SECONDS = 0.5
 """How long answers may take that are being made when the client's input ends."""
 _LONGEST_START = 10
 """Seconds; a server that takes longer to begin has no client that waits."""

@@ -34,11 +34,9 @@ from agtrace.problems import SettingError
 from agtrace.serving.clients import known
 from agtrace.serving.ending import end
 from agtrace.serving.logs import log_to_stderr, take_libraries
-from agtrace.serving.server import CLIENT, Desk, make_server
+from agtrace.serving.server import CLIENT, LARGEST_REQUEST, Desk, make_server
 from agtrace.settings import Settings
 
-LARGEST_REQUEST = 1_048_576
-"""Bytes of a body."""
 MOST_REQUESTS = 32
 """At a time."""
 _BODY_SECONDS = 20

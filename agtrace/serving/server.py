@@ -37,6 +37,9 @@ INSTRUCTIONS = (
 )
 """The essential in the first 250 characters: some clients show no more."""
 
+LARGEST_REQUEST = 1_048_576
+"""Bytes of a line over stdio and of a body over HTTP."""
+
 CLIENT = "agtrace.client"
 """Key of the client's name in the scope of an HTTP request."""
 

@@ -23,13 +23,11 @@ from mcp.shared.message import SessionMessage
 
 from agtrace.serving.ending import LAST_SECONDS, begin, end
 from agtrace.serving.logs import take_libraries
-from agtrace.serving.server import make_server
+from agtrace.serving.server import LARGEST_REQUEST, make_server
 
 if TYPE_CHECKING:
     from agtrace.settings import Settings
 
-LARGEST_REQUEST = 1_048_576
-"""Bytes of a line, as of a body over HTTP. What is longer is passed over and answered by an error."""
 MOST_REQUESTS = 256
 """That wait for their answers: the next message is looked at when one of them has gone out."""
 MOST_BYTES = 16 * 1_048_576

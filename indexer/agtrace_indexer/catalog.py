@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.database import MIGRATIONS, VERSION
 
+from agtrace_indexer.opening import refuse_empty
 from agtrace_indexer.tombstones import hidden, place_of, stamp
 
 _TUNING = """
@@ -43,6 +44,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     """
     if not path.exists():
         _create(path)
+    refuse_empty(path)
     connection = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
     connection.executescript(_TUNING)
     version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -63,6 +65,12 @@ def _create(path: Path) -> None:
     with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
         make_tables(connection)
     fresh.replace(path)
+
+
+def remove_attempts(database: Path) -> None:
+    """Remove what a repair is building beside an index, or was when it was killed. Called by whoever may write."""
+    for path in database.parent.glob(f"{database.stem}.repairing.*"):
+        path.unlink(missing_ok=True)
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
@@ -88,18 +96,31 @@ def _migration(sql: str) -> Callable[[Any], None]:
     return run
 
 
+def _inode(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 class Catalog:
     """The index, open: its files, roots and facts. `Store` writes what is in the files."""
 
     def __init__(self, path: Path) -> None:
+        self.path, self._inode = path, _inode(path)
         self.connection = open_database(path)
-        self.path = path
         self.own_files = (str(path.absolute().with_suffix("")) + ".", str(place_of(path.absolute())))
         """How the paths of the index's own files begin: no logs, even where they lie below a root."""
 
     def close(self) -> None:
         """Close the connection; what isn't committed is rolled back."""
         self.connection.close()
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the index that lies there is still the one that was opened: a repair puts another one there."""
+        return _inode(self.path) == self._inode
 
     @property
     def size(self) -> int:

@@ -98,7 +98,8 @@ def look(connection: sqlite3.Connection) -> Damage:
                 connection.rollback()
     told = dict.fromkeys(found)
     return Damage(
-        tuple(text for derived, text in told if not derived), tuple(text for derived, text in told if derived)
+        tuple(text for derived, text in told if not derived),
+        tuple(text for derived, text in told if derived and (False, text) not in told),
     )
 
 
@@ -224,12 +225,12 @@ def _unreadable_blocks(connection: sqlite3.Connection) -> Iterator[str]:
         "SELECT b.event_count, d.ends, d.text, d.payload FROM block b JOIN block_data d ON d.block_id = b.id"
     )
     for row in blocks:
-        unreadable += not is_whole(*row)
+        unreadable += not holds_all_texts(*row)
     if unreadable:
         yield f"{unreadable} blocks of texts can't be read"
 
 
-def is_whole(event_count: int, ends: bytes, text: bytes, payload: bytes) -> bool:
+def holds_all_texts(event_count: int, ends: bytes, text: bytes, payload: bytes) -> bool:
     """Whether a row of `block_data` has the texts and the payloads of so many events."""
     try:
         block = BlockText.of(ends, text)
@@ -257,7 +258,7 @@ def _made_of_tables(connection: sqlite3.Connection) -> Iterator[str]:
     if "trigram" not in words:
         yield "tables of the word index are missing"
         return
-    if not seal.is_whole(connection):
+    if not seal.is_unbroken(connection):
         yield "the word index isn't what was written"
         return
     for _ in connection.execute("SELECT 1 FROM word"):

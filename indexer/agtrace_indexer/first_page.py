@@ -15,7 +15,7 @@ from typing import BinaryIO
 from agtrace_indexer.catalog import make_tables
 
 _SIZE = 4096
-"""Bytes of a page of every index."""
+"""Bytes of a page of every index, as SQLite makes it: in a file with other pages no table is found here."""
 
 _HEADER = 100
 _LEAF, _INTERIOR = 13, 5

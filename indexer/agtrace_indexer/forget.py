@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from agtrace_indexer.catalog import Catalog
+from agtrace_indexer.catalog import Catalog, remove_attempts
 from agtrace_indexer.discovery import REPEATS
 from agtrace_indexer.families import join_families
 from agtrace_indexer.housekeeping import note_scrub, scrub
-from agtrace_indexer.kept_together import Logs
+from agtrace_indexer.kept_together import THESE_FILES, Logs, json_ids
 from agtrace_indexer.lock import WriteLock
 from agtrace_indexer.store import Store
 from agtrace_indexer.sums import sum_session, sum_turns
@@ -29,13 +29,13 @@ _PATIENCE = 10.0
 
 _DAY = 24 * 3600
 
-_OF_FILES = "(SELECT id FROM session WHERE file_id IN (SELECT value FROM json_each(:files)))"
+_OF_FILES = f"(SELECT id FROM session WHERE file_id IN {THESE_FILES})"
 
 # Copies in archived logs of what goes: nothing tells them anew at the end of a run.
 _ARCHIVED_COPIES = f"""
 SELECT e.copy_of, e.id, e.session_id FROM session s JOIN file f ON f.id = s.file_id JOIN event e ON e.session_id = s.id
 WHERE f.gone AND e.copy_of IN (SELECT id FROM event WHERE session_id IN {_OF_FILES})
-  AND s.file_id NOT IN (SELECT value FROM json_each(:files))
+  AND s.file_id NOT IN {THESE_FILES}
 ORDER BY e.copy_of, s.started_at IS NULL, s.started_at, f.path, e.id
 """
 
@@ -48,24 +48,16 @@ _CHILDREN = f"""
 UPDATE session SET parent_session = NULL, started_by = NULL, pending = 2 WHERE parent_session IN {_OF_FILES}
 """
 
-_ORPHANS = (
-    "DELETE FROM path WHERE id NOT IN (SELECT path_id FROM touched)",
-    "DELETE FROM name WHERE id NOT IN (SELECT name_id FROM event WHERE name_id IS NOT NULL "
-    "UNION SELECT name_id FROM block_tool)",
-    "DELETE FROM project WHERE id NOT IN (SELECT project_id FROM session WHERE project_id IS NOT NULL)",
-    "UPDATE project SET root_path = NULL WHERE id NOT IN "
-    "(SELECT project_id FROM session WHERE project_id IS NOT NULL AND cwd IS NOT NULL)",
-)
-"""What only forgotten sessions named."""
-
 
 def forget(database: Path, digests: Iterable[str], *, now: float, patience: float = 0) -> str | None:
     """Forget the sessions with these digests (`Logs.digests`) for good, and all that belongs to them.
 
     Gives None, or why traces of them are left until the next run (`housekeeping.scrub`). Raises `lock.Busy` when
-    another process still writes after `patience` seconds; `now` is in seconds since 1970.
+    another process still writes after `patience` seconds and `UnreadableTombstones`; `now` is in seconds since 1970.
     """
     with WriteLock(database, patience), closing(Catalog(database)) as catalog:
+        remove_attempts(database)
+        Tombstones.of(database)  # nothing is added to a list that can't be used
         add(database, FORGOTTEN, sorted(digests), now)
         _finish(catalog.connection, database, now)
         return scrub(catalog.connection, patience=_PATIENCE)
@@ -122,13 +114,13 @@ def _carry_out(connection: sqlite3.Connection, database: Path, files: set[int]) 
     if files:
         _delete(connection, files)
     if files or hid:
-        note_scrub(connection)
+        note_scrub(connection, of_events=bool(files))
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('forgotten', ?)", (stamp(database),))
     connection.execute("COMMIT")
 
 
 def _delete(connection: sqlite3.Connection, files: set[int]) -> None:
-    named = {"files": f"[{', '.join(map(str, files))}]"}
+    named = {"files": json_ids(files)}
     _inherit(connection, connection.execute(_ARCHIVED_COPIES, named).fetchall())
     connection.execute(_ARCHIVED_TITLES, named)
     store = Store(connection)
@@ -137,8 +129,6 @@ def _delete(connection: sqlite3.Connection, files: set[int]) -> None:
         _hide(store, file)
     join_families(connection)
     tell_apart(connection)
-    for orphans in _ORPHANS:
-        connection.execute(orphans)
 
 
 def _inherit(connection: sqlite3.Connection, copies: list[tuple[int, int, int]]) -> None:
@@ -156,7 +146,8 @@ def _hide(store: Store, file: int) -> None:
     """Delete what was read of a file, and remember it by its stamp and a digest of its path, if it is still there."""
     query = "SELECT path, gone, stamp FROM file WHERE id = ?"
     path, gone, mark = store.connection.execute(query, (file,)).fetchone()
-    store.connection.execute("DELETE FROM root WHERE path = ?", (path,))
+    if store.connection.execute("DELETE FROM root WHERE path = ?", (path,)).rowcount:
+        store.connection.execute("INSERT OR REPLACE INTO meta VALUES ('root_forgotten', '1')")
     store.connection.execute("DELETE FROM file WHERE status = 'duplicate' AND reason = ?", (REPEATS.format(path),))
     store.hide(path, mark)
     if gone:

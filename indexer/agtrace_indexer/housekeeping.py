@@ -40,9 +40,14 @@ def optimize(database: Path, *, patience: float = 0) -> Optimized:
         return Optimized(before, _size(database))
 
 
-def note_scrub(connection: sqlite3.Connection) -> None:
-    """Say, in the transaction that deletes or masks texts, that no trace of them may stay: the run then scrubs."""
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('scrub', ?)", (_WORDS,))
+def note_scrub(connection: sqlite3.Connection, *, of_events: bool = True) -> None:
+    """Say, in the transaction that deletes or masks texts, that no trace of them may stay: the run then scrubs.
+
+    What never stood in an event, such as the path of a file, left no words: those are not made anew then.
+    """
+    if of_events or _left(connection) != _WORDS:
+        where = _WORDS if of_events else _PAGES
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('scrub', ?)", (where,))
 
 
 def scrub_is_due(connection: sqlite3.Connection) -> bool:
@@ -51,7 +56,7 @@ def scrub_is_due(connection: sqlite3.Connection) -> bool:
 
 
 def scrub(connection: sqlite3.Connection, *, patience: float = 1) -> str | None:
-    """Leave no trace of what was deleted: make the words anew, write the file anew, empty the WAL.
+    """Leave no trace of what was deleted: delete orphans, make the words anew, write the file anew, empty the WAL.
 
     Called by the writer, not within a transaction. Gives None when it is done, or nothing was due (`note_scrub`), else
     why traces are left, as a sentence: a reader still needs the pages as they were after `patience` seconds, or there
@@ -62,6 +67,7 @@ def scrub(connection: sqlite3.Connection, *, patience: float = 1) -> str | None:
     try:
         if left == _WORDS:
             connection.execute("BEGIN IMMEDIATE")
+            delete_orphans(connection)
             words.make_anew(connection)
             _note_left(connection, _PAGES)
             connection.execute("COMMIT")
@@ -80,6 +86,23 @@ def scrub(connection: sqlite3.Connection, *, patience: float = 1) -> str | None:
     finally:
         connection.execute(f"PRAGMA busy_timeout={waits}")
     return None
+
+
+_ORPHANS = (
+    "DELETE FROM path WHERE id NOT IN (SELECT path_id FROM touched)",
+    "DELETE FROM name WHERE id NOT IN (SELECT name_id FROM event WHERE name_id IS NOT NULL "
+    "UNION SELECT name_id FROM block_tool)",
+    "DELETE FROM project WHERE id NOT IN (SELECT project_id FROM session WHERE project_id IS NOT NULL)",
+    "UPDATE project SET root_path = NULL WHERE id NOT IN "
+    "(SELECT project_id FROM session WHERE project_id IS NOT NULL AND cwd IS NOT NULL)",
+)
+"""What only sessions that are deleted named."""
+
+
+def delete_orphans(connection: sqlite3.Connection) -> None:
+    """Delete the names, paths and projects that no session has any more, in the open transaction."""
+    for orphans in _ORPHANS:
+        connection.execute(orphans)
 
 
 _WORDS, _PAGES, _WAL = "words", "pages", "wal"

@@ -7,7 +7,6 @@ a known log, is one that was moved, takes the place of another, or is new.
 from __future__ import annotations
 
 import errno
-import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -16,17 +15,17 @@ from typing import TypeAlias
 
 from agtrace_schema.events import Provider
 
-from agtrace_indexer.assemble import Thread
 from agtrace_indexer.discovery import Found
-from agtrace_indexer.drafts import LogState, Record
+from agtrace_indexer.drafts import Record
 from agtrace_indexer.exclusion import KeptOut, kept_out, kept_out_so_far
-from agtrace_indexer.files import ANCHOR, CountedFile, checksum_to, inode, open_regular, read_up_to, start_of
+from agtrace_indexer.files import ANCHOR, CountedFile, open_regular, start_of
 from agtrace_indexer.formats import FORMATS, PATCHES, Content, decode, unroll
 from agtrace_indexer.lines import Line, Lines
 from agtrace_indexer.log import Log, digest
 from agtrace_indexer.progress import Progress
 from agtrace_indexer.recognition import BEFORE_JSON, HEAD, rest_of_document, until_recognized, why_no_log
 from agtrace_indexer.redact import redact
+from agtrace_indexer.resuming import Place, Row, begins_alike, known_log, where_it_ended
 from agtrace_indexer.store import Store
 from agtrace_indexer.tombstones import Tombstones
 from agtrace_indexer.transcript import Transcript, session_of
@@ -41,8 +40,6 @@ then, and the next run tries again."""
 _OVERHEAD_OF_A_LINE = 256
 _OVERHEAD_OF_A_FILE = 64 * 1024
 
-Row: TypeAlias = sqlite3.Row
-Place: TypeAlias = tuple[Content, bytes]  # content to go on with, and the bytes before it
 FindArchived: TypeAlias = Callable[[bytes], Iterable[Row]]
 
 
@@ -125,7 +122,7 @@ class Reader:
 
     def _read_open(self, found: Found, known: Row | None, file: CountedFile, archived: FindArchived) -> None:
         row = known if known is not None and known["status"] == "log" else None
-        place = None if row is None or self._rebuild else self._where_it_ended(found, row, file)
+        place = None if row is None or self._rebuild else where_it_ended(self.store, found, row, file)
         if place is None and not (row is not None and self._rebuild):
             moved, place = self._moved_here(found, file, archived)
             if moved is not None:
@@ -142,10 +139,10 @@ class Reader:
         read again (there is no place to go on then), and one that vanished earlier is another log.
         """
         for row in archived(start_of(file, HEAD)):
-            place = None if row["id"] in self._moved else self._where_it_ended(found, row, file)
+            place = None if row["id"] in self._moved else where_it_ended(self.store, found, row, file)
             if place is None:
                 continue
-            if _begins_alike(row, found.path):
+            if begins_alike(row, found.path):
                 return row, place
             if not row["gone"]:
                 return row, None
@@ -161,40 +158,12 @@ class Reader:
         self._moved.add(moved["id"])
         return None if place is None else moved
 
-    def _where_it_ended(self, found: Found, known: Row, file: CountedFile) -> Place | None:
-        """The content behind what was read of a log, if that still stands at its beginning; None if it doesn't.
-
-        Of a file that only grew, the bytes before the end of what was read tell. One that was replaced,
-        moved, or touched without growing is compared by the checksum of all that was read.
-        """
-        stored = self.store.state(known["id"])
-        if stored is None:
-            return None
-        content = Content(file)
-        if found.size > known["size"] and inode(found.stamp) == inode(known["stamp"]):
-            content.skip_to(known["read_to"] - known["anchor_size"])
-            anchor = read_up_to(content, known["anchor_size"])
-            return (content, anchor) if digest(anchor) == known["anchor"] else None
-        checksum, anchor = checksum_to(content, known["read_to"])
-        return (content, anchor) if checksum == stored["checksum"] else None
-
     def _continue(self, found: Found, known: Row, content: Content, anchor: bytes) -> None:
         """Go on with a known log where its index ends."""
         if known["gone"]:
             self.store.rejoin(known["id"])
-        log = self._known_log(found, known, anchor)
+        log = known_log(self.store, found, known, anchor)
         self._read_lines(log, iter(Lines(content, log.read_to, log.lines - log.unended, log.checksum)), content)
-
-    def _known_log(self, found: Found, known: Row, anchor: bytes) -> Log:
-        stored = self.store.state(known["id"])
-        assert stored is not None
-        threads = {key: Thread(**thread) for key, thread in stored["threads"].items()}
-        return Log(
-            found, known["id"], "log", None, Provider(known["provider"]), known["read_to"], known["lines"],
-            known["records"], known["unreadable_lines"], 0, known["head"], known["head_size"], anchor,
-            stored["checksum"], LogState.from_json(stored["parser"]), threads, long_tail=stored["long_tail"],
-            unended=stored["unended"],
-        )  # fmt: skip
 
     def _read_new(self, found: Found, known: Row | None, file: CountedFile) -> None:
         if found.size == 0:
@@ -266,7 +235,7 @@ class Reader:
         """The log of a document, and the records that bring it up to date: all, or what a rewrite changed."""
         if known is not None and known["status"] == "log":
             if not self._rebuild and known["provider"] == provider and provider in PATCHES:
-                log = self._known_log(found, known, b"")
+                log = known_log(self.store, found, known, b"")
                 log.head, log.head_size = digest(head), len(head)
                 return log, PATCHES[provider](records)
             self.store.forget_contents(known["id"])
@@ -321,12 +290,6 @@ class Reader:
             facts = log.state.sessions.get(key) or log.state.sessions[""]
             session_id = session_of(self.store, log, key)
             self.store.save_facts(session_id, facts, facts.id or key or stem, thread, complete=complete)
-
-
-def _begins_alike(row: Row, path: str) -> bool:
-    """Whether the new path of a log says the same of it as the one before."""
-    begin = FORMATS[Provider(row["provider"])].begin
-    return begin(PurePath(row["path"])).to_json() == begin(PurePath(path)).to_json()
 
 
 def _advance(log: Log, line: Line) -> None:

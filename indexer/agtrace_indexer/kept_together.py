@@ -10,19 +10,28 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from agtrace_indexer.gathering import visible
-from agtrace_indexer.tombstones import Tombstones, digest_of
+from agtrace_indexer.tombstones import UUID, Tombstones, digest_of
 
 _SESSIONS = """
 SELECT s.id, s.file_id, s.thread, s.provider, s.own_id, s.parent_id, s.kind, s.parent_session, s.ended_at, f.path
 FROM session s JOIN file f ON f.id = s.file_id ORDER BY s.id
 """
 
+THESE_FILES = "(SELECT value FROM json_each(:files))"
+"""The ids of files that a query is about, given as `json_ids`."""
+
 STARTED = ("subagent", "warmup")
 """The kinds of sessions that another one started and that go with it; a fork is a session of its own."""
 
 
-_TOLD_BY_NAME = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|agent-.+", re.DOTALL)
-_REPLACED = re.compile(r"#replaced-[0-9]+$")
+_TOLD_BY_NAME = re.compile(rf"{UUID}|agent-.+", re.DOTALL)
+_ADDED = re.compile(r"(\.zst)?(#replaced-[0-9]+)?$")
+"""What a path gains when its log is compressed or replaced."""
+
+
+def json_ids(files: Iterable[int]) -> str:
+    """Ids of files for a query with `THESE_FILES`."""
+    return f"[{', '.join(map(str, files))}]"
 
 
 class _Session(NamedTuple):
@@ -50,7 +59,7 @@ def known_as(own_id: str, path: str) -> str:
     stem = PurePath(path).name.partition(".")[0]
     if own_id != visible(stem) or _TOLD_BY_NAME.fullmatch(stem):
         return own_id
-    return f"{own_id}\0{_REPLACED.sub('', path)}"
+    return f"{own_id}\0{_ADDED.sub('', path)}"
 
 
 class Logs:

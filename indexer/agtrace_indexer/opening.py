@@ -14,12 +14,19 @@ def open_to_read(path: Path, **options: Any) -> tuple[sqlite3.Connection, bool]:
     nobody can write the index either, and it is read as it lies there: later changes then go unnoticed. `options` are
     those of `sqlite3.connect`. Raises `sqlite3.Error`.
     """
+    refuse_empty(path)
     try:
         return _connected(path, "mode=ro", options), False
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or not _is_whole(path):
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or not _has_no_wal(path):
             raise
     return _connected(path, "mode=ro&immutable=1", options), True
+
+
+def refuse_empty(path: Path) -> None:
+    """Raise `sqlite3.DatabaseError` for a file of no bytes: SQLite would take what lost everything for a new index."""
+    if path.exists() and path.stat().st_size == 0:
+        raise sqlite3.DatabaseError("the file is empty")
 
 
 def _connected(path: Path, how: str, options: dict[str, Any]) -> sqlite3.Connection:
@@ -30,7 +37,7 @@ def _connected(path: Path, how: str, options: dict[str, Any]) -> sqlite3.Connect
     return connection
 
 
-def _is_whole(path: Path) -> bool:
+def _has_no_wal(path: Path) -> bool:
     """Whether nothing of the index stands in its write-ahead log only."""
     try:
         return path.with_name(f"{path.name}-wal").stat().st_size == 0

@@ -1,8 +1,9 @@
 """Repairing a damaged index: a new one is made beside it, checked, and put in its place.
 
 Where only what is made of the tables is damaged, all rows are taken over and the rest is made anew. Otherwise the logs
-are read again, and only what no log backs any more is taken out of the damaged file, as far as it can be read. That
-file is then kept. Until the new index is whole nothing is changed: whatever ends a repair leaves what was there.
+are read again, and only what these don't hold any more (`backed.py`) is taken out of the damaged file, as far as it can
+be read. That file is then kept. Until the new index is whole nothing is changed: whatever ends a repair leaves what was
+there, or its copy.
 """
 
 from __future__ import annotations
@@ -16,23 +17,22 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from agtrace_schema.database import MIGRATIONS, VERSION
 
 from agtrace_indexer import words
-from agtrace_indexer.catalog import Catalog, open_database
+from agtrace_indexer.backed import Logs
+from agtrace_indexer.catalog import Catalog, open_database, remove_attempts
 from agtrace_indexer.damage import Damage, is_damage, look
-from agtrace_indexer.files import inode
 from agtrace_indexer.first_page import renew_first_page
-from agtrace_indexer.lock import WriteLock
+from agtrace_indexer.lock import WriteLock, reach_disk
 from agtrace_indexer.opening import open_to_read
+from agtrace_indexer.progress import Progress
 from agtrace_indexer.run import index
 from agtrace_indexer.salvage import TABLES, salvage
 from agtrace_indexer.salvaged import Lost, Salvage, settle
 
-if TYPE_CHECKING:
-    from agtrace_indexer.progress import Progress
+_NOT_AS_IT_LIES = "not all can be read as it lies there: the first page, the end or the write-ahead log is damaged"
 
 
 class NotRepaired(Exception):
@@ -79,7 +79,7 @@ def repair(
         raise NotRepaired(f"{database} is no file: move it away and run agtrace index")
     with WriteLock(database, patience):
         building = database.with_name("index.repairing.sqlite3")
-        _remove_attempt(database)
+        remove_attempts(database)
         try:
             with _readable(database) as source:
                 found = _look_at(source)
@@ -89,10 +89,14 @@ def repair(
                 raise NotRepaired(f"the repaired index isn't sound ({left}): the damaged one was left as it is")
             with closing(Catalog(building)) as catalog:
                 sessions, events, archived = _counts(catalog.connection)
-            damaged = _put_in_place(building, database, _name_for_damaged(database, now()) if found.tables else None)
+            damaged = _name_for_damaged(database, now())
+            _put_in_place(building, database, damaged)
+            if not found.tables:
+                _remove(damaged)
         finally:
-            _remove_attempt(database)
-    return Repaired(found, sessions, events, archived, tuple(done.lost.values()), tuple(sorted(done.unread)), damaged)
+            remove_attempts(database)
+    return Repaired(found, sessions, events, archived, tuple(done.lost.values()), tuple(sorted(done.unread)),
+                    damaged if found.tables else None)  # fmt: skip
 
 
 def examine(database: Path) -> Damage:
@@ -199,7 +203,7 @@ def _look_at(source: sqlite3.Connection | None) -> Damage:
         found = Damage((str(error),))
     name = Path(source.execute("PRAGMA database_list").fetchone()[2]).name
     if "repairing" in name:
-        return Damage(("its first page, or its write-ahead log, can't be read", *found.tables), found.derived)
+        return Damage((_NOT_AS_IT_LIES, *found.tables), found.derived)
     return found
 
 
@@ -217,7 +221,8 @@ def _build(
     with closing(open_database(building)) as target:
         target.execute("BEGIN IMMEDIATE")
         if source is not None:
-            done = salvage(source, target, _is_unbacked if found.tables else lambda _: True)
+            logs = Logs(target, otherwise)
+            done = salvage(source, target, (lambda file: not logs.back(file)) if found.tables else lambda _: True)
         target.execute("COMMIT")
     index(building, (), otherwise=otherwise, report=report)
     with closing(open_database(building)) as target:
@@ -227,20 +232,6 @@ def _build(
         target.execute("COMMIT")
         target.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return done
-
-
-def _is_unbacked(file: dict[str, Any]) -> bool:
-    """Whether what was read of a file may stand nowhere else: it is gone, another one lies there, or it shrank."""
-    if file["status"] != "log":
-        return False
-    if file["gone"]:
-        return True
-    try:
-        status = os.stat(file["path"], follow_symlinks=False)
-    except (OSError, TypeError, ValueError):
-        return True
-    is_same = stat.S_ISREG(status.st_mode) and inode(str(file["stamp"])) == str(status.st_ino)
-    return not is_same or status.st_size < file["size"]
 
 
 def _counts(connection: sqlite3.Connection) -> tuple[int, int, int]:
@@ -262,21 +253,23 @@ def _name_for_damaged(database: Path, now: datetime) -> Path:
     return path
 
 
-def _put_in_place(building: Path, database: Path, damaged: Path | None) -> Path | None:
-    """Put the new index where the damaged one is; keep that under another name."""
+def _put_in_place(building: Path, database: Path, damaged: Path) -> None:
+    """Put the new index where the damaged one is; keep that, with its WAL, under another name."""
     beside = [database.with_name(database.name + end) for end in ("-wal", "-shm")]
-    if damaged is not None:
-        _keep(database, damaged)
-        if beside[0].exists() and beside[0].stat().st_size:
-            _keep(beside[0], damaged.with_name(damaged.name + "-wal"))
+    _keep(database, damaged)
+    if beside[0].exists() and beside[0].stat().st_size:
+        _keep(beside[0], damaged.with_name(damaged.name + "-wal"))
+    reach_disk(database.parent)
     for path in beside:  # or SQLite would lay the old WAL over the new file
         path.unlink(missing_ok=True)
     os.replace(building, database)
-    if os.name != "nt":
-        descriptor = os.open(database.parent, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
-    return damaged
+    reach_disk(database.parent)
+
+
+def _remove(damaged: Path) -> None:
+    """Remove a damaged file of which everything is in the new one."""
+    for path in (damaged, damaged.with_name(damaged.name + "-wal")):
+        path.unlink(missing_ok=True)
 
 
 def _keep(path: Path, name: Path) -> None:
@@ -287,9 +280,3 @@ def _keep(path: Path, name: Path) -> None:
         shutil.copyfile(path, name)
     with suppress(OSError):
         name.chmod(0o600)
-
-
-def _remove_attempt(database: Path) -> None:
-    """Remove what is being built, or was when a repair was ended."""
-    for path in database.parent.glob("index.repairing.*"):
-        path.unlink(missing_ok=True)

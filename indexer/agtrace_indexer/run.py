@@ -11,15 +11,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agtrace_indexer import redact
-from agtrace_indexer.catalog import Catalog, Known
-from agtrace_indexer.discovery import REPEATS, Found, preferred, walk
+from agtrace_indexer.catalog import Catalog, remove_attempts
+from agtrace_indexer.discovery import Found
 from agtrace_indexer.lock import WriteLock
-from agtrace_indexer.tombstones import hidden
+from agtrace_indexer.plan import Archived, Plan, make_plan
 
 if TYPE_CHECKING:
     from agtrace_indexer.ingest import Reader
@@ -35,27 +35,6 @@ again, archived rows stay as they are. 1 (2026-11-21). 2 (2026-11-21): families,
 
 _PATIENCE = 0.1
 """Seconds that a run waits for readers before it leaves the WAL, with texts that were deleted, to the next one."""
-
-
-@dataclass(slots=True)
-class Plan:
-    """What a run has to do."""
-
-    seen: int = 0
-    changed: list[tuple[Found, sqlite3.Row | None]] = field(default_factory=list)
-    odd: list[tuple[Found, sqlite3.Row | None]] = field(default_factory=list)
-    """Directory entries that can't be read as logs, and logs that repeat another one."""
-    gone: list[sqlite3.Row] = field(default_factory=list)
-
-    @property
-    def bytes_behind(self) -> int:
-        """Bytes of changed files beyond what is indexed of them."""
-        return sum(max(found.size - (row["read_to"] if row else 0), 0) for found, row in self.changed)
-
-    @property
-    def empty(self) -> bool:
-        """Whether the index is up to date."""
-        return not (self.changed or self.odd or self.gone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +85,12 @@ def index(
     redact.use(database.parent)
 
     def work_of(catalog: Catalog) -> _Work:
-        work = _compare(catalog, roots, otherwise, rebuild, started + seconds if seconds else None)
-        work.keep_days = keep_days
-        return work
+        new_roots, plan, all_of_it = _compare(catalog, roots, otherwise, rebuild=rebuild)
+        return _Work(catalog, new_roots, plan, all_of_it, started + seconds if seconds else None, keep_days)
 
     if not database.exists():
         with WriteLock(database, patience), closing(Catalog(database)) as catalog:
+            remove_attempts(database)
             _honour_tombstones(catalog)
             return _summary(catalog, work := work_of(catalog), work.carry_out(report), started)
     with closing(Catalog(database)) as catalog:
@@ -119,9 +98,15 @@ def index(
         if not work.needed:
             return _summary(catalog, work, None, started)
         with WriteLock(database, patience):
-            if _honour_tombstones(catalog) or catalog.state != state:  # another process has indexed meanwhile
-                work = work_of(catalog)
-            return _summary(catalog, work, work.carry_out(report) if work.needed else None, started)
+            if catalog.is_in_place:
+                remove_attempts(database)
+                if _honour_tombstones(catalog) or catalog.state != state:  # another process has indexed meanwhile
+                    work = work_of(catalog)
+                return _summary(catalog, work, work.carry_out(report) if work.needed else None, started)
+    return index(  # a repair has put another file there meanwhile
+        database, roots, otherwise=otherwise, report=report, seconds=seconds, rebuild=rebuild, patience=patience,
+        keep_days=keep_days,
+    )  # fmt: skip
 
 
 def _honour_tombstones(catalog: Catalog) -> bool:
@@ -134,60 +119,19 @@ def _honour_tombstones(catalog: Catalog) -> bool:
     return True
 
 
-def _compare(catalog: Catalog, roots: list[str], otherwise: list[str], rebuild: bool, deadline: float | None) -> _Work:
+def _compare(catalog: Catalog, roots: list[str], otherwise: list[str], *, rebuild: bool) -> tuple[set[str], Plan, bool]:
     """What there is to do: for which new roots, for which files, and whether everything is read again."""
     known_roots = set(catalog.roots())
-    wanted = roots or ([] if known_roots else otherwise)
+    wanted = roots or ([] if known_roots or catalog.meta("root_forgotten") else otherwise)
     new_roots = set(map(os.path.abspath, wanted)) - known_roots
     rebuild = rebuild or catalog.meta("reading") not in (None, str(READING_VERSION)) or _masked_otherwise(catalog)
     plan = make_plan(catalog, sorted(known_roots | new_roots), rebuild=rebuild)
-    return _Work(catalog, new_roots, plan, rebuild, deadline)
+    return new_roots, plan, rebuild
 
 
 def _masked_otherwise(catalog: Catalog) -> bool:
     """Whether the rules for secrets changed since the index was masked."""
     return catalog.meta("built") is not None and catalog.meta("redaction") != redact.digest()
-
-
-def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> Plan:
-    """Compare what lies below the roots with what the index knows, by stat alone."""
-    found = [file for file in walk(roots) if not file.path.startswith(catalog.own_files)]
-    known = catalog.known()
-    hides = bool(catalog.meta("forgotten"))
-    plan = Plan(seen=len(found))
-    instead = preferred(found)
-    for file in found:
-        before = known.pop(file.path, None) or (known.pop(hidden(file.path), None) if hides else None)
-        if file.path in instead:
-            file = file._replace(oddity=REPEATS.format(instead[file.path]))
-        if before is not None and not before.gone and not rebuild and _unchanged(file, before):
-            continue
-        (plan.odd if file.oddity else plan.changed).append((file, catalog.file(file.path) if before else None))
-    present = [root for root in roots if os.path.exists(root) or _was_file(root, known)]
-    hides = hides and len(present) == len(roots)  # else one that isn't seen may lie below a root that is absent
-    vanished = [
-        path
-        for path, before in known.items()
-        if not before.gone and (_below(path, present) or (hides and before.status == "forgotten"))
-    ]
-    plan.gone = [row for path in vanished if (row := catalog.file(path)) is not None]
-    plan.changed.sort(key=lambda change: -change[0].mtime_ns)
-    return plan
-
-
-def _was_file(root: str, known: dict[str, Known]) -> bool:
-    """Whether a root that is gone was a file in a folder that is still there."""
-    return root in known and os.path.isdir(os.path.dirname(root))
-
-
-def _unchanged(file: Found, before: Known) -> bool:
-    if before.status == "forgotten":
-        return before.stamp == file.stamp
-    return before.stamp == file.stamp and (file.oddity is None) == (before.status not in ("skipped", "duplicate"))
-
-
-def _below(path: str, roots: list[str]) -> bool:
-    return any(path == root or path.startswith(os.path.join(root, "")) for root in roots)
 
 
 @dataclass(slots=True)
@@ -199,7 +143,7 @@ class _Work:
     plan: Plan
     rebuild: bool
     deadline: float | None
-    keep_days: int | None = None
+    keep_days: int | None
 
     @property
     def needed(self) -> bool:
@@ -208,27 +152,38 @@ class _Work:
 
     def carry_out(self, report: Callable[[Progress], None] | None) -> Progress:
         """Read what changed, and commit."""
-        from agtrace_indexer.housekeeping import scrub
         from agtrace_indexer.ingest import Reader
         from agtrace_indexer.progress import Progress
         from agtrace_indexer.store import Store
         from agtrace_indexer.tombstones import Tombstones
         from agtrace_indexer.words import cover_if_due
 
-        catalog = self.catalog
+        catalog, changed = self.catalog, self.plan.changed
         store = Store(catalog.connection)
-        size = sum(found.size for found, _ in self.plan.changed)
-        progress = Progress(files_total=len(self.plan.changed), bytes_total=size)
-        archived = _Archived(catalog, self.plan)
+        progress = Progress(files_total=len(changed), bytes_total=sum(found.size for found, _ in changed))
         store.begin()
+        self._note_beginning()
+        self._mask_again_if_due()
+        forgotten = Tombstones.of(catalog.path)
+        reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild, forgotten=forgotten)
+        self._read(reader)
+        store.flush()
+        cover_if_due(catalog.connection)
+        store.commit()
+        self._clear_away(progress)
+        return progress
+
+    def _note_beginning(self) -> None:
+        catalog = self.catalog
         catalog.add_roots(self.new_roots)
         if catalog.meta("built") is None:
             catalog.set_meta("built", "0")
             catalog.set_meta("reading", str(READING_VERSION))
             catalog.set_meta("redaction", redact.digest())
-        self._mask_again_if_due()
-        forgotten = Tombstones.of(catalog.path)
-        reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild, forgotten=forgotten)
+
+    def _read(self, reader: Reader) -> None:
+        """Read what changed, as far as there is time; what was read to its end is joined with the rest."""
+        archived = Archived(self.catalog, self.plan)
         behind = len(self.plan.changed)
         self._read_by_workers(reader, archived)
         changed = deque(self.plan.changed)
@@ -237,19 +192,21 @@ class _Work:
         self.plan.changed = list(changed)
         if not changed:
             self._finish(reader)
-        store.flush()
-        cover_if_due(catalog.connection)
-        store.commit()
+
+    def _clear_away(self, progress: Progress) -> None:
+        """Forget what belongs to forgotten sessions after all, and what is too old; leave no trace of it."""
+        from agtrace_indexer.housekeeping import scrub
+
+        catalog, now = self.catalog, time.time()
         if progress.kept_out:
             from agtrace_indexer.forget import keep_out
 
-            keep_out(catalog, progress.kept_out, time.time())
+            keep_out(catalog, progress.kept_out, now)
         if self.keep_days is not None:
             from agtrace_indexer.forget import expire
 
-            expire(catalog.connection, catalog.path, self.keep_days, time.time())
+            expire(catalog.connection, catalog.path, self.keep_days, now)
         scrub(catalog.connection, patience=_PATIENCE)
-        return progress
 
     def _mask_again_if_due(self) -> None:
         """Mask what is there where the rules changed, before anything else is shown; then all logs are read again."""
@@ -267,7 +224,7 @@ class _Work:
     def _late(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
-    def _read_by_workers(self, reader: Reader, archived: _Archived) -> None:
+    def _read_by_workers(self, reader: Reader, archived: Archived) -> None:
         """Let new logs be read on all cores, where they are many; what is left is read one by one."""
         from agtrace_indexer import workers
 
@@ -284,7 +241,7 @@ class _Work:
             reader.store.begin()
             self.plan.changed = [change for change in self.plan.changed if change[0].path not in done]
 
-    def _is_new(self, found: Found, row: sqlite3.Row | None, archived: _Archived) -> bool:
+    def _is_new(self, found: Found, row: sqlite3.Row | None, archived: Archived) -> bool:
         """Whether a log is read from its beginning, whatever is known of others."""
         if row is not None:
             return self.rebuild and bool(row["status"] == "log")
@@ -307,38 +264,6 @@ class _Work:
         tell_apart(self.catalog.connection)  # by their times, which leave copies out
         self.catalog.set_meta("built", "1")
         self.catalog.set_meta("reading", str(READING_VERSION))
-
-
-class _Archived:
-    """The vanished logs by how they begin: one of them may have been moved to where a new file stands."""
-
-    def __init__(self, catalog: Catalog, plan: Plan) -> None:
-        candidates = [*plan.gone, *(row for _, row in plan.odd if row is not None)]
-        candidates += catalog.gone_files()
-        self._by_head: dict[tuple[int, bytes], list[sqlite3.Row]] = {}
-        for row in candidates:
-            if row["status"] == "log" and row["head_size"]:
-                self._by_head.setdefault((row["head_size"], row["head"]), []).append(row)
-        self._sizes = sorted({size for size, _ in self._by_head}, reverse=True)
-
-    def beginning_with(self, head: bytes) -> list[sqlite3.Row]:
-        """The logs that begin with the same bytes as a file, the longest first."""
-        from agtrace_indexer.log import digest
-
-        found = [row for n in self._sizes if n <= len(head) for row in self._by_head.get((n, digest(head[:n])), ())]
-        return sorted(found, key=lambda row: -row["read_to"])
-
-    def may_have(self, found: Found) -> bool:
-        """Whether a file may be one of them, as far as its first bytes tell."""
-        from agtrace_indexer.files import head_of
-        from agtrace_indexer.recognition import HEAD
-
-        if not self._by_head:
-            return False
-        try:
-            return bool(self.beginning_with(head_of(found, HEAD)))
-        except OSError:
-            return True
 
 
 def _summary(catalog: Catalog, work: _Work, progress: Progress | None, started: float) -> Summary:

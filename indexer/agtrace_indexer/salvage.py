@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agtrace_indexer.blocks import unpack
-from agtrace_indexer.damage import is_damage, is_whole
+from agtrace_indexer.damage import holds_all_texts, is_damage
 from agtrace_indexer.salvaged import (
     BESIDE,
     LOST_FILE,
@@ -90,10 +90,10 @@ class _Copying:
 
     def sessions(self, wanted: IsWanted) -> dict[int, int]:
         """Files and sessions; gives the events that each session counts at least."""
-        known: set[int] = set()
+        known: dict[int, str] = {}
         uncounted: set[int] = set()
         for row in self._scan("file"):
-            known.add(row["id"])
+            known[row["id"]] = row["path"]
             if wanted(row):
                 self._insert("file", _with_readable_state(row))
                 if not self._take("record_type", "file_id", row["id"]):
@@ -106,8 +106,12 @@ class _Copying:
                                       "provider": row["provider"], "gone": 1, "stamp": "", "size": 0})  # fmt: skip
                 self.done.incomplete.add(row["id"])
             elif self._has("file", row["file_id"]) is None:
+                self.done.left[row["id"]] = row | {"path": known.get(row["file_id"], "")}
                 continue
-            self._insert("session", {**row, "pending": 2, "compared_to": 0} if self._is_there(row["file_id"]) else row)
+            if self._is_there(row["file_id"]):
+                self.done.pending.append((number(row["pending"]), row["id"]))
+                row |= {"pending": 2, "compared_to": 0}
+            self._insert("session", row)
             if row["file_id"] in uncounted:
                 self.done.incomplete.add(row["id"])
             expected[row["id"]] = number(row["event_count"]) + number(row["copied_events"])
@@ -127,7 +131,7 @@ class _Copying:
             if row["session_id"] not in sessions:
                 continue
             data = self._one("SELECT ends, text, payload FROM block_data WHERE block_id = ?", row["id"])
-            if data is not None and is_whole(row["event_count"], *data):
+            if data is not None and holds_all_texts(row["event_count"], *data):
                 self._insert("block", {**row, "words": 0})
                 self.target.execute("INSERT OR IGNORE INTO block_data VALUES (?, ?, ?, ?)", (row["id"], *data))
                 self._take("block_tool", "block_id", row["id"])
@@ -201,7 +205,7 @@ class _Copying:
         return behind + high
 
     def _can_read(self, table: str, behind: int) -> bool:
-        """Whether there is a row behind a rowid that can be read."""
+        """Whether there is a row behind a rowid, and the first one can be read."""
         return (
             self._one(f"SELECT * FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT 1", behind) is not None
         )

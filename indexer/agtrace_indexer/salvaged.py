@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from agtrace_indexer.damage import EVENT_IS_SOUND
 from agtrace_indexer.drafts import SessionFacts
 from agtrace_indexer.interning import Interning
+from agtrace_indexer.tombstones import hidden
 
 BESIDE = ("token_usage", "request", "touched", "agent_start", "naming")
 """Tables with rows of a session whose keys begin with it."""
@@ -86,6 +87,10 @@ class Salvage:
     """(session, path and thread of its parent)."""
     orphans: list[int] = field(default_factory=list)
     """Sessions whose parent is known by its id alone."""
+    pending: list[tuple[int, int]] = field(default_factory=list)
+    """What told of sessions, whose logs were there then, how far their families are known; (`pending`, session)."""
+    left: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """Sessions that logs are to bring back, with the paths of these."""
 
 
 def settle(target: sqlite3.Connection, done: Salvage) -> None:
@@ -109,12 +114,29 @@ def settle(target: sqlite3.Connection, done: Salvage) -> None:
         target.execute("UPDATE session SET parent_session = ? WHERE parent_session = ?", (twin, session))
         target.execute(_COPIES_OF_TWIN, {"session": session, "twin": twin})
         _drop_file(target, file)
+    target.executemany(
+        "UPDATE session SET pending = ? WHERE id = ? AND file_id IN (SELECT id FROM file WHERE gone)", done.pending
+    )
+    for session, row in done.left.items():
+        if not _came_back(target, row):
+            count = number(row["event_count"]) + number(row["copied_events"])
+            done.lost[session] = Lost(str(row["uid"]), row["title"], count, 0)
     for table, column, users in (
         ("name", "name_id", ("event", "block_tool")), ("path", "path_id", ("touched",)),
         ("project", "project_id", ("session",)),
     ):  # fmt: skip
         used = " UNION ".join(f"SELECT {column} FROM {user} WHERE {column} IS NOT NULL" for user in users)
         target.execute(f"DELETE FROM {table} WHERE id NOT IN ({used})")
+
+
+def _came_back(target: sqlite3.Connection, row: dict[str, Any]) -> bool:
+    """Whether a session was read from a log again, or its log is a forgotten one's, which isn't read."""
+    query = "SELECT 1 FROM session WHERE provider = :provider AND own_id = :own_id AND thread = :thread"
+    hid = "SELECT 1 FROM file WHERE path = ?"
+    return (
+        target.execute(query, row).fetchone() is not None
+        or target.execute(hid, (hidden(str(row["path"])),)).fetchone() is not None
+    )
 
 
 def _drop_file(target: sqlite3.Connection, file: int) -> None:

@@ -39,7 +39,7 @@ def of(connection: sqlite3.Connection) -> str | None:
     return found[0] if found else None
 
 
-def is_whole(connection: sqlite3.Connection) -> bool:
+def is_unbroken(connection: sqlite3.Connection) -> bool:
     """Whether the word index is what was sealed, as far as it was."""
     seal = of(connection)
     try:
@@ -55,5 +55,5 @@ def _checksum(connection: sqlite3.Connection) -> str:
     for query in _SEALED:
         for row in connection.execute(query):
             for value in row:
-                checksum = zlib.crc32(value if isinstance(value, bytes) else b"%d;" % value, checksum)
+                checksum = zlib.crc32(value if isinstance(value, bytes) else f"{value};".encode(), checksum)
     return f"{checksum:08x}"

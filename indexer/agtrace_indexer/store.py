@@ -125,9 +125,11 @@ class Store:
     def hide(self, path: str, stamp: str) -> None:
         """Remember the file of a forgotten log by a digest of its path, in the place of what was read of it."""
         for (file_id,) in self.connection.execute("SELECT id FROM file WHERE path = ?", (path,)).fetchall():
+            query = "SELECT EXISTS (SELECT 1 FROM session WHERE file_id = ?)"
+            (was_read,) = self.connection.execute(query, (file_id,)).fetchone()
             self.forget_contents(file_id)
             self.connection.execute("DELETE FROM file WHERE id = ?", (file_id,))
-            note_scrub(self.connection)
+            note_scrub(self.connection, of_events=bool(was_read))
         self.connection.execute(
             "INSERT OR REPLACE INTO file (path, status, stamp, size) VALUES (?, 'forgotten', ?, 0)",
             (hidden(path), stamp),

@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path, PurePath
 
+from agtrace_indexer.lock import reach_disk
+
 FORGOTTEN = "forgotten"
 AGED = "aged"
 
@@ -24,7 +26,8 @@ _LINE = re.compile(rf"({FORGOTTEN}|{AGED}) ([0-9a-f]{{64}}) (\d{{4}}-\d\d-\d\dT\
 _LONGEST = 256
 """Bytes; more than any line has."""
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+"""How agents name most sessions."""
 
 
 class UnreadableTombstones(OSError):
@@ -101,7 +104,8 @@ def add(database: Path, kind: str, digests: Iterable[str], now: float) -> None:
     path = place_of(database)
     time = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     data = "".join(f"{kind} {digest} {time}\n" for digest in digests).encode()
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    ways = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, ways, 0o600)
     try:
         data = _end_last_line(descriptor) + data
         while data:
@@ -109,7 +113,7 @@ def add(database: Path, kind: str, digests: Iterable[str], now: float) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    _reach_disk(path.parent)
+    reach_disk(path.parent)
 
 
 def _end_last_line(descriptor: int) -> bytes:
@@ -126,24 +130,15 @@ def _end_last_line(descriptor: int) -> bytes:
     return b""
 
 
-def _reach_disk(folder: Path) -> None:
-    """Let a name that is new in a folder outlive a power cut; there is no such call for a folder on Windows."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _read(path: Path) -> Iterator[tuple[str, str, float]]:
     try:
         text = path.read_text(encoding="ascii", errors="replace")
     except FileNotFoundError:
         return
     except OSError as error:
-        raise UnreadableTombstones(f"{path}, which says what was forgotten, can't be read: {error.strerror}") from error
+        raise UnreadableTombstones(
+            f"{path}, which says what was forgotten, can't be read ({error.strerror}): see who may read it"
+        ) from error
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         found = _LINE.fullmatch(line)
@@ -151,7 +146,8 @@ def _read(path: Path) -> Iterator[tuple[str, str, float]]:
             yield found[1], found[2], datetime.fromisoformat(f"{found[3]}+00:00").timestamp()
         elif line and number < len(lines):  # the last one, without its end, was cut off by a crash
             raise UnreadableTombstones(
-                f"line {number} of {path}, which says what was forgotten, can't be read: mend or remove it"
+                f"line {number} of {path}, which says what was forgotten, can't be read: delete that line; "
+                "without the file all forgotten logs are read again"
             )
 
 
@@ -160,4 +156,4 @@ def _names(path: str) -> Iterator[str]:
     parts = PurePath(path).parts
     yield from parts[1:]
     yield parts[-1].partition(".")[0]
-    yield from _UUID.findall(path)
+    yield from re.findall(UUID, path)

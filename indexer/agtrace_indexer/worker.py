@@ -22,6 +22,7 @@ from agtrace_schema.database import MIGRATIONS
 
 from agtrace_indexer import redact
 from agtrace_indexer.discovery import Found
+from agtrace_indexer.housekeeping import delete_orphans, scrub_is_due
 from agtrace_indexer.ingest import Reader
 from agtrace_indexer.progress import Progress
 from agtrace_indexer.store import Store
@@ -71,6 +72,9 @@ def read(files: list[Found], forgotten: Tombstones | None = None) -> tuple[bytes
         reader = Reader(store, progress, _refuse, batch=MOST, forgotten=forgotten)
         for found in files:
             reader.read(found, None, _nothing_archived)
+        if scrub_is_due(connection):  # a log told its id late: what it named before goes with it
+            store.flush()
+            delete_orphans(connection)
         store.commit()
         return connection.serialize(), progress
 

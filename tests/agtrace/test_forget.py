@@ -55,10 +55,11 @@ def test_nothing_finds_what_was_forgotten_and_all_commands_go_on(indexed: Path) 
     assert "Found 0 events" in agtrace_here("search", "surge warnings").out
     assert WITH_AGENT[:8] not in agtrace_here("sessions", "--limit", "50").out
     assert agtrace_here("show", WITH_AGENT).code == agtrace_here("analyze", f"{WITH_AGENT}").code == 2
-    assert agtrace_here("forget", WITH_AGENT, "--yes").code == 2
+    again = agtrace_here("forget", WITH_AGENT, "--yes")
+    assert (again.code, again.out) == (0, f"{WITH_AGENT} was forgotten already\n")
     assert "Surge" not in agtrace_here("report").out
     doctor = agtrace_here("doctor").out
-    assert "3 files belong to sessions that were forgotten" in doctor and WITH_AGENT not in doctor
+    assert "not read, of sessions that were forgotten: 3 files" in doctor and WITH_AGENT not in doctor
     assert agtrace_here("health").code == 0
 
 
@@ -69,13 +70,14 @@ def test_nothing_is_forgotten_by_a_dry_run_without_consent_or_where_nothing_is_n
         ([LARGE], 2, "--yes is needed"),
         ([], 2, "name what to forget"),
         (["--before", "2020-01-01", "--yes"], 0, "no session fits"),
-        (["0000ffff", "--yes"], 2, "Session not found"),
+        (["0000ffff", "--yes"], 2, "`agtrace sessions` lists the newest ids"),
         (["--project", "nowhere", "--yes"], 2, "no project is called"),
         (["--before", "whenever", "--yes"], 2, "is no time"),
         (["sidechain-", "--yes"], 2, f"stands in the log of {INLINE_PARENT}"),
     ):
         said = agtrace_here("forget", *arguments)
         assert (said.code, told in said.out + said.err) == (code, True), said
+        assert (said.out == "") == (code == 2)
     assert contents(indexed) == before
     assert not indexed.with_name("forgotten").exists()
 
@@ -86,10 +88,32 @@ def test_a_person_is_asked(answer: str, code: int, indexed: Path) -> None:
     ours, theirs = os.openpty()
     with closing(os.fdopen(theirs)) as stdin:
         os.write(ours, f"{answer}\n".encode())
-        run = subprocess.run([AGTRACE, "forget", LARGE], stdin=stdin, capture_output=True, text=True, timeout=60)
+        command = [AGTRACE, "forget", LARGE, "--json"]
+        run = subprocess.run(command, stdin=stdin, stderr=stdin, stdout=subprocess.PIPE, timeout=60)
+        told = os.read(ours, 1 << 16).decode()
     os.close(ours)
-    assert (run.returncode, "Forget 1 session for good?" in run.stderr) == (code, True), run
+    assert run.returncode == code
+    assert 0 < told.find("1 session with ") < told.find("Forget 1 session for good?")
+    assert ("writing the index anew" in told) == bool(run.stdout) == (answer == "y")
     assert indexed.with_name("forgotten").exists() == (answer == "y")
+
+
+def test_what_a_parent_holds_of_a_subagent_stays_and_is_said(indexed: Path) -> None:
+    agent = next(id for id in agtrace_here("show", WITH_AGENT, "--json").out.split('"') if id.startswith("agent-"))
+    said = agtrace_here("forget", agent, "--dry-run")
+    assert f"what session {WITH_AGENT} asked and was told stays in {WITH_AGENT}" in said.out
+
+
+def test_without_an_index_or_with_an_unusable_list_nothing_is_made_or_forgotten(database: Path) -> None:
+    said = agtrace_here("forget", LARGE, "--yes")
+    assert (said.code, "there is no index yet" in said.err, database.exists()) == (3, True, False)
+    index_here(SAMPLES)
+    place = database.with_name("forgotten")
+    place.write_text("garbage\n")
+    for command in (["forget", LARGE, "--yes"], ["sessions"]):
+        said = agtrace_here(*command)
+        assert f"line 1 of {place}, which says what was forgotten, can't be read: delete that line" in said.err
+    assert place.read_text() == "garbage\n"
 
 
 def test_conditions_restrict_each_other(indexed: Path) -> None:

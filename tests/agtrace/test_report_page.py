@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import shutil
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -167,6 +166,14 @@ def browser() -> Iterator[Any]:
 Opener = Callable[..., Any]
 
 
+def worked(page: Any) -> float:
+    """The seconds of processor time that the process of a page has taken so far."""
+    asking = page.context.new_cdp_session(page)
+    asking.send("Performance.enable")
+    metrics = {metric["name"]: metric["value"] for metric in asking.send("Performance.getMetrics")["metrics"]}
+    return float(metrics["ProcessTime"])
+
+
 @pytest.fixture
 def opened(browser: Any, tmp_path: Path) -> Iterator[Opener]:
     """Opens a page in a window of its own; at the end none has fetched, reported or refused anything."""
@@ -205,10 +212,10 @@ def seventy() -> tuple[Report, str]:
 
 
 def test_two_thousand_sessions_are_there_in_less_than_two_seconds(two_thousand: str, opened: Opener) -> None:
-    begun = time.monotonic()
+    """Of the processor's time, whatever else the machine does."""
     page = opened(two_thousand)
     page.locator("#rows-shown tr").first.wait_for(state="visible")
-    assert time.monotonic() - begun < 2
+    assert 0 < worked(page) < 2
     assert page.inner_text("#found") == "2,000 sessions"
     page.fill("#search", "no session says this")
     assert page.inner_text("#found") == "0 of 2,000 sessions: nothing matches; Clear shows all"

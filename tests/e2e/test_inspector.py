@@ -29,6 +29,10 @@ class Inspected(NamedTuple):
 
 Inspect = Callable[..., Inspected]
 
+ERAS = ["legacy", "modern"]
+MODERN = pytest.mark.parametrize("era", ERAS if ALL else ["modern"], indirect=True)
+"""Outside of `make e2e` the handshake era is asked for tools alone; test_resources asks both for resources."""
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -43,7 +47,7 @@ def named(home: Path, versions: Callable[[Client], str], record_property: Callab
     record_property("client", versions(INSPECTOR))
 
 
-@pytest.fixture(params=["legacy", "modern"])
+@pytest.fixture(params=ERAS)
 def era(request: pytest.FixtureRequest) -> str:
     """The handshake era, or that of 2026-07-28."""
     return request.param
@@ -90,6 +94,7 @@ def test_an_answer_is_valid_for_the_output_schema_and_so_is_an_error(inspect: In
         assert json.loads(sent["content"][0]["text"]) == sent["structuredContent"]
 
 
+@MODERN
 def test_resources_are_listed_and_read(inspect: Inspect) -> None:
     assert [resource["uri"] for resource in inspect("resources/list").result["resources"]] == ["ax://health"]
     templates = inspect("resources/templates/list").result["resourceTemplates"]
@@ -102,6 +107,7 @@ def test_resources_are_listed_and_read(inspect: Inspect) -> None:
     assert "Session not found: nobody" in nobody.said
 
 
+@MODERN
 def test_prompts_are_listed_and_got(inspect: Inspect) -> None:
     assert [prompt["name"] for prompt in inspect("prompts/list").result["prompts"]] == list(PROMPTS)
     got = inspect("prompts/get", "--prompt-name", "find_past_work", "--prompt-args", "problem=a locked database")

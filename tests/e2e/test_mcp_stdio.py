@@ -450,14 +450,14 @@ def test_a_setting_that_can_not_be_used_ends_the_process_with_a_sentence(value: 
 
 
 def serve(environment: dict[str, str], lines: str) -> subprocess.CompletedProcess[str]:
-    """Give the server these lines and close its input; it has two seconds to end by itself."""
+    """Give the server these lines and close its input; who doesn't end by itself hangs."""
     return subprocess.run(
         [AGTRACE, "mcp"],
         input=lines,
         env={**os.environ, **environment},
         text=True,
         capture_output=True,
-        timeout=10,
+        timeout=30,
         check=False,
     )
 
@@ -474,10 +474,8 @@ HELLO = message(
 
 
 def test_the_process_ends_by_itself_when_its_input_ends(own_home: Path) -> None:
-    started = time.monotonic()
     run = serve({}, HELLO)
     assert run.returncode == 0
-    assert time.monotonic() - started < 5
     assert json.loads(run.stdout)["result"]["serverInfo"]["name"] == "agtrace"
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
-SECONDS = 30
+SECONDS = 90
 """What takes longer hangs."""
 
 SLOW = {"query": r"([a-z]+[a-z ]*)+[0-9]{40}", "regex": True}

@@ -92,6 +92,7 @@ def test_a_flipped_bit_in_a_text_or_in_the_word_index_is_noticed(undisturbed: Un
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "cut in half": lambda database: damage.truncate(database, database.stat().st_size // 2 // PAGE * PAGE),
+    "emptied": lambda database: damage.truncate(database, 0),
     "cut within a page": lambda database: damage.truncate(database, database.stat().st_size - 1000),
     "the last page cut off": lambda database: damage.truncate(database, database.stat().st_size - PAGE),
     "the header overwritten": lambda database: damage.write(database, 0, bytes(100)),
@@ -243,6 +244,16 @@ def test_lists_of_rows_that_lack_some_hide_nothing(many_blocks: Path, tmp_path: 
     with closing(sqlite3.connect(database)) as connection, connection:
         rows = connection.execute("SELECT rowid FROM words WHERE words MATCH 'database'").fetchall()
         connection.executemany("INSERT INTO words(words, rowid, text) VALUES ('delete', ?, 'database')", rows)
+    assert found(database) == expected
+    assert examine(database)
+
+
+def test_a_text_where_the_word_index_has_bytes_is_damage_and_hides_nothing(many_blocks: Path, tmp_path: Path) -> None:
+    expected = found(many_blocks)
+    database = tmp_path / "index.sqlite3"
+    shutil.copyfile(many_blocks, database)
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE words_data SET block = 'text' WHERE id = (SELECT max(id) FROM words_data)")
     assert found(database) == expected
     assert examine(database)
 

@@ -43,7 +43,7 @@ def test_what_is_nearly_answered_when_the_input_ends_is_still_answered(ground: G
 def test_what_was_asked_before_the_server_was_there_is_answered(ground: Ground) -> None:
     """`cat requests | agtrace mcp`: the pipe is closed before anybody reads it."""
     said = subprocess.run(
-        [AGTRACE, "mcp"], input=HELLO + line("tools/list", 1), capture_output=True, timeout=20, check=False,
+        [AGTRACE, "mcp"], input=HELLO + line("tools/list", 1), capture_output=True, timeout=60, check=False,
         env=ground.environment,
     )  # fmt: skip
     assert said.returncode == 0
@@ -53,6 +53,6 @@ def test_what_was_asked_before_the_server_was_there_is_answered(ground: Ground) 
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
 def test_without_a_pipe_to_speak_through_it_ends_with_a_sentence(closed: str, own_home: Path) -> None:
     command = ["sh", "-c", f'exec "$0" mcp {closed}', AGTRACE]
-    ended = subprocess.run(command, input=HELLO, capture_output=True, timeout=20, check=False)
+    ended = subprocess.run(command, input=HELLO, capture_output=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout) == (2, b"")
     assert ended.stderr == b"agtrace: stdin and stdout must be open: a client speaks to the server through them\n"

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import jsonschema
 
 from agtrace.problems import Problem
-from agtrace.serving.server import OUTPUT_SCHEMA
-from agtrace.serving.stdio_transport import LARGEST_REQUEST
+from agtrace.serving.server import LARGEST_REQUEST, OUTPUT_SCHEMA
 from agtrace.settings import ABSOLUTE_MAX_BYTES
 from agtrace.shaping.shape import Answer
 from tests.agtrace.asking import budget, check, check_shape

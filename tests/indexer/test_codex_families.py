@@ -570,7 +570,7 @@ steps = st.lists(st.tuples(st.integers(0, 5), st.floats(0, 1.2)), min_size=1, ma
 
 
 @settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     database=None,

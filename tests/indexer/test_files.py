@@ -493,8 +493,8 @@ def test_a_run_without_time_is_finished_by_the_next(logs: Path, database: Path) 
     for number in range(1, 6):
         write(logs / f"{number}.jsonl", claude(number))
     summary = index(database, [str(logs)], seconds=1e-9)
-    assert (summary.files_behind, summary.sessions) == (5, 0)
-    assert summary.bytes_behind == 5 * len(claude(1))
+    assert (summary.files_behind, summary.sessions) == (4, 1), "one is read however late it is"
+    assert summary.bytes_behind == 4 * len(claude(1))
     index(database, [])
     assert contents(database) == contents_of_fresh(database, logs)
 

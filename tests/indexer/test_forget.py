@@ -23,7 +23,8 @@ from agtrace_indexer.catalog import Catalog
 from agtrace_indexer.forget import forget
 from agtrace_indexer.housekeeping import optimize
 from agtrace_indexer.kept_together import Logs
-from agtrace_indexer.run import index, make_plan
+from agtrace_indexer.plan import make_plan
+from agtrace_indexer.run import index
 
 from tests.agtrace.asking import ClaudeLog, claude_log
 from tests.conftest import SAMPLES
@@ -153,9 +154,13 @@ def test_a_log_that_tells_its_id_late_goes_again_without_a_trace(database: Path,
     index(database, [str(tmp_path)])
     forget_here(database, CLAUDE)
     late = tmp_path / "logs" / f"{WORD}.jsonl"
-    late.write_text('{"type":"summary","summary":"the wombat","leafUuid":"b0b1f0d2-0000-4000-8000-000000000001"}\n')
+    used = {"type": "tool_use", "id": "t", "name": marker("tool"), "input": {"file_path": f"/{marker('file')}.py"}}
+    calling = {"type": "assistant", "uuid": "0", "message": {"role": "assistant", "content": [used]}}
+    summary = {"type": "summary", "summary": "the wombat", "leafUuid": "b0b1f0d2-0000-4000-8000-000000000001"}
+    late.write_text(f"{json.dumps(summary)}\n{json.dumps(calling)}\n")
     index(database, [])
-    assert found_in(database.parent, WORD) == {WORD}
+    planted = {WORD, marker("tool"), marker("file")}
+    assert found_in(database.parent, *planted) == planted
     late.open("a").write(log.path.read_text())
     index(database, [])
     assert sessions(database) == set()
@@ -169,6 +174,34 @@ def test_a_new_subagent_of_a_forgotten_session_is_forgotten(data: Path, database
     index(database, [])
     assert AGENT not in sessions(database) and "agent-00c0ffee" not in sessions(database)
     assert found_in(data, marker("task")) == set()
+
+
+def test_a_file_that_was_empty_costs_the_words_nothing_when_it_turns_out_to_be_forgotten(
+    data: Path, database: Path, home: Path
+) -> None:
+    """Only its name was there: no word of it."""
+    forget_here(database, CLAUDE)
+    agent = ClaudeLog(home / "claude" / "projects" / "flat" / "agent-00c0ffee.jsonl", CLAUDE)
+    agent.path.write_text("")
+    index(database, [])
+    assert found_in(data, agent.path.stem) == {agent.path.stem}
+    with closing(sqlite3.connect(database)) as connection, connection:
+        assert connection.execute("DELETE FROM meta WHERE key = 'words_without'").rowcount == 1
+    agent.write("user", marker("task"), isSidechain=True, agentId="00c0ffee")
+    index(database, [])
+    assert found_in(data, agent.path.stem, marker("task")) == set()
+    with closing(sqlite3.connect(database)) as connection:
+        made_anew = "SELECT 1 FROM meta WHERE key = 'words_without'"
+        assert connection.execute(made_anew).fetchone() is None
+
+
+def test_an_index_whose_only_root_was_forgotten_is_none_of_the_homes(database: Path, tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", CLAUDE).prompt(f"Find the {WORD}.")
+    claude_log(tmp_path / "home", STAYS).prompt("Where is the tide table?")
+    index(database, [str(log.path)])
+    forget_here(database, CLAUDE)
+    assert index(database, [], otherwise=[str(tmp_path / "home")]).sessions == 0
+    assert index(database, [str(tmp_path / "home")]).sessions == 1
 
 
 def test_what_a_later_subagent_of_a_forgotten_session_starts_is_forgotten(database: Path, tmp_path: Path) -> None:
@@ -349,6 +382,11 @@ def test_a_file_without_an_id_of_its_own_is_told_apart_from_its_namesakes(databa
     forget_here(database, "checkpoint-latest")
     index(database, [])
     assert len(sessions(database)) == 1
+    for path in tmp_path.rglob("checkpoint-latest.json"):
+        path.with_suffix(".json.zst").write_bytes(zstandard.compress(path.read_bytes()))
+        path.unlink()
+    index(database, [])
+    assert len(sessions(database)) == 1, "its place is the same when it is compressed"
 
 
 # --- tombstones ---
@@ -368,8 +406,11 @@ def test_a_torn_last_line_is_dropped_and_a_broken_one_stops_the_run(data: Path, 
     tombstones.add(database, tombstones.FORGOTTEN, ["a" * 64], 0)
     assert place.read_text() == f"{whole}forgotten {'a' * 64} 1970-01-01T00:00:00Z\n"
     place.write_text("no tombstone\n" + whole)
-    with pytest.raises(tombstones.UnreadableTombstones, match="line 1 of"):
+    with pytest.raises(tombstones.UnreadableTombstones, match=r"line 1 of .*: delete that line"):
         index(database, [])
+    with pytest.raises(tombstones.UnreadableTombstones):
+        forget_here(database, STAYS)
+    assert place.read_text() == "no tombstone\n" + whole
 
 
 def test_whoever_removes_its_line_gets_a_session_back(data: Path, database: Path) -> None:

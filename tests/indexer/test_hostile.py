@@ -376,7 +376,7 @@ def spoil(value: Any, data: st.DataObject) -> None:
 
 
 @settings(
-    max_examples=80, deadline=None, derandomize=True, database=None,
+    max_examples=30, deadline=None, derandomize=True, database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip
 @given(data=st.data())

@@ -88,7 +88,7 @@ relaxed = settings(
 )
 
 
-@settings(relaxed, max_examples=80)
+@settings(relaxed, max_examples=45)
 @given(path=st.sampled_from(log_files()), places=places)
 def test_any_split_into_appends_gives_what_the_whole_file_gives(work: Path, path: Path, places: list[float]) -> None:
     data = path.read_bytes()
@@ -109,7 +109,7 @@ STRANGE = b"".join(
 )
 
 
-@settings(relaxed, max_examples=80)
+@settings(relaxed, max_examples=45)
 @example(places=[n / len(STRANGE) for n in range(0, len(STRANGE), 97)])
 @example(places=[(STRANGE.index(b"\r\n") + 0.5) / len(STRANGE)])
 @given(places=places)

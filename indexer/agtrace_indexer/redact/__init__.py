@@ -129,7 +129,7 @@ def _made(data: bytes, path: Path) -> Redactor:
 def _stamp(path: Path) -> tuple[str, int, int, int] | None:
     try:
         found = path.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # a folder that is none is no trouble of the rules
         return None
     except OSError as error:
         raise UnusableRules(path, error.strerror or str(error)) from None

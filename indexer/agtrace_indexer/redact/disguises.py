@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+
+from agtrace_indexer.redact.windows import Window
 
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
@@ -45,22 +47,18 @@ _DISGUISED = re.compile(
     r"|&(?P<entity>quot|apos|amp|lt|gt|colon|equals|nbsp);|\\{1,8}(?P<slash>/)"
 )
 
-SIGNS = (
-    "\x1b", "\x9b", "\u241b", "\\u", "\\x", "\\033", "\\e[", "\\/", "%2", "%3", "%4", "%5", "%6", "%7", "%E2%", "%C2%", "%EF%",
-    "&#", "&quot;", "&apos;", "&amp;",
-    "&lt;", "&gt;", "&colon;", "&equals;", "&nbsp;", "&shy;", "&Zero", "[0m", "\x08", "\x00",
-    "\x7f", "\u2400",
-)  # fmt: skip
-"""Literals of which every disguise has one, but for the invisible characters."""
-
 GATE = (
-    rf"[\x1b\x{{241b}}{_INVISIBLE}]|\\(?:u[0-9a-fA-F]{{4}}|x[1-7]|033|e\[|/)"
-    r"|\[[0-9]{1,3}(?:;[0-9]{1,3}){0,8}m|%(?:25)?[2-7][0-9A-Fa-f]|%(?:E2|C2|EF)|&(?:#|quot;|apos;|amp;|lt;|gt;"
+    r"[\x00-\x08\x0e-\x1f\x7f]|\\(?:u[0-9a-fA-F]{4}|x[1-7]|033|e\[|/)"
+    r"|\[[0-9]{1,3}(?:;[0-9]{1,3})*m|%(?:25)*[2-7][0-9A-Fa-f]|%(?:E2|C2|EF)|&(?:#|quot;|apos;|amp;|lt;|gt;"
     r"|colon;|equals;|nbsp;|shy;|Zero)"
 )
-"""Found in every text that has a disguise, as Rust's regex engine reads it."""
+"""Found in every text that has a disguise of ASCII, as Rust's regex engine reads it."""
 
 UNSEEN = rf"[{_INVISIBLE}]"
+"""What nobody sees, of which all but control characters is no ASCII."""
+
+LONGEST = 400
+"""Characters of a disguise."""
 
 
 class _Piece(NamedTuple):
@@ -78,9 +76,10 @@ class _Piece(NamedTuple):
 class View:
     """A text without its disguises, and where everything stands in the text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, places: Iterable[Window]) -> None:
+        """Disguises are looked for in some places only."""
         parts, pieces, at, end = [], [], 0, 0
-        for found in _DISGUISED.finditer(text):
+        for found in (found for place in places for found in _DISGUISED.finditer(text, place.start, place.end)):
             decoded = _decoded(found)
             if found.start() > end:
                 pieces.append(_Piece(at, end, found.start(), True))
@@ -123,7 +122,7 @@ def _decoded(found: re.Match[str]) -> str:
 
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{16,}(?:(?:\r?\n|\\{1,7}n|\\{1,7}r\\{1,7}n)[ \t]{0,20}[A-Za-z0-9+/_-]{4,}+)*+={0,2}")
 _BREAK = re.compile(r"(?:\r?\n|\\{1,7}n|\\{1,7}r\\{1,7}n)[ \t]{0,20}")
-_MOST = 4 * 1024 * 1024
+MOST = 4 * 1024 * 1024
 """Characters of one run that are decoded: what is more is masked unread where its gate opens."""
 
 
@@ -138,15 +137,15 @@ def _encoded(literal: bytes, shift: int) -> str:
     return packed[(0, 2, 3)[shift] : 8 * (shift + len(literal)) // 6]
 
 
-def runs(text: str) -> Iterator[tuple[int, int, list[str]]]:
-    """Every run of base64: where it is, and what it may mean, read from its first, second, third and fourth letter."""
-    for found in _RUN.finditer(text):
-        packed = _BREAK.sub("", found[0]).rstrip("=").replace("-", "+").replace("_", "/")
-        yield (
-            found.start(),
-            found.end(),
-            [_unpacked(packed[skipped:]) for skipped in range(4)] if len(packed) <= _MOST else [],
-        )
+def runs(text: str) -> Iterator[tuple[int, int]]:
+    """Where every run of base64 is."""
+    return (found.span() for found in _RUN.finditer(text))
+
+
+def meanings(run: str) -> Iterator[str]:
+    """What a run of base64 may mean, read from its first, second, third and fourth letter."""
+    packed = _BREAK.sub("", run).rstrip("=").replace("-", "+").replace("_", "/")
+    return (_unpacked(packed[skipped:]) for skipped in range(4))
 
 
 def _unpacked(packed: str) -> str:

@@ -23,7 +23,8 @@ _KEYS = (
     "masterkey", "accountkey", "authkey", "sharedkey", "clientkeydata", "secretstring", "secretaccesskey",
     "accesstoken", "authtoken", "refreshtoken", "bearertoken", "apitoken", "sessiontoken", "securitytoken",
     "connectionstring", "mnemonic", "seedphrase", "geheimnis", "schlüssel", "schluessel", "secreto", "segredo",
-    "секрет", "токен", "密钥", "密鑰", "令牌", "トークン", "シークレット", "秘密鍵", "비밀키", "토큰", "clésecrète", "jeton",
+    "секрет", "токен", "密钥", "密鑰", "令牌", "トークン", "シークレット", "秘密鍵", "비밀키", "토큰",
+    "clésecrète", "jeton",
 )  # fmt: skip
 _SECRETS = (*_PASSWORDS, *_KEYS)
 _WHOLE = frozenset(
@@ -42,7 +43,11 @@ _SEPARATORS = re.compile(r"[_\-.\s]+")
 
 def names_secret(key: str) -> bool:
     """Whether a text may be masked for the name of its key alone; a very long key always may."""
-    return len(key) > _LONGEST_NAME or _kind(key) is not None or key.lower() in _NAMING
+    return _says_secret(key) or key.lower() in _NAMING
+
+
+def _says_secret(key: str) -> bool:
+    return len(key) > _LONGEST_NAME or _kind(key) is not None
 
 
 @lru_cache(maxsize=1024)
@@ -61,7 +66,30 @@ def _bare(key: str) -> str:
 
 
 def redact_json(redactor: Redactor, value: Json) -> Json:
-    """Mask the secrets in the keys and leaves of a JSON value, and whole texts under a secret's name."""
+    """Mask the secrets in the keys and leaves of a JSON value, and whole texts under a secret's name.
+
+    Nearly all values hold none: one look at all their texts together tells, as a look at each would.
+    """
+    texts: list[str] = []
+    if _gather(value, texts) and not redactor.suspicious("\n".join(texts)):
+        return value
+    return _redact_each(redactor, value)
+
+
+def _gather(value: Json, texts: list[str]) -> bool:
+    """Collect the texts of a value; False where a key's name may tell of a secret."""
+    if isinstance(value, str):
+        texts.append(value)
+    elif isinstance(value, list):
+        return all(_gather(item, texts) for item in value)
+    elif isinstance(value, dict):
+        texts += value
+        named = any(map(_says_secret, value)) or _named_value(value) is not None
+        return not named and all(_gather(item, texts) for item in value.values())
+    return True
+
+
+def _redact_each(redactor: Redactor, value: Json) -> Json:
     if isinstance(value, str):
         return redactor.redact(value)
     if isinstance(value, dict):
@@ -71,7 +99,7 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
             for key, item in value.items()
         }
     if isinstance(value, list):
-        return [redact_json(redactor, item) for item in value]
+        return [_redact_each(redactor, item) for item in value]
     return value
 
 
@@ -88,11 +116,11 @@ def _field(redactor: Redactor, key: str, value: Json) -> Json:
     """Mask a text by the name of its key, unless it is a placeholder or a reference."""
     kind = _kind(key) if len(key) <= _LONGEST_NAME else _kind(key[-_LONGEST_NAME:])
     if kind is None or value is None or isinstance(value, bool):
-        return redact_json(redactor, value)
+        return _redact_each(redactor, value)
     if kind == "password" and isinstance(value, list):
         return [_field(redactor, key, item) for item in value]
     if not isinstance(value, (str, int)):
-        return redact_json(redactor, value)
+        return _redact_each(redactor, value)
     text = str(value)
     if _is_secret(kind, text) and not redactor.allows(text):
         return MASK

@@ -8,22 +8,20 @@ made-up secret stands there in parts, so that nothing takes the file for a leak.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 import orjson
-from pydantic_core import SchemaError, SchemaValidator, core_schema
+
+from agtrace_indexer.redact.gates import GateError, any_of, gate_of, search
 
 LONGEST_PATTERN = 2000
 """Characters of a pattern of the user's."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-_AROUND = re.compile(r"\(\?<?[=!][^()]*\)")
-"""Conditions on what stands around, which Rust's engine doesn't know: a gate does without them."""
-
 _PIECE = re.compile(r"<<([a-z0-9_]+)>>")
 
 
@@ -36,9 +34,11 @@ class Rule:
     pattern: str
     """Where the secret is, as Python's `re` reads it; only the group `secret` is masked where there is one."""
     signs: tuple[str, ...] = ()
-    """Literals, of which one stands wherever the pattern is found; those of its group where it has none."""
+    """How a token begins, or what stands right before it: literals, of which one stands wherever the pattern is."""
     gate: str = ""
-    """What is found, too, wherever the pattern is, as Rust's regex engine reads it; empty: nothing is asked."""
+    """What is found, too, wherever the pattern is, as Rust's regex engine reads it."""
+    cheap: str = ""
+    """The same, but simpler, for the gate of its group; empty: the gate is simple enough."""
     group: str = ""
     unless: str | None = None
     """The check (`checks.CHECKS`) that tells what is none after all."""
@@ -87,36 +87,50 @@ class Group:
     """Rules that are asked for together."""
 
     rules: tuple[Rule, ...]
-    signs: tuple[str, ...]
-    """Literals, of which one stands wherever one of them finds something."""
     gate: str
-    """What is found, too, as Rust's regex engine reads it; empty: the signs are rare enough."""
+    """What is found wherever one of them finds something, as Rust's regex engine reads it."""
+    beyond_ascii: str
+    """The same for what no text of ASCII has; empty: there is no such thing."""
+    needs: tuple[str, ...]
+    """Literals that are all there, too: to look for them costs next to nothing."""
 
 
 @cache
 def groups() -> tuple[Group, ...]:
-    """The built-in rules by how they are looked for."""
+    """The built-in rules by how they are looked for; those that know tokens by their form come first."""
     made = []
     for name, entry in _data()["groups"].items():
         rules = tuple(rule for rule in built_in() if rule.group == name)
-        signs = entry.get("signs") or dict.fromkeys(sign for rule in rules for sign in rule.signs)
-        made.append(Group(rules, tuple(signs), _group_gate(entry, rules)))
+        gate, beyond = (_filled(entry.get(key, ""), _data()["pieces"]) for key in ("gate", "beyond_ascii"))
+        made.append(Group(rules, gate or _group_gate(rules), beyond, tuple(entry.get("needs", ()))))
     return tuple(made)
 
 
-def _group_gate(entry: Mapping[str, Any], rules: Iterable[Rule]) -> str:
-    """The gate that stands there, else any of its rules'; none where a rule has none."""
-    if "gate" in entry:
-        return _AROUND.sub("", _filled(entry["gate"], _data()["pieces"]))
-    return any_of(rule.gate for rule in rules) if all(rule.gate for rule in rules) else ""
+_TAIL = "[A-Za-z0-9_.%/+=~-]{10}"
+"""What follows the sign of any token."""
+
+
+def _group_gate(rules: Iterable[Rule]) -> str:
+    """One gate for all of them. Signs stand there as one choice of literals: the automaton must stay small."""
+    signs = sorted({sign for rule in rules for sign in rule.signs})
+    begun = [f"(?:{'|'.join(map(re.escape, signs))}){_TAIL}"] if signs else []
+    return any_of([*begun, *(rule.cheap or rule.gate for rule in rules if not rule.signs)])
+
+
+@cache
+def order() -> dict[str, int]:
+    """The places of the built-in rules by their names: what several find is called by the first."""
+    return {rule.name: place for place, rule in enumerate(built_in())}
 
 
 def _rule(entry: Mapping[str, Any], pieces: Mapping[str, str]) -> Rule:
+    pattern = _filled(entry["pattern"], pieces)
     return Rule(
         name=entry["name"],
-        pattern=_filled(entry["pattern"], pieces),
+        pattern=pattern,
         signs=tuple(entry.get("signs", ())),
-        gate=_AROUND.sub("", _filled(entry.get("gate", ""), pieces)),
+        gate=gate_of(pattern),
+        cheap=entry.get("gate", ""),
         group=entry["group"],
         unless=entry.get("unless"),
         lines=entry.get("lines", False),
@@ -128,25 +142,6 @@ def _rule(entry: Mapping[str, Any], pieces: Mapping[str, str]) -> Rule:
 
 def _filled(pattern: str, pieces: Mapping[str, str]) -> str:
     return _PIECE.sub(lambda found: _filled(pieces[found[1]], pieces), pattern)
-
-
-def search(pattern: str) -> Callable[[str], bool]:
-    """Compile a test for Rust's regex engine: linear time, so no text can make it slow. Raises `RuleError`."""
-    try:
-        schema = core_schema.str_schema(pattern=pattern, regex_engine="rust-regex", strict=True)
-        return SchemaValidator(schema).isinstance_python
-    except SchemaError as error:
-        raise RuleError(str(error).rpartition("error: ")[2][:200]) from None
-
-
-def any_sign(signs: Iterable[str]) -> Callable[[str], bool]:
-    """A test for literals alone, which is done by vector instructions."""
-    return search("|".join(re.escape(sign) for sign in sorted(set(signs))))
-
-
-def any_of(patterns: Iterable[str]) -> str:
-    """One pattern for all of them."""
-    return "|".join(f"(?:{pattern})" for pattern in patterns)
 
 
 # --- the user's
@@ -198,7 +193,7 @@ def _own_rule(number: int, entry: Any) -> Rule:
     if name in {rule.name for rule in built_in()}:
         raise RuleError(f"{where}: {name} is the name of a built-in rule")
     pattern = _check_pattern(entry.get("pattern"), where)
-    return Rule(name, pattern, gate=pattern.replace("(?P<secret>", "(?:"), lines=True, own=True)
+    return Rule(name, pattern, gate=gate_of(pattern), lines=True, own=True)
 
 
 def _check_keys(given: Any, known: set[str], where: str) -> None:
@@ -219,7 +214,7 @@ def _check_pattern(pattern: Any, where: str) -> str:
         raise RuleError(f"{where}: the pattern can't be used: {error}") from None
     try:
         search(pattern.replace("(?P<secret>", "(?:"))
-    except RuleError as error:
+    except GateError as error:
         raise RuleError(f"{where}: the pattern must work in linear time, without looking around: {error}") from None
     if compiled.search(""):
         raise RuleError(f"{where}: the pattern finds the empty text")
