@@ -14,8 +14,9 @@ from functools import cache
 from typing import NamedTuple
 
 import orjson
-from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODE
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.database import VERSION
+from agtrace_schema.events import EventType
 
 from agtrace_indexer import seal
 from agtrace_indexer.blocks import BlockText, unpack
@@ -64,6 +65,42 @@ _UNEVEN_SUMS = """
 SELECT count(*) FROM session s JOIN file f ON f.id = s.file_id WHERE f.stamp != '' AND s.event_count !=
   (SELECT count(*) FROM event e WHERE e.session_id = s.id AND e.superseded_by IS NULL AND e.copy_of IS NULL)
 """
+
+
+_ITS_EVENTS = """FROM event e WHERE e.session_id = b.session_id AND e.event_index >= b.first_index
+  AND e.event_index < b.first_index + b.event_count"""
+
+_USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
+
+_MISFITS = {
+    "{} blocks have other times than their events":
+        f"SELECT count(*) FROM block b WHERE (t0, t1, types) != "
+        f"(SELECT min(ts), max(ts), sum(DISTINCT 1 << type) {_ITS_EVENTS})",
+    "{} token figures have no event":
+        f"SELECT count(*) FROM token_usage u WHERE NOT EXISTS (SELECT 1 FROM event e "
+        f"WHERE e.session_id = u.session_id AND e.event_index = u.event_index AND e.type = {_USAGE})",
+    "{} events have lost their token figures":
+        f"SELECT count(*) FROM event e WHERE e.type = {_USAGE} AND NOT EXISTS "
+        f"(SELECT 1 FROM token_usage u WHERE u.session_id = e.session_id AND u.event_index = e.event_index)",
+    "{} events are linked to none": "SELECT count(*) FROM event e WHERE link IS NOT NULL AND NOT EXISTS "
+        "(SELECT 1 FROM event o WHERE o.session_id = e.session_id AND o.event_index = e.link)",
+    "{} paths were neither read nor written": "SELECT count(*) FROM touched WHERE access NOT IN ('read', 'write')",
+}  # fmt: skip
+"""What rows of several tables say of the same thing, with how many don't agree."""
+
+_UNEVEN_TURNS = {
+    "{} sessions have other turns than they count":
+        "SELECT count(*) FROM session s JOIN file f ON f.id = s.file_id WHERE f.stamp != '' "
+        "AND turn_count + copied_turns != (SELECT count(*) FROM turn t WHERE t.session_id = s.id)",
+    "{} turns of events are missing":
+        "SELECT count(*) FROM (SELECT session_id, turn_index FROM event WHERE turn_index IS NOT NULL "
+        "AND superseded_by IS NULL GROUP BY 1, 2) e "
+        "WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.session_id = e.session_id AND t.turn_index = e.turn_index)",
+    "{} sessions have other responses than their models":
+        "SELECT count(*) FROM session s JOIN file f ON f.id = s.file_id WHERE f.stamp != '' AND responses != "
+        "(SELECT coalesce(sum(responses), 0) FROM model_usage m WHERE m.session_id = s.id)",
+}  # fmt: skip
+"""The same of what is made of events."""
 
 
 class Damage(NamedTuple):
@@ -210,13 +247,18 @@ def _contents(connection: sqlite3.Connection) -> Iterator[str]:
         checks[f"{{}} rows of {table} belong to no {other}"] = (
             f"SELECT count(*) FROM {table} WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT {key} FROM {other})"
         )
+    yield from _counted(connection, checks | _MISFITS)
+    for table in ("meta", "root", "file", "project", "session", "name", "path", "request", "naming", "agent_start"):
+        for _ in connection.execute(f"SELECT * FROM {table}"):
+            pass  # texts that aren't UTF-8 can't be read
+
+
+def _counted(connection: sqlite3.Connection, checks: dict[str, str]) -> Iterator[str]:
+    """What queries count that should count nothing: sentence -> query."""
     for text, query in checks.items():
         count = connection.execute(query).fetchone()[0]
         if count:
             yield text.format(count)
-    for table in ("meta", "root", "file", "project", "session", "name", "path", "request", "naming", "agent_start"):
-        for _ in connection.execute(f"SELECT * FROM {table}"):
-            pass  # texts that aren't UTF-8 can't be read
 
 
 def _unreadable_blocks(connection: sqlite3.Connection) -> Iterator[str]:
@@ -249,9 +291,9 @@ def holds_all_texts(event_count: int, ends: bytes, text: bytes, payload: bytes) 
 
 def _made_of_tables(connection: sqlite3.Connection) -> Iterator[str]:
     """Whether sums and words are those of the rows."""
-    (uneven,) = connection.execute(_UNEVEN_SUMS).fetchone()
-    if uneven:
-        yield f"{uneven} sessions have other sums than their events give"
+    yield from _counted(
+        connection, {"{} sessions have other sums than their events give": _UNEVEN_SUMS} | _UNEVEN_TURNS
+    )
     words = {name for (name,) in connection.execute("SELECT name FROM sqlite_master") if _OF_WORDS.fullmatch(name)}
     if not words:
         return

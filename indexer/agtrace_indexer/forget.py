@@ -87,6 +87,7 @@ def expire(connection: sqlite3.Connection, database: Path, days: int, now: float
     Today is the day of the newest event, unless that is still to come: a clock that jumped ahead makes nothing old.
     Called by the writer, between two transactions. They stay out until their logs are written to again.
     """
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('kept_days', ?)", (str(days),))
     newest = connection.execute("SELECT max(ended_at) FROM session WHERE ended_at <= ?", (now * 1000,)).fetchone()[0]
     before = int((newest or 0) // 1000 // _DAY - days) * _DAY * 1000
     if connection.execute("SELECT 1 FROM session WHERE ended_at < ? LIMIT 1", (before,)).fetchone() is None:

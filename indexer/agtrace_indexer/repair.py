@@ -222,7 +222,8 @@ def _build(
         target.execute("BEGIN IMMEDIATE")
         if source is not None:
             logs = Logs(target, otherwise)
-            done = salvage(source, target, (lambda file: not logs.back(file)) if found.tables else lambda _: True)
+            wanted = (lambda file: not logs.back(file)) if found.tables else lambda _: True
+            done = salvage(source, target, wanted, sums=not found.derived)
         target.execute("COMMIT")
     index(building, (), otherwise=otherwise, report=report)
     with closing(open_database(building)) as target:

@@ -148,7 +148,8 @@ class _Work:
     @property
     def needed(self) -> bool:
         """Whether there is anything to write."""
-        return bool(self.new_roots) or self.rebuild or not self.plan.empty or self.catalog.is_unfinished()
+        due = bool(self.new_roots) or self.rebuild or not self.plan.empty or self.catalog.is_unfinished()
+        return due or (self.keep_days is not None and self.catalog.meta("kept_days") != str(self.keep_days))
 
     def carry_out(self, report: Callable[[Progress], None] | None) -> Progress:
         """Read what changed, and commit."""

@@ -41,8 +41,11 @@ JOIN file f ON f.id = s.file_id WHERE e.id = ?
 """
 
 
-def salvage(source: sqlite3.Connection, target: sqlite3.Connection, wanted: IsWanted) -> Salvage:
-    """Take over the rows of the wanted files into an empty index, within the open transaction of `target`."""
+def salvage(source: sqlite3.Connection, target: sqlite3.Connection, wanted: IsWanted, *, sums: bool = True) -> Salvage:
+    """Take over the rows of the wanted files into an empty index, within the open transaction of `target`.
+
+    `sums`: whether those in the rows can be trusted to say how many events there were.
+    """
     source.text_factory = lambda data: data.decode("utf-8", "replace")
     source.row_factory = sqlite3.Row
     done = Salvage()
@@ -52,7 +55,7 @@ def salvage(source: sqlite3.Connection, target: sqlite3.Connection, wanted: IsWa
     copying.events()
     copying.blocks()
     copying.beside()
-    expected = at_least_as_blocks_say(target, expected)
+    expected = at_least_as_blocks_say(target, expected if sums else dict.fromkeys(expected, 0))
     drop_what_does_not_fit(target, done)
     copying.references()
     tell_lost(target, done, expected)

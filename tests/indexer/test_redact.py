@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from agtrace_indexer.redact import redact, redact_json, suspicious
-from agtrace_indexer.redact.checks import CHECKS
+from agtrace_indexer.redact.checks import is_none
 from agtrace_indexer.redact.gates import search
 from agtrace_indexer.redact.rules import Rule, built_in, groups, source
 from agtrace_indexer.text import call_text, clean_json, stored
@@ -251,10 +251,9 @@ def opening(rule: Rule) -> list[Any]:
 
 def _found(rule: Rule, text: str) -> Iterator[str]:
     """What a rule finds without any gate, and is a secret."""
-    unless = CHECKS[rule.unless] if rule.unless else None
     for found in re.finditer(rule.pattern, text):
         start, end = found.span("secret" if "secret" in found.re.groupindex else 0)
-        if start < end and not (unless and unless(text[start : end + 1].rstrip("\"'`\\,; \t\r\n"))):
+        if start < end and not is_none(rule.unless, text[start : end + 1].rstrip("\"'`\\,; \t\r\n")):
             yield text[start:end]
 
 

@@ -97,24 +97,30 @@ class Watch:
         if wal > LARGEST_WAL:
             yield f"the WAL had {wal / MEGABYTE:.0f} MB"
         for name in sorted({name for look in self.looks for name in look.vitals}):
-            yield from _troubles_of(name, [look.vitals[name] for look in self.looks if name in look.vitals])
+            vitals = [look.vitals[name] for look in self.looks if name in look.vitals]
+            yield from _troubles_of(name, vitals, ran_long=len(vitals) >= self._long)
 
     def slopes(self) -> Iterator[tuple[str, float, float, float]]:
         """Of each process that ran long: its name, own memory in MB in the second and the last third, and the peak."""
         for name in sorted({name for look in self.looks for name in look.vitals}):
             own = [look.vitals[name].own for look in self.looks if name in look.vitals]
-            if len(own) >= _JUDGED_FROM:
+            if len(own) >= self._long:
                 second, last = _thirds(own)
                 yield name, second / MEGABYTE, last / MEGABYTE, max(own) / MEGABYTE
 
+    @property
+    def _long(self) -> int:
+        """How often a process was looked at that ran long: one that has just begun still fills its caches."""
+        return max(_JUDGED_FROM, len(self.looks) // 4)
 
-def _troubles_of(name: str, vitals: Sequence[Vital]) -> Iterator[str]:
+
+def _troubles_of(name: str, vitals: Sequence[Vital], *, ran_long: bool) -> Iterator[str]:
     own = [vital.own for vital in vitals]
     if max(own) > LARGEST:
         yield f"{name} took {max(own) / MEGABYTE:.0f} MB"
     if max(vital.threads for vital in vitals) > _MOST_THREADS:
         yield f"{name} had {max(vital.threads for vital in vitals)} threads"
-    if len(vitals) < _JUDGED_FROM:
+    if not ran_long:
         return
     second, last = _thirds(own)
     if last > second * _MORE[0] and last > second + _MORE[1]:

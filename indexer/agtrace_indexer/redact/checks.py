@@ -23,7 +23,7 @@ _PLACEHOLDER = (
 _REFERENCE = (
     r"(?:\.{1,2}|~)?/[\w.@-]+(?:/[\w.@-]*)*\W?\Z|[A-Za-z]:\\|[a-z][a-z0-9+.-]*://|arn:aws|(?:env|file|vault|op"
     r"|ref|cmd):\S"
-    r"|[^\n]*[(\[{]\Z|[^\n]*(?:\$\{|\{\{|\$\()|(?:process|import\.meta)\.env|os\.(?:environ|getenv)|System\.getenv"
+    r"|[^\n]*[(\[{]\Z|[^\n]*(?:\$\{|\{\{|\$\()|(?:process|sys|import\.meta)\.(?:env|argv)|os\.(?:environ|getenv)|System\.getenv"
     r"|(?:ENV|env|secrets|vars|settings|config|self|this|args|opts|options|props|ctx|data|req|request|body|params|user|"
     r"values|local|var|module|credentials?)[.\[]|[A-Za-z_][\w.:]*\("
 )
@@ -32,7 +32,12 @@ _NAME = (
     r"|auth)[_-]?)?key)"
 )
 _OWN_NAME = rf"(?:[A-Za-z]+[_-])*{_NAME}s?(?:[_-](?:here|value|name|id|file|path|env|var|ref|goes|placeholder)+)*\Z"
-_DOTTED = r"(?![^\n]*[0-9]{3})[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+\W?\Z"
+_RANDOM = r"[^\n]*(?:[0-9]{3}|[0-9][A-Za-z_]+[0-9]+[A-Za-z_]+[0-9])"
+_TYPE = (
+    r"(?:[A-Za-z_]\w*\.)*[A-Z][A-Za-z0-9]*?(?:Key|Token|Secret|Password|Credential)(?:s|Types?|V[0-9]+)?\W?\Z"
+    r"|[A-Z]+(?:_[A-Z0-9]+){2,}\W?\Z|[a-z]+(?:\.[a-z]+){3,}\W?\Z"
+)
+_DOTTED = rf"(?!{_RANDOM})[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+\W?\Z"
 _WORD = r"[A-Za-z][a-z]*(?:[_ -]?[A-Za-z][a-z]*){0,3}\W?\Z"
 _PROSE = (
     r"(?i:(?=[^\n]*\s)[^\n]*(?<!\w)(?:passwords?|passphrase|enter|your|must|please|forgot|forgotten|new"
@@ -46,7 +51,7 @@ _NO_DIGIT = r"[^0-9]*\Z"
 _ONLY_NUMBER = r"[0-9.,:_%-]*\Z"
 
 _VALUE = rf"(?i:{_PLACEHOLDER}|{_REFERENCE})"
-_SECRET = rf"(?i:{_PLACEHOLDER}|{_REFERENCE}|{_OWN_NAME})"
+_SECRET = rf"(?i:{_PLACEHOLDER}|{_REFERENCE}|{_OWN_NAME})|{_TYPE}"
 
 _PATTERNS = {
     "no_value": _VALUE,
@@ -54,20 +59,33 @@ _PATTERNS = {
     "no_token": rf"{_SECRET}|{_CODE}|[A-Za-z][a-z]*\W?\Z|{_DOTTED}|{_ONLY_NUMBER}",
     "no_unquoted_secret": rf"{_SECRET}|{_DOTTED}",
     "no_bare_secret": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|{_ONLY_NUMBER}",
-    "no_bare_password": rf"{_SECRET}|{_DOTTED}|(?=[^0-9]*\Z)(?![^\n]*[!@#$%^*+~][^\n]*\w)|(?:[0-9.,:_-]{{0,5}}\W?"
+    "no_bare_password": rf"{_SECRET}|{_DOTTED}|(?=[^0-9]*\Z)(?![^\n]*[!@#$%^*+~][^\n]*\w)|(?:[0-9.,:_-]{{0,5}}\W?|[0-9]+/[0-9]+\W?"
     rf"|[0-9]*[.,][0-9]*)\Z",
-    "no_quoted_password": rf"{_SECRET}|{_PROSE}|{_CODE}|[A-Za-z]+[:!?]\Z|type=|[0-9]{{1,3}}\Z",
+    "no_quoted_password": rf"{_SECRET}|{_PROSE}|{_CODE}|(?i:fail|pass|error|skipp?|ok)(?:ed)?\Z|[A-Za-z]+[:!?]\Z|type=|[0-9]{{1,3}}\Z",
     "no_option": rf"{_SECRET}|-|[0-9.]+(?::[0-9.]+)*(?:/[a-z]+)?\Z|{_DOTTED}|[0-9.]+:[0-9:]+",
-    "no_url_password": r"\$[A-Za-z_{(]|<|\{|%[s({]|%[A-Z_]+%|\*|x{3}|(?i:\[redacted)|\.{3}|\u2026|@?:",
+    "no_url_password": r"(?i:pass(?:word)?|passwd|pwd|pw)@?\Z|\$[A-Za-z_{(]|<|\{|%[s({]|%[A-Z_]+%|\*|x{3}|(?i:\[redacted)|\.{3}|\u2026|@?:",
     "no_digit": rf"{_NO_DIGIT}|{_ONLY_NUMBER}|\[redacted",
     "no_mixture": rf"{_NO_DIGIT}|[^A-Za-z]*\Z|{_VALUE}",
     "no_mixed_case": r"[^0-9]*\Z|[^A-Z]*\Z|[^a-z]*\Z",
     "no_header_secret": rf"{_SECRET}|{_NO_DIGIT}",
     "no_mixed": rf"{_SECRET}|{_DOTTED}|{_PROSE}|{_NO_DIGIT}|[^A-Za-z]*\Z|{_UUID}"
     r"|(?:(?![^\n]*[A-Z])|(?![^\n]*[a-z]))(?![^\n]*[!@#$%^*+~])[^\n]*\Z|[^\n]*[(){}<>=]",
-    "no_cookie": rf"{_VALUE}|{_NO_DIGIT}|{_ONLY_NUMBER}",
+    "no_mixed_key": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|[^A-Za-z]*\Z|[a-z]+(?:[_-][a-z0-9]+)+\W?\Z",
+    "no_cookie": rf"GA1\.[0-9.-]+|{_VALUE}|{_NO_DIGIT}|{_ONLY_NUMBER}",
     "no_session": rf"{_VALUE}|{_NO_DIGIT}|{_ONLY_NUMBER}|{_UUID}",
 }
+
+
+_EXAMPLE = re.compile(
+    r"[A-Za-z0-9_-]{0,24}?(?:[xX]{8,}|0{16,}[0-9]?|\.{3}|\u2026)\W?\Z|[A-Za-z0-9/+]{13,33}EXAMPLE(?:KEY)?\W?\Z"
+    r"|-----BEGIN[^\n\\]{0,60}-----(?:\s|\\+n)*(?:\.{3}|\u2026|<[^>\n]*>|\[[^\]\n]*\])(?:\s|\\+n)*-----END"
+)
+"""What documentation writes for a secret of any kind, that of AWS by name."""
+
+
+def is_none(check: str | None, found: str) -> bool:
+    """Whether what a rule found, with the character behind it, is an example or fails the rule's check."""
+    return _EXAMPLE.match(found) is not None or bool(check and CHECKS[check](found))
 
 
 def _no_basic(found: str) -> bool:

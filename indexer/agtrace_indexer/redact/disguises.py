@@ -43,6 +43,10 @@ _DISGUISED = re.compile(
     rf"|\\{{1,8}}u{_INVISIBLE_CODES}|%(?:E2%80%8[B-F]|C2%AD|EF%BB%BF|E2%81%A0)|&(?:shy|ZeroWidthSpace|#820[3-7]"
     rf"|#x200[bB-D]|#173|#xad);)+)"
     r"|\\{1,8}u(?P<unicode>(?!00[01]|[dD][89a-fA-F])[0-9A-Fa-f]{4})|\\{1,8}x(?P<byte>[2-7][0-9A-Fa-f])"
+    r"|(?P<blank>[\u00a0\u2000-\u200a\u202f\u205f\u3000]|(?<=%[2-7][0-9A-Fa-f])\++|\+(?=%[2-7]))"
+    r"|(?P<emphasis>(?<!\*)\*{2,3}(?!\*)|(?<![_A-Za-z0-9])__(?=[^\s_])|(?<=[^\s_])__(?![_A-Za-z0-9])|~~"
+    r"|</?(?:b|strong|code|em|kbd|i)>)"
+    r"|(?P<quotes>(?<!\")\"\"(?=[A-Za-z0-9])|(?<=[^\s\",:=({\[])\"\"(?!\")|'\\{1,15}'')"
     r"|%(?:25){0,3}(?P<url>[2-7][0-9A-Fa-f])|&#(?P<decimal>[0-9]{2,3});|&#[xX](?P<hex>[2-7][0-9A-Fa-f]);"
     r"|&(?P<entity>quot|apos|amp|lt|gt|colon|equals|nbsp);|\\{1,8}(?P<slash>/)"
 )
@@ -51,11 +55,13 @@ GATE = (
     r"[\x00-\x08\x0e-\x1f\x7f]|\\(?:u[0-9a-fA-F]{4}|x[1-7]|033|e\[|/)"
     r"|\[[0-9]{1,3}(?:;[0-9]{1,3})*m|%(?:25)*[2-7][0-9A-Fa-f]|%(?:E2|C2|EF)|&(?:#|quot;|apos;|amp;|lt;|gt;"
     r"|colon;|equals;|nbsp;|shy;|Zero)"
+    r"|\*\*[!-)+-~]{6}[!-)+-~]*\*\*|[:=]\*\*[ \t]|__[!-^`-~]*[0-9][!-^`-~]*__|~~[!-}]{6}[!-}]*~~"
+    r"|<(?:b|strong|code|em|kbd|i)>[!-;=-~]{6}[!-;=-~]*</|[,:{\[(= \t]\"\"[A-Za-z0-9]|'\\+''"
 )
 """Found in every text that has a disguise of ASCII, as Rust's regex engine reads it."""
 
-UNSEEN = rf"[{_INVISIBLE}]"
-"""What nobody sees, of which all but control characters is no ASCII."""
+UNSEEN = rf"[{_INVISIBLE}\u00a0\u2000-\u200a\u202f\u205f\u3000]"
+"""What nobody sees, or what looks like a blank, of which all but control characters is no ASCII."""
 
 LONGEST = 400
 """Characters of a disguise."""
@@ -109,13 +115,20 @@ class View:
         return self._pieces[bisect_right(self._starts, position) - 1]
 
 
+_BLANKS = "\u00a0\u202f\u3000"
+_MEANT = {"blank": " ", "quotes": '"'}
+
+
 def _decoded(found: re.Match[str]) -> str:
     kind = found.lastgroup or ""
     if kind in ("unicode", "byte", "url", "hex"):
-        return chr(int(found[kind], 16))
+        said = chr(int(found[kind], 16))
+        return " " if said in _BLANKS else said
     if kind == "decimal":
         return chr(int(found[kind])) if 32 <= int(found[kind]) < 127 else ""
-    return _ENTITY.get(found[kind], "") if kind == "entity" else found[kind] if kind == "slash" else ""
+    if kind == "entity":
+        return _ENTITY.get(found[kind], "")
+    return found[kind] if kind == "slash" else _MEANT.get(kind, "")
 
 
 # --- base64

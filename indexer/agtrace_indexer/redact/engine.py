@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_indexer.redact import disguises, rules
-from agtrace_indexer.redact.checks import CHECKS
+from agtrace_indexer.redact.checks import is_none
 from agtrace_indexer.redact.gates import any_of, any_sign, search
 from agtrace_indexer.redact.rules import Own, Rule, literals
 from agtrace_indexer.redact.windows import Window, windows
@@ -33,6 +33,16 @@ _LINES = 500
 """The same for a rule that reaches over line ends."""
 _PATIENCE = 1.0
 """Seconds that a pattern of the user's may take for one text; a text that takes longer is masked whole."""
+
+_WRAPPED = 16
+"""Characters of a secret that may go on in the next line."""
+_CONTINUED = re.compile(
+    r"(?:\\\r?\n[ \t]{0,20}[A-Za-z0-9_+/=.~-]{6,}+"
+    r"|\r?\n[ \t]{0,20}(?=[^\s]{0,200}[0-9])(?=[^\s]{0,200}[a-z])(?=[^\s]{0,200}[A-Z])[A-Za-z0-9_+/=-]{16,}+"
+    r"(?:\.[A-Za-z0-9_-]{16,}+)*+(?=[ \t]*(?:\r?\n|\Z))"
+    r"|(?P<quote>[\"'])[ \t]{0,4}\+[ \t]{0,4}(?P=quote)[^\"'\\\s]{6,200}+)++"
+)
+"""The rest of a token that a terminal wrapped, or that a backslash or a plus joins."""
 
 Span: TypeAlias = tuple[int, int, str]  # where a secret is, and of which kind
 Gate: TypeAlias = Callable[[str], bool]
@@ -193,9 +203,10 @@ class Redactor:
         start, end = found.span("secret" if "secret" in found.re.groupindex else 0)
         if start == end or self.allows(found.string[start:end]):
             return
-        if rule.unless and CHECKS[rule.unless](found.string[start : end + 1].rstrip("\"'`\\,; \t\r\n")):
+        if is_none(rule.unless, found.string[start : end + 1].rstrip("\"'`\\,; \t\r\n")):
             return
-        yield start, end, rule.name
+        more = _CONTINUED.match(found.string, end) if end - start >= _WRAPPED else None
+        yield start, more.end() if more else end, rule.name
 
     def _as_meant(self, text: str, layers: int) -> Iterator[Span]:
         """What is found in a text without its disguises."""
