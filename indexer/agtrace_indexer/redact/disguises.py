@@ -43,7 +43,7 @@ _DISGUISED = re.compile(
     rf"|\\{{1,8}}u{_INVISIBLE_CODES}|%(?:E2%80%8[B-F]|C2%AD|EF%BB%BF|E2%81%A0)|&(?:shy|ZeroWidthSpace|#820[3-7]"
     rf"|#x200[bB-D]|#173|#xad);)+)"
     r"|\\{1,8}u(?P<unicode>(?!00[01]|[dD][89a-fA-F])[0-9A-Fa-f]{4})|\\{1,8}x(?P<byte>[2-7][0-9A-Fa-f])"
-    r"|(?P<blank>[\u00a0\u2000-\u200a\u202f\u205f\u3000]|(?<=%[2-7][0-9A-Fa-f])\++|\+(?=%[2-7]))"
+    r"|(?P<blank>[\u00a0\u2000-\u200a\u202f\u205f\u3000]|(?<=%[2-7][0-9A-Fa-f])\++|\+(?=[A-Za-z0-9._*+-]{0,60}%[2-7]))"
     r"|(?P<emphasis>(?<!\*)\*{2,3}(?!\*)|(?<![_A-Za-z0-9])__(?=[^\s_])|(?<=[^\s_])__(?![_A-Za-z0-9])|~~"
     r"|</?(?:b|strong|code|em|kbd|i)>)"
     r"|(?P<quotes>(?<!\")\"\"(?=[A-Za-z0-9])|(?<=[^\s\",:=({\[])\"\"(?!\")|'\\{1,15}'')"
@@ -55,10 +55,14 @@ GATE = (
     r"[\x00-\x08\x0e-\x1f\x7f]|\\(?:u[0-9a-fA-F]{4}|x[1-7]|033|e\[|/)"
     r"|\[[0-9]{1,3}(?:;[0-9]{1,3})*m|%(?:25)*[2-7][0-9A-Fa-f]|%(?:E2|C2|EF)|&(?:#|quot;|apos;|amp;|lt;|gt;"
     r"|colon;|equals;|nbsp;|shy;|Zero)"
-    r"|\*\*[!-)+-~]{6}[!-)+-~]*\*\*|[:=]\*\*[ \t]|__[!-^`-~]*[0-9][!-^`-~]*__|~~[!-}]{6}[!-}]*~~"
-    r"|<(?:b|strong|code|em|kbd|i)>[!-;=-~]{6}[!-;=-~]*</|[,:{\[(= \t]\"\"[A-Za-z0-9]|'\\+''"
 )
 """Found in every text that has a disguise of ASCII, as Rust's regex engine reads it."""
+
+MARKUP = (
+    r"\*\*[!-)+-~]{6}[!-)+-~]*\*\*|[:=][ \t]*[\\\"']*\*\*[ \tA-Za-z0-9]|__[!-^`-~]*[0-9][!-^`-~]*__|~~[!-}]{6}[!-}]*~~"
+    r"|<(?:b|strong|code|em|kbd|i)>[!-;=-~]{6}[!-;=-~]*</|[,:{\[(= \t]\"\"[A-Za-z0-9]|'\\+''"
+)
+"""The same for emphasis of Markdown and HTML around a word, and for quotes of CSV and of shells."""
 
 UNSEEN = rf"[{_INVISIBLE}\u00a0\u2000-\u200a\u202f\u205f\u3000]"
 """What nobody sees, or what looks like a blank, of which all but control characters is no ASCII."""

@@ -40,7 +40,7 @@ _CONTINUED = re.compile(
     r"(?:\\\r?\n[ \t]{0,20}[A-Za-z0-9_+/=.~-]{6,}+"
     r"|\r?\n[ \t]{0,20}(?=[^\s]{0,200}[0-9])(?=[^\s]{0,200}[a-z])(?=[^\s]{0,200}[A-Z])[A-Za-z0-9_+/=-]{16,}+"
     r"(?:\.[A-Za-z0-9_-]{16,}+)*+(?=[ \t]*(?:\r?\n|\Z))"
-    r"|(?P<quote>[\"'])[ \t]{0,4}\+[ \t]{0,4}(?P=quote)[^\"'\\\s]{6,200}+)++"
+    r"|(?P<quote>\\{0,15}[\"'])[ \t]{0,4}\+[ \t]{0,4}(?P=quote)[^\"'\\\s]{6,200}+)++"
 )
 """The rest of a token that a terminal wrapped, or that a backslash or a plus joins."""
 
@@ -91,6 +91,8 @@ class _Gates(NamedTuple):
     beyond_ascii: Gate
     """What only a text with other letters has."""
     disguise: Gate
+    markup: Gate
+    """Those disguises that the forms leave out: one pattern with them would be too large, too."""
     base64: Gate
     groups: tuple[_Group, ...]
 
@@ -104,7 +106,8 @@ def _built_in_gates() -> _Gates:
         search(any_of(group.gate for group in others if not group.needs)),
         tuple(_Group(group) for group in others if group.needs),
         search(any_of([disguises.UNSEEN, *(group.beyond_ascii for group in others if group.beyond_ascii)])),
-        search(any_of([disguises.GATE, disguises.UNSEEN])),
+        search(any_of([disguises.GATE, disguises.MARKUP, disguises.UNSEEN])),
+        search(disguises.MARKUP),
         any_sign(base64),
         tuple(map(_Group, (tokens, *others))),
     )
@@ -129,6 +132,7 @@ class Redactor:
         return (
             gates.forms(text)
             or gates.contexts(text)
+            or gates.markup(text)
             or any(group.opens(text) for group in gates.with_literals)
             or (not text.isascii() and gates.beyond_ascii(text))
             or (self._any_of_mine is not None and self._any_of_mine(text))
@@ -153,7 +157,7 @@ class Redactor:
         """Everything to be masked, in the text as it stands and as it is meant."""
         gates, beyond = self._gates, not text.isascii() and self._gates.beyond_ascii(text)
         tokens, *others = gates.groups
-        if gates.forms(text) or beyond:
+        if gates.forms(text) or gates.markup(text) or beyond:
             yield from self._by_group(tokens, text)
             if layers:
                 yield from self._as_meant(text, layers - 1)
