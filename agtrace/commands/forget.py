@@ -90,6 +90,9 @@ def _description(told: dict[str, Any]) -> Iterator[str]:
     span = f", {told['from'][:16]} to {told['to'][:16]} UTC" if told["from"] and told["to"] else ""
     yield f"{_counted(told)} with {told['events']:,} events{span}"
     yield from (f"  {title}" for title in told["titles"])
+    more = told["sessions"] - len(told["titles"])
+    if told["titles"] and more > 0:
+        yield f"  ... and {more:,} more"
     for other in told["also_in"][:_SHOWN]:
         yield f"{other['events']:,} events also stand in session {other['uid']}, which stays"
     for parent in told["told_in"][:_SHOWN]:
