@@ -96,6 +96,38 @@ def test_a_token_that_is_split_or_encoded_is_masked_whole(text: str) -> None:
     assert masked.startswith("see ") and masked.endswith(" there")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Password: **{0}**",
+        "**Password:** {0}",
+        "the password is <b>{0}</b>",
+        "the password is __{0}__",
+        "docker login -u me -p **{0}** registry.example.org",
+        '""password"": ""{0}""',
+        "'password': '\\''{0}'\\''",
+        "password:\u00a0{0}",
+        "password%3A+{0}%0A",
+        "-password: |\n-  {0}",
+        "     1\u2192password: |\n     2\u2192  {0}",
+        "The password for the old server: {0}",
+        'password = "a1b2\\"{0}"',
+        '{{"Key": "db.password", "Type": "SecureString", "Value": "{0}"}}',
+        '"db_password": {{"sensitive": true, "value": "{0}"}}',
+        "MY_TOKEN=s.{0}",
+        "join --token abcdef.{0}",
+    ],
+)
+def test_a_secret_is_masked_between_emphasis_and_other_quotes_and_after_other_blanks(text: str) -> None:
+    assert "hunter2X9zebra7Q" not in redact(text.format("hunter2X9zebra7Q"))
+
+
+@pytest.mark.parametrize("between", ["\\\n", "\\\n    ", "\\ ", "\n"])
+def test_a_token_that_is_wrapped_is_masked_with_its_rest(between: str) -> None:
+    assert redact(f"{TOKEN}{between}Qz7mKx91LpRt5Wn8Vb2s\nnext line") == f"{HIDDEN}\nnext line"
+    assert redact(f"{TOKEN}\nrequirements-of-the-project.txt\n") == f"{HIDDEN}\nrequirements-of-the-project.txt\n"
+
+
 @pytest.mark.parametrize("before", ["", "x", "xy"])
 @pytest.mark.parametrize("secret", [TOKEN, '{"password": "correct-horse-1"}', "API_KEY=abcdef123456"])
 def test_a_run_of_base64_that_holds_a_secret_is_masked_whole(before: str, secret: str) -> None:
@@ -136,6 +168,12 @@ def test_a_secret_stands_in_the_query_of_an_encoded_url() -> None:
         "https://example.org:8443/a@b, git@github.com:owner/name.git, ssh://git@host:22/x",
         "TOKEN_FILE=/run/secrets/token1 PASSWORD=/run/secrets/db1 SECRET_KEY=os.environ['X1']",
         "Press any key: the token is expired; password: must be 8 characters",
+        "ghp_" + "x" * 36 + " ANTHROPIC_API_KEY=sk-ant-... STRIPE_SECRET_KEY=sk_test_...",
+        "postgres://user:password@localhost/db https://user:pass@example.com/",
+        "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
+        "private_key: Ed25519PrivateKey | Ed448PrivateKey, token: AccessTokenV1, password = process.argv[2]",
+        'ERR_PASSWORD = "ERR_PASSWORD_TOO_SHORT_8", pass: 12/14, proxy_auth=proxy.raw_auth',
+        'design-token: "color.background.accent.blue.subtle"',
         "Authorization: Bearer {token}, Bearer <token>, bearer of unpleasant-surprises",
     ],
 )
@@ -332,6 +370,16 @@ ADVERSARIES += [
     "AKIA0123456789ABCDEF ",
 ]
 ADVERSARIES += ["Authorization: Bearer ", "1234567890:A", "MTIz" + "a" * 20 + ".", "TOKEN=a/", "api_key=a-", "A", "\\"]
+ADVERSARIES += [
+    "**a",
+    '""a',
+    "password for a ",
+    '"token": {"type": "a", ',
+    '"name": "token", "type": "a", ',
+    "+a%41",
+    "\\ aaaaaa",
+]
+ADVERSARIES += ["token: |\n", "X_KEY=a", "1\u2192 ", "<D>"]
 
 
 @pytest.mark.parametrize("seed", ADVERSARIES)

@@ -59,17 +59,19 @@ _PATTERNS = {
     "no_token": rf"{_SECRET}|{_CODE}|[A-Za-z][a-z]*\W?\Z|{_DOTTED}|{_ONLY_NUMBER}",
     "no_unquoted_secret": rf"{_SECRET}|{_DOTTED}",
     "no_bare_secret": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|{_ONLY_NUMBER}",
-    "no_bare_password": rf"{_SECRET}|{_DOTTED}|(?=[^0-9]*\Z)(?![^\n]*[!@#$%^*+~][^\n]*\w)|(?:[0-9.,:_-]{{0,5}}\W?|[0-9]+/[0-9]+\W?"
-    rf"|[0-9]*[.,][0-9]*)\Z",
-    "no_quoted_password": rf"{_SECRET}|{_PROSE}|{_CODE}|(?i:fail|pass|error|skipp?|ok)(?:ed)?\Z|[A-Za-z]+[:!?]\Z|type=|[0-9]{{1,3}}\Z",
+    "no_bare_password": rf"{_SECRET}|{_DOTTED}|(?=[^0-9]*\Z)(?![^\n]*[!@#$%^*+~][^\n]*\w)|(?:[0-9.,:_-]{{0,5}}\W?"
+    rf"|[0-9]+/[0-9]+\W?|[0-9]*[.,][0-9]*)\Z",
+    "no_quoted_password": rf"{_SECRET}|{_PROSE}|{_CODE}|(?i:fail|pass|error|skipp?|ok)(?:ed)?\Z"
+    r"|[A-Za-z]+[:!?]\Z|type=|[0-9]{1,3}\Z",
     "no_option": rf"{_SECRET}|-|[0-9.]+(?::[0-9.]+)*(?:/[a-z]+)?\Z|{_DOTTED}|[0-9.]+:[0-9:]+",
-    "no_url_password": r"(?i:pass(?:word)?|passwd|pwd|pw)@?\Z|\$[A-Za-z_{(]|<|\{|%[s({]|%[A-Z_]+%|\*|x{3}|(?i:\[redacted)|\.{3}|\u2026|@?:",
+    "no_url_password": r"(?i:pass(?:word)?|passwd|pwd|pw)@?\Z|\$[A-Za-z_{(]|<|\{|%[s({]|%[A-Z_]+%|\*|x{3}"
+    r"|(?i:\[redacted)|\.{3}|\u2026|@?:",
     "no_digit": rf"{_NO_DIGIT}|{_ONLY_NUMBER}|\[redacted",
     "no_mixture": rf"{_NO_DIGIT}|[^A-Za-z]*\Z|{_VALUE}",
     "no_mixed_case": r"[^0-9]*\Z|[^A-Z]*\Z|[^a-z]*\Z",
     "no_header_secret": rf"{_SECRET}|{_NO_DIGIT}",
     "no_mixed": rf"{_SECRET}|{_DOTTED}|{_PROSE}|{_NO_DIGIT}|[^A-Za-z]*\Z|{_UUID}"
-    r"|(?:(?![^\n]*[A-Z])|(?![^\n]*[a-z]))(?![^\n]*[!@#$%^*+~])[^\n]*\Z|[^\n]*[(){}<>=]",
+    r"|(?:(?![^\n]*[A-Z])|(?![^\n]*[a-z]))(?![^\n]*[!@#$%^*+~])[^\n]*\Z|[^\n<]*[(){}>=]|[^\n<]*<(?!/|\Z)",
     "no_mixed_key": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|[^A-Za-z]*\Z|[a-z]+(?:[_-][a-z0-9]+)+\W?\Z",
     "no_cookie": rf"GA1\.[0-9.-]+|{_VALUE}|{_NO_DIGIT}|{_ONLY_NUMBER}",
     "no_session": rf"{_VALUE}|{_NO_DIGIT}|{_ONLY_NUMBER}|{_UUID}",
@@ -77,8 +79,9 @@ _PATTERNS = {
 
 
 _EXAMPLE = re.compile(
-    r"[A-Za-z0-9_-]{0,24}?(?:[xX]{8,}|0{16,}[0-9]?|\.{3}|\u2026)\W?\Z|[A-Za-z0-9/+]{13,33}EXAMPLE(?:KEY)?\W?\Z"
-    r"|-----BEGIN[^\n\\]{0,60}-----(?:\s|\\+n)*(?:\.{3}|\u2026|<[^>\n]*>|\[[^\]\n]*\])(?:\s|\\+n)*-----END"
+    r"[A-Za-z0-9_-]{0,24}?(?:(?:[xX]{8,}|0{16,}[0-9]?)\W?\Z|(?:\.{3}|\u2026)(?:\W|\Z))"
+    r"|[A-Za-z0-9/+]{13,33}EXAMPLE(?:KEY)?\W?\Z"
+    r"|-----BEGIN[^\n\\]{0,60}-----(?:[\s+>#]|\\+n)*(?:\.{3}|\u2026|<[^>\n]*>|\[[^\]\n]*\])(?:[\s+>#]|\\+n)*-----END"
 )
 """What documentation writes for a secret of any kind, that of AWS by name."""
 

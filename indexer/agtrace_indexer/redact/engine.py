@@ -37,8 +37,9 @@ _PATIENCE = 1.0
 _WRAPPED = 16
 """Characters of a secret that may go on in the next line."""
 _CONTINUED = re.compile(
-    r"(?:\\\r?\n[ \t]{0,20}[A-Za-z0-9_+/=.~-]{6,}+"
-    r"|\r?\n[ \t]{0,20}(?=[^\s]{0,200}[0-9])(?=[^\s]{0,200}[a-z])(?=[^\s]{0,200}[A-Z])[A-Za-z0-9_+/=-]{16,}+"
+    r"(?:(?:\\(?:\r?\n| )|(?:\\{3}|\\{6}|\\{12})n)[ \t]{0,20}[A-Za-z0-9_+/=.~-]{6,}+"
+    r"|(?:\r?\n[ \t]{0,20}|[ \t]{2,20})(?=[^\s]{0,200}[0-9])"
+    r"(?=[^\s]{0,200}[a-z])(?=[^\s]{0,200}[A-Z])[A-Za-z0-9_+/=-]{16,}+"
     r"(?:\.[A-Za-z0-9_-]{16,}+)*+(?=[ \t]*(?:\r?\n|\Z))"
     r"|(?P<quote>\\{0,15}[\"'])[ \t]{0,4}\+[ \t]{0,4}(?P=quote)[^\"'\\\s]{6,200}+)++"
 )
@@ -83,16 +84,16 @@ class _Gates(NamedTuple):
     """What any text is asked, compiled once."""
 
     forms: Gate
-    """Opens for a token by its form, for base64 and for disguises."""
+    """Opens for a token by its form, and for disguises."""
+    written: Gate
+    """Opens for base64 and for markup. One pattern with the forms would be too large to be fast."""
     contexts: Gate
-    """Opens for what stands before a secret. One pattern with the forms would be too large to be fast."""
+    """Opens for what stands before a secret, for the same reason by itself."""
     with_literals: tuple[_Group, ...]
     """Groups that few texts can open, for what they need: together with the contexts they would be too large, too."""
     beyond_ascii: Gate
     """What only a text with other letters has."""
     disguise: Gate
-    markup: Gate
-    """Those disguises that the forms leave out: one pattern with them would be too large, too."""
     base64: Gate
     groups: tuple[_Group, ...]
 
@@ -102,12 +103,12 @@ def _built_in_gates() -> _Gates:
     tokens, *others = rules.groups()
     base64 = disguises.base64_signs(literals())
     return _Gates(
-        search(any_of([tokens.gate, disguises.GATE, "|".join(map(re.escape, base64))])),
+        search(any_of([tokens.gate, disguises.GATE])),
+        search(any_of([disguises.MARKUP, "|".join(map(re.escape, sorted(set(base64))))])),
         search(any_of(group.gate for group in others if not group.needs)),
         tuple(_Group(group) for group in others if group.needs),
         search(any_of([disguises.UNSEEN, *(group.beyond_ascii for group in others if group.beyond_ascii)])),
         search(any_of([disguises.GATE, disguises.MARKUP, disguises.UNSEEN])),
-        search(disguises.MARKUP),
         any_sign(base64),
         tuple(map(_Group, (tokens, *others))),
     )
@@ -132,7 +133,7 @@ class Redactor:
         return (
             gates.forms(text)
             or gates.contexts(text)
-            or gates.markup(text)
+            or gates.written(text)
             or any(group.opens(text) for group in gates.with_literals)
             or (not text.isascii() and gates.beyond_ascii(text))
             or (self._any_of_mine is not None and self._any_of_mine(text))
@@ -157,7 +158,7 @@ class Redactor:
         """Everything to be masked, in the text as it stands and as it is meant."""
         gates, beyond = self._gates, not text.isascii() and self._gates.beyond_ascii(text)
         tokens, *others = gates.groups
-        if gates.forms(text) or gates.markup(text) or beyond:
+        if gates.forms(text) or gates.written(text) or beyond:
             yield from self._by_group(tokens, text)
             if layers:
                 yield from self._as_meant(text, layers - 1)

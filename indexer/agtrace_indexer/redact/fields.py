@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 from agtrace_schema.events import Json
@@ -28,12 +29,18 @@ _KEYS = (
 )  # fmt: skip
 _SECRETS = (*_PASSWORDS, *_KEYS)
 _WHOLE = frozenset(
-    {"pass", "pwd", "pin", "otp", "totp", "cookie", "setcookie", "credentials", "passkey", "mdp", "clave", "parola"}
+    {"pass", "pwd", "pw", "pin", "otp", "totp", "cookie", "setcookie", "credentials", "passkey"}
+    | {"mdp", "clave", "parola"}
 )
 """Names that say so only where nothing stands before them."""
 
 _NO_TOKENS = ("nextpagetoken", "pagetoken", "nexttoken", "continuationtoken", "synctoken", "canceltoken", "padtoken",
               "eostoken", "bostoken", "unktoken")  # fmt: skip
+_FORMS: dict[str, Callable[[str], object]] = {
+    "auth": lambda text: not CHECKS["no_basic"](text),
+    "secretid": re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch,
+}
+"""Names that say so only of texts of a form: the login of a registry, the secret id of Vault."""
 _SHORTEST_TOKEN = 8
 _SHORTEST_NUMBER = 4
 _LONGEST_NAME = 64
@@ -52,13 +59,16 @@ def _says_secret(key: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _kind(key: str) -> str | None:
-    """What a name says of its value: `password`, `secret`, `token`; None for nothing."""
+    """What a name says of its value: `password`, `secret`, `token`, one of `_FORMS`; None for nothing."""
     name = _bare(key)
     if name.endswith(_PASSWORDS) or name in _WHOLE or key.lower().endswith(("_pass", "_pwd", "-pass")):
         return "password"
     if name.endswith(_SECRETS):
         return "secret"
-    return "token" if name.endswith("token") and not name.endswith(_NO_TOKENS) else None
+    if name in _FORMS:
+        return name
+    is_token = key.lower().endswith("_pat") or (name.endswith("token") and not name.endswith(_NO_TOKENS))
+    return "token" if is_token else None
 
 
 def _bare(key: str) -> str:
@@ -95,7 +105,7 @@ def _redact_each(redactor: Redactor, value: Json) -> Json:
     if isinstance(value, dict):
         named = _named_value(value)
         return {
-            redactor.redact(key): _field(redactor, named or key if key in _NAMED else key, item)
+            redactor.redact(key): _field(redactor, named or key if key.lower() in _NAMED else key, item)
             for key, item in value.items()
         }
     if isinstance(value, list):
@@ -105,9 +115,8 @@ def _redact_each(redactor: Redactor, value: Json) -> Json:
 
 def _named_value(value: dict[str, Json]) -> str | None:
     """The name of a secret whose value is another field: `{"name": "DB_PASSWORD", "value": "..."}`."""
-    for key in _NAMING:
-        name = value.get(key)
-        if isinstance(name, str) and len(name) <= _LONGEST_NAME and _kind(name):
+    for key, name in value.items():
+        if key.lower() in _NAMING and isinstance(name, str) and len(name) <= _LONGEST_NAME and _kind(name):
             return name
     return None
 
@@ -119,6 +128,11 @@ def _field(redactor: Redactor, key: str, value: Json) -> Json:
         return _redact_each(redactor, value)
     if kind == "password" and isinstance(value, list):
         return [_field(redactor, key, item) for item in value]
+    if isinstance(value, dict):
+        return {
+            redactor.redact(inner): _field(redactor, key if inner.lower() in _NAMED else inner, item)
+            for inner, item in value.items()
+        }
     if not isinstance(value, (str, int)):
         return _redact_each(redactor, value)
     text = str(value)
@@ -128,6 +142,8 @@ def _field(redactor: Redactor, key: str, value: Json) -> Json:
 
 
 def _is_secret(kind: str, text: str) -> bool:
+    if kind in _FORMS:
+        return bool(_FORMS[kind](text))
     if text.replace(".", "", 1).isdecimal():
         return kind == "password" and len(text) >= _SHORTEST_NUMBER
     if kind == "token":

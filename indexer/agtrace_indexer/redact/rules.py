@@ -22,6 +22,8 @@ LONGEST_PATTERN = 2000
 """Characters of a pattern of the user's."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_LONG_SIGN = 5
+"""Characters from which on a sign in base64 is seldom found by chance."""
 _PIECE = re.compile(r"<<([a-z0-9_]+)>>")
 
 
@@ -67,8 +69,8 @@ def built_in() -> tuple[Rule, ...]:
 
 def literals() -> list[str]:
     """How secrets begin, or what stands before them, that is looked for in base64."""
-    found: list[str] = _data()["base64"]
-    return found
+    named: list[str] = _data()["base64"]
+    return sorted({*named, *(sign for rule in built_in() for sign in rule.signs if len(sign) >= _LONG_SIGN)})
 
 
 @cache
