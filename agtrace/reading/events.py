@@ -22,7 +22,7 @@ _ARGUMENTS_WITH_MATCH = 200
 _PREVIEW_BYTES = 600
 _BEFORE_MATCH = 80
 _LONGEST_NAME = 100
-_MARGIN = 8192  # characters around a match that are masked before it is cut: no secret is longer
+_MARGIN = 4096  # characters around a match that are masked before it is cut: no secret is longer
 _ARGUMENTS_SHOWN = 6
 _ARGUMENT_LEVELS = 5  # of objects, within the 8 that an answer may have
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from agtrace_indexer.redact import redact
+from agtrace_indexer.redact import redact, suspicious
 from agtrace_schema.answers import Chunk
 
 from agtrace.shaping.cutting import chunk_end, chunks_from, line_count, line_start
@@ -92,8 +92,11 @@ class StreamChunks:
         self._stream = stream
         self._begun: list[_Begun] = []
         pieces, size = [], 0
-        for entry in stream.entries:
-            heading, text = redact(entry.heading), redact(entry.text)
+        entries = list(stream.entries)
+        if suspicious("\n".join(text for entry in entries for text in (entry.heading, entry.text))):
+            entries = [entry._replace(heading=redact(entry.heading), text=redact(entry.text)) for entry in entries]
+        for entry in entries:
+            heading, text = entry.heading, entry.text
             offset = stream.offset if entry.event_index == stream.event else 0
             pieces.append(f"{text[offset - 1 :]}\n" if offset else f"{heading}\n{text}\n")
             self._begun.append(_Begun(entry.event_index, size, offset or -len(heading)))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -106,6 +106,8 @@ class _Envelope:
     freshness: Freshness
     budget: int
     asked_bytes: int | None = None
+    built: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """The payloads of pages that were tried, by how many items they have."""
 
     def rungs(self) -> Iterator[dict[str, Any]]:
         """The envelope as asked, then ever smaller ones; the last one fits every budget."""
@@ -205,7 +207,9 @@ class _Envelope:
                 next_cursor=pages.cursor(count) if more and count else None,
                 has_more=more,
             )
-        return self._parts(data or self._chosen(pages.build(count)), pagination=pagination)
+        if data is None and count not in self.built:
+            self.built[count] = self._chosen(pages.build(count))
+        return self._parts(data or self.built[count], pagination=pagination)
 
     def _parts(
         self,

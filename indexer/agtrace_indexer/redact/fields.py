@@ -80,10 +80,20 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
 
     Nearly all values hold none: one look at all their texts together tells, as a look at each would.
     """
+    if isinstance(value, str):
+        return redactor.redact(value)
+    if not isinstance(value, (dict, list)):
+        return value
     texts: list[str] = []
     if _gather(value, texts) and not redactor.suspicious("\n".join(texts)):
         return value
-    return _redact_each(redactor, value)
+    if isinstance(value, list):
+        return [redact_json(redactor, item) for item in value]
+    named = _named_value(value)
+    return {
+        redactor.redact(key): _field(redactor, named or key if key.lower() in _NAMED else key, item)
+        for key, item in value.items()
+    }
 
 
 def _gather(value: Json, texts: list[str]) -> bool:
@@ -99,20 +109,6 @@ def _gather(value: Json, texts: list[str]) -> bool:
     return True
 
 
-def _redact_each(redactor: Redactor, value: Json) -> Json:
-    if isinstance(value, str):
-        return redactor.redact(value)
-    if isinstance(value, dict):
-        named = _named_value(value)
-        return {
-            redactor.redact(key): _field(redactor, named or key if key.lower() in _NAMED else key, item)
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [_redact_each(redactor, item) for item in value]
-    return value
-
-
 def _named_value(value: dict[str, Json]) -> str | None:
     """The name of a secret whose value is another field: `{"name": "DB_PASSWORD", "value": "..."}`."""
     for key, name in value.items():
@@ -125,7 +121,7 @@ def _field(redactor: Redactor, key: str, value: Json) -> Json:
     """Mask a text by the name of its key, unless it is a placeholder or a reference."""
     kind = _kind(key) if len(key) <= _LONGEST_NAME else _kind(key[-_LONGEST_NAME:])
     if kind is None or value is None or isinstance(value, bool):
-        return _redact_each(redactor, value)
+        return redact_json(redactor, value)
     if kind == "password" and isinstance(value, list):
         return [_field(redactor, key, item) for item in value]
     if isinstance(value, dict):
@@ -134,7 +130,7 @@ def _field(redactor: Redactor, key: str, value: Json) -> Json:
             for inner, item in value.items()
         }
     if not isinstance(value, (str, int)):
-        return _redact_each(redactor, value)
+        return redact_json(redactor, value)
     text = str(value)
     if _is_secret(kind, text) and not redactor.allows(text):
         return MASK
