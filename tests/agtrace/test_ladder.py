@@ -33,7 +33,7 @@ def rungs(value: Any, budget: int = 4_096) -> list[tuple[Any, dict[str, Any] | N
     return list(down(value, budget))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(st.text(min_size=1, max_size=20), VALUES, max_size=8), st.integers(2_048, 20_000))
 def test_any_payload_fits_any_budget_as_valid_json(data: dict[str, Any], budget: int) -> None:
     """R-005, R-018: JSON is never cut."""
@@ -45,7 +45,7 @@ def test_any_payload_fits_any_budget_as_valid_json(data: dict[str, Any], budget:
         assert given_answer.asked_bytes > budget
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.dictionaries(st.text(min_size=1, max_size=20), VALUES, max_size=6))
 def test_what_is_left_out_is_told(data: dict[str, Any]) -> None:
     known = _untabled(data)

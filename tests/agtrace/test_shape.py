@@ -66,7 +66,7 @@ def joined(values: list[dict[str, Any]]) -> str:
 # -- chunks --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(TEXTS, BUDGETS)
 @example("", 2_048)
 @example("\n" * 1_000, 2_048)
@@ -82,7 +82,7 @@ def test_the_chunks_of_any_text_join_to_the_text(text: str, budget: int) -> None
         assert "chunk" not in value or value["data"]["payload"]["text"].count("\n") <= LINES_PER_CHUNK
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(TEXTS.filter(bool), BUDGETS)
 def test_a_chunk_says_which_lines_it_holds(text: str, budget: int) -> None:
     """R-077: start_line, end_line and total_lines count the lines of the whole text, from 1."""
@@ -212,7 +212,7 @@ def streamed(bodies: list[str], outcome: str = "ok") -> str:
     return "".join(f"## event {2 * number} · {outcome}\n{redact(body)}\n" for number, body in enumerate(bodies))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(BODIES, BUDGETS, st.integers(1, 12))
 @example([], 2_048, 1)
 @example(["x" * 9_000, "", "\n" * 900, "🌊" * 900], 2_048, 1)
@@ -235,7 +235,7 @@ def test_the_chunks_of_any_stream_join_to_it(bodies: list[str], budget: int, at_
         assert "total_lines" not in chunk
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(BODIES, st.integers(1, 12))
 def test_a_heading_that_changes_meanwhile_changes_nothing_of_the_texts(bodies: list[str], at_hand: int) -> None:
     """A call that was running has an outcome at the next chunk: its text goes on where it was cut."""
@@ -296,7 +296,7 @@ ITEMS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(ITEMS, BUDGETS, st.integers(1, 50))
 def test_pages_are_disjoint_and_complete(items: list[dict[str, Any]], budget: int, limit: int) -> None:
     """R-040, R-043, R-044: following the cursors gives every item once, in order, whatever fits a page."""
@@ -356,7 +356,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.dictionaries(st.text(max_size=20), JSON, max_size=8), TEXTS, BUDGETS, st.sampled_from([READY, BEHIND]))
 def test_any_payload_fits_any_budget_as_valid_json(
     data: dict[str, Any], text: str, budget: int, freshness: Freshness

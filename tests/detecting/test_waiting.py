@@ -107,7 +107,7 @@ def _entries(draw: st.DrawFn) -> list[Entry]:
     return entries
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(_entries())
 def test_the_parts_add_up_to_the_span(entries: list[Entry]) -> None:
     times = [entry.at for entry in entries if entry.at]

@@ -15,8 +15,8 @@ from tests.fuzz.mutants import Mutant, mutant
 from tests.fuzz.sources import Source, authored
 from tests.fuzz.ways import NAMES
 
-LOGS = 50
-REQUESTS = 250
+LOGS = 30
+REQUESTS = 120
 
 
 @pytest.mark.parametrize("way", NAMES)

@@ -761,7 +761,7 @@ odd_records = st.fixed_dictionaries(
 ) | st.dictionaries(keys, odd, max_size=6)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(odd_records, max_size=6))
 def test_no_record_however_strange_raises(records: list[Record]) -> None:
     state = LogState()
@@ -776,7 +776,7 @@ REAL = [record for path in ROLLOUTS if path.stat().st_size < 200_000 for record 
 
 
 @needs_logs
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_no_mutated_real_record_raises(data: st.DataObject) -> None:
     state = LogState()

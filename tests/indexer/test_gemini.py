@@ -492,7 +492,7 @@ def put(state: list[Record], added: list[Record]) -> list[Record]:
     return state
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(steps())
 def test_the_live_events_are_those_of_the_messages_that_are_left(records: list[Record]) -> None:
     live, _, state = apply(records)
@@ -505,7 +505,7 @@ def without_figures(live: dict[str, Payload]) -> dict[str, Payload]:
     return {key: payload for key, payload in live.items() if not isinstance(payload, TokenUsage)}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(steps(), st.integers(0, 14))
 def test_where_the_reading_stopped_in_between_makes_no_difference(records: list[Record], cut: int) -> None:
     straight = LogState()
@@ -516,7 +516,7 @@ def test_where_the_reading_stopped_in_between_makes_no_difference(records: list[
     assert expected == given_first + [list(gemini.drafts(r, second)) for r in records[cut:]]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(st.lists(st.dictionaries(KNOWN_KEYS | st.text(max_size=4), JSON, max_size=6), max_size=4))
 def test_no_json_object_makes_it_raise(records: list[Record]) -> None:
     apply(records)
@@ -529,7 +529,7 @@ REAL = [record for path in SESSIONS for record in read(path)]
 
 
 @needs_logs
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_no_damaged_real_record_makes_it_raise(data: st.DataObject) -> None:
     record = copy.deepcopy(data.draw(st.sampled_from(REAL)))

@@ -70,7 +70,7 @@ def measure(folder: Path, *, whole: bool) -> Score:
     score.look(sieve, of_server(planted[:: 100 if whole else 200]))
     score.look(sieve, _index_again(whole=whole))
     _leave_alone(settings.database)
-    witness = Witness(settings, planted, every=4 if whole else 240)
+    witness = Witness(settings, planted, every=4 if whole else 400)
     score.look(sieve, witness.everything())
     for number, each in enumerate(planted[: len(score.secrets) : 1 if whole else 2]):
         found = next(witness.found_by(each, None if whole else number), None)

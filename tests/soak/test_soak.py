@@ -19,7 +19,7 @@ def test_some_seconds_of_agents_writing_and_clients_asking_leave_nothing_off(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`python -m tests.soak --minutes 60` is the same for an hour."""
-    code = main(["--minutes", "0.1", "--clients", "4", "--megabytes", "1", "--folder", str(tmp_path / "soak")])
+    code = main(["--minutes", "0.07", "--clients", "4", "--megabytes", "1", "--folder", str(tmp_path / "soak")])
     printed = capsys.readouterr().out
     assert code == 0, printed
     assert printed.endswith("nothing is off\n")
