@@ -1,7 +1,8 @@
-"""Masking of secrets, by their known forms and by the names that they are assigned to.
+"""Masking of secrets, by their known forms and by what names them.
 
-The rules are data (`rules.json`), what applies them is `engine.py`. A user's file, `redaction.json` beside the index,
-adds rules and allows texts. All of a process uses the same rules: `use` takes those of a folder, and looks whether they
+`forms.tsv` lists tokens that are known by how they look, `carriers.py` how others are carried, `names.py` what names say
+of their values, `checks.py` which values are no secrets. `scanner.py` finds in one pass where something may be, and
+`engine.py` looks closely there. A user's file, `redaction.json` beside the index, adds rules and allows texts. All of a process uses the same rules: `use` takes those of a folder, and looks whether they
 changed. Nothing is compiled before the first text is looked at: a run without changes never does.
 """
 
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 OWN_FILE = "redaction.json"
 """The name of the user's file."""
 
-ENGINE = 1
+_RULES = ("forms.tsv", "carriers.py", "names.py", "checks.py")
+"""The files whose change changes what is masked."""
+
+ENGINE = 2
 """Raised when the same rules would now mask something else."""
 
 LARGEST_FILE = 1024 * 1024
@@ -68,8 +72,8 @@ def use(folder: Path) -> None:
 
 def digest() -> str:
     """Tells one set of rules from another: the built-in ones, and behind a colon the user's."""
-    built_in = files(__name__).joinpath("rules.json").read_bytes()
-    return f"{sha256(str(ENGINE).encode() + built_in).hexdigest()[:32]}:{_own_digest()}"
+    rules = b"".join(files(__name__).joinpath(name).read_bytes() for name in _RULES)
+    return f"{sha256(str(ENGINE).encode() + rules).hexdigest()[:32]}:{_own_digest()}"
 
 
 def same_own_rules(other: str) -> bool:

@@ -8,7 +8,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from agtrace_indexer.redact.names import Strength
 
 _PLACEHOLDER = (
     r"\$[A-Za-z_][A-Za-z0-9_]*(?:[.:\[/)}?-].*)?\Z|\$[{(]|[<{\[(]|%[s({]|%[A-Z_]+%|@[A-Z_]+@|#\{|\*{2}|\.{3}"
@@ -56,6 +59,7 @@ _SECRET = rf"(?i:{_PLACEHOLDER}|{_REFERENCE}|{_OWN_NAME})|{_TYPE}"
 _PATTERNS = {
     "no_value": _VALUE,
     "no_secret": rf"{_SECRET}|{_CODE}|[^\n]*x{{4}}\W?\Z",
+    "no_quoted_secret": rf"{_SECRET}|{_CODE}|[^\n]*x{{4}}\W?\Z|[^\n]*\s",
     "no_token": rf"{_SECRET}|{_CODE}|[A-Za-z][a-z]*\W?\Z|{_DOTTED}|{_ONLY_NUMBER}",
     "no_unquoted_secret": rf"{_SECRET}|{_DOTTED}",
     "no_bare_secret": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|{_ONLY_NUMBER}",
@@ -72,7 +76,12 @@ _PATTERNS = {
     "no_header_secret": rf"{_SECRET}|{_NO_DIGIT}",
     "no_mixed": rf"{_SECRET}|{_DOTTED}|{_PROSE}|{_NO_DIGIT}|[^A-Za-z]*\Z|{_UUID}"
     r"|(?:(?![^\n]*[A-Z])|(?![^\n]*[a-z]))(?![^\n]*[!@#$%^*+~])[^\n]*\Z|[^\n<]*[(){}>=]|[^\n<]*<(?!/|\Z)",
-    "no_mixed_key": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|[^A-Za-z]*\Z|[a-z]+(?:[_-][a-z0-9]+)+\W?\Z",
+    "no_key": rf"{_SECRET}|{_DOTTED}|{_CODE}|{_NO_DIGIT}|[^A-Za-z]*\Z|{_UUID}|[a-z]+(?:[_-][a-z0-9]+)+\W?\Z"
+    r"|[^\n]*[^A-Za-z0-9+/=_.~!@#$%^*-]\w|.{0,15}\Z|[^\n]*[./-][a-z]{2,4}\W?\Z",
+    "no_letters": rf"{_SECRET}|{_DOTTED}|{_PROSE}|[a-z]+[A-Z]|[^\n]*[(){{}}\[\]<>=:,;]|.{{0,5}}\Z",
+    "no_passed": rf"{_SECRET}|{_PROSE}|{_CODE}|[^\n]*\s|.{{0,5}}\Z|[^\n]*[(){{}}<>=]",
+    "no_named_option": rf"{_SECRET}|[0-9.]+\Z",
+    "no_signature": rf"{_NO_DIGIT}|[^A-Za-z]*\Z|{_VALUE}|[a-z]+(?:[_-][a-z0-9]+)+\W?\Z",
     "no_cookie": rf"GA1\.[0-9.-]+|{_VALUE}|{_NO_DIGIT}|{_ONLY_NUMBER}",
     "no_session": rf"{_VALUE}|{_NO_DIGIT}|{_ONLY_NUMBER}|{_UUID}",
 }
@@ -88,7 +97,12 @@ _EXAMPLE = re.compile(
 
 def is_none(check: str | None, found: str) -> bool:
     """Whether what a rule found, with the character behind it, is an example or fails the rule's check."""
-    return _EXAMPLE.match(found) is not None or bool(check and CHECKS[check](found))
+    return is_example(found) or bool(check and CHECKS[check](found))
+
+
+def is_example(found: str) -> bool:
+    """Whether it is what documentation writes for a secret of any kind."""
+    return _EXAMPLE.match(found) is not None
 
 
 def _no_basic(found: str) -> bool:
@@ -108,3 +122,48 @@ CHECKS: dict[str, Callable[[str], object]] = {name: re.compile(pattern).match fo
 """By the names that rules know them by: true for what is no secret."""
 
 CHECKS["no_basic"] = _no_basic
+
+
+# --- values behind a name
+
+
+class Value(NamedTuple):
+    """What stands behind a name."""
+
+    text: str
+    quoted: bool
+    behind: str
+    """The one character behind it, empty at the end of the text: it tells a call from a value."""
+    tight: bool
+    """Whether it is assigned as in a shell or a file of settings: an upper-case name, `=`, no blanks."""
+    ends_line: bool
+    """Whether nothing but blanks or a remark follows."""
+
+
+_SHORTEST = {Strength.PASSWORD: 4, Strength.SECRET: 8, Strength.KEY: 16}
+"""Characters of a value; a bare password has one more."""
+
+
+def is_secret(strength: Strength, value: Value) -> bool:
+    """Whether a value is a secret, by how surely its name says so and by how it looks."""
+    text = value.text.rstrip("\"'`\\,; \t\r\n") if value.quoted else value.text
+    shortest = 6 if value.tight and strength is Strength.SECRET else _SHORTEST[strength]
+    if len(text) < shortest or is_example(text):
+        return False
+    return not any(CHECKS[check](text if value.quoted else text + value.behind) for check in _checks(strength, value))
+
+
+def _checks(strength: Strength, value: Value) -> Iterator[str]:
+    """The checks that tell what is none; it is a secret where none of them does."""
+    if strength is Strength.KEY:
+        yield "no_key"
+    elif value.quoted:
+        yield "no_quoted_password" if strength is Strength.PASSWORD else "no_quoted_secret"
+    elif value.tight:
+        yield "no_unquoted_secret"
+    elif strength is Strength.SECRET:
+        yield "no_bare_secret"
+    elif value.ends_line and value.text.isalpha():
+        yield "no_letters"
+    else:
+        yield "no_bare_password"

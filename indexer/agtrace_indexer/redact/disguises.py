@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from agtrace_indexer.redact.windows import Window
+from agtrace_indexer.redact.scanner import Look
 
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
@@ -38,37 +38,30 @@ _ENTITY = {
 }
 
 _DISGUISED = re.compile(
-    rf"(?P<nothing>(?:{_ESCAPE}{_SEQUENCE}|\x9b[0-9;:?]{{0,30}}[A-Za-z]|\[[0-9]{{1,3}}(?:;[0-9]{{1,3}}){{0,8}}m"
+    r"(?=[\x00-\x08\x0e-\x1f\x7f-\U0010ffff\\%&+\[])"  # five times as fast as without
+    rf"(?:(?P<nothing>(?:{_ESCAPE}{_SEQUENCE}|\x9b[0-9;:?]{{0,30}}[A-Za-z]|\[[0-9]{{1,3}}(?:;[0-9]{{1,3}}){{0,8}}m"
     rf"|[{_INVISIBLE}]"
     rf"|\\{{1,8}}u{_INVISIBLE_CODES}|%(?:E2%80%8[B-F]|C2%AD|EF%BB%BF|E2%81%A0)|&(?:shy|ZeroWidthSpace|#820[3-7]"
     rf"|#x200[bB-D]|#173|#xad);)+)"
     r"|\\{1,8}u(?P<unicode>(?!00[01]|[dD][89a-fA-F])[0-9A-Fa-f]{4})|\\{1,8}x(?P<byte>[2-7][0-9A-Fa-f])"
     r"|(?P<blank>[\u00a0\u2000-\u200a\u202f\u205f\u3000]|(?<=%[2-7][0-9A-Fa-f])\++|\+(?=[A-Za-z0-9._*+-]{0,60}%[2-7]))"
-    r"|(?P<emphasis>(?<!\*)\*{2,3}(?!\*)|(?<![_A-Za-z0-9])__(?=[^\s_])|(?<=[^\s_])__(?![_A-Za-z0-9])|~~"
-    r"|</?(?:b|strong|code|em|kbd|i)>)"
-    r"|(?P<quotes>(?<!\")\"\"(?=[A-Za-z0-9])|(?<=[^\s\",:=({\[])\"\"(?!\")|'\\{1,15}'')"
     r"|%(?:25){0,3}(?P<url>[2-7][0-9A-Fa-f])|&#(?P<decimal>[0-9]{2,3});|&#[xX](?P<hex>[2-7][0-9A-Fa-f]);"
-    r"|&(?P<entity>quot|apos|amp|lt|gt|colon|equals|nbsp);|\\{1,8}(?P<slash>/)"
+    r"|&(?P<entity>quot|apos|amp|lt|gt|colon|equals|nbsp);|\\{1,8}(?P<slash>/))"
 )
 
-GATE = (
-    r"[\x00-\x08\x0e-\x1f\x7f]|\\(?:u[0-9a-fA-F]{4}|x[1-7]|033|e\[|/)"
-    r"|\[[0-9]{1,3}(?:;[0-9]{1,3})*m|%(?:25)*[2-7][0-9A-Fa-f]|%(?:E2|C2|EF)|&(?:#|quot;|apos;|amp;|lt;|gt;"
-    r"|colon;|equals;|nbsp;|shy;|Zero)"
+LOOKS = tuple(
+    Look(pattern, once=True)
+    for pattern in (
+        r"[\x00-\x08\x0e-\x1f\x7f]",
+        r"\\(?:u[0-9a-fA-F]{4}|x[1-7]|033|e\[|/)",
+        r"\[[0-9]{1,3}(?:;[0-9]{1,3})*m",
+        r"%(?:25)*[2-7][0-9A-Fa-f]",
+        r"%(?:E2|C2|EF)",
+        r"&(?:#|quot;|apos;|amp;|lt;|gt;|colon;|equals;|nbsp;|shy;|Zero)",
+        f"[{_INVISIBLE}\u00a0\u2000-\u200a\u202f\u205f\u3000]".replace("\x00-\x08\x0e-\x1f\x7f-", "\x80-"),
+    )
 )
-"""Found in every text that has a disguise of ASCII, as Rust's regex engine reads it."""
-
-MARKUP = (
-    r"\*\*[!-)+-~]{6}[!-)+-~]*\*\*|[:=][ \t]*[\\\"']*\*\*[ \tA-Za-z0-9]|__[!-^`-~]*[0-9][!-^`-~]*__|~~[!-}]{6}[!-}]*~~"
-    r"|<(?:b|strong|code|em|kbd|i)>[!-;=-~]{6}[!-;=-~]*</|[,:{\[(= \t]\"\"[A-Za-z0-9]|'\\+''"
-)
-"""The same for emphasis of Markdown and HTML around a word, and for quotes of CSV and of shells."""
-
-UNSEEN = rf"[{_INVISIBLE}\u00a0\u2000-\u200a\u202f\u205f\u3000]"
-"""What nobody sees, or what looks like a blank, of which all but control characters is no ASCII."""
-
-LONGEST = 400
-"""Characters of a disguise."""
+"""First looks, of which one finds something in every text that has a disguise."""
 
 
 class _Piece(NamedTuple):
@@ -84,12 +77,11 @@ class _Piece(NamedTuple):
 
 
 class View:
-    """A text without its disguises, and where everything stands in the text."""
+    """A text as it is meant, and where everything stands in the text."""
 
-    def __init__(self, text: str, places: Iterable[Window]) -> None:
-        """Disguises are looked for in some places only."""
+    def __init__(self, text: str) -> None:
         parts, pieces, at, end = [], [], 0, 0
-        for found in (found for place in places for found in _DISGUISED.finditer(text, place.start, place.end)):
+        for found in _DISGUISED.finditer(text):
             decoded = _decoded(found)
             if found.start() > end:
                 pieces.append(_Piece(at, end, found.start(), True))
@@ -120,7 +112,6 @@ class View:
 
 
 _BLANKS = "\u00a0\u202f\u3000"
-_MEANT = {"blank": " ", "quotes": '"'}
 
 
 def _decoded(found: re.Match[str]) -> str:
@@ -132,7 +123,7 @@ def _decoded(found: re.Match[str]) -> str:
         return chr(int(found[kind])) if 32 <= int(found[kind]) < 127 else ""
     if kind == "entity":
         return _ENTITY.get(found[kind], "")
-    return found[kind] if kind == "slash" else _MEANT.get(kind, "")
+    return " " if kind == "blank" else found[kind] if kind == "slash" else ""
 
 
 # --- base64
@@ -143,9 +134,19 @@ MOST = 4 * 1024 * 1024
 """Characters of one run that are decoded: what is more is masked unread where its gate opens."""
 
 
-def base64_signs(literals: list[str]) -> list[str]:
-    """What of these literals stands in base64, wherever in a group of three bytes they begin."""
-    return [_encoded(literal.encode(), shift) for literal in literals for shift in range(3)]
+_LITERALS = (
+    "PRIVATE KEY", "password", "Password", "PASSWORD", "passwd", "secret", "SECRET", "token", "TOKEN", "api_key",
+    "API_KEY", "apiKey", "ApiKey", '"auth"', '"auths"', "Bearer ", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_",
+    "glpat-", "sk-ant-", "sk-proj-", "sk_live_", "sk_test_", "AKIA", "ASIA", "AIza", "xoxb-", "xoxp-", "npm_", "pypi-",
+    "hf_", "://", "eyJhbGci",
+)  # fmt: skip
+"""How secrets begin, or what stands before them, that is looked for in base64."""
+
+
+def base64_looks() -> list[Look]:
+    """First looks for base64 that holds a secret, wherever in a group of three bytes its sign begins."""
+    signs = sorted({_encoded(literal.encode(), shift) for literal in _LITERALS for shift in range(3)})
+    return [Look(re.escape(sign), once=True) for sign in signs]
 
 
 def _encoded(literal: bytes, shift: int) -> str:

@@ -1,23 +1,20 @@
-"""Applying rules to texts: is there anything at all, where is it, and what stands there instead.
+"""Applying rules to texts: does a rule begin anywhere, what is there, and what stands there instead.
 
-Nearly all texts hold no secret, so the question "is there any?" is asked first and must be cheap: a few patterns of
-Rust's regex engine, which comes with pydantic, answer it for all rules. Where they open, halving finds the lines for
-which they do, and Python's engine, which tells where exactly, sees nothing but these. Entropy is no sign of a secret:
-ids, hashes and paths of logs would fall to it.
+Nearly all texts hold no secret. One pass of the scanner over a text tells where any rule may begin, and only there is
+looked closely. Entropy is no sign of a secret: ids, hashes and paths of logs would fall to it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
-from agtrace_indexer.redact import disguises, rules
+from agtrace_indexer.redact import apart, disguises, named, tables
 from agtrace_indexer.redact.checks import is_none
-from agtrace_indexer.redact.gates import any_of, any_sign, search
-from agtrace_indexer.redact.rules import Own, Rule, literals
-from agtrace_indexer.redact.windows import Window, windows
+from agtrace_indexer.redact.rules import Form, Own, Rule, built_in, kinds, own_look
+from agtrace_indexer.redact.scanner import Hit, Look, Scanner
 
 BASE64 = "base64-secret"
 """What the mask of a run of base64 says, whatever was found in it."""
@@ -25,12 +22,6 @@ BASE64 = "base64-secret"
 _MOST_PASSES = 8
 _MOST_LAYERS = 3
 """Encodings within encodings that are looked into."""
-_TOGETHER = 8
-"""Rules that are asked for at once where their group opens."""
-_LINE = 1000
-"""Characters that a rule may look at from where it begins, in one line, before it knows that it found something."""
-_LINES = 500
-"""The same for a rule that reaches over line ends."""
 _PATIENCE = 1.0
 """Seconds that a pattern of the user's may take for one text; a text that takes longer is masked whole."""
 
@@ -46,103 +37,80 @@ _CONTINUED = re.compile(
 """The rest of a token that a terminal wrapped, or that a backslash or a plus joins."""
 
 Span: TypeAlias = tuple[int, int, str]  # where a secret is, and of which kind
-Gate: TypeAlias = Callable[[str], bool]
+Finder: TypeAlias = Callable[[str, int], Iterator[Span]]
+"""Looks closely at a text from where a first look begins."""
 
 
-class _Few(NamedTuple):
-    """Some rules of a group, and what opens for each of them."""
+class _Found(NamedTuple):
+    """What the scanner tells of a text."""
 
-    opens: Gate
-    rules: tuple[tuple[Gate, Rule], ...]
-
-
-class _Group:
-    """Rules that are asked for at once."""
-
-    def __init__(self, group: rules.Group) -> None:
-        self._gate, self._needs = search(group.gate), group.needs
-        self.beyond_ascii = search(group.beyond_ascii) if group.beyond_ascii else None
-        self.in_lines = _by_few([rule for rule in group.rules if not rule.lines])
-        self.over_lines = [(search(rule.gate), rule) for rule in group.rules if rule.lines]
-
-    def opens(self, text: str) -> bool:
-        """Whether one of the rules may apply."""
-        return (all(literal in text for literal in self._needs) and self._gate(text)) or (
-            self.beyond_ascii is not None and not text.isascii() and self.beyond_ascii(text)
-        )
+    hits: list[tuple[Finder, int]]
+    disguised: bool
+    base64: bool
 
 
-def _by_few(all_of_them: Sequence[Rule]) -> list[_Few]:
-    parts = [all_of_them[at : at + _TOGETHER] for at in range(0, len(all_of_them), _TOGETHER)]
-    return [
-        _Few(search(any_of(rule.gate for rule in part)), tuple((search(rule.gate), rule) for rule in part))
-        for part in parts
-    ]
+class _BuiltIn:
+    """The built-in rules, compiled once."""
 
+    def __init__(self) -> None:
+        looked: list[tuple[Look, Finder]] = [(look, _finder(rule)) for rule in built_in() for look in rule.looks]
+        looked += [(look, named.find) for look in named.LOOKS]
+        looked += [(tables.INSERT, tables.in_insert), (apart.PAIR, apart.in_pair), (apart.MANIFEST, apart.in_manifest)]
+        self._finders = [finder for _, finder in looked]
+        self._disguise, self._base64 = len(looked), len(looked) + len(disguises.LOOKS)
+        self._scanner = Scanner([*(look for look, _ in looked), *disguises.LOOKS, *disguises.base64_looks()])
 
-class _Gates(NamedTuple):
-    """What any text is asked, compiled once."""
-
-    forms: Gate
-    """Opens for a token by its form, and for disguises."""
-    written: Gate
-    """Opens for base64 and for markup. One pattern with the forms would be too large to be fast."""
-    contexts: Gate
-    """Opens for what stands before a secret, for the same reason by itself."""
-    with_literals: tuple[_Group, ...]
-    """Groups that few texts can open, for what they need: together with the contexts they would be too large, too."""
-    beyond_ascii: Gate
-    """What only a text with other letters has."""
-    disguise: Gate
-    base64: Gate
-    groups: tuple[_Group, ...]
+    def found(self, text: str) -> _Found | None:
+        """What may be in a text; None for nothing, which is what nearly all texts have."""
+        hits = self._scanner.hits(text)
+        if not hits:
+            return None
+        known = [(self._finders[hit.look], hit.start) for hit in hits if hit.look < self._disguise]
+        disguised = any(self._disguise <= hit.look < self._base64 for hit in hits)
+        return _Found(known, disguised, any(hit.look >= self._base64 for hit in hits))
 
 
 @cache
-def _built_in_gates() -> _Gates:
-    tokens, *others = rules.groups()
-    base64 = disguises.base64_signs(literals())
-    return _Gates(
-        search(any_of([tokens.gate, disguises.GATE])),
-        search(any_of([disguises.MARKUP, "|".join(map(re.escape, sorted(set(base64))))])),
-        search(any_of(group.gate for group in others if not group.needs)),
-        tuple(_Group(group) for group in others if group.needs),
-        search(any_of([disguises.UNSEEN, *(group.beyond_ascii for group in others if group.beyond_ascii)])),
-        search(any_of([disguises.GATE, disguises.MARKUP, disguises.UNSEEN])),
-        any_sign(base64),
-        tuple(map(_Group, (tokens, *others))),
-    )
+def _rules() -> _BuiltIn:
+    return _BuiltIn()
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+def _finder(rule: Rule) -> Finder:
+    """The close look of a rule: its pattern is compiled when it is first asked for."""
+
+    def find(text: str, at: int) -> Iterator[Span]:
+        found = _compiled(rule.pattern).match(text, at)
+        if found is None:
+            return
+        yield from _secret(rule.kind, rule.unless, found)
+
+    return find
+
+
+def _secret(kind: str, unless: str, found: Any) -> Iterator[Span]:
+    """Where the secret is in what was found, unless it is none."""
+    start, end = found.span("secret" if "secret" in found.re.groupindex else 0)
+    if start == end or is_none(unless or None, found.string[start : end + 1].rstrip("\"'`\\,; \t\r\n")):
+        return
+    more = _CONTINUED.match(found.string, end) if end - start >= _WRAPPED else None
+    yield start, more.end() if more else end, kind
 
 
 class Redactor:
     """The built-in rules with those of a user. Safe to use from several threads."""
 
     def __init__(self, own: Own) -> None:
-        self._gates = _built_in_gates()
-        self._any_of_mine = search(any_of(rule.gate for rule in own.rules)) if own.rules else None
-        self._mine = [(search(rule.gate), rule) for rule in own.rules]
-        self._allowed = own.allowed
-        self._allows = search(any_of(own.allowed_patterns)) if own.allowed_patterns else None
+        self._mine = own.rules
+        self._scanner = Scanner([own_look(form.pattern) for form in own.rules]) if own.rules else None
+        self._allowed, self._allowed_patterns = own.allowed, own.allowed_patterns
 
     def suspicious(self, text: str) -> bool:
-        """Whether a rule may apply to a text, or to any piece of it: gates look at nothing around what they find."""
-        text, gates = _readable(text), self._gates
-        return (
-            gates.forms(text)
-            or gates.contexts(text)
-            or gates.written(text)
-            or any(group.opens(text) for group in gates.with_literals)
-            or (not text.isascii() and gates.beyond_ascii(text))
-            or (self._any_of_mine is not None and self._any_of_mine(text))
-        )
+        """Whether a rule may apply to a text, or to any piece of it: first looks see nothing around what they find."""
+        text = _readable(text)
+        return _rules().found(text) is not None or bool(self._scanner and self._scanner.hits(text))
 
     def redact(self, text: str) -> str:
         """Mask every secret in a text as `[redacted: <kind>]`; a masked text stays as it is."""
-        if not self.suspicious(text):
-            return text
         for _ in range(_MOST_PASSES):  # a mask may lay bare the start of another secret
             spans = list(self._spans(_readable(text), _MOST_LAYERS))
             if not spans:
@@ -152,92 +120,50 @@ class Redactor:
 
     def allows(self, secret: str) -> bool:
         """Whether the user says that this is none."""
-        return secret in self._allowed or (self._allows is not None and self._allows(secret))
+        return secret in self._allowed or any(_fits(pattern, secret) for pattern in self._allowed_patterns)
 
     def _spans(self, text: str, layers: int) -> Iterator[Span]:
         """Everything to be masked, in the text as it stands and as it is meant."""
-        gates, beyond = self._gates, not text.isascii() and self._gates.beyond_ascii(text)
-        tokens, *others = gates.groups
-        if gates.forms(text) or gates.written(text) or beyond:
-            yield from self._by_group(tokens, text)
-            if layers:
-                yield from self._as_meant(text, layers - 1)
-                yield from self._in_base64(text, layers - 1)
-        for group in others:
-            yield from self._by_group(group, text)
-        for gate, rule in self._mine:
-            if gate(text):
-                yield from self._by_own(rule, text)
+        found = _rules().found(text)
+        spans = self._built_in(text, found, layers) if found else ()
+        yield from (span for span in spans if not self.allows(text[span[0] : span[1]]))
+        for hit in self._scanner.hits(text) if self._scanner else ():
+            yield from self._by_own(self._mine[hit.look], text)
 
-    def _by_group(self, group: _Group, text: str) -> Iterator[Span]:
-        if not group.opens(text):
-            return
-        for gate, rule in group.over_lines:
-            for window in windows(text, gate, _LINES, in_lines=False):
-                yield from self._by(rule, text, window)
-        for window in windows(text, group.opens, _LINE):
-            piece = text[window.start : window.end]
-            for few in group.in_lines:
-                if few.opens(piece):
-                    for gate, rule in few.rules:
-                        if gate(piece):
-                            yield from self._by(rule, text, window)
-
-    def _by(self, rule: Rule, text: str, window: Window) -> Iterator[Span]:
-        """What a rule finds that begins in a window."""
-        pattern = _compiled(rule.pattern)
-        cut = len(text) if window.whole else window.end - _LINE // 2
-        for found in pattern.finditer(text, window.start, window.end):
-            if found.end() > cut:
-                again = pattern.match(text, found.start())
-                if again is None:
-                    continue
-                found = again
-            yield from self._secret(rule, found)
-
-    def _by_own(self, rule: Rule, text: str) -> Iterator[Span]:
-        """What a rule of the user's finds, in bounded time."""
-        try:
-            for found in _timed(rule.pattern).finditer(text, timeout=_PATIENCE):
-                yield from self._secret(rule, found)
-        except TimeoutError:
-            yield 0, len(text), rule.name
-
-    def _secret(self, rule: Rule, found: Any) -> Iterator[Span]:
-        """Where the secret is in what was found, unless it is none."""
-        start, end = found.span("secret" if "secret" in found.re.groupindex else 0)
-        if start == end or self.allows(found.string[start:end]):
-            return
-        if is_none(rule.unless, found.string[start : end + 1].rstrip("\"'`\\,; \t\r\n")):
-            return
-        more = _CONTINUED.match(found.string, end) if end - start >= _WRAPPED else None
-        yield start, more.end() if more else end, rule.name
+    def _built_in(self, text: str, found: _Found, layers: int) -> Iterator[Span]:
+        for finder, start in found.hits:
+            yield from finder(text, start)
+        if layers and found.disguised:
+            yield from self._as_meant(text, layers - 1)
+        if layers and found.base64:
+            yield from self._in_base64(text, layers - 1)
 
     def _as_meant(self, text: str, layers: int) -> Iterator[Span]:
         """What is found in a text without its disguises."""
-        places = windows(text, self._gates.disguise, disguises.LONGEST)
-        view = disguises.View(text, places) if places else None
-        if view is None or view.text == text:
+        view = disguises.View(text)
+        found = _rules().found(view.text) if view.text != text else None
+        if found is None:
             return
-        for group in self._gates.groups:
-            for start, end, name in self._by_group(group, view.text):
-                yield (*view.origin(start, end), name)
-        for start, end, name in self._in_base64(view.text, layers) if layers else ():
-            yield (*view.origin(start, end), name)
+        for start, end, kind in self._built_in(view.text, found._replace(disguised=False), layers):
+            yield (*view.origin(start, end), kind)
 
     def _in_base64(self, text: str, layers: int) -> Iterator[Span]:
         """Runs of base64 whose content has a secret."""
-        if not self._gates.base64(text):
-            return
         for start, end in disguises.runs(text):
             run = text[start:end]
-            if not self._gates.base64(run) or self.allows(run):
-                continue
             if len(run) > disguises.MOST or any(self._holds(said, layers) for said in disguises.meanings(run)):
                 yield start, end, BASE64
 
     def _holds(self, text: str, layers: int) -> bool:
-        return self.suspicious(text) and any(True for _ in self._spans(text, layers))
+        return any(True for _ in self._spans(_readable(text), layers))
+
+    def _by_own(self, form: Form, text: str) -> Iterator[Span]:
+        """What a rule of the user's finds, in bounded time."""
+        try:
+            for found in _timed(form.pattern).finditer(text, timeout=_PATIENCE):
+                yield from (span for span in _secret(form.kind, "", found) if not self.allows(text[span[0] : span[1]]))
+        except TimeoutError:
+            yield 0, len(text), form.kind
 
 
 @cache
@@ -252,8 +178,18 @@ def _timed(pattern: str) -> Any:
     return regex.compile(pattern)
 
 
+def _fits(pattern: str, text: str) -> bool:
+    try:
+        return _timed(pattern).fullmatch(text, timeout=_PATIENCE) is not None
+    except TimeoutError:
+        return False
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def _readable(text: str) -> str:
-    """The text without lone surrogates, which Rust doesn't read: something invisible stands in their places."""
+    """The text without lone surrogates, which no UTF-8 has: something invisible stands in their places."""
     try:
         text.encode() if not text.isascii() else None
     except UnicodeEncodeError:
@@ -272,7 +208,7 @@ def _masked(text: str, spans: Iterable[Span]) -> str:
 
 def _merged(spans: Iterable[Span]) -> Iterator[Span]:
     """What overlaps as one, by the name of the rule that stands first in the file."""
-    order = rules.order()
+    order = kinds()
     start = end = 0
     name = ""
     for first, last, kind in sorted(spans):

@@ -1,49 +1,22 @@
-"""Secrets by the names of their fields in JSON values, in the languages that people name them in."""
+"""Secrets by the names of their fields in JSON values."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 
 from agtrace_schema.events import Json
 
-from agtrace_indexer.redact.checks import CHECKS
+from agtrace_indexer.redact.checks import CHECKS, Value, is_secret
 from agtrace_indexer.redact.engine import Redactor
+from agtrace_indexer.redact.names import LONGEST, Strength, strength
 
-MASK = "[redacted: named-secret]"
-
-_PASSWORDS = (
-    "password", "passwords", "passwd", "passphrase", "passcode", "userpass", "dbpass", "dbpwd", "userpwd", "passwort",
-    "kennwort", "contraseña", "contrasena", "senha", "motdepasse", "wachtwoord", "lösenord", "losenord", "hasło",
-    "haslo", "heslo", "salasana", "jelszó", "şifre", "пароль", "密码", "密碼", "口令", "パスワード", "暗証番号",
-    "비밀번호", "암호", "पासवर्ड", "סיסמה",
-)  # fmt: skip
-_KEYS = (
-    "secret", "authorization", "apikey", "accesskey", "secretkey", "privatekey", "encryptionkey", "signingkey",
-    "masterkey", "accountkey", "authkey", "sharedkey", "clientkeydata", "secretstring", "secretaccesskey",
-    "accesstoken", "authtoken", "refreshtoken", "bearertoken", "apitoken", "sessiontoken", "securitytoken",
-    "connectionstring", "mnemonic", "seedphrase", "geheimnis", "schlüssel", "schluessel", "secreto", "segredo",
-    "секрет", "токен", "密钥", "密鑰", "令牌", "トークン", "シークレット", "秘密鍵", "비밀키", "토큰",
-    "clésecrète", "jeton",
-)  # fmt: skip
-_SECRETS = (*_PASSWORDS, *_KEYS)
-_WHOLE = frozenset(
-    {"pass", "pwd", "pw", "pin", "otp", "totp", "cookie", "setcookie", "credentials", "passkey"}
-    | {"mdp", "clave", "parola"}
-)
-"""Names that say so only where nothing stands before them."""
-
-_NO_TOKENS = ("nextpagetoken", "pagetoken", "nexttoken", "continuationtoken", "synctoken", "canceltoken", "padtoken",
-              "eostoken", "bostoken", "unktoken")  # fmt: skip
 _FORMS: dict[str, Callable[[str], object]] = {
     "auth": lambda text: not CHECKS["no_basic"](text),
     "secretid": re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch,
 }
 """Names that say so only of texts of a form: the login of a registry, the secret id of Vault."""
-_SHORTEST_TOKEN = 8
 _SHORTEST_NUMBER = 4
-_LONGEST_NAME = 64
 _NAMING, _NAMED = ("name", "key", "variable", "header"), ("value", "secret", "default")
 _SEPARATORS = re.compile(r"[_\-.\s]+")
 
@@ -54,21 +27,7 @@ def names_secret(key: str) -> bool:
 
 
 def _says_secret(key: str) -> bool:
-    return len(key) > _LONGEST_NAME or _kind(key) is not None
-
-
-@lru_cache(maxsize=1024)
-def _kind(key: str) -> str | None:
-    """What a name says of its value: `password`, `secret`, `token`, one of `_FORMS`; None for nothing."""
-    name = _bare(key)
-    if name.endswith(_PASSWORDS) or name in _WHOLE or key.lower().endswith(("_pass", "_pwd", "-pass")):
-        return "password"
-    if name.endswith(_SECRETS):
-        return "secret"
-    if name in _FORMS:
-        return name
-    is_token = key.lower().endswith("_pat") or (name.endswith("token") and not name.endswith(_NO_TOKENS))
-    return "token" if is_token else None
+    return len(key) > LONGEST or bool(strength(key)) or _bare(key) in _FORMS
 
 
 def _bare(key: str) -> str:
@@ -112,17 +71,17 @@ def _gather(value: Json, texts: list[str]) -> bool:
 def _named_value(value: dict[str, Json]) -> str | None:
     """The name of a secret whose value is another field: `{"name": "DB_PASSWORD", "value": "..."}`."""
     for key, name in value.items():
-        if key.lower() in _NAMING and isinstance(name, str) and len(name) <= _LONGEST_NAME and _kind(name):
+        if key.lower() in _NAMING and isinstance(name, str) and len(name) <= LONGEST and strength(name):
             return name
     return None
 
 
 def _field(redactor: Redactor, key: str, value: Json) -> Json:
     """Mask a text by the name of its key, unless it is a placeholder or a reference."""
-    kind = _kind(key) if len(key) <= _LONGEST_NAME else _kind(key[-_LONGEST_NAME:])
-    if kind is None or value is None or isinstance(value, bool):
+    level = strength(key)
+    if (not level and _bare(key) not in _FORMS) or value is None or isinstance(value, bool):
         return redact_json(redactor, value)
-    if kind == "password" and isinstance(value, list):
+    if level is Strength.PASSWORD and isinstance(value, list):
         return [_field(redactor, key, item) for item in value]
     if isinstance(value, dict):
         return {
@@ -132,16 +91,17 @@ def _field(redactor: Redactor, key: str, value: Json) -> Json:
     if not isinstance(value, (str, int)):
         return redact_json(redactor, value)
     text = str(value)
-    if _is_secret(kind, text) and not redactor.allows(text):
-        return MASK
+    if _is_secret(level, key, text) and not redactor.allows(text):
+        return f"[redacted: {level.name.lower() if level else 'secret'}]"
     return redactor.redact(value) if isinstance(value, str) else value
 
 
-def _is_secret(kind: str, text: str) -> bool:
-    if kind in _FORMS:
-        return bool(_FORMS[kind](text))
+def _is_secret(level: Strength, key: str, text: str) -> bool:
+    """Whether a whole text under a name is one: it ends where it ends, so it may have blanks."""
+    if not level:
+        return bool(_FORMS[_bare(key)](text))
     if text.replace(".", "", 1).isdecimal():
-        return kind == "password" and len(text) >= _SHORTEST_NUMBER
-    if kind == "token":
-        return len(text) >= _SHORTEST_TOKEN and not CHECKS["no_secret"](text)
-    return not CHECKS["no_value"](text)
+        return level is Strength.PASSWORD and len(text) >= _SHORTEST_NUMBER
+    if level is Strength.KEY:
+        return is_secret(level, Value(text, True, "", False, True))
+    return not CHECKS["no_value" if level is Strength.PASSWORD or " " in text else "no_secret"](text)

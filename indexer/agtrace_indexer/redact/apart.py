@@ -1,0 +1,80 @@
+"""Secrets whose name is the value of another field, and manifests of Kubernetes' secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from agtrace_indexer.redact.checks import Value, is_secret
+from agtrace_indexer.redact.names import strength
+from agtrace_indexer.redact.scanner import Look
+
+MANIFEST = Look(r"kind[\\\"']*:[ \t]*[\\\"']*secret", any_case=True)
+PAIR = Look(r"(?:value|default)[\\\"']*[ \t]*[:=][ \t]*[\\\"']*[^\s{\[]", any_case=True)
+_MANIFEST = 8000
+"""Characters of a manifest on either side of what says its kind."""
+
+_BREAK = r"(?:\r?\n|\\{1,15}r?\\{0,15}n)"
+_DATA = re.compile(rf"(?:\A|(?<=\n)|(?<=\\n))[ \t+>-]*(?P<quote>\\*\"?)(?:string)?[dD]ata(?P=quote):[ \t]*(?=\{{|{_BREAK}|#)")
+_ENTRY = re.compile(
+    rf"{_BREAK}(?:[ \t]|\\t|[+>-](?=[ \t]))*(?:\#[^\n]*|(?P<key>[A-Za-z0-9._-]{{1,100}}):(?:[ \t]|\\t)*(?:[|>][+-]?[ \t]*{_BREAK}[ \t]*)?"
+    r"[\"']?(?P<secret>[^\s\\\"'#]{3,})[\"']?[^\n\\]*)"
+)
+_PAIR = re.compile(r"\\*\"[A-Za-z0-9._-]{1,100}\\*\"\s*:\s*\\*\"(?P<secret>[^\"\\]{3,})")
+
+
+def in_manifest(text: str, at: int) -> Iterator[tuple[int, int, str]]:
+    """The values of a secret of Kubernetes in YAML or JSON, wherever its kind stands in it."""
+    start, end = max(0, at - _MANIFEST), min(len(text), at + _MANIFEST)
+    start = max(start, text.rfind("\n---", start, at) + 1)
+    after = text.find("\n---", at, end)
+    end = after if after >= 0 else end
+    for data in (each for each in _data(text, start, end)):
+        for entry in data:
+            value = entry["secret"]
+            if value and not _PLACEHOLDER.match(value):
+                yield *entry.span("secret"), "kubernetes-secret"
+
+
+_PLACEHOLDER = re.compile(r"[<$\[{*]|\.{3}|(?i:null|true|false)\Z")
+
+
+def _data(text: str, start: int, end: int) -> Iterator[Sequence[re.Match[str]]]:
+    for head in _DATA.finditer(text, start, end):
+        if text.startswith("{", head.end()):
+            close = text.find("}", head.end(), end)
+            yield list(_PAIR.finditer(text, head.end(), close if close >= 0 else end))
+        else:
+            entries, at = [], _comment_end(text, head.end())
+            while (entry := _ENTRY.match(text, at, end)) and entry.end() > at:
+                entries.append(entry)
+                at = entry.end()
+            yield [entry for entry in entries if entry["key"]]
+
+
+def _comment_end(text: str, at: int) -> int:
+    return _line_end(text, at) if text.startswith("#", at) else at
+
+
+_QUOTE = r"\\{0,15}[\"'`]"
+_PAIRED = re.compile(
+    rf"(?i:value|default)(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:(?P<quote>{_QUOTE})"
+    rf"(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{4,500}})|(?P<bare>[^\s\"'\\,;{{}}\[\]<>&|]{{6,}}))"
+)
+_NAMING = re.compile(
+    rf"(?:(?i:(?<![a-z])(?:name|key|variable|header))(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:{_QUOTE})?(?P<name>[\w.-]{{1,80}})"
+    rf"|(?P<around>[\w.-]{{1,80}}){_QUOTE}[ \t]{{0,4}}:[ \t]{{0,4}}\{{)[^{{}}]{{0,300}}\Z"
+)
+
+
+def in_pair(text: str, at: int) -> Iterator[tuple[int, int, str]]:
+    """The value of `{"name": "DB_PASSWORD", "value": "..."}`, or of `"db_password": {"value": "..."}`."""
+    found = _PAIRED.match(text, at)
+    naming = found and _NAMING.search(text, max(0, at - 400), at)
+    if found is None or naming is None:
+        return
+    level = strength(naming["name"] or naming["around"])
+    kind = "bare" if found["bare"] else "quoted"
+    value = Value(found[kind], kind == "quoted", text[found.end(kind) : found.end(kind) + 1], False, True)
+    if level and is_secret(level, value):
+        yield *found.span(kind), level.name.lower()

@@ -1,0 +1,212 @@
+r"""What carries a secret that has no form of its own: an assignment, a header, a command, a tag, a URL.
+
+A carrier is a first look, which is a pattern of Hyperscan's and tells where to begin, and a pattern of Python's that is
+matched there. Its group `secret` is what goes. Where it has a group `name`, `names.strength` of the whole name, with
+what stands before it, decides together with the value (`checks.is_secret`); elsewhere `unless` names a check.
+
+Texts of logs are quoted in each other: a quote may stand behind backslashes, a line end may be written `\n`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from agtrace_indexer.redact.scanner import Look
+
+
+class Carrier(NamedTuple):
+    """One way to carry a secret."""
+
+    kind: str
+    """What the mask says; for a named value what its name tells: `password`, `secret` or `key`."""
+    looks: tuple[Look, ...]
+    pattern: str
+    unless: str = ""
+    """The check (`checks.CHECKS`) that tells what is no secret; empty: by its name where it has one, else none."""
+
+
+def _look(*patterns: str) -> tuple[Look, ...]:
+    return tuple(Look(pattern, any_case=True) for pattern in patterns)
+
+
+# --- pieces
+
+QUOTE = r"\\{0,15}[\"'`]"
+END = r"(?:\r?\n|\\{1,15}r?\\{0,15}n)"
+"""A line end, also as it is written within quotes."""
+MARGIN = r"(?:[+>#|-]{1,2}[ \t]|[ \t]{0,8}[0-9]{1,6}[→:|\t-]|[^\s:]{1,200}[:-][0-9]{1,6}[:-])?"
+"""What diffs, listings and quotations put before a line."""
+NAME = r"(?P<name>[\w.-]{1,80})"
+CLOSED = rf"(?:{QUOTE}){{0,2}}[\])]{{0,2}}(?:{QUOTE})?"
+"""What may stand between a name and the sign: the end of its quotes, of its brackets."""
+TYPED = r"(?:[ \t]{0,3}:?[ \t]{0,3}(?:str|string|String|&(?:'static )?str|Secret(?:Str|String)|(?:const )?char ?\*)(?![A-Za-z0-9]))?"
+SIGN = r"(?P<sign>[:?+.|!]{0,2}={1,3}>?|->|<-|[:：])"
+"""Signs of assignment in shells, configurations, programs and Makefiles."""
+CALLED = r"(?:(?:String::from|Some|Secret(?:Str|String)?(?:::new|::from)?|Buffer\.from|new String|bytes|str)?\([ \t]{0,20}|[NbBrRuUL@])?"
+BARE = r"[^\s\"'`\\,;&|<>(){}\[\]]"
+LONGER = r"(?:[,&|(){}\[\]<>](?=[^\s\"'`\\])[^\s\"'`\\;]++)?"
+"""The rest of a value that holds a sign which usually ends one."""
+QUOTED = rf"(?P<quote>{QUOTE}{{1,3}})(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{1,2000}})(?:(?P=quote)|(?=[\r\n])|\Z)"
+ARGUMENT = (
+    rf"(?P<quote>{QUOTE})?(?P<secret>(?(quote)(?:(?!(?P=quote))[^\n]){{3,500}}|[^\s\"'`\\|;&<>()\[\]{{}}]{{4,}}))"
+)
+"""An argument of a command."""
+ON = r"(?:[^\n|;&]|\\\r?\n){0,400}?(?:[ \t]|\\\r?\n[ \t]{0,20})"
+"""From a command to one of its arguments, also over continued lines."""
+NOT_A_PATH = r"(?![A-Za-z0-9_./-])"
+TOKEN = r"[A-Za-z0-9._~+/=:|-]"
+
+def _command(tool: str, rest: str, unless: str = "no_option", look: str = "") -> Carrier:
+    return Carrier("command-secret", (Look(look or tool, any_case=True),), rf"(?i:{tool})(?:{rest})", unless)
+
+
+def _tool(names: str, option: str, unless: str = "no_option") -> Carrier:
+    """A tool, one of its options or subcommands, and the secret behind it."""
+    return _command(names, rf"{NOT_A_PATH}{ON}{option}{ARGUMENT}", unless, look=names + "[ \t\\\\]")
+
+
+COMMANDS = (
+    _tool("(?:sshpass|mongo(?:sh|dump|restore|export|import)?)", r"-p[ \t]{0,4}"),
+    _tool("(?:docker|podman|nerdctl|helm|oc|az|kaggle|crane|skopeo|buildah)", r"login[ \t](?:[^\n|;&]|\\\r?\n){0,200}?(?:-p|--password)[ \t=]{1,4}"),
+    _tool("(?:unzip|zip|sqlcmd|bcp|osql)", r"-P[ \t]{0,4}"),
+    _tool("(?:mysql(?:dump|admin|import|show|check|sh)?|mariadb(?:-dump|-admin)?|7z[ar]?|rar|unrar)", r"-p"),
+    _tool("redis-cli", r"(?:-a|--pass)[ \t]{1,4}"),
+    _tool("ldap(?:search|modify|add|whoami|passwd|delete)", r"-w[ \t]{1,4}"),
+    _tool("ssh-keygen", r"-[NP][ \t]{1,4}"),
+    _tool("(?:curl|wget|lftp|https?|xh|http)", rf"(?:-u|--user|--proxy-user|-U|-a|--auth)(?:[ \t]{{0,4}}|=)(?:{QUOTE})?[^\s:\"'`\\|;&<>$]{{1,100}}:(?!//)", "no_value"),
+    _command("curl[ \t\\\\]", rf"{ON}(?:-u|--user)(?:[ \t]{{0,4}}|=)(?:{QUOTE})?(?P<secret>[A-Za-z0-9_]{{16,200}}):(?=[\"'\s\\])", "no_mixture"),
+    _tool("(?:smbclient|rpcclient|crackmapexec|net use|smbmap)", r"-U[ \t]{0,4}(?:[\"'])?[^\s%\"']{1,60}%", "no_value"),
+    _tool("(?:wandb|railway|supabase|huggingface-cli|hf|expo|eas|circleci|sentry-cli)", r"login[ \t]{1,4}(?:--[a-z-]{2,30}[ \t=]{1,4}|-[a-z][ \t]{1,4})?", "no_mixture"),
+    _tool("(?:snyk|ngrok|doctl|cloudflared)", r"(?:auth(?:[ \t]init)?|authtoken|config[ \t]add-authtoken)[ \t]{1,4}(?:-t[ \t]|--access-token[ \t=])?", "no_mixture"),
+    _tool("aws", r"--(?:secret-string|secret-binary|master-user-password)[ \t=]{1,4}", "no_value"),
+    _tool("aws", r"configure[ \t]{1,4}set[ \t]{1,4}(?:aws_secret_access_key|aws_session_token)[ \t]{1,4}"),
+    _tool("az", r"keyvault[ \t]{1,4}secret[ \t]{1,4}set[ \t](?:[^\n|;&]|\\\r?\n){0,300}?--value[ \t=]{1,4}", "no_value"),
+    _tool("gh", r"secret[ \t]{1,4}set[ \t](?:[^\n|;&]|\\\r?\n){0,200}?(?:--body|-b)[ \t=]{1,4}", "no_value"),
+    _tool("(?:vault|bao)", r"(?:kv[ \t]{1,4}(?:put|patch)|write)[ \t](?:[^\n|;&]|\\\r?\n){0,200}?[A-Za-z0-9_.-]{1,60}=", "no_named_option"),
+    _tool("(?:fly|flyctl|wrangler|heroku|supabase|gitlab|glab|doppler|infisical|eas)", r"(?:secrets?(?:[ \t:]{1,4}(?:set|import|create|put))|config:set|variable[ \t]set)[ \t](?:[^\n|;&]|\\\r?\n){0,200}?[A-Z][A-Z0-9_]{1,60}=", "no_named_option"),
+    _tool("(?:vercel|firebase|wrangler|gcloud|supabase)", r"--(?:value|data|secret-data)[ \t=]{1,4}", "no_mixture"),
+    _tool("rclone", r"obscure[ \t]{1,4}"),
+    _tool("openssl", r"-(?:passin|passout|pass|k|K)[ \t]{1,4}(?:pass:)?(?!(?:env|file|fd|stdin):?)"),
+    _tool("gpg2?", r"--passphrase[ \t=]{1,4}"),
+    _tool("(?:kubectl|oc)", rf"--from-literal[= ](?:{QUOTE})?[A-Za-z0-9._-]{{1,100}}=", "no_value"),
+    _command("--from-literal[= ]", rf"(?:{QUOTE})?[A-Za-z0-9._-]{{1,100}}={ARGUMENT}", "no_value"),
+    _command("net[ \t]+user[ \t]", rf"[ \t]{{0,4}}[^\s/]{{1,60}}[ \t]{{1,4}}{ARGUMENT}"),
+    _command("setx?[ \t]", rf"[ \t]{{0,4}}(?:/[a-z][ \t]{{1,4}})?(?P<name>[A-Za-z_][\w]{{1,60}})(?P<sign>[ \t]{{1,4}}){ARGUMENT}", look=r"setx?[ \t]+(?:/[a-z][ \t]+|-[A-Za-z]+[ \t]+)?[A-Za-z0-9_]*(?:pass|secret|token|key|pwd|cred)[A-Za-z0-9_]*[ \t]"),
+    _command("set[ \t]+-[a-zA-Z]+[ \t]", rf"[ \t]{{0,4}}(?P<name>[A-Za-z_]\w{{1,60}})(?P<sign>[ \t]{{1,4}}){ARGUMENT}"),
+    _command("htpasswd[ \t]", rf"[^\n|;&]{{0,40}}-[a-z]{{0,6}}b[a-z]{{0,6}}[ \t]{{1,4}}(?:[^\s]{{1,100}}[ \t]{{1,4}}){{1,2}}{ARGUMENT}"),
+    _command("(?:requirepass|masterauth|snmp-server[ \t]+community)[ \t]", rf"[ \t]{{0,4}}{ARGUMENT}"),
+    _command("sqlplus[ \t]|jdbc:oracle:", r"(?:[a-z]{2,4}:|[ \t]{0,4}(?:-[A-Za-z][ \t]{1,4}){0,3})[^\s/@\"'-][^\s/@\"']{0,60}/(?P<secret>[^\s@\"'/]{3,})@", "no_value"),
+    _command(
+        "(?:echo|printf|<<<)[ \t]",
+        rf"[ \t]{{0,4}}(?:-[ne]{{1,2}}[ \t]{{1,4}})?(?P<quote>{QUOTE})?(?:[A-Za-z0-9_.-]{{1,60}}:)?(?P<secret>[^\s\"'`\\|]{{4,400}})"
+        rf"(?:\\{{0,7}}[\"'`])?[ \t]{{0,4}}\|[ \t]{{0,4}}(?:sudo[ \t]{{1,4}}-S|sudo[ \t]{{1,4}}chpasswd|chpasswd|passwd[ \t]|docker[ \t]{{1,4}}login|"
+        r"gh[ \t]{1,4}(?:auth|secret)|podman[ \t]{1,4}login|(?:gcloud|vercel|wrangler|firebase|fly|flyctl|gh|aws|az|kubeseal|vault|npx[ \t]wrangler)[ \t][^\n|;]{0,200}?(?:secrets?|env[ \t]add)(?![A-Za-z]))",
+        "no_value",
+        look=r"(?:echo|printf|<<<)[ \t]+[^\n|]+\|[ \t]*(?:sudo|chpasswd|passwd|docker|gh|podman|gcloud|vercel|npx|wrangler|firebase|fly|aws|az|kubeseal|vault)",
+    ),
+)  # fmt: skip
+"""Commands whose argument is a secret though no name says so."""
+
+OTHERS = (
+    Carrier(
+        "authorization-header",
+        _look(r"authorization[\\\"'`\]]*[ \t]*(?:[:=]|,)"),
+        rf"(?i:authorization){CLOSED}[ \t]{{0,4}}(?:[:=]>?|,)[ \t]{{0,20}}(?:f?{QUOTE})?(?i:(?:bearer|basic|bot|token|apikey|api-key|digest|negotiate|key"
+        rf"|oauth|genie[_-]?key|ssws|aws|hmac|klaviyo-api-key|discordbot|splunk|pve[a-z]+)[ \t=]{{1,4}}(?:token=|key=)?(?:{QUOTE})?)?(?P<secret>{TOKEN}{{8,}})",
+        "no_header_secret",
+    ),
+    Carrier("bearer-token", _look(r"bearer(?:[ \t]|%20|\+)+[A-Za-z0-9._~+/=-]{16}"),
+            r"(?i:bearer)(?:[ \t]|%20|\+){1,4}(?P<secret>[A-Za-z0-9._~+/=-]{16,})", "no_digit"),
+    Carrier("basic-auth", _look(r"basic[ \t]+[A-Za-z0-9+/]{8}"),
+            r"(?i:basic)[ \t]{1,4}(?P<secret>[A-Za-z0-9+/]{8,}={0,2})(?![A-Za-z0-9+/=])", "no_basic"),
+    Carrier(
+        "cookie",
+        _look(r"cookie2?[\\\"'`\]]*[ \t]*[:=,][ \t]*[\\\"'`]*[^=;\s]+="),
+        rf"(?i:cookie2?){CLOSED}[ \t]{{0,4}}[:=,][ \t]{{0,20}}(?:{QUOTE})?(?:[^=;\s\"'\\,]{{1,60}}=[^;\s\"'\\,]{{0,15}};[ \t]{{0,4}}){{0,20}}"
+        r"[^=;\s\"'\\,]{1,60}=(?P<secret>[^;\s\"'\\,]{16,}+(?:;[ \t]{0,4}[^=;\s\"'\\,]{1,60}+=[^;\s\"'\\,]*+)*+)",
+        "no_cookie",
+    ),
+    Carrier(
+        "session-cookie",
+        _look(r"(?:sess(?:ion)?(?:_?id)?|sid|_token|csrftoken|xsrf-token|auth_session|laravel_session|__(?:Secure|Host)-[A-Za-z0-9.-]+)=[A-Za-z0-9%._~+/:-]{20}"),
+        r"(?:[A-Za-z_.-]{2,60}|__(?:Secure|Host)-[A-Za-z0-9.-]{1,40})=(?P<secret>[A-Za-z0-9%._~+/:-]{20,})", "no_session"),
+    Carrier("url-password", _look(r"://[^\s/@\"'<>`\\]*:[^\s/@\"'<>`\\]+@"),
+            r"://[^\s/:@\"'<>`\\]{0,100}:(?P<secret>[^\s/?#\"'<>`\\]+)@(?=[A-Za-z0-9\[_$])", "no_url_password"),
+    Carrier(
+        "url-password",
+        _look(r"(?:postgres(?:ql)?|mysql2?|mariadb|mongodb|rediss?|amqps?|mssql|sqlserver|clickhouse|cockroachdb|nats|smtps?|ldaps?|ftps?|sftp|ssh|kafka|oracle|snowflake)"
+              r"(?:\+[a-z0-9]+)?://[^\s/:@]*:"),
+        r"[A-Za-z0-9+]{3,30}://[^\s/:@\"'<>`\\]{0,100}:(?P<secret>[^\s\"'<>`\\@]{1,200}(?:@[^\s\"'<>`\\@/:]{1,60}(?=@))?)@(?=[A-Za-z0-9\[_$])",
+        "no_url_password"),
+    Carrier("url-token", _look(r"https?://[A-Za-z0-9_.~%-]{20}"),
+            r"(?i:https?)://(?P<secret>[A-Za-z0-9_.~%-]{20,200})(?::x-oauth-basic|:)?@(?=[A-Za-z0-9\[])", "no_mixture"),
+    Carrier("url-signature",
+            _look(r"[?&;](?:amp;)?(?:x-(?:amz|goog|oss)-signature|signature|sig|hmac|hdnts|auth_?code|code|key|apikey|appid|access_key)=[A-Za-z0-9%+/=_~.-]{16}"),
+            r"[?&;](?:amp;)?[A-Za-z_-]{2,40}=(?P<secret>[A-Za-z0-9%+/=_~.-]{16,})", "no_signature"),
+    Carrier("aws-secret-key", _look(r"secret_?access_?key[\\\"'`\]]*[ \t]*(?:[:=]+>?|,)[ \t]*[\\\"'`]*[A-Za-z0-9/+]{40}", r"aws_?secret(?:_?key)?[\\\"'`\]]*[ \t]*[:=]+>?[ \t]*[\\\"'`]*[A-Za-z0-9/+]{40}"),
+            rf"(?i:secret_?access_?key|aws_?secret(?:_?key)?){CLOSED}[ \t]{{0,40}}(?:[:=]+>?|,)[ \t]{{0,40}}(?:{QUOTE})?(?P<secret>[A-Za-z0-9/+]{{40}})(?![A-Za-z0-9/+])"),
+    Carrier("azure-account-key", _look(r"(?:AccountKey|SharedAccessKey|SharedSecret|PrimaryKey|AccessKey|Secret)=[A-Za-z0-9+/]{40}"),
+            r"[A-Za-z]{6,20}=(?P<secret>[A-Za-z0-9+/]{40,88}={0,2})"),
+    Carrier("approle-secret-id", _look(r"secret[_-]?id[\\\"'`\]]*[ \t]*[:= ]"),
+            rf"(?i:secret[_-]?id){CLOSED}(?:[ \t]{{0,4}}[:=][ \t]{{0,4}}|[ \t]{{1,40}})(?:{QUOTE})?(?P<secret>[0-9a-f]{{8}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{12}})"),
+    Carrier("npmrc-token", _look(r"_(?:authToken|auth|password)[ \t]*="),
+            rf"(?i:_(?:authToken|auth|password))[ \t]{{0,4}}=[ \t]{{0,4}}(?:{QUOTE})?(?P<secret>[^\s\"'`\\]{{8,}})", "no_unquoted_secret"),
+    Carrier("docker-auth", _look(r"[\"'](?:auth|identitytoken|registrytoken)\\*[\"']"),
+            rf"(?P<quote>[\"'])(?:auth|identitytoken|registrytoken)\\{{0,15}}(?P=quote)[ \t]{{0,4}}:[ \t]{{0,4}}\\{{0,15}}(?P=quote)(?P<secret>[A-Za-z0-9+/=_.-]{{8,}})\\{{0,15}}(?P=quote)", "no_basic"),
+    Carrier("netrc-password", _look(r"(?:login|machine)(?:[ \t\r\n]|\\+[nrt])+[^\s\"']+(?:[ \t\r\n]|\\+[nrt])+(?:login|password|account)"),
+            r"(?:login|machine)(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}[^\s\"'\\]{1,100}(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}(?:(?:login|account)(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}[^\s\"'\\]{1,100}"
+            r"(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}){0,2}password(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}(?P<secret>[^\s\"'\\]{3,})", "no_value"),
+    Carrier("pgpass-password", _look(r":(?:543[0-9]|6432|\*):[^:\s]+:[^:\s]+:[^:\s]"),
+            r":(?:543[0-9]|6432|\*):[^:\s\"']{1,60}:[^:\s\"']{1,60}:(?P<secret>[^\s\"'\\:]{3,})", "no_value"),
+    Carrier(
+        "sql-password",
+        _look(r"identified[ \t]+(?:with|by)[ \t]", r"password[ \t]+(?:(?:to|for)[ \t][^\n]*)?[(=]?[ \t]*N?\\*['\"]", r"password\("),
+        r"(?i:identified[ \t]{1,4}(?:with[ \t]{1,4}[A-Za-z0-9_'\"]{1,60}[ \t]{1,4})?by[ \t]{1,4}(?:password[ \t]{1,4})?"
+        r"|password[ \t]{0,4}(?:=|to|for[^\n=]{1,60}=)?[ \t]{0,4}(?:password[ \t]{0,4})?\(?)"
+        r"N?(?P<quote>\\{0,7}['\"])(?P<secret>(?:(?!(?P=quote))[^\n]){3,500})(?P=quote)",
+        "no_value"),
+    Carrier("secure-string", _look(r"convertto-securestring[ \t]+"),
+            rf"(?i:convertto-securestring)[ \t]{{1,4}}(?:-String[ \t]{{1,4}})?(?P<quote>{QUOTE})(?P<secret>(?:(?!(?P=quote))[^\n]){{3,500}})(?P=quote)", "no_value"),
+    Carrier("auth-pair", _look(r"(?:auth|login|credentials?)[ \t]*[=(]+[ \t]*[(\[]?[ \t]*\\*[\"'`]"),
+            rf"(?i:auth|login|credentials?)[ \t]{{0,2}}(?:=[ \t]{{0,2}}\(|\(|=[ \t]{{0,2}}\[)[ \t]{{0,2}}(?P<quote>{QUOTE})[^\n\"'\\]{{1,60}}(?P=quote)[ \t]{{0,2}},[ \t]{{0,2}}"
+            r"(?P=quote)(?P<secret>(?:(?!(?P=quote))[^\n]){3,200})(?P=quote)", "no_quoted_password"),
+    Carrier("mnemonic", _look(r"(?:mnemonic|(?:seed|recovery)[_ -]?phrase|seed[_ ]?words)[\\\"'`\]]*[ \t]*[:=]"),
+            rf"(?i:mnemonic|seed[_ -]?phrase|recovery[_ -]?phrase|seed[_ ]?words){CLOSED}[ \t]{{0,4}}[:=]{{1,2}}[ \t]{{0,20}}(?:{QUOTE})?(?P<secret>[a-z]{{3,8}}(?:[ ,]{{1,2}}[a-z]{{3,8}}){{11,23}})"),
+    Carrier("cookie-jar", _look(r"(?:\t|\\+t)(?:TRUE|FALSE)(?:\t|\\+t)[0-9]+(?:\t|\\+t)"),
+            r"(?:\t|\\{1,7}t)(?:TRUE|FALSE)(?:\t|\\{1,7}t)[0-9]{1,14}(?:\t|\\{1,7}t)[^\s\\]{1,80}(?:\t|\\{1,7}t)(?P<secret>[^\s\\\"']{8,})", "no_cookie"),
+    Carrier("request-signature", _look(r"Signature=[0-9a-f]{64}"), r"(?i:Signature)=(?P<secret>[0-9a-f]{64})(?![0-9a-f])"),
+    Carrier("otp-seed", _look(r"otpauth://"), r"(?i:otpauth)://[^\s\"']{1,300}?[?&]secret=(?P<secret>[A-Za-z2-7%=]{8,})"),
+    Carrier("wireguard-key", _look(r"(?:Private|Preshared)Key[ \t]*=[ \t]*[A-Za-z0-9+/]{43}="), r"(?i:(?:Private|Preshared)Key)[ \t]{0,20}=[ \t]{0,20}(?P<secret>[A-Za-z0-9+/]{43}=)"),
+)  # fmt: skip
+"""Headers, URLs, files and statements of their own forms."""
+
+_GAP = r"(?:[\s>|+#*,;→\"'`-]|[0-9]{1,5}(?=[→:|\t ])|(?<=\n)[^\s:]{1,200}:[0-9]{1,6}:|\\{1,15}[nrt\"])"
+"""What listings, diffs and quotes put between the lines of a key."""
+_SEGMENT = r"[A-Za-z0-9_-]{8,}+(?:(?:\r?\n|\\{1,7}n)[ \t]{1,20}[A-Za-z0-9_-]{16,}+){0,8}"
+
+BLOCKS = (
+    Carrier(
+        "private-key",
+        (Look(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY"),),
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?:[^-]|-(?!----))*+-{5,6}END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        rf"|(?:{_GAP}*+(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset): ?[^\n\\]{{0,200}}+|[A-Za-z0-9+/=]{{32,}}+))+(?:{_GAP}*+[A-Za-z0-9+/=]{{1,63}}(?![A-Za-z0-9]))?)"),
+    Carrier("putty-key", (Look(r"Private-Lines:"),),
+            rf"Private-Lines: ?[0-9]{{1,4}}(?P<secret>(?:{_GAP}*+[A-Za-z0-9+/=]{{20,}}+)+(?:{_GAP}++Private-MAC: ?[0-9a-f]++)?)"),
+    Carrier("rsa-key-value", (Look(r"<(?:D|P|Q|DP|DQ|InverseQ)>[A-Za-z0-9+/]{40}"),), r"<[A-Za-z]{1,8}>(?P<secret>[A-Za-z0-9+/]{40,}={0,2})</"),
+    Carrier(
+        "jwt",
+        (Look(r"eyJ[A-Za-z0-9_-]{4}"),),
+        rf"(?:(?:(?<![A-Za-z0-9_-])|(?<=\\[nrtbf]))eyJ|eyJ(?:hbGciOi|0eXAiOi|raWQiOi|lbmMiOi))[A-Za-z0-9_-]{{4,1500}}\.(?:eyJ{_SEGMENT}(?:\.(?:{_SEGMENT})?)?"
+        rf"|{_SEGMENT}\.{_SEGMENT}(?:\.{_SEGMENT}){{0,2}}|(?=\.)(?:\.{_SEGMENT}){{2,3}})"),
+    Carrier("json-web-key", (Look(r"\"(?:d|p|q|dp|dq|qi|k)\\*\"[ \t]*:[ \t]*\\*\"[A-Za-z0-9_-]{20}"),),
+            r"(?P<quote>\")(?:d|p|q|dp|dq|qi|k)\\{0,15}(?P=quote)[ \t]{0,4}:[ \t]{0,4}\\{0,15}(?P=quote)(?P<secret>[A-Za-z0-9_-]{20,}+)(?:\\{0,15}(?P=quote)|(?=[\r\n])|\Z)"),
+    Carrier("kubeconfig-key", (Look(r"client-key-data"),), rf"client-key-data{CLOSED}[ \t]{{0,4}}[:=][ \t]{{0,20}}(?:{QUOTE})?(?P<secret>[A-Za-z0-9+/=]{{16,}})"),
+    Carrier("aws-secret-beside-id", (Look(r"A[KS]IA[A-Z0-9]{16}[^A-Za-z0-9/+=]"),),
+            r"A[KS]IA[A-Z0-9]{16}(?![A-Z0-9])[^A-Za-z0-9/+=](?:(?:[^\n]|\n(?!\n)){0,60}?[^A-Za-z0-9/+=])??(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])", "no_mixture"),
+    Carrier("aws-session-token", (Look(r"(?:FwoGZXIvYXdz|IQoJb3JpZ2lu|FQoGZXIvYXdz)[A-Za-z0-9+/=%]{60}"),), r"[A-Za-z0-9+/=%]{72,}"),
+    Carrier("twilio-auth-token", (Look(r"AC[0-9a-f]{32}[^A-Za-z0-9]"),), r"AC[0-9a-f]{32}[^A-Za-z0-9\n]{1,12}(?P<secret>[0-9a-f]{32})(?![0-9a-f])"),
+)  # fmt: skip
+"""Keys of several lines, and tokens that something beside them tells."""
+
+ALL = (*BLOCKS, *OTHERS, *COMMANDS)
+"""In the order in which they name what several find."""

@@ -1,0 +1,179 @@
+r"""Values that a name gives away: `DB_PASSWORD=...`, `"apiKey": "..."`, `--client-secret ...`, `<password>...`.
+
+A grammar: a name, one of the carriers that join a name to its value, and the value. The name is read first, since most
+that are found say nothing (`token_count`). Texts of logs are quoted in each other: a quote may stand behind
+backslashes, a line end may be written `\n`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agtrace_indexer.redact.checks import CHECKS, Value, is_example, is_secret
+from agtrace_indexer.redact.names import Strength, strength
+from agtrace_indexer.redact.scanner import Look
+from agtrace_indexer.redact.tables import in_table
+
+_HEADS = (
+    "passw(?:or)?d", "pass(?:phrase|code|wort|[^a-z\n])", "pwd", "[^a-z]pw[^a-z]", "secret", "token", "cred(?:entials?|s)",
+    "key", "bearer", "[^a-z]auth[^a-z]", "salt", "jwt", "[^a-z]psk", "signature", "[^a-z]dsn", "_pat[^a-z]", "connection_?string",
+    "requirepass", "mnemonic", "senha", "seed[ _-]?phrase", "(?:recovery|backup)[ _-]?codes?", "community",
+)  # fmt: skip
+"""How the words that name secrets are looked for; what a name is worth `names` decides."""
+_FOREIGN = (
+    "kennwort", r"contrase[nñ\\]", "palabra[ _-]clave", "mot[ _-]?de[ _-]?passe", "wachtwoord", "l[oö]senord", "has[łl]o",
+    "heslo", "parol[ae]", "salasana", "jelsz[oó]", "[sş]ifre", "парол[ья]", "Парол[ья]", "ПАРОЛЬ", "密[码碼钥鑰]", "口令",
+    "パスワード", "暗証番号", "비밀", "암호", "mật[_ ]khẩu", "كلمة المرور", "סיסמה", "पासवर्ड", "κωδικός", "geheimnis",
+    "schl(?:ü|ue)ssel", "segredo", "secret[oa]", "clave[ _-]?(?:api|de|priv|secr)", "chave[ _-]?(?:api|de|priv|secr)",
+    "cl[ée][ _-]?(?:secr|api|priv|d.api)", "секрет", "Секрет", "токен", "Токен", "令牌", "トークン", "シークレット",
+    "秘密鍵", "토큰", "jeton",
+)  # fmt: skip
+_NEAR = r"[^\n:=>,)|;0-9]{0,30}[:=>,)|;0-9]"
+"""Near a name stands a sign, or a value that has a digit."""
+
+LOOKS = (
+    *(Look(head + _NEAR, any_case=True) for head in _HEADS),
+    *(Look(head, any_case=True) for head in _FOREIGN),
+)
+
+# --- pieces
+
+_QUOTE = r"\\{0,15}[\"'`]"
+_EMPHASIS = r"(?:\*{2,3}|__|~~|</?(?:b|strong|code|em|kbd|i)>)?"
+"""What Markdown and HTML put around a name or a value."""
+_END = r"(?:\r?\n|\\{1,15}r?\\{0,15}n)"
+"""A line end, also as it is written within quotes."""
+_MARGIN = r"(?:[+>#|-]{1,2}[ \t]|[ \t]{0,8}[0-9]{1,6}[→:|\t-]|[^\s:]{1,200}[:-][0-9]{1,6}[:-])?"
+"""What diffs, listings and quotations put before a line."""
+_OF_NAMES = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+_FIRST_WORDS = tuple(
+    f"{word} "
+    for word in ("api", "access", "secret", "private", "auth", "admin", "master", "account", "encryption", "signing")
+    + ("license", "recovery", "backup", "unseal", "seed", "preshared", "pre-shared", "connection")
+)
+"""Words that belong to a name although a blank stands behind them."""
+_LONGEST_BEFORE = 80
+_NAME = re.compile(
+    r"\W?((?:mot[ _-]de[ _-]passe|palabra[ _-]clave|mật[_ ]khẩu|كلمة المرور|секретный[ _]ключ|비밀[ _]?키|contrase\\u00f1a"
+    r"|(?:clave|chave|cl[ée])[ _-]?(?:secreta?|secr[èe]te|api|privada|priv[ée]e|d.api|de[ _-]api)|(?:seed|recovery|backup)[ _-]"
+    rf"(?:phrase|codes?)|[\w.-]{{1,80}}))((?:{_QUOTE}){{0,2}}[\])]{{0,2}}(?:{_QUOTE})?{_EMPHASIS})",
+    re.IGNORECASE,
+)
+"""The rest of the name, and what may close it: quotes, brackets."""
+_TYPED = r"(?:[ \t]{0,3}:?[ \t]{0,3}(?:str|string|String|&(?:'static )?str|Secret(?:Str|String)|(?:const )?char ?\*)(?![A-Za-z0-9]))?"
+_SIGN = r"(?P<sign>[:?+.|!]{0,2}={1,3}>?|->|<-|[:：])"
+"""Signs of assignment in shells, settings, programs and Makefiles."""
+_CALLED = r"(?:(?:String::from|Some|Secret(?:Str|String)?(?:::new|::from)?|Buffer\.from|new String|bytes|str)?\([ \t]{0,20}|[NbBrRuUL@])?"
+_BARE = r"[^\s\"'`\\,;&|<>(){}\[\]]"
+_LONGER = r"(?:[,&|(){}\[\]<>](?=[^\s\"'`\\])[^\s\"'`\\;]++)?"
+"""The rest of a value that holds a sign which usually ends one."""
+_QUOTED = rf"(?P<quote>{_QUOTE}{{1,3}})(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{1,2000}})(?:(?P=quote)|(?=[\r\n])|\Z)"
+_ENDED = re.compile(r"[ \t]*(?:(?:#|//|--)[^\n]*)?(?:\r?\n|\Z|\\{1,15}n)")
+
+
+_CELL_ENDS = re.compile(r"[ \t`*\"']{0,40}(?:[|,\t;]|\r?\n)")
+
+
+class _Carrier(NamedTuple):
+    """What joins a name to its value, and the value."""
+
+    pattern: re.Pattern[str]
+    unless: str = ""
+    """The check that tells what is no secret, where the name alone says too little."""
+    option: bool = False
+    """Whether the name must be that of an option of a command."""
+
+
+_CARRIERS = (
+    _Carrier(  # NAME = value
+        re.compile(
+            rf"[ \t]{{0,40}}{_TYPED}[ \t]{{0,4}}{_SIGN}{_EMPHASIS}[ \t]{{0,40}}{_EMPHASIS}{_CALLED}(?:{_QUOTED}|(?P<bare>{_BARE}{{3,}}+)(?P<longer>{_LONGER}))"
+        )
+    ),
+    _Carrier(  # NAME: value of the next line
+        re.compile(
+            rf"[ \t]{{0,4}}(?P<sign>[:=])[ \t]{{0,4}}(?:(?:[(>|][+-]?)?[ \t]{{0,4}}{_END}{_MARGIN}[ \t]{{1,20}}|[(>|][+-]?[ \t]{{1,40}})"
+            rf"(?:{_QUOTE})?(?P<bare>{_BARE}{{8,200}}+)(?![^\s\"'`\\,])(?<![:,])"
+        ),
+        "no_mixed",
+    ),
+    _Carrier(  # setProperty(NAME, "value"), get(NAME).type("value")
+        re.compile(
+            r":?[ \t]{0,4}(?P<sign>,|\)?[ \t]{0,2}\.[A-Za-z_]{2,20}\(|[{ \t]{0,4}send(?:line|keys)?[ \t(]{1,3}(?:--[ \t])?)"
+            rf"[ \t]{{0,4}}{_QUOTED}"
+        ),
+        "no_passed",
+    ),
+    _Carrier(re.compile(r"(?P<sign>>)(?P<bare>[^<\s]{4,500})(?=</)")),  # <NAME>value</NAME>
+    _Carrier(  # --NAME value
+        re.compile(
+            rf"(?P<sign>[ \t]{{1,4}}|=)(?:pass:)?(?P<quote>{_QUOTE})?"
+            r"(?P<bare>(?(quote)(?:(?!(?P=quote))[^\n]){3,500}|[^\s\"'`\\|;&<>()\[\]{}]{4,}))"
+        ),
+        "no_option",
+        option=True,
+    ),
+    _Carrier(  # the NAME for the old server is value
+        re.compile(
+            r"(?:[ \t]{1,40}|\\{1,7}t|:[ \t]{1,4}(?=[A-Za-z0-9._@-]{1,40}[ \t]{1,3}/[ \t]))"
+            r"(?:(?:is|ist|es|est|lautet|to|as|was|set to|→|->|=>|[A-Za-z0-9._@-]{1,40}[ \t]{1,3}/|(?:for|of|to|on|de|pour|"
+            r"para)(?:[ \t]{1,3}[a-z0-9._-]{1,30}){1,4}[ \t]{0,2}(?::|is|=)|for the [a-z ]{1,40}(?:→|->))[ \t]{1,4}:?"
+            rf"[ \t]{{0,2}})?{_EMPHASIS}(?:{_QUOTE})?(?P<bare>[^\s\"'`\\,;()<>]{{8,200}})"
+        ),
+        "no_mixed",
+    ),
+)
+
+
+def find(text: str, at: int) -> Iterator[tuple[int, int, str]]:
+    """The value of a name, a word of which begins at a place: where it is, and what the name says that it is."""
+    name = _NAME.match(text, at)
+    if name is None:
+        return
+    first = name.start(1)
+    before = _before(text, first)
+    level = strength(before + name[1])
+    if not level:
+        return
+    for carrier in _CARRIERS:
+        if carrier.option and not before.startswith("-"):
+            continue
+        found = carrier.pattern.match(text, name.end())
+        if found is not None:
+            where = _secret(level, carrier, found, tight=_is_tight(found, name[1]))
+            if where:
+                yield *where, level.name.lower()
+                return
+    if _CELL_ENDS.match(text, name.end()):
+        yield from in_table(text, first)
+
+
+def _before(text: str, at: int) -> str:
+    """What of a name stands before the word of it that was found."""
+    said = text[max(0, at - _LONGEST_BEFORE) : at]
+    rest = said.rstrip(_OF_NAMES)
+    joined = said[len(rest) :]
+    first = rest[-12:].lower()
+    return next((word for word in _FIRST_WORDS if first.endswith(word)), "") + joined if first.endswith(" ") else joined
+
+
+def _is_tight(found: re.Match[str], name: str) -> bool:
+    """Whether a value is assigned as in a shell: an upper-case name, `=`, no blanks."""
+    return name.isupper() and found[0].startswith("=") and found.string[found.start() + 1 : found.start() + 2] > " "
+
+
+def _secret(level: Strength, carrier: _Carrier, found: re.Match[str], *, tight: bool) -> tuple[int, int] | None:
+    """Where a value is, if it is a secret."""
+    groups = found.groupdict()
+    kind = "quoted" if groups.get("quoted") is not None else "bare"
+    start, end = found.span(kind)
+    behind = found.string[end : end + 1]
+    if carrier.unless:
+        value = found.string[start:end] + behind
+        return None if is_example(value) or CHECKS[carrier.unless](value.rstrip("\"'`\\,; \t\r\n")) else (start, end)
+    if groups.get("longer") and tight:
+        end = found.end("longer")
+    value = Value(found.string[start:end], kind == "quoted", behind, tight, _ENDED.match(found.string, end) is not None)
+    return (start, end) if is_secret(level, value) else None

@@ -1,0 +1,119 @@
+"""What a name says of its value: `DB_PASSWORD` names a password, `token_count` none, `cacheKey` nothing secret.
+
+A name is read as people write it, word by word, whatever joins the words. The last word that says something decides;
+words behind it may be of no account (`password_2`, `secret_key_base`) or say that it is about something else
+(`password_file`), and words before it may say that it is no secret (`public_key`, `max_tokens`).
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from functools import lru_cache
+
+
+class Strength(IntEnum):
+    """How surely a name tells of a secret: the less surely, the more its value must look like one."""
+
+    NONE = 0
+    KEY = 1
+    """It may be one (`STORAGE_KEY`, `signature`): the value must look like chance."""
+    SECRET = 2
+    """It is one (`api_key`, `token`), unless the value reads like words, code or a reference."""
+    PASSWORD = 3
+    """It is one, and people choose its value: nearly anything may be."""
+
+
+PASSWORDS = (
+    "password", "passwords", "passwd", "passwds", "passphrase", "passcode", "passwort", "kennwort", "contraseña", "contrasena",
+    "senha", "motdepasse", "wachtwoord", "lösenord", "losenord", "hasło", "haslo", "heslo", "salasana", "jelszó",
+    "jelszo", "şifre", "sifre", "parola", "parole", "пароль", "пароля", "密码", "密碼", "口令", "パスワード",
+    "暗証番号", "비밀번호", "암호", "पासवर्ड", "סיסמה", "κωδικός", "mậtkhẩu", "كلمةالمرور", "requirepass", "masterauth",
+    "userpass", "dbpass", "storepass", "keypass", "rootpw", "bindpw", "ldappw", "userpw", "dbpwd", "userpwd",
+    "convertfrompassword", "securestring", "palabraclave",
+)  # fmt: skip
+"""Endings of names of passwords."""
+
+WHOLE_PASSWORDS = frozenset({"pass", "pwd", "pw", "pin", "otp", "mdp", "clave"})
+"""Words that name a password only as a word of their own."""
+
+SECRETS = (
+    "secret", "token", "apikey", "accesskey", "secretkey", "privatekey", "privkey", "encryptionkey", "signingkey",
+    "masterkey", "accountkey", "authkey", "sharedkey", "adminkey", "appkey", "storagekey", "sessionkey", "servicekey",
+    "hmackey", "jwtkey", "licensekey", "subscriptionkey", "webhookkey", "deploykey", "keybase", "serverkey",
+    "consumerkey", "integrationkey", "rootkey", "writekey", "presharedkey", "psk", "clientkeydata", "secretstring",
+    "connectionstring", "credential", "mnemonic", "seedphrase", "bearer", "geheimnis", "schlüssel", "schluessel",
+    "secreto", "segredo", "jeton", "claveapi", "chaveapi", "cléapi", "cleapi", "clésecrète", "секрет", "токен",
+    "секретныйключ", "密钥", "密鑰", "令牌", "トークン", "シークレット", "秘密鍵", "비밀키", "토큰", "totp", "recoverycode",
+    "backupcode", "unsealkey", "authorization", "passkey",
+)  # fmt: skip
+"""Endings of names of secrets that machines make."""
+
+WHOLE_SECRETS = frozenset({"creds", "pat", "secrets", "jwt", "salt", "sas", "community"})
+KEYS = frozenset({"key", "keys", "auth", "cookie", "sig", "signature", "session", "dsn", "hash", "seed", "sid", "tokens"})
+"""Words that may name a secret."""
+
+OF_NO_ACCOUNT = frozenset(
+    {"base", "value", "val", "b64", "base64", "hex", "text", "plain", "plaintext", "raw", "env", "default", "prod"}
+    | {"production", "dev", "development", "staging", "test", "live", "sandbox", "old", "new", "current", "previous"}
+    | {"next", "primary", "secondary", "main", "here", "str", "string", "data", "again", "confirm", "confirmation"}
+    | {"v1", "v2", "a", "b", "db", "the", "backup", "eu", "us", "ci", "local", "root", "admin", "user", "app", "json"}
+)
+"""Words behind a name that change nothing: whose, where, which of several."""
+
+NO_SECRETS = frozenset(
+    {"public", "publishable", "pub", "max", "min", "num", "number", "count", "total", "n", "page", "continuation", "sync"}
+    | {"cancel", "cancellation", "pad", "eos", "bos", "unk", "sep", "cls", "mask", "stop", "special", "design", "input"}
+    | {"output", "cached", "reasoning", "prompt", "completion", "no", "is", "has", "had", "use", "uses", "show", "hide"}
+    | {"toggle", "forgot", "forget", "reset", "change", "update", "invalid", "wrong", "missing", "expired", "if", "def"}
+    | {"every", "any", "avg", "estimated", "remaining", "used", "budget", "per", "encode", "decode", "syntax", "lex"}
+)
+"""Words before a name by which it is none."""
+
+NO_KEYS = frozenset(
+    {"primary", "foreign", "sort", "partition", "range", "cache", "composite", "unique", "natural", "surrogate", "join"}
+    | {"object", "row", "column", "map", "dict", "hash", "group", "lookup", "index", "idx", "idempotency", "dedupe"}
+    | {"query", "react", "translation", "i18n", "message", "msg", "item", "file", "path", "route", "event", "config"}
+    | {"setting", "settings", "option", "state", "host", "known", "fingerprint", "ssh", "gpg", "pgp", "site", "routing"}
+    | {"lock", "redis", "bucket", "s3", "data", "field", "property", "prop", "attr", "attribute", "label", "tag", "meta"}
+    | {"hot", "keyboard", "arrow", "enter", "escape", "ctrl", "shift", "alt", "tab", "modifier", "bind", "binding"}
+    | {"issue", "project", "jira", "shard", "distribution", "order", "parent", "child", "root", "metric", "feature"}
+    | {"flag", "test", "node", "element", "entity", "record", "resource", "job", "task", "run", "build", "version"}
+    | {"commit", "git", "content", "file", "etag", "checksum", "password", "dataset", "model", "block", "tx", "txn"}
+    | {"transaction", "image", "layer", "package", "lockfile", "workflow", "restore", "search", "sorted", "new", "old"}
+    | {"prop", "string", "integrity", "context", "trace", "span", "request", "response", "this", "self", "last", "first"}
+)
+"""Words before what may be a key, a hash or a session, by which it is none that must be kept."""
+
+_TOO_PLAIN = {"key", "keys", "hash", "session", "seed", "tokens", "auth", "cookie"}
+"""Those of `KEYS` that say nothing by themselves."""
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|[0-9]+")
+_BESIDE = ("publickey", "tokenizer")
+_WITH_KEY = ("api", "access", "secret", "private", "encryption", "signing", "master", "account", "auth", "shared",
+             "admin", "app", "storage", "session", "service", "hmac", "jwt", "license", "subscription", "webhook",
+             "deploy", "server", "consumer", "integration", "root", "write", "unseal", "client", "license", "aes",
+             "crypt", "crypto", "cipher", "vault", "django", "flask", "rails", "laravel", "signature", "cookie", "token",
+             "password", "sas", "instrumentation", "ingest", "ingestion", "preshared", "wrapping", "recovery")  # fmt: skip
+"""Words that make the word `key` behind them a secret."""
+LONGEST = 100
+"""Characters of a name; what stands before them says nothing."""
+
+
+@lru_cache(maxsize=4096)
+def strength(name: str) -> Strength:
+    """How surely a name, of any length and in any spelling, tells that its value is a secret."""
+    words = [word.lower() for word in _WORDS.findall(name[-LONGEST:])]
+    while len(words) > 1 and (words[-1].isdecimal() or words[-1] in OF_NO_ACCOUNT):
+        words.pop()
+    if not words or any(word in NO_SECRETS for word in words[:-1]):
+        return Strength.NONE
+    *before, last = words
+    joined = "".join(words)
+    if joined.endswith(_BESIDE):
+        return Strength.NONE
+    if last in WHOLE_PASSWORDS or joined.endswith(PASSWORDS):
+        return Strength.PASSWORD
+    if joined.endswith(SECRETS) or last in WHOLE_SECRETS or (last == "key" and bool(before) and before[-1] in _WITH_KEY):
+        return Strength.SECRET
+    may_be = last in KEYS and (bool(before) or last not in _TOO_PLAIN)
+    return Strength.KEY if may_be and not any(word in NO_KEYS for word in before) else Strength.NONE

@@ -1,0 +1,97 @@
+"""Secrets whose name stands in another row: columns of Markdown, CSV and SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from agtrace_indexer.redact.checks import Value, is_secret
+from agtrace_indexer.redact.names import Strength, strength
+from agtrace_indexer.redact.scanner import Look
+
+_MOST_ROWS = 200
+_LONGEST_ROW = 2000
+
+INSERT = Look(r"insert[ \t]+into[ \t]+[^\s(]+[ \t]*\(", any_case=True)
+
+
+class Cell(NamedTuple):
+    """A cell of a row, without the blanks and quotes around it."""
+
+    text: str
+    start: int
+    """Where it begins in the text."""
+
+
+_CELLS = {sign: re.compile(rf"\"(?:[^\"\n]|\"\")*\"|[^{re.escape(sign)}\n]+|(?<={re.escape(sign)})(?={re.escape(sign)})") for sign in "|,\t;"}
+_RULE = re.compile(r"[\s|:+=-]*")
+_AROUND = " \t\r`*\"'"
+
+
+def _cells(text: str, start: int, end: int, sign: str) -> list[Cell]:
+    found = []
+    for cell in _CELLS[sign].finditer(text, start, end):
+        said = cell[0]
+        bare = said.strip(_AROUND)
+        found.append(Cell(bare, cell.start() + (said.find(bare) if bare else 0)))
+    if sign == "|":  # the frame
+        found = found[found[:1] == [] or not found[0].text :] if found and not found[0].text else found
+        found = found[:-1] if found and not found[-1].text else found
+    return found
+
+
+def in_table(text: str, at: int) -> Iterator[tuple[int, int, str]]:
+    """The secrets of a table, given a place in the row that names its columns, or in a row of a name and a value."""
+    start, end = text.rfind("\n", 0, at) + 1, _line_end(text, at)
+    if end - start > _LONGEST_ROW:
+        return
+    sign = max("|,\t;", key=text[start:end].count)
+    header = _cells(text, start, end, sign)
+    strengths = [strength(cell.text) if len(cell.text) <= 40 and cell.text.count(" ") <= 3 else Strength.NONE for cell in header]
+    if sign in "|\t" and len(header) == 2 and strengths[0] and not strengths[1]:
+        yield from _secret(strengths[0], header[1], text)
+    if len(header) < 2 or not any(strengths) or (sign in ",;" and not all(re.fullmatch(r"[\w -]{1,40}", cell.text) for cell in header)):
+        return
+    for _ in range(_MOST_ROWS):
+        start, end = end + 1, _line_end(text, end + 1)
+        if start >= len(text) or end - start > _LONGEST_ROW or end == start:
+            return
+        if _RULE.fullmatch(text, start, end):
+            continue
+        row = _cells(text, start, end, sign)
+        if len(row) != len(header):
+            return
+        for level, cell in zip(strengths, row, strict=True):
+            yield from _secret(level, cell, text)
+
+
+def _line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
+
+
+def _secret(level: Strength, cell: Cell, text: str) -> Iterator[tuple[int, int, str]]:
+    if level and " " not in cell.text and is_secret(level, Value(cell.text, False, "", True, True)):
+        yield cell.start, cell.start + len(cell.text), level.name.lower()
+
+
+_INSERT = re.compile(r"(?i:insert\s+into)\s+[^\s(]{1,200}\s*\((?P<columns>[^()]{1,1000})\)\s*(?i:values)\s*")
+_ROW = re.compile(r"\s*,?\s*\((?P<values>(?:'(?:[^'\\]|''|\\.)*'|\"[^\"]*\"|[^()'\"])*)\)")
+_VALUE = re.compile(r"\s*(?:[A-Za-z]?\\*'(?P<one>(?:[^'\\]|''|\\[^'])*)\\*'|\"(?P<two>[^\"]*)\"|(?P<bare>[^,'\"]+))\s*(?:,|$)")
+
+
+def in_insert(text: str, at: int) -> Iterator[tuple[int, int, str]]:
+    """The secrets of `INSERT INTO users (name, password) VALUES (...), (...)`."""
+    found = _INSERT.match(text, at)
+    if found is None:
+        return
+    levels = [strength(column.strip(" \t\r\n`\"[]\\")) for column in found["columns"].split(",")]
+    end = found.end()
+    while any(levels) and (row := _ROW.match(text, end)):
+        values = list(_VALUE.finditer(text, row.start("values"), row.end("values")))
+        for level, value in zip(levels, values, strict=False):
+            kind = value.lastgroup or "bare"
+            if kind != "bare":
+                yield from _secret(level, Cell(value[kind], value.start(kind)), text)
+        end = row.end()
