@@ -10,7 +10,7 @@ from agtrace_indexer.redact.names import strength
 from agtrace_indexer.redact.scanner import Look
 
 MANIFEST = Look(r"kind[\\\"']*:[ \t]*[\\\"']*secret", any_case=True)
-PAIR = Look(r"(?:value|default)[\\\"']*[ \t]*[:=][ \t]*[\\\"']*[^\s{\[]", any_case=True)
+PAIR = Look(r"(?:value|default|content)[\\\"']*[ \t]*[:=][ \t]*[\\\"']*[^\s{\[]", any_case=True)
 _MANIFEST = 8000
 """Characters of a manifest on either side of what says its kind."""
 
@@ -58,11 +58,12 @@ def _comment_end(text: str, at: int) -> int:
 
 _QUOTE = r"\\{0,15}[\"'`]"
 _PAIRED = re.compile(
-    rf"(?i:value|default)(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:(?P<quote>{_QUOTE})"
+    rf"(?i:value|default|content)(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:(?P<quote>{_QUOTE})"
     rf"(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{4,500}})|(?P<bare>[^\s\"'\\,;{{}}\[\]<>&|]{{6,}}))"
 )
 _NAMING = re.compile(
-    rf"(?:(?i:(?<![a-z])(?:name|key|variable|header))(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:{_QUOTE})?(?P<name>[\w.-]{{1,80}})"
+    rf"(?:(?i:(?<![a-z])(?:name|key|variable|header))(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:{_QUOTE})?(?P<name>[\w./-]{{1,80}})"
+    rf"|(?P<flag>--[\w-]{{1,60}}){_QUOTE},[^()\n]{{0,200}}"
     rf"|(?P<around>[\w.-]{{1,80}}){_QUOTE}[ \t]{{0,4}}:[ \t]{{0,4}}\{{)[^{{}}]{{0,300}}\Z"
 )
 
@@ -73,7 +74,7 @@ def in_pair(text: str, at: int) -> Iterator[tuple[int, int, str]]:
     naming = found and _NAMING.search(text, max(0, at - 400), at)
     if found is None or naming is None:
         return
-    level = strength(naming["name"] or naming["around"])
+    level = strength(naming["name"] or naming["flag"] or naming["around"])
     kind = "bare" if found["bare"] else "quoted"
     value = Value(found[kind], kind == "quoted", text[found.end(kind) : found.end(kind) + 1], False, True)
     if level and is_secret(level, value):

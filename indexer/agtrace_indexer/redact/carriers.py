@@ -70,7 +70,19 @@ COMMANDS = (
     _tool("(?:docker|podman|nerdctl|helm|oc|az|kaggle|crane|skopeo|buildah)", r"login[ \t](?:[^\n|;&]|\\\r?\n){0,200}?(?:-p|--password)[ \t=]{1,4}"),
     _tool("(?:unzip|zip|sqlcmd|bcp|osql)", r"-P[ \t]{0,4}"),
     _tool("(?:mysql(?:dump|admin|import|show|check|sh)?|mariadb(?:-dump|-admin)?|7z[ar]?|rar|unrar)", r"-p"),
-    _tool("redis-cli", r"(?:-a|--pass)[ \t]{1,4}"),
+    _command(r"[ \t]--?u(?:ser(?:name)?)?[ \t=]", rf"[^\s\"'`|;&]{{1,80}}(?:[ \t][^\s|;&]{{1,80}}){{0,3}}[ \t]--?(?:p|P|pass|passwd|pw)[ \t=]{{1,4}}{ARGUMENT}"),
+    _tool("redis-cli", r"(?:-a|--pass|auth)[ \t]{1,4}"),
+    _tool("(?:https?|xh)", r"-a[ \t]{1,4}", "no_mixture"),
+    _tool("(?:cargo|vault|bw|bao|npm|tea|fly)", r"(?:login|unlock|operator[ \t]unseal)[ \t]{1,4}(?:[^\s@]{1,60}@[^\s]{1,60}[ \t])?(?!-)", "no_told"),
+    _tool("(?:codecov|uploader|npx|dotnet|nuget|gem|netlify|cloudflared|bash)", r"(?:-t|-k|--key|--auth|setapikey|service[ \t]install)[ \t]{1,4}", "no_pushed"),
+    _tool("(?:npm|pnpm|yarn|poetry|composer|bundle|pulumi|git|mc|bin/console)", r"(?:config|alias)[ \t]{1,4}(?:--?[a-z-]{1,20}[ \t]{1,4}){0,3}(?:set[ \t]{1,4}|host[ \t]add[ \t]{1,4})?(?:--?[a-z-]{1,20}[ \t]{1,4}){0,3}[^\n]{0,120}?(?<=[ \t])(?:[^\s:]{1,60}:)?", "no_pushed"),
+    _tool("(?:rabbitmqctl|grafana-cli|wpa_passphrase|nmcli|plink|psexec|runas|xfreerdp|schtasks|netsh)", r"(?:(?:add_user|change_password|reset-admin-password|HomeNet|password|-pw|/p:|/rp)[ \t:]{0,4})(?:[a-z]{1,20}[ \t]{1,4}(?=[^\s-]))?"),
+    _tool("etcdctl", r"--user[ \t=]{1,4}[^\s:]{1,60}:"),
+    _tool("lftp", r"-u[ \t]{1,4}[^\s,]{1,60},"),
+    _tool("mosquitto_(?:pub|sub)", r"-P[ \t]{1,4}"),
+    _tool("(?:glab|gitlab|gh)", r"variable[ \t]{1,4}set[ \t]{1,4}[A-Z0-9_]{1,60}[ \t]{1,4}(?!-)"),
+    _tool("wpa_passphrase", r"[^\s]{1,40}[ \t]{1,4}"),
+    _tool("net", r"use[ \t][^\n]{0,120}?/user:[^\s]{1,60}[ \t]{1,4}"),
     _tool("ldap(?:search|modify|add|whoami|passwd|delete)", r"-w[ \t]{1,4}"),
     _tool("ssh-keygen", r"-[NP][ \t]{1,4}"),
     _tool("(?:curl|wget|lftp|https?|xh|http)", rf"(?:-u|--user|--proxy-user|-U|-a|--auth)(?:[ \t]{{0,4}}|=)(?:{QUOTE})?[^\s:\"'`\\|;&<>$]{{1,100}}:(?!//)", "no_value"),
@@ -93,7 +105,7 @@ COMMANDS = (
     _command("net[ \t]+user[ \t]", rf"[ \t]{{0,4}}[^\s/]{{1,60}}[ \t]{{1,4}}{ARGUMENT}"),
     _command("setx?[ \t]", rf"[ \t]{{0,4}}(?:/[a-z][ \t]{{1,4}})?(?P<name>[A-Za-z_][\w]{{1,60}})(?P<sign>[ \t]{{1,4}}){ARGUMENT}", look=r"setx?[ \t]+(?:/[a-z][ \t]+|-[A-Za-z]+[ \t]+)?[A-Za-z0-9_]*(?:pass|secret|token|key|pwd|cred)[A-Za-z0-9_]*[ \t]"),
     _command("set[ \t]+-[a-zA-Z]+[ \t]", rf"[ \t]{{0,4}}(?P<name>[A-Za-z_]\w{{1,60}})(?P<sign>[ \t]{{1,4}}){ARGUMENT}"),
-    _command("htpasswd[ \t]", rf"[^\n|;&]{{0,40}}-[a-z]{{0,6}}b[a-z]{{0,6}}[ \t]{{1,4}}(?:[^\s]{{1,100}}[ \t]{{1,4}}){{1,2}}{ARGUMENT}"),
+    _command("htpasswd[ \t]", rf"[^\n|;&]{{0,40}}?-[a-z]{{0,6}}b[a-z]{{0,6}}[ \t]{{1,4}}(?:-[a-z]{{1,6}}[ \t]{{1,4}}){{0,3}}(?:[^\s-][^\s]{{0,100}}[ \t]{{1,4}}){{2}}{ARGUMENT}"),
     _command("(?:requirepass|masterauth|snmp-server[ \t]+community)[ \t]", rf"[ \t]{{0,4}}{ARGUMENT}"),
     _command("sqlplus[ \t]|jdbc:oracle:", r"(?:[a-z]{2,4}:|[ \t]{0,4}(?:-[A-Za-z][ \t]{1,4}){0,3})[^\s/@\"'-][^\s/@\"']{0,60}/(?P<secret>[^\s@\"'/]{3,})@", "no_value"),
     _command(
@@ -108,6 +120,14 @@ COMMANDS = (
 """Commands whose argument is a secret though no name says so."""
 
 OTHERS = (
+    Carrier(
+        "call-secret",
+        _look(r"(?:jwt\.(?:sign|encode|verify|decode)|hmac\.new|createhmac|getconnection)\("),
+        rf"(?i:jwt\.(?:sign|encode|verify|decode)\([^\n,]{{1,200}},|hmac\.new\(|createhmac\([^\n,]{{1,40}},|getconnection\([^\n,]{{1,200}},[^\n,]{{1,80}},)"
+        rf"[ \t]{{0,4}}b?(?P<quote>{QUOTE})(?P<secret>(?:(?!(?P=quote))[^\n]){{8,500}})(?P=quote)",
+        "no_quoted_secret",
+    ),
+    Carrier("database-password", _look(r"[^\s:@/]+@(?:tcp|unix)\("), r"[^\s\"'`@]{0,0}(?P<secret>[^\s:@/\"']{3,200})@(?:tcp|unix)\(", "no_url_password"),
     Carrier(
         "authorization-header",
         _look(r"authorization[\\\"'`\]]*[ \t]*(?:[:=]|,)"),

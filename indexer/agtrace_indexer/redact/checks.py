@@ -40,7 +40,9 @@ _TYPE = (
     r"(?:[A-Za-z_]\w*\.)*[A-Z][A-Za-z0-9]*?(?:Key|Token|Secret|Password|Credential)(?:s|Types?|V[0-9]+)?\W?\Z"
     r"|[A-Z]+(?:_[A-Z0-9]+){2,}\W?\Z|[a-z]+(?:\.[a-z]+){3,}\W?\Z"
 )
-_DOTTED = rf"(?!{_RANDOM})[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+\W?\Z"
+_NUMBERED = r"[^\n]*[._](?!(?:sha|md|u?int|float|base|utf|aes|arm|v|x|oauth|http|ipv)[0-9])[A-Za-z]+[0-9]{2,4}\W?\Z"
+"""Words of which the last has a number behind it, as people make passwords."""
+_DOTTED = rf"(?!{_RANDOM}|{_NUMBERED})[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+\W?\Z"
 _WORD = r"[A-Za-z][a-z]*(?:[_ -]?[A-Za-z][a-z]*){0,3}\W?\Z"
 _PROSE = (
     r"(?i:(?=[^\n]*\s)[^\n]*(?<!\w)(?:passwords?|passphrase|enter|your|must|please|forgot|forgotten|new"
@@ -49,6 +51,13 @@ _PROSE = (
     r"|from|in|contraseña|senha|passe|passwort|пароль|token|secret)(?!\w))"
 )
 _CODE = r"[^\n]*(?:=>|&&|\|\||\?\?|\)\s*[;{]|;\s*$|function|return|===)"
+_STATE = (
+    r"(?i:(?:en|dis)abled|required|optional|missing|invalid|valid|expired|incorrect|correct|failed|failure|success|accepted"
+    r"|rejected|changed|updated|removed|deleted|created|provided|supplied|encrypted|decrypted|hashed|stored|saved|protected"
+    r"|generated|automatic|manual|default|inherit|prompt|interactive|always|never|string|secret|unknown|unset|public|private"
+    r"|bearer|basic|header|cookie|plaintext|bcrypt|argon|scrypt|sha|none|text|input|field|value|varchar|nullable)\W?\Z"
+)
+"""Words that say how a value is, and are none."""
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\W?\Z"
 _NO_DIGIT = r"[^0-9]*\Z"
 _ONLY_NUMBER = r"[0-9.,:_%-]*\Z"
@@ -78,8 +87,13 @@ _PATTERNS = {
     r"|(?:(?![^\n]*[A-Z])|(?![^\n]*[a-z]))(?![^\n]*[!@#$%^*+~])[^\n]*\Z|[^\n<]*[(){}>=]|[^\n<]*<(?!/|\Z)",
     "no_key": rf"{_SECRET}|{_DOTTED}|{_CODE}|{_NO_DIGIT}|[^A-Za-z]*\Z|{_UUID}|[a-z]+(?:[_-][a-z0-9]+)+\W?\Z"
     r"|[^\n]*[^A-Za-z0-9+/=_.~!@#$%^*-]\w|.{0,15}\Z|[^\n]*[./-][a-z]{2,4}\W?\Z",
-    "no_letters": rf"{_SECRET}|{_DOTTED}|{_PROSE}|[a-z]+[A-Z]|[^\n]*[(){{}}\[\]<>=:,;]|.{{0,5}}\Z",
-    "no_passed": rf"{_SECRET}|{_PROSE}|{_CODE}|[^\n]*\s|.{{0,5}}\Z|[^\n]*[(){{}}<>=]",
+    "no_told": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|[^A-Za-z]*\Z|{_UUID}|[^\n<]*[(){{}}>=]|[a-z]+[-_]?[0-9]\W?\Z"
+    r"|(?:[0-9a-f]{7,31}|[0-9]+[a-z]{1,4})\W?\Z|[^\n]*[/@]|v?[0-9]+(?:\.[0-9]+)+|[0-9]{4}-[0-9]{2}",
+    "no_tagged": rf"{_SECRET}|{_DOTTED}|{_CODE}|{_ONLY_NUMBER}|[A-Za-z][a-z]{{0,7}}\W?\Z",
+    "no_letters": rf"{_SECRET}|{_DOTTED}|{_PROSE}|{_STATE}|[a-z]+(?:[A-Z][a-z]+)+\W?\Z|[^\n]*[(){{}}\[\]<>=:,;/]|.{{0,5}}\Z"
+    r"|[A-Za-z]+[_.-][A-Za-z]+\W?\Z|[A-Z][a-z]+(?:[A-Z][a-z]+)*\W?\Z",
+    "no_passed": rf"[A-Za-z][a-z]{{0,10}}\W?\Z|[a-z]+(?:[ _-][a-z]+)+\W?\Z|{_SECRET}|{_PROSE}|{_CODE}|[^\n]*\s|.{{0,5}}\Z|[^\n]*[(){{}}<>=]",
+    "no_pushed": rf"{_SECRET}|-|[^\n]*[/\\]|(?![0-9a-f-]{{32,}}\W?\Z)(?:{_NO_DIGIT}|[^A-Za-z]*\Z|.{{0,9}}\Z)|v?[0-9]+(?:\.[0-9]+)+",
     "no_named_option": rf"{_SECRET}|[0-9.]+\Z",
     "no_signature": rf"{_NO_DIGIT}|[^A-Za-z]*\Z|{_VALUE}|[a-z]+(?:[_-][a-z0-9]+)+\W?\Z",
     "no_cookie": rf"GA1\.[0-9.-]+|{_VALUE}|{_NO_DIGIT}|{_ONLY_NUMBER}",
@@ -163,7 +177,7 @@ def _checks(strength: Strength, value: Value) -> Iterator[str]:
         yield "no_unquoted_secret"
     elif strength is Strength.SECRET:
         yield "no_bare_secret"
-    elif value.ends_line and value.text.isalpha():
+    elif value.ends_line and not any(map(str.isdecimal, value.text)):
         yield "no_letters"
     else:
         yield "no_bare_password"

@@ -17,11 +17,13 @@ from agtrace_indexer.redact.scanner import Look
 from agtrace_indexer.redact.tables import in_table
 
 _HEADS = (
-    "passw(?:or)?d", "pass(?:phrase|code|wort|[^a-z\n])", "pwd", "[^a-z]pw[^a-z]", "secret", "token", "cred(?:entials?|s)",
-    "key", "bearer", "[^a-z]auth[^a-z]", "salt", "jwt", "[^a-z]psk", "signature", "[^a-z]dsn", "_pat[^a-z]", "connection_?string",
-    "requirepass", "mnemonic", "senha", "seed[ _-]?phrase", "(?:recovery|backup)[ _-]?codes?", "community",
+    "passw(?:or)?d", "pass(?:phrase|code|wort)", "pwd", "secret", "token", "cred(?:entials?|s)", "key", "bearer", "salt",
+    "jwt", "signature", "connection_?string", "requirepass", "mnemonic", "senha", "seed[ _-]?phrase", "community",
+    "(?:recovery|backup)[ _-]?codes?",
 )  # fmt: skip
 """How the words that name secrets are looked for; what a name is worth `names` decides."""
+_WHOLE_HEADS = ("pass", "[^a-z]pw", "[^a-z]auth", "[^a-z]psk", "[^a-z]dsn", "_pat", "[^a-z]pin")
+"""Those that stand at the end of a word."""
 _FOREIGN = (
     "kennwort", r"contrase[nñ\\]", "palabra[ _-]clave", "mot[ _-]?de[ _-]?passe", "wachtwoord", "l[oö]senord", "has[łl]o",
     "heslo", "parol[ae]", "salasana", "jelsz[oó]", "[sş]ifre", "парол[ья]", "Парол[ья]", "ПАРОЛЬ", "密[码碼钥鑰]", "口令",
@@ -30,11 +32,14 @@ _FOREIGN = (
     "cl[ée][ _-]?(?:secr|api|priv|d.api)", "секрет", "Секрет", "токен", "Токен", "令牌", "トークン", "シークレット",
     "秘密鍵", "토큰", "jeton",
 )  # fmt: skip
-_NEAR = r"[^\n:=>,)|;0-9]{0,30}[:=>,)|;0-9]"
-"""Near a name stands a sign, or a value that has a digit."""
+_SIGNS = r":=>,)|;0-9"
+_NEAR = rf"(?:[^\n{_SIGNS}]{{0,30}}[{_SIGNS}]|[`*\"' \t|]*\r?\n)"
+"""Near a name stands a sign, or a value that has a digit; or the name ends its line, as the last column of a table."""
+_NEAR_WHOLE = rf"(?:[^a-z\n{_SIGNS}][^\n{_SIGNS}]{{0,30}})?[{_SIGNS}\n]"
 
 LOOKS = (
     *(Look(head + _NEAR, any_case=True) for head in _HEADS),
+    *(Look(head + _NEAR_WHOLE, any_case=True) for head in _WHOLE_HEADS),
     *(Look(head, any_case=True) for head in _FOREIGN),
 )
 
@@ -58,14 +63,14 @@ _LONGEST_BEFORE = 80
 _NAME = re.compile(
     r"\W?((?:mot[ _-]de[ _-]passe|palabra[ _-]clave|mật[_ ]khẩu|كلمة المرور|секретный[ _]ключ|비밀[ _]?키|contrase\\u00f1a"
     r"|(?:clave|chave|cl[ée])[ _-]?(?:secreta?|secr[èe]te|api|privada|priv[ée]e|d.api|de[ _-]api)|(?:seed|recovery|backup)[ _-]"
-    rf"(?:phrase|codes?)|[\w.-]{{1,80}}))((?:{_QUOTE}){{0,2}}[\])]{{0,2}}(?:{_QUOTE})?{_EMPHASIS})",
+    rf"(?:phrase|codes?)|[\w.-]{{1,80}})(?:[ ][0-9]{{1,2}}(?=:))?)((?:{_QUOTE}){{0,2}}[\])]{{0,2}}(?:{_QUOTE})?{_EMPHASIS})",
     re.IGNORECASE,
 )
 """The rest of the name, and what may close it: quotes, brackets."""
-_TYPED = r"(?:[ \t]{0,3}:?[ \t]{0,3}(?:str|string|String|&(?:'static )?str|Secret(?:Str|String)|(?:const )?char ?\*)(?![A-Za-z0-9]))?"
+_TYPED = r"(?:[ \t]{0,3}:?[ \t]{0,3}(?:(?:Final|Optional)\[str\]|str \| None|str|string|String|&(?:'static )?str|Secret(?:Str|String)|(?:const )?char ?\*)(?![A-Za-z0-9]))?"
 _SIGN = r"(?P<sign>[:?+.|!]{0,2}={1,3}>?|->|<-|[:：])"
 """Signs of assignment in shells, settings, programs and Makefiles."""
-_CALLED = r"(?:(?:String::from|Some|Secret(?:Str|String)?(?:::new|::from)?|Buffer\.from|new String|bytes|str)?\([ \t]{0,20}|[NbBrRuUL@])?"
+_CALLED = r"(?:(?:String::from|Some|Secret(?:Str|String)?(?:::new|::from)?|Buffer\.from|new String|bytes|str|bytes\.fromhex|b64decode|unhexlify|\[\]byte|new SecretKeySpec)?\([ \t]{0,20}|[NbBrRuUL@])?"
 _BARE = r"[^\s\"'`\\,;&|<>(){}\[\]]"
 _LONGER = r"(?:[,&|(){}\[\]<>](?=[^\s\"'`\\])[^\s\"'`\\;]++)?"
 """The rest of a value that holds a sign which usually ends one."""
@@ -101,12 +106,18 @@ _CARRIERS = (
     ),
     _Carrier(  # setProperty(NAME, "value"), get(NAME).type("value")
         re.compile(
-            r":?[ \t]{0,4}(?P<sign>,|\)?[ \t]{0,2}\.[A-Za-z_]{2,20}\(|[{ \t]{0,4}send(?:line|keys)?[ \t(]{1,3}(?:--[ \t])?)"
-            rf"[ \t]{{0,4}}{_QUOTED}"
+            r":?[ \t]{0,4}(?P<sign>,|\)?[ \t]{0,2}\.[A-Za-z_]{2,20}\(|\)?[;{ \t]{0,4}send(?:line|keys)?[ \t(]{1,3}(?:--[ \t])?)"
+            rf"[ \t]{{0,40}}{_QUOTED}"
         ),
         "no_passed",
     ),
-    _Carrier(re.compile(r"(?P<sign>>)(?P<bare>[^<\s]{4,500})(?=</)")),  # <NAME>value</NAME>
+    _Carrier(  # <NAME>value</NAME>, <x name="NAME"><value>value</value>, <th>NAME</th><td>value</td>
+        re.compile(
+            rf"(?:[^<>\n]{{0,120}}>|</[A-Za-z:]{{1,30}}>\s{{0,40}}<[A-Za-z:]{{1,30}}>)\s{{0,40}}(?:<[A-Za-z:]{{1,30}}>\s{{0,40}})?"
+            r"(?P<bare>[^<\s]{4,500})(?=\s{0,40}</)"
+        ),
+        "no_tagged",
+    ),
     _Carrier(  # --NAME value
         re.compile(
             rf"(?P<sign>[ \t]{{1,4}}|=)(?:pass:)?(?P<quote>{_QUOTE})?"
@@ -117,12 +128,23 @@ _CARRIERS = (
     ),
     _Carrier(  # the NAME for the old server is value
         re.compile(
-            r"(?:[ \t]{1,40}|\\{1,7}t|:[ \t]{1,4}(?=[A-Za-z0-9._@-]{1,40}[ \t]{1,3}/[ \t]))"
-            r"(?:(?:is|ist|es|est|lautet|to|as|was|set to|→|->|=>|[A-Za-z0-9._@-]{1,40}[ \t]{1,3}/|(?:for|of|to|on|de|pour|"
-            r"para)(?:[ \t]{1,3}[a-z0-9._-]{1,30}){1,4}[ \t]{0,2}(?::|is|=)|for the [a-z ]{1,40}(?:→|->))[ \t]{1,4}:?"
-            rf"[ \t]{{0,2}})?{_EMPHASIS}(?:{_QUOTE})?(?P<bare>[^\s\"'`\\,;()<>]{{8,200}})"
+            r"(?:[ \t]{1,40}|\\{1,7}t)(?:(?:is|ist|es|est|lautet|to|as|was|set to|(?:was|has been|is|now) (?:changed|set|reset) to|→|->|=>|-"
+            r"|(?:for|of|to|on|de|pour|para)(?:[ \t]{1,3}[a-z0-9._-]{1,30}){1,4}[ \t]{0,2}(?:is|=)"
+            r"|(?:(?:for|of|to|on|is|de|pour|para|was|generated)[ \t]{1,3})(?:[a-z0-9._@-]{1,30}[ \t]{1,3}){0,5}[a-z0-9._@-]{1,30}(?=:)"
+            rf"|for the [a-z ]{{1,40}}(?:→|->))[ \t]{{0,4}}:?[ \t]{{1,4}}:?[ \t]{{0,2}}){_EMPHASIS}(?:{_QUOTE})?(?P<bare>[^\s\"'`\\,;()<>]{{8,200}})"
+        ),
+        "no_told",
+    ),
+    _Carrier(  # NAME value
+        re.compile(
+            rf"(?:[ \t]{{1,40}}|\\{{1,7}}t|:[ \t]{{1,4}}[A-Za-z0-9._@-]{{1,40}}[ \t]{{1,3}}/[ \t]{{1,4}}){_EMPHASIS}(?:{_QUOTE})?"
+            r"(?P<bare>[^\s\"'`\\,;()<>]{8,200})"
         ),
         "no_mixed",
+    ),
+    _Carrier(  # NAME            value
+        re.compile(r"(?:[ \t]{2,60}|\t)(?P<bare>[^\s\"'`\\,;()<>|]{8,200})(?=[ \t]*(?:\r?\n|\Z))"),
+        "no_told",
     ),
 )
 

@@ -29,7 +29,7 @@ PASSWORDS = (
     "senha", "motdepasse", "wachtwoord", "lösenord", "losenord", "hasło", "haslo", "heslo", "salasana", "jelszó",
     "jelszo", "şifre", "sifre", "parola", "parole", "пароль", "пароля", "密码", "密碼", "口令", "パスワード",
     "暗証番号", "비밀번호", "암호", "पासवर्ड", "סיסמה", "κωδικός", "mậtkhẩu", "كلمةالمرور", "requirepass", "masterauth",
-    "userpass", "dbpass", "storepass", "keypass", "rootpw", "bindpw", "ldappw", "userpw", "dbpwd", "userpwd",
+    "userpass", "dbpass", "storepass", "keypass", "sshpass", "smtppass", "mailpass", "mysqlpwd", "sqlpwd", "rootpw", "bindpw", "ldappw", "userpw", "dbpwd", "userpwd",
     "convertfrompassword", "securestring", "palabraclave",
 )  # fmt: skip
 """Endings of names of passwords."""
@@ -42,7 +42,7 @@ SECRETS = (
     "masterkey", "accountkey", "authkey", "sharedkey", "adminkey", "appkey", "storagekey", "sessionkey", "servicekey",
     "hmackey", "jwtkey", "licensekey", "subscriptionkey", "webhookkey", "deploykey", "keybase", "serverkey",
     "consumerkey", "integrationkey", "rootkey", "writekey", "presharedkey", "psk", "clientkeydata", "secretstring",
-    "connectionstring", "credential", "mnemonic", "seedphrase", "bearer", "geheimnis", "schlüssel", "schluessel",
+    "connectionstring", "credential", "credentials", "mnemonic", "seedphrase", "bearer", "geheimnis", "schlüssel", "schluessel",
     "secreto", "segredo", "jeton", "claveapi", "chaveapi", "cléapi", "cleapi", "clésecrète", "секрет", "токен",
     "секретныйключ", "密钥", "密鑰", "令牌", "トークン", "シークレット", "秘密鍵", "비밀키", "토큰", "totp", "recoverycode",
     "backupcode", "unsealkey", "authorization", "passkey",
