@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from agtrace_indexer.redact.checks import Value, is_secret
-from agtrace_indexer.redact.names import strength
+from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look
 
 MANIFEST = Look(r"kind[\\\"']*:[ \t]*[\\\"']*secret", any_case=True)
@@ -15,9 +15,9 @@ _MANIFEST = 8000
 """Characters of a manifest on either side of what says its kind."""
 
 _BREAK = r"(?:\r?\n|\\{1,15}r?\\{0,15}n)"
-_DATA = re.compile(rf"(?:\A|(?<=\n)|(?<=\\n))[ \t+>-]*(?P<quote>\\*\"?)(?:string)?[dD]ata(?P=quote):[ \t]*(?=\{{|{_BREAK}|#)")
+_DATA = re.compile(rf"(?:\A|(?<=\n)|(?<=\\n))(?:[ \t+>→|:-]|[0-9]{{1,6}}(?=[\t→:|]))*(?P<quote>\\*\"?)(?:string)?[dD]ata(?P=quote):[ \t]*(?=\{{|{_BREAK}|#)")
 _ENTRY = re.compile(
-    rf"{_BREAK}(?:[ \t]|\\t|[+>-](?=[ \t]))*(?:\#[^\n]*|(?P<key>[A-Za-z0-9._-]{{1,100}}):(?:[ \t]|\\t)*(?:[|>][+-]?[ \t]*{_BREAK}[ \t]*)?"
+    rf"{_BREAK}(?:[ \t→|]|\\t|[+>-](?=[ \t])|[0-9]{{1,6}}(?=[\t→:|])|(?<=[0-9]):)*(?:\#[^\n]*|(?P<key>[A-Za-z0-9._-]{{1,100}}):(?:[ \t]|\\t)*(?:[|>][+-]?[ \t]*{_BREAK}[ \t]*)?"
     r"[\"']?(?P<secret>[^\s\\\"'#]{3,})[\"']?[^\n\\]*)"
 )
 _PAIR = re.compile(r"\\*\"[A-Za-z0-9._-]{1,100}\\*\"\s*:\s*\\*\"(?P<secret>[^\"\\]{3,})")
@@ -61,20 +61,24 @@ _PAIRED = re.compile(
     rf"(?i:value|default|content)(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:(?P<quote>{_QUOTE})"
     rf"(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{4,500}})|(?P<bare>[^\s\"'\\,;{{}}\[\]<>&|]{{6,}}))"
 )
-_NAMING = re.compile(
-    rf"(?:(?i:(?<![a-z])(?:name|key|variable|header))(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:{_QUOTE})?(?P<name>[\w./-]{{1,80}})"
-    rf"|(?P<flag>--[\w-]{{1,60}}){_QUOTE},[^()\n]{{0,200}}"
-    rf"|(?P<around>[\w.-]{{1,80}}){_QUOTE}[ \t]{{0,4}}:[ \t]{{0,4}}\{{)[^{{}}]{{0,300}}\Z"
+_NAMINGS = tuple(
+    re.compile(rf"{naming}[^{{}}]{{0,300}}\Z")
+    for naming in (
+        rf"(?i:(?<![a-z])(?:name|key|variable|header))(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:{_QUOTE})?(?P<name>[\w./-]{{1,80}})",
+        rf"(?P<name>--[\w-]{{1,60}}){_QUOTE},",
+        rf"(?P<name>[\w.-]{{1,80}}){_QUOTE}[ \t]{{0,4}}:?[ \t]{{0,4}}\{{",
+    )
 )
+"""What names the value of a pair, and stands before it."""
 
 
 def in_pair(text: str, at: int) -> Iterator[tuple[int, int, str]]:
     """The value of `{"name": "DB_PASSWORD", "value": "..."}`, or of `"db_password": {"value": "..."}`."""
     found = _PAIRED.match(text, at)
-    naming = found and _NAMING.search(text, max(0, at - 400), at)
-    if found is None or naming is None:
+    if found is None:
         return
-    level = strength(naming["name"] or naming["flag"] or naming["around"])
+    named = (naming.search(text, max(0, at - 400), at) for naming in _NAMINGS)
+    level = max(strength(each["name"]) if each else Strength.NONE for each in named)
     kind = "bare" if found["bare"] else "quoted"
     value = Value(found[kind], kind == "quoted", text[found.end(kind) : found.end(kind) + 1], False, True)
     if level and is_secret(level, value):

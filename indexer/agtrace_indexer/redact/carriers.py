@@ -57,7 +57,7 @@ NOT_A_PATH = r"(?![A-Za-z0-9_./-])"
 TOKEN = r"[A-Za-z0-9._~+/=:|-]"
 
 def _command(tool: str, rest: str, unless: str = "no_option", look: str = "") -> Carrier:
-    return Carrier("command-secret", (Look(look or tool, any_case=True),), rf"(?i:{tool})(?:{rest})", unless)
+    return Carrier("command-secret", (Look(look or tool, any_case=True),), rf"(?<![\w.-])(?i:{tool})(?:{rest})", unless)
 
 
 def _tool(names: str, option: str, unless: str = "no_option") -> Carrier:
@@ -75,8 +75,9 @@ COMMANDS = (
     _tool("(?:https?|xh)", r"-a[ \t]{1,4}", "no_mixture"),
     _tool("(?:cargo|vault|bw|bao|npm|tea|fly)", r"(?:login|unlock|operator[ \t]unseal)[ \t]{1,4}(?:[^\s@]{1,60}@[^\s]{1,60}[ \t])?(?!-)", "no_told"),
     _tool("(?:codecov|uploader|npx|dotnet|nuget|gem|netlify|cloudflared|bash)", r"(?:-t|-k|--key|--auth|setapikey|service[ \t]install)[ \t]{1,4}", "no_pushed"),
-    _tool("(?:npm|pnpm|yarn|poetry|composer|bundle|pulumi|git|mc|bin/console)", r"(?:config|alias)[ \t]{1,4}(?:--?[a-z-]{1,20}[ \t]{1,4}){0,3}(?:set[ \t]{1,4}|host[ \t]add[ \t]{1,4})?(?:--?[a-z-]{1,20}[ \t]{1,4}){0,3}[^\n]{0,120}?(?<=[ \t])(?:[^\s:]{1,60}:)?", "no_pushed"),
+    _tool("(?:npm|pnpm|yarn|poetry|composer|bundle|pulumi|mc)[ \t]+(?:config|alias)", r"(?:--?[a-z-]{1,20}[ \t]{1,4}){0,3}(?:set[ \t]{1,4}|host[ \t]add[ \t]{1,4})?(?:--?[a-z-]{1,20}[ \t]{1,4}){0,3}[^\n]{0,120}?(?<=[ \t])(?:[^\s:]{1,60}:)?", "no_pushed"),
     _tool("(?:rabbitmqctl|grafana-cli|wpa_passphrase|nmcli|plink|psexec|runas|xfreerdp|schtasks|netsh)", r"(?:(?:add_user|change_password|reset-admin-password|HomeNet|password|-pw|/p:|/rp)[ \t:]{0,4})(?:[a-z]{1,20}[ \t]{1,4}(?=[^\s-]))?"),
+    _command(r"user[ \t]+[^\s]+[ \t]+on[ \t]+>", r"(?P<secret>[^\s\"'`]{4,200})"),
     _tool("etcdctl", r"--user[ \t=]{1,4}[^\s:]{1,60}:"),
     _tool("lftp", r"-u[ \t]{1,4}[^\s,]{1,60},"),
     _tool("mosquitto_(?:pub|sub)", r"-P[ \t]{1,4}"),
@@ -85,7 +86,12 @@ COMMANDS = (
     _tool("net", r"use[ \t][^\n]{0,120}?/user:[^\s]{1,60}[ \t]{1,4}"),
     _tool("ldap(?:search|modify|add|whoami|passwd|delete)", r"-w[ \t]{1,4}"),
     _tool("ssh-keygen", r"-[NP][ \t]{1,4}"),
-    _tool("(?:curl|wget|lftp|https?|xh|http)", rf"(?:-u|--user|--proxy-user|-U|-a|--auth)(?:[ \t]{{0,4}}|=)(?:{QUOTE})?[^\s:\"'`\\|;&<>$]{{1,100}}:(?!//)", "no_value"),
+    _command(
+        "(?:curl|wget|lftp|https?|xh)[ \t\\\\]",
+        rf"{ON}(?:-u|--user|--proxy-user|-U|-a|--auth|-E|--cert)(?:[ \t]{{0,4}}|=)(?P<quote>{QUOTE})?[^\s:\"'`\\|;&<>$]{{1,100}}:(?!//)"
+        r"(?P<secret>(?(quote)(?:(?!(?P=quote))[^\n]){2,500}|[^\s\"'`\\|;&<>()\[\]{}]{4,}))",
+        "no_login",
+    ),
     _command("curl[ \t\\\\]", rf"{ON}(?:-u|--user)(?:[ \t]{{0,4}}|=)(?:{QUOTE})?(?P<secret>[A-Za-z0-9_]{{16,200}}):(?=[\"'\s\\])", "no_mixture"),
     _tool("(?:smbclient|rpcclient|crackmapexec|net use|smbmap)", r"-U[ \t]{0,4}(?:[\"'])?[^\s%\"']{1,60}%", "no_value"),
     _tool("(?:wandb|railway|supabase|huggingface-cli|hf|expo|eas|circleci|sentry-cli)", r"login[ \t]{1,4}(?:--[a-z-]{2,30}[ \t=]{1,4}|-[a-z][ \t]{1,4})?", "no_mixture"),
@@ -120,6 +126,9 @@ COMMANDS = (
 """Commands whose argument is a secret though no name says so."""
 
 OTHERS = (
+    Carrier("sentry-dsn", _look(r"https?://[0-9a-f]{32}[:@]"), r"(?i:https?)://(?P<secret>[0-9a-f]{32}(?::[0-9a-f]{32})?)@[A-Za-z0-9.-]{1,100}/[0-9]"),
+    Carrier("url-token", _look(r"(?:vless|trojan|ss|vmess|tuic|hysteria2?)://[^\s@]+@"), r"[a-z0-9]+://(?P<secret>[^\s@/?#\"']{8,300})@[A-Za-z0-9\[]"),
+    Carrier("masked-value", _look(r"::add-mask::"), r"::add-mask::(?P<secret>[^\s\"'`$]{4,500})"),
     Carrier(
         "call-secret",
         _look(r"(?:jwt\.(?:sign|encode|verify|decode)|hmac\.new|createhmac|getconnection)\("),
@@ -177,14 +186,14 @@ OTHERS = (
             r"(?:login|machine)(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}[^\s\"'\\]{1,100}(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}(?:(?:login|account)(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}[^\s\"'\\]{1,100}"
             r"(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}){0,2}password(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}(?P<secret>[^\s\"'\\]{3,})", "no_value"),
     Carrier("pgpass-password", _look(r":(?:543[0-9]|6432|\*):[^:\s]+:[^:\s]+:[^:\s]"),
-            r":(?:543[0-9]|6432|\*):[^:\s\"']{1,60}:[^:\s\"']{1,60}:(?P<secret>[^\s\"'\\:]{3,})", "no_value"),
+            r":(?:543[0-9]|6432|\*):[^:\s\"']{1,60}:[^:\s\"']{1,60}:(?P<secret>[^\s\"'\\:]{3,})", "no_entry"),
     Carrier(
         "sql-password",
-        _look(r"identified[ \t]+(?:with|by)[ \t]", r"password[ \t]+(?:(?:to|for)[ \t][^\n]*)?[(=]?[ \t]*N?\\*['\"]", r"password\("),
+        _look(r"identified[ \t]+(?:with|by)[ \t]", r"password[ \t]+(?:(?:to|for)[ \t][^\n]*)?[(=]?[ \t]*N?\\*'", r"password\(\\*'"),
         r"(?i:identified[ \t]{1,4}(?:with[ \t]{1,4}[A-Za-z0-9_'\"]{1,60}[ \t]{1,4})?by[ \t]{1,4}(?:password[ \t]{1,4})?"
         r"|password[ \t]{0,4}(?:=|to|for[^\n=]{1,60}=)?[ \t]{0,4}(?:password[ \t]{0,4})?\(?)"
         r"N?(?P<quote>\\{0,7}['\"])(?P<secret>(?:(?!(?P=quote))[^\n]){3,500})(?P=quote)",
-        "no_value"),
+        "no_quoted_password"),
     Carrier("secure-string", _look(r"convertto-securestring[ \t]+"),
             rf"(?i:convertto-securestring)[ \t]{{1,4}}(?:-String[ \t]{{1,4}})?(?P<quote>{QUOTE})(?P<secret>(?:(?!(?P=quote))[^\n]){{3,500}})(?P=quote)", "no_value"),
     Carrier("auth-pair", _look(r"(?:auth|login|credentials?)[ \t]*[=(]+[ \t]*[(\[]?[ \t]*\\*[\"'`]"),
@@ -207,8 +216,8 @@ _SEGMENT = r"[A-Za-z0-9_-]{8,}+(?:(?:\r?\n|\\{1,7}n)[ \t]{1,20}[A-Za-z0-9_-]{16,
 BLOCKS = (
     Carrier(
         "private-key",
-        (Look(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY"),),
-        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?:[^-]|-(?!----))*+-{5,6}END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+        (Look(r"----[- ]BEGIN [A-Z0-9 ]*PRIVATE KEY"), Look("----BEGIN OpenVPN Static key")),
+        r"----[- ]?BEGIN (?:[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V[0-9])[ -]?----(?:(?:[^-]|-(?!---))*+-{4,6} ?END [A-Za-z0-9 ]{0,40}(?:PRIVATE KEY|Static key V[0-9])(?: BLOCK)?[ -]?----"
         rf"|(?:{_GAP}*+(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset): ?[^\n\\]{{0,200}}+|[A-Za-z0-9+/=]{{32,}}+))+(?:{_GAP}*+[A-Za-z0-9+/=]{{1,63}}(?![A-Za-z0-9]))?)"),
     Carrier("putty-key", (Look(r"Private-Lines:"),),
             rf"Private-Lines: ?[0-9]{{1,4}}(?P<secret>(?:{_GAP}*+[A-Za-z0-9+/=]{{20,}}+)+(?:{_GAP}++Private-MAC: ?[0-9a-f]++)?)"),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from agtrace_indexer.redact.names import Strength
 
 _PLACEHOLDER = (
-    r"\$[A-Za-z_][A-Za-z0-9_]*(?:[.:\[/)}?-].*)?\Z|\$[{(]|[<{\[(]|%[s({]|%[A-Z_]+%|@[A-Z_]+@|#\{|\*{2}|\.{3}"
+    r"\$[A-Za-z_][A-Za-z0-9_]*(?:[.:\[/)}?-].*)?\Z|\$[{(\[]|\.[*+]|[<{\[(]|%[s({]|%[A-Z_]+%|@[A-Z_]+@|#\{|\*{2}|\.{3}"
     r"|\u2026|\u2022|\Z"
     r"|(?:your|my|the|some|any|enter|insert|replace|put|add|use|set|fill)[^A-Za-z0-9]|redacted|masked|hidden|example"
     r"|your[a-z]*\Z|sample|placeholder|dummy|change[_-]?(?:me|this|it)|to[_-]?do\b|fix[_-]?me|x{3}|-+\Z|_+\Z|n/a\Z"
@@ -31,11 +31,13 @@ _REFERENCE = (
     r"values|local|var|module|credentials?)[.\[]|[A-Za-z_][\w.:]*\("
 )
 _NAME = (
-    r"(?:passw(?:or)?d|passphrase|pass|pwd|secret|token|credential|auth|(?:(?:api|access|secret|private"
+    r"(?:passw(?:or)?d|passwort|contraseña|senha|passphrase|pass|pwd|secret|token|credential|auth|(?:(?:api|access|secret|private"
     r"|auth)[_-]?)?key)"
 )
-_OWN_NAME = rf"(?:[A-Za-z]+[_-])*{_NAME}s?(?:[_-](?:here|value|name|id|file|path|env|var|ref|goes|placeholder)+)*\Z"
-_RANDOM = r"[^\n]*(?:[0-9]{3}|[0-9][A-Za-z_]+[0-9]+[A-Za-z_]+[0-9])"
+_OWN_NAME = (
+    rf"_{{0,2}}(?:my|your|the|a)?(?:[A-Za-z]+[_-])*{_NAME}s?(?:[_-](?:here|value|name|id|file|path|env|var|ref|goes|placeholder)+)*_{{0,2}}\W?\Z"
+)
+_RANDOM = r"(?:[^\n]*(?:[0-9]{3}|[0-9][A-Za-z_]+[0-9]+[A-Za-z_]+[0-9])|(?:[^\n]*[A-Za-z][0-9][A-Za-z]){2})"
 _TYPE = (
     r"(?:[A-Za-z_]\w*\.)*[A-Z][A-Za-z0-9]*?(?:Key|Token|Secret|Password|Credential)(?:s|Types?|V[0-9]+)?\W?\Z"
     r"|[A-Z]+(?:_[A-Z0-9]+){2,}\W?\Z|[a-z]+(?:\.[a-z]+){3,}\W?\Z"
@@ -71,30 +73,33 @@ _PATTERNS = {
     "no_quoted_secret": rf"{_SECRET}|{_CODE}|[^\n]*x{{4}}\W?\Z|[^\n]*\s",
     "no_token": rf"{_SECRET}|{_CODE}|[A-Za-z][a-z]*\W?\Z|{_DOTTED}|{_ONLY_NUMBER}",
     "no_unquoted_secret": rf"{_SECRET}|{_DOTTED}",
-    "no_bare_secret": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|{_ONLY_NUMBER}",
+    "no_bare_secret": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|{_ONLY_NUMBER}|0x[0-9A-Fa-f]{{1,16}}\W?\Z",
     "no_bare_password": rf"{_SECRET}|{_DOTTED}|(?=[^0-9]*\Z)(?![^\n]*[!@#$%^*+~][^\n]*\w)|(?:[0-9.,:_-]{{0,5}}\W?"
     rf"|[0-9]+/[0-9]+\W?|[0-9]*[.,][0-9]*)\Z",
     "no_quoted_password": rf"{_SECRET}|{_PROSE}|{_CODE}|(?i:fail|pass|error|skipp?|ok)(?:ed)?\Z"
     r"|[A-Za-z]+[:!?]\Z|type=|[0-9]{1,3}\Z",
     "no_option": rf"{_SECRET}|-|[0-9.]+(?::[0-9.]+)*(?:/[a-z]+)?\Z|{_DOTTED}|[0-9.]+:[0-9:]+",
-    "no_url_password": r"(?i:pass(?:word)?|passwd|pwd|pw)@?\Z|\$[A-Za-z_{(]|<|\{|%[s({]|%[A-Z_]+%|\*|x{3}"
+    "no_url_password": r"(?i:pass(?:word)?|passwd|pwd|pw|guest|admin|root|postgres|user(?:name)?|test|secret)@?\Z|\$[A-Za-z_{(]|<|\{|%[s({]|%[A-Z_]+%|\*|x{3}"
     r"|(?i:\[redacted)|\.{3}|\u2026|@?:",
+    "no_login": rf"{_VALUE}|(?i:pass(?:word)?|passwd|pwd|pw|guest|admin|secret|token|api_?key|test)\W?\Z",
+    "no_entry": rf"{_VALUE}|[0-9]*\Z",
+    "no_called": rf"{_SECRET}|{_PROSE}|{_DOTTED}|{_NO_DIGIT}|[^\n]*[\s(){{}}]|.{{0,7}}\Z|[a-z]+(?:[_/-][a-z]+)*[_/-]?[0-9]{{1,2}}\W?\Z|[A-Z_]+[0-9]*\W?\Z",
     "no_digit": rf"{_NO_DIGIT}|{_ONLY_NUMBER}|\[redacted",
     "no_mixture": rf"{_NO_DIGIT}|[^A-Za-z]*\Z|{_VALUE}",
     "no_mixed_case": r"[^0-9]*\Z|[^A-Z]*\Z|[^a-z]*\Z",
     "no_header_secret": rf"{_SECRET}|{_NO_DIGIT}",
     "no_mixed": rf"{_SECRET}|{_DOTTED}|{_PROSE}|{_NO_DIGIT}|[^A-Za-z]*\Z|{_UUID}"
-    r"|(?:(?![^\n]*[A-Z])|(?![^\n]*[a-z]))(?![^\n]*[!@#$%^*+~])[^\n]*\Z|[^\n<]*[(){}>=]|[^\n<]*<(?!/|\Z)",
+    r"|(?!(?:[a-z]*[0-9]){3}[a-z0-9]{20,})(?:(?![^\n]*[A-Z])|(?![^\n]*[a-z]))(?![^\n]*[!@#$%^*+~])[^\n]*\Z|[0-9a-f]*\W?\Z|[^\n<]*[(){}>=]|[^\n<]*<(?!/|\Z)",
     "no_key": rf"{_SECRET}|{_DOTTED}|{_CODE}|{_NO_DIGIT}|[^A-Za-z]*\Z|{_UUID}|[a-z]+(?:[_-][a-z0-9]+)+\W?\Z"
     r"|[^\n]*[^A-Za-z0-9+/=_.~!@#$%^*-]\w|.{0,15}\Z|[^\n]*[./-][a-z]{2,4}\W?\Z",
-    "no_told": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|[^A-Za-z]*\Z|{_UUID}|[^\n<]*[(){{}}>=]|[a-z]+[-_]?[0-9]\W?\Z"
+    "no_told": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|[^A-Za-z]*\Z|{_UUID}|[^\n<]*[(){{}}>]|[a-z]+[-_]?[0-9]\W?\Z"
     r"|(?:[0-9a-f]{7,31}|[0-9]+[a-z]{1,4})\W?\Z|[^\n]*[/@]|v?[0-9]+(?:\.[0-9]+)+|[0-9]{4}-[0-9]{2}",
     "no_tagged": rf"{_SECRET}|{_DOTTED}|{_CODE}|{_ONLY_NUMBER}|[A-Za-z][a-z]{{0,7}}\W?\Z",
-    "no_letters": rf"{_SECRET}|{_DOTTED}|{_PROSE}|{_STATE}|[a-z]+(?:[A-Z][a-z]+)+\W?\Z|[^\n]*[(){{}}\[\]<>=:,;/]|.{{0,5}}\Z"
-    r"|[A-Za-z]+[_.-][A-Za-z]+\W?\Z|[A-Z][a-z]+(?:[A-Z][a-z]+)*\W?\Z",
-    "no_passed": rf"[A-Za-z][a-z]{{0,10}}\W?\Z|[a-z]+(?:[ _-][a-z]+)+\W?\Z|{_SECRET}|{_PROSE}|{_CODE}|[^\n]*\s|.{{0,5}}\Z|[^\n]*[(){{}}<>=]",
+    "no_letters": rf"{_SECRET}|{_DOTTED}|{_PROSE}|{_STATE}|[a-z]+(?:[A-Z][a-z]{{2,}})+\W?\Z|[^\n]*[(){{}}\[\]<>=:,;/]|.{{0,5}}\Z"
+    r"|[A-Za-z]+[_.-][A-Za-z]+\W?\Z|[A-Z][a-z]{2,}(?:[A-Z][a-z]{2,})*\W?\Z",
+    "no_passed": rf"[A-Za-z][a-z]{{0,10}}\W?\Z|[a-z]+(?:[ _-][a-z]+)+\W?\Z|{_SECRET}|{_PROSE}|{_CODE}|[^\n]*\s|.{{0,5}}\Z|[^\n]*(?:[(){{}}]|=>)",
     "no_pushed": rf"{_SECRET}|-|[^\n]*[/\\]|(?![0-9a-f-]{{32,}}\W?\Z)(?:{_NO_DIGIT}|[^A-Za-z]*\Z|.{{0,9}}\Z)|v?[0-9]+(?:\.[0-9]+)+",
-    "no_named_option": rf"{_SECRET}|[0-9.]+\Z",
+    "no_named_option": rf"{_SECRET}|@|[0-9.]+\Z",
     "no_signature": rf"{_NO_DIGIT}|[^A-Za-z]*\Z|{_VALUE}|[a-z]+(?:[_-][a-z0-9]+)+\W?\Z",
     "no_cookie": rf"GA1\.[0-9.-]+|{_VALUE}|{_NO_DIGIT}|{_ONLY_NUMBER}",
     "no_session": rf"{_VALUE}|{_NO_DIGIT}|{_ONLY_NUMBER}|{_UUID}",
@@ -102,7 +107,7 @@ _PATTERNS = {
 
 
 _EXAMPLE = re.compile(
-    r"[A-Za-z0-9_-]{0,24}?(?:(?:[xX]{8,}|0{16,}[0-9]?)\W?\Z|(?:\.{3}|\u2026)(?:\W|\Z))"
+    r"[A-Za-z0-9_/-]{0,24}?(?:(?:[xX]{8,}|0{16,}[0-9]?)\W?\Z|(?:\.{3}|\u2026)(?:\W|\Z))"
     r"|[A-Za-z0-9/+]{13,33}EXAMPLE(?:KEY)?\W?\Z"
     r"|-----BEGIN[^\n\\]{0,60}-----(?:[\s+>#]|\\+n)*(?:\.{3}|\u2026|<[^>\n]*>|\[[^\]\n]*\])(?:[\s+>#]|\\+n)*-----END"
 )

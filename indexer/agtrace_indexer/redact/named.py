@@ -18,11 +18,11 @@ from agtrace_indexer.redact.tables import in_table
 
 _HEADS = (
     "passw(?:or)?d", "pass(?:phrase|code|wort)", "pwd", "secret", "token", "cred(?:entials?|s)", "key", "bearer", "salt",
-    "jwt", "signature", "connection_?string", "requirepass", "mnemonic", "senha", "seed[ _-]?phrase", "community",
+    "jwt", "connection_?string", "requirepass", "mnemonic", "senha", "seed[ _-]?phrase", "community",
     "(?:recovery|backup)[ _-]?codes?",
 )  # fmt: skip
 """How the words that name secrets are looked for; what a name is worth `names` decides."""
-_WHOLE_HEADS = ("pass", "[^a-z]pw", "[^a-z]auth", "[^a-z]psk", "[^a-z]dsn", "_pat", "[^a-z]pin")
+_WHOLE_HEADS = ("pass", "(?:^|[^a-z])(?:pw|auth|psk|dsn|pin)", "_pat")
 """Those that stand at the end of a word."""
 _FOREIGN = (
     "kennwort", r"contrase[nñ\\]", "palabra[ _-]clave", "mot[ _-]?de[ _-]?passe", "wachtwoord", "l[oö]senord", "has[łl]o",
@@ -40,6 +40,7 @@ _NEAR_WHOLE = rf"(?:[^a-z\n{_SIGNS}][^\n{_SIGNS}]{{0,30}})?[{_SIGNS}\n]"
 LOOKS = (
     *(Look(head + _NEAR, any_case=True) for head in _HEADS),
     *(Look(head + _NEAR_WHOLE, any_case=True) for head in _WHOLE_HEADS),
+    Look("[a-z](?:Pw|Auth|Psk)[^a-z]"),
     *(Look(head, any_case=True) for head in _FOREIGN),
 )
 
@@ -55,22 +56,22 @@ _MARGIN = r"(?:[+>#|-]{1,2}[ \t]|[ \t]{0,8}[0-9]{1,6}[→:|\t-]|[^\s:]{1,200}[:-
 _OF_NAMES = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _FIRST_WORDS = tuple(
     f"{word} "
-    for word in ("api", "access", "secret", "private", "auth", "admin", "master", "account", "encryption", "signing")
+    for word in ("api", "access", "secret", "private", "auth", "admin", "app", "bot", "client", "master", "account", "encryption", "signing")
     + ("license", "recovery", "backup", "unseal", "seed", "preshared", "pre-shared", "connection")
 )
 """Words that belong to a name although a blank stands behind them."""
 _LONGEST_BEFORE = 80
 _NAME = re.compile(
-    r"\W?((?:mot[ _-]de[ _-]passe|palabra[ _-]clave|mật[_ ]khẩu|كلمة المرور|секретный[ _]ключ|비밀[ _]?키|contrase\\u00f1a"
+    r"(?:\W|[a-z](?=Pw|Auth|Psk))?((?:mot[ _-]de[ _-]passe|palabra[ _-]clave|mật[_ ]khẩu|كلمة المرور|секретный[ _]ключ|비밀[ _]?키|contrase\\u00f1a"
     r"|(?:clave|chave|cl[ée])[ _-]?(?:secreta?|secr[èe]te|api|privada|priv[ée]e|d.api|de[ _-]api)|(?:seed|recovery|backup)[ _-]"
-    rf"(?:phrase|codes?)|[\w.-]{{1,80}})(?:[ ][0-9]{{1,2}}(?=:))?)((?:{_QUOTE}){{0,2}}[\])]{{0,2}}(?:{_QUOTE})?{_EMPHASIS})",
+    rf"(?:phrase|codes?)|[\w.-]{{1,80}})(?:[ ][0-9]{{1,2}}(?=:))?)((?:{_QUOTE}){{0,2}}(?:\[[0-9]{{0,4}}\]|[\])]{{0,2}})(?:{_QUOTE})?{_EMPHASIS})",
     re.IGNORECASE,
 )
 """The rest of the name, and what may close it: quotes, brackets."""
-_TYPED = r"(?:[ \t]{0,3}:?[ \t]{0,3}(?:(?:Final|Optional)\[str\]|str \| None|str|string|String|&(?:'static )?str|Secret(?:Str|String)|(?:const )?char ?\*)(?![A-Za-z0-9]))?"
-_SIGN = r"(?P<sign>[:?+.|!]{0,2}={1,3}>?|->|<-|[:：])"
+_TYPED = r"(?:[ \t]{0,3}:?[ \t]{0,3}(?:\{ ?get; (?:set|init); \}|(?:Final|Optional)\[str\]|str \| None|str|string|String|&(?:'static )?str|Secret(?:Str|String)|(?:const )?char ?\*)(?![A-Za-z0-9]))?"
+_SIGN = r"(?P<sign>[:?+.|!]{0,2}={1,3}>?|->|<-|→|\|\||\?\?|[:：](?:[ \t]!!?(?:str|binary))?)"
 """Signs of assignment in shells, settings, programs and Makefiles."""
-_CALLED = r"(?:(?:String::from|Some|Secret(?:Str|String)?(?:::new|::from)?|Buffer\.from|new String|bytes|str|bytes\.fromhex|b64decode|unhexlify|\[\]byte|new SecretKeySpec)?\([ \t]{0,20}|[NbBrRuUL@])?"
+_CALLED = r"(?:(?:String::from|Some|Secret(?:Str|String)?(?:::new|::from)?|Buffer\.from|new String|bytes|str|bytes\.fromhex|b64decode|unhexlify|\[\]byte|new SecretKeySpec)?\([ \t]{0,20}|[NbBrRuUL@](?=\\*[\"']))?"
 _BARE = r"[^\s\"'`\\,;&|<>(){}\[\]]"
 _LONGER = r"(?:[,&|(){}\[\]<>](?=[^\s\"'`\\])[^\s\"'`\\;]++)?"
 """The rest of a value that holds a sign which usually ends one."""
@@ -89,12 +90,16 @@ class _Carrier(NamedTuple):
     """The check that tells what is no secret, where the name alone says too little."""
     option: bool = False
     """Whether the name must be that of an option of a command."""
+    setter: bool = False
+    """Whether the name must be that of a function that takes the value."""
+    shouted: bool = False
+    """Whether the name must be written as those of environment variables are."""
 
 
 _CARRIERS = (
     _Carrier(  # NAME = value
         re.compile(
-            rf"[ \t]{{0,40}}{_TYPED}[ \t]{{0,4}}{_SIGN}{_EMPHASIS}[ \t]{{0,40}}{_EMPHASIS}{_CALLED}(?:{_QUOTED}|(?P<bare>{_BARE}{{3,}}+)(?P<longer>{_LONGER}))"
+            rf"(?:[ \t]|\\\r?\n){{0,40}}{_TYPED}[ \t]{{0,4}}{_SIGN}{_EMPHASIS}[ \t]{{0,40}}{_EMPHASIS}{_CALLED}(?:{_QUOTED}|(?P<bare>{_BARE}{{3,}}+)(?P<longer>{_LONGER}))"
         )
     ),
     _Carrier(  # NAME: value of the next line
@@ -102,8 +107,14 @@ _CARRIERS = (
             rf"[ \t]{{0,4}}(?P<sign>[:=])[ \t]{{0,4}}(?:(?:[(>|][+-]?)?[ \t]{{0,4}}{_END}{_MARGIN}[ \t]{{1,20}}|[(>|][+-]?[ \t]{{1,40}})"
             rf"(?:{_QUOTE})?(?P<bare>{_BARE}{{8,200}}+)(?![^\s\"'`\\,])(?<![:,])"
         ),
-        "no_mixed",
+        "no_told",
     ),
+    _Carrier(  # NAME = "value" -> "value"
+        re.compile(rf"[ \t]{{0,40}}[=:][ \t]{{0,4}}\"[^\"\n]{{0,500}}\"[ \t]{{1,4}}->[ \t]{{1,4}}{_QUOTED}"),
+    ),
+    _Carrier(re.compile(rf"\([ \t]{{0,4}}{_QUOTED}"), "no_called", setter=True),  # .apiKey("value")
+    _Carrier(re.compile(rf"[ \t]{{1,40}}{_QUOTED}"), "no_passed", shouted=True),  # define NAME "value"
+    _Carrier(re.compile(rf"[ \t]{{0,4}}(?:{_END})?[ \t]{{0,20}}(?P<bare>[^\s\"'`\\,;()<>|]{{6,500}})(?=[ \t]*(?:\r?\n|\Z))"), "no_told", shouted=True),
     _Carrier(  # setProperty(NAME, "value"), get(NAME).type("value")
         re.compile(
             r":?[ \t]{0,4}(?P<sign>,|\)?[ \t]{0,2}\.[A-Za-z_]{2,20}\(|\)?[;{ \t]{0,4}send(?:line|keys)?[ \t(]{1,3}(?:--[ \t])?)"
@@ -156,20 +167,29 @@ def find(text: str, at: int) -> Iterator[tuple[int, int, str]]:
         return
     first = name.start(1)
     before = _before(text, first)
-    level = strength(before + name[1])
+    whole = before + name[1]
+    level = strength(whole)
     if not level:
         return
     for carrier in _CARRIERS:
-        if carrier.option and not before.startswith("-"):
-            continue
-        found = carrier.pattern.match(text, name.end())
-        if found is not None:
-            where = _secret(level, carrier, found, tight=_is_tight(found, name[1]))
-            if where:
-                yield *where, level.name.lower()
-                return
+        found = carrier.pattern.match(text, name.end()) if _fits(carrier, whole) else None
+        where = found and _secret(level, carrier, found, tight=_is_tight(found, whole))
+        if where:
+            yield *where, level.name.lower()
     if _CELL_ENDS.match(text, name.end()):
         yield from in_table(text, first)
+
+
+_NO_SETTER = re.compile(r"_?(?:get|fetch|find|load|read|has|is|check|validate|verify|hash|encode|decode|parse|delete|remove|require|ask)")
+
+
+def _fits(carrier: _Carrier, name: str) -> bool:
+    """Whether a carrier may stand behind a name that is written so."""
+    if carrier.setter:
+        return _NO_SETTER.match(name) is None
+    if carrier.shouted:
+        return "_" in name and name.isupper()
+    return name.startswith("-") or not carrier.option
 
 
 def _before(text: str, at: int) -> str:
@@ -183,7 +203,7 @@ def _before(text: str, at: int) -> str:
 
 def _is_tight(found: re.Match[str], name: str) -> bool:
     """Whether a value is assigned as in a shell: an upper-case name, `=`, no blanks."""
-    return name.isupper() and found[0].startswith("=") and found.string[found.start() + 1 : found.start() + 2] > " "
+    return name.isupper() and found[0][:1] in "=:" and (found[0][1:2] > " " or "_" in name)
 
 
 def _secret(level: Strength, carrier: _Carrier, found: re.Match[str], *, tight: bool) -> tuple[int, int] | None:
@@ -191,6 +211,8 @@ def _secret(level: Strength, carrier: _Carrier, found: re.Match[str], *, tight: 
     groups = found.groupdict()
     kind = "quoted" if groups.get("quoted") is not None else "bare"
     start, end = found.span(kind)
+    if groups.get("quote") == "`" and " " in found[kind]:  # a command of a shell
+        return None
     behind = found.string[end : end + 1]
     if carrier.unless:
         value = found.string[start:end] + behind

@@ -50,7 +50,7 @@ SECRETS = (
 """Endings of names of secrets that machines make."""
 
 WHOLE_SECRETS = frozenset({"creds", "pat", "secrets", "jwt", "salt", "sas", "community"})
-KEYS = frozenset({"key", "keys", "auth", "cookie", "sig", "signature", "session", "dsn", "hash", "seed", "sid", "tokens"})
+KEYS = frozenset({"key", "keys", "auth", "cookie", "sig", "session", "dsn", "hash", "seed", "sid", "tokens"})
 """Words that may name a secret."""
 
 OF_NO_ACCOUNT = frozenset(

@@ -23,7 +23,7 @@ NAMED_KINDS = ("password", "secret", "key")
 """What masks say of a value that its name tells, beside the kinds of forms and carriers."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-_BEGINS = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-F]{2}))"
+_BEGINS = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf])|(?<=%[0-9A-F]{2}))"
 """Before a token stands no letter and no digit, but for that of an escape."""
 _ENDS = r"(?![A-Za-z0-9])"
 _OPEN_END = re.compile(r"\{([0-9]+),[0-9]*\}((?:=\{0,2\}|=\?|\)|\\Z)*)$")
