@@ -57,7 +57,8 @@ NOT_A_PATH = r"(?![A-Za-z0-9_./-])"
 TOKEN = r"[A-Za-z0-9._~+/=:|-]"
 
 def _command(tool: str, rest: str, unless: str = "no_option", look: str = "") -> Carrier:
-    return Carrier("command-secret", (Look(look or tool, any_case=True),), rf"(?<![\w.-])(?i:{tool})(?:{rest})", unless)
+    """What begins with a word, or with a blank, and holds a secret."""
+    return Carrier("command-secret", (Look(look or tool, any_case=True),), rf"(?:(?<![\w.-])|(?=\s))(?i:{tool})(?:{rest})", unless)
 
 
 def _tool(names: str, option: str, unless: str = "no_option") -> Carrier:
@@ -70,12 +71,16 @@ COMMANDS = (
     _tool("(?:docker|podman|nerdctl|helm|oc|az|kaggle|crane|skopeo|buildah)", r"login[ \t](?:[^\n|;&]|\\\r?\n){0,200}?(?:-p|--password)[ \t=]{1,4}"),
     _tool("(?:unzip|zip|sqlcmd|bcp|osql)", r"-P[ \t]{0,4}"),
     _tool("(?:mysql(?:dump|admin|import|show|check|sh)?|mariadb(?:-dump|-admin)?|7z[ar]?|rar|unrar)", r"-p"),
-    _command(r"[ \t]--?u(?:ser(?:name)?)?[ \t=]", rf"[^\s\"'`|;&]{{1,80}}(?:[ \t][^\s|;&]{{1,80}}){{0,3}}[ \t]--?(?:p|P|pass|passwd|pw)[ \t=]{{1,4}}{ARGUMENT}"),
-    _tool("redis-cli", r"(?:-a|--pass|auth)[ \t]{1,4}"),
+    _command(r"[ \t]--?u(?:ser(?:name)?)?[ \t=]", rf"[^\s\"'`|;&]{{1,80}}(?:[ \t][^\s|;&]{{1,80}}){{0,3}}[ \t]--?(?:p|P|pass|passwd|pw)[ \t=]{{1,4}}{ARGUMENT}", look=r"[ \t]--?u(?:ser(?:name)?)?[ \t=]+[^\s-]"),
+    _tool("redis-cli", r"(?:-a|--pass|auth|AUTH)[ \t]{1,4}"),
     _tool("(?:https?|xh)", r"-a[ \t]{1,4}", "no_mixture"),
     _tool("(?:cargo|vault|bw|bao|npm|tea|fly)", r"(?:login|unlock|operator[ \t]unseal)[ \t]{1,4}(?:[^\s@]{1,60}@[^\s]{1,60}[ \t])?(?!-)", "no_told"),
-    _tool("(?:codecov|uploader|npx|dotnet|nuget|gem|netlify|cloudflared|bash)", r"(?:-t|-k|--key|--auth|setapikey|service[ \t]install)[ \t]{1,4}", "no_pushed"),
-    _tool("(?:npm|pnpm|yarn|poetry|composer|bundle|pulumi|mc)[ \t]+(?:config|alias)", r"(?:--?[a-z-]{1,20}[ \t]{1,4}){0,3}(?:set[ \t]{1,4}|host[ \t]add[ \t]{1,4})?(?:--?[a-z-]{1,20}[ \t]{1,4}){0,3}[^\n]{0,120}?(?<=[ \t])(?:[^\s:]{1,60}:)?", "no_pushed"),
+    _tool("(?:codecov|uploader|npx|dotnet|nuget|gem|netlify|cloudflared|bash)", r"(?:-t|-k|--key|--auth|set[aA]pi[kK]ey|service[ \t]install)[ \t]{1,4}", "no_pushed"),
+    _tool("(?:npm|pnpm|yarn|poetry|composer|bundle|pulumi)[ \t]+config", r"(?:[^\s]{1,120}[ \t]{1,4}){1,5}(?:[^\s:/\"']{1,60}:)?(?=[^\s]{1,300}(?:\s|\Z))", "no_pushed"),
+    _tool("mc", r"(?:alias[ \t]set|config[ \t]host[ \t]add)[ \t](?:[^\s]{1,120}[ \t]{1,4}){3}", "no_pushed"),
+    _tool("aws", r"ssm[ \t]put-parameter[ \t](?=[^\n]{0,300}SecureString)[^\n]{0,300}?--value[ \t=]{1,4}", "no_value"),
+    _tool("(?:eas|doppler|wrangler|gcloud|pulumi)", r"secrets?(?:[: \t]{1,2}(?:create|put|set|versions add))[^\n|;&]{0,200}?(?:--value[ \t=]{1,4}|<<<[ \t]{0,4})", "no_value"),
+    _tool("cryptsetup", r"<<<[ \t]{0,4}", "no_value"),
     _tool("(?:rabbitmqctl|grafana-cli|wpa_passphrase|nmcli|plink|psexec|runas|xfreerdp|schtasks|netsh)", r"(?:(?:add_user|change_password|reset-admin-password|HomeNet|password|-pw|/p:|/rp)[ \t:]{0,4})(?:[a-z]{1,20}[ \t]{1,4}(?=[^\s-]))?"),
     _command(r"user[ \t]+[^\s]+[ \t]+on[ \t]+>", r"(?P<secret>[^\s\"'`]{4,200})"),
     _tool("etcdctl", r"--user[ \t=]{1,4}[^\s:]{1,60}:"),
@@ -87,10 +92,11 @@ COMMANDS = (
     _tool("ldap(?:search|modify|add|whoami|passwd|delete)", r"-w[ \t]{1,4}"),
     _tool("ssh-keygen", r"-[NP][ \t]{1,4}"),
     _command(
-        "(?:curl|wget|lftp|https?|xh)[ \t\\\\]",
-        rf"{ON}(?:-u|--user|--proxy-user|-U|-a|--auth|-E|--cert)(?:[ \t]{{0,4}}|=)(?P<quote>{QUOTE})?[^\s:\"'`\\|;&<>$]{{1,100}}:(?!//)"
+        "(?:curl|wget|lftp|https?|xh)",
+        rf"{NOT_A_PATH}{ON}(?:-u|--user|--proxy-user|-U|-a|--auth|-E|--cert)(?:[ \t]{{0,4}}|=)(?P<quote>{QUOTE})?[^\s:\"'`\\|;&<>$]{{1,100}}:(?!//)"
         r"(?P<secret>(?(quote)(?:(?!(?P=quote))[^\n]){2,500}|[^\s\"'`\\|;&<>()\[\]{}]{4,}))",
         "no_login",
+        look="(?:curl|wget|lftp|https?|xh)[ \t\\\\]",
     ),
     _command("curl[ \t\\\\]", rf"{ON}(?:-u|--user)(?:[ \t]{{0,4}}|=)(?:{QUOTE})?(?P<secret>[A-Za-z0-9_]{{16,200}}):(?=[\"'\s\\])", "no_mixture"),
     _tool("(?:smbclient|rpcclient|crackmapexec|net use|smbmap)", r"-U[ \t]{0,4}(?:[\"'])?[^\s%\"']{1,60}%", "no_value"),
@@ -111,12 +117,12 @@ COMMANDS = (
     _command("net[ \t]+user[ \t]", rf"[ \t]{{0,4}}[^\s/]{{1,60}}[ \t]{{1,4}}{ARGUMENT}"),
     _command("setx?[ \t]", rf"[ \t]{{0,4}}(?:/[a-z][ \t]{{1,4}})?(?P<name>[A-Za-z_][\w]{{1,60}})(?P<sign>[ \t]{{1,4}}){ARGUMENT}", look=r"setx?[ \t]+(?:/[a-z][ \t]+|-[A-Za-z]+[ \t]+)?[A-Za-z0-9_]*(?:pass|secret|token|key|pwd|cred)[A-Za-z0-9_]*[ \t]"),
     _command("set[ \t]+-[a-zA-Z]+[ \t]", rf"[ \t]{{0,4}}(?P<name>[A-Za-z_]\w{{1,60}})(?P<sign>[ \t]{{1,4}}){ARGUMENT}"),
-    _command("htpasswd[ \t]", rf"[^\n|;&]{{0,40}}?-[a-z]{{0,6}}b[a-z]{{0,6}}[ \t]{{1,4}}(?:-[a-z]{{1,6}}[ \t]{{1,4}}){{0,3}}(?:[^\s-][^\s]{{0,100}}[ \t]{{1,4}}){{2}}{ARGUMENT}"),
+    _command("htpasswd[ \t]", rf"[^\n|;&]{{0,40}}?-[a-z]{{0,6}}b[a-z]{{0,6}}[ \t]{{1,4}}(?:-[a-zA-Z]{{1,6}}[ \t]{{1,4}}){{0,3}}(?:[^\s-][^\s]{{0,100}}[ \t]{{1,4}}){{1,2}}{ARGUMENT}"),
     _command("(?:requirepass|masterauth|snmp-server[ \t]+community)[ \t]", rf"[ \t]{{0,4}}{ARGUMENT}"),
     _command("sqlplus[ \t]|jdbc:oracle:", r"(?:[a-z]{2,4}:|[ \t]{0,4}(?:-[A-Za-z][ \t]{1,4}){0,3})[^\s/@\"'-][^\s/@\"']{0,60}/(?P<secret>[^\s@\"'/]{3,})@", "no_value"),
     _command(
         "(?:echo|printf|<<<)[ \t]",
-        rf"[ \t]{{0,4}}(?:-[ne]{{1,2}}[ \t]{{1,4}})?(?P<quote>{QUOTE})?(?:[A-Za-z0-9_.-]{{1,60}}:)?(?P<secret>[^\s\"'`\\|]{{4,400}})"
+        rf"[ \t]{{0,4}}(?:-[ne]{{1,2}}[ \t]{{1,4}}|{QUOTE}%s(?:\\n)?{QUOTE}[ \t]{{1,4}})?(?P<quote>{QUOTE})?(?:[A-Za-z0-9_.-]{{1,60}}:)?(?P<secret>[^\s\"'`\\|]{{4,400}})"
         rf"(?:\\{{0,7}}[\"'`])?[ \t]{{0,4}}\|[ \t]{{0,4}}(?:sudo[ \t]{{1,4}}-S|sudo[ \t]{{1,4}}chpasswd|chpasswd|passwd[ \t]|docker[ \t]{{1,4}}login|"
         r"gh[ \t]{1,4}(?:auth|secret)|podman[ \t]{1,4}login|(?:gcloud|vercel|wrangler|firebase|fly|flyctl|gh|aws|az|kubeseal|vault|npx[ \t]wrangler)[ \t][^\n|;]{0,200}?(?:secrets?|env[ \t]add)(?![A-Za-z]))",
         "no_value",
@@ -136,7 +142,7 @@ OTHERS = (
         rf"[ \t]{{0,4}}b?(?P<quote>{QUOTE})(?P<secret>(?:(?!(?P=quote))[^\n]){{8,500}})(?P=quote)",
         "no_quoted_secret",
     ),
-    Carrier("database-password", _look(r"[^\s:@/]+@(?:tcp|unix)\("), r"[^\s\"'`@]{0,0}(?P<secret>[^\s:@/\"']{3,200})@(?:tcp|unix)\(", "no_url_password"),
+    Carrier("database-password", _look(r":[^\s:@/]{3,40}@(?:tcp|unix)\("), r":(?P<secret>[^\s:@/\"']{3,40})@(?:tcp|unix)\(", "no_url_password"),
     Carrier(
         "authorization-header",
         _look(r"authorization[\\\"'`\]]*[ \t]*(?:[:=]|,)"),
@@ -144,7 +150,7 @@ OTHERS = (
         rf"|oauth|genie[_-]?key|ssws|aws|hmac|klaviyo-api-key|discordbot|splunk|pve[a-z]+)[ \t=]{{1,4}}(?:token=|key=)?(?:{QUOTE})?)?(?P<secret>{TOKEN}{{8,}})",
         "no_header_secret",
     ),
-    Carrier("bearer-token", _look(r"bearer(?:[ \t]|%20|\+)+[A-Za-z0-9._~+/=-]{16}"),
+    Carrier("bearer-token", _look(r"bearer(?:[ \t]|%20|\+)"),
             r"(?i:bearer)(?:[ \t]|%20|\+){1,4}(?P<secret>[A-Za-z0-9._~+/=-]{16,})", "no_digit"),
     Carrier("basic-auth", _look(r"basic[ \t]+[A-Za-z0-9+/]{8}"),
             r"(?i:basic)[ \t]{1,4}(?P<secret>[A-Za-z0-9+/]{8,}={0,2})(?![A-Za-z0-9+/=])", "no_basic"),
@@ -157,8 +163,8 @@ OTHERS = (
     ),
     Carrier(
         "session-cookie",
-        _look(r"(?:sess(?:ion)?(?:_?id)?|sid|_token|csrftoken|xsrf-token|auth_session|laravel_session|__(?:Secure|Host)-[A-Za-z0-9.-]+)=[A-Za-z0-9%._~+/:-]{20}"),
-        r"(?:[A-Za-z_.-]{2,60}|__(?:Secure|Host)-[A-Za-z0-9.-]{1,40})=(?P<secret>[A-Za-z0-9%._~+/:-]{20,})", "no_session"),
+        _look(r"(?:sess(?:ion)?_?id|connect\.sid|laravel_session|remember_token|csrftoken|xsrf-token|auth_session|_session|[^a-z]sid|[^a-z]session|__secure-[a-z0-9.-]+|__host-[a-z0-9.-]+)="),
+        r"[^A-Za-z]?[A-Za-z0-9_.-]{2,60}=(?P<secret>[A-Za-z0-9%._~+/:-]{20,})", "no_session"),
     Carrier("url-password", _look(r"://[^\s/@\"'<>`\\]*:[^\s/@\"'<>`\\]+@"),
             r"://[^\s/:@\"'<>`\\]{0,100}:(?P<secret>[^\s/?#\"'<>`\\]+)@(?=[A-Za-z0-9\[_$])", "no_url_password"),
     Carrier(

@@ -33,12 +33,16 @@ _FOREIGN = (
     "秘密鍵", "토큰", "jeton",
 )  # fmt: skip
 _SIGNS = r":=>,)|;0-9"
-_NEAR = rf"(?:[^\n{_SIGNS}]{{0,30}}[{_SIGNS}]|[`*\"' \t|]*\r?\n)"
-"""Near a name stands a sign, or a value that has a digit; or the name ends its line, as the last column of a table."""
-_NEAR_WHOLE = rf"(?:[^a-z\n{_SIGNS}][^\n{_SIGNS}]{{0,30}})?[{_SIGNS}\n]"
+_NEAR = (
+    rf"[^\n{_SIGNS}]{{0,30}}[{_SIGNS}]",  # a sign, or a value that has a digit
+    r"[a-z_-]*[ \t]+\\*[\"'][^\s]",  # a value in quotes
+    r"[`*\"' \t|]*\\?\r?\n",  # nothing: it may be the last column of a table
+)
+"""What must stand near a name."""
+_NEAR_WHOLE = rf"(?:[^a-z\n{_SIGNS}][^\n{_SIGNS}]{{0,30}})?[{_SIGNS}\n\"']"
 
 LOOKS = (
-    *(Look(head + _NEAR, any_case=True) for head in _HEADS),
+    *(Look(head + near, any_case=True) for head in _HEADS for near in _NEAR),
     *(Look(head + _NEAR_WHOLE, any_case=True) for head in _WHOLE_HEADS),
     Look("[a-z](?:Pw|Auth|Psk)[^a-z]"),
     *(Look(head, any_case=True) for head in _FOREIGN),
@@ -75,7 +79,7 @@ _CALLED = r"(?:(?:String::from|Some|Secret(?:Str|String)?(?:::new|::from)?|Buffe
 _BARE = r"[^\s\"'`\\,;&|<>(){}\[\]]"
 _LONGER = r"(?:[,&|(){}\[\]<>](?=[^\s\"'`\\])[^\s\"'`\\;]++)?"
 """The rest of a value that holds a sign which usually ends one."""
-_QUOTED = rf"(?P<quote>{_QUOTE}{{1,3}})(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{1,2000}})(?:(?P=quote)|(?=[\r\n])|\Z)"
+_QUOTED = rf"(?P<quote>{_QUOTE}{{1,3}})(?![\s{{(\[)}},:;|&])(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{1,2000}})(?:(?P=quote)|(?=[\r\n])|\Z)"
 _ENDED = re.compile(r"[ \t]*(?:(?:#|//|--)[^\n]*)?(?:\r?\n|\Z|\\{1,15}n)")
 
 
@@ -117,7 +121,7 @@ _CARRIERS = (
     _Carrier(re.compile(rf"[ \t]{{0,4}}(?:{_END})?[ \t]{{0,20}}(?P<bare>[^\s\"'`\\,;()<>|]{{6,500}})(?=[ \t]*(?:\r?\n|\Z))"), "no_told", shouted=True),
     _Carrier(  # setProperty(NAME, "value"), get(NAME).type("value")
         re.compile(
-            r":?[ \t]{0,4}(?P<sign>,|\)?[ \t]{0,2}\.[A-Za-z_]{2,20}\(|\)?[;{ \t]{0,4}send(?:line|keys)?[ \t(]{1,3}(?:--[ \t])?)"
+            r":?(?:\\{0,15}[\"'])?[ \t]{0,4}(?P<sign>,|\)?[ \t]{0,2}\.[A-Za-z_]{2,20}\(|\)?[;{ \t]{0,4}send(?:line|keys)?[ \t(]{1,3}(?:--[ \t])?)"
             rf"[ \t]{{0,40}}{_QUOTED}"
         ),
         "no_passed",

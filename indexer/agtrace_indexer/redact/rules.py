@@ -44,13 +44,29 @@ class Form(NamedTuple):
 
     @property
     def look(self) -> Look:
-        """A first look: as soon as the token is long enough to be one."""
-        return Look(_OPEN_END.sub(r"{\1}\2", self.pattern).replace("?P<secret>", "?:"))
+        """A first look: the beginning of the pattern, as soon as it is telling."""
+        return Look(_beginning(_OPEN_END.sub(r"{\1}\2", self.pattern).replace("?P<secret>", "?:")))
 
     @property
     def bounded(self) -> str:
         """The pattern with what must stand around it."""
         return f"{_BEGINS}{self.pattern}{_ENDS}"
+
+
+_PART = re.compile(r"(?P<open>\()|(?P<close>\))|(?P<many>\[[^\]]*\])(?:\{(?P<least>[0-9]+)[,0-9]*\})?|\\?.(?:\{[0-9,]+\})?|\|")
+_TELLING, _ENOUGH = 3, 12
+"""Signs of its own, and then characters of any kind, by which a token is known well enough for a first look."""
+
+
+def _beginning(pattern: str) -> str:
+    """What a pattern begins with: short patterns are compiled in a fraction of the time."""
+    depth = signs = 0
+    for part in _PART.finditer(pattern):
+        depth += bool(part["open"]) - bool(part["close"])
+        if not depth and part["least"] and int(part["least"]) >= _ENOUGH and signs >= _TELLING:
+            return f"{pattern[: part.start()]}{part['many']}{{{_ENOUGH}}}"
+        signs += not (part["open"] or part["close"] or part["many"])
+    return pattern
 
 
 @cache
