@@ -184,8 +184,8 @@ OTHERS = (
             r"[A-Za-z]{6,20}=(?P<secret>[A-Za-z0-9+/]{40,88}={0,2})"),
     Carrier("approle-secret-id", _look(r"secret[_-]?id[\\\"'`\]]*[ \t]*[:= ]"),
             rf"(?i:secret[_-]?id){CLOSED}(?:[ \t]{{0,4}}[:=][ \t]{{0,4}}|[ \t]{{1,40}})(?:{QUOTE})?(?P<secret>[0-9a-f]{{8}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{12}})"),
-    Carrier("npmrc-token", _look(r"_(?:authToken|auth|password)[ \t]*="),
-            rf"(?i:_(?:authToken|auth|password))[ \t]{{0,4}}=[ \t]{{0,4}}(?:{QUOTE})?(?P<secret>[^\s\"'`\\]{{8,}})", "no_unquoted_secret"),
+    Carrier("npmrc-token", (Look(r"_(?:authToken|auth|password)[ \t]*="),),
+            rf"_(?:authToken|auth|password)[ \t]{{0,4}}=[ \t]{{0,4}}(?:{QUOTE})?(?P<secret>[^\s\"'`\\]{{8,}})", "no_unquoted_secret"),
     Carrier("docker-auth", _look(r"[\"'](?:auth|identitytoken|registrytoken)\\*[\"']"),
             rf"(?P<quote>[\"'])(?:auth|identitytoken|registrytoken)\\{{0,15}}(?P=quote)[ \t]{{0,4}}:[ \t]{{0,4}}\\{{0,15}}(?P=quote)(?P<secret>[A-Za-z0-9+/=_.-]{{8,}})\\{{0,15}}(?P=quote)", "no_basic"),
     Carrier("netrc-password", _look(r"(?:login|machine)(?:[ \t\r\n]|\\+[nrt])+[^\s\"']+(?:[ \t\r\n]|\\+[nrt])+(?:login|password|account)"),
@@ -239,6 +239,7 @@ BLOCKS = (
     Carrier("aws-secret-beside-id", (Look(r"A[KS]IA[A-Z0-9]{16}[^A-Za-z0-9/+=]"),),
             r"A[KS]IA[A-Z0-9]{16}(?![A-Z0-9])[^A-Za-z0-9/+=](?:(?:[^\n]|\n(?!\n)){0,60}?[^A-Za-z0-9/+=])??(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])", "no_mixture"),
     Carrier("aws-session-token", (Look(r"(?:FwoGZXIvYXdz|IQoJb3JpZ2lu|FQoGZXIvYXdz)[A-Za-z0-9+/=%]{60}"),), r"[A-Za-z0-9+/=%]{72,}"),
+    Carrier("aws-key-id", (Look("A[KS]IA[A-Z0-9]{16}"),), "(?<![A-Z+/])A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9+/])"),
     Carrier("twilio-auth-token", (Look(r"AC[0-9a-f]{32}[^A-Za-z0-9]"),), r"AC[0-9a-f]{32}[^A-Za-z0-9\n]{1,12}(?P<secret>[0-9a-f]{32})(?![0-9a-f])"),
 )  # fmt: skip
 """Keys of several lines, and tokens that something beside them tells."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from agtrace_indexer.redact.names import Strength
 
 _PLACEHOLDER = (
-    r"\$[A-Za-z_][A-Za-z0-9_]*(?:[.:\[/)}?-].*)?\Z|\$[{(\[]|\.[*+]|[<{\[(]|%[s({]|%[A-Z_]+%|@[A-Z_]+@|#\{|\*{2}|\.{3}"
+    r"\$[A-Za-z_][A-Za-z0-9_]*(?:[.:\[/)}?-].*)?\Z|\$[{(\[]|\.[*+]|\?|[<{\[(]|%[s({]|%[A-Z_]+%|@[A-Z_]+@|#\{|\*{2}|\.{3}"
     r"|\u2026|\u2022|\Z"
     r"|(?:your|my|the|some|any|enter|insert|replace|put|add|use|set|fill)[^A-Za-z0-9]|redacted|masked|hidden|example"
     r"|your[a-z]*\Z|sample|placeholder|dummy|change[_-]?(?:me|this|it)|to[_-]?do\b|fix[_-]?me|x{3}|-+\Z|_+\Z|n/a\Z"

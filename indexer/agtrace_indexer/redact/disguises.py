@@ -126,6 +126,26 @@ def _decoded(found: re.Match[str]) -> str:
     return " " if kind == "blank" else found[kind] if kind == "slash" else ""
 
 
+# --- tokens over several lines
+
+_WRAPPED = 16
+"""Characters of a secret that may go on in the next line."""
+_CONTINUED = re.compile(
+    r"(?:(?:\\(?:\r?\n| )|(?:\\{3}|\\{6}|\\{12})n)[ \t]{0,20}[A-Za-z0-9_+/=.~-]{6,}+"
+    r"|(?:\r?\n[ \t]{0,20}|[ \t]{2,20})(?=[^\s]{0,200}[0-9])"
+    r"(?=[^\s]{0,200}[a-z])(?=[^\s]{0,200}[A-Z])[A-Za-z0-9_+/=-]{16,}+"
+    r"(?:\.[A-Za-z0-9_-]{16,}+)*+(?=[ \t]*(?:\r?\n|\Z))"
+    r"|(?P<quote>\\{0,15}[\"'])[ \t]{0,4}\+[ \t]{0,4}(?P=quote)[^\"'\\\s]{6,200}+)++"
+)
+"""The rest of a token that a terminal wrapped, or that a backslash or a plus joins."""
+
+
+def end_of(text: str, start: int, end: int) -> int:
+    """Where a secret ends that may go on in the next line."""
+    more = _CONTINUED.match(text, end) if end - start >= _WRAPPED else None
+    return more.end() if more else end
+
+
 # --- base64
 
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{16,}(?:(?:\r?\n|\\{1,7}n|\\{1,7}r\\{1,7}n)[ \t]{0,20}[A-Za-z0-9+/_-]{4,}+)*+={0,2}")

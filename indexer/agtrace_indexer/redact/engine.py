@@ -25,17 +25,6 @@ _MOST_LAYERS = 3
 _PATIENCE = 1.0
 """Seconds that a pattern of the user's may take for one text; a text that takes longer is masked whole."""
 
-_WRAPPED = 16
-"""Characters of a secret that may go on in the next line."""
-_CONTINUED = re.compile(
-    r"(?:(?:\\(?:\r?\n| )|(?:\\{3}|\\{6}|\\{12})n)[ \t]{0,20}[A-Za-z0-9_+/=.~-]{6,}+"
-    r"|(?:\r?\n[ \t]{0,20}|[ \t]{2,20})(?=[^\s]{0,200}[0-9])"
-    r"(?=[^\s]{0,200}[a-z])(?=[^\s]{0,200}[A-Z])[A-Za-z0-9_+/=-]{16,}+"
-    r"(?:\.[A-Za-z0-9_-]{16,}+)*+(?=[ \t]*(?:\r?\n|\Z))"
-    r"|(?P<quote>\\{0,15}[\"'])[ \t]{0,4}\+[ \t]{0,4}(?P=quote)[^\"'\\\s]{6,200}+)++"
-)
-"""The rest of a token that a terminal wrapped, or that a backslash or a plus joins."""
-
 Span: TypeAlias = tuple[int, int, str]  # where a secret is, and of which kind
 Finder: TypeAlias = Callable[[str, int], Iterator[Span]]
 """Looks closely at a text from where a first look begins."""
@@ -92,8 +81,7 @@ def _secret(kind: str, unless: str, found: Any) -> Iterator[Span]:
     start, end = found.span("secret" if "secret" in found.re.groupindex else 0)
     if start == end or is_none(unless or None, found.string[start : end + 1].rstrip("\"'`\\,; \t\r\n")):
         return
-    more = _CONTINUED.match(found.string, end) if end - start >= _WRAPPED else None
-    yield start, more.end() if more else end, kind
+    yield start, disguises.end_of(found.string, start, end), kind
 
 
 class Redactor:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from agtrace_indexer.redact.checks import CHECKS, Value, is_example, is_secret
+from agtrace_indexer.redact.disguises import end_of
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look
 from agtrace_indexer.redact.tables import in_table
@@ -152,7 +153,7 @@ _CARRIERS = (
     ),
     _Carrier(  # NAME value
         re.compile(
-            rf"(?:[ \t]{{1,40}}|\\{{1,7}}t|:[ \t]{{1,4}}[A-Za-z0-9._@-]{{1,40}}[ \t]{{1,3}}/[ \t]{{1,4}}){_EMPHASIS}(?:{_QUOTE})?"
+            rf"(?:[ \t]{{1,40}}|\\{{1,7}}t|:[ \t]{{1,4}}[A-Za-z0-9._@-]{{1,40}}[ \t]{{1,3}}/[ \t]{{1,4}}){_EMPHASIS}(?:{_QUOTE}|\()?"
             r"(?P<bare>[^\s\"'`\\,;()<>]{8,200})"
         ),
         "no_mixed",
@@ -172,16 +173,21 @@ def find(text: str, at: int) -> Iterator[tuple[int, int, str]]:
     first = name.start(1)
     before = _before(text, first)
     whole = before + name[1]
-    level = strength(whole)
+    level = strength(whole) if not _is_part(text, first - len(before), name.end()) else Strength.NONE
     if not level:
         return
     for carrier in _CARRIERS:
         found = carrier.pattern.match(text, name.end()) if _fits(carrier, whole) else None
         where = found and _secret(level, carrier, found, tight=_is_tight(found, whole))
         if where:
-            yield *where, level.name.lower()
+            yield where[0], end_of(text, *where), level.name.lower()
     if _CELL_ENDS.match(text, name.end()):
         yield from in_table(text, first)
+
+
+def _is_part(text: str, start: int, end: int) -> bool:
+    """Whether what looks like a name is a part of something that colons join: an ARN, a path of namespaces."""
+    return text[start - 1 : start] == ":" == text[end : end + 1] and text[end + 1 : end + 2] > " "
 
 
 _NO_SETTER = re.compile(r"_?(?:get|fetch|find|load|read|has|is|check|validate|verify|hash|encode|decode|parse|delete|remove|require|ask)")

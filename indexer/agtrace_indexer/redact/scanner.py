@@ -83,9 +83,12 @@ def _flags(look: Look) -> int:
 
 
 def _in_characters(places: Sequence[tuple[int, int]], data: bytes) -> list[tuple[int, Any]]:
-    """Places in UTF-8 as places in the text."""
+    """Places in UTF-8 as places in the text; what begins within a character begins with it."""
     counted, byte, character = [], 0, 0
-    for start, look in places:
+    for place, look in places:
+        start = place
+        while start < len(data) and data[start] & 0xC0 == 0x80:
+            start -= 1
         character += len(data[byte:start].decode())
         byte = start
         counted.append((character, look))
