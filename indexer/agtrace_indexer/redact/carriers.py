@@ -74,7 +74,8 @@ COMMANDS = (
     _command(r"[ \t]--?u(?:ser(?:name)?)?[ \t=]", rf"[^\s\"'`|;&]{{1,80}}(?:[ \t][^\s|;&]{{1,80}}){{0,3}}[ \t]--?(?:p|P|pass|passwd|pw)[ \t=]{{1,4}}{ARGUMENT}", look=r"[ \t]--?u(?:ser(?:name)?)?[ \t=]+[^\s-]"),
     _tool("redis-cli", r"(?:-a|--pass|auth|AUTH)[ \t]{1,4}"),
     _tool("(?:https?|xh)", r"-a[ \t]{1,4}", "no_mixture"),
-    _tool("(?:cargo|vault|bw|bao|npm|tea|fly)", r"(?:login|unlock|operator[ \t]unseal)[ \t]{1,4}(?:[^\s@]{1,60}@[^\s]{1,60}[ \t])?(?!-)", "no_told"),
+    _tool("(?:cargo|vault|bw|bao|npm|tea|fly)", r"(?:login|unlock)[ \t]{1,4}(?:[^\s@]{1,60}@[^\s]{1,60}[ \t])?(?!-)", "no_told"),
+    _tool("(?:vault|bao)", r"operator[ \t]unseal[ \t]{1,4}(?!-)", "no_mixture"),
     _tool("(?:codecov|uploader|npx|dotnet|nuget|gem|netlify|cloudflared|bash)", r"(?:-t|-k|--key|--auth|set[aA]pi[kK]ey|service[ \t]install)[ \t]{1,4}", "no_pushed"),
     _tool("(?:npm|pnpm|yarn|poetry|composer|bundle|pulumi)[ \t]+config", r"(?:[^\s]{1,120}[ \t]{1,4}){1,5}(?:[^\s:/\"']{1,60}:)?(?=[^\s]{1,300}(?:\s|\Z))", "no_pushed"),
     _tool("mc", r"(?:alias[ \t]set|config[ \t]host[ \t]add)[ \t](?:[^\s]{1,120}[ \t]{1,4}){3}", "no_pushed"),
@@ -184,22 +185,22 @@ OTHERS = (
             r"[A-Za-z]{6,20}=(?P<secret>[A-Za-z0-9+/]{40,88}={0,2})"),
     Carrier("approle-secret-id", _look(r"secret[_-]?id[\\\"'`\]]*[ \t]*[:= ]"),
             rf"(?i:secret[_-]?id){CLOSED}(?:[ \t]{{0,4}}[:=][ \t]{{0,4}}|[ \t]{{1,40}})(?:{QUOTE})?(?P<secret>[0-9a-f]{{8}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{12}})"),
-    Carrier("npmrc-token", (Look(r"_(?:authToken|auth|password)[ \t]*="),),
-            rf"_(?:authToken|auth|password)[ \t]{{0,4}}=[ \t]{{0,4}}(?:{QUOTE})?(?P<secret>[^\s\"'`\\]{{8,}})", "no_unquoted_secret"),
+    Carrier("npmrc-token", (Look(r"(?:^|[^A-Za-z0-9])_(?:authToken|auth|password)[ \t]*="),),
+            rf"[^A-Za-z0-9]_(?:authToken|auth|password)[ \t]{{0,4}}=[ \t]{{0,4}}(?:{QUOTE})?(?P<secret>[^\s\"'`\\]{{8,}})", "no_unquoted_secret"),
     Carrier("docker-auth", _look(r"[\"'](?:auth|identitytoken|registrytoken)\\*[\"']"),
             rf"(?P<quote>[\"'])(?:auth|identitytoken|registrytoken)\\{{0,15}}(?P=quote)[ \t]{{0,4}}:[ \t]{{0,4}}\\{{0,15}}(?P=quote)(?P<secret>[A-Za-z0-9+/=_.-]{{8,}})\\{{0,15}}(?P=quote)", "no_basic"),
     Carrier("netrc-password", _look(r"(?:login|machine)(?:[ \t\r\n]|\\+[nrt])+[^\s\"']+(?:[ \t\r\n]|\\+[nrt])+(?:login|password|account)"),
             r"(?:login|machine)(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}[^\s\"'\\]{1,100}(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}(?:(?:login|account)(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}[^\s\"'\\]{1,100}"
             r"(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}){0,2}password(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}(?P<secret>[^\s\"'\\]{3,})", "no_value"),
-    Carrier("pgpass-password", _look(r":(?:543[0-9]|6432|\*):[^:\s]+:[^:\s]+:[^:\s]"),
-            r":(?:543[0-9]|6432|\*):[^:\s\"']{1,60}:[^:\s\"']{1,60}:(?P<secret>[^\s\"'\\:]{3,})", "no_entry"),
+    Carrier("pgpass-password", _look(r":(?:543[0-9]|6432):[^:\s]+:[^:\s]+:[^:\s]"),
+            r":(?:543[0-9]|6432):[^:\s\"']{1,60}:[^:\s\"']{1,60}:(?P<secret>[^\s\"'\\:]{3,})", "no_entry"),
     Carrier(
         "sql-password",
-        _look(r"identified[ \t]+(?:with|by)[ \t]", r"password[ \t]+(?:(?:to|for)[ \t][^\n]*)?[(=]?[ \t]*N?\\*'", r"password\(\\*'"),
+        _look(r"identified[ \t]+(?:with|by)[ \t][^\n]*['\"]", r"password[ \t]+(?:(?:to|for)[ \t][^\n]*)?[(=]?[ \t]*N?\\*'", r"password\(\\*'"),
         r"(?i:identified[ \t]{1,4}(?:with[ \t]{1,4}[A-Za-z0-9_'\"]{1,60}[ \t]{1,4})?by[ \t]{1,4}(?:password[ \t]{1,4})?"
         r"|password[ \t]{0,4}(?:=|to|for[^\n=]{1,60}=)?[ \t]{0,4}(?:password[ \t]{0,4})?\(?)"
         r"N?(?P<quote>\\{0,7}['\"])(?P<secret>(?:(?!(?P=quote))[^\n]){3,500})(?P=quote)",
-        "no_quoted_password"),
+        "no_sql"),
     Carrier("secure-string", _look(r"convertto-securestring[ \t]+"),
             rf"(?i:convertto-securestring)[ \t]{{1,4}}(?:-String[ \t]{{1,4}})?(?P<quote>{QUOTE})(?P<secret>(?:(?!(?P=quote))[^\n]){{3,500}})(?P=quote)", "no_value"),
     Carrier("auth-pair", _look(r"(?:auth|login|credentials?)[ \t]*[=(]+[ \t]*[(\[]?[ \t]*\\*[\"'`]"),
@@ -223,7 +224,7 @@ BLOCKS = (
     Carrier(
         "private-key",
         (Look(r"----[- ]BEGIN [A-Z0-9 ]*PRIVATE KEY"), Look("----BEGIN OpenVPN Static key")),
-        r"----[- ]?BEGIN (?:[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V[0-9])[ -]?----(?:(?:[^-]|-(?!---))*+-{4,6} ?END [A-Za-z0-9 ]{0,40}(?:PRIVATE KEY|Static key V[0-9])(?: BLOCK)?[ -]?----"
+        r"----[- ]?BEGIN (?:[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V[0-9])[ -]?----(?:(?:[A-Za-z0-9+/=\s\\:,>|#*;→\"'.%@<()]|-(?!---))*+-{4,6} ?END [A-Za-z0-9 ]{0,40}(?:PRIVATE KEY|Static key V[0-9])(?: BLOCK)?[ -]?----"
         rf"|(?:{_GAP}*+(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset): ?[^\n\\]{{0,200}}+|[A-Za-z0-9+/=]{{32,}}+))+(?:{_GAP}*+[A-Za-z0-9+/=]{{1,63}}(?![A-Za-z0-9]))?)"),
     Carrier("putty-key", (Look(r"Private-Lines:"),),
             rf"Private-Lines: ?[0-9]{{1,4}}(?P<secret>(?:{_GAP}*+[A-Za-z0-9+/=]{{20,}}+)+(?:{_GAP}++Private-MAC: ?[0-9a-f]++)?)"),

@@ -37,7 +37,7 @@ _NAME = (
 _OWN_NAME = (
     rf"_{{0,2}}(?:my|your|the|a)?(?:[A-Za-z]+[_-])*{_NAME}s?(?:[_-](?:here|value|name|id|file|path|env|var|ref|goes|placeholder)+)*_{{0,2}}\W?\Z"
 )
-_RANDOM = r"(?:[^\n]*(?:[0-9]{3}|[0-9][A-Za-z_]+[0-9]+[A-Za-z_]+[0-9])|(?:[^\n]*[A-Za-z][0-9][A-Za-z]){2})"
+_RANDOM = r"(?:[^\n]*(?:[0-9]{3}|[0-9][A-Za-z_]+[0-9]+[A-Za-z_]+[0-9])|(?:[^\n]*[A-Za-z][0-9]{1,2}[A-Za-z]){2})"
 _TYPE = (
     r"(?:[A-Za-z_]\w*\.)*[A-Z][A-Za-z0-9]*?(?:Key|Token|Secret|Password|Credential)(?:s|Types?|V[0-9]+)?\W?\Z"
     r"|[A-Z]+(?:_[A-Z0-9]+){2,}\W?\Z|[a-z]+(?:\.[a-z]+){3,}\W?\Z"
@@ -60,6 +60,8 @@ _STATE = (
     r"|bearer|basic|header|cookie|plaintext|bcrypt|argon|scrypt|sha|none|text|input|field|value|varchar|nullable)\W?\Z"
 )
 """Words that say how a value is, and are none."""
+_CODEC = r"(?i:base64|hex|utf.?(?:8|16|32)|latin.?1|ascii|(?:scram-)?sha|md5|aes|[hrep]s(?:256|384|512)|rsa|ed25519|x25519)[\w-]{0,16}\W?\Z"
+"""Encodings and algorithms."""
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\W?\Z"
 _NO_DIGIT = r"[^0-9]*\Z"
 _ONLY_NUMBER = r"[0-9.,:_%-]*\Z"
@@ -76,7 +78,7 @@ _PATTERNS = {
     "no_bare_secret": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|{_ONLY_NUMBER}|0x[0-9A-Fa-f]{{1,16}}\W?\Z",
     "no_bare_password": rf"{_SECRET}|{_DOTTED}|(?=[^0-9]*\Z)(?![^\n]*[!@#$%^*+~][^\n]*\w)|(?:[0-9.,:_-]{{0,5}}\W?"
     rf"|[0-9]+/[0-9]+\W?|[0-9]*[.,][0-9]*)\Z",
-    "no_quoted_password": rf"{_SECRET}|{_PROSE}|{_CODE}|(?i:fail|pass|error|skipp?|ok)(?:ed)?\Z"
+    "no_quoted_password": rf"[^\n]*[:?]\s*\Z|{_CODEC}|{_SECRET}|{_PROSE}|{_CODE}|(?i:fail|pass|error|skipp?|ok)(?:ed)?\Z"
     r"|[A-Za-z]+[:!?]\Z|type=|[0-9]{1,3}\Z",
     "no_option": rf"{_SECRET}|-|[0-9.]+(?::[0-9.]+)*(?:/[a-z]+)?\Z|{_DOTTED}|[0-9.]+:[0-9:]+",
     "no_url_password": r"(?i:pass(?:word)?|passwd|pwd|pw|guest|admin|root|postgres|user(?:name)?|test|secret)@?\Z|\$[A-Za-z_{(]|<|\{|%[s({]|%[A-Z_]+%|\*|x{3}"
@@ -95,9 +97,10 @@ _PATTERNS = {
     "no_told": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|[^A-Za-z]*\Z|{_UUID}|[^\n<]*[(){{}}>]|[a-z]+[-_]?[0-9]\W?\Z"
     r"|(?:[0-9a-f]{7,31}|[0-9]+[a-z]{1,4})\W?\Z|[^\n]*[/@]|v?[0-9]+(?:\.[0-9]+)+|[0-9]{4}-[0-9]{2}",
     "no_tagged": rf"{_SECRET}|{_DOTTED}|{_CODE}|{_ONLY_NUMBER}|[A-Za-z][a-z]{{0,7}}\W?\Z",
-    "no_letters": rf"{_SECRET}|{_DOTTED}|{_PROSE}|{_STATE}|[a-z]+(?:[A-Z][a-z]{{2,}})+\W?\Z|[^\n]*[(){{}}\[\]<>=:,;/]|.{{0,5}}\Z"
+    "no_letters": rf"{_SECRET}|{_DOTTED}|{_PROSE}|{_STATE}|[a-z]+(?:[A-Z][a-z]{{2,}})+\W?\Z|[^\n]*[(){{}}\[\]<>=:,;/]|[a-z]+(?:_[a-z]+)+\W?\Z|.{{0,5}}\Z"
     r"|[A-Za-z]+[_.-][A-Za-z]+\W?\Z|[A-Z][a-z]{2,}(?:[A-Z][a-z]{2,})*\W?\Z",
-    "no_passed": rf"[A-Za-z][a-z]{{0,10}}\W?\Z|[a-z]+(?:[ _-][a-z]+)+\W?\Z|{_SECRET}|{_PROSE}|{_CODE}|[^\n]*\s|.{{0,5}}\Z|[^\n]*(?:[(){{}}]|=>)",
+    "no_sql": rf"{_SECRET}|{_PROSE}|{_CODE}|[a-z]{{1,9}}\Z|[^\n]*[:?]\s*\Z",
+    "no_passed": rf"{_NO_DIGIT}|{_CODEC}|[a-z]+(?:[ _-][a-z]+)+[0-9]?\W?\Z|{_SECRET}|{_PROSE}|{_CODE}|[^\n]*\s|.{{0,5}}\Z|[^\n]*(?:[(){{}}]|=>)",
     "no_pushed": rf"{_SECRET}|-|[^\n]*[/\\]|(?![0-9a-f-]{{32,}}\W?\Z)(?:{_NO_DIGIT}|[^A-Za-z]*\Z|.{{0,9}}\Z)|v?[0-9]+(?:\.[0-9]+)+",
     "no_named_option": rf"{_SECRET}|@|[0-9.]+\Z",
     "no_signature": rf"{_NO_DIGIT}|[^A-Za-z]*\Z|{_VALUE}|[a-z]+(?:[_-][a-z0-9]+)+\W?\Z",
@@ -109,7 +112,7 @@ _PATTERNS = {
 _EXAMPLE = re.compile(
     r"[A-Za-z0-9_/-]{0,24}?(?:(?:[xX]{8,}|0{16,}[0-9]?)\W?\Z|(?:\.{3}|\u2026)(?:\W|\Z))"
     r"|[A-Za-z0-9/+]{13,33}EXAMPLE(?:KEY)?\W?\Z"
-    r"|-----BEGIN[^\n\\]{0,60}-----(?:[\s+>#]|\\+n)*(?:\.{3}|\u2026|<[^>\n]*>|\[[^\]\n]*\])(?:[\s+>#]|\\+n)*-----END"
+    r"|-----BEGIN[^\n\\]{0,60}-----(?:[\s+>#]|\\+n)*(?:\.{3}|\u2026|<[^>\n]*>|\[[^\]\n]*\]|(?:[xX*.]{3,}(?:[\s+>#]|\\+n)*)+)(?:[\s+>#]|\\+n)*-----END"
 )
 """What documentation writes for a secret of any kind, that of AWS by name."""
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_indexer.redact import apart, disguises, named, tables
 from agtrace_indexer.redact.checks import is_none
+from agtrace_indexer.redact.names import strength
 from agtrace_indexer.redact.rules import Form, Own, Rule, built_in, kinds, own_look
 from agtrace_indexer.redact.scanner import Hit, Look, Scanner
 
@@ -79,6 +80,8 @@ def _finder(rule: Rule) -> Finder:
 def _secret(kind: str, unless: str, found: Any) -> Iterator[Span]:
     """Where the secret is in what was found, unless it is none."""
     start, end = found.span("secret" if "secret" in found.re.groupindex else 0)
+    if "name" in found.re.groupindex and not strength(found["name"]):
+        return
     if start == end or is_none(unless or None, found.string[start : end + 1].rstrip("\"'`\\,; \t\r\n")):
         return
     yield start, disguises.end_of(found.string, start, end), kind

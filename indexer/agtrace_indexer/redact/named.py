@@ -69,12 +69,12 @@ _LONGEST_BEFORE = 80
 _NAME = re.compile(
     r"(?:\W|[a-z](?=Pw|Auth|Psk))?((?:mot[ _-]de[ _-]passe|palabra[ _-]clave|mật[_ ]khẩu|كلمة المرور|секретный[ _]ключ|비밀[ _]?키|contrase\\u00f1a"
     r"|(?:clave|chave|cl[ée])[ _-]?(?:secreta?|secr[èe]te|api|privada|priv[ée]e|d.api|de[ _-]api)|(?:seed|recovery|backup)[ _-]"
-    rf"(?:phrase|codes?)|[\w.-]{{1,80}})(?:[ ][0-9]{{1,2}}(?=:))?)((?:{_QUOTE}){{0,2}}(?:\[[0-9]{{0,4}}\]|[\])]{{0,2}})(?:{_QUOTE})?{_EMPHASIS})",
+    rf"(?:phrase|codes?)|[\w.-]{{1,80}})(?:[ ][0-9]{{1,2}}(?=:))?)((?:{_QUOTE}){{0,2}}(?:\[[0-9]{{0,4}}\]|\]?)(?:{_QUOTE})?{_EMPHASIS})",
     re.IGNORECASE,
 )
 """The rest of the name, and what may close it: quotes, brackets."""
 _TYPED = r"(?:[ \t]{0,3}:?[ \t]{0,3}(?:\{ ?get; (?:set|init); \}|(?:Final|Optional)\[str\]|str \| None|str|string|String|&(?:'static )?str|Secret(?:Str|String)|(?:const )?char ?\*)(?![A-Za-z0-9]))?"
-_SIGN = r"(?P<sign>[:?+.|!]{0,2}={1,3}>?|->|<-|→|\|\||\?\?|[:：](?:[ \t]!!?(?:str|binary))?)"
+_SIGN = r"(?P<sign>[:?+.|!]{0,2}={1,3}>?|->|<-|→|(?:\|\||\?\?)(?=[ \t]{0,4}\\*[\"'`])|[:：](?:[ \t]!!?(?:str|binary))?)"
 """Signs of assignment in shells, settings, programs and Makefiles."""
 _CALLED = r"(?:(?:String::from|Some|Secret(?:Str|String)?(?:::new|::from)?|Buffer\.from|new String|bytes|str|bytes\.fromhex|b64decode|unhexlify|\[\]byte|new SecretKeySpec)?\([ \t]{0,20}|[NbBrRuUL@](?=\\*[\"']))?"
 _BARE = r"[^\s\"'`\\,;&|<>(){}\[\]]"
@@ -119,13 +119,18 @@ _CARRIERS = (
     ),
     _Carrier(re.compile(rf"\([ \t]{{0,4}}{_QUOTED}"), "no_called", setter=True),  # .apiKey("value")
     _Carrier(re.compile(rf"[ \t]{{1,40}}{_QUOTED}"), "no_passed", shouted=True),  # define NAME "value"
-    _Carrier(re.compile(rf"[ \t]{{0,4}}(?:{_END})?[ \t]{{0,20}}(?P<bare>[^\s\"'`\\,;()<>|]{{6,500}})(?=[ \t]*(?:\r?\n|\Z))"), "no_told", shouted=True),
+    _Carrier(re.compile(rf"(?:[ \t]{{1,4}}|[ \t]{{0,4}}{_END}[ \t]{{0,20}})(?P<bare>[^\s\"'`\\,;()<>|]{{6,500}})(?=[ \t]*(?:\r?\n|\Z))"), "no_told", shouted=True),
     _Carrier(  # setProperty(NAME, "value"), get(NAME).type("value")
         re.compile(
             r":?(?:\\{0,15}[\"'])?[ \t]{0,4}(?P<sign>,|\)?[ \t]{0,2}\.[A-Za-z_]{2,20}\(|\)?[;{ \t]{0,4}send(?:line|keys)?[ \t(]{1,3}(?:--[ \t])?)"
             rf"[ \t]{{0,40}}{_QUOTED}"
         ),
         "no_passed",
+    ),
+    _Carrier(  # setProperty("THE_NAME", "words")
+        re.compile(r"(?:\\{0,15}[\"'])?,[ \t]{0,40}(?P<quote>\\{0,15}[\"'])(?P<quoted>[a-z-]{10,200})(?P=quote)\)"),
+        "no_letters",
+        shouted=True,
     ),
     _Carrier(  # <NAME>value</NAME>, <x name="NAME"><value>value</value>, <th>NAME</th><td>value</td>
         re.compile(
@@ -208,12 +213,17 @@ def _before(text: str, at: int) -> str:
     rest = said.rstrip(_OF_NAMES)
     joined = said[len(rest) :]
     first = rest[-12:].lower()
-    return next((word for word in _FIRST_WORDS if first.endswith(word)), "") + joined if first.endswith(" ") else joined
+    if joined.startswith("-") or not first.endswith(" "):
+        return joined
+    return next((word for word in _FIRST_WORDS if first.endswith(word)), "") + joined
 
 
 def _is_tight(found: re.Match[str], name: str) -> bool:
-    """Whether a value is assigned as in a shell: an upper-case name, `=`, no blanks."""
-    return name.isupper() and found[0][:1] in "=:" and (found[0][1:2] > " " or "_" in name)
+    """Whether a value is assigned as in a shell or in settings: an upper-case name, `=` or `:`, nothing behind it."""
+    if not name.isupper():
+        return False
+    blank = found[0][1:2] in " \t"
+    return (found[0][:1] == "=" and not blank) or ("_" in name and found[0][:1] in "=:" and bool(_ENDED.match(found.string, found.end())))
 
 
 def _secret(level: Strength, carrier: _Carrier, found: re.Match[str], *, tight: bool) -> tuple[int, int] | None:
@@ -226,7 +236,9 @@ def _secret(level: Strength, carrier: _Carrier, found: re.Match[str], *, tight: 
     behind = found.string[end : end + 1]
     if carrier.unless:
         value = found.string[start:end] + behind
-        return None if is_example(value) or CHECKS[carrier.unless](value.rstrip("\"'`\\,; \t\r\n")) else (start, end)
+        value = value.rstrip("\"'`\\,; \t\r\n")
+        checks = (carrier.unless, "no_key") if level is Strength.KEY else (carrier.unless,)
+        return None if is_example(value) or any(CHECKS[check](value) for check in checks) else (start, end)
     if groups.get("longer") and tight:
         end = found.end("longer")
     value = Value(found.string[start:end], kind == "quoted", behind, tight, _ENDED.match(found.string, end) is not None)

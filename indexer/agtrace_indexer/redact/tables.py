@@ -25,6 +25,8 @@ class Cell(NamedTuple):
 
 
 _CELLS = {sign: re.compile(rf"\"(?:[^\"\n]|\"\")*\"|[^{re.escape(sign)}\n]+|(?<={re.escape(sign)})(?={re.escape(sign)})") for sign in "|,\t;"}
+_HEADER = re.compile(r"(?:\"?[A-Za-z][\w -]{0,39}\"?[,;])+\"?[A-Za-z][\w -]{0,39}\"?\r?")
+"""The first row of CSV."""
 _RULE = re.compile(r"[\s|:+=-]*")
 _AROUND = " \t\r`*\"'"
 
@@ -51,7 +53,9 @@ def in_table(text: str, at: int) -> Iterator[tuple[int, int, str]]:
     strengths = [strength(cell.text) if len(cell.text) <= 40 and cell.text.count(" ") <= 3 else Strength.NONE for cell in header]
     if sign in "|\t" and len(header) == 2 and strengths[0] and not strengths[1]:
         yield from _secret(strengths[0], header[1], text)
-    if len(header) < 2 or not any(strengths) or (sign in ",;" and not all(re.fullmatch(r"[\w -]{1,40}", cell.text) for cell in header)):
+    if len(header) < 2 or not any(strengths) or (sign in ",;" and not _HEADER.fullmatch(text, start, end)):
+        return
+    if sign == "|" and not _RULE.fullmatch(text, end + 1, _line_end(text, end + 1)):
         return
     for _ in range(_MOST_ROWS):
         start, end = end + 1, _line_end(text, end + 1)
@@ -72,7 +76,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _secret(level: Strength, cell: Cell, text: str) -> Iterator[tuple[int, int, str]]:
-    if level and " " not in cell.text and is_secret(level, Value(cell.text, False, "", True, True)):
+    if level and " " not in cell.text and is_secret(level, Value(cell.text, False, "", False, True)):
         yield cell.start, cell.start + len(cell.text), level.name.lower()
 
 
