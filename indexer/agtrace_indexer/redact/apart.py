@@ -10,7 +10,7 @@ from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look
 
 MANIFEST = Look(r"kind[\\\"']*:[ \t]*[\\\"']*secret", any_case=True)
-PAIR = Look(r"(?:value|default|content)[\\\"']*[ \t]*[:=][ \t]*[\\\"']*[^\s{\[]", any_case=True)
+PAIR = Look(r"(?:(?:value|default)[\\\"']*[ \t]*[:=]|content=)[ \t]*[\\\"']*[^\s{\[]", any_case=True)
 _MANIFEST = 8000
 """Characters of a manifest on either side of what says its kind."""
 
@@ -61,6 +61,7 @@ _PAIRED = re.compile(
     rf"(?i:value|default|content)(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:(?P<quote>{_QUOTE})"
     rf"(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{4,500}})|(?P<bare>[^\s\"'\\,;{{}}\[\]<>&|]{{6,}}))"
 )
+_HINT = re.compile("pass|secret|token|key|pwd|cred|auth|salt", re.IGNORECASE)
 _NAMINGS = tuple(
     re.compile(rf"{naming}[^{{}}]{{0,300}}\Z")
     for naming in (
@@ -76,6 +77,8 @@ def in_pair(text: str, at: int) -> Iterator[tuple[int, int, str]]:
     """The value of `{"name": "DB_PASSWORD", "value": "..."}`, or of `"db_password": {"value": "..."}`."""
     found = _PAIRED.match(text, at)
     if found is None:
+        return
+    if _HINT.search(text, max(0, at - 400), at) is None:
         return
     named = (naming.search(text, max(0, at - 400), at) for naming in _NAMINGS)
     level = max(strength(each["name"]) if each else Strength.NONE for each in named)

@@ -186,7 +186,7 @@ OTHERS = (
     Carrier("approle-secret-id", _look(r"secret[_-]?id[\\\"'`\]]*[ \t]*[:= ]"),
             rf"(?i:secret[_-]?id){CLOSED}(?:[ \t]{{0,4}}[:=][ \t]{{0,4}}|[ \t]{{1,40}})(?:{QUOTE})?(?P<secret>[0-9a-f]{{8}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{4}}-[0-9a-f]{{12}})"),
     Carrier("npmrc-token", (Look(r"(?:^|[^A-Za-z0-9])_(?:authToken|auth|password)[ \t]*="),),
-            rf"[^A-Za-z0-9]_(?:authToken|auth|password)[ \t]{{0,4}}=[ \t]{{0,4}}(?:{QUOTE})?(?P<secret>[^\s\"'`\\]{{8,}})", "no_unquoted_secret"),
+            rf"[^A-Za-z0-9]?_(?:authToken|auth|password)[ \t]{{0,4}}=[ \t]{{0,4}}(?:{QUOTE})?(?P<secret>[^\s\"'`\\]{{8,}})", "no_unquoted_secret"),
     Carrier("docker-auth", _look(r"[\"'](?:auth|identitytoken|registrytoken)\\*[\"']"),
             rf"(?P<quote>[\"'])(?:auth|identitytoken|registrytoken)\\{{0,15}}(?P=quote)[ \t]{{0,4}}:[ \t]{{0,4}}\\{{0,15}}(?P=quote)(?P<secret>[A-Za-z0-9+/=_.-]{{8,}})\\{{0,15}}(?P=quote)", "no_basic"),
     Carrier("netrc-password", _look(r"(?:login|machine)(?:[ \t\r\n]|\\+[nrt])+[^\s\"']+(?:[ \t\r\n]|\\+[nrt])+(?:login|password|account)"),

@@ -90,6 +90,8 @@ _CELL_ENDS = re.compile(r"[ \t`*\"']{0,40}(?:[|,\t;]|\r?\n)")
 class _Carrier(NamedTuple):
     """What joins a name to its value, and the value."""
 
+    begins: str
+    """With what it may begin, behind blanks; empty: with anything, behind a blank."""
     pattern: re.Pattern[str]
     unless: str = ""
     """The check that tells what is no secret, where the name alone says too little."""
@@ -103,11 +105,13 @@ class _Carrier(NamedTuple):
 
 _CARRIERS = (
     _Carrier(  # NAME = value
+        ":=?+.|!-<→：{&sSFOc\\",
         re.compile(
             rf"(?:[ \t]|\\\r?\n){{0,40}}{_TYPED}[ \t]{{0,4}}{_SIGN}{_EMPHASIS}[ \t]{{0,40}}{_EMPHASIS}{_CALLED}(?:{_QUOTED}|(?P<bare>{_BARE}{{3,}}+)(?P<longer>{_LONGER}))"
         )
     ),
     _Carrier(  # NAME: value of the next line
+        ":=",
         re.compile(
             rf"[ \t]{{0,4}}(?P<sign>[:=])[ \t]{{0,4}}(?:(?:[(>|][+-]?)?[ \t]{{0,4}}{_END}{_MARGIN}[ \t]{{1,20}}|[(>|][+-]?[ \t]{{1,40}})"
             rf"(?:{_QUOTE})?(?P<bare>{_BARE}{{8,200}}+)(?![^\s\"'`\\,])(?<![:,])"
@@ -115,12 +119,14 @@ _CARRIERS = (
         "no_told",
     ),
     _Carrier(  # NAME = "value" -> "value"
+        ":=",
         re.compile(rf"[ \t]{{0,40}}[=:][ \t]{{0,4}}\"[^\"\n]{{0,500}}\"[ \t]{{1,4}}->[ \t]{{1,4}}{_QUOTED}"),
     ),
-    _Carrier(re.compile(rf"\([ \t]{{0,4}}{_QUOTED}"), "no_called", setter=True),  # .apiKey("value")
-    _Carrier(re.compile(rf"[ \t]{{1,40}}{_QUOTED}"), "no_passed", shouted=True),  # define NAME "value"
-    _Carrier(re.compile(rf"(?:[ \t]{{1,4}}|[ \t]{{0,4}}{_END}[ \t]{{0,20}})(?P<bare>[^\s\"'`\\,;()<>|]{{6,500}})(?=[ \t]*(?:\r?\n|\Z))"), "no_told", shouted=True),
+    _Carrier("(", re.compile(rf"\([ \t]{{0,4}}{_QUOTED}"), "no_called", setter=True),  # .apiKey("value")
+    _Carrier("", re.compile(rf"[ \t]{{1,40}}{_QUOTED}"), "no_passed", shouted=True),  # define NAME "value"
+    _Carrier("", re.compile(rf"(?:[ \t]{{1,4}}|[ \t]{{0,4}}{_END}[ \t]{{0,20}})(?P<bare>[^\s\"'`\\,;()<>|]{{6,500}})(?=[ \t]*(?:\r?\n|\Z))"), "no_told", shouted=True),
     _Carrier(  # setProperty(NAME, "value"), get(NAME).type("value")
+        ":,).;{s\\\"'",
         re.compile(
             r":?(?:\\{0,15}[\"'])?[ \t]{0,4}(?P<sign>,|\)?[ \t]{0,2}\.[A-Za-z_]{2,20}\(|\)?[;{ \t]{0,4}send(?:line|keys)?[ \t(]{1,3}(?:--[ \t])?)"
             rf"[ \t]{{0,40}}{_QUOTED}"
@@ -128,11 +134,13 @@ _CARRIERS = (
         "no_passed",
     ),
     _Carrier(  # setProperty("THE_NAME", "words")
+        ",\\\"'",
         re.compile(r"(?:\\{0,15}[\"'])?,[ \t]{0,40}(?P<quote>\\{0,15}[\"'])(?P<quoted>[a-z-]{10,200})(?P=quote)\)"),
         "no_letters",
         shouted=True,
     ),
     _Carrier(  # <NAME>value</NAME>, <x name="NAME"><value>value</value>, <th>NAME</th><td>value</td>
+        "",
         re.compile(
             rf"(?:[^<>\n]{{0,120}}>|</[A-Za-z:]{{1,30}}>\s{{0,40}}<[A-Za-z:]{{1,30}}>)\s{{0,40}}(?:<[A-Za-z:]{{1,30}}>\s{{0,40}})?"
             r"(?P<bare>[^<\s]{4,500})(?=\s{0,40}</)"
@@ -140,6 +148,7 @@ _CARRIERS = (
         "no_tagged",
     ),
     _Carrier(  # --NAME value
+        "",
         re.compile(
             rf"(?P<sign>[ \t]{{1,4}}|=)(?:pass:)?(?P<quote>{_QUOTE})?"
             r"(?P<bare>(?(quote)(?:(?!(?P=quote))[^\n]){3,500}|[^\s\"'`\\|;&<>()\[\]{}]{4,}))"
@@ -148,6 +157,7 @@ _CARRIERS = (
         option=True,
     ),
     _Carrier(  # the NAME for the old server is value
+        "",
         re.compile(
             r"(?:[ \t]{1,40}|\\{1,7}t)(?:(?:is|ist|es|est|lautet|to|as|was|set to|(?:was|has been|is|now) (?:changed|set|reset) to|→|->|=>|-"
             r"|(?:for|of|to|on|de|pour|para)(?:[ \t]{1,3}[a-z0-9._-]{1,30}){1,4}[ \t]{0,2}(?:is|=)"
@@ -157,6 +167,7 @@ _CARRIERS = (
         "no_told",
     ),
     _Carrier(  # NAME value
+        "",
         re.compile(
             rf"(?:[ \t]{{1,40}}|\\{{1,7}}t|:[ \t]{{1,4}}[A-Za-z0-9._@-]{{1,40}}[ \t]{{1,3}}/[ \t]{{1,4}}){_EMPHASIS}(?:{_QUOTE}|\()?"
             r"(?P<bare>[^\s\"'`\\,;()<>]{8,200})"
@@ -164,6 +175,7 @@ _CARRIERS = (
         "no_mixed",
     ),
     _Carrier(  # NAME            value
+        "",
         re.compile(r"(?:[ \t]{2,60}|\t)(?P<bare>[^\s\"'`\\,;()<>|]{8,200})(?=[ \t]*(?:\r?\n|\Z))"),
         "no_told",
     ),
@@ -181,8 +193,10 @@ def find(text: str, at: int) -> Iterator[tuple[int, int, str]]:
     level = strength(whole) if not _is_part(text, first - len(before), name.end()) else Strength.NONE
     if not level:
         return
+    sign = text[name.end() : name.end() + 60].lstrip(" \t")[:1]
     for carrier in _CARRIERS:
-        found = carrier.pattern.match(text, name.end()) if _fits(carrier, whole) else None
+        may_be = sign in carrier.begins if carrier.begins else text[name.end() : name.end() + 1] in _BLANKS
+        found = carrier.pattern.match(text, name.end()) if may_be and _fits(carrier, whole) else None
         where = found and _secret(level, carrier, found, tight=_is_tight(found, whole))
         if where:
             yield where[0], end_of(text, *where), level.name.lower()
@@ -195,6 +209,7 @@ def _is_part(text: str, start: int, end: int) -> bool:
     return text[start - 1 : start] == ":" == text[end : end + 1] and text[end + 1 : end + 2] > " "
 
 
+_BLANKS = " \t\r\n\\>=:<"
 _NO_SETTER = re.compile(r"_?(?:get|fetch|find|load|read|has|is|check|validate|verify|hash|encode|decode|parse|delete|remove|require|ask)")
 
 
