@@ -58,10 +58,14 @@ LOOKS = tuple(
         r"%(?:25)*[2-7][0-9A-Fa-f]",
         r"%(?:E2|C2|EF)",
         r"&(?:#|quot;|apos;|amp;|lt;|gt;|colon;|equals;|nbsp;|shy;|Zero)",
-        f"[{_INVISIBLE}\u00a0\u2000-\u200a\u202f\u205f\u3000]".replace("\x00-\x08\x0e-\x1f\x7f-", "\x80-"),
     )
 )
-"""First looks, of which one finds something in every text that has a disguise."""
+"""First looks, of which one finds something in every text of ASCII that has a disguise."""
+
+UNSEEN = Look(
+    f"[{_INVISIBLE}\u00a0\u2000-\u200a\u202f\u205f\u3000]".replace("\x00-\x08\x0e-\x1f\x7f-", "\x80-"), once=True
+)
+"""What nobody sees, or what looks like a blank, beyond ASCII."""
 
 
 class _Piece(NamedTuple):

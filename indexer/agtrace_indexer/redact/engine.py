@@ -12,10 +12,11 @@ from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_indexer.redact import apart, disguises, named, tables
+from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.checks import is_none
 from agtrace_indexer.redact.names import strength
-from agtrace_indexer.redact.rules import Form, Own, Rule, built_in, kinds, own_look
-from agtrace_indexer.redact.scanner import Hit, Look, Scanner
+from agtrace_indexer.redact.rules import Form, Own, forms, kinds, own_look
+from agtrace_indexer.redact.scanner import Look, Scanner
 
 BASE64 = "base64-secret"
 """What the mask of a run of base64 says, whatever was found in it."""
@@ -23,6 +24,8 @@ BASE64 = "base64-secret"
 _MOST_PASSES = 8
 _MOST_LAYERS = 3
 """Encodings within encodings that are looked into."""
+_BEFORE, _LONGEST = 200, 2000
+"""Characters before the end of a first look in which what it saw began, and of a token from there on."""
 _PATIENCE = 1.0
 """Seconds that a pattern of the user's may take for one text; a text that takes longer is masked whole."""
 
@@ -43,21 +46,25 @@ class _BuiltIn:
     """The built-in rules, compiled once."""
 
     def __init__(self) -> None:
-        looked: list[tuple[Look, Finder]] = [(look, _finder(rule)) for rule in built_in() for look in rule.looks]
+        looked: list[tuple[Look, Finder]] = [(form.look, _form_finder(form)) for form in forms()]
+        looked += [(look, _carrier_finder(carrier, look)) for carrier in ALL for look in carrier.looks]
         looked += [(look, named.find) for look in named.LOOKS]
+        looked += [(look, named.find_foreign) for look in named.FOREIGN_LOOKS]
         looked += [(tables.INSERT, tables.in_insert), (apart.PAIR, apart.in_pair), (apart.MANIFEST, apart.in_manifest)]
         self._finders = [finder for _, finder in looked]
         self._disguise, self._base64 = len(looked), len(looked) + len(disguises.LOOKS)
         self._scanner = Scanner([*(look for look, _ in looked), *disguises.LOOKS, *disguises.base64_looks()])
+        self._unseen = Scanner([disguises.UNSEEN])
 
     def found(self, text: str) -> _Found | None:
         """What may be in a text; None for nothing, which is what nearly all texts have."""
         hits = self._scanner.hits(text)
-        if not hits:
+        unseen = not text.isascii() and bool(self._unseen.hits(text))
+        if not hits and not unseen:
             return None
-        known = [(self._finders[hit.look], hit.start) for hit in hits if hit.look < self._disguise]
-        disguised = any(self._disguise <= hit.look < self._base64 for hit in hits)
-        return _Found(known, disguised, any(hit.look >= self._base64 for hit in hits))
+        known = [(self._finders[look], place) for place, look in hits if look < self._disguise]
+        disguised = unseen or any(self._disguise <= look < self._base64 for _, look in hits)
+        return _Found(known, disguised, any(look >= self._base64 for _, look in hits))
 
 
 @cache
@@ -65,14 +72,29 @@ def _rules() -> _BuiltIn:
     return _BuiltIn()
 
 
-def _finder(rule: Rule) -> Finder:
-    """The close look of a rule: its pattern is compiled when it is first asked for."""
+def _form_finder(form: Form) -> Finder:
+    """The close look for a token, of which a first look sees a part."""
 
     def find(text: str, at: int) -> Iterator[Span]:
-        found = _compiled(rule.pattern).match(text, at)
-        if found is None:
-            return
-        yield from _secret(rule.kind, rule.unless, found)
+        pattern = _compiled(form.bounded)
+        for found in pattern.finditer(text, max(0, at - _BEFORE), at + _LONGEST):
+            if found.start() >= at:
+                return
+            if found.end() >= at:
+                yield from _secret(form.kind, "", pattern.match(text, found.start()) or found)
+
+    return find
+
+
+def _carrier_finder(carrier: Carrier, look: Look) -> Finder:
+    """The close look of a carrier, which begins where its first look does."""
+    begun = re.compile(look.pattern, re.IGNORECASE if look.any_case else 0)
+
+    def find(text: str, at: int) -> Iterator[Span]:
+        for begin in begun.finditer(text, max(0, at - _BEFORE), at):
+            found = _compiled(carrier.pattern).match(text, begin.start())
+            if found is not None:
+                yield from _secret(carrier.kind, carrier.unless, found)
 
     return find
 
@@ -118,8 +140,8 @@ class Redactor:
         found = _rules().found(text)
         spans = self._built_in(text, found, layers) if found else ()
         yield from (span for span in spans if not self.allows(text[span[0] : span[1]]))
-        for hit in self._scanner.hits(text) if self._scanner else ():
-            yield from self._by_own(self._mine[hit.look], text)
+        for _, look in self._scanner.hits(text) if self._scanner else ():
+            yield from self._by_own(self._mine[look], text)
 
     def _built_in(self, text: str, found: _Found, layers: int) -> Iterator[Span]:
         for finder, start in found.hits:

@@ -43,11 +43,11 @@ _NEAR = (
 _NEAR_WHOLE = rf"(?:[^a-z\n{_SIGNS}][^\n{_SIGNS}]{{0,30}})?[{_SIGNS}\n\"']"
 
 LOOKS = (
-    *(Look(head + near, any_case=True) for head in _HEADS for near in _NEAR),
-    *(Look(head + _NEAR_WHOLE, any_case=True) for head in _WHOLE_HEADS),
-    Look("[a-z](?:Pw|Auth|Psk)[^a-z]"),
-    *(Look(head, any_case=True) for head in _FOREIGN),
+    *(Look(head + near, any_case=True, from_start=True) for head in _HEADS for near in _NEAR),
+    *(Look(head + _NEAR_WHOLE, any_case=True, from_start=True) for head in _WHOLE_HEADS),
+    Look("[a-z](?:Pw|Auth|Psk)[^a-z]", from_start=True),
 )
+FOREIGN_LOOKS = tuple(Look(head, any_case=True, from_start=True) for head in _FOREIGN)
 
 # --- pieces
 
@@ -66,13 +66,15 @@ _FIRST_WORDS = tuple(
 )
 """Words that belong to a name although a blank stands behind them."""
 _LONGEST_BEFORE = 80
-_NAME = re.compile(
-    r"(?:\W|[a-z](?=Pw|Auth|Psk))?((?:mot[ _-]de[ _-]passe|palabra[ _-]clave|mật[_ ]khẩu|كلمة المرور|секретный[ _]ключ|비밀[ _]?키|contrase\\u00f1a"
-    r"|(?:clave|chave|cl[ée])[ _-]?(?:secreta?|secr[èe]te|api|privada|priv[ée]e|d.api|de[ _-]api)|(?:seed|recovery|backup)[ _-]"
-    rf"(?:phrase|codes?)|[\w.-]{{1,80}})(?:[ ][0-9]{{1,2}}(?=:))?)((?:{_QUOTE}){{0,2}}(?:\[[0-9]{{0,4}}\]|\]?)(?:{_QUOTE})?{_EMPHASIS})",
+_CLOSED = rf"((?:{_QUOTE}){{0,2}}(?:\[[0-9]{{0,4}}\]|\]?)(?:{_QUOTE})?{_EMPHASIS})"
+"""What may close a name: quotes, brackets."""
+_NAME = re.compile(rf"(?:\W|[a-z](?=Pw|Auth|Psk))?([\w.-]{{1,80}}(?:[ ](?:phrase|codes?))?(?:[ ][0-9]{{1,2}}(?=:))?){_CLOSED}")
+"""The rest of a name."""
+_FOREIGN_NAME = re.compile(
+    r"((?:mot[ _-]de[ _-]passe|palabra[ _-]clave|mật[_ ]khẩu|كلمة المرور|секретный[ _]ключ|비밀[ _]?키|contrase\\u00f1a"
+    rf"|(?:clave|chave|cl[ée])[ _-]?(?:secreta?|secr[èe]te|api|privada|priv[ée]e|d.api|de[ _-]api)|[\w.-]{{1,80}})){_CLOSED}",
     re.IGNORECASE,
 )
-"""The rest of the name, and what may close it: quotes, brackets."""
 _TYPED = r"(?:[ \t]{0,3}:?[ \t]{0,3}(?:\{ ?get; (?:set|init); \}|(?:Final|Optional)\[str\]|str \| None|str|string|String|&(?:'static )?str|Secret(?:Str|String)|(?:const )?char ?\*)(?![A-Za-z0-9]))?"
 _SIGN = r"(?P<sign>[:?+.|!]{0,2}={1,3}>?|->|<-|→|(?:\|\||\?\?)(?=[ \t]{0,4}\\*[\"'`])|[:：](?:[ \t]!!?(?:str|binary))?)"
 """Signs of assignment in shells, settings, programs and Makefiles."""
@@ -182,26 +184,39 @@ _CARRIERS = (
 )
 
 
-def find(text: str, at: int) -> Iterator[tuple[int, int, str]]:
+_AT: dict[str, tuple[_Carrier, ...]] = {
+    sign: tuple(carrier for carrier in _CARRIERS if sign in carrier.begins)
+    for sign in sorted(set("".join(carrier.begins for carrier in _CARRIERS)))
+}
+"""The carriers by the signs with which they may begin."""
+_BEHIND_BLANKS = tuple(carrier for carrier in _CARRIERS if not carrier.begins)
+_BLANKS = " \t\r\n\\><="
+
+
+def find(text: str, at: int, pattern: re.Pattern[str] = _NAME) -> Iterator[tuple[int, int, str]]:
     """The value of a name, a word of which begins at a place: where it is, and what the name says that it is."""
-    name = _NAME.match(text, at)
+    name = pattern.match(text, at)
     if name is None:
         return
-    first = name.start(1)
-    before = _before(text, first)
-    whole = before + name[1]
-    level = strength(whole) if not _is_part(text, first - len(before), name.end()) else Strength.NONE
-    if not level:
+    first, end = name.start(1), name.end()
+    whole = _before(text, first) + name[1]
+    level = strength(whole)
+    if not level or _is_part(text, end - len(whole), end):
         return
-    sign = text[name.end() : name.end() + 60].lstrip(" \t")[:1]
-    for carrier in _CARRIERS:
-        may_be = sign in carrier.begins if carrier.begins else text[name.end() : name.end() + 1] in _BLANKS
-        found = carrier.pattern.match(text, name.end()) if may_be and _fits(carrier, whole) else None
+    behind = text[end : end + 60]
+    carriers = _AT.get(behind.lstrip(" \t")[:1], ())
+    for carrier in (*carriers, *_BEHIND_BLANKS) if behind[:1] in _BLANKS else carriers:
+        found = carrier.pattern.match(text, end) if _fits(carrier, whole) else None
         where = found and _secret(level, carrier, found, tight=_is_tight(found, whole))
         if where:
             yield where[0], end_of(text, *where), level.name.lower()
-    if _CELL_ENDS.match(text, name.end()):
+    if _CELL_ENDS.match(text, end):
         yield from in_table(text, first)
+
+
+def find_foreign(text: str, at: int) -> Iterator[tuple[int, int, str]]:
+    """The same for names in other languages, which may have blanks."""
+    return find(text, at, _FOREIGN_NAME)
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
@@ -209,7 +224,6 @@ def _is_part(text: str, start: int, end: int) -> bool:
     return text[start - 1 : start] == ":" == text[end : end + 1] and text[end + 1 : end + 2] > " "
 
 
-_BLANKS = " \t\r\n\\>=:<"
 _NO_SETTER = re.compile(r"_?(?:get|fetch|find|load|read|has|is|check|validate|verify|hash|encode|decode|parse|delete|remove|require|ask)")
 
 

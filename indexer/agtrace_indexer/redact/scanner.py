@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import hyperscan
 
@@ -24,16 +24,13 @@ class Look(NamedTuple):
     """As Hyperscan reads it: no look around, no reference back, no anchor."""
     any_case: bool = False
     once: bool = False
-    """Whether it is enough to know that it is there: it is then told without its place."""
+    """Whether it is enough to know that it is there."""
+    from_start: bool = False
+    """Whether it is told where it begins, which costs more than where it ends."""
 
 
-class Hit(NamedTuple):
-    """Where a pattern was found."""
-
-    start: int
-    """Character at which it begins; 0 where it was looked for once."""
-    look: int
-    """The number of the pattern."""
+Hit: TypeAlias = tuple[int, int]
+"""The character where a pattern begins or else ends (of one that is looked for once, any), and the pattern's number."""
 
 
 class _Scratch(threading.local):
@@ -59,37 +56,41 @@ class Scanner:
         except hyperscan.error as error:
             raise ScannerError(str(error)) from None
         self._scratch = _Scratch(self._database)
+        self._from_start = [look.from_start for look in looks]
 
     def hits(self, text: str) -> list[Hit]:
-        """Everything that is found in a text without lone surrogates, by where it begins."""
-        found: list[tuple[int, int]] = []
+        """Everything that is found in a text without lone surrogates, in its order there."""
+        found: list[tuple[int, int, int]] = []
         data = text.encode()
         self._database.scan(data, match_event_handler=_note, context=found, scratch=self._scratch.own)
         if not found:
             return []
-        places = sorted(set(found))
-        return [Hit(*place) for place in (places if text.isascii() else _in_characters(places, data))]
+        hits = sorted({(start if self._from_start[look] else end, look) for look, start, end in found})
+        return hits if text.isascii() else _in_characters(hits, data)
 
 
-def _note(look: int, start: int, end: int, flags: int, found: list[tuple[int, int]]) -> None:
-    found.append((start, look))
+def _note(look: int, start: int, end: int, flags: int, found: list[tuple[int, int, int]]) -> None:
+    found.append((look, start, end))
 
 
 def _flags(look: Look) -> int:
-    flags: int = hyperscan.HS_FLAG_SINGLEMATCH if look.once else hyperscan.HS_FLAG_SOM_LEFTMOST
-    if look.any_case:
-        flags |= hyperscan.HS_FLAG_CASELESS
+    flags = 0
+    for asked, flag in (
+        (look.any_case, hyperscan.HS_FLAG_CASELESS),
+        (look.once, hyperscan.HS_FLAG_SINGLEMATCH),
+        (look.from_start, hyperscan.HS_FLAG_SOM_LEFTMOST),
+    ):
+        flags |= flag if asked else 0
     return flags if look.pattern.isascii() else flags | hyperscan.HS_FLAG_UTF8
 
 
-def _in_characters(places: Sequence[tuple[int, int]], data: bytes) -> list[tuple[int, Any]]:
-    """Places in UTF-8 as places in the text; what begins within a character begins with it."""
+def _in_characters(hits: Sequence[Hit], data: bytes) -> list[Hit]:
+    """Places in UTF-8 as places in the text; what lies within a character lies where that begins."""
     counted, byte, character = [], 0, 0
-    for place, look in places:
-        start = place
-        while start < len(data) and data[start] & 0xC0 == 0x80:
-            start -= 1
-        character += len(data[byte:start].decode())
-        byte = start
+    for place, look in hits:
+        while place < len(data) and data[place] & 0xC0 == 0x80:
+            place -= 1
+        character += len(data[byte:place].decode())
+        byte = place
         counted.append((character, look))
     return counted
