@@ -9,8 +9,8 @@ from agtrace_indexer.redact.checks import Value, is_secret
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look
 
-MANIFEST = Look(r"kind[\\\"']*:[ \t]*[\\\"']*secret", any_case=True)
-PAIR = Look(r"(?:(?:value|default)[\\\"']*[ \t]*[:=]|content=)[ \t]*[\\\"']*[^\s{\[]", any_case=True)
+MANIFEST = Look(r"kind[\\\"']*:[ \t]*[\\\"']*secret", any_case=True, from_start=True)
+PAIR = Look(r"(?:(?:value|default)[\\\"']*[ \t]*[:=]|content=)[ \t]*[\\\"']*[^\s{\[]", any_case=True, from_start=True)
 _MANIFEST = 8000
 """Characters of a manifest on either side of what says its kind."""
 

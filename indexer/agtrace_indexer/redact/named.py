@@ -170,10 +170,12 @@ _CARRIERS = (
     ),
     _Carrier(  # NAME value
         "",
-        re.compile(
-            rf"(?:[ \t]{{1,40}}|\\{{1,7}}t|:[ \t]{{1,4}}[A-Za-z0-9._@-]{{1,40}}[ \t]{{1,3}}/[ \t]{{1,4}}){_EMPHASIS}(?:{_QUOTE}|\()?"
-            r"(?P<bare>[^\s\"'`\\,;()<>]{8,200})"
-        ),
+        re.compile(rf"(?:[ \t]{{1,40}}|\\{{1,7}}t){_EMPHASIS}(?:{_QUOTE}|\()?(?P<bare>[^\s\"'`\\,;()<>]{{8,200}})"),
+        "no_mixed",
+    ),
+    _Carrier(  # NAME: user / value
+        ":",
+        re.compile(r":[ \t]{1,4}[A-Za-z0-9._@-]{1,40}[ \t]{1,3}/[ \t]{1,4}(?P<bare>[^\s\"'`\\,;()<>]{8,200})"),
         "no_mixed",
     ),
     _Carrier(  # NAME            value

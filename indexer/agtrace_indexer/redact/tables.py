@@ -13,7 +13,7 @@ from agtrace_indexer.redact.scanner import Look
 _MOST_ROWS = 200
 _LONGEST_ROW = 2000
 
-INSERT = Look(r"insert[ \t]+into[ \t]+[^\s(]+[ \t]*\(", any_case=True)
+INSERT = Look(r"insert[ \t]+into[ \t]+[^\s(]+[ \t]*\(", any_case=True, from_start=True)
 
 
 class Cell(NamedTuple):
