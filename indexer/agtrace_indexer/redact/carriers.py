@@ -22,7 +22,9 @@ class Carrier(NamedTuple):
     looks: tuple[Look, ...]
     pattern: str
     unless: str = ""
-    """The check (`checks.CHECKS`) that tells what is no secret; empty: by its name where it has one, else none."""
+    """The check (`checks.CHECKS`) that tells what is no secret; empty: there is none."""
+    begins: str = ""
+    """With what it begins, where that isn't its first look."""
 
 
 def _look(*patterns: str) -> tuple[Look, ...]:
@@ -61,59 +63,66 @@ def _command(tool: str, rest: str, unless: str = "no_option", look: str = "") ->
     return Carrier("command-secret", (Look(look or tool, any_case=True),), rf"(?:(?<![\w.-])|(?=\s))(?i:{tool})(?:{rest})", unless)
 
 
-def _tool(names: str, near: str, option: str, unless: str = "no_option") -> Carrier:
-    """A tool, what must stand near behind it for a first look, and the option or subcommand before the secret."""
-    return _command(names, rf"{NOT_A_PATH}{ON}{option}{ARGUMENT}", unless, look=rf"{names}[ \t\\][^\n|;&]{{0,60}}{near}")
+def _tool(names: str, look: str, option: str, unless: str = "no_option") -> Carrier:
+    """A tool, what is looked for first (empty: the tool itself), and the option or subcommand before the secret."""
+    begins = names + r"[ \t\\]"
+    return Carrier(
+        "command-secret",
+        (Look(look or begins, any_case=True),),
+        rf"(?<![\w.-])(?i:{names}){NOT_A_PATH}{ON}{option}{ARGUMENT}",
+        unless,
+        begins,
+    )
 
 
 COMMANDS = (
-    _tool("(?:sshpass|mongo(?:sh|dump|restore|export|import)?)", "-p", r"-p[ \t]{0,4}"),
-    _tool("(?:docker|podman|nerdctl|helm|oc|az|kaggle|crane|skopeo|buildah)", "login", r"login[ \t](?:[^\n|;&]|\\\r?\n){0,200}?(?:-p|--password)[ \t=]{1,4}"),
-    _tool("(?:unzip|zip|sqlcmd|bcp|osql)", "-P", r"-P[ \t]{0,4}"),
-    _tool("(?:mysql(?:dump|admin|import|show|check|sh)?|mariadb(?:-dump|-admin)?|7z[ar]?|rar|unrar)", "-p", r"-p"),
-    _command(r"[ \t]--?u(?:ser(?:name)?)?[ \t=]", rf"[^\s\"'`|;&]{{1,80}}(?:[ \t][^\s|;&]{{1,80}}){{0,3}}[ \t]--?(?:p|P|pass|passwd|pw)[ \t=]{{1,4}}{ARGUMENT}", look=r"[ \t]--?u(?:ser(?:name)?)?[ \t=][^\n|;&]{1,100}[ \t]--?p"),
-    _tool("redis-cli", "(?:-a|--pass|auth)", r"(?:-a|--pass|auth|AUTH)[ \t]{1,4}"),
-    _tool("(?:https?|xh)", "-a", r"-a[ \t]{1,4}", "no_mixture"),
-    _tool("(?:cargo|vault|bw|bao|npm|tea|fly)", "(?:login|unlock)", r"(?:login|unlock)[ \t]{1,4}(?:[^\s@]{1,60}@[^\s]{1,60}[ \t])?(?!-)", "no_told"),
-    _tool("(?:vault|bao)", "unseal", r"operator[ \t]unseal[ \t]{1,4}(?!-)", "no_mixture"),
-    _tool("(?:codecov|uploader|npx|dotnet|nuget|gem|netlify|cloudflared|bash)", "(?:-t|-k|--key|--auth|apikey|install)", r"(?:-t|-k|--key|--auth|set[aA]pi[kK]ey|service[ \t]install)[ \t]{1,4}", "no_pushed"),
+    _tool("(?:sshpass|mongo(?:sh|dump|restore|export|import)?)", "", r"-p[ \t]{0,4}"),
+    _tool("(?:docker|podman|nerdctl|helm|oc|az|kaggle|crane|skopeo|buildah)", r"login[ \t]", r"login[ \t](?:[^\n|;&]|\\\r?\n){0,200}?(?:-p|--password)[ \t=]{1,4}"),
+    _tool("(?:unzip|zip|sqlcmd|bcp|osql)", "", r"-P[ \t]{0,4}"),
+    _tool("(?:mysql(?:dump|admin|import|show|check|sh)?|mariadb(?:-dump|-admin)?|7z[ar]?|rar|unrar)", "", r"-p"),
+    _command(r"[ \t]--?u(?:ser(?:name)?)?[ \t=]", rf"[^\s\"'`|;&]{{1,80}}(?:[ \t][^\s|;&]{{1,80}}){{0,3}}[ \t]--?(?:p|P|pass|passwd|pw)[ \t=]{{1,4}}{ARGUMENT}", look=r"[ \t]--?u(?:ser(?:name)?)?[ \t=]"),
+    _tool("redis-cli", "", r"(?:-a|--pass|auth|AUTH)[ \t]{1,4}"),
+    _tool("(?:https?|xh)", r"[ \t]-a[ \t]", r"-a[ \t]{1,4}", "no_mixture"),
+    _tool("(?:cargo|vault|bw|bao|npm|tea|fly)", r"(?:login|unlock)[ \t]", r"(?:login|unlock)[ \t]{1,4}(?:[^\s@]{1,60}@[^\s]{1,60}[ \t])?(?!-)", "no_told"),
+    _tool("(?:vault|bao)", r"unseal[ \t]", r"operator[ \t]unseal[ \t]{1,4}(?!-)", "no_mixture"),
+    _tool("(?:codecov(?:\\.io/bash\\))?|uploader|dotnet|nuget|gem|netlify|cloudflared)", "", r"(?:-t|-k|--key|--auth|set[aA]pi[kK]ey|service[ \t]install)[ \t]{1,4}", "no_pushed"),
     _tool("(?:npm|pnpm|yarn|poetry|composer|bundle|pulumi)[ \t]+config", "", r"(?:[^\s]{1,120}[ \t]{1,4}){1,5}(?:[^\s:/\"']{1,60}:)?(?=[^\s]{1,300}(?:\s|\Z))", "no_pushed"),
-    _tool("mc", "(?:alias|config)", r"(?:alias[ \t]set|config[ \t]host[ \t]add)[ \t](?:[^\s]{1,120}[ \t]{1,4}){3}", "no_pushed"),
-    _tool("aws", "put-parameter", r"ssm[ \t]put-parameter[ \t](?=[^\n]{0,300}SecureString)[^\n]{0,300}?--value[ \t=]{1,4}", "no_value"),
-    _tool("(?:eas|doppler|wrangler|gcloud|pulumi)", "secret", r"secrets?(?:[: \t]{1,2}(?:create|put|set|versions add))[^\n|;&]{0,200}?(?:--value[ \t=]{1,4}|<<<[ \t]{0,4})", "no_value"),
-    _tool("cryptsetup", "<<<", r"<<<[ \t]{0,4}", "no_value"),
-    _tool("(?:rabbitmqctl|grafana-cli|wpa_passphrase|nmcli|plink|psexec|runas|xfreerdp|schtasks|netsh)", "(?:user|password|-pw|/p|/rp|connect)", r"(?:(?:add_user|change_password|reset-admin-password|HomeNet|password|-pw|/p:|/rp)[ \t:]{0,4})(?:[a-z]{1,20}[ \t]{1,4}(?=[^\s-]))?"),
+    _tool("mc", r"(?:alias[ \t]set|host[ \t]add)", r"(?:alias[ \t]set|config[ \t]host[ \t]add)[ \t](?:[^\s]{1,120}[ \t]{1,4}){3}", "no_pushed"),
+    _tool("aws", r"put-parameter", r"ssm[ \t]put-parameter[ \t](?=[^\n]{0,300}SecureString)[^\n]{0,300}?--value[ \t=]{1,4}", "no_value"),
+    _tool("(?:eas|doppler|wrangler|gcloud|pulumi)", r"secrets?[: \t]+(?:create|put|set|versions)", r"secrets?(?:[: \t]{1,2}(?:create|put|set|versions add))[^\n|;&]{0,200}?(?:--value[ \t=]{1,4}|<<<[ \t]{0,4})", "no_value"),
+    _tool("cryptsetup", "", r"<<<[ \t]{0,4}", "no_value"),
+    _tool("(?:rabbitmqctl|grafana-cli|wpa_passphrase|nmcli|plink|psexec|runas|xfreerdp|schtasks|netsh)", "", r"(?:(?:add_user|change_password|reset-admin-password|HomeNet|password|-pw|/p:|/rp)[ \t:]{0,4})(?:[a-z]{1,20}[ \t]{1,4}(?=[^\s-]))?"),
     _command(r"user[ \t]+[^\s]+[ \t]+on[ \t]+>", r"(?P<secret>[^\s\"'`]{4,200})"),
-    _tool("etcdctl", "user", r"--user[ \t=]{1,4}[^\s:]{1,60}:"),
-    _tool("lftp", "-u", r"-u[ \t]{1,4}[^\s,]{1,60},"),
-    _tool("mosquitto_(?:pub|sub)", "-p", r"-P[ \t]{1,4}"),
-    _tool("(?:glab|gitlab|gh)", "variable", r"variable[ \t]{1,4}set[ \t]{1,4}[A-Z0-9_]{1,60}[ \t]{1,4}(?!-)"),
+    _tool("etcdctl", "", r"--user[ \t=]{1,4}[^\s:]{1,60}:"),
+    _tool("lftp", "", r"-u[ \t]{1,4}[^\s,]{1,60},"),
+    _tool("mosquitto_(?:pub|sub)", "", r"-P[ \t]{1,4}"),
+    _tool("(?:glab|gitlab|gh)", r"variable[ \t]+set", r"variable[ \t]{1,4}set[ \t]{1,4}[A-Z0-9_]{1,60}[ \t]{1,4}(?!-)"),
     _tool("wpa_passphrase", "", r"[^\s]{1,40}[ \t]{1,4}"),
-    _tool("net", "/user", r"use[ \t][^\n]{0,120}?/user:[^\s]{1,60}[ \t]{1,4}"),
-    _tool("ldap(?:search|modify|add|whoami|passwd|delete)", "-w", r"-w[ \t]{1,4}"),
-    _tool("ssh-keygen", "-[np]", r"-[NP][ \t]{1,4}"),
+    _tool("net", r"/user:", r"use[ \t][^\n]{0,120}?/user:[^\s]{1,60}[ \t]{1,4}"),
+    _tool("ldap(?:search|modify|add|whoami|passwd|delete)", "", r"-w[ \t]{1,4}"),
+    _tool("ssh-keygen", "", r"-[NP][ \t]{1,4}"),
     _command(
         "(?:curl|wget|lftp|https?|xh)",
         rf"{NOT_A_PATH}{ON}(?:-u|--user|--proxy-user|-U|-a|--auth|-E|--cert)(?:[ \t]{{0,4}}|=)(?P<quote>{QUOTE})?[^\s:\"'`\\|;&<>$]{{1,100}}:(?!//)"
         r"(?P<secret>(?(quote)(?:(?!(?P=quote))[^\n]){2,500}|[^\s\"'`\\|;&<>()\[\]{}]{4,}))",
         "no_login",
-        look=r"(?:curl|wget|lftp|https?|xh)[ \t\\][^|;&]{0,200}(?:-u|--user|--proxy-user|-a|--auth|-E|--cert)",
+        look=r"(?:curl|wget|lftp|https?|xh)[ \t\\]",
     ),
     _command("curl[ \t\\\\]", rf"{ON}(?:-u|--user)(?:[ \t]{{0,4}}|=)(?:{QUOTE})?(?P<secret>[A-Za-z0-9_]{{16,200}}):(?=[\"'\s\\])", "no_mixture"),
-    _tool("(?:smbclient|rpcclient|crackmapexec|net use|smbmap)", "-u", r"-U[ \t]{0,4}(?:[\"'])?[^\s%\"']{1,60}%", "no_value"),
-    _tool("(?:wandb|railway|supabase|huggingface-cli|hf|expo|eas|circleci|sentry-cli)", "login", r"login[ \t]{1,4}(?:--[a-z-]{2,30}[ \t=]{1,4}|-[a-z][ \t]{1,4})?", "no_mixture"),
-    _tool("(?:snyk|ngrok|doctl|cloudflared)", "auth", r"(?:auth(?:[ \t]init)?|authtoken|config[ \t]add-authtoken)[ \t]{1,4}(?:-t[ \t]|--access-token[ \t=])?", "no_mixture"),
-    _tool("aws", "(?:--secret|--master)", r"--(?:secret-string|secret-binary|master-user-password)[ \t=]{1,4}", "no_value"),
-    _tool("aws", "set", r"configure[ \t]{1,4}set[ \t]{1,4}(?:aws_secret_access_key|aws_session_token)[ \t]{1,4}"),
-    _tool("az", "secret", r"keyvault[ \t]{1,4}secret[ \t]{1,4}set[ \t](?:[^\n|;&]|\\\r?\n){0,300}?--value[ \t=]{1,4}", "no_value"),
-    _tool("gh", "set", r"secret[ \t]{1,4}set[ \t](?:[^\n|;&]|\\\r?\n){0,200}?(?:--body|-b)[ \t=]{1,4}", "no_value"),
-    _tool("(?:vault|bao)", "(?:put|patch|write)", r"(?:kv[ \t]{1,4}(?:put|patch)|write)[ \t](?:[^\n|;&]|\\\r?\n){0,200}?[A-Za-z0-9_.-]{1,60}=", "no_named_option"),
-    _tool("(?:fly|flyctl|wrangler|heroku|supabase|gitlab|glab|doppler|infisical|eas)", "(?:set|import|create|put)", r"(?:secrets?(?:[ \t:]{1,4}(?:set|import|create|put))|config:set|variable[ \t]set)[ \t](?:[^\n|;&]|\\\r?\n){0,200}?[A-Z][A-Z0-9_]{1,60}=", "no_named_option"),
-    _tool("(?:vercel|firebase|wrangler|gcloud|supabase)", "(?:--value|--data|--secret-data)", r"--(?:value|data|secret-data)[ \t=]{1,4}", "no_mixture"),
-    _tool("rclone", "obscure", r"obscure[ \t]{1,4}"),
-    _tool("openssl", "(?:-p|-k)", r"-(?:passin|passout|pass|k|K)[ \t]{1,4}(?:pass:)?(?!(?:env|file|fd|stdin):?)"),
-    _tool("gpg2?", "--passphrase", r"--passphrase[ \t=]{1,4}"),
-    _tool("(?:kubectl|oc)", "--from-literal", rf"--from-literal[= ](?:{QUOTE})?[A-Za-z0-9._-]{{1,100}}=", "no_value"),
+    _tool("(?:smbclient|rpcclient|crackmapexec|net use|smbmap)", "", r"-U[ \t]{0,4}(?:[\"'])?[^\s%\"']{1,60}%", "no_value"),
+    _tool("(?:wandb|railway|supabase|huggingface-cli|hf|expo|eas|circleci|sentry-cli)", r"login[ \t]", r"login[ \t]{1,4}(?:--[a-z-]{2,30}[ \t=]{1,4}|-[a-z][ \t]{1,4})?", "no_mixture"),
+    _tool("(?:snyk|ngrok|doctl|cloudflared)", r"auth(?:token)?[ \t]", r"(?:auth(?:[ \t]init)?|authtoken|config[ \t]add-authtoken)[ \t]{1,4}(?:-t[ \t]|--access-token[ \t=])?", "no_mixture"),
+    _tool("aws", r"--(?:secret-string|secret-binary|master-user-password)", r"--(?:secret-string|secret-binary|master-user-password)[ \t=]{1,4}", "no_value"),
+    _tool("aws", r"aws_(?:secret_access_key|session_token)", r"configure[ \t]{1,4}set[ \t]{1,4}(?:aws_secret_access_key|aws_session_token)[ \t]{1,4}"),
+    _tool("az", r"keyvault[ \t]+secret", r"keyvault[ \t]{1,4}secret[ \t]{1,4}set[ \t](?:[^\n|;&]|\\\r?\n){0,300}?--value[ \t=]{1,4}", "no_value"),
+    _tool("gh", r"secret[ \t]+set", r"secret[ \t]{1,4}set[ \t](?:[^\n|;&]|\\\r?\n){0,200}?(?:--body|-b)[ \t=]{1,4}", "no_value"),
+    _tool("(?:vault|bao)", r"(?:kv[ \t]+(?:put|patch)|vault[ \t]+write)", r"(?:kv[ \t]{1,4}(?:put|patch)|write)[ \t](?:[^\n|;&]|\\\r?\n){0,200}?[A-Za-z0-9_.-]{1,60}=", "no_named_option"),
+    _tool("(?:fly|flyctl|wrangler|heroku|supabase|gitlab|glab|doppler|infisical|eas)", r"(?:secrets?[ \t:]+(?:set|import|create|put)|config:set|variable[ \t]set)", r"(?:secrets?(?:[ \t:]{1,4}(?:set|import|create|put))|config:set|variable[ \t]set)[ \t](?:[^\n|;&]|\\\r?\n){0,200}?[A-Z][A-Z0-9_]{1,60}=", "no_named_option"),
+    _tool("(?:vercel|firebase|wrangler|gcloud|supabase)", r"--(?:value|data|secret-data)[ \t=]", r"--(?:value|data|secret-data)[ \t=]{1,4}", "no_mixture"),
+    _tool("rclone", "", r"obscure[ \t]{1,4}"),
+    _tool("openssl", "", r"-(?:passin|passout|pass|k|K)[ \t]{1,4}(?:pass:)?(?!(?:env|file|fd|stdin):?)"),
+    _tool("gpg2?", r"--passphrase", r"--passphrase[ \t=]{1,4}"),
+    _tool("(?:kubectl|oc)", r"--from-literal", rf"--from-literal[= ](?:{QUOTE})?[A-Za-z0-9._-]{{1,100}}=", "no_value"),
     _command("--from-literal[= ]", rf"(?:{QUOTE})?[A-Za-z0-9._-]{{1,100}}={ARGUMENT}", "no_value"),
     _command("net[ \t]+user[ \t]", rf"[ \t]{{0,4}}[^\s/]{{1,60}}[ \t]{{1,4}}{ARGUMENT}"),
     _command("setx?[ \t]", rf"[ \t]{{0,4}}(?:/[a-z][ \t]{{1,4}})?(?P<name>[A-Za-z_][\w]{{1,60}})(?P<sign>[ \t]{{1,4}}){ARGUMENT}", look=r"setx?[ \t]+(?:/[a-z][ \t]+|-[A-Za-z]+[ \t]+)?[A-Za-z0-9_]*(?:pass|secret|token|key|pwd|cred)[A-Za-z0-9_]*[ \t]"),
@@ -234,7 +243,7 @@ BLOCKS = (
         (Look(r"eyJ[A-Za-z0-9_-]{4}"),),
         rf"(?:(?:(?<![A-Za-z0-9_-])|(?<=\\[nrtbf]))eyJ|eyJ(?:hbGciOi|0eXAiOi|raWQiOi|lbmMiOi))[A-Za-z0-9_-]{{4,1500}}\.(?:eyJ{_SEGMENT}(?:\.(?:{_SEGMENT})?)?"
         rf"|{_SEGMENT}\.{_SEGMENT}(?:\.{_SEGMENT}){{0,2}}|(?=\.)(?:\.{_SEGMENT}){{2,3}})"),
-    Carrier("json-web-key", (Look(r"\"(?:d|p|q|dp|dq|qi|k)\\*\"[ \t]*:[ \t]*\\*\"[A-Za-z0-9_-]{20}"),),
+    Carrier("json-web-key", (Look(r"\"(?:d|p|q|dp|dq|qi|k)\\{0,3}\"[ \t]{0,2}:[ \t]{0,2}\\{0,3}\"[A-Za-z0-9_-]{20}"),),
             r"(?P<quote>\")(?:d|p|q|dp|dq|qi|k)\\{0,15}(?P=quote)[ \t]{0,4}:[ \t]{0,4}\\{0,15}(?P=quote)(?P<secret>[A-Za-z0-9_-]{20,}+)(?:\\{0,15}(?P=quote)|(?=[\r\n])|\Z)"),
     Carrier("kubeconfig-key", (Look(r"client-key-data"),), rf"client-key-data{CLOSED}[ \t]{{0,4}}[:=][ \t]{{0,20}}(?:{QUOTE})?(?P<secret>[A-Za-z0-9+/=]{{16,}})"),
     Carrier("aws-secret-beside-id", (Look(r"A[KS]IA[A-Z0-9]{16}[^A-Za-z0-9/+=]"),),

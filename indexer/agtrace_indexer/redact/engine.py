@@ -88,7 +88,7 @@ def _form_finder(form: Form) -> Finder:
 
 def _carrier_finder(carrier: Carrier, look: Look) -> Finder:
     """The close look of a carrier, which begins where its first look does."""
-    begun = re.compile(look.pattern, re.IGNORECASE if look.any_case else 0)
+    begun = re.compile(carrier.begins or look.pattern, re.IGNORECASE if look.any_case else 0)
 
     def find(text: str, at: int) -> Iterator[Span]:
         for begin in begun.finditer(text, max(0, at - _BEFORE), at):
@@ -125,7 +125,11 @@ class Redactor:
     def redact(self, text: str) -> str:
         """Mask every secret in a text as `[redacted: <kind>]`; a masked text stays as it is."""
         for _ in range(_MOST_PASSES):  # a mask may lay bare the start of another secret
-            spans = list(self._spans(_readable(text), _MOST_LAYERS))
+            readable = _readable(text)
+            found = _rules().found(readable)
+            if found is None and self._scanner is None:
+                break
+            spans = list(self._spans(readable, found, _MOST_LAYERS))
             if not spans:
                 break
             text = _masked(text, spans)
@@ -135,11 +139,11 @@ class Redactor:
         """Whether the user says that this is none."""
         return secret in self._allowed or any(_fits(pattern, secret) for pattern in self._allowed_patterns)
 
-    def _spans(self, text: str, layers: int) -> Iterator[Span]:
+    def _spans(self, text: str, found: _Found | None, layers: int) -> Iterator[Span]:
         """Everything to be masked, in the text as it stands and as it is meant."""
-        found = _rules().found(text)
-        spans = self._built_in(text, found, layers) if found else ()
-        yield from (span for span in spans if not self.allows(text[span[0] : span[1]]))
+        for span in self._built_in(text, found, layers) if found else ():
+            if not self.allows(text[span[0] : span[1]]):
+                yield span
         for _, look in self._scanner.hits(text) if self._scanner else ():
             yield from self._by_own(self._mine[look], text)
 
@@ -168,7 +172,7 @@ class Redactor:
                 yield start, end, BASE64
 
     def _holds(self, text: str, layers: int) -> bool:
-        return any(True for _ in self._spans(_readable(text), layers))
+        return any(True for _ in self._spans(text, _rules().found(text), layers))
 
     def _by_own(self, form: Form, text: str) -> Iterator[Span]:
         """What a rule of the user's finds, in bounded time."""
