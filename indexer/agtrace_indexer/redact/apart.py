@@ -61,7 +61,7 @@ _PAIRED = re.compile(
     rf"(?i:value|default|content)(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:(?P<quote>{_QUOTE})"
     rf"(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{4,500}})|(?P<bare>[^\s\"'\\,;{{}}\[\]<>&|]{{6,}}))"
 )
-_HINT = re.compile("pass|secret|token|key|pwd|cred|auth|salt", re.IGNORECASE)
+_HINTS = ("pass", "secret", "token", "key", "pwd", "cred", "auth", "salt")
 _NAMINGS = tuple(
     re.compile(rf"{naming}[^{{}}]{{0,300}}\Z")
     for naming in (
@@ -78,7 +78,8 @@ def in_pair(text: str, at: int) -> Iterator[tuple[int, int, str]]:
     found = _PAIRED.match(text, at)
     if found is None:
         return
-    if _HINT.search(text, max(0, at - 400), at) is None:
+    before = text[max(0, at - 400) : at].lower()
+    if not any(hint in before for hint in _HINTS):
         return
     named = (naming.search(text, max(0, at - 400), at) for naming in _NAMINGS)
     level = max(strength(each["name"]) if each else Strength.NONE for each in named)

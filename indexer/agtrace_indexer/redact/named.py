@@ -17,14 +17,15 @@ from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look
 from agtrace_indexer.redact.tables import in_table
 
-_HEADS = (
-    "passw(?:or)?d", "pass(?:phrase|code|wort)", "pwd", "secret", "token", "cred(?:entials?|s)", "key", "bearer", "salt",
-    "jwt", "connection_?string", "requirepass", "mnemonic", "senha", "seed[ _-]?phrase", "community",
-    "(?:recovery|backup)[ _-]?codes?",
-)  # fmt: skip
-"""How the words that name secrets are looked for; what a name is worth `names` decides."""
+_PASSWORD_HEADS = ("passw(?:or)?d", "pass(?:phrase|code|wort)", "pwd")
+_HEADS = (*_PASSWORD_HEADS, "secret", "token", "cred(?:entials?|s)", "key")
+"""How the words that name most secrets are looked for; what a name is worth `names` decides."""
 _WHOLE_HEADS = ("pass", "(?:^|[^a-z])(?:pw|auth|psk|dsn|pin)", "_pat")
 """Those that stand at the end of a word."""
+_RARE_HEADS = (
+    "bearer", "salt", "jwt", "connection_?string", "requirepass", "mnemonic", "senha", "seed[ _-]?phrase", "community",
+    "(?:recovery|backup)[ _-]?codes?", "[a-z](?:Pw|Auth|Psk)[^a-z]",
+)  # fmt: skip
 _FOREIGN = (
     "kennwort", r"contrase[nñ\\]", "palabra[ _-]clave", "mot[ _-]?de[ _-]?passe", "wachtwoord", "l[oö]senord", "has[łl]o",
     "heslo", "parol[ae]", "salasana", "jelsz[oó]", "[sş]ifre", "парол[ья]", "Парол[ья]", "ПАРОЛЬ", "密[码碼钥鑰]", "口令",
@@ -33,19 +34,34 @@ _FOREIGN = (
     "cl[ée][ _-]?(?:secr|api|priv|d.api)", "секрет", "Секрет", "токен", "Токен", "令牌", "トークン", "シークレット",
     "秘密鍵", "토큰", "jeton",
 )  # fmt: skip
-_SIGNS = r":=>,)|;0-9"
+_GAP = r"[^\n:=,;(){}0-9]{0,24}"
 _NEAR = (
-    rf"[^\n{_SIGNS}]{{0,30}}[{_SIGNS}]",  # a sign, or a value that has a digit
-    r"[a-z_-]*[ \t]+\\*[\"'][^\s]",  # a value in quotes
-    r"[`*\"' \t|]*\\?\r?\n",  # nothing: it may be the last column of a table
+    _GAP + r"[:=,?|>-][^\n\"'`]{0,24}[\"'`]{1,3}[^\s\"'`\\$%{(<,;:)][^\s\"'`\\$]{3}",  # a sign, and a word in quotes
+    _GAP + r"=[^\n]{0,60}->[ \t]\\?[\"']",  # how it is changed
+    r"[\"'`]?[,\t;][\"A-Za-z][a-z]",  # the next column of a table
+    _GAP + r"[:=>|][^\n0-9,;(){}\"'`]{0,30}[0-9]",  # a sign, and a word that has a digit
+    r"[^\n:=,;(){}0-9\"']{0,30}[0-9]",  # the same without a sign
+    r"[a-z_-]{0,12}[ \t]{1,4}\\?[\"'][^\s$%<{(]{4}",  # a word in quotes
+    r"[^\n(){},;=:0-9]{0,24}\)?[a-z._]{0,12}\([ \t]?[\"'`][^\s\"'`]{4}",  # the same in brackets
+    r":?\\{0,3}[\"']?[)]?[ \t]{0,4}[{;][ \t]{0,4}send",  # an answer to a prompt
+    r"[^\s<>]{0,24}[^\n<>]{0,40}>(?:[^\s<]{4}|\s{0,8}<)",  # a tag
+    r"[^\s<>]{0,24}(?:</[a-z:]{1,20}>\s{0,20}<|[^\n<>]{0,20}>\s{1,20}[a-z0-9])",
+    r"[ ]\{ get; ",
+    _GAP + r"[:=][ \t(>|+-]{0,6}(?:\r?\n|\\+n)",  # a sign, and nothing more in the line
+    r"[`*\"' \t|]{0,20}\\?\r?\n",  # nothing: it may be the last column of a table
 )
-"""What must stand near a name."""
-_NEAR_WHOLE = rf"(?:[^a-z\n{_SIGNS}][^\n{_SIGNS}]{{0,30}})?[{_SIGNS}\n\"']"
+"""What must stand near a name, for a closer look to be worth it."""
+_LETTERS = r"[^\n:=,;(){}<> ]{0,24}[ \t]{0,4}[:=][ \t]{0,4}[^\s0-9\"'`,;(){}<>\\$%]{6}"
+_NEAR_WHOLE = r"(?:[^a-z\n:=>,)|;0-9][^\n:=>,)|;0-9]{0,24})?[:=>,)|;0-9\n\"']"
 
-LOOKS = (
-    *(Look(head + near, any_case=True, from_start=True) for head in _HEADS for near in _NEAR),
-    *(Look(head + _NEAR_WHOLE, any_case=True, from_start=True) for head in _WHOLE_HEADS),
-    Look("[a-z](?:Pw|Auth|Psk)[^a-z]", from_start=True),
+LOOKS = tuple(
+    Look(pattern, any_case="Pw" not in pattern, from_start=True)
+    for pattern in (
+        *(head + near for head in _HEADS for near in _NEAR),
+        *(head + _LETTERS for head in _PASSWORD_HEADS),
+        *(head + _NEAR_WHOLE for head in _WHOLE_HEADS),
+        *_RARE_HEADS,
+    )
 )
 FOREIGN_LOOKS = tuple(Look(head, any_case=True, from_start=True) for head in _FOREIGN)
 
@@ -59,10 +75,12 @@ _END = r"(?:\r?\n|\\{1,15}r?\\{0,15}n)"
 _MARGIN = r"(?:[+>#|-]{1,2}[ \t]|[ \t]{0,8}[0-9]{1,6}[→:|\t-]|[^\s:]{1,200}[:-][0-9]{1,6}[:-])?"
 """What diffs, listings and quotations put before a line."""
 _OF_NAMES = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+_OF_NAMES_OR_BLANK = frozenset(_OF_NAMES + " ")
 _FIRST_WORDS = tuple(
-    f"{word} "
-    for word in ("api", "access", "secret", "private", "auth", "admin", "app", "bot", "client", "master", "account", "encryption", "signing")
-    + ("license", "recovery", "backup", "unseal", "seed", "preshared", "pre-shared", "connection")
+    f"{written} "
+    for word in ("api", "access", "secret", "private", "auth", "admin", "app", "bot", "client", "master", "account", "encryption")
+    + ("signing", "license", "recovery", "backup", "unseal", "seed", "preshared", "pre-shared", "connection")
+    for written in (word, word.upper(), word.capitalize())
 )
 """Words that belong to a name although a blank stands behind them."""
 _LONGEST_BEFORE = 80
@@ -240,13 +258,31 @@ def _fits(carrier: _Carrier, name: str) -> bool:
 
 def _before(text: str, at: int) -> str:
     """What of a name stands before the word of it that was found."""
+    if at and text[at - 1] not in _OF_NAMES_OR_BLANK:
+        return ""
     said = text[max(0, at - _LONGEST_BEFORE) : at]
     rest = said.rstrip(_OF_NAMES)
     joined = said[len(rest) :]
-    first = rest[-12:].lower()
-    if joined.startswith("-") or not first.endswith(" "):
-        return joined
-    return next((word for word in _FIRST_WORDS if first.endswith(word)), "") + joined
+    if rest.endswith(_FIRST_WORDS) and not joined.startswith("-"):
+        return rest.rpartition(" ")[0].rpartition(" ")[2] + " " + joined
+    return joined
+
+
+def _is_part(text: str, start: int, end: int) -> bool:
+    """Whether what looks like a name is a part of something that colons join: an ARN, a path of namespaces."""
+    return text[start - 1 : start] == ":" == text[end : end + 1] and text[end + 1 : end + 2] > " "
+
+
+_NO_SETTER = re.compile(r"_?(?:get|fetch|find|load|read|has|is|check|validate|verify|hash|encode|decode|parse|delete|remove|require|ask)")
+
+
+def _fits(carrier: _Carrier, name: str) -> bool:
+    """Whether a carrier may stand behind a name that is written so."""
+    if carrier.setter:
+        return _NO_SETTER.match(name) is None
+    if carrier.shouted:
+        return "_" in name and name.isupper()
+    return name.startswith("-") or not carrier.option
 
 
 def _is_tight(found: re.Match[str], name: str) -> bool:
