@@ -10,7 +10,7 @@ from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look
 
 MANIFEST = Look(r"kind[\\\"']*:[ \t]*[\\\"']*secret", any_case=True, from_start=True)
-PAIR = Look(r"(?:value|default|content)[\\\"']{0,4}[ \t]{0,4}[:=][ \t]{0,4}[^\s{\[]", any_case=True, from_start=True)
+PAIR = Look(r"(?:(?:value|default)[\\\"']{0,4}[ \t]{0,4}[:=]|content=)[ \t]{0,4}[^\s{\[]", any_case=True, from_start=True)
 _MANIFEST = 8000
 """Characters of a manifest on either side of what says its kind."""
 

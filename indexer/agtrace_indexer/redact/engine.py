@@ -26,6 +26,8 @@ _MOST_LAYERS = 3
 """Encodings within encodings that are looked into."""
 _BEFORE, _LONGEST = 200, 2000
 """Characters before the end of a first look in which what it saw began, and of a token from there on."""
+_SHORT = 40
+"""The same for a first look whose length is bounded by what it says."""
 _PATIENCE = 1.0
 """Seconds that a pattern of the user's may take for one text; a text that takes longer is masked whole."""
 
@@ -63,8 +65,8 @@ class _BuiltIn:
         if not hits and not unseen:
             return None
         known = [(self._finders[look], place) for place, look in hits if look < self._disguise]
-        disguised = unseen or any(self._disguise <= look < self._base64 for _, look in hits)
-        return _Found(known, disguised, any(look >= self._base64 for _, look in hits))
+        written = [look for _, look in hits if look >= self._disguise] if len(known) < len(hits) else []
+        return _Found(known, unseen or any(look < self._base64 for look in written), any(look >= self._base64 for look in written))
 
 
 @cache
@@ -74,6 +76,8 @@ def _rules() -> _BuiltIn:
 
 def _form_finder(form: Form) -> Finder:
     """The close look for a token, of which a first look sees a part."""
+    if not form.leads:
+        return _finder(form.kind, form.bounded, "", form.look, form.look.pattern)
 
     def find(text: str, at: int) -> Iterator[Span]:
         pattern = _compiled(form.bounded)
@@ -87,14 +91,19 @@ def _form_finder(form: Form) -> Finder:
 
 
 def _carrier_finder(carrier: Carrier, look: Look) -> Finder:
-    """The close look of a carrier, which begins where its first look does."""
-    begun = re.compile(carrier.begins or look.pattern, re.IGNORECASE if look.any_case else 0)
+    return _finder(carrier.kind, carrier.pattern, carrier.unless, look, carrier.begins or look.pattern)
+
+
+def _finder(kind: str, pattern: str, unless: str, look: Look, begins: str) -> Finder:
+    """The close look of what begins where its first look does, or with a pattern of its own before that."""
+    begun = re.compile(begins, re.IGNORECASE if look.any_case else 0)
+    reach = _BEFORE if begins != look.pattern or "{" in begins or "*" in begins or "+" in begins else _SHORT
 
     def find(text: str, at: int) -> Iterator[Span]:
-        for begin in begun.finditer(text, max(0, at - _BEFORE), at):
-            found = _compiled(carrier.pattern).match(text, begin.start())
+        for begin in begun.finditer(text, max(0, at - reach), at):
+            found = _compiled(pattern).match(text, begin.start())
             if found is not None:
-                yield from _secret(carrier.kind, carrier.unless, found)
+                yield from _secret(kind, unless, found)
 
     return find
 

@@ -298,7 +298,7 @@ def _secret(level: Strength, carrier: _Carrier, found: re.Match[str], *, tight: 
     groups = found.groupdict()
     kind = "quoted" if groups.get("quoted") is not None else "bare"
     start, end = found.span(kind)
-    if groups.get("quote") == "`" and " " in found[kind]:  # a command of a shell
+    if groups.get("quote") == "`" and (" " in found[kind] or found[kind].isalpha()):  # a command, or code in prose
         return None
     behind = found.string[end : end + 1]
     if carrier.unless:

@@ -48,6 +48,11 @@ class Form(NamedTuple):
         return Look(_telling(_OPEN_END.sub(r"{\1}\2", self.pattern).replace("?P<secret>", "?:")))
 
     @property
+    def leads(self) -> bool:
+        """Whether it begins with characters of a kind, of which the first look sees the last ones."""
+        return _LEAD.match(self.pattern) is not None
+
+    @property
     def bounded(self) -> str:
         """The pattern with what must stand around it."""
         return f"{_BEGINS}{self.pattern}{_ENDS}"
