@@ -38,9 +38,7 @@ def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
 
 def misread(error: sqlite3.Error | OSError) -> IndexUnavailable:
     """The index seemed to be damaged, and nothing of it was found to be."""
-    return IndexUnavailable(
-        f"the index couldn't be read just now ({error})", "Ask again. If it stays so: agtrace doctor"
-    )
+    return IndexUnavailable(f"the index couldn't be read just now ({error})", "Try again; then run: agtrace doctor")
 
 
 def as_sentence(problem: IndexUnavailable) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import faulthandler
 import shutil
 import sys
 import tempfile
@@ -25,7 +24,6 @@ _SHOWN = 5
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run, print, and give the exit code."""
-    faulthandler.enable()
     wanted = _parser().parse_args(arguments)
     folder = wanted.folder or Path(tempfile.mkdtemp(prefix="agtrace-stress-"))
     machine, asked = _prepared(folder, wanted.megabytes)
