@@ -67,9 +67,9 @@ class Index:
 
     @contextmanager
     def reader(self) -> Iterator[Reader]:
-        """A reader of one's own, the one that was given back last where there is any; after an error it is none again.
+        """A reader for oneself alone: the one that was given back last, so that who asks alone always has the same.
 
-        Raises `IndexUnavailable` where there is no index.
+        After an error of SQLite it keeps nothing, and opens the index anew.
         """
         try:
             reader = self._readers.pop()

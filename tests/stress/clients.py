@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -120,7 +120,7 @@ def over_http(
                     connection.request("GET", "/healthz", headers=_HEADERS)
                     problem = json.loads(connection.getresponse().read())["index"].get("problem")
                     troubles += [f"/healthz: {problem}"] if problem else []
-                except (OSError, ValueError) as error:
+                except (OSError, HTTPException, ValueError) as error:
                     troubles.append(f"{question.tool}: {error!r}")
                     break
             connection.close()
