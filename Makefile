@@ -11,7 +11,7 @@ MEGABYTES ?= 1000
 MINUTES ?= 60
 MEASURED ?= --peers --growth 100,300,1000,3000
 
-.PHONY: demo test e2e lint types lock docs health-eval secrets fuzz soak picture bench clean
+.PHONY: demo test e2e lint types lock docs health-eval secrets fuzz soak stress picture bench clean
 
 demo: $(READY)
 	@BIN=$(BIN) DEMO=$(DEMO) sh sample_sessions/demo.sh
@@ -46,6 +46,9 @@ fuzz: $(READY)  ## 100,000 mutated logs and 20,000 mutated requests; some twenty
 
 soak: $(READY)  ## agents, clients and commands at once, for an hour or so many MINUTES
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+
+stress: $(READY)  ## everything asked at once while the index is examined; some ten minutes
+	$(BIN)/python -m tests.stress --runs 20 --megabytes 150
 
 picture: $(READY)  ## docs/terminal.svg, from real commands; docs/report.png, where Chromium is
 	$(BIN)/python docs/terminal.py

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import time
 import traceback
 import uuid
@@ -20,18 +19,14 @@ from agtrace.health import health, with_damage
 from agtrace.index import Freshness, Index
 from agtrace.metrics import Metrics
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
-from agtrace.reading.last_analysis import LastAnalysis
 from agtrace.reading.prices import PriceTable
 from agtrace.reading.prices import load as load_prices
 from agtrace.serving.logs import log_to_stderr
 from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
 from agtrace.shaping.cursors import Cursors, load_key
-from agtrace.shaping.replies import Reply
 from agtrace.shaping.shape import Answer, answer, error_answer
-from agtrace.soundness import Soundness
 from agtrace.tools import tools_for
 from agtrace.tools.tool import Context, Tool
-from agtrace.unusable import unusable
 
 REFRESH_SECONDS = 3.0
 """How long a request waits for changed logs to be indexed; what isn't done by then goes on beside."""
@@ -43,7 +38,7 @@ _SOUND_AFTER_AN_ERROR_SECONDS = 60
 
 
 class Answers:
-    """Answers requests, one at a time, for the MCP server and for the command line."""
+    """Answers requests, for the MCP server and for the command line. Safe to use from several threads."""
 
     def __init__(
         self,
@@ -56,10 +51,8 @@ class Answers:
         self._settings, self._now, self._refresh_seconds = settings, now, refresh_seconds
         self._log = log or log_to_stderr
         self.tools = tools_for(settings)
-        self._index, self._turn = Index(settings), threading.Lock()
-        self._beside, self._looking = Index(settings), threading.Lock()
-        self._freshness, self._soundness = Freshness("catching_up"), Soundness(settings.database)
-        self._metrics, self._started, self._last_analysis = Metrics(), now(), LastAnalysis()
+        self._index = Index(settings)
+        self._metrics, self._started = Metrics(), now()
         self._cursors: Cursors | None = None
         self._spare_key = os.urandom(32)
         self._problem: str | None = None
@@ -80,8 +73,7 @@ class Answers:
         `name` must be one of `tools`: an unknown tool is the protocol's own error.
         """
         started = time.monotonic()
-        with self._turn:
-            given = self._ask(self.tools[name], arguments, min(most, self._settings.max_response_bytes))
+        given = self._ask(self.tools[name], arguments, min(most, self._settings.max_response_bytes))
         size = len(given.text.encode())
         with suppress(Exception):  # what counts answers never costs one (R-105)
             self._metrics.record(name, arguments, given, size)
@@ -91,24 +83,19 @@ class Answers:
         return given
 
     def health(self) -> Health:
-        """The figures now, without waiting for the questions that are being answered.
-
-        Where none is, the index is brought up to date first, for as long as nobody minds.
-        """
-        if self._turn.acquire(blocking=False):
-            try:
-                self._freshness = self._index.refresh(_GLANCE_SECONDS)
-            except Problem as problem:
-                self._freshness = Freshness("building", problem=problem.message)
-            finally:
-                self._turn.release()
-        with self._looking:
-            try:
-                return self._health(self._beside.connection, self._with_damage(self._freshness))
-            except IndexUnavailable:
-                return self._health(None, replace(self._freshness, state="building"))
-            except (sqlite3.Error, OSError) as error:
-                return self._health(None, Freshness("building", problem=unusable(error).message))
+        """The figures now; the index is brought up to date first, for as long as nobody minds."""
+        try:
+            freshness = self._index.refresh(_GLANCE_SECONDS)
+        except Problem as problem:
+            freshness = Freshness("building", problem=problem.message)
+        try:
+            with self._index.reader() as reader:
+                return self._health(reader.connection, self._with_damage(freshness))
+        except IndexUnavailable:
+            return self._health(None, replace(freshness, state="building"))
+        except (sqlite3.Error, OSError) as error:
+            why = self._index.soundness.unusable(error, seconds=_GLANCE_SECONDS)
+            return self._health(None, Freshness("building", problem=why.message))
 
     def _health(self, connection: sqlite3.Connection | None, freshness: Freshness) -> Health:
         return health(
@@ -116,45 +103,57 @@ class Answers:
         )
 
     def _with_damage(self, freshness: Freshness) -> Freshness:
-        return with_damage(freshness, self._soundness.damage(seconds=_GLANCE_SECONDS))
+        return with_damage(freshness, self._index.soundness.damage(seconds=_GLANCE_SECONDS))
 
     def _ask(self, tool: Tool, arguments: Mapping[str, Any], most: int) -> Answer:
         try:
             wanted = parse(tool.arguments, arguments)
-            self._freshness = self._index.refresh(self._refresh_seconds)
-            reply = self._read(tool, wanted, self._freshness)
-            return answer(reply, self._freshness, most)
+            freshness = self._index.refresh(self._refresh_seconds)
+            return self._read(tool, wanted, freshness, most)
         except Problem as problem:
             return error_answer(problem, most)
         except (sqlite3.Error, OSError) as error:
-            return error_answer(unusable(error), most)
+            return error_answer(self._index.soundness.unusable(error), most)
         except Exception:  # noqa: BLE001  # the boundary: no exception's text reaches a client
-            damaged = self._soundness.damage(seconds=None, good_for=_SOUND_AFTER_AN_ERROR_SECONDS)
+            damaged = self._index.soundness.damage(seconds=None, good_for=_SOUND_AFTER_AN_ERROR_SECONDS)
             if damaged is not None:  # what it says may be anything
                 return error_answer(damaged, most)
             defect = InternalError(uuid.uuid4().hex[:12])
             self._log({"event": "internal_error", **defect.details, "trace": traceback.format_exc()})
             return error_answer(defect, most)
 
-    def _read(self, tool: Tool, wanted: Any, freshness: Freshness) -> Reply:
-        cursors = self._cursors_here()
-        connection = self._index.connection
-        connection.execute("BEGIN")
+    def _read(self, tool: Tool, wanted: Any, freshness: Freshness, most: int) -> Answer:
+        """Give the answer; what seems to be damaged is read once more."""
         try:
-            self._index.check_masks(connection)
-            context = Context(
-                connection,
-                cursors,
-                freshness,
-                self._now(),
-                self._prices,
-                self._settings.search_timeout_seconds,
-                lambda: self._health(connection, self._with_damage(freshness)),
-                self._last_analysis,
-            )
-            return tool.answer(context, wanted)
-        finally:
-            connection.rollback()  # also where SQLite ended the transaction itself
+            return self._read_once(tool, wanted, freshness, most)
+        except sqlite3.DatabaseError as error:
+            from agtrace_indexer.afresh import afresh
+            from agtrace_indexer.damage import is_damage
+
+            if not is_damage(error):
+                raise
+        return afresh(self._read_once, tool, wanted, freshness, most)
+
+    def _read_once(self, tool: Tool, wanted: Any, freshness: Freshness, most: int) -> Answer:
+        cursors = self._cursors_here()
+        with self._index.reader() as reader:
+            connection = reader.connection
+            connection.execute("BEGIN")
+            try:
+                self._index.check_masks(connection)
+                context = Context(
+                    connection,
+                    cursors,
+                    freshness,
+                    self._now(),
+                    self._prices,
+                    self._settings.search_timeout_seconds,
+                    lambda: self._health(connection, self._with_damage(freshness)),
+                    reader.last_analysis,
+                )
+                return answer(tool.answer(context, wanted), freshness, most)
+            finally:
+                connection.rollback()  # also where SQLite ended the transaction itself
 
     def _cursors_here(self) -> Cursors:
         """What makes and reads cursors; where no key can be kept, they are of use to this process alone."""

@@ -36,13 +36,14 @@ def examine(settings: Settings, *, refresh_seconds: float = 10) -> dict[str, Any
     """Look at the index and the agents' homes. Raises `IndexUnavailable` when the index can't be opened."""
     index = Index(settings)
     freshness = index.refresh(refresh_seconds)
-    connection, damage = index.connection, look_for_damage(settings.database)
-    try:
-        found = _found(settings, connection, freshness)
-    except (sqlite3.Error, ValueError, TypeError, KeyError):
-        if not damage:
-            raise
-        found = _what_can_be_read(settings, freshness)
+    with index.reader() as reader:
+        connection, damage = reader.connection, look_for_damage(settings.database)
+        try:
+            found = _found(settings, connection, freshness)
+        except (sqlite3.Error, ValueError, TypeError, KeyError):
+            if not damage:
+                raise
+            found = _what_can_be_read(settings, freshness)
     found["index"] |= _soundness(settings, damage)
     found["trouble"] = [*_trouble(found), *exposure(settings.data_dir)]
     redacted: dict[str, Any] = redact_json(found)  # type: ignore[assignment]  # an object stays an object

@@ -17,7 +17,6 @@ from agtrace.reading.prices import load as load_prices
 from agtrace.reading.query import iso
 from agtrace.settings import Settings
 from agtrace.shaping.cutting import one_line
-from agtrace.soundness import Soundness
 from agtrace.unusable import as_sentence
 
 _LONGEST_PROBLEM = 400
@@ -38,8 +37,9 @@ def look(settings: Settings, *, refresh_seconds: float = 10) -> Health:
     except SettingError as error:
         problem = str(error)
     index = Index(settings)
-    freshness = with_damage(index.refresh(refresh_seconds), Soundness(settings.database).damage(seconds=None))
-    return health(index.connection, settings, freshness, problem=problem)
+    freshness = with_damage(index.refresh(refresh_seconds), index.soundness.damage(seconds=None))
+    with index.reader() as reader:
+        return health(reader.connection, settings, freshness, problem=problem)
 
 
 def with_damage(freshness: Freshness, damage: IndexUnavailable | None) -> Freshness:

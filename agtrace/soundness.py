@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 from agtrace.problems import IndexUnavailable
-from agtrace.unusable import damage_in
+from agtrace.unusable import damage_in, misread, unusable
 
 _SOUND_SECONDS = 3600
 _DAMAGED_SECONDS = 60
@@ -49,9 +50,21 @@ class Soundness:
         known = self._known()
         return None if known is None else known.found
 
+    def unusable(self, error: sqlite3.Error | OSError, *, seconds: float | None = None) -> IndexUnavailable:
+        """Why the index can't be used, by an error: it is damaged only if a look at all of it finds so, too.
+
+        That is waited for as in `damage`.
+        """
+        from agtrace_indexer.damage import is_damage  # only where something went wrong: it loads what reads blocks
+
+        if not is_damage(error):
+            return unusable(error)
+        return self.damage(seconds=seconds, good_for=0) or misread(error)
+
     def _known(self) -> _Look | None:
         """The last look at the file that lies there now."""
-        return self._last if self._last is not None and _same(self._last.file, _status(self._database)) else None
+        last = self._last
+        return last if last is not None and _same(last.file, _status(self._database)) else None
 
     def _is_due(self, good_for: float) -> bool:
         known = self._known()

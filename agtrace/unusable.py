@@ -16,14 +16,11 @@ _CLOSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM
 
 
 def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
-    """What an error says of the index."""
-    from agtrace_indexer.damage import is_damage  # only where something went wrong: it loads what reads blocks
+    """What an error says of the index, other than that it is damaged: no error by itself shows that."""
     from agtrace_indexer.tombstones import UnreadableTombstones
 
     if isinstance(error, UnreadableTombstones):
         return IndexUnavailable(str(error), "Then run: agtrace index")
-    if is_damage(error):
-        return damaged(str(error))
     code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
     if code in _LOCKED:
         return IndexUnavailable(
@@ -39,9 +36,9 @@ def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
     return IndexUnavailable(f"the index can't be used ({error})", "Run: agtrace doctor")
 
 
-def damaged(what: str) -> IndexUnavailable:
-    """The index is damaged."""
-    return IndexUnavailable(f"the index is damaged ({what})", _STEP)
+def misread(error: sqlite3.Error | OSError) -> IndexUnavailable:
+    """The index seemed to be damaged, and nothing of it was found to be."""
+    return IndexUnavailable(f"the index couldn't be read just now ({error})", "Try again; then run: agtrace doctor")
 
 
 def as_sentence(problem: IndexUnavailable) -> str:
@@ -57,4 +54,4 @@ def damage_in(database: Path) -> IndexUnavailable | None:
         found = examine(database)
     except (sqlite3.Error, OSError) as error:
         return unusable(error)
-    return damaged(str(found)) if found else None
+    return IndexUnavailable(f"the index is damaged ({found})", _STEP) if found else None

@@ -117,29 +117,29 @@ async def _together(clients: list[Client], chosen: list[Query], ended: Callable[
 
 def _looks(machine: Machine, logs: Path) -> tuple[list[_Look], list[_Look]]:
     """What a reader waits that looks again and again, without a writer and beside one."""
-    reader = Index(machine.settings)
-    _look(reader)  # loads modules, and opens the index
-    quiet = [_look(reader) for _ in range(_QUIET_LOOKS)]
+    index = Index(machine.settings)
+    _look(index)  # loads modules, and opens the index
+    quiet = [_look(index) for _ in range(_QUIET_LOOKS)]
     busy = []
     with machine.start("index", str(logs)) as writer:
         while writer.poll() is None:
-            busy.append(_look(reader))
+            busy.append(_look(index))
             time.sleep(_PAUSE)
     _check(writer)
     return quiet, busy
 
 
-def _look(reader: Index) -> _Look:
+def _look(index: Index) -> _Look:
     began = time.perf_counter()
-    reader.refresh(_PATIENCE)
-    connection = reader.connection
+    index.refresh(_PATIENCE)
     checked = time.perf_counter()
-    connection.execute("BEGIN")
-    try:
-        connection.execute("SELECT max(id) FROM event").fetchone()
-        return _Look(1000 * (checked - began), 1000 * (time.perf_counter() - checked))
-    finally:
-        connection.rollback()
+    with index.reader() as reader:
+        reader.connection.execute("BEGIN")
+        try:
+            reader.connection.execute("SELECT max(id) FROM event").fetchone()
+            return _Look(1000 * (checked - began), 1000 * (time.perf_counter() - checked))
+        finally:
+            reader.connection.rollback()
 
 
 def _check(writer: subprocess.Popen[bytes]) -> None:

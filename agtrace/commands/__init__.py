@@ -167,7 +167,7 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 
 def unreadable_index(error: sqlite3.Error | OSError) -> NoReturn:
     """End the process because the index can't be opened or written."""
-    from agtrace.unusable import unusable
+    from agtrace.soundness import Soundness
 
-    problem = unusable(error)
+    problem = Soundness(settings().database).unusable(error)
     fail(f"{problem.message}\n{problem.hint}", UNREADABLE)

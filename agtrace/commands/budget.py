@@ -10,12 +10,12 @@ from agtrace.commands import TROUBLE, answers, ask, print_json, unreadable_index
 
 def run(session: str | None, *, most: int, as_json: bool) -> None:
     """Ask, measure, print; exit 1 if an answer is larger than it may be."""
-    from agtrace.index import Index
+    from agtrace.index import Reader
     from agtrace.sizes import chosen, measure
 
     ask(*("list_sessions", {}) if session is None else ("get_session_details", {"session_id": session}))
     try:
-        sizes = measure(answers(), chosen(Index(usable()).connection, session, most))
+        sizes = measure(answers(), chosen(Reader(usable()).connection, session, most))
     except (sqlite3.Error, OSError) as error:
         unreadable_index(error)
     if as_json:

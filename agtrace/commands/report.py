@@ -117,12 +117,13 @@ def _index() -> Iterator[tuple[sqlite3.Connection, str | None]]:
 
     index = Index(usable())
     fresh = index.refresh(_REFRESH_SECONDS)
-    connection = index.connection
-    connection.execute("BEGIN")
-    try:
-        yield connection, None if fresh.state == "ready" else behind(fresh.state, fresh.files_behind, fresh.problem)
-    finally:
-        connection.rollback()
+    with index.reader() as reader:
+        connection = reader.connection
+        connection.execute("BEGIN")
+        try:
+            yield connection, None if fresh.state == "ready" else behind(fresh.state, fresh.files_behind, fresh.problem)
+        finally:
+            connection.rollback()
 
 
 def _leave(found: Report, ways: Ways) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import TYPE_CHECKING
 
-from agtrace_schema.analysis import Analysis
+if TYPE_CHECKING:
+    from agtrace_schema.analysis import Analysis
 
-from agtrace.reading.prices import PriceTable
+    from agtrace.reading.prices import PriceTable
 
 _GOOD_FOR_SECONDS = 600
 """As long as it is uncertain whether a session is still at work."""
 
 
 class LastAnalysis:
-    """Keeps an analysis while the index doesn't change."""
+    """Keeps an analysis while the index doesn't change. For one thread at a time."""
 
     def __init__(self) -> None:
         self._of: tuple[sqlite3.Connection, int, int, int] | None = None

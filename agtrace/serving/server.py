@@ -9,6 +9,7 @@ has that answer, or when its first request needs it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
@@ -104,20 +105,39 @@ OUTPUT_SCHEMA: dict[str, Any] = {
 
 
 class Desk:
-    """What answers the requests."""
+    """What answers the requests: in threads, as many for each kind of question as there are cores.
+
+    So a slow search keeps nobody waiting but other searches, and these no longer than the cores need for it; who waits
+    is served in the order of coming. A question that is called off while it waits isn't answered at all; one that is
+    being answered keeps its thread until it is, so that there are never more of them.
+    """
 
     def __init__(self, settings: Settings) -> None:
+        from agtrace_indexer.workers import cores
+
         from agtrace.answers import Answers  # 60 ms: all of our modules, with sqlite3, the models and the redaction
 
         self.answers = Answers(settings)
         self.listed = types.ListToolsResult(tools=[_described(tool) for tool in self.answers.tools.values()])
+        self._threads = defaultdict[str, anyio.CapacityLimiter](lambda: anyio.CapacityLimiter(cores()))
 
     async def ask(self, name: str, arguments: dict[str, Any], context: Request) -> Answer:
         """Give the answer of a tool, as long as this client can take it."""
         from agtrace.serving.clients import most_bytes
 
-        most = most_bytes(_client(context))
-        return await anyio.to_thread.run_sync(self.answers.ask, name, arguments, most, abandon_on_cancel=True)
+        most, threads = most_bytes(_client(context)), self._threads[_kind(name, arguments)]
+        return await anyio.to_thread.run_sync(self.answers.ask, name, arguments, most, limiter=threads)
+
+
+def _kind(name: str, arguments: dict[str, Any]) -> str:
+    """What is asked for: a tool, or what a reference refers to."""
+    from agtrace.problems import InvalidArtifactRef
+    from agtrace.references import parse
+
+    try:
+        return parse(str(arguments["ref"])).kind
+    except (KeyError, InvalidArtifactRef):
+        return name
 
 
 def make_server(settings: Settings, desk: Desk | None = None) -> Server[Any]:

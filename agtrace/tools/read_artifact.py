@@ -46,7 +46,7 @@ from agtrace.tools.tool import (
 )
 
 _EXAMINED_AT_ONCE = 500_000
-"""Events that a report may look at: a dozen seconds, in which nothing else is answered."""
+"""Events that a report may look at: a dozen seconds."""
 
 
 class ReadArtifact(Arguments):

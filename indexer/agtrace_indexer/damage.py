@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
@@ -216,7 +216,7 @@ def _lost_tables(connection: sqlite3.Connection) -> Iterator[Finding]:
 
 
 @cache
-def _expected() -> dict[str, list[str]]:
+def _expected() -> Mapping[str, list[str]]:
     connection = sqlite3.connect(":memory:", isolation_level=None)
     make_tables(connection)
     return _columns_of(connection)

@@ -21,6 +21,7 @@ from pathlib import Path
 from agtrace_schema.database import MIGRATIONS, VERSION
 
 from agtrace_indexer import words
+from agtrace_indexer.afresh import afresh
 from agtrace_indexer.backed import Logs
 from agtrace_indexer.catalog import Catalog, open_database, remove_attempts
 from agtrace_indexer.damage import Damage, is_damage, look
@@ -100,7 +101,14 @@ def repair(
 
 
 def examine(database: Path) -> Damage:
-    """What is damaged in an index. Raises `sqlite3.Error` or `OSError` where it can't be read for another reason."""
+    """What is damaged in an index; what is found was found by a second look, too, by a connection of its own.
+
+    Raises `sqlite3.Error` or `OSError` where it can't be read for another reason.
+    """
+    return _examined(database) and afresh(_examined, database)
+
+
+def _examined(database: Path) -> Damage:
     try:
         with closing(_open(database)) as connection:
             return look(connection)

@@ -10,16 +10,13 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-import zstandard
-
-from agtrace_indexer.blocks import unpack
+from agtrace_indexer.blocks import pack, unpack
 
 CHUNK = 64
 """Words of a chunk. Of 881,000 words, chunks of 1 take 36 MB with their trigrams, 16 17 MB, 64 13 MB, 256 12 MB."""
 
 _SHORTEST = 2
 _TRIGRAMS_ASKED = 12
-_COMPRESSOR = zstandard.ZstdCompressor(level=3)
 _BULK = {"automerge": 0, "crisismerge": 64}
 
 
@@ -91,5 +88,5 @@ def _insert(connection: sqlite3.Connection, words: Iterable[bytes], base: int) -
     while chunk := list(islice(left, CHUNK)):
         number += 1
         lines = b"\n".join((b"", *chunk, b"", b""))  # so that three letters begin with the last one and its line end
-        connection.execute("INSERT INTO vocabulary VALUES (?, ?, ?)", (number, base, _COMPRESSOR.compress(lines)))
+        connection.execute("INSERT INTO vocabulary VALUES (?, ?, ?)", (number, base, pack(lines)))
         connection.execute("INSERT INTO vocabulary_part (rowid, words) VALUES (?, ?)", (number, lines))

@@ -18,6 +18,7 @@ from agtrace.metrics import Metrics
 from agtrace.settings import load
 from agtrace.shaping.shape import Answer
 from tests.agtrace.asking import Asker, claude_log
+from tests.faults.serving import SLOW
 
 SESSION = "fb3cff44-13ae-41a6-a6df-f287e0552835"
 
@@ -117,9 +118,11 @@ def test_what_did_not_fit_is_logged_with_what_it_would_have_taken(asker: Asker) 
 def test_the_figures_wait_for_no_question(asker: Asker) -> None:
     """A search may take half a minute; who asks whether the process lives is answered meanwhile."""
     asker.ask("list_sessions")
-    with asker.answers._turn:
-        told = asker.answers.health()
+    searching = threading.Thread(target=asker.answers.ask, args=("search_event_previews", SLOW), daemon=True)
+    searching.start()
+    told = asker.answers.health()
     assert (told.index.state, told.index.sessions) == ("ready", 3)
+    assert searching.is_alive()
 
 
 def test_a_configuration_is_told_from_another_and_what_is_wrong_with_it(asker: Asker, tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ import random
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from array import array
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -368,6 +370,24 @@ def test_a_catastrophic_expression_ends_in_time_and_the_server_goes_on(tmp_path:
                 assert len(after.structured_content["data"]["matches"]) == 1
 
     anyio.run(story)
+
+
+def test_searches_at_once_have_their_whole_time_each() -> None:
+    """The library counts the time of all threads."""
+    block = BlockText.of(array("I", [5001]).tobytes(), pack(b"a" * 5000 + b"!\0"))
+    stopped: list[float] = []
+
+    def search(began: float) -> None:
+        with pytest.raises(SearchTimeout):
+            Matches(CATASTROPHE).numbers(block, None, Deadline(0.6))
+        stopped.append(time.monotonic() - began)
+
+    threads = [threading.Thread(target=search, args=(time.monotonic(),)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(stopped) == 3 and min(stopped) >= 0.6
 
 
 def test_the_command_line_says_when_a_search_took_too_long(tmp_path: Path) -> None:

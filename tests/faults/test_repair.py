@@ -10,8 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from agtrace_indexer.run import index
 from agtrace_indexer.tombstones import digest_of
 
 from agtrace.soundness import Soundness
+from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import agtrace_here
 from tests.conftest import SAMPLES
 from tests.contents import contents
@@ -264,3 +265,55 @@ def test_doctor_and_repair_say_what_is_so(own_home: Path, tmp_path: Path) -> Non
     assert log.exists()
     damage.run_sql(database, "DROP TABLE root")
     assert "keeps what is archived; the answer is" in agtrace_here("sessions").err
+
+
+# -- looked at twice -------------------------------------------------------------------------------
+
+
+@contextmanager
+def mended_before_the_second_look(database: Path, sound: bytes) -> Iterator[list[str]]:
+    """What another process puts right between a look and the next one, which is in a thread of its own."""
+    looks: list[str] = []
+
+    def mend(*_: object) -> None:
+        name = threading.current_thread().name
+        if name.startswith("ThreadPoolExecutor") and name not in looks:
+            looks.append(name)
+            in_place(database, sound)
+
+    threading.setprofile(mend)
+    try:
+        yield looks
+    finally:
+        threading.setprofile(None)  # type: ignore[arg-type]
+
+
+def test_only_what_is_seen_twice_is_damage(database: Path, tmp_path: Path) -> None:
+    index(database, [str(write(tmp_path / "1.jsonl", claude(1)))])
+    sound = database.read_bytes()
+    damage.run_sql(database, "DROP TABLE event")
+    assert examine(database)
+    with mended_before_the_second_look(database, sound) as looks:
+        assert not examine(database)
+    assert looks
+
+
+def test_an_answer_that_met_trouble_is_read_once_more(tmp_path: Path) -> None:
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    claude_log(tmp_path / "logs", "fb3cff44-13ae-41a6-a6df-f287e0552835").prompt("When is the tide?")
+    expected, database = asker.ask("list_sessions")["data"], asker.settings.database
+    sound = database.read_bytes()
+    damage.run_sql(database, "DROP TABLE session")
+    assert "the index is damaged" in asker.error("list_sessions")["message"]
+    with mended_before_the_second_look(database, sound) as looks:
+        assert asker.ask("list_sessions")["data"] == expected
+    assert looks
+
+
+def test_no_error_by_itself_makes_an_index_damaged(database: Path, tmp_path: Path) -> None:
+    index(database, [str(write(tmp_path / "1.jsonl", claude(1)))])
+    soundness, error = Soundness(database), sqlite3.DatabaseError("database disk image is malformed")
+    told = soundness.unusable(error)
+    assert "damaged" not in str(told) and "repair" not in told.hint and "Try again" in told.hint
+    damage.run_sql(database, "DROP TABLE event")
+    assert "the index is damaged (event is missing" in str(soundness.unusable(error))

@@ -10,7 +10,7 @@ from pathlib import Path
 from agtrace_indexer.run import index
 
 from agtrace.detecting.finding import Detector, Finding
-from agtrace.index import Index
+from agtrace.index import Reader
 from agtrace.reading import prices, query
 from agtrace.reading.history import read_history
 from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
@@ -110,7 +110,7 @@ def judge(stories: Sequence[Story], detectors: Sequence[Detector], folder: Path)
     by_session = write_logs(folder / "logs", stories)
     settings = Settings(folder / "data", ABSOLUTE_MAX_BYTES, 3600, {})
     index(settings.database, [str(folder / "logs")])
-    connection, table = Index(settings).connection, prices.load(None)
+    connection, table = Reader(settings).connection, prices.load(None)
     judged = {}
     for session in query.sessions_where(connection, "1", {}):
         story = by_session[session["uid"]]

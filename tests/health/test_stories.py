@@ -9,7 +9,7 @@ from agtrace_indexer.run import index
 from agtrace_schema.events import Outcome, UserKind
 
 from agtrace.detecting.history import History, Message, Notice, Said, Thought
-from agtrace.index import Index
+from agtrace.index import Reader
 from agtrace.reading import prices, query
 from agtrace.reading.history import read_history
 from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
@@ -224,5 +224,5 @@ def _history(folder: Path, text: str) -> History:
     [uid] = write_logs(folder / "logs", stories_of(path, ["failed_calls"]))
     settings = Settings(folder / "index", ABSOLUTE_MAX_BYTES, 3600, {})
     index(settings.database, [str(folder / "logs")])
-    connection = Index(settings).connection
+    connection = Reader(settings).connection
     return read_history(connection, query.find_session(connection, uid), now=NOW, prices=prices.load(None))

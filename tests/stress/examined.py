@@ -1,0 +1,35 @@
+"""`agtrace` in a process in which the index is examined throughout: `python -m tests.stress.examined [--often] mcp`.
+
+With `--often` threads are changed every microsecond instead of every five milliseconds. A look that finds something
+ends the process with `FOUND`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+from agtrace.cli import main
+from agtrace.settings import load
+from agtrace.unusable import damage_in
+
+FOUND = 99
+_OFTEN = "--often"
+
+
+def _examine() -> None:
+    database = load().database
+    while (found := damage_in(database)) is None:
+        pass
+    sys.stderr.write(f"{found}\n")
+    sys.stderr.flush()
+    os._exit(FOUND)
+
+
+if __name__ == "__main__":
+    if _OFTEN in sys.argv:
+        sys.argv.remove(_OFTEN)
+        sys.setswitchinterval(1e-6)
+    threading.Thread(target=_examine, daemon=True).start()
+    main()

@@ -1,0 +1,165 @@
+"""What threads share: no object that two of them may not use at once is held where both can reach it.
+
+Whatever a module or a class holds can be reached by every thread: by the one that examines the index, by those that
+answer, by the one that indexes. So only what never changes is held there, or what is documented as safe for threads.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+import importlib
+import re
+import sqlite3
+import threading
+import types
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from datetime import date, timedelta
+from pathlib import PurePath
+from typing import Any
+
+import click
+import pytest
+import zstandard
+from mcp.server.caching import CacheHint
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import SchemaValidator
+from rich.console import Console
+
+from tests.test_house import _DEFINITIONS, Module, every_module
+
+_NEVER_CHANGE = (
+    *(type(None), bool, int, float, str, bytes, enum.Enum, PurePath, date, timedelta, re.Pattern, type),
+    *(types.FunctionType, types.GenericAlias, types.UnionType, types.ModuleType),
+)
+_FOR_THREADS = (threading.local, threading.Event, type(threading.Lock()), SchemaValidator)
+"""Documented as safe for threads, or frozen and written in Rust, whose compiler sees to it."""
+_READ_ONLY = (FieldInfo, CacheHint)
+"""Of libraries, which change none of them once they are made."""
+_OF_THE_COMMAND_LINE = (click.Command, Console)
+"""A command has one thread that reads its options and prints."""
+
+_MAY_BE_HELD = (*_NEVER_CHANGE, *_FOR_THREADS, *_READ_ONLY, *_OF_THE_COMMAND_LINE)
+_PROMISE = "Safe to use from several threads"
+"""How a class of ours is documented as safe."""
+
+_CHANGES = {
+    *("append", "add", "clear", "discard", "extend", "insert", "pop", "popitem", "popleft", "remove", "reverse"),
+    *("setdefault", "sort", "update"),
+}
+_CHANGED = {
+    ("agtrace_indexer.redact", "_in_use"),  # replaced as a whole, under a lock
+    ("agtrace_indexer.workers", "_RUNNING"),  # by single calls of a set's methods
+}
+"""What functions change all the same, with what keeps it whole."""
+_ONLY_READ = {"agtrace_indexer.redact.rules.order"}
+"""What is remembered, could be changed, and isn't."""
+
+
+def _held(module: Module) -> Iterator[tuple[str, Any]]:
+    """What a module and its classes hold, with its name."""
+    holder = importlib.import_module(module.name)
+    for name in _assigned(module.tree):
+        if hasattr(holder, name):
+            yield name, getattr(holder, name)
+    for name, value in vars(holder).items():
+        if isinstance(value, type) and value.__module__ == module.name:
+            yield from ((f"{name}.{inner}", held) for inner, held in vars(value).items() if not inner.startswith("__"))
+
+
+def _unsafe(value: Any, seen: set[int]) -> Iterator[str]:
+    """The types of what threads may not share, in a value and in all that it holds."""
+    if isinstance(value, types.BuiltinMethodType):
+        value = value.__self__
+    if id(value) in seen or hasattr(type(value), "__get__") or type(value).__module__ in ("typing", "_abc"):
+        return  # functions and properties; what `functools.cache` remembers is looked at by itself
+    seen.add(id(value))
+    inner: Iterable[Any] = ()
+    if type(value) in (dict, types.MappingProxyType):
+        inner = [*value.keys(), *value.values()]
+    elif isinstance(value, tuple) or type(value) in (list, set, frozenset):
+        inner = value
+    elif is_dataclass(value) and not isinstance(value, type) and type(value).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        inner = [getattr(value, field.name) for field in fields(value)]
+    elif isinstance(value, BaseModel):
+        inner = dict(value).values()
+    elif not isinstance(value, _MAY_BE_HELD) and _PROMISE not in (type(value).__doc__ or ""):
+        yield type(value).__qualname__
+    for one in inner:
+        yield from _unsafe(one, seen)
+
+
+@every_module
+def test_no_module_holds_what_two_threads_may_not_use_at_once(module: Module) -> None:
+    if module.name.endswith("__main__"):
+        pytest.skip("it runs when it is imported")
+    assert [(name, kind) for name, value in _held(module) for kind in _unsafe(value, set())] == []
+
+
+@every_module
+def test_no_function_changes_what_its_module_holds(module: Module) -> None:
+    held = {(module.name, name) for name in _assigned(module.tree)}
+    functions = (node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    changed = {(module.name, name) for function in functions for node in ast.walk(function) for name in _changed(node)}
+    assert held & changed <= _CHANGED
+
+
+def _assigned(tree: ast.Module) -> set[str]:
+    """The names that a module itself assigns when it is imported."""
+    statements = (node for outer in tree.body if not isinstance(outer, _DEFINITIONS) for node in ast.walk(outer))
+    targets = (node for node in statements if isinstance(node, ast.Assign | ast.AnnAssign))
+    names = (name for node in targets for target in _targets(node) for name in ast.walk(target))
+    return {name.id for name in names if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
+
+
+def _changed(node: ast.AST) -> Iterator[str]:
+    """The names that a node rebinds in its module, or whose content it changes."""
+    if isinstance(node, ast.Global):
+        yield from node.names
+    elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        yield ast.unparse(node.value)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
+        yield ast.unparse(node.func.value)
+
+
+@every_module
+def test_what_is_remembered_of_a_call_is_nothing_that_its_callers_could_change(module: Module) -> None:
+    """`functools.cache` gives the same object to every thread."""
+    functions = (node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef) and node.returns)
+    found = {
+        f"{module.name}.{function.name}"
+        for function in functions
+        if any(_remembers(ast.unparse(mark)) for mark in function.decorator_list)
+        and ast.unparse(function.returns).startswith(_COULD_BE_CHANGED)  # type: ignore[arg-type]
+    }
+    assert found <= _ONLY_READ
+
+
+_COULD_BE_CHANGED = ("dict", "list", "set", "bytearray", "deque", "sqlite3", "zstandard")
+
+
+def _remembers(mark: str) -> bool:
+    return mark.removeprefix("functools.").startswith(("cache", "lru_cache")) and "property" not in mark
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        zstandard.ZstdDecompressor(),
+        {"by name": [zstandard.ZstdCompressor()]},
+        sqlite3.connect(":memory:"),
+        defaultdict(int),
+        zstandard.ZstdDecompressor().decompress,
+        bytearray(b"1"),
+    ],
+    ids=lambda held: type(held).__name__,
+)
+def test_what_two_threads_may_not_use_at_once_is_seen_wherever_it_is_held(held: Any) -> None:
+    assert list(_unsafe((held,), set()))
