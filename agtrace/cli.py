@@ -46,8 +46,8 @@ def _stand_in(name: str, mode: str) -> None:
         setattr(sys, f"__{name}__", nowhere)  # where Python keeps it open, whatever takes its place
 
 
-class _Unwritten(OSError):
-    """stdout or stderr can't be written. Click and Rich make 1, trouble found, of a closed pipe: not of this."""
+class _Unwritten(Exception):
+    """stdout or stderr can't be written. No `OSError`: that is told of the index, and Click and Rich make 1 of it."""
 
     def __init__(self, why: OSError) -> None:
         super().__init__(str(why))

@@ -18,10 +18,13 @@ _CLOSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM
 def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
     """What an error says of the index."""
     from agtrace_indexer.damage import is_damage  # only where something went wrong: it loads what reads blocks
+    from agtrace_indexer.opening import NewerIndex
     from agtrace_indexer.tombstones import UnreadableTombstones
 
     if isinstance(error, UnreadableTombstones):
         return IndexUnavailable(str(error), "Then run: agtrace index")
+    if isinstance(error, NewerIndex):
+        return IndexUnavailable(str(error), "Or set AGTRACE_DATA_DIR to another folder, for an index of its own.")
     if is_damage(error):
         return damaged(str(error))
     code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF

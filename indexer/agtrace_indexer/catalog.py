@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.database import MIGRATIONS, VERSION
 
-from agtrace_indexer.opening import refuse_empty
+from agtrace_indexer.opening import refuse_empty, refuse_newer
 from agtrace_indexer.tombstones import hidden, place_of, stamp
 
 _TUNING = """
@@ -40,19 +40,23 @@ def open_database(path: Path) -> sqlite3.Connection:
     """Open the index for writing; create or migrate it first where that is needed.
 
     The folder and the file are readable by their owner only. Raises `sqlite3.DatabaseError` for a
-    file that is no index, or one of a newer version.
+    file that is no index, `opening.NewerIndex` for one of a newer agtrace.
     """
     if not path.exists():
         _create(path)
     refuse_empty(path)
     connection = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
-    connection.executescript(_TUNING)
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > VERSION:
+    try:
+        refuse_newer(connection)
+        connection.executescript(_TUNING)
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise sqlite3.DatabaseError(f"its tables can't have version {version}")
+        if version < VERSION:
+            make_tables(connection)
+    except BaseException:
         connection.close()
-        raise sqlite3.OperationalError(f"the index has version {version}, this agtrace knows {VERSION}: update agtrace")
-    if version < VERSION:
-        make_tables(connection)
+        raise
     return connection
 
 

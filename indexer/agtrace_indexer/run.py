@@ -19,6 +19,7 @@ from agtrace_indexer import redact
 from agtrace_indexer.catalog import Catalog, remove_attempts
 from agtrace_indexer.discovery import Found
 from agtrace_indexer.lock import WriteLock
+from agtrace_indexer.opening import NewerIndex
 from agtrace_indexer.plan import Archived, Plan, make_plan
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def index(
     however late it is, so that such runs, one after the other, get there. Where something has to be
     written and another process is writing, it waits `patience` seconds and raises `lock.Busy` then. A run that
     writes forgets the sessions whose last event is older than `keep_days`. Raises `redact.UnusableRules` where the
-    user's rules for secrets can't be read: nothing is stored that they might have masked.
+    user's rules for secrets can't be read: nothing is stored that they might have masked; and `opening.NewerIndex`
+    where a newer agtrace made the index or read its logs.
     """
     started = time.monotonic()
     roots, otherwise = list(roots), list(otherwise)
@@ -109,6 +111,15 @@ def index(
     )  # fmt: skip
 
 
+def refuse_newer_reading(reading: str | None) -> None:
+    """Raise `NewerIndex` where a newer agtrace read the logs, by the fact 'reading' of an index.
+
+    What it stored can be read, but not written: the logs would be read anew by each of the two in turn.
+    """
+    if reading is not None and reading.isdecimal() and int(reading) > READING_VERSION:
+        raise NewerIndex("reading", int(reading), READING_VERSION)
+
+
 def _honour_tombstones(catalog: Catalog) -> bool:
     """Delete what was forgotten since the index was last written, before anything is read; whether there was any."""
     if not catalog.has_new_tombstones:
@@ -121,6 +132,7 @@ def _honour_tombstones(catalog: Catalog) -> bool:
 
 def _compare(catalog: Catalog, roots: list[str], otherwise: list[str], *, rebuild: bool) -> tuple[set[str], Plan, bool]:
     """What there is to do: for which new roots, for which files, and whether everything is read again."""
+    refuse_newer_reading(catalog.meta("reading"))
     known_roots = set(catalog.roots())
     wanted = roots or ([] if known_roots or catalog.meta("root_forgotten") else otherwise)
     new_roots = set(map(os.path.abspath, wanted)) - known_roots
