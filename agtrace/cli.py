@@ -6,12 +6,18 @@ import os
 import sys
 from io import TextIOWrapper
 
+try:
+    from agtrace.interruption import end_at_interrupt
+except KeyboardInterrupt:  # before it can be taken in any other way
+    os._exit(130)
+
 CLOSED_PIPE = 141
 """The exit code where nobody reads to the end, as of a program that SIGPIPE ends (128 + 13)."""
 
 
 def main() -> None:
     """Run `agtrace` with the process's arguments. The server starts without loading the command line."""
+    end_at_interrupt()
     _stand_in("stderr", "w")
     if sys.argv[1:] == ["mcp"]:
         from agtrace.commands import serve

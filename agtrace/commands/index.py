@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _NICENESS = 5
 """Agents that wait for an answer go before."""
 
+_SHOW_CURSOR = b"\x1b[?25h"
+
 _PATIENCE = 600
 """Seconds that the command waits for another one to end."""
 
@@ -132,7 +134,12 @@ def _progress_bar(*, shown: bool) -> Iterator[Callable[[Progress], None] | None]
     )  # fmt: skip
     from rich.console import Console
 
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    from agtrace.interruption import last_words
+
+    console = Console(stderr=True)
+    if not console.is_dumb_terminal:
+        last_words.append(_SHOW_CURSOR)  # the bar hides it
+    with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("indexing", files="0/0", visible=False)
 
         def report(progress: Progress) -> None:

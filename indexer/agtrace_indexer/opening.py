@@ -8,7 +8,7 @@ from typing import Any
 
 from agtrace_schema.database import VERSION
 
-_MOST_VERSIONS = 10_000
+_MOST_VERSIONS = 1000
 """Versions are counted one by one: a number beyond that was never written, it is damage."""
 
 
