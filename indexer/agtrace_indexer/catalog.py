@@ -182,3 +182,14 @@ class Catalog:
     def add_roots(self, paths: Iterable[str]) -> None:
         """Keep these paths fresh from now on."""
         self.connection.executemany("INSERT OR IGNORE INTO root VALUES (?)", [(path,) for path in paths])
+
+    def remove_root(self, path: str) -> None:
+        """Keep a path fresh no more, and don't take the agents' homes instead where it was the last one."""
+        self.connection.execute("DELETE FROM root WHERE path = ?", (path,))
+        self.set_meta("root_forgotten", "1")
+
+    def drop_root(self, path: str) -> None:
+        """Let a file that holds no log be no root after all; where it lies below another one, it stays known."""
+        self.connection.execute("DELETE FROM root WHERE path = ?", (path,))
+        if not any(path.startswith(os.path.join(root, "")) for root in self.roots()):
+            self.connection.execute("DELETE FROM file WHERE path = ?", (path,))

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,9 @@ again, archived rows stay as they are. 1 (2026-11-21). 2 (2026-11-21): families,
 3 (2026-11-21): lengths of lines without a carriage return. 4 (2026-11-21): calls to agtrace itself.
 5 (2026-11-21): new rules for secrets."""
 
+
+_NO_LOG = frozenset({"unrecognized", "unreadable", "skipped"})
+"""The status of a file that is no log; one that is empty, or waits for its rest, may become one."""
 
 _PATIENCE = 0.1
 """Seconds that a run waits for readers before it leaves the WAL, with texts that were deleted, to the next one."""
@@ -59,6 +62,8 @@ class Summary:
     """Files that can't be opened or read to their end."""
     index_bytes: int = 0
     """The size of the index."""
+    no_logs: dict[str, str] = field(default_factory=dict)
+    """The files that were named and hold no log, each with why: they are not kept fresh."""
 
 
 def index(
@@ -156,6 +161,7 @@ class _Work:
     rebuild: bool
     deadline: float | None
     keep_days: int | None
+    no_logs: dict[str, str] = field(default_factory=dict)
 
     @property
     def needed(self) -> bool:
@@ -187,8 +193,11 @@ class _Work:
         return progress
 
     def _note_beginning(self) -> None:
+        from agtrace_indexer.roots import bring_back
+
         catalog = self.catalog
         catalog.add_roots(self.new_roots)
+        bring_back(catalog, self.new_roots)
         if catalog.meta("built") is None:
             catalog.set_meta("built", "0")
             catalog.set_meta("reading", str(READING_VERSION))
@@ -270,6 +279,7 @@ class _Work:
         for found, _ in self.plan.odd:
             status = "duplicate" if (found.oddity or "").startswith("the same log") else "skipped"
             reader.set_aside(found, self.catalog.file(found.path), status, found.oddity or "")
+        self._drop_no_logs()
         reader.store.flush()
         if self.rebuild:
             sum_up_archive(self.catalog.connection)
@@ -277,6 +287,14 @@ class _Work:
         tell_apart(self.catalog.connection)  # by their times, which leave copies out
         self.catalog.set_meta("built", "1")
         self.catalog.set_meta("reading", str(READING_VERSION))
+
+    def _drop_no_logs(self) -> None:
+        """Keep no file fresh that was named now and holds no log."""
+        for path in self.new_roots:
+            row = self.catalog.file(path)
+            if row is not None and row["status"] in _NO_LOG:
+                self.no_logs[path] = row["reason"]
+                self.catalog.drop_root(path)
 
 
 def _summary(catalog: Catalog, work: _Work, progress: Progress | None, started: float) -> Summary:
@@ -308,4 +326,5 @@ def _summary(catalog: Catalog, work: _Work, progress: Progress | None, started: 
         bytes_behind=plan.bytes_behind if progress else 0,
         files_unreadable=unreadable_files,
         index_bytes=catalog.size,
+        no_logs=work.no_logs,
     )
