@@ -18,6 +18,8 @@ from agtrace.agents import AGENTS, Agent, add_command, config_path, entry_in, pu
 from agtrace.commands import UNREADABLE, fail, settings
 
 _DATA_DIR = "AGTRACE_DATA_DIR"
+_WRITTEN = frozenset({"type", "command", "args", "env"})
+"""What the agents write into an entry."""
 
 
 def run(name: str, *, apply: bool) -> None:
@@ -54,6 +56,8 @@ def _apply(agent: Agent, executable: str, variables: dict[str, str], place: Path
         fail(f"{agent.executable} ended with exit code {code}; its settings are as they were", UNREADABLE)
     for name in kept.keys() - variables.keys():
         sys.stdout.write(f"{name} is set as it was before\n")
+    for name in sorted((before or {}).keys() - _WRITTEN):
+        sys.stdout.write(f"{name} was set in {place} and isn't any more: write it there again\n")
 
 
 def _entry(agent: Agent, place: Path) -> dict[str, Any] | None:
