@@ -292,7 +292,7 @@ class _Work:
         """Keep no file fresh that was named now and holds no log."""
         for path in self.new_roots:
             row = self.catalog.file(path)
-            if row is not None and row["status"] in _NO_LOG:
+            if row is not None and row["status"] in _NO_LOG and not os.path.isdir(path):
                 self.no_logs[path] = row["reason"]
                 self.catalog.drop_root(path)
 

@@ -343,9 +343,10 @@ def test_a_byte_order_mark_and_carriage_returns_change_nothing(lines: int, tmp_p
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_a_log_in_another_encoding_is_reported_and_not_parsed(encoding: str, tmp_path: Path, database: Path) -> None:
-    log = tmp_path / "wide.jsonl"
+    log = tmp_path / "logs" / "wide.jsonl"
+    log.parent.mkdir()
     log.write_bytes("".join(line.decode() + "\n" for line in _claude_lines(16)).encode(encoding))
-    index(database, [str(log)])
+    index(database, [str(log.parent)])
     ((_, status, reason, *_),) = contents(database)["files"]
     assert status == "unrecognized"
     assert reason in ("a binary file", "not a log format that agtrace knows")
