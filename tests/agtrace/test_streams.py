@@ -18,7 +18,7 @@ from tests.contents import contents
 COMMANDS = ["sessions", "--help"]
 SESSION = "d41f7a52"
 PRINTING = [
-    "index", "search x", "report --html -", "report --json", "doctor", "health", f"forget {SESSION} --dry-run",
+    "roots", "search x", "report --html -", "report --json", "doctor", "health", f"forget {SESSION} --dry-run",
     f"forget {SESSION} --dry-run --json", f"budget {SESSION}", "setup codex",
 ]  # fmt: skip
 
