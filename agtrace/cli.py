@@ -6,12 +6,18 @@ import os
 import sys
 from io import TextIOWrapper
 
+try:
+    from agtrace.interruption import end_at_interrupt
+except KeyboardInterrupt:  # before it can be taken in any other way
+    os._exit(130)
+
 CLOSED_PIPE = 141
 """The exit code where nobody reads to the end, as of a program that SIGPIPE ends (128 + 13)."""
 
 
 def main() -> None:
     """Run `agtrace` with the process's arguments. The server starts without loading the command line."""
+    end_at_interrupt()
     _stand_in("stderr", "w")
     if sys.argv[1:] == ["mcp"]:
         from agtrace.commands import serve
@@ -46,8 +52,8 @@ def _stand_in(name: str, mode: str) -> None:
         setattr(sys, f"__{name}__", nowhere)  # where Python keeps it open, whatever takes its place
 
 
-class _Unwritten(OSError):
-    """stdout or stderr can't be written. Click and Rich make 1, trouble found, of a closed pipe: not of this."""
+class _Unwritten(Exception):
+    """stdout or stderr can't be written. No `OSError`: that is told of the index, and Click and Rich make 1 of it."""
 
     def __init__(self, why: OSError) -> None:
         super().__init__(str(why))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from agtrace_indexer import redact
 from agtrace_indexer.discovery import homes
 from agtrace_indexer.lock import Busy, wait_for_writer
-from agtrace_indexer.opening import open_to_read
+from agtrace_indexer.opening import open_to_read, refuse_newer
 from agtrace_indexer.run import index
 
 from agtrace.problems import IndexUnavailable
@@ -191,13 +191,17 @@ class Reader:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """A read-only connection to the index that lies there now. Raises `IndexUnavailable` where there is none."""
+        """A read-only connection to the index that lies there now.
+
+        Raises `IndexUnavailable` where there is none, `NewerIndex` where a newer agtrace has made it meanwhile.
+        """
         lies, size = _identity(self._settings.database)
         known = self._connection
         if known is None or known.is_still or self._opened != lies or size < self._size:  # beyond the end a map kills
             known = self._connection = self._open()
             self._opened, size = _identity(self._settings.database)
         self._size = size
+        refuse_newer(known)
         return known
 
     def close(self) -> None:
@@ -225,11 +229,15 @@ class Reading(sqlite3.Connection):
 
 
 def open_read_only(path: Path) -> Reading:
-    """A connection that reads an index, for any thread; rows have names. Raises `sqlite3.Error`."""
+    """A connection that reads an index, for any thread; rows have names. Raises `sqlite3.Error`.
+
+    An index of a newer agtrace is refused as `NewerIndex`.
+    """
     connection, still = open_to_read(path, check_same_thread=False, factory=Reading)
     assert isinstance(connection, Reading)
     connection.is_still = still
     connection.row_factory = sqlite3.Row
+    refuse_newer(connection)
     connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
     connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     return connection

@@ -21,6 +21,7 @@ import pytest
 from mcp.client import Client
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from agtrace.serving import server
 from agtrace.settings import load
@@ -293,6 +294,15 @@ def test_the_lock_names_exact_versions_with_hashes_and_no_address() -> None:
 
 def _lock_text() -> str:
     return (ROOT / "requirements.lock").read_text(encoding="utf-8")
+
+
+def test_no_dependency_may_be_of_a_later_major_version_than_the_lock_has() -> None:
+    """`pipx install .` takes the newest versions that it may."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for wanted in map(Requirement, project["project"]["dependencies"]):
+        (tested,) = (Version(clause.version) for clause in _locked()[canonicalize_name(wanted.name)][0].specifier)
+        bounds = [Version(clause.version) for clause in wanted.specifier if clause.operator == "<"]
+        assert len(bounds) == 1 and tested < bounds[0] <= Version(str(tested.major + 1)), wanted
 
 
 def test_the_lock_satisfies_every_dependency_of_the_project() -> None:

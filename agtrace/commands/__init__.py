@@ -67,7 +67,7 @@ def usable() -> Settings:
 
 def serve() -> None:
     """Run the MCP server on stdin and stdout, which ends the process with its client."""
-    from agtrace.serving.ending import end, end_with_client
+    from agtrace.serving.ending import end_with_client
 
     end_with_client()  # also while it is still starting
     found = settings()
@@ -80,8 +80,6 @@ def serve() -> None:
         serve_stdio(found)
     except OSError as error:
         fail(str(error), USAGE)
-    except KeyboardInterrupt:
-        end(130)
 
 
 def serve_http(host: str, port: int) -> None:
@@ -96,8 +94,6 @@ def serve_http(host: str, port: int) -> None:
         fail(str(error), USAGE)
     except OSError as error:
         fail(f"can't listen on {host}, port {port}: {error.strerror or error}", USAGE)
-    except KeyboardInterrupt:
-        code = 130
     end(code)
 
 

@@ -291,6 +291,30 @@ def doctor(repair: bool, as_json: bool) -> None:
         doctor.run(as_json=as_json)
 
 
+@agtrace.group(short_help="List what is kept fresh, or take it away.", invoke_without_command=True)
+@plain_json
+@click.pass_context
+def roots(context: click.Context, as_json: bool) -> None:
+    """List the files and folders that are kept fresh; `agtrace roots remove PATH` takes one away."""
+    if context.invoked_subcommand is None:
+        from agtrace.commands import roots
+
+        roots.show(as_json=as_json)
+
+
+@roots.command(short_help="Keep a file or folder fresh no more.")
+@click.argument("path", type=click.Path())
+@plain_json
+def remove(path: str, as_json: bool) -> None:
+    """Keep a file or folder fresh no more. Its sessions stay, as archived ones do, until `agtrace forget`.
+
+    A plain `agtrace index` doesn't bring it back, `agtrace index PATH` does.
+    """
+    from agtrace.commands import roots
+
+    roots.take_away(path, as_json=as_json)
+
+
 @agtrace.command(short_help="Take sessions out of the index for good.")
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...")
 @click.option("--project", metavar="P", help="Of one project: its path, the end of it, or the beginning of its hash.")

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from agtrace_indexer.run import Summary
 from agtrace_indexer.run import index as run_index
 
 from agtrace.commands import UNREADABLE, fail, print_json, unreadable_index, usable
-from agtrace.index import home_roots
+from agtrace.index import home_roots, open_read_only
 
 if TYPE_CHECKING:
     from agtrace_indexer.progress import Progress
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _NICENESS = 5
 """Agents that wait for an answer go before."""
 
+_SHOW_CURSOR = b"\x1b[?25h"
+
 _PATIENCE = 600
 """Seconds that the command waits for another one to end."""
 
@@ -34,10 +36,10 @@ _PATIENCE = 600
 def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: int | None = 2) -> Summary:
     """Index, and print what was found and done; JSON on a single line if `indent` is None."""
     chosen = usable()
-    roots = roots_of(paths)
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
     try:
+        roots = roots_of(paths)
         with _progress_bar(shown=sys.stderr.isatty() and not as_json) as report:
             summary = _index(chosen, roots, report, rebuild=rebuild)
     except Busy as error:
@@ -71,8 +73,24 @@ def optimize(*, as_json: bool) -> None:
 
 
 def roots_of(paths: tuple[str, ...]) -> list[str]:
-    """What is indexed when these paths are given: the homes of the known agents if there are none."""
-    return list(paths) or home_roots(usable())
+    """What is indexed when these paths are given: if there are none, the homes of the known agents, but for those that
+    were taken away.
+    """
+    if paths:
+        return list(paths)
+    chosen = usable()
+    taken_away = _removed(chosen)
+    return [root for root in home_roots(chosen) if root not in taken_away]
+
+
+def _removed(chosen: Settings) -> set[str]:
+    """The homes that `agtrace roots remove` took away."""
+    from agtrace_indexer.roots import removed
+
+    if not chosen.database.exists():
+        return set()
+    with closing(open_read_only(chosen.database)) as connection:
+        return removed(connection)
 
 
 def _index(chosen: Settings, roots: list[str], report: Callable[[Progress], None] | None, *, rebuild: bool) -> Summary:
@@ -101,6 +119,11 @@ def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
         yield f"{counted(summary.unreadable_lines, 'unreadable line')} kept as found: agtrace doctor shows where"
     if summary.files_unreadable:
         yield f"{counted(summary.files_unreadable, 'file')} can't be read: agtrace doctor names them"
+    if summary.no_logs:
+        from agtrace.shaping.cutting import without_controls
+
+        for path, why in summary.no_logs.items():
+            yield f"{without_controls(path)} is no log ({why}): it is not kept fresh"
     unknown = sum(summary.unknown_record_types.values())
     if unknown:
         kinds = counted(len(summary.unknown_record_types), "unknown type")
@@ -132,7 +155,12 @@ def _progress_bar(*, shown: bool) -> Iterator[Callable[[Progress], None] | None]
     )  # fmt: skip
     from rich.console import Console
 
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    from agtrace.interruption import last_words
+
+    console = Console(stderr=True)
+    if not console.is_dumb_terminal:
+        last_words.append(_SHOW_CURSOR)  # the bar hides it
+    with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("indexing", files="0/0", visible=False)
 
         def report(progress: Progress) -> None:

@@ -151,12 +151,15 @@ def _leave(found: Report, ways: Ways) -> None:
 
 def _write(path: Path, page: str) -> None:
     """Write the page, whole or not at all, for its owner only: it quotes logs."""
+    from agtrace.interruption import together
+
     target = path.expanduser().resolve()
     try:
         if target.exists() and not target.is_file():
             target.write_text(page, encoding="utf-8")  # a device or a pipe: never replaced by a file
         else:
-            _replace(target, page)
+            with together:
+                _replace(target, page)
     except OSError as error:
         fail(f"can't write {path}: {error.strerror or error}", USAGE)
     sys.stderr.write(f"agtrace: the page is {target}\n")

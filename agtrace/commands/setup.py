@@ -7,40 +7,79 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from agtrace.agents import AGENTS, Agent, add_command, config_path, remove_command, snippet
+from agtrace_indexer.redact import redact
+
+from agtrace import interruption
+from agtrace.agents import AGENTS, Agent, add_command, config_path, entry_in, put_back_command, remove_command, snippet
 from agtrace.commands import UNREADABLE, fail, settings
+
+_DATA_DIR = "AGTRACE_DATA_DIR"
+_WRITTEN = frozenset({"type", "command", "args", "env"})
+"""What the agents write into an entry."""
 
 
 def run(name: str, *, apply: bool) -> None:
     """Show the command that adds the server and the settings it writes, or run it."""
     agent = AGENTS[name]
     executable = os.path.abspath(shutil.which("agtrace") or sys.argv[0])  # the agent starts it in other folders
-    command = add_command(agent, executable)
-    if apply:
-        _apply(agent, command)
-        return
-    sys.stdout.write(f"To add agtrace to {agent.title}, run:\n\n  {shlex.join(command)}\n\n")
-    sys.stdout.write(f"(`agtrace setup {name} --apply` runs it.) Or write into ")
     environment = settings().environment
-    sys.stdout.write(f"{config_path(agent, Path.home(), environment)}:\n\n{snippet(agent, executable)}")
-    if environment.get("AGTRACE_DATA_DIR"):
-        sys.stdout.write(
-            "\nAGTRACE_DATA_DIR is set here: give the agent's server entry the same environment variable.\n"
-        )
+    place = config_path(agent, Path.home(), environment)
+    variables = {_DATA_DIR: os.path.abspath(environment[_DATA_DIR])} if environment.get(_DATA_DIR) else {}
+    if apply:
+        _apply(agent, executable, variables, place)
+        return
+    command = shlex.join(add_command(agent, executable, variables))
+    sys.stdout.write(f"To add agtrace to {agent.title}, run:\n\n  {command}\n\n")
+    sys.stdout.write(f"(`agtrace setup {name} --apply` runs it, and keeps the environment of an entry that is there.) ")
+    sys.stdout.write(f"Or write into {place}:\n\n{snippet(agent, executable, variables)}")
 
 
-def _apply(agent: Agent, command: list[str]) -> None:
+def _apply(agent: Agent, executable: str, variables: dict[str, str], place: Path) -> None:
+    """Add the server; an entry that is there is replaced, but for its environment, and stays where that fails."""
     if shutil.which(agent.executable) is None:
         fail(
             f"{agent.title} isn't on the PATH (no {agent.executable!r}): install it, or run setup without --apply",
             UNREADABLE,
         )
-    sys.stdout.write(f"{shlex.join(command)}\n")
+    before = _entry(agent, place)
+    kept = {name: str(value) for name, value in ((before or {}).get("env") or {}).items()}
+    command = add_command(agent, executable, kept | variables)
+    sys.stdout.write(f"{redact(shlex.join(command))}\n")
     sys.stdout.flush()
-    if removal := remove_command(agent):
-        subprocess.run(removal, check=False, capture_output=True)  # fails where there is no earlier entry
-    done = subprocess.run(command, check=False)
-    if done.returncode:
-        fail(f"{agent.executable} ended with exit code {done.returncode}", UNREADABLE)
+    with interruption.together:
+        code = _replaced(agent, before, command)
+    if code:
+        fail(f"{agent.executable} ended with exit code {code}; its settings are as they were", UNREADABLE)
+    for name in kept.keys() - variables.keys():
+        sys.stdout.write(f"{name} is set as it was before\n")
+    for name in sorted((before or {}).keys() - _WRITTEN):
+        sys.stdout.write(f"{name} was set in {place} and isn't any more: write it there again\n")
+
+
+def _entry(agent: Agent, place: Path) -> dict[str, Any] | None:
+    try:
+        return entry_in(agent, place.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        fail(f"{place}: {error}; nothing was changed: run setup without --apply", UNREADABLE)
+
+
+def _replaced(agent: Agent, before: dict[str, Any] | None, command: list[str]) -> int:
+    """Put the new entry in the place of the one before; give the exit code of what failed, after all is put back."""
+    removal = remove_command(agent) if before is not None else None
+    if removal and (code := _run(removal, quietly=True)):
+        return code
+    code = _run(command)
+    if code and removal and before is not None and _run(put_back_command(agent, before), quietly=True):
+        fail(f"{agent.executable} can't write: the entry {redact(str(before))} is gone from its settings", UNREADABLE)
+    return code
+
+
+def _run(command: Sequence[str], *, quietly: bool = False) -> int:
+    """The exit code of an agent's command; Ctrl-C doesn't reach it."""
+    return subprocess.run(command, check=False, capture_output=quietly, start_new_session=True).returncode

@@ -15,8 +15,6 @@ from agtrace_indexer.watch import Change, watch
 
 from agtrace.commands import index, print_json, usable
 
-_INTERRUPTED = 130
-
 
 def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
     """Index, then keep the index fresh. SIGTERM ends it with 0, Ctrl-C with 130."""
@@ -24,18 +22,15 @@ def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
     threading.excepthook = _lost
     chosen = usable()
     database = chosen.database
-    try:
-        summary = index.run(paths, rebuild=rebuild, as_json=as_json, indent=None)
-        if not as_json:
-            _print("watching, until Ctrl-C")
-        with closing(watch(database, index.roots_of(paths), summary, _tell, chosen.keep_days)) as changes:
-            for change in changes:
-                if as_json:
-                    print_json({**asdict(change.summary), "index": str(database)}, indent=None)
-                else:
-                    _print(f"{datetime.now():%H:%M:%S}  {', '.join(_words(change))}")
-    except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+    summary = index.run(paths, rebuild=rebuild, as_json=as_json, indent=None)
+    if not as_json:
+        _print("watching, until Ctrl-C")
+    with closing(watch(database, index.roots_of(paths), summary, _tell, chosen.keep_days)) as changes:
+        for change in changes:
+            if as_json:
+                print_json({**asdict(change.summary), "index": str(database)}, indent=None)
+            else:
+                _print(f"{datetime.now():%H:%M:%S}  {', '.join(_words(change))}")
 
 
 def _words(change: Change) -> Iterator[str]:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
+import pickle
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from queue import SimpleQueue
+from subprocess import Popen
+from typing import NamedTuple, TypeAlias
 
 import orjson
-from agtrace_indexer import redact
+from agtrace_indexer import processes
 from agtrace_schema.analysis import Analysis, Insight, ReportedSession, Timeline
 from agtrace_schema.events import Provider
 
-from agtrace.index import open_read_only
 from agtrace.problems import TooManyEvents
 from agtrace.reading.analysis import Examination, agents_of, analysis_of, examine
 from agtrace.reading.prices import PriceTable
@@ -27,7 +28,7 @@ from agtrace.reading.sessions import SHORT_HASH, shown_kind
 from agtrace.reading.usage import Usage, usage_by
 from agtrace.reporting import sums
 from agtrace.reporting.figures import Tally
-from agtrace.reporting.selection import Family, Selection, believable, families
+from agtrace.reporting.selection import Family, Selection, believable
 from agtrace.reporting.timeline import AgentTimes, timeline
 from agtrace.shaping.cutting import LABEL, USER_MESSAGE, one_line, shown_path
 
@@ -73,6 +74,10 @@ class Seen(NamedTuple):
     found: tuple[sums.Found, ...]
 
 
+Crossing: TypeAlias = tuple[Tally, bytes, tuple[sums.Found, ...]]
+"""A session as it comes from a worker: models cross as JSON, which is faster than their pickles."""
+
+
 def examine_all(connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family]) -> list[Seen]:
     """Examine these sessions; where worker processes can't be had, in this one. Raises `TooManyEvents`."""
     entries = max(FEWEST_ENTRIES, min(MOST_ENTRIES, ENTRIES_IN_ALL // max(len(chosen), 1)))
@@ -83,9 +88,9 @@ def examine_all(connection: sqlite3.Connection, asked: Asked, chosen: Sequence[F
     if asked.most_events is None and cores > 1 and events >= LEAST_EVENTS:
         try:
             return list(_on_all_cores(connection, asked, chosen, entries, cores))
-        except (OSError, BrokenProcessPool):
-            pass  # no processes or no semaphores here: slower, and the same
-    return _Examiner(connection, asked, chosen, entries).all()
+        except (OSError, EOFError, pickle.UnpicklingError):
+            pass  # no processes here, or one died: slower, and the same
+    return Examiner(connection, asked, chosen, entries).all()
 
 
 # -- worker processes ------------------------------------------------------------------------------
@@ -97,40 +102,35 @@ def _on_all_cores(
     path = next(Path(row[2]) for row in connection.execute("PRAGMA database_list") if row[1] == "main")
     ids = [family.row["id"] for family in chosen]
     portions = [ids[start : start + _PORTION] for start in range(0, len(ids), _PORTION)]
-    spawning = get_context("spawn")  # this process has threads
-    with ProcessPoolExecutor(cores, spawning, _Worker.begin, (path, asked, entries)) as pool:
-        for portion in pool.map(_Worker.examine, portions):
+    with (
+        ThreadPoolExecutor(cores) as threads,
+        processes.crew(min(cores, len(portions)), "agtrace.reporting.worker", str(path), str(entries)) as workers,
+    ):
+        idle: SimpleQueue[Popen[bytes]] = SimpleQueue()
+        for worker in workers:
+            idle.put(worker)
+        for portion in threads.map(partial(_examined_by, idle, asked), portions):
             for tally, shown, found in portion:
                 yield Seen(tally, ReportedSession.model_validate_json(shown), found)
 
 
-class _Worker:
-    """What a worker process keeps; models cross to the other process as JSON, which is faster than their pickles."""
-
-    connection: sqlite3.Connection
-    asked: Asked
-    entries: int
-    families: dict[int, Family]
-
-    @classmethod
-    def begin(cls, path: Path, asked: Asked, entries: int) -> None:
-        """Open the index in a worker process, with the rules for secrets that lie beside it."""
-        redact.use(path.parent)
-        cls.connection, cls.asked, cls.entries = open_read_only(path), asked, entries
-        cls.families = {family.row["id"]: family for family in families(cls.connection, asked.selection)}
-
-    @classmethod
-    def examine(cls, ids: Sequence[int]) -> list[tuple[Tally, bytes, tuple[sums.Found, ...]]]:
-        """Examine the sessions with these rows."""
-        chosen = [cls.families[id] for id in ids if id in cls.families]
-        seen = _Examiner(cls.connection, cls.asked, chosen, cls.entries).all()
-        return [(one.tally, one.shown.model_dump_json().encode(), one.found) for one in seen]
+def _examined_by(idle: SimpleQueue[Popen[bytes]], asked: Asked, ids: Sequence[int]) -> list[Crossing]:
+    """What the next idle worker sees in these sessions. Raises `OSError`, `EOFError` and the like where it died."""
+    worker = idle.get()
+    try:
+        assert worker.stdin is not None and worker.stdout is not None
+        pickle.dump((asked, ids), worker.stdin)
+        worker.stdin.flush()
+        seen: list[Crossing] = pickle.load(worker.stdout)
+        return seen
+    finally:
+        idle.put(worker)
 
 
 # -- one process -----------------------------------------------------------------------------------
 
 
-class _Examiner:
+class Examiner:
     """Examines sessions, one after the other."""
 
     def __init__(self, connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], entries: int) -> None:

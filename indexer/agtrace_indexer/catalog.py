@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.database import MIGRATIONS, VERSION
 
-from agtrace_indexer.opening import refuse_empty
+from agtrace_indexer.opening import refuse_empty, refuse_newer
 from agtrace_indexer.tombstones import hidden, place_of, stamp
 
 _TUNING = """
@@ -40,19 +40,23 @@ def open_database(path: Path) -> sqlite3.Connection:
     """Open the index for writing; create or migrate it first where that is needed.
 
     The folder and the file are readable by their owner only. Raises `sqlite3.DatabaseError` for a
-    file that is no index, or one of a newer version.
+    file that is no index, `opening.NewerIndex` for one of a newer agtrace.
     """
     if not path.exists():
         _create(path)
     refuse_empty(path)
     connection = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
-    connection.executescript(_TUNING)
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > VERSION:
+    try:
+        refuse_newer(connection)
+        connection.executescript(_TUNING)
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise sqlite3.DatabaseError(f"its tables can't have version {version}")
+        if version < VERSION:
+            make_tables(connection)
+    except BaseException:
         connection.close()
-        raise sqlite3.OperationalError(f"the index has version {version}, this agtrace knows {VERSION}: update agtrace")
-    if version < VERSION:
-        make_tables(connection)
+        raise
     return connection
 
 
@@ -178,3 +182,14 @@ class Catalog:
     def add_roots(self, paths: Iterable[str]) -> None:
         """Keep these paths fresh from now on."""
         self.connection.executemany("INSERT OR IGNORE INTO root VALUES (?)", [(path,) for path in paths])
+
+    def remove_root(self, path: str) -> None:
+        """Keep a path fresh no more, and don't take the agents' homes instead where it was the last one."""
+        self.connection.execute("DELETE FROM root WHERE path = ?", (path,))
+        self.set_meta("root_forgotten", "1")
+
+    def drop_root(self, path: str) -> None:
+        """Let a file that holds no log be no root after all; where it lies below another one, it stays known."""
+        self.connection.execute("DELETE FROM root WHERE path = ?", (path,))
+        if not any(path.startswith(os.path.join(root, "")) for root in self.roots()):
+            self.connection.execute("DELETE FROM file WHERE path = ?", (path,))

@@ -16,11 +16,11 @@ from agtrace_schema.events import Provider
 from agtrace_indexer.discovery import Found
 from agtrace_indexer.drafts import LogState
 from agtrace_indexer.files import CountedFile
-from agtrace_indexer.formats import FORMATS, Content, decode, unroll
+from agtrace_indexer.formats import FORMATS, decode, unroll
 from agtrace_indexer.gathering import visible
 from agtrace_indexer.kept_together import STARTED, known_as
-from agtrace_indexer.lines import Line, Lines
-from agtrace_indexer.recognition import rest_of_document, until_recognized
+from agtrace_indexer.lines import Line
+from agtrace_indexer.recognition import begin, document_in
 from agtrace_indexer.tombstones import Tombstones, digest_of
 
 _SURE = 64
@@ -38,12 +38,10 @@ class KeptOut(Exception):
 
 def kept_out(found: Found, file: CountedFile, forgotten: Tombstones) -> KeptOut | None:
     """Why a file isn't read: it holds the log of a forgotten session, or of a sub-agent that one started."""
-    lines = iter(Lines(Content(file)))
-    first = list(until_recognized(lines))
-    read, provider = [line for line, _ in first], first[-1][1] if first else None
+    provider, read, lines, _ = begin(file)
     if provider is not None:
         return _told(found, provider, _records(chain(read, lines)), forgotten)
-    data = rest_of_document(read, lines)
+    data, _ = document_in(file, read)
     values = None if data is None else decode(data)
     unrolled = unroll(values[0]) if values is not None and len(values) == 1 else None
     return None if unrolled is None else _told(found, unrolled[0], iter(unrolled[1]), forgotten)

@@ -38,6 +38,10 @@ MOST_COMMAS = 1_000_000
 PATCHES: dict[Provider, Callable[[list[Record]], list[Record]]] = {Provider.GEMINI: gemini.as_patch}
 """How a document that was written again becomes a change of what is known of it; without it, it is read anew."""
 
+MOST_FOLD, ALWAYS_GIVEN = 256, 64 * 1024 * 1024
+"""A compressed file is read as far as it gives so many bytes for each of its own, or so many in all. Of 94 logs
+(zstd, level 19) one grew 69-fold, half of them less than 6-fold."""
+
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _CHUNK = 1024 * 1024
 _COMPRESSED_CHUNK = 2048  # a hostile one grows 30,000-fold
@@ -73,7 +77,8 @@ def unroll(document: Any) -> tuple[Provider, list[Record]] | None:
 class Content:
     """The content of an open file from its beginning, decompressed where its first bytes say zstd.
 
-    Damaged or truncated compressed data ends the content early; `damage` then says so.
+    Damaged or truncated compressed data ends the content early, and so does what grows as no log does (`MOST_FOLD`);
+    `damage` then says so.
     """
 
     def __init__(self, file: Seekable) -> None:
@@ -83,6 +88,7 @@ class Content:
         self._compressed = file.read(len(_ZSTD_MAGIC)) == _ZSTD_MAGIC
         self._frame: zstandard.ZstdDecompressionObj | None = None
         self._ready = bytearray()
+        self._taken = self._given = 0
         file.seek(0)
 
     def skip_to(self, position: int) -> None:
@@ -104,7 +110,13 @@ class Content:
                     self.damage = "the compressed file ends early: what could be read is indexed"
                 break
             self._decompress(data)
+            self._taken += len(data)
         piece = bytes(self._ready[:size])
+        self._given += len(piece)
+        if self._given > ALWAYS_GIVEN + MOST_FOLD * self._taken:
+            self.damage = f"the compressed file grows more than {MOST_FOLD}-fold: what could be read is indexed"
+            self._ready.clear()
+            return b""
         del self._ready[:size]
         return piece
 

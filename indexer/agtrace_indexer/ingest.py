@@ -23,7 +23,7 @@ from agtrace_indexer.formats import FORMATS, PATCHES, Content, decode, unroll
 from agtrace_indexer.lines import Line, Lines
 from agtrace_indexer.log import Log, digest
 from agtrace_indexer.progress import Progress
-from agtrace_indexer.recognition import BEFORE_JSON, HEAD, rest_of_document, until_recognized, why_no_log
+from agtrace_indexer.recognition import BEFORE_JSON, HEAD, begin, document_in, why_no_log
 from agtrace_indexer.redact import redact
 from agtrace_indexer.resuming import Place, Row, begins_alike, known_log, where_it_ended
 from agtrace_indexer.store import Store
@@ -175,13 +175,9 @@ class Reader:
         head = start_of(file, HEAD)
         if b"\0" in head and head.lstrip(BEFORE_JSON + b"\0")[:1] not in (b"{", b"[", b""):
             return self.set_aside(found, known, "unrecognized", "a binary file")
-        content = Content(file)
-        lines = iter(Lines(content))
-        first = list(until_recognized(lines))
-        provider = first[-1][1] if first else None
-        read = [line for line, _ in first]
+        provider, read, lines, content = begin(file)
         if provider is None:
-            return self._read_document(found, known, read, lines, content)
+            return self._read_document(found, known, read, file)
         if known is not None and known["status"] == "log":
             self._make_room(known, found)
         return self._read_lines(self._new_log(found, provider, head), chain(read, lines), content)
@@ -205,11 +201,9 @@ class Reader:
         else:
             self.store.archive_generation(known["id"], found.path)
 
-    def _read_document(
-        self, found: Found, known: Row | None, read: list[Line], lines: Iterator[Line], content: Content
-    ) -> None:
+    def _read_document(self, found: Found, known: Row | None, read: list[Line], file: CountedFile) -> None:
         """Read a file that is one JSON document, or say why it is no log."""
-        data = rest_of_document(read, lines)
+        data, content = document_in(file, read)
         values = None if data is None else decode(data)
         unrolled = unroll(values[0]) if values is not None and len(values) == 1 else None
         if data is None or unrolled is None:

@@ -1,7 +1,8 @@
 """Reading the complete lines of a log that may still grow, in bounded memory.
 
 A line longer than `MAX_LINE` is kept as its head and its length; a last line without a newline is
-handed over as the tail, for the caller to judge whether it is whole.
+handed over as the tail, for the caller to judge whether it is whole. So is what was read of a line
+that is longer than `LONGEST_LINE`; what follows it is not read.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import NamedTuple, Protocol
 
 MAX_LINE = 32 * 1024 * 1024
 """Bytes. A longer line is not parsed: its head, its length and its origin are kept."""
+
+LONGEST_LINE = 256 * 1024 * 1024
+"""Bytes. Reading ends in a line that is longer, 2 s after its beginning: who knows how far it goes."""
 
 HEAD_OF_LONG_LINE = 64 * 1024
 """Bytes kept of a line longer than `MAX_LINE`."""
@@ -63,6 +67,7 @@ class Lines:
     number: int = 0
     checksum: int = 0
     max_line: int = MAX_LINE
+    longest: int = LONGEST_LINE
 
     def __iter__(self) -> Iterator[Line]:
         """Give every line in order; of empty ones that follow each other, the last."""
@@ -86,16 +91,18 @@ class Lines:
             if len(rest) > self.max_line:
                 line, rest = self._long_line(rest)
                 yield line
+                if not line.ended:
+                    return
         if rest:
             self.checksum = zlib.crc32(rest, self.checksum)
             kept = rest if len(rest) <= self.max_line else rest[:HEAD_OF_LONG_LINE]
             yield self._next(kept, len(rest), ended=False)
 
     def _long_line(self, start: bytes) -> tuple[Line, bytes]:
-        """Skip to the end of a line that is too long; give what is kept of it and what follows it."""
+        """Skip to the end of a line that is too long, if it comes; give what is kept of it and what follows it."""
         head, length = start[:HEAD_OF_LONG_LINE], len(start)
         self.checksum = zlib.crc32(start, self.checksum)
-        while chunk := self.stream.read(_CHUNK):
+        while length <= self.longest and (chunk := self.stream.read(_CHUNK)):
             rest, newline, following = chunk.partition(b"\n")
             length += len(rest)
             self.checksum = zlib.crc32(rest, self.checksum)

@@ -1,10 +1,22 @@
-"""Opening an index to read it, also where nothing can be written beside it."""
+"""Opening an index to read it, also where nothing can be written beside it; refusing one of a newer agtrace."""
 
 from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
 from typing import Any
+
+from agtrace_schema.database import VERSION
+
+_MOST_VERSIONS = 1000
+"""Versions are counted one by one: a number beyond that was never written, it is damage."""
+
+
+class NewerIndex(sqlite3.OperationalError):
+    """An index that a newer agtrace made: what stands in it may mean something else here."""
+
+    def __init__(self, what: str, version: int, known: int) -> None:
+        super().__init__(f"a newer agtrace made the index ({what} {version}, this one knows {known}): update agtrace")
 
 
 def open_to_read(path: Path, **options: Any) -> tuple[sqlite3.Connection, bool]:
@@ -27,6 +39,13 @@ def refuse_empty(path: Path) -> None:
     """Raise `sqlite3.DatabaseError` for a file of no bytes: SQLite would take what lost everything for a new index."""
     if path.exists() and path.stat().st_size == 0:
         raise sqlite3.DatabaseError("the file is empty")
+
+
+def refuse_newer(connection: sqlite3.Connection) -> None:
+    """Raise `NewerIndex` where the tables are newer than those that this agtrace knows."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if VERSION < version < _MOST_VERSIONS:
+        raise NewerIndex("tables", version, VERSION)
 
 
 def _connected(path: Path, how: str, options: dict[str, Any]) -> sqlite3.Connection:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from agtrace_schema.events import Provider
 
-from agtrace_indexer.formats import Content, completed, crowded, decode, recognize
-from agtrace_indexer.lines import HEAD_OF_LONG_LINE, MAX_LINE, Line
+from agtrace_indexer.files import read_up_to
+from agtrace_indexer.formats import Content, Seekable, completed, crowded, decode, recognize
+from agtrace_indexer.lines import HEAD_OF_LONG_LINE, LONGEST_LINE, MAX_LINE, Line, Lines
 
 MAX_DOCUMENT = MAX_LINE
 """Bytes. A whole-file JSON document beyond it is not parsed."""
@@ -23,7 +23,33 @@ BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
 _SNIFFED_LINES = 64
 
 
-def until_recognized(lines: Iterator[Line]) -> Iterator[tuple[Line, Provider | None]]:
+class Beginning(NamedTuple):
+    """What a file begins with, as far as it had to be read to tell what it is."""
+
+    provider: Provider | None
+    """Who wrote it; None where no line tells."""
+    read: list[Line]
+    lines: Iterator[Line]
+    """The lines behind those that were read."""
+    content: Content
+
+
+def begin(file: Seekable) -> Beginning:
+    """Read a file until it is known what it is. No line is read beyond `MAX_LINE` before it is known to be a log's."""
+    content = Content(file)
+    lines = Lines(content, longest=MAX_LINE)
+    following = iter(lines)
+    first = list(_until_recognized(following))
+    provider, read = first[-1][1] if first else None, [line for line, _ in first]
+    if provider is not None and not read[-1].whole:
+        content = Content(file)
+        return Beginning(provider, [], iter(Lines(content)), content)
+    if provider is not None:
+        lines.longest = LONGEST_LINE
+    return Beginning(provider, read, following, content)
+
+
+def _until_recognized(lines: Iterator[Line]) -> Iterator[tuple[Line, Provider | None]]:
     """Give lines with the provider that recognises them, up to the first recognised or the sniffing limits."""
     size = 0
     for _, line in zip(range(_SNIFFED_LINES), lines, strict=False):
@@ -43,18 +69,13 @@ def _recognized(line: Line) -> Provider | None:
     return recognize(values[0]) if values and isinstance(values[0], dict) else None
 
 
-def rest_of_document(read: list[Line], lines: Iterable[Line]) -> bytes | None:
+def document_in(file: Seekable, read: list[Line]) -> tuple[bytes | None, Content]:
     """All bytes of a file that may be one JSON document; None if it begins otherwise or is too long."""
-    if not read or read[0].data.lstrip(BEFORE_JSON)[:1] not in (b"{", b"["):
-        return None
-    parts, size, ended = [], 0, False
-    for line in chain(read, lines):
-        size += line.length + 1
-        if size > MAX_DOCUMENT or not line.whole:
-            return None
-        parts.append(line.data)
-        ended = line.ended
-    return b"\n".join(parts) + b"\n" * ended
+    content = Content(file)
+    if not read or read[0].data.lstrip(BEFORE_JSON)[:1] not in (b"{", b"[") or not read[-1].whole:
+        return None, content
+    data = read_up_to(content, MAX_DOCUMENT + 1)
+    return (data if len(data) <= MAX_DOCUMENT else None), content
 
 
 def why_no_log(read: list[Line], data: bytes | None, values: list[Any] | None, content: Content) -> tuple[str, str]:
@@ -64,11 +85,7 @@ def why_no_log(read: list[Line], data: bytes | None, values: list[Any] | None, c
     if data is not None and b"\0" in data[:HEAD]:
         return "unrecognized", "a binary file"
     if any(not line.whole for line in read):
-        return "unreadable", f"begins with a line of more than {MAX_LINE} bytes: {_kept(read)} bytes seen"
+        return "unreadable", f"begins with a line of more than {MAX_LINE} bytes, which no agent has written"
     if data is not None and values is None and not data.rstrip().endswith((b"}", b"]")):
         return "waiting", "half-written: waits for its rest"
     return "unrecognized", "not a log format that agtrace knows"
-
-
-def _kept(read: list[Line]) -> int:
-    return sum(line.length for line in read)

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from agtrace_schema.database import MIGRATIONS, VERSION
-
 from agtrace_indexer import words
 from agtrace_indexer.afresh import afresh
 from agtrace_indexer.backed import Logs
@@ -27,9 +25,9 @@ from agtrace_indexer.catalog import Catalog, open_database, remove_attempts
 from agtrace_indexer.damage import Damage, is_damage, look
 from agtrace_indexer.first_page import renew_first_page
 from agtrace_indexer.lock import WriteLock, reach_disk
-from agtrace_indexer.opening import open_to_read
+from agtrace_indexer.opening import open_to_read, refuse_newer
 from agtrace_indexer.progress import Progress
-from agtrace_indexer.run import index
+from agtrace_indexer.run import index, refuse_newer_reading
 from agtrace_indexer.salvage import TABLES, salvage
 from agtrace_indexer.salvaged import Lost, Salvage, settle
 
@@ -74,7 +72,7 @@ def repair(
     """Make the index sound again. `otherwise` are the roots of an index that names none, or none that can be read.
 
     Raises `NotRepaired`, `lock.Busy` when another process still writes after `patience` seconds, `OSError` and
-    `sqlite3.Error` for what is no damage: a locked file, a full disk, no permission, a newer version.
+    `sqlite3.Error` for what is no damage: a locked file, a full disk, no permission, an index of a newer agtrace.
     """
     if not stat.S_ISREG(database.lstat().st_mode):
         raise NotRepaired(f"{database} is no file: move it away and run agtrace index")
@@ -83,6 +81,8 @@ def repair(
         remove_attempts(database)
         try:
             with _readable(database) as source:
+                if source is not None:
+                    _refuse_newer_reading(source)
                 found = _look_at(source)
                 done = _build(source, building, found, list(otherwise), report)
             left = examine(building)
@@ -130,21 +130,23 @@ def _open(database: Path, *, leniently: bool = False) -> sqlite3.Connection:
     """A connection that reads; a lenient one reads what tables are left where others are lost."""
     connection, _ = open_to_read(database, isolation_level=None)
     connection.executescript(f"PRAGMA writable_schema={int(leniently)}; PRAGMA cache_size=-65536;")
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > VERSION and not _is_ours(connection):
+    try:
+        refuse_newer(connection)
+    except sqlite3.DatabaseError:
         connection.close()
-        raise sqlite3.OperationalError(f"the index has version {version}, this agtrace knows {VERSION}: update agtrace")
+        raise
     return connection
 
 
-def _is_ours(connection: sqlite3.Connection) -> bool:
-    """Whether an index that says to be newer was made by no newer agtrace."""
-    ours = {name for name, _ in MIGRATIONS}
+def _refuse_newer_reading(source: sqlite3.Connection) -> None:
+    """Raise `NewerIndex` where the index can still tell that a newer agtrace read its logs."""
     try:
-        made = {name for (name,) in connection.execute("SELECT name FROM _sqlite_migrations")}
-    except sqlite3.DatabaseError:
-        return False
-    return bool(made) and made <= ours
+        found = source.execute("SELECT value FROM meta WHERE key = 'reading'").fetchone()
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return
+    refuse_newer_reading(str(found[0]) if found else None)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from agtrace_indexer import redact
 from agtrace_indexer.catalog import Catalog, remove_attempts
 from agtrace_indexer.discovery import Found
 from agtrace_indexer.lock import WriteLock
+from agtrace_indexer.opening import NewerIndex
 from agtrace_indexer.plan import Archived, Plan, make_plan
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ again, archived rows stay as they are. 1 (2026-11-21). 2 (2026-11-21): families,
 3 (2026-11-21): lengths of lines without a carriage return. 4 (2026-11-21): calls to agtrace itself.
 5 (2026-11-21): new rules for secrets."""
 
+
+_NO_LOG = frozenset({"unrecognized", "unreadable", "skipped"})
+"""The status of a file that is no log; one that is empty, or waits for its rest, may become one."""
 
 _PATIENCE = 0.1
 """Seconds that a run waits for readers before it leaves the WAL, with texts that were deleted, to the next one."""
@@ -58,6 +62,8 @@ class Summary:
     """Files that can't be opened or read to their end."""
     index_bytes: int = 0
     """The size of the index."""
+    no_logs: dict[str, str] = field(default_factory=dict)
+    """The files that were named and hold no log, each with why: they are not kept fresh."""
 
 
 def index(
@@ -78,7 +84,8 @@ def index(
     however late it is, so that such runs, one after the other, get there. Where something has to be
     written and another process is writing, it waits `patience` seconds and raises `lock.Busy` then. A run that
     writes forgets the sessions whose last event is older than `keep_days`. Raises `redact.UnusableRules` where the
-    user's rules for secrets can't be read: nothing is stored that they might have masked.
+    user's rules for secrets can't be read: nothing is stored that they might have masked; and `opening.NewerIndex`
+    where a newer agtrace made the index or read its logs.
     """
     started = time.monotonic()
     roots, otherwise = list(roots), list(otherwise)
@@ -109,6 +116,15 @@ def index(
     )  # fmt: skip
 
 
+def refuse_newer_reading(reading: str | None) -> None:
+    """Raise `NewerIndex` where a newer agtrace read the logs, by the fact 'reading' of an index.
+
+    What it stored can be read, but not written: the logs would be read anew by each of the two in turn.
+    """
+    if reading is not None and reading.isdecimal() and int(reading) > READING_VERSION:
+        raise NewerIndex("reading", int(reading), READING_VERSION)
+
+
 def _honour_tombstones(catalog: Catalog) -> bool:
     """Delete what was forgotten since the index was last written, before anything is read; whether there was any."""
     if not catalog.has_new_tombstones:
@@ -121,6 +137,7 @@ def _honour_tombstones(catalog: Catalog) -> bool:
 
 def _compare(catalog: Catalog, roots: list[str], otherwise: list[str], *, rebuild: bool) -> tuple[set[str], Plan, bool]:
     """What there is to do: for which new roots, for which files, and whether everything is read again."""
+    refuse_newer_reading(catalog.meta("reading"))
     known_roots = set(catalog.roots())
     wanted = roots or ([] if known_roots or catalog.meta("root_forgotten") else otherwise)
     new_roots = set(map(os.path.abspath, wanted)) - known_roots
@@ -144,6 +161,7 @@ class _Work:
     rebuild: bool
     deadline: float | None
     keep_days: int | None
+    no_logs: dict[str, str] = field(default_factory=dict)
 
     @property
     def needed(self) -> bool:
@@ -175,8 +193,11 @@ class _Work:
         return progress
 
     def _note_beginning(self) -> None:
+        from agtrace_indexer.roots import bring_back
+
         catalog = self.catalog
         catalog.add_roots(self.new_roots)
+        bring_back(catalog, self.new_roots)
         if catalog.meta("built") is None:
             catalog.set_meta("built", "0")
             catalog.set_meta("reading", str(READING_VERSION))
@@ -258,6 +279,7 @@ class _Work:
         for found, _ in self.plan.odd:
             status = "duplicate" if (found.oddity or "").startswith("the same log") else "skipped"
             reader.set_aside(found, self.catalog.file(found.path), status, found.oddity or "")
+        self._drop_no_logs()
         reader.store.flush()
         if self.rebuild:
             sum_up_archive(self.catalog.connection)
@@ -265,6 +287,14 @@ class _Work:
         tell_apart(self.catalog.connection)  # by their times, which leave copies out
         self.catalog.set_meta("built", "1")
         self.catalog.set_meta("reading", str(READING_VERSION))
+
+    def _drop_no_logs(self) -> None:
+        """Keep no file fresh that was named now and holds no log."""
+        for path in self.new_roots:
+            row = self.catalog.file(path)
+            if row is not None and row["status"] in _NO_LOG and not os.path.isdir(path):
+                self.no_logs[path] = row["reason"]
+                self.catalog.drop_root(path)
 
 
 def _summary(catalog: Catalog, work: _Work, progress: Progress | None, started: float) -> Summary:
@@ -296,4 +326,5 @@ def _summary(catalog: Catalog, work: _Work, progress: Progress | None, started: 
         bytes_behind=plan.bytes_behind if progress else 0,
         files_unreadable=unreadable_files,
         index_bytes=catalog.size,
+        no_logs=work.no_logs,
     )

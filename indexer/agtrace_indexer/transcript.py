@@ -14,7 +14,7 @@ from agtrace_indexer.assemble import Supersession, Thread
 from agtrace_indexer.drafts import Draft, Retraction, Said, Settlement
 from agtrace_indexer.formats import FORMATS, KEYS_REMEMBERED, REPEATS_LINES, REPLAYS_ITEMS, crowded, decode
 from agtrace_indexer.identity import identity
-from agtrace_indexer.lines import HEAD_OF_LONG_LINE, Line
+from agtrace_indexer.lines import HEAD_OF_LONG_LINE, LONGEST_LINE, Line
 from agtrace_indexer.log import Log
 from agtrace_indexer.progress import Progress
 from agtrace_indexer.store import Store
@@ -74,6 +74,10 @@ class Transcript:
         if line.ended:
             self.log.unreadable_lines += 1
             self.progress.unreadable_lines += 1
+        elif line.length > LONGEST_LINE:
+            self.log.reason = (
+                f"line {line.number} has more than {LONGEST_LINE} bytes: its head is kept, no more is read"
+            )
         else:
             self.log.reason = f"its last line has {line.length} bytes and no end yet: its head is kept"
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import queue
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -22,7 +21,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from agtrace_indexer import intake, words
+from agtrace_indexer import intake, processes, words
 from agtrace_indexer.discovery import Found
 from agtrace_indexer.progress import Progress
 from agtrace_indexer.store import Store
@@ -122,17 +121,6 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_RUNNING: set[subprocess.Popen[bytes]] = set()
-_ENDING = threading.Event()
-
-
-def end_all() -> None:
-    """Kill all workers of this process, which is about to end itself."""
-    _ENDING.set()
-    for process in list(_RUNNING):
-        process.kill()
-
-
 class Workers:
     """The worker processes, as a context: they are gone at its end, whatever they were doing."""
 
@@ -153,27 +141,14 @@ class Workers:
         return self
 
     def _start(self) -> None:
-        process = subprocess.Popen(
-            # -P: no module of the folder that one is in
-            [sys.executable, "-P", "-m", "agtrace_indexer.worker", str(self._database)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        process = processes.start("agtrace_indexer.worker", str(self._database))
         self._processes.append(process)
-        _RUNNING.add(process)
-        if _ENDING.is_set():
-            process.kill()
         self._feeders.append(threading.Thread(target=self._feed, args=(process,), daemon=True))
         self._feeders[-1].start()
 
     def __exit__(self, *error: object) -> None:
         self._stopped = True
-        for process in self._processes:
-            process.kill()
-        for process in self._processes:
-            process.wait()
-            _RUNNING.discard(process)
+        processes.stop(self._processes)
 
     def take(self, seconds: float | None = None) -> Portion | None:
         """The next portion that was read; None if there is none within so many seconds."""

@@ -18,7 +18,8 @@ TABLES = """
 -- Facts about the index itself: 'reading' (the version of the code that read the logs), 'built' ('1' once
 -- a run over all roots has ended, '0' until then), 'forgotten' (the stamp of the tombstones that were acted upon),
 -- 'scrub' (where traces of deleted texts are left: words, pages or wal; absent where none are), 'root_forgotten' ('1'
--- where a root was a forgotten log: the index isn't one of the agents' homes for want of roots).
+-- where a root was a forgotten log, or was taken away: the index isn't one of the agents' homes for want of roots),
+-- 'removed_roots' (those of the agents' homes that were taken away, as JSON).
 CREATE TABLE meta (
   key TEXT PRIMARY KEY,
   value TEXT NOT NULL

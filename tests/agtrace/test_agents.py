@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agtrace.agents import AGENTS, SERVER_NAME, add_command, config_path, remove_command, snippet
+from agtrace.agents import AGENTS, SERVER_NAME, add_command, config_path, entry_in, remove_command, snippet
 
 HOME = Path("/home/mira")
 STRANGE = 'C:\\Program Files\\agtrace "beta" \x7f 潮汐 🐟.exe'
@@ -32,7 +32,41 @@ def test_three_agents_are_known_by_the_name_of_their_executable() -> None:
     ],
 )
 def test_the_command_adds_a_stdio_server_for_all_projects(name: str, command: str) -> None:
-    assert shlex.join(add_command(AGENTS[name], "/opt/bin/agtrace")) == command
+    assert shlex.join(add_command(AGENTS[name], "/opt/bin/agtrace", {})) == command
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("claude", "claude mcp add --scope user agtrace --env 'A=x y' --env B=1 -- /opt/bin/agtrace mcp"),
+        ("codex", "codex mcp add agtrace --env 'A=x y' --env B=1 -- /opt/bin/agtrace mcp"),
+        ("gemini", "gemini mcp add --scope user --env 'A=x y' --env B=1 agtrace /opt/bin/agtrace mcp"),
+    ],
+)
+def test_the_command_carries_environment_variables(name: str, command: str) -> None:
+    """`make e2e` shows with each agent that they arrive."""
+    assert shlex.join(add_command(AGENTS[name], "/opt/bin/agtrace", {"A": "x y", "B": "1"})) == command
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("variables", [{}, {"A": 'x "y" \x7f 潮', "B_2": ""}])
+def test_what_a_snippet_says_is_read_from_the_settings(name: str, variables: dict[str, str]) -> None:
+    agent = AGENTS[name]
+    entry = entry_in(agent, snippet(agent, STRANGE, variables))
+    assert entry is not None
+    assert (entry["command"], entry.get("env", {})) == (STRANGE, variables)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("text", ["", "{}", '{"mcpServers": {}}', "// a comment\n{}", "[mcp_servers.other]", "[]"])
+def test_settings_without_us_have_no_entry(name: str, text: str) -> None:
+    assert entry_in(AGENTS[name], text) is None
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_settings_that_name_us_and_cannot_be_read_are_an_error(name: str) -> None:
+    with pytest.raises(ValueError, match="can't be read"):
+        entry_in(AGENTS[name], '// mine\n{"mcpServers": {"agtrace": 1}}')
 
 
 def test_an_earlier_entry_is_removed_where_adding_does_not_replace_it() -> None:
@@ -43,33 +77,33 @@ def test_an_earlier_entry_is_removed_where_adding_does_not_replace_it() -> None:
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_an_executable_with_spaces_and_quotes_stays_one_argument(name: str) -> None:
-    assert add_command(AGENTS[name], STRANGE)[-2:] == [STRANGE, "mcp"]
+    assert add_command(AGENTS[name], STRANGE, {})[-2:] == [STRANGE, "mcp"]
 
 
 @pytest.mark.parametrize("executable", ["agtrace", STRANGE])
 def test_the_claude_snippet_is_what_mcp_json_holds(executable: str) -> None:
-    assert json.loads(snippet(AGENTS["claude"], executable)) == {
+    assert json.loads(snippet(AGENTS["claude"], executable, {})) == {
         "mcpServers": {SERVER_NAME: {"type": "stdio", "command": executable, "args": ["mcp"]}}
     }
 
 
 @pytest.mark.parametrize("executable", ["agtrace", STRANGE])
 def test_the_gemini_snippet_is_a_part_of_settings_json(executable: str) -> None:
-    assert json.loads(snippet(AGENTS["gemini"], executable)) == {
+    assert json.loads(snippet(AGENTS["gemini"], executable, {})) == {
         "mcpServers": {SERVER_NAME: {"command": executable, "args": ["mcp"]}}
     }
 
 
 @pytest.mark.parametrize("executable", ["agtrace", STRANGE])
 def test_the_codex_snippet_is_a_table_of_config_toml(executable: str) -> None:
-    assert tomllib.loads(snippet(AGENTS["codex"], executable)) == {
+    assert tomllib.loads(snippet(AGENTS["codex"], executable, {})) == {
         "mcp_servers": {SERVER_NAME: {"command": executable, "args": ["mcp"]}}
     }
 
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_a_snippet_ends_with_a_newline_and_is_readable(name: str) -> None:
-    text = snippet(AGENTS[name], "/home/mira/潮/agtrace")
+    text = snippet(AGENTS[name], "/home/mira/潮/agtrace", {})
     assert text.endswith("\n")
     assert "潮" in text
 

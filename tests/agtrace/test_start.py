@@ -104,7 +104,7 @@ def test_a_greeting_is_answered_before_anything_is_loaded_that_only_answers_need
         *(
             f"agtrace.{name}"
             for name in (
-                *("cli", "commands", "problems", "settings"),
+                *("cli", "commands", "interruption", "problems", "settings"),
                 *("serving", "serving.ending", "serving.logs", "serving.server", "serving.stdio_transport"),
             )
         ),

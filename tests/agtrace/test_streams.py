@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,11 @@ from tests.conftest import SAMPLES
 from tests.contents import contents
 
 COMMANDS = ["sessions", "--help"]
+SESSION = "d41f7a52"
+PRINTING = [
+    "roots", "search x", "report --html -", "report --json", "doctor", "health", f"forget {SESSION} --dry-run",
+    f"forget {SESSION} --dry-run --json", f"budget {SESSION}", "setup codex",
+]  # fmt: skip
 
 
 def shell(line: str, folder: Path, **how: str) -> tuple[int, str]:
@@ -46,6 +52,18 @@ def test_an_index_made_with_closed_streams_is_a_whole_one(tmp_path: Path, databa
 def test_a_full_stream_is_told_where_that_is_possible(command: str, indexed: Path, tmp_path: Path) -> None:
     assert shell(f"exec $0 {command} > /dev/full", tmp_path) == (2, "agtrace: can't write: No space left on device\n")
     assert shell(f"exec $0 {command} > /dev/full 2>&1", tmp_path)[0] != 0
+
+
+def test_every_command_whose_reader_is_gone_ends_in_silence(indexed: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    running = [
+        (line, subprocess.Popen([AGTRACE, *line.split()], stdin=-3, stdout=writer, stderr=-1, text=True))
+        for line in PRINTING
+    ]
+    os.close(writer)
+    said = {line: (process.communicate(timeout=60)[1], process.returncode) for line, process in running}
+    assert said == dict.fromkeys(PRINTING, ("", 141))
 
 
 @pytest.mark.parametrize(

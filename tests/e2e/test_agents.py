@@ -114,12 +114,25 @@ def test_setup_connects_the_agent_and_can_be_repeated(agent: Agent, tmp_path: Pa
     assert agent.connected(home) == ["agtrace"]
 
 
+def test_the_environment_of_an_entry_arrives_and_stays(agent: Agent, tmp_path: Path) -> None:
+    """Also where setup is repeated without it."""
+    home, known = machine(tmp_path / "machine"), agents.AGENTS[agent.setup]
+    agent.prepare(home)
+    data = {"AGTRACE_DATA_DIR": str(home / "data of mine")}
+    for environment in (data, {}):
+        added = run(["agtrace", "setup", agent.setup, "--apply"], home, **environment)
+        assert added.returncode == 0, added.stdout + added.stderr
+        entry = agents.entry_in(known, agents.config_path(known, home, {}).read_text(encoding="utf-8"))
+        assert entry is not None and entry["env"] == data
+    assert agent.connected(home) == ["agtrace"]
+
+
 def test_the_settings_that_setup_shows_connect_the_agent(agent: Agent, tmp_path: Path) -> None:
     """For who writes them by hand."""
     home = machine(tmp_path / "machine")
     agent.prepare(home)
     path = agents.config_path(agents.AGENTS[agent.setup], home, {})
-    entry = agents.snippet(agents.AGENTS[agent.setup], str(home / "bin" / "agtrace"))
+    entry = agents.snippet(agents.AGENTS[agent.setup], str(home / "bin" / "agtrace"), {})
     shown = run(["agtrace", "setup", agent.setup], home).stdout
     assert str(path) in shown and entry in shown
     if path.exists():

@@ -98,7 +98,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "the header overwritten": lambda database: damage.write(database, 0, bytes(100)),
     "the first page overwritten": lambda database: damage.overwrite_page(database, 1),
     "a text in its place": lambda database: database.write_text("no database, but a text of some length\n" * 200),
-    "another version's number": lambda database: damage.write(database, 60, (12).to_bytes(4, "big")),
+    "no version's number": lambda database: damage.write(database, 60, (12).to_bytes(4, "little")),
     "a table missing": lambda database: damage.run_sql(database, "DROP TABLE event"),
     "an index missing": lambda database: damage.run_sql(database, "DROP INDEX event_place"),
     "an index that lacks rows": lambda database: damage.run_sql(

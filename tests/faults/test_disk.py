@@ -211,7 +211,7 @@ def test_a_log_that_could_not_be_opened_for_a_moment_is_read_by_the_next_run(log
     assert agtrace("index").code == 0
     add(logs / "2.jsonl", 2)
     answer(logs / "1.jsonl", 1, "A third tide.")
-    few = f"ulimit -n 8; exec {AGTRACE} index"
+    few = f"ulimit -n 10; exec {AGTRACE} index"
     poor = subprocess.run(["sh", "-c", few], capture_output=True, text=True, timeout=60, check=False)
     assert "2 files can't be read: agtrace doctor names them" in poor.stdout
     whole = agtrace("index").out

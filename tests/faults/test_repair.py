@@ -104,7 +104,7 @@ def test_whatever_became_of_a_log_since_the_last_run_a_repaired_index_holds_what
     undisturbed = tmp_path / "undisturbed" / "index.sqlite3"
     shutil.copytree(database.parent, undisturbed.parent)
     index(undisturbed, ())
-    damage.write(database, 60, (12).to_bytes(4, "big"))
+    damage.write(database, 60, (12).to_bytes(4, "little"))
     done = repair(database)
     assert (done.lost, done.unread) == ((), ())
     expected, found = contents(undisturbed), contents(database)

@@ -278,8 +278,50 @@ def test_a_small_compressed_file_that_grows_without_end_is_read_in_bounds(tmp_pa
         file.write(compressor.compress(b"\n" + answer + b"\n") + compressor.flush())
     ended = agtrace("index", "--json", tmp_path)
     assert ended.code == 0
-    assert (ended.json()["records"], ended.json()["unreadable_lines"], ended.json()["events"]) == (2, 1, 4)
+    assert (ended.json()["records"], ended.json()["events"]) == (1, 2), "the prompt, and the head of what follows"
     assert ended.memory < MOST_MEMORY
+    assert "grows more than 256-fold" in agtrace("doctor", "--json").json()["partly_read"][0]["reason"]
+
+
+TERABYTE = 1 << 40
+
+
+def _sparse(path: Path, content: bytes) -> Path:
+    """A file that takes no room and has no line end behind its beginning."""
+    with path.open("wb") as file:
+        file.write(content)
+        file.truncate(TERABYTE)
+    return path
+
+
+def test_a_line_without_end_is_not_read_to_see_whether_it_is_a_logs(tmp_path: Path, database: Path) -> None:
+    no_log = _sparse(tmp_path / "export.jsonl", b'{"version": 3, "sources": ["' + b"x" * 2000)
+    done = index(database, [str(tmp_path)])
+    assert (done.files_seen, done.files_unreadable) == (1, 1)
+    assert done.bytes_read < 40 * 1024 * 1024
+    (told,) = agtrace("doctor", "--json").json()["not_read"]
+    assert (told["path"], told["status"]) == (str(no_log), "unreadable")
+    assert "begins with a line of more than" in told["reason"]
+
+
+def test_of_a_compressed_file_no_more_is_read_to_see_whether_it_is_a_log(tmp_path: Path, database: Path) -> None:
+    compressor = zstandard.ZstdCompressor().compressobj()
+    with (tmp_path / "export.jsonl.zst").open("wb") as file:
+        for _ in range(1000):
+            file.write(compressor.compress(b"x" * 1_000_000))
+        file.write(compressor.flush())
+    done = index(database, [str(tmp_path)])
+    assert (done.files_unreadable, done.bytes_read < 10_000) == (1, True), "some of its 60 KB"
+
+
+def test_a_log_is_read_up_to_a_line_without_end(tmp_path: Path, database: Path) -> None:
+    prompt, answer = _claude_lines(16)
+    _sparse(tmp_path / "log.jsonl", prompt + b"\n" + answer[:200])
+    done = index(database, [str(tmp_path)])
+    assert (done.records, done.events) == (1, 2), "the prompt, and the head of the line"
+    assert done.bytes_read < 300 * 1024 * 1024
+    (told,) = agtrace("doctor", "--json").json()["partly_read"]
+    assert "line 2 has more than 268435456 bytes" in told["reason"]
 
 
 # --- encodings ---
@@ -301,9 +343,10 @@ def test_a_byte_order_mark_and_carriage_returns_change_nothing(lines: int, tmp_p
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_a_log_in_another_encoding_is_reported_and_not_parsed(encoding: str, tmp_path: Path, database: Path) -> None:
-    log = tmp_path / "wide.jsonl"
+    log = tmp_path / "logs" / "wide.jsonl"
+    log.parent.mkdir()
     log.write_bytes("".join(line.decode() + "\n" for line in _claude_lines(16)).encode(encoding))
-    index(database, [str(log)])
+    index(database, [str(log.parent)])
     ((_, status, reason, *_),) = contents(database)["files"]
     assert status == "unrecognized"
     assert reason in ("a binary file", "not a log format that agtrace knows")

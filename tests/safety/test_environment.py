@@ -109,7 +109,9 @@ def test_setup_lets_the_agent_itself_write_and_names_us_by_a_whole_path(own_home
         env={**os.environ, "PATH": f"bin:{os.environ['PATH']}"},
     )  # fmt: skip
     calls = [json.loads(line)[0] for line in told.read_text().splitlines()]
-    assert calls[0][:2] == ["mcp", "remove"]
-    assert calls[1] == ["mcp", "add", "--scope", "user", "agtrace", "--", str(programs / "agtrace"), "mcp"]
+    carried = f"AGTRACE_DATA_DIR={tmp_path / 'data'}"
+    assert calls == [
+        ["mcp", "add", "--scope", "user", "agtrace", "--env", carried, "--", str(programs / "agtrace"), "mcp"]
+    ]
     assert str(programs / "agtrace").encode() in done.stdout
     assert list(own_home.iterdir()) == []
