@@ -33,7 +33,7 @@ def note_metadata(metadata: Record, state: LogState) -> None:
     """Take the facts of the session from metadata, or from a `$set` of some of them."""
     facts = state.sessions[""]
     facts.id = facts.id or identifier(metadata.get("sessionId"))
-    facts.project_hash = text(metadata.get("projectHash")) or facts.project_hash
+    facts.project_hash = identifier(metadata.get("projectHash")) or facts.project_hash
     facts.cwd = facts.cwd or first_text(*items(metadata.get("directories")))
     if metadata.get("kind") == "subagent":
         facts.kind = "subagent"
