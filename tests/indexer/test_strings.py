@@ -1,4 +1,4 @@
-"""What a log calls things: masked before anything cuts or keeps it, and the links between sessions hold all the same."""
+"""What a log calls things: masked before anything cuts or keeps it, and links of sessions hold all the same."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_sub_agents_and_forks_of_sessions_with_such_ids_find_their_parents(
 def test_a_log_with_such_ids_gives_the_same_whether_it_is_read_at_once_or_line_by_line(
     tmp_path: Path, parent: str, agent: str
 ) -> None:
-    whole, home = tmp_path / "whole", tmp_path / "home"
+    whole, home = tmp_path / "whole", tmp_path / "logs"
     _family(whole, parent, agent)
     names, databases = ("parent", "sub", "fork"), [tmp_path / name / "index.sqlite3" for name in ("once", "grown")]
     home.mkdir()
