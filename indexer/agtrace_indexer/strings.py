@@ -11,15 +11,15 @@ from functools import lru_cache
 from typing import Any
 
 from agtrace_indexer.redact import redact
-from agtrace_indexer.values import digest
+from agtrace_indexer.values import digest, first_text
 
 _REMEMBERED = 16_384
 _LONGEST_REMEMBERED = 256
 _LONGEST_ID = 256
 _SESSION_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_UNSUSPECTED = re.compile(
+_unsuspected = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|srvtoolu|msg|req|call|fc|ctc|rs|resp)_[0-9A-Za-z]{1,64}"
-)
+).fullmatch
 """What agents call lines, responses and calls: nothing in it is looked for."""
 
 
@@ -55,7 +55,7 @@ def identifier(value: Any) -> str | None:
 
 def first_identifier(*values: Any) -> str | None:
     """Read the first of these that is an id."""
-    return next((found for value in values if (found := identifier(value)) is not None), None)
+    return identifier(first_text(*values))
 
 
 def plain_id(text: str) -> str:
@@ -74,7 +74,7 @@ def _masked(text: str) -> str:
 
 @lru_cache(_REMEMBERED)
 def _identifier(text: str) -> str:
-    if _UNSUSPECTED.fullmatch(text):
+    if _unsuspected(text):
         return text
     return _digested(text) if len(text) > _LONGEST_ID or redact(text) != text else text
 

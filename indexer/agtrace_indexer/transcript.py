@@ -238,11 +238,11 @@ def _beginning(data: bytes, most: int) -> bytes:
 
 def _stored(payload: Payload) -> tuple[str, dict[str, Any] | None]:
     """Mask the names in a payload, and give its searchable text and the rest of it (`text.stored`)."""
-    match payload:
-        case ToolCall():
-            payload.name = masked(payload.name)
-        case Notification():
-            payload.kind = masked(payload.kind)
-        case TokenUsage(model=model, speed=speed):
-            payload.model, payload.speed = model and masked(model), speed and masked(speed)
+    if isinstance(payload, ToolCall):
+        payload.name = masked(payload.name)
+    elif isinstance(payload, TokenUsage):
+        payload.model = payload.model and masked(payload.model)
+        payload.speed = payload.speed and masked(payload.speed)
+    elif isinstance(payload, Notification):
+        payload.kind = masked(payload.kind)
     return stored(payload)
