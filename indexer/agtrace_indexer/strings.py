@@ -17,7 +17,7 @@ _REMEMBERED = 16_384
 _LONGEST_REMEMBERED = 256
 _LONGEST_ID = 256
 _SESSION_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_unsuspected = re.compile(
+_is_usual = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|srvtoolu|msg|req|call|fc|ctc|rs|resp)_[0-9A-Za-z]{1,64}"
 ).fullmatch
 """What agents call lines, responses and calls: nothing in it is looked for."""
@@ -50,7 +50,11 @@ def identifier(value: Any) -> str | None:
 
     One that holds a secret, or is too long to be one, becomes a digest: two of them stay two, and each stays itself.
     """
-    return _identifier(value) if isinstance(value, str) and value else None
+    if not isinstance(value, str) or not value:
+        return None
+    if _is_usual(value):
+        return value
+    return _identifier(value) if len(value) <= _LONGEST_ID else _digested(value)
 
 
 def first_identifier(*values: Any) -> str | None:
@@ -63,7 +67,7 @@ def plain_id(text: str) -> str:
 
     It stands in sentences, commands and references of ours: it must be typed, and read as nothing but an id.
     """
-    known = _identifier(text)
+    known = identifier(text) or ""
     return known if _SESSION_ID.fullmatch(known) else _digested(text)
 
 
@@ -74,9 +78,7 @@ def _masked(text: str) -> str:
 
 @lru_cache(_REMEMBERED)
 def _identifier(text: str) -> str:
-    if _unsuspected(text):
-        return text
-    return _digested(text) if len(text) > _LONGEST_ID or redact(text) != text else text
+    return text if redact(text) == text else _digested(text)
 
 
 def _digested(text: str) -> str:
