@@ -94,7 +94,7 @@ def _end_if_damaged() -> None:
     database = settings().database
     problem = damage_in(database) if database.exists() else None
     if problem is not None:
-        fail(f"{problem.message}\n{problem.hint}", UNREADABLE)
+        fail(problem.message, UNREADABLE, problem.hint or "")
 
 
 def _end(why: OSError) -> None:

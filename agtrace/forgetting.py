@@ -17,12 +17,12 @@ from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace.index import open_read_only
-from agtrace.problems import InvalidParameter
+from agtrace.problems import InvalidParameter, UnknownProject
 from agtrace.reading.query import find_session, iso
 from agtrace.references import session_in
 from agtrace.reporting.selection import projects_named
 from agtrace.settings import Settings
-from agtrace.shaping.cutting import USER_MESSAGE, one_line
+from agtrace.shaping.cutting import USER_MESSAGE, one_line, repeated
 from agtrace.times import moment
 
 _TITLES = 5
@@ -132,6 +132,6 @@ def _of_project(connection: sqlite3.Connection, project: str) -> set[int]:
     if len(found) > 1:
         query = "SELECT coalesce(root_path, hash) FROM project WHERE id = ?"
         names = [str(connection.execute(query, (id,)).fetchone()[0]) for id in found]
-        raise InvalidParameter("project", f"{len(found)} projects are called {project[:100]!r}: {', '.join(names[:5])}")
+        raise UnknownProject(f"{len(found)} projects are called {repeated(project, 100)!r}", names[:5])
     rows = connection.execute("SELECT file_id FROM session WHERE project_id = ? AND thread = ''", found)
     return {row[0] for row in rows}

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 _LONGEST_ID = 80
+_LONGEST_GIVEN = 200
+_LONGEST_PATH = 100
 _CURSOR_TROUBLE = {
     "malformed": "invalid cursor format: this is no cursor of this index",
     "expired": "this cursor has expired",
@@ -45,6 +47,18 @@ class InvalidParameter(Problem):
         super().__init__(message, **{name: value for name, value in details.items() if value is not None})
 
 
+class UnknownProject(InvalidParameter):
+    """No project, or more than one, is meant."""
+
+    untrusted = True
+
+    def __init__(self, trouble: str, known: Sequence[str]) -> None:
+        from agtrace.shaping.cutting import named_path
+
+        among = f"; {', '.join(named_path(path, _LONGEST_PATH) for path in known)}" if known else ""
+        super().__init__("project", f"{trouble}{among}", list(known))
+
+
 class TooManyEvents(InvalidParameter):
     """A report was asked for over more than can be examined while a client waits."""
 
@@ -75,7 +89,8 @@ class SessionNotFound(Problem):
 
         near = list(nearest)
         also = f"; nearest: {', '.join(named(id, _LONGEST_ID) for id in near)}" if near else ""
-        super().__init__(f"Session not found: {session_id}{also}", None, session_id=session_id, nearest=near)
+        given = named(session_id, _LONGEST_GIVEN)
+        super().__init__(f"Session not found: {given}{also}", None, session_id=session_id, nearest=near)
         self.hint = "list_sessions() shows the ids of the newest sessions."
         self.untrusted = bool(near)
 
@@ -101,6 +116,7 @@ class InvalidEventIndex(Problem):
     """The session has no event with this index."""
 
     code = "invalid_event_index"
+    untrusted = True
 
     def __init__(self, session_id: str, requested: int, maximum: int) -> None:
         super().__init__(

@@ -38,8 +38,8 @@ _USAGE_CODES = frozenset(
 
 
 _NEXT_STEPS = {
-    "session_not_found": "\n`agtrace sessions` lists the newest ids.",
-    "invalid_cursor": "\nLeave out --cursor to start again.",
+    "session_not_found": "`agtrace sessions` lists the newest ids.",
+    "invalid_cursor": "Leave out --cursor to start again.",
 }
 
 
@@ -117,19 +117,19 @@ def ask(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     answer = answers().ask(tool, {name: value for name, value in arguments.items() if value is not None})
     if answer.is_error:
         error = answer.value["error"]
-        hint = f"\n{answer.value.get('hint', '')}" if error["code"] == "index_unavailable" else ""
-        message = with_next_step(error["code"], error["message"], error["details"])
-        fail(f"{message}{hint}", USAGE if error["code"] in _USAGE_CODES else UNREADABLE)
+        hint = [answer.value.get("hint", "")] if error["code"] == "index_unavailable" else []
+        code = USAGE if error["code"] in _USAGE_CODES else UNREADABLE
+        fail(error["message"], code, *next_steps(error["code"], error["details"]), *hint)
     if "index" in answer.value:
         state = answer.value["index"]
-        sys.stderr.write(f"agtrace: {behind(state['state'], state.get('files_behind'), state.get('problem'))}\n")
+        tell(behind(state["state"], state.get("files_behind"), state.get("problem")))
     return answer.value
 
 
-def with_next_step(code: str, message: str, details: dict[str, Any]) -> str:
-    """An error as a person reads it: with the ids that may be meant, and what to do."""
-    matches = "".join(f"\n  {match}" for match in details.get("matches", ()))
-    return f"{message}{matches}{_NEXT_STEPS.get(code, '')}"
+def next_steps(code: str, details: dict[str, Any]) -> list[str]:
+    """What a person reads behind the message of an error: the ids that may be meant, and what to do."""
+    matches = [f"  {match}" for match in details.get("matches", ())]
+    return [*matches, *([_NEXT_STEPS[code]] if code in _NEXT_STEPS else [])]
 
 
 def behind(state: str, files_behind: int | None, problem: str | None) -> str:
@@ -140,14 +140,20 @@ def behind(state: str, files_behind: int | None, problem: str | None) -> str:
     return f"the index is {state.replace('_', ' ')}{files}: the answer is from what it holds so far"
 
 
-def fail(message: str, code: int) -> NoReturn:
-    """Print an error and end the process."""
+def fail(message: str, code: int, *more: str) -> NoReturn:
+    """Print an error, each of `more` on a line of its own behind it, and end the process."""
+    tell(message, *more)
+    sys.exit(code)
+
+
+def tell(sentence: str, *more: str) -> None:
+    """Print a sentence on stderr, and lines behind it: they can hold what was typed, and names of files and of logs."""
     from agtrace_indexer.redact import redact
 
-    from agtrace.shaping.cutting import without_controls  # a message can hold what was typed
+    from agtrace.shaping.cutting import unbroken
 
-    sys.stderr.write(f"agtrace: {without_controls(redact(message))}\n")
-    sys.exit(code)
+    lines = (unbroken(redact(line)) for line in (f"agtrace: {sentence}", *more))
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:
@@ -166,4 +172,4 @@ def unreadable_index(error: sqlite3.Error | OSError) -> NoReturn:
     from agtrace.soundness import Soundness
 
     problem = Soundness(settings().database).unusable(error)
-    fail(f"{problem.message}\n{problem.hint}", UNREADABLE)
+    fail(problem.message, UNREADABLE, problem.hint or "")

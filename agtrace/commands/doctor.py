@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agtrace_indexer.lock import Busy
 
-from agtrace.commands import TROUBLE, UNREADABLE, fail, print_json, unreadable_index, usable
+from agtrace.commands import TROUBLE, UNREADABLE, fail, print_json, tell, unreadable_index, usable
 from agtrace.problems import Problem
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def run(*, as_json: bool) -> None:
     try:
         found = examine(usable())
     except Problem as problem:
-        fail(f"{problem}\n{problem.hint}", UNREADABLE)
+        fail(problem.message, UNREADABLE, problem.hint or "")
     except (sqlite3.Error, OSError) as error:
         unreadable_index(error)
     if as_json:
@@ -76,5 +76,5 @@ def _repaired() -> Repaired:
     try:
         return made_sound(chosen.database, home_roots(chosen), patience=1)
     except Busy:
-        sys.stderr.write("agtrace: another agtrace is indexing: waiting for it\n")
+        tell("another agtrace is indexing: waiting for it")
         return made_sound(chosen.database, home_roots(chosen), patience=_PATIENCE)

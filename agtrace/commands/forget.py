@@ -42,7 +42,7 @@ def run(
                 fail("nothing is forgotten", TROUBLE)
             left = _forget(digests)
     except Problem as problem:
-        fail(commands.with_next_step(problem.code, problem.message, problem.details), USAGE)
+        fail(problem.message, USAGE, *commands.next_steps(problem.code, problem.details))
     except Busy as error:
         fail(str(error), UNREADABLE)
     except (sqlite3.Error, OSError) as error:
@@ -76,7 +76,7 @@ def _chosen(sessions: tuple[str, ...], project: str | None, before: str | None) 
         fail("there is no index yet: run agtrace index", UNREADABLE)
     freshness = Index(found).refresh(_REFRESH_SECONDS)
     if freshness.state != "ready":
-        sys.stderr.write(f"agtrace: {commands.behind(freshness.state, freshness.files_behind, freshness.problem)}\n")
+        commands.tell(commands.behind(freshness.state, freshness.files_behind, freshness.problem))
     return chosen(found, sessions, project, before)
 
 
@@ -125,8 +125,8 @@ def _result(left: str | None) -> Iterator[str]:
 
 
 def _print(lines: Iterator[str], stream: TextIO) -> None:
-    from agtrace.render.terminal import plain
+    from agtrace.shaping.cutting import unbroken
 
     for line in lines:
-        stream.write(plain(line).replace("\n", " ") + "\n")
+        stream.write(unbroken(line) + "\n")
     stream.flush()

@@ -15,7 +15,7 @@ from agtrace_indexer.lock import Busy
 from agtrace_indexer.run import Summary
 from agtrace_indexer.run import index as run_index
 
-from agtrace.commands import UNREADABLE, fail, print_json, unreadable_index, usable
+from agtrace.commands import UNREADABLE, fail, print_json, tell, unreadable_index, usable
 from agtrace.index import home_roots, open_read_only
 
 if TYPE_CHECKING:
@@ -99,17 +99,17 @@ def _index(chosen: Settings, roots: list[str], report: Callable[[Progress], None
     try:
         return run(patience=1)
     except Busy:
-        sys.stderr.write("agtrace: another agtrace is indexing: waiting for it\n")
+        tell("another agtrace is indexing: waiting for it")
         return run(patience=_PATIENCE)
 
 
 def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
     """What a person reads behind a run."""
     if not summary.files_seen:
-        from agtrace.shaping.cutting import without_controls  # loads more than a run that has nothing to do
+        from agtrace.shaping.cutting import unbroken  # loads more than a run that has nothing to do
 
         yield "No logs found. Looked in:"
-        yield from (f"  {without_controls(root)}" for root in roots)
+        yield from (f"  {unbroken(root)}" for root in roots)
         yield "Give a file or folder: agtrace index PATH"
         return
     found = f"{counted(summary.sessions, 'session')}, {counted(summary.events, 'event')}"

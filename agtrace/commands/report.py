@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from agtrace_schema.analysis import Report, ReportedSession
 
-from agtrace.commands import TROUBLE, UNREADABLE, USAGE, behind, fail, print_json, unreadable_index, usable
+from agtrace.commands import TROUBLE, UNREADABLE, USAGE, behind, fail, print_json, tell, unreadable_index, usable
 from agtrace.problems import IndexUnavailable, Problem, SettingError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def run(filters: Filters, ways: Ways, *, fail_under: int | None, by_mean: bool) 
         fail("--mean goes with --fail-under", USAGE)
     found = made(filters, timelines=ways.html is not None)
     if found.behind:
-        sys.stderr.write(f"agtrace: {found.behind}\n")
+        tell(found.behind)
     _leave(found, ways)
     if fail_under is not None and _below(found.sessions, fail_under, by_mean=by_mean):
         sys.exit(TROUBLE)
@@ -94,7 +94,7 @@ def made(filters: Filters, *, timelines: bool) -> Report:
             )
             return printed(report(connection, Asked(selection, now, prices, timelines, lacking)))
     except IndexUnavailable as problem:
-        fail(f"{problem}\n{problem.hint}", UNREADABLE)
+        fail(problem.message, UNREADABLE, problem.hint or "")
     except Problem as problem:
         fail(str(problem), USAGE)
     except (sqlite3.Error, OSError) as error:
@@ -162,7 +162,7 @@ def _write(path: Path, page: str) -> None:
                 _replace(target, page)
     except OSError as error:
         fail(f"can't write {path}: {error.strerror or error}", USAGE)
-    sys.stderr.write(f"agtrace: the page is {target}\n")
+    tell(f"the page is {target}")
 
 
 def _replace(target: Path, page: str) -> None:
@@ -180,16 +180,16 @@ def _below(sessions: list[ReportedSession], limit: int, *, by_mean: bool) -> boo
     """Whether the sessions fail the limit; says which, on stderr."""
     scores = {session.session_id: session.score for session in sessions if session.score is not None}
     if not scores:
-        sys.stderr.write("agtrace: no session of the selection has a score, so none is below the limit\n")
+        tell("no session of the selection has a score, so none is below the limit")
         return False
     if by_mean:
         average = mean(scores.values())
         if average < limit:
-            sys.stderr.write(f"agtrace: the mean score, {average:.2f}, is below {limit}\n")
+            tell(f"the mean score, {average:.2f}, is below {limit}")
         return average < limit
     low = [f"{session_id} ({score})" for session_id, score in scores.items() if score < limit]
     if low:
         more = f" and {len(low) - _NAMED} more" if len(low) > _NAMED else ""
         named = ", ".join(low[:_NAMED])
-        sys.stderr.write(f"agtrace: {len(low)} of {len(scores)} scored sessions are below {limit}: {named}{more}\n")
+        tell(f"{len(low)} of {len(scores)} scored sessions are below {limit}: {named}{more}")
     return bool(low)

@@ -13,7 +13,7 @@ from types import FrameType
 
 from agtrace_indexer.watch import Change, watch
 
-from agtrace.commands import index, print_json, usable
+from agtrace.commands import index, print_json, tell, usable
 
 
 def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
@@ -25,7 +25,7 @@ def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
     summary = index.run(paths, rebuild=rebuild, as_json=as_json, indent=None)
     if not as_json:
         _print("watching, until Ctrl-C")
-    with closing(watch(database, index.roots_of(paths), summary, _tell, chosen.keep_days)) as changes:
+    with closing(watch(database, index.roots_of(paths), summary, tell, chosen.keep_days)) as changes:
         for change in changes:
             if as_json:
                 print_json({**asdict(change.summary), "index": str(database)}, indent=None)
@@ -49,14 +49,10 @@ def _print(line: str) -> None:
     sys.stdout.flush()
 
 
-def _tell(sentence: str) -> None:
-    sys.stderr.write(f"agtrace: {sentence}\n")
-
-
 def _end(_signal: int, _frame: FrameType | None) -> None:
     sys.exit(0)
 
 
 def _lost(failure: threading.ExceptHookArgs) -> None:
     """A thread of watchdog failed: its notifications are made anew."""
-    _tell(f"notifications of changed files failed ({failure.exc_value!r}); trying again")
+    tell(f"notifications of changed files failed ({failure.exc_value!r}); trying again")

@@ -7,7 +7,7 @@ import re
 from agtrace_schema.events import Provider, UserKind
 
 from agtrace.detecting.history import Entry, Notice, Said
-from agtrace.shaping.cutting import one_line
+from agtrace.detecting.naming import quoted
 
 _SHOWN = 120
 _FAILURES: dict[Provider, frozenset[str]] = {
@@ -35,10 +35,10 @@ def was_retried(notice: Notice) -> bool:
 def error_text(notice: Notice) -> str:
     """What an error of the API says, on one line, shortened; empty where it says nothing."""
     if not notice.text.lstrip().startswith("{"):
-        return one_line(notice.text, _SHOWN)
+        return quoted(notice.text, _SHOWN) if notice.text.strip() else ""
     said = max(_IN_JSON.findall(notice.text), key=len, default="")
     status = _STATUS.search(notice.text)
-    return one_line(said or (f"status {status[1]}" if status else ""), _SHOWN)
+    return quoted(said, _SHOWN) if said else f"status {status[1]}" if status else ""
 
 
 def is_interruption(entry: Entry, provider: Provider) -> bool:

@@ -12,9 +12,10 @@ from agtrace.detecting.actions import Attempt, asks_human, is_passed_over
 from agtrace.detecting.api import error_text, is_api_error, is_interruption
 from agtrace.detecting.finding import Detector, Finding, evidence
 from agtrace.detecting.history import Call, Entry, History, Message, Notice, Said, Thought, Usage, of_one_response
+from agtrace.detecting.naming import quoted, tool_named
 from agtrace.detecting.questions import asks_to_go_on
 from agtrace.detecting.signatures import signature_of
-from agtrace.shaping.cutting import one_line
+from agtrace.shaping.cutting import cut
 
 _SHOWN = 120
 _OF_THE_HARNESS = frozenset(
@@ -68,8 +69,8 @@ def find_left_tool(history: History) -> Iterator[Finding]:
     if ending.ending != "tool_left" or ending.event_index is None or not isinstance(last, (Call, Message)):
         return
     calls = [call for call in _calls_with(last, history) if is_unanswered(call, history.provider)]
-    names = ", ".join(sorted({one_line(call.tool, 40) for call in calls}))
-    what = f"a call of {names}" if len(calls) == 1 else f"{len(calls):,} calls ({one_line(names, _SHOWN)})"
+    names = ", ".join(sorted({tool_named(call.tool) for call in calls}))
+    what = f"a call of {names}" if len(calls) == 1 else f"{len(calls):,} calls ({cut(names, _SHOWN)})"
     yield Finding(
         severity="Warning",
         message=f"The session ends with {what} that never got a result",
@@ -136,9 +137,9 @@ def _by_response(history: History, last: Call | Message) -> SessionEnding:
     calls = _calls_with(last, history)
     if unanswered := [call for call in calls if is_unanswered(call, history.provider)]:
         if asking := next(filter(asks_human, unanswered), None):
-            return _ended("question_left", f"{one_line(asking.tool, 40)} asked the human, who didn't answer", asking)
+            return _ended("question_left", f"{tool_named(asking.tool)} asked the human, who didn't answer", asking)
         return _ended(
-            "tool_left", f"{one_line(unanswered[-1].tool, 40)} was called and never gave a result", unanswered[-1]
+            "tool_left", f"{tool_named(unanswered[-1].tool)} was called and never gave a result", unanswered[-1]
         )
     if isinstance(last, Message):
         if asks_to_go_on(last.text):
@@ -146,10 +147,8 @@ def _by_response(history: History, last: Call | Message) -> SessionEnding:
         return _ended("finished", "the model had the last word", last)
     if stopped := next((call for call in reversed(calls) if call.outcome in _STOPPED), None):
         how = "refused" if stopped.outcome is Outcome.REJECTED else "interrupted"
-        return _ended(
-            "interrupted", f"the human {how} {one_line(stopped.tool, 40)}, and nothing came after it", stopped
-        )
-    return _ended("unknown", f"the model said nothing after the result of {one_line(last.tool, 40)}", last)
+        return _ended("interrupted", f"the human {how} {tool_named(stopped.tool)}, and nothing came after it", stopped)
+    return _ended("unknown", f"the model said nothing after the result of {tool_named(last.tool)}", last)
 
 
 def _calls_with(last: Call | Message, history: History) -> list[Call]:
@@ -173,7 +172,7 @@ def _failed_at_last(history: History) -> Call | None:
 def _failure(call: Call) -> str:
     """Which tool failed, and with what."""
     told = signature_of(call.result)
-    return one_line(call.tool, 40) + (f": {one_line(told.line, _SHOWN)}" if told else "")
+    return tool_named(call.tool) + (f": {quoted(told.line, _SHOWN)}" if told else "")
 
 
 LEFT_TOOL = Detector(

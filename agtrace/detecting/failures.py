@@ -13,14 +13,14 @@ from agtrace.detecting.cost import cost
 from agtrace.detecting.ending import ending_of, is_unanswered, shown_by
 from agtrace.detecting.finding import Detector, Finding, evidence
 from agtrace.detecting.history import Call, History, Message, Notice, Said, Thought, of_one_response
+from agtrace.detecting.naming import quoted, tool_named
 from agtrace.detecting.signatures import Signature, signature_of
-from agtrace.shaping.cutting import counted, one_line
+from agtrace.shaping.cutting import counted, cut
 
 STREAK, LONG_STREAK = 3, 6
 RETURNS, MANY_RETURNS = 3, 6
 
 _SHOWN = 120
-_TOOL = 60
 
 _RANK: dict[Severity, int] = {"Critical": 0, "Warning": 1, "Info": 2}
 
@@ -40,7 +40,7 @@ def find_failure_streak(history: History) -> Iterator[Finding]:
     for streak in _streaks(history):
         calls = [call for attempt in streak for call in attempt.counted]
         tools = Counter(call.tool for call in calls)
-        which = ", ".join(one_line(tool, _TOOL) for tool, _ in tools.most_common(3))
+        which = ", ".join(tool_named(tool) for tool, _ in tools.most_common(3))
         spent = cost(history, streak[0].first_event, streak[-1].last_event)
         found.append(
             Finding(
@@ -74,7 +74,7 @@ def find_returning_error(history: History) -> Iterator[Finding]:
         found.append(
             Finding(
                 severity="Critical" if tries[key] >= MANY_RETURNS else "Warning",
-                message=f"The same error came back from {tries[key]:,} attempts: {one_line(lines[key].line, _SHOWN)}",
+                message=f"The same error came back from {tries[key]:,} attempts: {quoted(lines[key].line, _SHOWN)}",
                 count=tries[key],
                 events=evidence([call.evidence for call in calls]),
                 turn=calls[0].turn,
@@ -113,11 +113,10 @@ def find_unanswered_calls(history: History) -> Iterator[Finding]:
     calls = list(_unanswered(history))
     if not calls:
         return
-    tools = ", ".join(sorted({one_line(call.tool, _TOOL) for call in calls}))
+    tools = ", ".join(sorted({tool_named(call.tool) for call in calls}))
     yield Finding(
         severity="Warning",
-        message=f"{counted(len(calls), 'call')} never got a result, though the session went on "
-        f"({one_line(tools, _SHOWN)})",
+        message=f"{counted(len(calls), 'call')} never got a result, though the session went on ({cut(tools, _SHOWN)})",
         count=len(calls),
         events=evidence([call.event_index for call in calls]),
         turn=calls[0].turn,
@@ -147,7 +146,7 @@ def _failed_calls(tool: str, calls: list[Call]) -> Finding | None:
     if not real:
         return None
     rate, probes, told = len(failed) / len(calls), len(failed) - len(real), sum(call.told_by_text for call in failed)
-    message = f"{len(failed):,} of {len(calls):,} {one_line(tool, _TOOL)} executions failed ({rate:.0%})"
+    message = f"{len(failed):,} of {len(calls):,} {tool_named(tool)} executions failed ({rate:.0%})"
     if probes:
         message += f", of them {counted(probes, 'probe')} whose answer was no"
     if told:

@@ -6,24 +6,32 @@ from agtrace.detecting.actions import command_of
 from agtrace.detecting.history import Call
 from agtrace.reading.quotes import seen
 from agtrace.reading.steps import telling_argument
-from agtrace.shaping.cutting import LABEL, one_line
+from agtrace.shaping.cutting import named as in_words
+from agtrace.shaping.cutting import one_line
 
 _LONGEST = 80
+_LONGEST_TOOL = 40
+_NO_QUOTE = "\u02cb"
 
 
 def named(call: Call) -> str:
     """The tool with the argument that tells most: "Bash `npm test`"."""
     what = command_of(call) or telling_argument(call.arguments)
-    tool = one_line(seen(call.tool), LABEL)
+    tool = tool_named(call.tool)
     return f"{tool} {quoted(what)}" if what else tool
 
 
-def quoted(text: str) -> str:
-    """The beginning of a text of the log, on one line."""
-    return f"`{one_line(seen(text), _LONGEST)}`"
+def tool_named(tool: str) -> str:
+    """A tool: in quotes where its name is more than a word."""
+    return in_words(tool, _LONGEST_TOOL)
+
+
+def quoted(text: str, most: int = _LONGEST) -> str:
+    """The beginning of a text of the log, on one line, which nothing in it ends."""
+    return f"`{one_line(seen(text), most).replace('`', _NO_QUOTE)}`"
 
 
 def quoted_path(path: str) -> str:
     """A path, of which the end tells most."""
-    line = one_line(seen(path), len(path))
+    line = one_line(seen(path), len(path)).replace("`", _NO_QUOTE)
     return f"`{line if len(line) <= _LONGEST else '...' + line[3 - _LONGEST :]}`"

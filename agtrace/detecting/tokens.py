@@ -11,7 +11,7 @@ from agtrace.detecting.context import compactions
 from agtrace.detecting.file_reads import changed_by_command, file_name, files_read, part_read, same_file
 from agtrace.detecting.finding import Detector, Finding, evidence
 from agtrace.detecting.history import Call, History, Usage
-from agtrace.shaping.cutting import one_line
+from agtrace.detecting.naming import quoted, tool_named
 
 CHARS_PER_TOKEN = 4
 """By which tokens of texts are estimated: about right for English and for code."""
@@ -30,8 +30,6 @@ MANY_TOKENS = 20_000
 
 LARGE_RESULT = 40_000
 LARGE_TOGETHER = 100_000
-
-_SHOWN = 80
 
 
 def find_token_concentration(history: History) -> Iterator[Finding]:
@@ -83,7 +81,7 @@ def find_repeated_reads(history: History) -> Iterator[Finding]:
     for reads in found:
         yield Finding(
             severity="Warning" if reads.again >= MANY_TOKENS else "Info",
-            message=f"The same part of {one_line(reads.name, _SHOWN)} was read {len(reads.calls):,} times, though "
+            message=f"The same part of {quoted(reads.name)} was read {len(reads.calls):,} times, though "
             f"nothing changed it: about {reads.again:,} tokens for what was there already",
             count=len(reads.calls),
             events=evidence([call.event_index for call in reads.calls]),
@@ -98,11 +96,11 @@ def find_large_results(history: History) -> Iterator[Finding]:
         return
     largest, together = max(large, key=lambda call: call.result_chars), sum(call.result_chars for call in large)
     if len(large) == 1:
-        message = f"A result of {one_line(largest.tool, _SHOWN)} put {_estimated(together)} into the context"
+        message = f"A result of {tool_named(largest.tool)} put {_estimated(together)} into the context"
     else:
         message = (
             f"{len(large):,} large results put {_estimated(together)} into the context; "
-            f"the largest, of {one_line(largest.tool, _SHOWN)}, has {largest.result_chars:,} characters"
+            f"the largest, of {tool_named(largest.tool)}, has {largest.result_chars:,} characters"
         )
     yield Finding(
         severity="Warning" if together >= LARGE_TOGETHER else "Info",

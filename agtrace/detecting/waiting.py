@@ -14,7 +14,7 @@ from agtrace.detecting.actions import asks_human, command_of, is_poll, is_shell,
 from agtrace.detecting.cost import duration
 from agtrace.detecting.finding import Detector, Finding, evidence
 from agtrace.detecting.history import Call, History, Message, Said, Thought
-from agtrace.shaping.cutting import one_line
+from agtrace.detecting.naming import quoted, tool_named
 
 _MINUTE = 60_000
 SLOW_MS = 5 * _MINUTE
@@ -25,7 +25,6 @@ be allowed, which its log doesn't tell apart."""
 ABSENT_MS = 120 * _MINUTE
 """Beyond this the model is not slow: the machine slept, or nobody was there."""
 
-_SHOWN = 80
 _STOPPED = frozenset({Outcome.REJECTED, Outcome.INTERRUPTED})
 _TYPED = frozenset({UserKind.HUMAN, UserKind.TASK, UserKind.COMMAND})
 
@@ -123,7 +122,7 @@ def _is_quick(call: Call) -> bool:
 
 def _named(call: Call) -> str:
     command = command_of(call)
-    return one_line(call.tool if command is None else command, _SHOWN)
+    return tool_named(call.tool) if command is None else quoted(command)
 
 
 def _slow_answers(history: History) -> Iterator[_Wait]:

@@ -16,7 +16,7 @@ from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace.reading.query import EVENT, StoredEvent, iso, with_texts
-from agtrace.shaping.cutting import LABEL, SUMMARY, cut, one_line, without_controls
+from agtrace.shaping.cutting import LABEL, SUMMARY, cut, named, one_line, without_controls
 
 TEXT = 1_000
 """Characters of a thought that the chain shows at most."""
@@ -152,8 +152,13 @@ def _action(connection: sqlite3.Connection, thought: sqlite3.Row, step: list[sql
     """The tools that were called behind a thought, else the beginning of what was said."""
     behind = [row for row in step if row["event_index"] > thought["event_index"]]
     followed = list(takewhile(lambda row: row["type"] != _THINKING, behind))
-    tools = Counter(one_line(row["name"] or "an unnamed tool", LABEL) for row in followed if row["type"] == _CALL)
+    tools = Counter(
+        named(row["name"], LABEL) if row["name"] else "an unnamed tool" for row in followed if row["type"] == _CALL
+    )
     if tools:
         return cut("calls " + ", ".join(f"{name} x{n}" if n > 1 else name for name, n in tools.items()), SUMMARY)
     messages = [row for row in followed if row["type"] == _MESSAGE]
-    return one_line(f"says {with_texts(connection, messages[:1])[0].text}", SUMMARY) if messages else None
+    if not messages:
+        return None
+    said = one_line(with_texts(connection, messages[:1])[0].text, SUMMARY - len("says ''"))
+    return f"says {said!r}"

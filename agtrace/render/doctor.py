@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, heading, plain, size
+from agtrace.render.terminal import OUT, heading, plain_line, size
 from agtrace.shaping.cutting import counted
 
 _FILES_SHOWN = 12
@@ -18,7 +18,7 @@ def doctor(found: dict[str, Any]) -> None:
     index = found["index"]
     OUT.print(
         Text("index", style="bold"),
-        f"{plain(index['path'])}  ({size(index['bytes'])}, {index['state']})",
+        f"{plain_line(index['path'])}  ({size(index['bytes'])}, {index['state']})",
         soft_wrap=True,
     )
     if index["sessions"] is not None:
@@ -30,18 +30,20 @@ def doctor(found: dict[str, Any]) -> None:
         OUT.print(f"      not read, of sessions that were forgotten: {counted(index['forgotten_files'], 'file')}")
     for copy in index["damaged_copies"]:
         kept = f"{copy['path']} ({size(copy['bytes'])})"
-        OUT.print(f"      a repair kept {plain(kept)}: delete it once nothing is missed", soft_wrap=True, markup=False)
+        OUT.print(
+            f"      a repair kept {plain_line(kept)}: delete it once nothing is missed", soft_wrap=True, markup=False
+        )
     heading("where it looked")
     for place in found["homes"]:
-        OUT.print(f"  {'found  ' if place['exists'] else 'absent '} {plain(place['path'])}", soft_wrap=True)
+        OUT.print(f"  {'found  ' if place['exists'] else 'absent '} {plain_line(place['path'])}", soft_wrap=True)
     for root in found["roots"]:
         if root not in {place["path"] for place in found["homes"]}:
-            OUT.print(f"  given   {plain(root)}", soft_wrap=True)
+            OUT.print(f"  given   {plain_line(root)}", soft_wrap=True)
     heading("what was found")
     for agent in found["agents"]:
         versions = agent["versions"]
         span = f", versions {versions[0]} to {versions[-1]}" if len(versions) > 1 else ", ".join(["", *versions])
-        OUT.print(f"  {agent['provider']}: {_counts(agent)}{plain(span)}")
+        OUT.print(f"  {agent['provider']}: {_counts(agent)}{plain_line(span)}")
     _doctor_trouble(found)
 
 
@@ -67,7 +69,7 @@ def _doctor_trouble(found: dict[str, Any]) -> None:
     advice = Counter(file["advice"] for file in found["not_read"])
     heading("what to do")
     for sentence in found["trouble"] or ["nothing: all logs are read"]:
-        OUT.print(f"  {plain(sentence)}")
+        OUT.print(f"  {plain_line(sentence)}")
     for sentence, count in advice.items():
         OUT.print(Text(f"  {counted(count, 'file')}: {sentence}", style="dim"))
 
@@ -81,6 +83,6 @@ def _doctor_list(what: str, lines: list[str]) -> None:
         return
     heading(f"{what}: {len(lines)}")
     for line in lines[:_FILES_SHOWN]:
-        OUT.print(f"  {plain(line)}", soft_wrap=True, markup=False)
+        OUT.print(f"  {plain_line(line)}", soft_wrap=True, markup=False)
     if len(lines) > _FILES_SHOWN:
         OUT.print(Text(f"  ... and {len(lines) - _FILES_SHOWN} more (agtrace doctor --json)", style="dim"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agtrace_indexer.repair import Repaired
 from agtrace_indexer.salvaged import Lost
 
-from agtrace.render.terminal import OUT, heading, left_out, plain
+from agtrace.render.terminal import OUT, heading, left_out, plain_line
 from agtrace.shaping.cutting import counted
 
 _LOST_SHOWN = 20
@@ -16,7 +16,7 @@ def repaired(done: Repaired) -> None:
     if done.found:
         heading("what was damaged")
         for sentence in (*done.found.tables, *done.found.derived):
-            OUT.print(f"  {plain(sentence)}", soft_wrap=True, markup=False)
+            OUT.print(f"  {plain_line(sentence)}", soft_wrap=True, markup=False)
     else:
         OUT.print("it was sound: nothing to repair")
     heading("the index now")
@@ -27,7 +27,7 @@ def repaired(done: Repaired) -> None:
     if done.lost:
         heading(f"sessions that could not be saved as a whole: {len(done.lost)}")
         for one in done.lost[:_LOST_SHOWN]:
-            OUT.print(f"  {plain(_sentence(one))}", soft_wrap=True, markup=False)
+            OUT.print(f"  {plain_line(_sentence(one))}", soft_wrap=True, markup=False)
         left_out("sessions", min(len(done.lost), _LOST_SHOWN), len(done.lost))
     if done.others_lost:
         OUT.print("  the list of sessions could not be read as a whole: of those whose logs are gone, more may be lost")
@@ -35,7 +35,7 @@ def repaired(done: Repaired) -> None:
         OUT.print("  which folders are indexed could not be read: the agents' homes are; others: agtrace index PATH")
     if done.damaged is not None:
         OUT.print(
-            f"the damaged file is {plain(str(done.damaged))}: delete it once nothing is missed",
+            f"the damaged file is {plain_line(str(done.damaged))}: delete it once nothing is missed",
             soft_wrap=True,
             markup=False,
         )

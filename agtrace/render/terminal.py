@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.shaping.cutting import without_controls
+from agtrace.shaping.cutting import unbroken, without_controls
 
 OUT = Console(highlight=False, soft_wrap=False, markup=False, emoji=False)  # logs hold [brackets] and :names:
 STYLES = {
@@ -27,6 +27,11 @@ STYLES = {
 def plain(text: str) -> str:
     """A text without what a terminal would obey."""
     return without_controls(text)
+
+
+def plain_line(text: str) -> str:
+    """A text on one line, without what a terminal would obey: a path may have line ends."""
+    return unbroken(text)
 
 
 def command(name: str, *places: str, options: Sequence[str] = ()) -> str:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from agtrace.references import parse
 from agtrace.render.next_calls import offer
-from agtrace.render.terminal import OUT, entry, left_out, plain, summary
+from agtrace.render.terminal import OUT, entry, left_out, plain, plain_line, summary
 from agtrace.shaping.cutting import counted
 
 _LINKS = (
@@ -29,7 +29,7 @@ def text_head(answer: dict[str, Any]) -> None:
     if "later" in data:
         OUT.print(Text(_later(data["later"], _session_of(answer)), style="green"))
     if "origin" in data:
-        OUT.print(Text(f"{plain(data['origin']['file'])}:{data['origin']['line']}", style="dim"), soft_wrap=True)
+        OUT.print(Text(f"{plain_line(data['origin']['file'])}:{data['origin']['line']}", style="dim"), soft_wrap=True)
     if "failures" in data:
         _print_failures(data["failures"])
     OUT.print()

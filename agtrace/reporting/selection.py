@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agtrace.problems import InvalidParameter
+from agtrace.problems import UnknownProject
 from agtrace.reading.query import iso, sessions_where
 from agtrace.reading.sessions import SHORT_HASH
 from agtrace.reporting.words import AGENTS
@@ -94,11 +94,8 @@ def projects_named(connection: sqlite3.Connection, given: str) -> tuple[int, ...
         found = [row["id"] for row in rows if row["hash"].startswith(wanted.lower())]
     if not found:
         known = [row["root_path"] or row["hash"][:SHORT_HASH] for row in rows]
-        more = f" and {len(known) - _PROJECTS_NAMED} more" if len(known) > _PROJECTS_NAMED else ""
-        some = f"; the index has {', '.join(known[:_PROJECTS_NAMED])}{more}" if known else "; the index has none"
-        raise InvalidParameter(
-            "project", f"no project is called {repeated(given, 100)!r}{some}", known[:_PROJECTS_NAMED]
-        )
+        trouble = f"no project is called {repeated(given, 100)!r} (the index has {len(known) or 'none'})"
+        raise UnknownProject(trouble, known[:_PROJECTS_NAMED])
     return tuple(found)
 
 

@@ -51,15 +51,26 @@ def repeated(text: str, most: int) -> str:
 
 
 def named(name: str, most: int) -> str:
-    """A name out of a log within a sentence of ours: quoted where it could be read as more words of it."""
-    line = one_line(name, most)
+    """A name out of a log within a sentence of ours: masked, then cut; quoted where it could be read as more words."""
+    line = repeated(name, most)
     return line if _PLAIN_NAME.fullmatch(line) else repr(line)
 
 
+def unbroken(text: str) -> str:
+    """A text on one line, each blank as it is, without control characters."""
+    return without_controls(text).replace("\n", " ").replace("\t", " ")
+
+
 def shown_path(path: str, most: int = PATH) -> str:
-    """A path on one line, without control characters; of a long one the end, which tells most."""
-    line = without_controls(path).replace("\n", " ").replace("\t", " ")
+    """A path on one line, masked, without control characters; of a long one the end, which tells most."""
+    line = unbroken(redact(path))
     return line if len(line) <= most else "..." + line[3 - most :]
+
+
+def named_path(path: str, most: int) -> str:
+    """A path within a sentence of ours."""
+    line = shown_path(path, most)
+    return line if _PLAIN_NAME.fullmatch(line) else repr(line)
 
 
 def counted(number: int, noun: str) -> str:

@@ -122,7 +122,7 @@ class _Envelope:
             yield from self._digest_rungs(data)
         else:
             yield from self._smaller(self._parts(self._chosen(data)))
-        yield self._parts(dict(self.reply.counts), truncation={"reason": "bytes", "shown": 0}, bare=True)
+        yield self._parts(dict(self.reply.counts), truncation={"reason": "bytes", "shown": 0})
 
     def _page_rungs(self, pages: Pages) -> Iterator[dict[str, Any]]:
         """As many items as fit, found by halving; a single item that doesn't fit is made smaller."""
@@ -219,7 +219,6 @@ class _Envelope:
         chunk: Chunk | None = None,
         truncation: dict[str, Any] | None = None,
         hint: str | None = None,
-        bare: bool = False,
     ) -> dict[str, Any]:
         """The envelope around a payload, in the order of the contract; absent parts are None."""
         reply = self.reply
@@ -231,7 +230,7 @@ class _Envelope:
             "pagination": pagination and _pagination(pagination),
             "chunk": chunk and _known(chunk),
             "index": _index_state(self.freshness),
-            "untrusted": True if reply.untrusted and not bare else None,
+            "untrusted": reply.untrusted or None,
             "artifact_ref": reply.reference and cut(reply.reference, _LONGEST_HINT),
             "truncation": truncation,
             "hint": hint and one_line(redact(hint), _LONGEST_HINT),

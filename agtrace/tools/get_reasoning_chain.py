@@ -56,7 +56,7 @@ def answer(context: Context, wanted: GetReasoningChain) -> Reply:
         budget=_LONG_BYTES if wanted.limit > DEFAULT_LIMIT else LIST_BYTES,
         hint=_hint(connection, session, wanted.turn_index, shown),
         reference=f"ax://session/{shown_id}",
-        untrusted=bool(shown),
+        untrusted=True,
         counts={"total": len(chain.readable), "hidden": chain.hidden},
     )
 

@@ -15,10 +15,14 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from agtrace_schema.events import Outcome, Payload, Provider
 
+from agtrace_indexer.strings import masked
 from agtrace_indexer.values import by_name
 
 Record: TypeAlias = dict[str, Any]
 """One decoded JSON object of a log."""
+
+_TEXTS = ("description", "agent_type", "cwd", "branch", "version", "model", "title")
+"""The fields of `SessionFacts` that are no ids: these are masked where they are read (`strings.identifier`)."""
 
 
 @dataclass(slots=True)
@@ -106,6 +110,13 @@ class SessionFacts:
     """How good the source of the title is: a title of a lower rank never replaces a better one."""
     namings: dict[str, str] = field(default_factory=dict)
     """Identity of a line, here or in another log -> the title of the session that holds it. A bounded number."""
+
+    def mask(self) -> None:
+        """Mask the secrets in what the log says."""
+        for name in _TEXTS:
+            said = getattr(self, name)
+            if said is not None:
+                setattr(self, name, masked(said))
 
 
 @dataclass(slots=True)

@@ -17,10 +17,10 @@ from agtrace_indexer.discovery import Found
 from agtrace_indexer.drafts import LogState
 from agtrace_indexer.files import CountedFile
 from agtrace_indexer.formats import FORMATS, decode, unroll
-from agtrace_indexer.gathering import visible
 from agtrace_indexer.kept_together import STARTED, known_as
 from agtrace_indexer.lines import Line
 from agtrace_indexer.recognition import begin, document_in
+from agtrace_indexer.strings import plain_id
 from agtrace_indexer.tombstones import Tombstones, digest_of
 
 _SURE = 64
@@ -52,12 +52,12 @@ def kept_out_so_far(forgotten: Tombstones, found: Found, provider: Provider | No
     if provider is None:
         return None
     facts, written = state.sessions[""], found.mtime_ns / 1e9
-    own_id = known_as(visible(facts.id or PurePath(found.path).name.partition(".")[0]), found.path)
+    own_id = known_as(plain_id(facts.id or PurePath(found.path).name.partition(".")[0]), found.path)
     if forgotten.keep_out(provider, own_id, written):
         return KeptOut()
     if facts.kind not in STARTED or facts.parent_id is None:
         return None
-    parent = visible(facts.parent_id)
+    parent = plain_id(facts.parent_id)
     if forgotten.keep_out(provider, parent):
         return KeptOut(digest_of(provider, own_id))
     return KeptOut() if forgotten.keep_out(provider, parent, written) else None

@@ -13,10 +13,10 @@ from agtrace_indexer.assemble import REQUESTS, Ending, Event, Supersession
 from agtrace_indexer.blocks import OpenBlock, PackedBlock
 from agtrace_indexer.interning import Interning
 from agtrace_indexer.paths import touched
+from agtrace_indexer.strings import plain_id
 from agtrace_indexer.sums import sum_turns
 from agtrace_indexer.text import without_preface
 
-_LONGEST_ID = 150  # tools take 200 characters
 SNIPPET = 200
 """Characters of the first human request that stand for a session or a turn."""
 
@@ -127,7 +127,7 @@ class SessionBuffer:
                 self.touched.append((session, index, self.interning.path(path), access))
         elif isinstance(payload, ToolResult):
             if payload.agent_id:
-                self.agents.append((visible(payload.agent_id), session, index))
+                self.agents.append((plain_id(payload.agent_id), session, index))
             if event.link is not None:
                 self._answer_call(event)
         elif isinstance(payload, TokenUsage):
@@ -244,12 +244,6 @@ def snippet(text: str) -> str:
     """The beginning of a request on one line, at most `SNIPPET` characters, without the IDE's preface."""
     line = " ".join(without_preface(text)[: 8 * SNIPPET].split())
     return line if len(line) <= SNIPPET else line[: SNIPPET - 3] + "..."
-
-
-def visible(own_id: str) -> str:
-    """An id as it can be typed, and shown where a terminal would obey control characters."""
-    blank = "".join(letter if letter.isprintable() else " " * letter.isspace() for letter in own_id)
-    return " ".join(blank.split())[:_LONGEST_ID].rstrip() or "nameless"
 
 
 def _usage(usage: TokenUsage) -> tuple[Any, ...]:

@@ -24,7 +24,6 @@ from agtrace_indexer.lines import Line, Lines
 from agtrace_indexer.log import Log, digest
 from agtrace_indexer.progress import Progress
 from agtrace_indexer.recognition import BEFORE_JSON, HEAD, begin, document_in, why_no_log
-from agtrace_indexer.redact import redact
 from agtrace_indexer.resuming import Place, Row, begins_alike, known_log, where_it_ended
 from agtrace_indexer.store import Store
 from agtrace_indexer.tombstones import Tombstones
@@ -273,8 +272,7 @@ class Reader:
         if self._forgotten and (why := kept_out_so_far(self._forgotten, log.found, log.provider, log.state)):
             raise why
         for facts in log.state.sessions.values():
-            facts.title = facts.title and redact(facts.title)
-            facts.cwd, facts.branch = facts.cwd and redact(facts.cwd), facts.branch and redact(facts.branch)
+            facts.mask()
         columns = log.columns() if complete else {**log.columns(), "stamp": ""}
         log.file_id = self.store.save_file(log.found.path, columns, log.remembered())
         self.store.count_record_types(log.file_id, log.record_types)

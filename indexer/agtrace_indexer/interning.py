@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 
 from agtrace_indexer.drafts import SessionFacts
-from agtrace_indexer.projects import project_hash, project_root
-from agtrace_indexer.redact import redact
+from agtrace_indexer.projects import project_hash, project_root, told_hash
+from agtrace_indexer.strings import masked
 
 
 class Interning:
@@ -22,7 +22,7 @@ class Interning:
         """The id of a short string that recurs."""
         found = self._names.get(name)
         if found is None:
-            found = self._interned("name", "text", redact(name))
+            found = self._interned("name", "text", masked(name))
             self._names[name] = found
         return found
 
@@ -30,7 +30,7 @@ class Interning:
         """The id of a path, masked."""
         found = self._paths.get(path)  # a masked path stays as it is
         if found is None:
-            path = redact(path)
+            path = masked(path)
             found = self._paths.get(path) or self._interned("path", "text", path)
             self._paths[path] = found
         return found
@@ -41,7 +41,7 @@ class Interning:
             root = project_root(facts.cwd)
             key, values = project_hash(root), root
         elif facts.project_hash:
-            key, values = facts.project_hash.lower(), None
+            key, values = told_hash(facts.project_hash), None
         else:
             return None
         if key not in self._projects:

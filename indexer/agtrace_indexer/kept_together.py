@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import NamedTuple
 
-from agtrace_indexer.gathering import visible
+from agtrace_indexer.strings import plain_id
 from agtrace_indexer.tombstones import UUID, Tombstones, digest_of
 
 _SESSIONS = """
@@ -57,7 +57,7 @@ def known_as(own_id: str, path: str) -> str:
     Names such as `checkpoint-latest` come again in other folders, for other sessions.
     """
     stem = PurePath(path).name.partition(".")[0]
-    if own_id != visible(stem) or _TOLD_BY_NAME.fullmatch(stem):
+    if own_id != plain_id(stem) or _TOLD_BY_NAME.fullmatch(stem):
         return own_id
     return f"{own_id}\0{_ADDED.sub('', path)}"
 

@@ -16,7 +16,9 @@ import orjson
 
 from agtrace_indexer.blocks import BlockText, pack, unpack
 from agtrace_indexer.housekeeping import note_scrub
+from agtrace_indexer.projects import told_hash
 from agtrace_indexer.redact import redact, redact_json, suspicious
+from agtrace_indexer.strings import identifier, masked_json, plain_id
 
 _TEXTS: dict[str, tuple[str, ...]] = {
     "session": ("cwd", "branch", "version", "model", "title", "snippet", "description", "own_title", "agent_type"),
@@ -27,6 +29,20 @@ _TEXTS: dict[str, tuple[str, ...]] = {
 
 _SHARED = ("name", "path")
 """Tables of texts that many rows share: two may become one."""
+
+_IDS = (
+    "UPDATE OR IGNORE project SET hash = told_hash(hash) WHERE hash != told_hash(hash)",
+    "UPDATE session SET parent_id = plain_id(parent_id) WHERE parent_id != plain_id(parent_id)",
+    "UPDATE session SET own_id = plain_id(own_id), uid = plain_id(own_id) || '~new' || id "
+    "WHERE typeof(own_id) = 'text' AND own_id != plain_id(own_id)",
+    "UPDATE session SET thread = identifier(thread) WHERE thread != identifier(thread)",
+    "UPDATE agent_start SET agent_id = plain_id(agent_id) WHERE agent_id != plain_id(agent_id)",
+    "UPDATE token_usage SET response_id = identifier(response_id) WHERE response_id != identifier(response_id)",
+    "UPDATE token_usage SET model = masked(model), speed = masked(speed) "
+    "WHERE model != masked(model) OR speed != masked(speed)",
+    "UPDATE OR REPLACE model_usage SET model = masked(model), speed = masked(speed) "
+    "WHERE model != masked(model) OR speed != masked(speed)",
+)
 
 
 def mask_again(connection: sqlite3.Connection) -> None:
@@ -39,6 +55,7 @@ def mask_again(connection: sqlite3.Connection) -> None:
         _mask_shared(connection, table)
     _mask_keyed(connection, "request", "text", ("session_id", "event_index"))
     _mask_keyed(connection, "naming", "title", ("session_id", "line"))
+    _mask_ids(connection)
     _mask_record_types(connection)
     _mask_states(connection)
     _mask_blocks(connection)
@@ -90,13 +107,23 @@ def _mask_record_types(connection: sqlite3.Connection) -> None:
             )
 
 
+def _mask_ids(connection: sqlite3.Connection) -> None:
+    """The ids of sessions and responses, and the models: what they tie together they still do."""
+    connection.create_function("plain_id", 1, plain_id, deterministic=True)
+    connection.create_function("identifier", 1, identifier, deterministic=True)
+    connection.create_function("told_hash", 1, told_hash, deterministic=True)
+    connection.create_function("masked", 1, redact, deterministic=True)
+    for statement in _IDS:
+        connection.execute(statement)
+
+
 def _mask_states(connection: sqlite3.Connection) -> None:
     """What parsers remember: of logs that vanished no more is read, so nothing depends on it."""
     rows = connection.execute("SELECT id, state FROM file WHERE state IS NOT NULL AND gone").fetchall()
     for row, packed in rows:
         state = unpack(packed)
         if suspicious(state.decode("utf-8", "replace")):
-            masked = pack(orjson.dumps(redact_json(orjson.loads(state))))
+            masked = pack(orjson.dumps(masked_json(orjson.loads(state))))
             connection.execute("UPDATE file SET state = ? WHERE id = ?", (masked, row))
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 from agtrace_schema.events import ToolCall
 
+from agtrace_indexer.strings import masked
+
 _PATH_ARGUMENTS = ("file_path", "notebook_path", "absolute_path", "path", "filePath")
 _MOST_PATHS = 200
 _LONGEST_PATH = 1000
@@ -56,7 +58,7 @@ def _patched(call: ToolCall) -> Iterator[tuple[str, str]]:
     for text in _texts(arguments):
         if "*** " in text:
             for match in _PATCHED.finditer(text):
-                yield (match[1] or match[2])[:_LONGEST_PATH], "write"
+                yield masked(match[1] or match[2])[:_LONGEST_PATH], "write"
 
 
 def _texts(value: Any) -> Iterator[str]:

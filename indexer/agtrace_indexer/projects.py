@@ -15,15 +15,30 @@ from pathlib import Path
 
 _CLAUDE_WORKTREE = re.compile(r"^(.+?)[/\\]\.claude[/\\]worktrees[/\\].+$")
 _GITDIR_OF_WORKTREE = re.compile(r"^gitdir: (.+)[/\\]\.git[/\\]worktrees[/\\][^/\\]+\s*$")
+_HASH = re.compile(r"[0-9A-Fa-f]{64}")
 _LARGEST_GIT_FILE = 4096
-_OF_ANOTHER_MACHINE = ("\\\\", "//")
-"""How the paths of shared folders begin: to look there would make a connection, with the user's name in it."""
+_ELSEWHERE = re.compile(
+    r"""
+      [/\\]{2} | [/\\]\?\?[/\\]         # UNC and device paths of Windows
+    | .*[/\\]\.\.?(?:[/\\]|$)          # . and .., which no agent writes
+    | /(?:System/+Volumes/+[^/]+/+)?    # where macOS keeps the folders of the root
+      (?:net|network|hosts|afs|coda|cifs|smb|nfs|misc|ipfs|ipns  # the next one is a machine: looking there mounts it
+      |proc|dev|sys|run|\.\.\.|\.vol)(?:/|$)                     # from these others can be reached
+    """,
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+"""Paths that may lead to another machine: to look there would make a connection, with the user's name in it."""
 _HOW = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def project_hash(root: str) -> str:
     """The hash of a project root: 64 hexadecimal digits."""
     return hashlib.sha256(root.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def told_hash(told: str) -> str:
+    """The hash of a project as its log tells it; what is none becomes one."""
+    return told.lower() if _HASH.fullmatch(told) else project_hash(told)
 
 
 @lru_cache(maxsize=4096)
@@ -36,14 +51,15 @@ def project_root(cwd: str) -> str:
     worktree = _CLAUDE_WORKTREE.match(cwd)
     if worktree:
         return project_root(worktree[1])
-    if not os.path.isabs(cwd) or cwd.startswith(_OF_ANOTHER_MACHINE) or not os.path.isdir(cwd):
+    if not os.path.isabs(cwd) or _ELSEWHERE.match(cwd) or not os.path.isdir(cwd):
         return cwd
     for folder in (Path(cwd), *Path(cwd).parents):
         entry = folder / ".git"
-        if entry.is_dir():
-            return str(folder)
-        if entry.is_file():
-            return _main_repository(entry) or str(folder)
+        try:
+            kind = entry.lstat().st_mode
+        except OSError:
+            continue
+        return (_main_repository(entry) if stat.S_ISREG(kind) else None) or str(folder)
     return cwd
 
 

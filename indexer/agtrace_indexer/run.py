@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agtrace_indexer import redact
+from agtrace_indexer import redact, strings
 from agtrace_indexer.catalog import Catalog, remove_attempts
 from agtrace_indexer.discovery import Found
 from agtrace_indexer.lock import WriteLock
@@ -90,6 +90,7 @@ def index(
     started = time.monotonic()
     roots, otherwise = list(roots), list(otherwise)
     redact.use(database.parent)
+    strings.start()
 
     def work_of(catalog: Catalog) -> _Work:
         new_roots, plan, all_of_it = _compare(catalog, roots, otherwise, rebuild=rebuild)

@@ -17,15 +17,15 @@ from agtrace_indexer.assemble import Ending, Event, Supersession, Thread
 from agtrace_indexer.blocks import pack, unpack
 from agtrace_indexer.discovery import REPEATS
 from agtrace_indexer.drafts import SessionFacts
-from agtrace_indexer.gathering import SessionBuffer, visible
+from agtrace_indexer.gathering import SessionBuffer
 from agtrace_indexer.housekeeping import note_scrub
 from agtrace_indexer.identity import line_identity
 from agtrace_indexer.interning import Interning
-from agtrace_indexer.redact import redact
+from agtrace_indexer.redact import suspicious
+from agtrace_indexer.strings import masked_json, plain_id
 from agtrace_indexer.sums import sum_session
 from agtrace_indexer.tombstones import hidden
 
-_LONGEST_TYPE = 200
 _OF_A_SESSION = (
     "block", "token_usage", "turn", "event", "request", "touched", "agent_start", "naming", "model_usage", "kin",
 )  # fmt: skip
@@ -63,7 +63,7 @@ class Store:
 
     def save_file(self, path: str, values: dict[str, Any], state: dict[str, Any] | None) -> int:
         """Insert or update the row of a file; give its id."""
-        packed = None if state is None else pack(orjson.dumps(state))
+        packed = None if state is None else pack(_without_secrets(state))
         columns = {**values, "state": packed}
         names = ", ".join(columns)
         marks = ", ".join("?" * len(columns))
@@ -165,10 +165,7 @@ class Store:
         """Add to the counts of record types: (status, type) -> [count, first line]."""
         self.connection.executemany(
             "INSERT INTO record_type VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
-            [
-                (file_id, status, redact(kind[:_LONGEST_TYPE]), n, first)
-                for (status, kind), (n, first) in counts.items()
-            ],
+            [(file_id, status, kind, n, first) for (status, kind), (n, first) in counts.items()],
         )
 
     # -- sessions and events -----------------------------------------------------------------------
@@ -194,8 +191,8 @@ class Store:
         if complete:
             self._to_sum.add(session_id)
         columns = {
-            "own_id": visible(own_id), "project_id": self._interning.project(facts),
-            "parent_id": facts.parent_id and visible(facts.parent_id), "kind": facts.kind,
+            "own_id": plain_id(own_id), "project_id": self._interning.project(facts),
+            "parent_id": facts.parent_id and plain_id(facts.parent_id), "kind": facts.kind,
             "agent_type": facts.agent_type, "cwd": facts.cwd, "branch": facts.branch, "version": facts.version,
             "model": facts.model, "title": facts.title, "own_title": facts.title,
             "title_rank": facts.title_rank if facts.title else 0,
@@ -214,7 +211,7 @@ class Store:
         self.connection.execute("DELETE FROM naming WHERE session_id = ?", (session_id,))
         self.connection.executemany(
             "INSERT OR REPLACE INTO naming VALUES (?, ?, ?)",
-            [(session_id, line_identity(line), redact(title)) for line, title in facts.namings.items()],
+            [(session_id, line_identity(line), title) for line, title in facts.namings.items()],
         )
 
     def has_identity(self, session_id: int, identity: int) -> bool:
@@ -269,3 +266,9 @@ class Store:
             buffer = SessionBuffer.reopened(self.connection, self._interning, session_id, next_index)
             self._buffers[session_id] = buffer
         return buffer
+
+
+def _without_secrets(state: dict[str, Any]) -> bytes:
+    """What a parser remembers as JSON: its strings came in masked, and whatever it keeps beyond them is masked here."""
+    data = orjson.dumps(state)
+    return orjson.dumps(masked_json(state)) if suspicious(data.decode()) else data

@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path, PurePath
 
 from agtrace_indexer.lock import reach_disk
+from agtrace_indexer.strings import plain_id
 
 FORGOTTEN = "forgotten"
 AGED = "aged"
@@ -95,7 +96,7 @@ class Tombstones:
 
         Agents keep more of a session beside its log: spilled outputs, descriptions of sub-agents, copies.
         """
-        digests = (digest_of(provider, name) for name in set(_names(path)) for provider in PROVIDERS)
+        digests = (digest_of(provider, plain_id(name)) for name in set(_names(path)) for provider in PROVIDERS)
         return any(digest in self._for_good or digest in self._until for digest in digests)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from agtrace_schema.events import Notification
+from agtrace_schema.events import Notification, Payload, TokenUsage, ToolCall
 
 from agtrace_indexer.assemble import Supersession, Thread
 from agtrace_indexer.drafts import Draft, Retraction, Said, Settlement
@@ -18,10 +18,14 @@ from agtrace_indexer.lines import HEAD_OF_LONG_LINE, LONGEST_LINE, Line
 from agtrace_indexer.log import Log
 from agtrace_indexer.progress import Progress
 from agtrace_indexer.store import Store
+from agtrace_indexer.strings import masked
 from agtrace_indexer.text import stored
 from agtrace_indexer.values import compact_json
 
 _UNREADABLE_SHOWN = 64 * 1024
+_LONGEST_TYPE = 200
+_LONGEST_WORD = 4096
+_BETWEEN_WORDS = (b" ", b"\t", b"\r", b'"', b"'", b",", b";")
 
 Told: TypeAlias = tuple[Said, str, dict[str, Any] | None, int | None]
 """What a record says; of a draft also its searchable text, the rest of its payload, and its identity."""
@@ -55,7 +59,9 @@ class Transcript:
             self._keep_head(line)
             return line.ended
         if values is None and line.ended and line.data.strip():
-            self._unreadable(line, "unreadable_line", line.data[:_UNREADABLE_SHOWN].decode("utf-8", "replace"))
+            self._unreadable(
+                line, "unreadable_line", _beginning(line.data, _UNREADABLE_SHOWN).decode("utf-8", "replace")
+            )
         return line.ended
 
     def _keep_head(self, line: Line) -> None:
@@ -63,7 +69,7 @@ class Transcript:
 
         While it has no end it is read again when the file grows: what is kept then replaces what was.
         """
-        head = line.data[:HEAD_OF_LONG_LINE]
+        head = _beginning(line.data, HEAD_OF_LONG_LINE - (not line.whole))
         note = f"{head.decode('utf-8', 'replace')}\n... (a line of {line.length} bytes, the first {len(head)} are kept)"
         before, thread = self.log.long_tail, self.log.threads.setdefault("", Thread())
         self.log.long_tail = None if line.ended else thread.next_index
@@ -88,7 +94,7 @@ class Transcript:
         except Exception:  # noqa: BLE001  # formats change faster than we do: one record never costs the others
             self.log.state.unknown.clear()
             self.log.state.skipped.clear()
-            shown = line.data[:_UNREADABLE_SHOWN].decode("utf-8", "replace")
+            shown = _beginning(line.data, _UNREADABLE_SHOWN).decode("utf-8", "replace")
             self._unreadable(line, "unreadable_line", shown)
             return
         if self._repeats_lines and self._is_repeated(told):
@@ -106,7 +112,7 @@ class Transcript:
             if not isinstance(draft, Draft):
                 told.append((draft, "", None, None))
                 continue
-            text, rest = stored(draft.payload)
+            text, rest = _stored(draft.payload)
             found = None if draft.identity is None else identity(draft.identity, text)
             if self._replays_items and found is not None:
                 found = -found
@@ -199,16 +205,16 @@ class Transcript:
         self._note(Notification(kind, text), line)
 
     def _note(self, notification: Notification, line: Line) -> None:
-        self._place(Draft(notification, None), line, *stored(notification))
+        self._place(Draft(notification, None), line, *_stored(notification))
 
     def _count_types(self, line: Line) -> None:
         state, counts = self.log.state, self.log.record_types
         if not (state.unknown or state.skipped):
             return
-        for kind in state.unknown:
+        for kind in map(_type, state.unknown):
             self.progress.unknown_record_types[kind] = self.progress.unknown_record_types.get(kind, 0) + 1
             counts.setdefault(("unknown", kind), [0, line.number])[0] += 1
-        for kind in () if self.log.document else state.skipped:
+        for kind in () if self.log.document else map(_type, state.skipped):
             counts.setdefault(("skipped", kind), [0, line.number])[0] += 1
         state.unknown.clear()
         state.skipped.clear()
@@ -220,3 +226,27 @@ def session_of(store: Store, log: Log, thread: str) -> int:
         assert log.provider is not None and log.file_id is not None
         log.session_ids[thread] = store.session(log.file_id, thread, log.provider)
     return log.session_ids[thread]
+
+
+def _type(told: str) -> str:
+    return masked(told)[:_LONGEST_TYPE]
+
+
+def _beginning(data: bytes, most: int) -> bytes:
+    """At most so many bytes of a line, without the word that is cut: half a secret isn't known for one."""
+    if len(data) <= most:
+        return data
+    last = max(data.rfind(mark, most - _LONGEST_WORD, most) for mark in _BETWEEN_WORDS)
+    return data[: last + 1 if last >= 0 else most - _LONGEST_WORD]
+
+
+def _stored(payload: Payload) -> tuple[str, dict[str, Any] | None]:
+    """Mask the names in a payload, and give its searchable text and the rest of it (`text.stored`)."""
+    if isinstance(payload, ToolCall):
+        payload.name = masked(payload.name)
+    elif isinstance(payload, TokenUsage):
+        payload.model = payload.model and masked(payload.model)
+        payload.speed = payload.speed and masked(payload.speed)
+    elif isinstance(payload, Notification):
+        payload.kind = masked(payload.kind)
+    return stored(payload)

@@ -16,16 +16,8 @@ WHERE s.own_id IN (SELECT own_id FROM session GROUP BY own_id HAVING count(*) > 
 def tell_apart(connection: sqlite3.Connection) -> None:
     """Give sessions that share one id their suffixes: the log that is still there and oldest has none."""
     twins = connection.execute(_RENUMBER_TWINS).fetchall()
-    wanted = [(own if n == 1 else _suffixed(connection, own, n), i, uid) for i, uid, own, n in twins]
+    wanted = [(own if n == 1 else f"{own}~{n}", i, uid) for i, uid, own, n in twins]
     changed = [(uid, i) for uid, i, before in wanted if uid != before]
     parked = [(str(i).encode(), i) for _, i in changed]  # bytes: never equal to an id of a log
     connection.executemany("UPDATE session SET uid = ? WHERE id = ?", parked)
     connection.executemany("UPDATE session SET uid = ? WHERE id = ?", changed)
-
-
-def _suffixed(connection: sqlite3.Connection, own_id: str, number: int) -> str:
-    """An id with its suffix; with one mark more where a log calls itself so."""
-    uid = f"{own_id}~{number}"
-    while connection.execute("SELECT 1 FROM session WHERE own_id = ?", (uid,)).fetchone():
-        uid += "~"
-    return uid

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import orjson
 from agtrace_schema.database import MIGRATIONS
 
-from agtrace_indexer import redact
+from agtrace_indexer import redact, strings
 from agtrace_indexer.discovery import Found
 from agtrace_indexer.housekeeping import delete_orphans, scrub_is_due
 from agtrace_indexer.ingest import Reader
@@ -32,6 +32,7 @@ from agtrace_indexer.tombstones import Tombstones
 def serve(database: Path, asked: BinaryIO, answers: BinaryIO) -> None:
     """Read the logs of one request after the other, by the rules for secrets that lie beside the index."""
     redact.use(database.parent)
+    strings.start()
     forgotten = Tombstones.of(database)
     for line in asked:
         try:

@@ -282,7 +282,7 @@ def escaping(tmp_path: Path) -> None:
     call = {"type": "tool_use", "id": "t", "name": f"Bash{ESCAPES}", "input": {f"key{ESCAPES}": ESCAPES}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": ESCAPES, "is_error": True}
     envelope = {
-        "sessionId": f"esc{ESCAPES}", "cwd": f"/home/{ESCAPES}", "gitBranch": ESCAPES, "version": f"1{ESCAPES}",
+        "sessionId": "esc", "cwd": f"/home/{ESCAPES}", "gitBranch": ESCAPES, "version": f"1{ESCAPES}",
         "timestamp": "2026-10-01T10:00:00Z",
     }  # fmt: skip
     assistant = {"id": "m", "role": "assistant", "model": ESCAPES}

@@ -95,9 +95,9 @@ def test_each_thought_says_what_the_model_did_next_in_its_step(log: ClaudeLog, t
     assert [(thought["text"], thought.get("next")) for thought in shown] == [
         ("look first", "calls Bash x2, Read"),
         ("one", "calls Grep"),
-        ("two", "says it locks because of WAL"),
+        ("two", "says 'it locks because of WAL'"),
         ("and then nothing", None),
-        ("the last", "says done"),
+        ("the last", "says 'done'"),
     ]
     assert [(thought["turn_index"], thought["step_index"]) for thought in shown] == [
         (0, 0), (0, 1), (0, 1), (0, 2), (0, 3)
@@ -112,7 +112,7 @@ def test_what_follows_is_at_most_100_characters_however_long_names_and_messages_
     think(log, "two", ("!" + "word\n" * 400,))
     calls, says = [thought["next"] for thought in chain(asker_of(tmp_path), session_id=ONE)]
     assert len(calls) <= 100 and calls.endswith("...")
-    assert len(says) <= 100 and says.startswith("says word word")
+    assert len(says) <= 100 and says.startswith("says 'word word")
 
 
 def test_a_long_thought_is_cut_and_says_how_long_it_is_and_the_hint_opens_all_of_it(

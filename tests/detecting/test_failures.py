@@ -93,7 +93,7 @@ def test_retries_that_got_through_are_information_and_the_last_word_of_the_api_i
     last = Telling(Provider.GEMINI).human().notice("error", "[API Error: 500]")
     found = [next(iter(find_api_errors(told.history))) for told in (retried, shown, last)]
     assert [finding.severity for finding in found] == ["Info", "Warning", "Critical"]
-    assert found[0].message.endswith("Overloaded")
+    assert found[0].message.endswith("`Overloaded`")
     assert not list(find_api_errors(Telling(Provider.GEMINI).human().notice("info", "API key loaded").say().history))
 
 

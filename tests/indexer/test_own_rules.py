@@ -16,6 +16,8 @@ from agtrace_indexer.blocks import unpack
 from agtrace_indexer.redact import UnusableRules
 from agtrace_indexer.run import index
 
+from tests.secrets.stored import bytes_of, rows_of
+
 BADGE = {"add": [{"name": "badge", "pattern": "BDG-[0-9]{8}"}]}
 SAID = "my badge is BDG-12345678, let me in"
 
@@ -151,6 +153,23 @@ def test_a_new_rule_masks_what_is_indexed_also_of_logs_that_vanished(tmp_path: P
     left = [file.name for file in data.iterdir() if file.name != redact.OWN_FILE and b"12345678" in file.read_bytes()]
     assert left == []
     assert index(database, ()).files_opened == 0, "it is masked once"
+
+
+def test_a_new_rule_masks_every_name_of_a_log_that_vanished(tmp_path: Path) -> None:
+    path, database = log(tmp_path), tmp_path / "data" / "index.sqlite3"
+    named = ('"s1"', '"m1"', '"t1"', '"x"', '"Bash"', '"/a"', '"u1"')
+    text = path.read_text().replace('"cwd"', '"version": "BDG-12345678", "gitBranch": "BDG-12345678", "cwd"')
+    for number, name in enumerate(named):
+        text = text.replace(name, f'"BDG-1234567{number}"')
+    path.with_name("other.jsonl").write_text(text)
+    path.unlink()
+    index(database, [str(tmp_path / "home")])
+    assert "BDG-" in dict(rows_of(database))["table session"]
+    path.with_name("other.jsonl").unlink()
+    index(database, ())
+    write(tmp_path / "data", BADGE)
+    index(database, ())
+    assert [where for where, told in [*rows_of(database), *bytes_of(database.parent)] if "BDG-1234" in told] == []
 
 
 def test_what_is_allowed_comes_back_where_the_log_is_still_there(tmp_path: Path) -> None:

@@ -31,6 +31,9 @@ CONTROL = re.compile(
 )
 """What a terminal obeys or nobody sees, but for newlines, tabs and joiners."""
 
+QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*(?:'|\.{3}$)|"(?:[^"\\]|\\.)*(?:"|\.{3}$)|`[^`]*(?:`|\.{3}$)""")
+"""What stands in quotes in a sentence, or is cut within them."""
+
 _STRUCTURE = re.compile(
     r"(?i)(^|_)(type|role|timestamp|subtype|status|source|userType|level|operation|stop_reason|startTime|lastUpdated"
     r"|encoding|kind|object|service_tier|speed|trigger|thread_source|effort|phase|approval_policy|projectHash)$"

@@ -243,13 +243,50 @@ def test_files_of_the_kernel_are_read_as_far_as_they_can_be_and_not_awaited(data
             assert index(database, [path]).sessions == 0
 
 
-def test_a_shared_folder_that_a_log_names_is_not_looked_at(tmp_path: Path) -> None:
-    """On Windows that would be a connection to a machine of the log's choice, with the user's name in it."""
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        r"\\evil.example\share",
+        "//evil.example/share",
+        r"\/evil.example/share",
+        r"/\evil.example\share",
+        r"\\?\UNC\evil.example\share",
+        r"\\.\UNC\evil.example\share",
+        r"\??\UNC\evil.example\share",
+        "//?/UNC/evil.example/share",
+        r"C:\work\..\\evil.example",
+        "/net/evil.example/share",
+        "/NET/evil.example",
+        "/afs/evil.example",
+        "/Network/Servers/evil.example",
+        "/System/Volumes/Data/net/evil.example",
+        "/home/../net/evil.example",
+        "/home/./../net/evil.example",
+        "/proc/self/root/net/evil.example",
+        "/net/evil.example/.claude/worktrees/one",
+    ],
+)
+def test_a_folder_of_another_machine_that_a_log_names_is_not_looked_at(
+    elsewhere: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That would be a connection to a machine of the log's choice, with the user's name in it."""
+    asked: list[object] = []
+    for call in ("stat", "lstat", "open"):
+        monkeypatch.setattr(os, call, lambda path, *_, **__: asked.append(path))
+    root = project_root(elsewhere)
+    monkeypatch.undo()
+    assert elsewhere.startswith(root) and asked == []
+
+
+def test_a_folder_of_this_machine_that_a_log_names_is_looked_at_where_no_link_leads(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
-    (tmp_path / "src").mkdir()
-    assert project_root(f"{tmp_path}/src") == str(tmp_path)
-    assert project_root(f"/{tmp_path}/src") == f"/{tmp_path}/src"
-    assert project_root("\\\\evil.example\\share") == "\\\\evil.example\\share"
+    (tmp_path / "network" / "net").mkdir(parents=True)
+    assert project_root(f"{tmp_path}/network/net") == str(tmp_path)
+    assert project_root(f"{tmp_path}/network/../network") == f"{tmp_path}/network/../network"
+    assert project_root(f"/{tmp_path}/network") == f"/{tmp_path}/network"
+    (tmp_path / "network" / ".git").symlink_to("/net/evil.example")
+    project_root.cache_clear()
+    assert project_root(f"{tmp_path}/network/net") == f"{tmp_path}/network"
 
 
 # -- ids and paths in requests -------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from agtrace_indexer.providers.claude_code.notices import unknown_line
 from agtrace_indexer.providers.claude_code.recognition import is_own
 from agtrace_indexer.providers.claude_code.records import READERS
 from agtrace_indexer.providers.claude_code.sessions import named_by
+from agtrace_indexer.strings import identifier
 from agtrace_indexer.values import fields, listed, text
 
 PROVIDER: Provider = Provider.CLAUDE_CODE
@@ -50,5 +51,5 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     kind = record.get("type")
     read = READERS.get(kind) if isinstance(kind, str) else None
     said = unknown_line(record, state, text(kind) or "untyped") if read is None else read(record, state)
-    identify(said, text(record.get("uuid")))
+    identify(said, identifier(record.get("uuid")))
     return said

@@ -16,7 +16,8 @@ from agtrace_schema.events import Outcome, Payload, ToolResult, User, UserKind
 
 from agtrace_indexer.drafts import LogState, Settlement
 from agtrace_indexer.providers.notes import remember
-from agtrace_indexer.values import fields, first_text, text
+from agtrace_indexer.strings import first_identifier, identifier
+from agtrace_indexer.values import fields, text
 
 _TASKS_REMEMBERED = 64
 
@@ -75,7 +76,7 @@ def told_by_notice(said: str, time: int | None, thread: str, state: LogState) ->
             continue
         tags = _TAG.findall(notice.partition("<result>")[0])
         outcome = next((_ENDS.get(value) for tag, value in tags if tag == "status"), None)
-        tasks, calls = ([value for tag, value in tags if tag == wanted] for wanted in ("task-id", "tool-use-id"))
+        tasks, calls = (_ids(value for tag, value in tags if tag == wanted) for wanted in ("task-id", "tool-use-id"))
         ends += _settled(tasks, calls, outcome, time, thread, state)
     return ends
 
@@ -84,8 +85,8 @@ def _note_task(result: ToolResult, detail: Any, thread: str, state: LogState) ->
     if result.outcome is not Outcome.RUNNING or result.call_id is None:
         return
     structure, found = fields(detail), _STARTED.match(result.text)
-    named = first_text(structure.get("backgroundTaskId"), structure.get("taskId"), structure.get("agentId"))
-    task = named or (found.group(1) if found else None)
+    named = first_identifier(structure.get("backgroundTaskId"), structure.get("taskId"), structure.get("agentId"))
+    task = named or identifier(found and found.group(1))
     if task:
         remember(state.memory.setdefault("tasks", {}), task, [result.call_id, thread], _TASKS_REMEMBERED)
 
@@ -95,15 +96,19 @@ def _told_by_result(detail: Any, time: int | None, thread: str, state: LogState)
         return []
     stopped = _STOPPED.match(text(detail.get("message")) or "")
     if stopped:
-        return _settled([stopped.group(1)], [], Outcome.INTERRUPTED, time, thread, state)
+        return _settled(_ids([stopped.group(1)]), [], Outcome.INTERRUPTED, time, thread, state)
     asked = fields(detail.get("task")) or detail
-    task = first_text(asked.get("shellId"), asked.get("task_id"))
+    task = first_identifier(asked.get("shellId"), asked.get("task_id"))
     if task is None:
         return []
     outcome, code = _ENDS.get(text(asked.get("status"))), asked.get("exitCode")
     if outcome is Outcome.OK and isinstance(code, int) and code != 0:
         outcome = Outcome.FAILED
     return _settled([task], [], outcome, None, thread, state)
+
+
+def _ids(named: Iterable[str]) -> list[str]:
+    return [found for found in map(identifier, named) if found is not None]
 
 
 def _settled(

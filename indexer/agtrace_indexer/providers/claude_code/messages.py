@@ -17,6 +17,7 @@ from agtrace_indexer.providers.claude_code.tokens import SYNTHETIC, token_usage
 from agtrace_indexer.providers.claude_code.tool_results import bare_result, spilled_output, tool_result
 from agtrace_indexer.providers.claude_code.user_texts import user_texts
 from agtrace_indexer.providers.notes import skip, unknown
+from agtrace_indexer.strings import first_identifier, identifier
 from agtrace_indexer.values import fields, listed, milliseconds, text
 
 ROLES = ("user", "assistant")
@@ -36,8 +37,7 @@ def assistant_line(record: Record, state: LogState) -> list[Draft]:
     model = text(message.get("model"))
     if model and model != SYNTHETIC:
         state.sessions[thread].model = model
-    step = text(message.get("id")) or text(record.get("requestId")) or text(record.get("uuid"))
-    step = step or _nameless(state)
+    step = first_identifier(message.get("id"), record.get("requestId"), record.get("uuid")) or _nameless(state)
     payloads = [_said(block, state) for block in listed(content)]
     if not thread:
         note_calls(payloads, state)
@@ -64,7 +64,7 @@ def _said(block: Any, state: LogState) -> Payload:
     if kind in ("thinking", "redacted_thinking"):
         return Reasoning(text(block.get("thinking")) or "")
     if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
-        return ToolCall(text(block.get("id")), text(block.get("name")) or "", block.get("input"))
+        return ToolCall(identifier(block.get("id")), text(block.get("name")) or "", block.get("input"))
     if kind.endswith("tool_result"):
         return tool_result(block, {})
     return unknown(f"assistant.{kind}", block, state, readable_json)

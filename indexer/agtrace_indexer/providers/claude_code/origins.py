@@ -7,7 +7,8 @@ first decides: a later line with an unknown parent has lost it, which says nothi
 from __future__ import annotations
 
 from agtrace_indexer.drafts import LogState, Record
-from agtrace_indexer.values import fields, first_text, text
+from agtrace_indexer.strings import first_identifier, identifier
+from agtrace_indexer.values import fields
 
 
 def note_origin(record: Record, state: LogState) -> None:
@@ -16,11 +17,11 @@ def note_origin(record: Record, state: LogState) -> None:
         return
     state.memory["began"] = True
     facts = state.sessions[""]
-    parent = first_text(record.get("parentUuid"), record.get("logicalParentUuid"))
-    facts.continues = None if parent == record.get("uuid") else parent
+    parent = first_identifier(record.get("parentUuid"), record.get("logicalParentUuid"))
+    facts.continues = None if parent == identifier(record.get("uuid")) else parent
     if facts.kind != "main":
         return
-    origin = text(fields(record.get("forkedFrom")).get("sessionId"))
+    origin = identifier(fields(record.get("forkedFrom")).get("sessionId"))
     if origin is not None or record.get("sessionKind") == "bg":
         facts.kind = "fork"
     if origin != facts.id:

@@ -15,7 +15,7 @@ from agtrace_indexer.drafts import LogState
 from agtrace_indexer.providers.claude_code.sessions import request_kind
 from agtrace_indexer.providers.claude_code.user_texts import user_texts
 from agtrace_indexer.providers.claude_code.versions import is_older
-from agtrace_indexer.redact import redact
+from agtrace_indexer.strings import masked
 
 _FIRST_WITH_ATTACHMENTS = (2, 1, 91)
 _WAITING = 16
@@ -28,7 +28,7 @@ def taken_up(operation: str | None, said: str, state: LogState) -> list[User]:
     """Follow the queue; give the prompt that a run took up where no other line has it."""
     waiting: list[Any] = state.memory.setdefault("queue", [])
     if operation == "enqueue":
-        waiting.append(redact(said)[:_LONGEST])  # the state of a log is stored
+        waiting.append(masked(said)[:_LONGEST])
         del waiting[:-_WAITING]
     elif operation == "popAll":
         waiting.clear()

@@ -15,6 +15,7 @@ from agtrace_indexer.providers.claude_code.described import description_beside
 from agtrace_indexer.providers.claude_code.origins import note_origin
 from agtrace_indexer.providers.claude_code.shown import shown
 from agtrace_indexer.providers.claude_code.sidechains import begun_by, chain_of
+from agtrace_indexer.strings import identifier
 from agtrace_indexer.values import text
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -25,7 +26,7 @@ def named_by(path: PurePath) -> LogState:
 
     Any other name says nothing: then the first lines tell.
     """
-    name = path.name.partition(".")[0]
+    name = identifier(path.name.partition(".")[0]) or ""
     if name.startswith("agent-"):
         beside = description_beside(path)
         facts = SessionFacts(id=name, kind="subagent", parent_id=_session_folder(path))
@@ -40,7 +41,7 @@ def _session_folder(path: PurePath) -> str | None:
     folders = path.parts[:-1]
     if "subagents" not in folders[1:]:
         return None
-    return folders[len(folders) - 2 - folders[::-1].index("subagents")]
+    return identifier(folders[len(folders) - 2 - folders[::-1].index("subagents")])
 
 
 def place(record: Record, state: LogState) -> str:
@@ -78,7 +79,7 @@ def _note_place(record: Record, facts: SessionFacts) -> None:
 def _place_log(record: Record, state: LogState) -> None:
     """See by its first chain line whether a log with any name is a sub-agent's."""
     state.memory["placed"] = True
-    agent = text(record.get("agentId"))
+    agent = identifier(record.get("agentId"))
     if agent and record.get("isSidechain") is True:
         state.memory["subagent"] = True
         facts = state.sessions[""]
@@ -88,9 +89,10 @@ def _place_log(record: Record, state: LogState) -> None:
 def note_session(record: Record, facts: SessionFacts) -> None:
     """Take the ids that a line names: `sessionId` is the parent's in the lines of a sub-agent."""
     if facts.id is None:
-        facts.id = text(record.get("sessionId"))
-    elif facts.kind == "subagent" and facts.parent_id is None and record.get("sessionId") != facts.id:
-        facts.parent_id = text(record.get("sessionId"))
+        facts.id = identifier(record.get("sessionId"))
+    elif facts.kind == "subagent" and facts.parent_id is None:
+        named = identifier(record.get("sessionId"))
+        facts.parent_id = None if named == facts.id else named
     if facts.kind == "subagent" and facts.agent_type is None:
         facts.agent_type = text(record.get("attributionAgent"))
 

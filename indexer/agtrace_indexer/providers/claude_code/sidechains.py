@@ -14,6 +14,7 @@ from agtrace_indexer.drafts import LogState, Record, SessionFacts
 from agtrace_indexer.providers.claude_code.content import joined_text
 from agtrace_indexer.providers.claude_code.shown import shown
 from agtrace_indexer.providers.notes import remember
+from agtrace_indexer.strings import identifier
 from agtrace_indexer.values import digest, fields, text
 
 AGENT_TOOLS = ("Task", "Agent")
@@ -26,11 +27,11 @@ _CALLS_REMEMBERED = 32
 
 def chain_of(record: Record, state: LogState) -> str:
     """The thread of a sidechain's line; the line is remembered for those that follow it."""
-    agent, uuid = text(record.get("agentId")), text(record.get("uuid"))
+    agent, uuid = identifier(record.get("agentId")), identifier(record.get("uuid"))
     chains: dict[str, list[str]] = state.memory.setdefault("sidechains", {})
     thread = f"agent-{agent}" if agent else _chain_of_parent(record, chains)
     if thread is None:
-        thread = f"sidechain-{uuid or text(record.get('parentUuid')) or 'root'}"
+        thread = f"sidechain-{uuid or identifier(record.get('parentUuid')) or 'root'}"
     uuids = chains.pop(thread, [])
     remember(chains, thread, [*uuids, uuid][-_UUIDS_REMEMBERED:] if uuid else uuids, _SIDECHAINS_REMEMBERED)
     return thread
@@ -73,8 +74,8 @@ def _prompt_digest(prompt: str) -> str:
 
 def _chain_of_parent(record: Record, chains: dict[str, list[str]]) -> str | None:
     """The open sidechain with the line's parent, else the newest; None for a root or where none is open."""
-    parent = record.get("parentUuid", "")
-    if parent is None or not chains:
+    if record.get("parentUuid", "") is None or not chains:
         return None
+    parent = identifier(record.get("parentUuid"))
     newest_first = list(reversed(chains))
     return next((thread for thread in newest_first if parent in chains[thread]), newest_first[0])

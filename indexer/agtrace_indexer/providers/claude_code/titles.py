@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agtrace_indexer.drafts import LogState, Record
 from agtrace_indexer.providers.notes import remember
-from agtrace_indexer.redact import redact
+from agtrace_indexer.strings import identifier, masked
 from agtrace_indexer.values import text
 
 TITLES: dict[str, tuple[str, int]] = {
@@ -32,9 +32,8 @@ def note_summary(record: Record, state: LogState) -> None:
 
     A summary without a leaf can only be meant for its own session.
     """
-    leaf, title = text(record.get("leafUuid")), text(record.get("summary"))
+    leaf, title = identifier(record.get("leafUuid")), text(record.get("summary"))
     if leaf is None:
         note_title(record, state)
     elif title:
-        masked = redact(title)[:_LONGEST_TITLE]  # the state of a log is stored; half a secret isn't known for one
-        remember(state.sessions[""].namings, leaf, masked, _NAMINGS_REMEMBERED)
+        remember(state.sessions[""].namings, leaf, masked(title)[:_LONGEST_TITLE], _NAMINGS_REMEMBERED)

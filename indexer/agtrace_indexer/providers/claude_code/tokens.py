@@ -8,6 +8,7 @@ from agtrace_schema.events import TokenUsage
 
 from agtrace_indexer.drafts import LogState
 from agtrace_indexer.providers.notes import remember
+from agtrace_indexer.strings import identifier
 from agtrace_indexer.values import count, fields, text
 
 SYNTHETIC: Final = "<synthetic>"
@@ -72,10 +73,10 @@ def _cost(value: Any) -> float | None:
 
 
 def _response_id(record: dict[str, Any], message: dict[str, Any]) -> str | None:
-    response, request = text(message.get("id")), text(record.get("requestId"))
+    response, request = identifier(message.get("id")), identifier(record.get("requestId"))
     if response and request:
         return f"{response}/{request}"
-    return response or request or text(record.get("uuid"))
+    return response or request or identifier(record.get("uuid"))
 
 
 def _is_placeholder(record: dict[str, Any], message: dict[str, Any]) -> bool:

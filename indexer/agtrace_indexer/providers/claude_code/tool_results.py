@@ -13,6 +13,7 @@ from agtrace_schema.events import Notification, Outcome, OutcomeSource, ToolResu
 
 from agtrace_indexer.providers.claude_code.background import is_started
 from agtrace_indexer.providers.claude_code.content import joined_text
+from agtrace_indexer.strings import identifier
 from agtrace_indexer.values import count, fields, text
 
 _REJECTIONS = (
@@ -46,7 +47,7 @@ def tool_result(block: dict[str, Any], line: dict[str, Any]) -> ToolResult:
     detail = line.get("toolUseResult")
     exit_code = _EXIT_CODE.match(output) if failed else None
     return ToolResult(
-        call_id=text(block.get("tool_use_id")),
+        call_id=identifier(block.get("tool_use_id")),
         text=output,
         outcome=outcome,
         outcome_source=source,
@@ -72,7 +73,7 @@ def bare_result(detail: dict[str, Any]) -> ToolResult:
     failed = detail.get("is_error") is True or detail.get("status") == "error"
     known = failed or detail.get("status") == "completed"
     return ToolResult(
-        call_id=text(detail.get("tool_use_id")),
+        call_id=identifier(detail.get("tool_use_id")),
         text=output,
         outcome=(Outcome.FAILED if failed else Outcome.OK) if known else Outcome.UNKNOWN,
         outcome_source=OutcomeSource.STRUCTURE if known else None,
@@ -122,8 +123,9 @@ def _agent_in_text(part: Any) -> str | None:
     """The agent named in a block of its own; only results of agents are written as lists with such a block."""
     written = fields(part).get("text")
     found = _AGENT_ID.match(written) if isinstance(written, str) else None
-    return f"agent-{found.group(1)}" if found else None
+    return _named_agent(found.group(1)) if found else None
 
 
 def _named_agent(agent: Any) -> str | None:
-    return f"agent-{agent}" if text(agent) else None
+    named = identifier(agent)
+    return named and f"agent-{named}"

@@ -12,7 +12,8 @@ from agtrace_indexer.drafts import LogState, Record, Said
 from agtrace_indexer.providers.codex.handlers import Handler
 from agtrace_indexer.providers.codex.tool_calls import decoded_arguments
 from agtrace_indexer.providers.notes import remember
-from agtrace_indexer.values import fields, first_text, items, text
+from agtrace_indexer.strings import first_identifier, identifier
+from agtrace_indexer.values import fields, items
 
 _LONGEST_OUTPUT = 500
 _STARTS = 64
@@ -20,10 +21,10 @@ _STARTS = 64
 
 def note_start(event: Record, state: LogState) -> None:
     """Note the thread that a call started, in any shape of event."""
-    call_id = first_text(event.get("event_id"), event.get("call_id"), event.get("id"))
+    call_id = first_identifier(event.get("event_id"), event.get("call_id"), event.get("id"))
     receivers = items(event.get("receiver_thread_ids")) + items(event.get("receiverThreadIds"))
     threads = (event.get("new_thread_id"), event.get("agent_thread_id"), event.get("agentThreadId"), *receivers)
-    thread = first_text(*threads)
+    thread = first_identifier(*threads)
     started = event.get("kind") in (None, "started") and event.get("tool") in (None, "spawnAgent", "spawn_agent")
     if call_id and thread and started and len(call_id) + len(thread) <= 400:
         remember(state.memory.setdefault("started", {}), call_id, thread, _STARTS)
@@ -48,4 +49,4 @@ def started_by(call_id: str | None, shown: str, state: LogState) -> str | None:
 def _named(shown: str) -> str | None:
     if len(shown) > _LONGEST_OUTPUT or not shown.startswith("{") or '"agent_id"' not in shown:
         return None
-    return text(fields(decoded_arguments(shown)).get("agent_id"))
+    return identifier(fields(decoded_arguments(shown)).get("agent_id"))

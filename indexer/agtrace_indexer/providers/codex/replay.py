@@ -20,7 +20,8 @@ from typing import Any
 
 from agtrace_indexer.drafts import LogState, Record
 from agtrace_indexer.providers.codex.steps import leave_steps
-from agtrace_indexer.values import count, fields, first_text, milliseconds, text
+from agtrace_indexer.strings import identifier
+from agtrace_indexer.values import count, fields, first_text, milliseconds
 
 _CLUSTER_MS = 1000
 _UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
@@ -29,7 +30,7 @@ _TURN_STARTS = ("task_started", "turn_started")
 
 def open_head(meta: Record, state: LogState, at: int | None) -> None:
     """Note when the session began; one that another session started may begin with a replay."""
-    facts, forked = state.sessions[""], text(meta.get("forked_from_id"))
+    facts, forked = state.sessions[""], identifier(meta.get("forked_from_id"))
     born = _uuid_time(meta.get("id")) or milliseconds(meta.get("timestamp")) or at
     state.memory["birth"] = {"born": born, "logged": at, "start": count(meta.get("subagent_history_start_ordinal"))}
     if facts.kind != "main":

@@ -12,6 +12,7 @@ from agtrace_schema.events import Json, Outcome, OutcomeSource
 from agtrace_indexer.drafts import LogState, Settlement
 from agtrace_indexer.providers.codex.tool_outputs import CELL, SESSION, Reading
 from agtrace_indexer.providers.notes import remember
+from agtrace_indexer.strings import identifier
 from agtrace_indexer.values import fields
 
 _POLLS = {"write_stdin": (SESSION, "session_id"), "wait": (CELL, "cell_id")}
@@ -27,7 +28,7 @@ def note_poll(call_id: str, name: str, arguments: Json, state: LogState) -> None
     what, key = _POLLS.get(name, ("", ""))
     asked = fields(arguments).get(key)
     if isinstance(asked, (str, int)) and len(str(asked)) <= 64:
-        remember(state.memory.setdefault("polls", {}), call_id, f"{what} {asked}", _POLLING)
+        remember(state.memory.setdefault("polls", {}), call_id, f"{what} {identifier(str(asked))}", _POLLING)
 
 
 def settled_by_result(call_id: str | None, reading: Reading, state: LogState, at: int | None) -> list[Settlement]:

@@ -16,6 +16,7 @@ from agtrace_indexer.providers.codex.doubles import note_review
 from agtrace_indexer.providers.codex.handlers import Handler, notifying
 from agtrace_indexer.providers.codex.replay import is_replaying, note_second_meta, open_head
 from agtrace_indexer.providers.notes import skip
+from agtrace_indexer.strings import first_identifier, identifier
 from agtrace_indexer.values import compact_json, count, fields, first_text, items, milliseconds, text
 
 _META_LEFT_OUT = {"base_instructions", "instructions", "dynamic_tools", "user_instructions"}
@@ -24,7 +25,7 @@ _FAST = ("priority", "fast")
 
 def session_meta(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """The first meta is the session's; one with another id belongs to the replayed parent (indexer/README.md)."""
-    facts, memory, own = state.sessions[""], state.memory, text(payload.get("id"))
+    facts, memory, own = state.sessions[""], state.memory, identifier(payload.get("id"))
     if facts.id is None and "meta" not in memory:
         memory["meta"] = memory["n"]
         facts.id = own
@@ -44,15 +45,15 @@ def _origin(payload: Record, facts: SessionFacts, memory: dict[str, Any]) -> Non
     """Who started this session: `source`, `thread_source`, `parent_thread_id` and `forked_from_id`."""
     subagent = fields(payload.get("source")).get("subagent")
     spawn = fields(fields(subagent).get("thread_spawn"))
-    forked = text(payload.get("forked_from_id"))
+    forked = identifier(payload.get("forked_from_id"))
     if subagent or payload.get("thread_source") == "subagent":
         facts.kind = "subagent"
         roles = (payload.get("agent_role"), spawn.get("agent_role"), payload.get("agent_nickname"))
         facts.agent_type = first_text(*roles, spawn.get("agent_nickname"), subagent, fields(subagent).get("other"))
-        memory["path"] = first_text(payload.get("agent_path"), spawn.get("agent_path"))
+        memory["path"] = first_identifier(payload.get("agent_path"), spawn.get("agent_path"))
     elif forked:
         facts.kind = "fork"
-    facts.parent_id = first_text(payload.get("parent_thread_id"), spawn.get("parent_thread_id"), forked)
+    facts.parent_id = first_identifier(payload.get("parent_thread_id"), spawn.get("parent_thread_id"), forked)
 
 
 def _come_from(other: str, facts: SessionFacts, state: LogState) -> None:
@@ -99,7 +100,7 @@ def settings_applied(payload: Record, state: LogState, at: int | None) -> list[D
     """New settings of the thread: they hold from the next turn on, also those for speed, which costs."""
     settings = fields(payload.get("thread_settings"))
     if "service_tier" in settings:
-        state.memory["tier"] = text(settings["service_tier"])
+        state.memory["tier"] = settings["service_tier"] if settings["service_tier"] in _FAST else None
     return skip("thread_settings_applied", state)
 
 
@@ -116,7 +117,7 @@ def thread_name(payload: Record, state: LogState, at: int | None) -> list[Draft]
     """A name given to this thread: a replayed parent's name stays the parent's."""
     facts, name = state.sessions[""], text(payload.get("thread_name"))
     thread = payload.get("thread_id")
-    if name and (thread == facts.id or (thread is None and not is_replaying(state))):
+    if name and (identifier(thread) == facts.id or (thread is None and not is_replaying(state))):
         facts.title, facts.title_rank = name, 3
     return [Draft(Notification("thread_name_updated", name or ""), at)]
 

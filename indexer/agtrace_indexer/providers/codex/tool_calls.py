@@ -12,6 +12,7 @@ from agtrace_indexer.providers.codex.doubles import fingerprint
 from agtrace_indexer.providers.codex.running import note_poll
 from agtrace_indexer.providers.codex.steps import open_step
 from agtrace_indexer.providers.notes import remember, skip
+from agtrace_indexer.strings import identifier
 from agtrace_indexer.values import compact_json, fields, text
 
 OPEN_CALLS = 256
@@ -47,7 +48,9 @@ def custom_call(payload: Record, state: LogState, at: int | None) -> list[Draft]
 
 def local_shell_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     """A command of the built-in shell tool."""
-    return call_item(call_id_of(payload) or text(payload.get("id")), "local_shell", payload.get("action"), state, at)
+    return call_item(
+        call_id_of(payload) or identifier(payload.get("id")), "local_shell", payload.get("action"), state, at
+    )
 
 
 def tool_search_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
@@ -61,7 +64,7 @@ def web_search_call(payload: Record, state: LogState, at: int | None) -> list[Dr
     asked = payload.get("action") or payload.get("query")
     if state.memory.get("told", {}).pop(search_mark(asked), None):
         return skip("call/double", state)
-    return draft_call(call_id_of(payload) or text(payload.get("id")), "web_search", asked, state, at)
+    return draft_call(call_id_of(payload) or identifier(payload.get("id")), "web_search", asked, state, at)
 
 
 def legacy_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
@@ -72,7 +75,7 @@ def legacy_call(payload: Record, state: LogState, at: int | None) -> list[Draft]
 
 def call_id_of(payload: Record) -> str | None:
     """The id that a call and its output share."""
-    return text(payload.get("call_id"))
+    return identifier(payload.get("call_id"))
 
 
 def tool_name(payload: Record) -> str:

@@ -31,6 +31,7 @@ from agtrace_indexer.providers.codex.tool_outputs import (
 )
 from agtrace_indexer.providers.codex.tool_results import draft_result, image_reading
 from agtrace_indexer.providers.notes import remember, skip
+from agtrace_indexer.strings import first_identifier
 from agtrace_indexer.values import fields, first_text, text
 
 _ENDS = 64  # ends that wait for the output of their call
@@ -86,7 +87,7 @@ def _told_call(call_id: str, name: str, arguments: Json, how: str, state: LogSta
 
 
 def _event_id(payload: Record) -> str | None:
-    return first_text(payload.get("call_id"), payload.get("callId"), payload.get("id"))
+    return first_identifier(payload.get("call_id"), payload.get("callId"), payload.get("id"))
 
 
 def _exec_arguments(payload: Record) -> Json:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from agtrace_schema.events import Outcome, OutcomeSource
 
 from agtrace_indexer.providers.codex.content import content_text
+from agtrace_indexer.strings import identifier
 from agtrace_indexer.values import count, fields, items
 
 
@@ -148,7 +149,7 @@ def _read_exec(output: str, found: re.Match[str]) -> Reading:
         return exited(output, int(found["exit"]), found["seconds"])
     duration = _milliseconds(found["seconds"])
     if found["running"]:
-        handle = f"{SESSION} {found['session']}"
+        handle = f"{SESSION} {identifier(found['session'])}"
         return Reading(output, Outcome.RUNNING, OutcomeSource.STRUCTURE, None, duration, handle)
     if found["aborted"]:
         return Reading(output, Outcome.INTERRUPTED, OutcomeSource.TEXT, None, duration)
@@ -158,7 +159,7 @@ def _read_exec(output: str, found: re.Match[str]) -> Reading:
 def _read_script(output: str, found: re.Match[str]) -> Reading:
     """Style 4: code mode (0.144 on). How the script ended; its inner commands' exit codes are its own output."""
     outcome = _SCRIPT_ENDS[found["end"]]
-    handle = f"{CELL} {found['cell']}" if outcome is Outcome.RUNNING else None
+    handle = f"{CELL} {identifier(found['cell'])}" if outcome is Outcome.RUNNING else None
     return Reading(output, outcome, OutcomeSource.STRUCTURE, None, _milliseconds(found["seconds"]), handle)
 
 

@@ -15,6 +15,7 @@ from agtrace_indexer.providers.codex.tokens import odd_usage
 from agtrace_indexer.providers.codex.tool_calls import call_id_of, call_item
 from agtrace_indexer.providers.codex.tool_outputs import Reading, by_status, exited, read_output, whole
 from agtrace_indexer.providers.notes import skip
+from agtrace_indexer.strings import identifier
 from agtrace_indexer.values import compact_json, fields, image_placeholder, text
 
 
@@ -70,7 +71,7 @@ def legacy_result(payload: Record, state: LogState, at: int | None) -> list[Said
 
 def image_call(payload: Record, state: LogState, at: int | None) -> list[Said]:
     """A generated picture: call and result in one item."""
-    call_id = call_id_of(payload) or text(payload.get("id"))
+    call_id = call_id_of(payload) or identifier(payload.get("id"))
     found = call_item(call_id, "image_generation", payload.get("revised_prompt"), state, at)
     return [*found, *draft_result(call_id, image_reading(payload), state, at)] if found else []
 

@@ -12,6 +12,7 @@ from agtrace_indexer.providers.codex.doubles import is_double
 from agtrace_indexer.providers.codex.replay import is_replaying
 from agtrace_indexer.providers.codex.steps import close_step
 from agtrace_indexer.providers.notes import skip
+from agtrace_indexer.strings import identifier
 from agtrace_indexer.values import fields, items, text
 
 _KINDS: list[tuple[str, UserKind]] = [
@@ -123,9 +124,9 @@ def agent_mail(payload: Record, state: LogState, at: int | None) -> list[Draft]:
     if not said:
         return skip("agent_message/encrypted", state)
     path = state.memory.get("path")
-    if path and payload.get("author") == path:
+    if path and identifier(payload.get("author")) == path:
         return [Draft(Notification("agent_message", said), at)]
-    elsewhere = path and payload.get("recipient") not in (None, path)
+    elsewhere = path and identifier(payload.get("recipient")) not in (None, path)
     addressed = state.sessions[""].kind == "subagent" and not elsewhere
     close_step(state)
     return [Draft(User(said, UserKind.TASK if addressed else UserKind.NOTIFICATION), at)]

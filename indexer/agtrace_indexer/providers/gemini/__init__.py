@@ -21,11 +21,13 @@ from agtrace_indexer.providers.gemini.documents import (
     history_messages,
     identified,
     is_history,
+    message_id,
     without,
 )
 from agtrace_indexer.providers.gemini.folding import patch, replace, rewind
 from agtrace_indexer.providers.gemini.messages import NOTICES, unknown_record
 from agtrace_indexer.providers.gemini.sessions import METADATA_KEYS, is_metadata
+from agtrace_indexer.strings import identifier
 from agtrace_indexer.values import fields, milliseconds
 
 __all__ = ["PROVIDER", "as_patch", "begin", "drafts", "recognizes", "unroll"]
@@ -67,16 +69,16 @@ def unroll(document: Any) -> Iterable[Record] | None:
 def begin(path: PurePath) -> LogState:
     """Start a log; a sub-agent's lies in `chats/<session id of the parent>/` since 0.37."""
     if path.parent.name != "chats" and path.parent.parent.name == "chats":
-        return LogState({"": SessionFacts(parent_id=path.parent.name, kind="subagent")})
+        return LogState({"": SessionFacts(parent_id=identifier(path.parent.name), kind="subagent")})
     return LogState()
 
 
 def drafts(record: Record, state: LogState) -> Iterable[Draft | Retraction]:
     """Give what the next record changes; the order of the questions is that of gemini-cli's own loader."""
     if isinstance(record.get("$rewindTo"), str):
-        return rewind(record["$rewindTo"], state)
+        return rewind(message_id(record["$rewindTo"]), state)
     if isinstance(record.get("id"), str):
-        return replace(record, state)
+        return replace({**record, "id": message_id(record["id"])}, state)
     if isinstance(record.get("$set"), dict):
         return patch(record["$set"], "$set", state, rewritten=REWRITTEN in record)
     if is_metadata(record):

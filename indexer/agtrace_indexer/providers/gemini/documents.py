@@ -8,12 +8,18 @@ from typing import Any
 
 from agtrace_indexer.drafts import Record
 from agtrace_indexer.providers.gemini.messages import MODEL_TYPES
+from agtrace_indexer.strings import identifier
 from agtrace_indexer.values import fields, items, text
 
 REWRITTEN = "$rewritten"
 """Marks the patch of a document: what stood in it before can't be read any more, so nothing of it may count."""
 
 _MADE_UP = re.compile(r"(?:message|history)-[0-9]+")
+
+
+def message_id(told: str) -> str:
+    """The id of a message; one without letters is an id as well."""
+    return identifier(told) or ""
 
 
 def is_made_up(message_id: str) -> bool:
@@ -29,7 +35,10 @@ def without(record: Record, key: str) -> Record:
 def identified(messages: list[Any]) -> list[Record]:
     """Give every message an id (its position where the log has none) and wrap what is no object."""
     records = (m if isinstance(m, dict) else {"type": "unreadable", "value": m} for m in messages)
-    return [r if isinstance(r.get("id"), str) else {**r, "id": f"message-{n}"} for n, r in enumerate(records)]
+    return [
+        {**record, "id": message_id(record["id"]) if isinstance(record.get("id"), str) else f"message-{n}"}
+        for n, record in enumerate(records)
+    ]
 
 
 def as_patch(records: list[Record]) -> list[Record]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agtrace_indexer.drafts import LogState, Record
+from agtrace_indexer.strings import identifier
 from agtrace_indexer.values import first_text, items, text
 
 METADATA_KEYS = {
@@ -31,8 +32,8 @@ def is_metadata(record: Record) -> bool:
 def note_metadata(metadata: Record, state: LogState) -> None:
     """Take the facts of the session from metadata, or from a `$set` of some of them."""
     facts = state.sessions[""]
-    facts.id = facts.id or text(metadata.get("sessionId"))
-    facts.project_hash = text(metadata.get("projectHash")) or facts.project_hash
+    facts.id = facts.id or identifier(metadata.get("sessionId"))
+    facts.project_hash = identifier(metadata.get("projectHash")) or facts.project_hash
     facts.cwd = facts.cwd or first_text(*items(metadata.get("directories")))
     if metadata.get("kind") == "subagent":
         facts.kind = "subagent"

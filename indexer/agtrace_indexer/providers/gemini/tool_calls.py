@@ -9,6 +9,7 @@ from agtrace_schema.events import ToolCall
 from agtrace_indexer.drafts import Draft, Record
 from agtrace_indexer.providers.gemini.content import bodies
 from agtrace_indexer.providers.gemini.tool_results import result_of
+from agtrace_indexer.strings import identifier
 from agtrace_indexer.values import fields, items, milliseconds, text
 
 
@@ -17,7 +18,7 @@ def calls_and_results(record: Record, when: int | None) -> tuple[dict[str, Draft
     calls: dict[str, Draft] = {}
     results: dict[str, Draft] = {}
     for n, tool in enumerate(map(fields, items(record.get("toolCalls")))):
-        call_id = text(tool.get("id")) or f"{record['id']}.{n}"
+        call_id = identifier(tool.get("id")) or f"{record['id']}.{n}"
         name = call_id if f"call.{call_id}" not in calls else f"{call_id}#{n}"
         call = ToolCall(call_id, text(tool.get("name")) or "unknown", tool.get("args", {}))
         calls[f"call.{name}"] = Draft(call, when, record["id"])
@@ -31,7 +32,7 @@ def history_calls(message_id: str, content: list[Any], when: int | None) -> dict
     """Give the calls of an API turn. Beside `toolCalls` they say the same again, often without an id."""
     found: dict[str, Draft] = {}
     for n, call in enumerate(bodies(content, "functionCall")):
-        call_id = text(call.get("id"))
+        call_id = identifier(call.get("id"))
         payload = ToolCall(call_id, text(call.get("name")) or "unknown", call.get("args", {}))
         found[f"call.{call_id or n}"] = Draft(payload, when, message_id)
     return found

@@ -9,7 +9,8 @@ from agtrace_schema.events import Outcome, OutcomeSource, ToolResult
 
 from agtrace_indexer.drafts import Record
 from agtrace_indexer.providers.gemini.content import part_text
-from agtrace_indexer.values import compact_json, fields, listed, text
+from agtrace_indexer.strings import identifier
+from agtrace_indexer.values import compact_json, fields, listed
 
 _UNFINISHED = ("validating", "scheduled", "executing", "awaiting_approval")
 _FINISHED = ("success", "error", "cancelled")
@@ -24,7 +25,7 @@ def result_of(tool: Record, call_id: str) -> ToolResult | None:
     shell = tool.get("name") == "run_shell_command"
     exit_code = _exit_code(said, tool.get("resultDisplay")) if shell else None
     outcome, source = _outcome(status, said, exit_code, shell)
-    return ToolResult(call_id, said, outcome, source, exit_code, agent_id=text(tool.get("agentId")))
+    return ToolResult(call_id, said, outcome, source, exit_code, agent_id=identifier(tool.get("agentId")))
 
 
 def _response_text(part: Any) -> str:
@@ -53,7 +54,7 @@ def history_result(response: Record) -> ToolResult:
     if status == "error" and said.startswith("[Operation Cancelled]"):
         status = "cancelled"
     outcome, source = _outcome(status, said, exit_code, shell)
-    return ToolResult(text(response.get("id")), said, outcome, source, exit_code)
+    return ToolResult(identifier(response.get("id")), said, outcome, source, exit_code)
 
 
 _BY_USER = re.compile(

@@ -1,0 +1,124 @@
+"""Tokens in every leaf and key of the records of all agents, each token in a place of its own.
+
+A place is the way to a leaf, `.message.content[].id`, or to a key, which is then in braces. A token stands in its
+stead or behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_TOGETHER = 4
+"""Logs that a kind of record is spread over."""
+_TELLING = ("type", "subtype", "operation", "kind")
+_THIRD = re.compile("Qz7[0-9a-f]{9}")
+
+
+class Spoiled(NamedTuple):
+    """A token, and its place in the records of a log."""
+
+    place: str
+    token: str
+    path: Path
+
+
+def token_of(place: str) -> str:
+    """A token of a known form, for a place; each third of it is known by its beginning."""
+    digits = sha256(place.encode()).hexdigest()
+    return "ghp" + "_" + "".join(f"Qz7{digits[at : at + 9]}" for at in (0, 9, 18))
+
+
+def leaked(text: str, planted: Iterable[Spoiled]) -> set[str]:
+    """The places whose tokens stand in a text, or a third of them: any half has one."""
+    thirds = set(_THIRD.findall(text))
+    if not thirds:
+        return set()
+    return {spoiled.place for spoiled in planted if not thirds.isdisjoint(_THIRD.findall(spoiled.token))}
+
+
+def spoil(source: Path, home: Path) -> Iterator[Spoiled]:
+    """Write copies of a log below a home, one for each place that it has."""
+    text = source.read_text("utf-8")
+    records = [json.loads(text)] if source.suffix == ".json" else list(_records(text.splitlines()))
+    for number, place in enumerate(dict.fromkeys(place for record in records for place in _places(record))):
+        path = home.joinpath(f"{source.stem} {number}", *source.parts[-3:])
+        token = token_of(f"{source.name} {place}")
+        _write(path, [_with(record, {place: token}) for record in records])
+        yield Spoiled(f"{source.name}: {place}", token, path)
+
+
+def spoil_kinds(logs: Iterable[Path], home: Path) -> Iterator[Spoiled]:
+    """Write logs of two lines: how a log begins, and a record of a kind that these logs have, with its type kept."""
+    seen: set[str] = set()
+    for log in logs:
+        first, *_ = records = list(_records(log.read_text("utf-8", "replace").splitlines()))
+        for record in records:
+            if (kind := _kind(record)) not in seen:
+                seen.add(kind)
+                yield from _spoil_record(kind, first, record, home / f"{len(seen)}")
+
+
+def _spoil_record(kind: str, first: Any, record: Any, folder: Path) -> Iterator[Spoiled]:
+    places = [place for place in dict.fromkeys(_places(record)) if not place.strip(".{}").endswith(_TELLING)]
+    for number in range(_TOGETHER):
+        tokens = {place: token_of(f"{kind} {place}") for place in places[number::_TOGETHER]}
+        path = folder / f"{number}.jsonl"
+        _write(path, [first, _with(record, tokens)])
+        yield from (Spoiled(f"{kind}: {place}", token, path) for place, token in tokens.items())
+
+
+def _records(lines: Iterable[str]) -> Iterator[Any]:
+    for line in lines:
+        with suppress(ValueError):
+            yield json.loads(line)
+
+
+def _write(path: Path, records: Iterable[Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(map(json.dumps, records)) + "\n")
+
+
+def _kind(value: Any, way: str = "") -> str:
+    """What tells a record from others: its types, wherever they stand."""
+    if isinstance(value, dict):
+        return "".join(
+            f"{way}.{key}={item}" if key in _TELLING else _kind(item, f"{way}.{key}") for key, item in value.items()
+        )
+    return _kind(value[0], way) if isinstance(value, list) and value else ""
+
+
+def _places(value: Any, way: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield f"{way}.{{{key}}}"
+            yield from _places(item, f"{way}.{key}")
+    elif isinstance(value, list):
+        for item in value:
+            yield from _places(item, f"{way}[]")
+    elif isinstance(value, str):
+        yield way
+
+
+def _with(value: Any, tokens: Mapping[str, str], way: str = "") -> Any:
+    """A value with tokens in their places."""
+    if isinstance(value, dict):
+        return {
+            _spoiled(key, tokens.get(f"{way}.{{{key}}}")): _with(item, tokens, f"{way}.{key}")
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_with(item, tokens, f"{way}[]") for item in value]
+    return _spoiled(value, tokens.get(way)) if isinstance(value, str) else value
+
+
+def _spoiled(text: str, token: str | None) -> str:
+    """A text with a token behind it, or in its stead."""
+    if token is None:
+        return text
+    return f"{text} {token}" if token[-1] in "02468ace" else token
