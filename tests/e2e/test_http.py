@@ -49,17 +49,19 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 class Listening:
-    """A server that listens."""
+    """A server that listens, and the headers that show its token."""
 
-    def __init__(self, process: subprocess.Popen[str], first: Mapping[str, Any]) -> None:
+    def __init__(self, process: subprocess.Popen[str], first: Mapping[str, Any], token: str | None) -> None:
         assert first["event"] == "listening"
         self.process, self.url = process, str(first["url"])
+        self.shown = {"Authorization": f"Bearer {token}"} if token else {}
         self.port = urlsplit(self.url).port or 0
 
     def request(
         self, method: str, path: str, body: str | bytes | Iterator[bytes] | None = None, **headers: str
     ) -> tuple[int, dict[str, str], str]:
-        """The status, the headers and the text of an answer."""
+        """The status, the headers and the text of an answer; the token is shown unless `Authorization` says otherwise."""
+        headers = {name: text for name, text in {**self.shown, **headers}.items() if text}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
             connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
@@ -74,23 +76,30 @@ class Listening:
         accepted = {"Content_Type": "application/json", "Accept": "application/json, text/event-stream"}
         return self.request("POST", "/mcp", body, **{**accepted, **headers})
 
-    def client(self, mode: str, name: str = "test", headers: dict[str, str] | None = None) -> Client:
-        """A client that goes by this name."""
-        transport = streamable_http_client(self.url, http_client=httpx2.AsyncClient(headers=headers, timeout=20))
+    def client(self, mode: str, name: str = "test") -> Client:
+        """A client that goes by this name and has been told the token."""
+        transport = streamable_http_client(self.url, http_client=httpx2.AsyncClient(headers=self.shown, timeout=20))
         return Client(transport, mode=mode, client_info=Implementation(name=name, version="1"))
 
 
 @contextmanager
-def listening(home: Path, address: str = "127.0.0.1:0", **environment: str) -> Iterator[Listening]:
-    """Run the server; it must be told to end, and end well, with nothing but lines of JSON on stderr."""
+def listening(
+    home: Path, address: str = "127.0.0.1:0", *options: str, files: int | None = None, **environment: str
+) -> Iterator[Listening]:
+    """Run the server; it must be told to end, and end well, with nothing but lines of JSON on stderr.
+
+    `files` is how many it may have open at a time.
+    """
     variables = {**os.environ, "HOME": str(home), "AGTRACE_DATA_DIR": str(home.parent / "data"), **environment}
-    command = [AGTRACE, "mcp", "--http", address]
+    limited = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"] if files else []
+    command = [*limited, AGTRACE, "mcp", "--http", address, *options]
     with subprocess.Popen(command, env=variables, stdout=-1, stderr=-1, text=True) as process:
         hangs = Timer(60, process.kill)
         hangs.start()
         try:
             assert process.stderr
-            yield Listening(process, json.loads(process.stderr.readline()))
+            first = json.loads(process.stderr.readline())
+            yield Listening(process, first, None if "--no-token" in options else shown_token(variables))
         finally:
             process.terminate()
             printed, logged = process.communicate()
@@ -98,6 +107,13 @@ def listening(home: Path, address: str = "127.0.0.1:0", **environment: str) -> I
     assert printed == ""
     records = [json.loads(line) for line in logged.splitlines()]
     assert not [record for record in records if record["event"] == "internal_error" or "trace" in record]
+
+
+def shown_token(variables: Mapping[str, str]) -> str:
+    """What `agtrace mcp --show-token` prints."""
+    return subprocess.run(
+        [AGTRACE, "mcp", "--show-token"], env=variables, capture_output=True, text=True, timeout=20, check=True
+    ).stdout.strip()
 
 
 @pytest.fixture(scope="module")
