@@ -90,7 +90,7 @@ class Connection(H11Protocol):
         due = {one._due.when(): one for one in open_ones if one._due is not None}
         due[min(due)]._drop()
         _log.warning(
-            "%d connections are open, as many as may be: for a new one that is closed which was waited for longest",
+            "%d connections are open, the most that may be: the one waited for longest gives way to a new one",
             len(open_ones) - 1,
         )
 
