@@ -41,13 +41,11 @@ def _make(path: Path) -> None:
 
 
 def _read(path: Path) -> str:
-    if path.is_symlink():
-        raise SettingError(f"{path} is a link: remove it, and a new token is made")
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise SettingError(f"{path} is no regular file: remove it, and a new token is made")
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise SettingError(f"{path} is no file: remove it, and a new token is made")
         if os.name != "nt" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
             raise SettingError(f"{path} isn't yours alone: remove it, and a new token is made")
         token = file.read(_LONGEST).decode("ascii", "replace").strip()
