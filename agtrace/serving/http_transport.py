@@ -42,6 +42,8 @@ from agtrace.settings import Settings
 
 MOST_REQUESTS = 32
 """At a time."""
+_SEAT_SECONDS = 1
+"""How long a request waits for a seat."""
 _MOST_GLANCES = 16
 """Probes that may wait at a time to be told, without a token, whether the index is ready."""
 _GLANCE_SECONDS = 1
@@ -136,14 +138,16 @@ class _KnownNames:
 
 
 class _Door:
-    """What a request passes before its body is read: the token, the method, the room.
+    """What a request passes before its body is read: the token, the method, and one of the seats there are.
 
-    Where there is no room, the oldest request whose body is still coming gives way to a new one.
+    Where none is free, the oldest request whose body is still coming gives its seat to a new one. An answer needs no
+    seat to go out: who doesn't take it keeps nobody waiting.
     """
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
         self._app, self._token = app, token
-        self._inside: dict[anyio.CancelScope, bool] = {}
+        self._seats = anyio.CapacityLimiter(MOST_REQUESTS)
+        self._seated: dict[anyio.CancelScope, bool] = {}
         """The requests, oldest first, and whether their bodies have come whole."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -154,11 +158,14 @@ class _Door:
             return
         scope[CLIENT] = known(request.headers.get(_SESSION, "").partition(".")[0])
         with anyio.CancelScope() as turn:
-            self._inside[turn] = False
+            if not await self._is_seated(turn):
+                full = f"{MOST_REQUESTS} requests are being answered; try again."
+                await _refused(503, full, {"Retry-After": "1"})(scope, receive, send)
+                return
             try:
-                await self._app(scope, self._noticing(receive, turn), _naming(scope, send))
+                await self._app(scope, self._noticing(receive, turn), self._leaving(_naming(scope, send), turn))
             finally:
-                self._inside.pop(turn, None)
+                self._leave(turn)
         if turn.cancelled_caught:
             await _refused(408, "The body didn't come in time.", {"Connection": "close"})(scope, receive, send)
 
@@ -167,34 +174,46 @@ class _Door:
             return _refused(401, "Send the token as `Authorization: Bearer`.", {"WWW-Authenticate": "Bearer"})
         if request.method != "POST":
             return _refused(405, "Only POST is answered: there are no sessions and no streams.", {"Allow": "POST"})
-        if not self._has_room():
-            return _refused(503, f"{MOST_REQUESTS} requests are being answered; try again.", {"Retry-After": "1"})
         return None
 
-    def _has_room(self) -> bool:
-        """Whether one more may come in, where need be for one that isn't whole."""
-        if len(self._inside) < MOST_REQUESTS:
-            return True
-        oldest = next((turn for turn, is_whole in self._inside.items() if not is_whole), None)
-        if oldest is None:
-            return False
-        del self._inside[oldest]
-        oldest.cancel()
-        return True
+    async def _is_seated(self, turn: anyio.CancelScope) -> bool:
+        """Take a seat; False where none gets free in time."""
+        if not self._seats.available_tokens:
+            for oldest in [other for other, is_whole in self._seated.items() if not is_whole][:1]:
+                self._leave(oldest)
+                oldest.cancel()
+        with anyio.move_on_after(_SEAT_SECONDS):
+            await self._seats.acquire_on_behalf_of(turn)
+            self._seated[turn] = False
+        return turn in self._seated
+
+    def _leave(self, turn: anyio.CancelScope) -> None:
+        if self._seated.pop(turn, None) is not None:
+            self._seats.release_on_behalf_of(turn)
 
     def _noticing(self, receive: Receive, turn: anyio.CancelScope) -> Receive:
         """Notice when a body has come whole, and end the request of a client that goes before."""
 
         async def noticed() -> Message:
             message = await receive()
-            if message["type"] == "http.disconnect" and not self._inside.get(turn, False):
+            is_coming = self._seated.get(turn) is False
+            if is_coming and message["type"] == "http.disconnect":
                 turn.cancel()
                 await anyio.lowlevel.checkpoint()
-            if not message.get("more_body", False) and turn in self._inside:
-                self._inside[turn] = True
+            elif is_coming and not message["more_body"]:
+                self._seated[turn] = True
             return message
 
         return noticed
+
+    def _leaving(self, send: Send, turn: anyio.CancelScope) -> Send:
+        """Leave the seat when the answer begins to go out."""
+
+        async def left(message: Message) -> None:
+            self._leave(turn)
+            await send(message)
+
+        return left
 
 
 class _Probes:

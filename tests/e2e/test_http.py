@@ -334,11 +334,16 @@ def test_a_request_that_does_not_come_whole_gives_way_to_a_new_one(server: Liste
 def half_a_request(server: Listening) -> socket.socket:
     """A connection on which a body is promised that doesn't come."""
     connection = socket.create_connection(("127.0.0.1", server.port), timeout=20)
-    head = {"Host": f"127.0.0.1:{server.port}", "Content-Type": "application/json", "Content-Length": "100"}
+    connection.sendall(raw(server, "{", 100))
+    return connection
+
+
+def raw(server: Listening, body: str, length: int) -> bytes:
+    """A request in bytes, which says that its body has this length."""
+    head = {"Host": f"127.0.0.1:{server.port}", "Content-Type": "application/json", "Content-Length": str(length)}
     head |= {"Accept": "application/json, text/event-stream", **server.shown}
     lines = "".join(f"{name}: {text}\r\n" for name, text in head.items())
-    connection.sendall(f"POST /mcp HTTP/1.1\r\n{lines}\r\n{{".encode())
-    return connection
+    return f"POST /mcp HTTP/1.1\r\n{lines}\r\n{body}".encode()
 
 
 def until(server: Listening, status: int, probe: str | None = None) -> tuple[int, dict[str, str], str]:
