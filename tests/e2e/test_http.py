@@ -320,6 +320,17 @@ def test_there_are_no_streams_and_no_sessions_to_hold_open(server: Listening) ->
     for method in ("GET", "DELETE", "PUT"):
         status, headers, _ = server.request(method, "/mcp", Accept="text/event-stream")
         assert (status, headers["allow"]) == (405, "POST")
+    for era in ("2025-11-25", "2026-07-28"):
+        about = {"protocolVersion": era, "clientInfo": {"name": "test", "version": "1"}, "clientCapabilities": {}}
+        meta = {f"io.modelcontextprotocol/{name}": value for name, value in about.items()}
+        asked: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen"}
+        asked["params"] = {"_meta": meta, "notifications": {"toolsListChanged": True}}
+        _, headers, text = server.request(
+            "POST", "/mcp", json.dumps(asked), Content_Type="application/json",
+            Accept="application/json, text/event-stream",
+            MCP_Protocol_Version=era, MCP_Method="subscriptions/listen",
+        )  # fmt: skip
+        assert headers["content-type"] == "application/json" and json.loads(text)["error"]["code"] == -32601
 
 
 def test_a_request_that_does_not_come_whole_gives_way_to_a_new_one(server: Listening) -> None:
