@@ -51,8 +51,10 @@ def _without_token(found: Settings) -> Settings:
 
 
 def _tell(found: Settings, url: str) -> None:
-    """Tell a person at a terminal how agents are told of the server, without the token itself: who scrolls back or
-    reads over a shoulder learns nothing. Where nobody looks, stderr is a log, and stays one of JSON lines.
+    """Tell a person at a terminal what to paste, so that an agent knows of the server.
+
+    The token isn't in it: the shell fetches it, and neither the screen nor its history keeps it. Where stderr is no
+    terminal it is a log, and stays one of JSON lines.
     """
     if not sys.stderr.isatty():
         return

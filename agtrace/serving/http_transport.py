@@ -158,7 +158,7 @@ class _Door:
             return
         scope[CLIENT] = known(request.headers.get(_SESSION, "").partition(".")[0])
         with anyio.CancelScope() as turn:
-            if not await self._is_seated(turn):
+            if not await self._takes_seat(turn):
                 full = f"{MOST_REQUESTS} requests are being answered; try again."
                 await _refused(503, full, {"Retry-After": "1"})(scope, receive, send)
                 return
@@ -176,12 +176,12 @@ class _Door:
             return _refused(405, "Only POST is answered: there are no sessions and no streams.", {"Allow": "POST"})
         return None
 
-    async def _is_seated(self, turn: anyio.CancelScope) -> bool:
+    async def _takes_seat(self, turn: anyio.CancelScope) -> bool:
         """Take a seat; False where none gets free in time."""
-        if not self._seats.available_tokens:
-            for oldest in [other for other, is_whole in self._seated.items() if not is_whole][:1]:
-                self._leave(oldest)
-                oldest.cancel()
+        coming = [other for other, is_whole in self._seated.items() if not is_whole]
+        if coming and not self._seats.available_tokens:
+            self._leave(coming[0])
+            coming[0].cancel()
         with anyio.move_on_after(_SEAT_SECONDS):
             await self._seats.acquire_on_behalf_of(turn)
             self._seated[turn] = False
@@ -200,7 +200,7 @@ class _Door:
             if is_coming and message["type"] == "http.disconnect":
                 turn.cancel()
                 await anyio.lowlevel.checkpoint()
-            elif is_coming and not message["more_body"]:
+            elif is_coming and not message.get("more_body", False):
                 self._seated[turn] = True
             return message
 

@@ -266,8 +266,7 @@ def test_without_a_token_it_answers_only_on_loopback_and_only_where_that_is_said
     with listening(own_home, "127.0.0.1:0", "--no-token") as server:
         assert server.shown == {}
         assert server.post("tools/list")[0] == 200
-    for address in ("0.0.0.0:0", "traces.example:80"):
-        assert "--no-token" in refused(address, "--no-token")
+    assert "--no-token" in refused("0.0.0.0:0", "--no-token")
     assert "unset" in refused("127.0.0.1:0", "--no-token", AGTRACE_HTTP_TOKEN=TOKEN)
 
 
