@@ -178,3 +178,19 @@ def config_path(agent: Agent, home: Path, environment: Mapping[str, str]) -> Pat
     """
     moved_to = environment.get(agent.home_variable)
     return Path(moved_to) / agent.moved_config_file if moved_to else home / agent.config_file
+
+
+def commands_over_http(url: str, token: str | None) -> list[str]:
+    """The lines for a shell that tell Claude Code, Codex and Gemini CLI of our server at `url`.
+
+    `token` is what the shell puts the token for, inside of double quotes; None where none is asked for. Codex takes it
+    from the environment alone, and must be started with it.
+    """
+    header = f' --header "Authorization: Bearer {token}"' if token else ""
+    exported = f'export AGTRACE_HTTP_TOKEN="{token}"; ' if token else ""
+    variable = " --bearer-token-env-var AGTRACE_HTTP_TOKEN" if token else ""
+    return [
+        f"claude mcp add --scope user --transport http {SERVER_NAME} {url}{header}",
+        f"{exported}codex mcp add {SERVER_NAME} --url {url}{variable}",
+        f"gemini mcp add --scope user --transport http {SERVER_NAME} {url}{header}",
+    ]

@@ -44,7 +44,7 @@ class Settings:
     keep_days: int | None = None
     """After how many days without an event a session is forgotten; None is never."""
     http_token: str | None = field(default=None, repr=False)
-    """What a client of the HTTP transport must show."""
+    """What a client of the HTTP transport must show; None where the user named none."""
     http_hosts: tuple[str, ...] = ()
     http_origins: tuple[str, ...] = ()
 
@@ -57,6 +57,11 @@ class Settings:
     def key_file(self) -> Path:
         """The key that signs cursors."""
         return self.data_dir / "cursor.key"
+
+    @property
+    def token_file(self) -> Path:
+        """What a client of the HTTP transport must show where the user named nothing."""
+        return self.data_dir / "http.token"
 
     @property
     def version(self) -> str:
@@ -83,7 +88,7 @@ VARIABLES: dict[str, str] = {
     "AGTRACE_SEARCH_EVENTS": "1 offers the deprecated tool search_events; default 0",
     "AGTRACE_HTTP_TOKEN": (
         f"with `agtrace mcp --http`: what clients must send as `Authorization: Bearer`, {SHORTEST_TOKEN} characters or "
-        "more; needed to listen on anything but loopback; default: none"
+        "more; default: one that is made and kept in http.token in the data folder"
     ),
     "AGTRACE_HTTP_HOSTS": (
         "with `agtrace mcp --http`: names, comma-separated, by which clients reach it besides loopback's; default: none"
@@ -150,12 +155,17 @@ def _switch(values: Mapping[str, str], name: str) -> bool:
     return text == "1"
 
 
+def is_token(text: str) -> bool:
+    """Whether a text can be a token: long enough, and what a header can hold."""
+    return len(text) >= SHORTEST_TOKEN and text.isascii() and text.isprintable() and " " not in text
+
+
 def _token(values: Mapping[str, str]) -> str | None:
     """The token, or None; a message about it never quotes it."""
     token = values.get("AGTRACE_HTTP_TOKEN", "").strip()
     if not token:
         return None
-    if len(token) < SHORTEST_TOKEN or not (token.isascii() and token.isprintable()) or " " in token:
+    if not is_token(token):
         raise SettingError(
             f"AGTRACE_HTTP_TOKEN can't be used: {SHORTEST_TOKEN} or more visible ASCII characters are needed"
         )

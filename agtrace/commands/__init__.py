@@ -82,21 +82,6 @@ def serve() -> None:
         fail(str(error), USAGE)
 
 
-def serve_http(host: str, port: int) -> None:
-    """Run the MCP server on this address until it is told to end."""
-    found = settings()
-    from agtrace.serving.ending import end
-    from agtrace.serving.http_transport import serve_http as serve
-
-    try:
-        code = serve(found, host, port)
-    except SettingError as error:
-        fail(str(error), USAGE)
-    except OSError as error:
-        fail(f"can't listen on {host}, port {port}: {error.strerror or error}", USAGE)
-    end(code)
-
-
 @cache
 def answers() -> Answers:
     """What answers, made once: a text that goes on over chunks is asked for many times."""

@@ -244,21 +244,34 @@ def reasoning(session: str, turn_index: int | None, limit: int, cursor: str | No
 
 @agtrace.command(short_help="Serve the index to an agent (stdio, or HTTP).")
 @click.option("--http", "address", type=Address(), help="Serve HTTP there, at /mcp; port 0 is any free one.")
-def mcp(address: tuple[str, int] | None) -> None:
+@click.option("--no-token", is_flag=True, help="With --http on loopback: answer whoever is on this machine.")
+@click.option("--show-token", is_flag=True, help="Print the token that clients must show, and end.")
+def mcp(address: tuple[str, int] | None, no_token: bool, show_token: bool) -> None:
     """Serve the index to an agent, over MCP on stdin and stdout.
 
-    With --http it listens on loopback, at /mcp; on another address only if AGTRACE_HTTP_TOKEN is set.
-    It also answers /healthz and /readyz, and says on stderr where it listens.
+    With --http it listens there, at /mcp, and answers who shows the token: AGTRACE_HTTP_TOKEN, or one that is made at
+    the first start and kept in the data folder. It also answers /healthz and /readyz, and says on stderr where it
+    listens; at a terminal, also how agents are told of it.
 
     \b
       agtrace mcp --http 127.0.0.1:8765
+      curl -H "Authorization: Bearer $(agtrace mcp --show-token)" http://127.0.0.1:8765/healthz
     """
-    from agtrace import commands
+    if show_token and (address or no_token):
+        raise click.UsageError("--show-token stands alone")
+    if no_token and not address:
+        raise click.UsageError("--no-token goes with --http")
+    if address is None and not show_token:
+        from agtrace.commands import serve
+
+        serve()
+        return
+    from agtrace.commands import mcp_http
 
     if address is None:
-        commands.serve()
+        mcp_http.show_token()
     else:
-        commands.serve_http(*address)
+        mcp_http.run(*address, with_token=not no_token)
 
 
 @agtrace.command(short_help="Tell how index and configuration are.")

@@ -1,8 +1,8 @@
 """The HTTP transport: streamable HTTP at /mcp for both protocol eras, and /healthz and /readyz for who runs it.
 
-Nothing is kept in a connection: every request is answered by itself, with one JSON body. It listens on loopback
-unless a token is set, and answers only to the names and web origins that it knows, so that no web page can reach it
-through a name of its own (DNS rebinding).
+Nothing is kept in a connection: every request is answered by itself, with one JSON body. It answers who shows the
+token, which may be missing on loopback alone, and only to the names and web origins that it knows, so that no web page
+can reach it through a name of its own (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import signal
-import socket
 import threading
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from types import FrameType
 from typing import Any
 from uuid import uuid4
 
 import anyio
+import anyio.lowlevel
 import uvicorn
+from agtrace_schema.health import Health
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
@@ -32,6 +34,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agtrace.problems import SettingError
 from agtrace.serving.clients import known
+from agtrace.serving.connections import Connection, listen
 from agtrace.serving.ending import end
 from agtrace.serving.logs import log_to_stderr, take_libraries
 from agtrace.serving.server import CLIENT, LARGEST_REQUEST, Desk, make_server
@@ -39,8 +42,12 @@ from agtrace.settings import Settings
 
 MOST_REQUESTS = 32
 """At a time."""
-_BODY_SECONDS = 20
-"""How long the next piece of a body may take."""
+_SEAT_SECONDS = 1
+"""How long a request waits for a seat."""
+_MOST_GLANCES = 16
+"""Probes that may wait at a time to be told, without a token, whether the index is ready."""
+_GLANCE_SECONDS = 1
+"""How old it may be what they are told."""
 _LAST_SECONDS = 0.7
 """How long answers may take that are being made when the process is told to end."""
 _WILDCARDS = frozenset({"0.0.0.0", "::"})
@@ -49,20 +56,23 @@ _SESSION = "mcp-session-id"
 _GREETING = "agtrace.greeting"
 
 
-def serve_http(settings: Settings, host: str, port: int) -> int:
+def serve_http(settings: Settings, host: str, port: int, tell: Callable[[Settings, str], None]) -> int:
     """Serve on this address until SIGTERM or SIGINT; gives the exit code. Port 0 is any free one.
 
+    `settings.http_token` is what clients must show. `tell` is called with the address once it is listened on.
     Raises `SettingError` for a host that needs a token, `OSError` where the address can't be listened on.
     """
     if settings.http_token is None and not _is_loopback(host):
-        raise SettingError(f"{host} can be reached from other machines: set AGTRACE_HTTP_TOKEN, or listen on 127.0.0.1")
+        raise SettingError(f"{host} can be reached from other machines: leave out --no-token, or listen on 127.0.0.1")
     take_libraries()
-    with _listen(host, port) as listening:
+    with listen(host, port) as listening:
         port = listening.getsockname()[1]
         desk = Desk(settings)
         server = _Process(
             uvicorn.Config(
                 application(settings, desk, host, port),
+                http=Connection,
+                loop="asyncio",
                 log_config=None,
                 access_log=False,
                 lifespan="on",
@@ -72,7 +82,9 @@ def serve_http(settings: Settings, host: str, port: int) -> int:
             )
         )
         threading.Thread(target=desk.answers.health, daemon=True).start()  # begins to index what there is
-        log_to_stderr({"event": "listening", "url": f"http://{_bracketed(host)}:{port}/mcp"})
+        url = f"http://{_bracketed(host)}:{port}/mcp"
+        log_to_stderr({"event": "listening", "url": url})
+        tell(settings, url)
         server.run(sockets=[listening])
     return server.exit_code
 
@@ -126,10 +138,17 @@ class _KnownNames:
 
 
 class _Door:
-    """What a request passes before its body is read: the token, the method, the room."""
+    """What a request passes before its body is read: the token, the method, and one of the seats there are.
+
+    Where none is free, the oldest request whose body is still coming gives its seat to a new one. An answer needs no
+    seat to go out: who doesn't take it keeps nobody waiting.
+    """
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
-        self._app, self._token, self._inside = app, token, 0
+        self._app, self._token = app, token
+        self._seats = anyio.CapacityLimiter(MOST_REQUESTS)
+        self._seated: dict[anyio.CancelScope, bool] = {}
+        """The requests, oldest first, and whether their bodies have come whole."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
@@ -137,23 +156,64 @@ class _Door:
         if refused is not None:
             await refused(scope, receive, send)
             return
-        self._inside += 1
-        try:
-            scope[CLIENT] = known(request.headers.get(_SESSION, "").partition(".")[0])
-            await self._app(scope, _in_time(receive), _naming(scope, send))
-        except TimeoutError:
-            await _refused(408, "The body didn't come in time.")(scope, receive, send)
-        finally:
-            self._inside -= 1
+        scope[CLIENT] = known(request.headers.get(_SESSION, "").partition(".")[0])
+        with anyio.CancelScope() as turn:
+            if not await self._takes_seat(turn):
+                full = f"{MOST_REQUESTS} requests are being answered; try again."
+                await _refused(503, full, {"Retry-After": "1"})(scope, receive, send)
+                return
+            try:
+                await self._app(scope, self._noticing(receive, turn), self._leaving(_naming(scope, send), turn))
+            finally:
+                self._leave(turn)
+        if turn.cancelled_caught:
+            await _refused(408, "The body didn't come in time.", {"Connection": "close"})(scope, receive, send)
 
     def _refusal(self, request: Request) -> Response | None:
         if not _shows(request, self._token):
             return _refused(401, "Send the token as `Authorization: Bearer`.", {"WWW-Authenticate": "Bearer"})
         if request.method != "POST":
             return _refused(405, "Only POST is answered: there are no sessions and no streams.", {"Allow": "POST"})
-        if self._inside >= MOST_REQUESTS:
-            return _refused(503, f"{MOST_REQUESTS} requests are being answered; try again.", {"Retry-After": "1"})
         return None
+
+    async def _takes_seat(self, turn: anyio.CancelScope) -> bool:
+        """Take a seat; False where none gets free in time."""
+        coming = [other for other, is_whole in self._seated.items() if not is_whole]
+        if coming and not self._seats.available_tokens:
+            self._leave(coming[0])
+            coming[0].cancel()
+        with anyio.move_on_after(_SEAT_SECONDS):
+            await self._seats.acquire_on_behalf_of(turn)
+            self._seated[turn] = False
+        return turn in self._seated
+
+    def _leave(self, turn: anyio.CancelScope) -> None:
+        if self._seated.pop(turn, None) is not None:
+            self._seats.release_on_behalf_of(turn)
+
+    def _noticing(self, receive: Receive, turn: anyio.CancelScope) -> Receive:
+        """Notice when a body has come whole, and end the request of a client that goes before."""
+
+        async def noticed() -> Message:
+            message = await receive()
+            is_coming = self._seated.get(turn) is False
+            if is_coming and message["type"] == "http.disconnect":
+                turn.cancel()
+                await anyio.lowlevel.checkpoint()
+            elif is_coming and not message.get("more_body", False):
+                self._seated[turn] = True
+            return message
+
+        return noticed
+
+    def _leaving(self, send: Send, turn: anyio.CancelScope) -> Send:
+        """Leave the seat when the answer begins to go out."""
+
+        async def left(message: Message) -> None:
+            self._leave(turn)
+            await send(message)
+
+        return left
 
 
 class _Probes:
@@ -162,19 +222,36 @@ class _Probes:
     def __init__(self, desk: Desk, token: str | None) -> None:
         self._desk, self._token = desk, token
         self._room = anyio.CapacityLimiter(2)  # of their own: questions never keep them waiting
+        self._glancing, self._glanced, self._is_ready = anyio.Lock(), float("-inf"), False
 
     async def alive(self, request: Request) -> Response:
         """200 as long as the process lives."""
-        figures = await anyio.to_thread.run_sync(self._desk.answers.health, limiter=self._room)
-        told = figures.model_dump(mode="json", exclude_none=True) if _shows(request, self._token) else {}
-        return JSONResponse({"status": "ok", **told})
+        if not _shows(request, self._token):
+            return JSONResponse({"status": "ok"})
+        figures = await self._look()
+        return JSONResponse({"status": "ok", **figures.model_dump(mode="json", exclude_none=True)})
 
     async def ready(self, request: Request) -> Response:
         """200 when the index can be answered from, 503 while it is being built or can't be read."""
-        index = (await anyio.to_thread.run_sync(self._desk.answers.health, limiter=self._room)).index
-        told = index.model_dump(mode="json", exclude_none=True) if _shows(request, self._token) else {}
+        if not _shows(request, self._token):
+            return await self._glance()
+        index = (await self._look()).index
         is_ready = index.state != "building"
+        told = index.model_dump(mode="json", exclude_none=True)
         return JSONResponse({"ready": is_ready, **told}, 200 if is_ready else 503)
+
+    async def _glance(self) -> Response:
+        """Whether the index is ready, for who shows no token: one look serves all who ask within a second."""
+        if self._glancing.statistics().tasks_waiting >= _MOST_GLANCES:
+            return JSONResponse({"ready": self._is_ready}, 503, {"Retry-After": "1"})
+        async with self._glancing:
+            if time.monotonic() >= self._glanced + _GLANCE_SECONDS:
+                self._is_ready = (await self._look()).index.state != "building"
+                self._glanced = time.monotonic()
+        return JSONResponse({"ready": self._is_ready}, 200 if self._is_ready else 503)
+
+    async def _look(self) -> Health:
+        return await anyio.to_thread.run_sync(self._desk.answers.health, limiter=self._room)
 
 
 class _Process(uvicorn.Server):
@@ -213,22 +290,6 @@ def _naming(scope: Scope, send: Send) -> Send:
     return named
 
 
-def _in_time(receive: Receive) -> Receive:
-    """Wait for the pieces of a body, but not for ever. Raises `TimeoutError`."""
-    complete = False
-
-    async def timed() -> Message:
-        nonlocal complete
-        if complete:
-            return await receive()
-        with anyio.fail_after(_BODY_SECONDS):
-            message = await receive()
-        complete = not message.get("more_body", False)
-        return message
-
-    return timed
-
-
 def _shows(request: Request, token: str | None) -> bool:
     """Whether a request shows the token, where there is one; compared in constant time."""
     scheme, _, shown = request.headers.get("authorization", "").partition(" ")
@@ -239,13 +300,6 @@ def _refused(status: int, message: str, headers: dict[str, str] | None = None) -
     """An error of the protocol that belongs to no request."""
     body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message}}
     return JSONResponse(body, status, headers)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    listening = socket.create_server(address[:2], family=family, backlog=128)
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted ones inherit it: 40 ms an answer
-    return listening
 
 
 def _is_loopback(host: str) -> bool:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
+
+_QUIET_SECONDS = 60
 
 
 def log_to_stderr(record: Mapping[str, Any]) -> None:
@@ -26,11 +29,30 @@ def silent(record: Mapping[str, Any]) -> None:
 
 def take_libraries() -> None:
     """Write what libraries warn of in lines as ours."""
-    logging.basicConfig(level=logging.WARNING, handlers=[_Lines()], force=True)
+    logging.basicConfig(level=logging.WARNING, handlers=[Lines()], force=True)
 
 
-class _Lines(logging.Handler):
+class Lines(logging.Handler):
+    """Writes a record in a line, and a fault that repeats itself once a minute, with how often it did.
+
+    A fault is known by the place in the code that tells it and the kind of exception: its words may hold a number.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._now = now
+        self._quiet: dict[tuple[object, ...], tuple[float, int]] = {}
+        """By fault until when nothing is said of it, and how often it came meanwhile."""
+
     def emit(self, record: logging.LogRecord) -> None:
+        """Write one line, or none."""
+        fault = (record.pathname, record.lineno, record.exc_info and record.exc_info[0])
+        until, unsaid = self._quiet.get(fault, (0.0, 0))
+        if self._now() < until:
+            self._quiet[fault] = (until, unsaid + 1)
+            return
+        self._quiet[fault] = (self._now() + _QUIET_SECONDS, 0)
         trace = {"trace": "".join(traceback.format_exception(*record.exc_info))} if record.exc_info else {}
-        level = record.levelname.lower()
-        log_to_stderr({"event": "log", "level": level, "from": record.name, "message": record.getMessage(), **trace})
+        repeated = {"repeated": unsaid} if unsaid else {}
+        said = {"level": record.levelname.lower(), "from": record.name, "message": record.getMessage()}
+        log_to_stderr({"event": "log", **said, **repeated, **trace})

@@ -137,6 +137,8 @@ WRONG = [
     (["read", f"ax://event/{LARGE}/999999"], "Event index 999999 out of bounds"),
     (["mcp", "--http", "8765"], "is no HOST:PORT"),
     (["mcp", "--http", "127.0.0.1:99999999999999999999"], "is no HOST:PORT"),
+    (["mcp", "--no-token"], "--no-token goes with --http"),
+    (["mcp", "--http", "127.0.0.1:0", "--show-token"], "--show-token stands alone"),
     (["budget", "zzzzzzzz"], "Session not found: zzzzzzzz"),
     (["budget", "--sessions", "0"], "0 is not in the range"),
 ]  # fmt: skip

@@ -34,7 +34,7 @@ def test_the_server_conforms_as_far_as_the_suite_applies(
 ) -> None:
     baseline = BASELINES / f"{revision}.yml"
     command = ["conformance", "server", "--requirements", revision, "--expected-failures", str(baseline)]
-    with listening(home) as server:
+    with listening(home, "127.0.0.1:0", "--no-token") as server:
         ended = run([*command, "--url", server.url], home)
         excused = re.findall(r"^  ~ (\S+)", ended.stdout, re.MULTILINE)
         passed = sum(map(int, re.findall(r"^[✓✗] \S+: (\d+) passed", ended.stdout, re.MULTILINE)))

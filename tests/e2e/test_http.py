@@ -26,9 +26,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import Implementation
-from starlette.types import Message, Receive, Scope, Send
 
-from agtrace.serving import http_transport
 from tests.agtrace.asking import claude_log
 from tests.conftest import SAMPLES
 
@@ -49,17 +47,21 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 class Listening:
-    """A server that listens."""
+    """A server that listens, and the headers that show its token."""
 
-    def __init__(self, process: subprocess.Popen[str], first: Mapping[str, Any]) -> None:
+    def __init__(self, process: subprocess.Popen[str], first: Mapping[str, Any], token: str | None) -> None:
         assert first["event"] == "listening"
         self.process, self.url = process, str(first["url"])
+        self.shown = {"Authorization": f"Bearer {token}"} if token else {}
+        self.logged: list[dict[str, Any]] = []
+        """What it wrote on stderr, once it has ended."""
         self.port = urlsplit(self.url).port or 0
 
     def request(
         self, method: str, path: str, body: str | bytes | Iterator[bytes] | None = None, **headers: str
     ) -> tuple[int, dict[str, str], str]:
-        """The status, the headers and the text of an answer."""
+        """The status, the headers and the text of an answer; `Authorization` replaces the token, empty by none."""
+        headers = {name: text for name, text in {**self.shown, **headers}.items() if text}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
             connection.request(method, path, body, {name.replace("_", "-"): text for name, text in headers.items()})
@@ -74,30 +76,39 @@ class Listening:
         accepted = {"Content_Type": "application/json", "Accept": "application/json, text/event-stream"}
         return self.request("POST", "/mcp", body, **{**accepted, **headers})
 
-    def client(self, mode: str, name: str = "test", headers: dict[str, str] | None = None) -> Client:
-        """A client that goes by this name."""
-        transport = streamable_http_client(self.url, http_client=httpx2.AsyncClient(headers=headers, timeout=20))
+    def client(self, mode: str, name: str = "test") -> Client:
+        """A client that goes by this name and has been told the token."""
+        transport = streamable_http_client(self.url, http_client=httpx2.AsyncClient(headers=self.shown, timeout=20))
         return Client(transport, mode=mode, client_info=Implementation(name=name, version="1"))
 
 
 @contextmanager
-def listening(home: Path, address: str = "127.0.0.1:0", **environment: str) -> Iterator[Listening]:
-    """Run the server; it must be told to end, and end well, with nothing but lines of JSON on stderr."""
+def listening(
+    home: Path, address: str = "127.0.0.1:0", *options: str, files: int | None = None, **environment: str
+) -> Iterator[Listening]:
+    """Run the server; it must be told to end, and end well, with nothing but lines of JSON on stderr.
+
+    `files` is how many it may have open at a time.
+    """
     variables = {**os.environ, "HOME": str(home), "AGTRACE_DATA_DIR": str(home.parent / "data"), **environment}
-    command = [AGTRACE, "mcp", "--http", address]
+    limited = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"] if files else []
+    command = [*limited, AGTRACE, "mcp", "--http", address, *options]
     with subprocess.Popen(command, env=variables, stdout=-1, stderr=-1, text=True) as process:
         hangs = Timer(60, process.kill)
         hangs.start()
         try:
             assert process.stderr
-            yield Listening(process, json.loads(process.stderr.readline()))
+            first, kept = json.loads(process.stderr.readline()), Path(variables["AGTRACE_DATA_DIR"]) / "http.token"
+            token = variables.get("AGTRACE_HTTP_TOKEN") or (kept.read_text().strip() if kept.exists() else None)
+            server = Listening(process, first, token)
+            yield server
         finally:
             process.terminate()
             printed, logged = process.communicate()
             hangs.cancel()
     assert printed == ""
-    records = [json.loads(line) for line in logged.splitlines()]
-    assert not [record for record in records if record["event"] == "internal_error" or "trace" in record]
+    server.logged = [json.loads(line) for line in logged.splitlines()]
+    assert not [record for record in server.logged if record["event"] == "internal_error" or "trace" in record]
 
 
 @pytest.fixture(scope="module")
@@ -233,37 +244,40 @@ def test_names_and_origins_of_the_user_are_answered_too(own_home: Path) -> None:
         assert server.post("tools/list", Origin="https://other.example")[0] == 403
 
 
-def test_with_a_token_only_who_shows_it_is_answered(own_home: Path) -> None:
-    """Also on loopback; a probe without it learns only whether the process is well."""
-    with listening(own_home, AGTRACE_HTTP_TOKEN=TOKEN) as server:
-        for wrong in ({}, {"Authorization": TOKEN}, {"Authorization": f"Bearer {TOKEN}x"}, {"Authorization": "Bearer"},
-                      {"Authorization": f"Basic {TOKEN}"}, {"Authorization": f"Bearer {TOKEN[:-1]}\xff"}):  # fmt: skip
-            status, headers, text = server.post("tools/list", **wrong)
+@pytest.mark.parametrize("variables", [{}, {"AGTRACE_HTTP_TOKEN": TOKEN}], ids=["made", "named"])
+def test_only_who_shows_the_token_is_answered(own_home: Path, variables: dict[str, str]) -> None:
+    """Also on loopback, named by the user or made; a probe without it learns only whether the process is well."""
+    with listening(own_home, **variables) as server:
+        shown = server.shown["Authorization"]
+        token = shown.removeprefix("Bearer ")
+        for wrong in ("", token, f"{shown}x", "Bearer", f"Basic {token}", f"{shown[:-1]}\xff"):
+            status, headers, text = server.post("tools/list", Authorization=wrong)
             assert (status, headers["www-authenticate"]) == (401, "Bearer")
-            assert TOKEN not in text
-        shown = {"Authorization": f"Bearer {TOKEN}"}
-        assert server.post("tools/list", **shown)[0] == 200
-        assert json.loads(server.request("GET", "/healthz")[2]) == {"status": "ok"}
-        assert "index" in json.loads(server.request("GET", "/healthz", **shown)[2])
-        assert set(json.loads(server.request("GET", "/readyz")[2])) == {"ready"}
+            assert token not in text
+            for path, said in (("/healthz", {"status": "ok"}), ("/readyz", {"ready": True})):
+                until(server, 200, path)
+                assert json.loads(server.request("GET", path, Authorization=wrong)[2]) == said
+        assert server.post("tools/list")[0] == 200
+        assert {"index", "configuration"} <= set(json.loads(server.request("GET", "/healthz")[2]))
+        assert "sessions" in json.loads(server.request("GET", "/readyz")[2])
 
-        async def ask() -> None:
-            async with server.client("auto", headers=shown) as client:
-                assert not (await client.call_tool("list_sessions", {})).is_error
 
-        anyio.run(ask)
+def test_without_a_token_it_answers_only_on_loopback_and_only_where_that_is_said(own_home: Path) -> None:
+    with listening(own_home, "127.0.0.1:0", "--no-token") as server:
+        assert server.shown == {}
+        assert server.post("tools/list")[0] == 200
+    assert "--no-token" in refused("0.0.0.0:0", "--no-token")
+    assert "unset" in refused("127.0.0.1:0", "--no-token", AGTRACE_HTTP_TOKEN=TOKEN)
 
 
 def test_other_machines_are_served_only_with_a_token(own_home: Path) -> None:
-    assert "AGTRACE_HTTP_TOKEN" in refused("0.0.0.0:0")
-    assert "AGTRACE_HTTP_TOKEN" in refused("[::]:0")
-    assert "AGTRACE_HTTP_TOKEN" in refused("traces.example:80")
     short = refused("0.0.0.0:0", AGTRACE_HTTP_TOKEN="too-short")
     assert "16" in short and "too-short" not in short
-    with listening(own_home, "0.0.0.0:0", AGTRACE_HTTP_TOKEN=TOKEN) as server:
-        assert server.post("tools/list")[0] == 401
-        assert server.post("tools/list", Authorization=f"Bearer {TOKEN}")[0] == 200
-        assert server.post("tools/list", Authorization=f"Bearer {TOKEN}", Host="evil.example")[0] == 421
+    for variables in ({}, {"AGTRACE_HTTP_TOKEN": TOKEN}):
+        with listening(own_home, "0.0.0.0:0", **variables) as server:
+            assert server.post("tools/list", Authorization="")[0] == 401
+            assert server.post("tools/list")[0] == 200
+            assert server.post("tools/list", Host="evil.example")[0] == 421
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", ":8000", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:x", ""])
@@ -276,10 +290,10 @@ def test_a_port_that_is_taken_is_said_in_a_sentence() -> None:
         assert "can't listen" in refused(f"127.0.0.1:{taken.getsockname()[1]}")
 
 
-def refused(address: str, **environment: str) -> str:
+def refused(address: str, *options: str, **environment: str) -> str:
     """What the process says that will not serve there."""
     ended = subprocess.run(
-        [AGTRACE, "mcp", "--http", address],
+        [AGTRACE, "mcp", "--http", address, *options],
         env={**os.environ, **environment}, capture_output=True, text=True, timeout=20, check=False,
     )  # fmt: skip
     assert (ended.returncode, ended.stdout) == (2, "")
@@ -301,50 +315,52 @@ def test_a_request_of_more_than_a_megabyte_is_refused(server: Listening) -> None
     assert sent[0] == 200
 
 
-def test_a_body_that_never_comes_is_not_awaited_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_transport, "_BODY_SECONDS", 0.01)
-    sent: list[Message] = []
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        while (await receive())["more_body"]:
-            pass
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    async def ask() -> None:
-        pieces, more = anyio.create_memory_object_stream[Message](1)
-        pieces.send_nowait({"type": "http.request", "body": b"{", "more_body": True})
-        with pieces, more:
-            await http_transport._Door(app, None)({"type": "http", "method": "POST", "headers": []}, more.receive, send)
-
-    anyio.run(ask)
-    assert sent[0]["status"] == 408
-
-
 def test_there_are_no_streams_and_no_sessions_to_hold_open(server: Listening) -> None:
     for method in ("GET", "DELETE", "PUT"):
         status, headers, _ = server.request(method, "/mcp", Accept="text/event-stream")
         assert (status, headers["allow"]) == (405, "POST")
+    for era in ("2025-11-25", "2026-07-28"):
+        about = {"protocolVersion": era, "clientInfo": {"name": "test", "version": "1"}, "clientCapabilities": {}}
+        meta = {f"io.modelcontextprotocol/{name}": value for name, value in about.items()}
+        asked: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen"}
+        asked["params"] = {"_meta": meta, "notifications": {"toolsListChanged": True}}
+        _, headers, text = server.request(
+            "POST", "/mcp", json.dumps(asked), Content_Type="application/json",
+            Accept="application/json, text/event-stream",
+            MCP_Protocol_Version=era, MCP_Method="subscriptions/listen",
+        )  # fmt: skip
+        assert headers["content-type"] == "application/json" and json.loads(text)["error"]["code"] == -32601
 
 
-def test_one_request_too_many_is_told_to_come_again(server: Listening) -> None:
-    """32 at a time; when they are gone there is room again, and the probes answer all the while."""
-    head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: 100\r\n\r\n".encode()
+def test_a_request_that_does_not_come_whole_gives_way_to_a_new_one(server: Listening) -> None:
+    """32 at a time are read; the oldest is told that it took too long, and who sends all at once is answered."""
     with ExitStack() as waiting:
-        for _ in range(32):
-            waiting.enter_context(socket.create_connection(("127.0.0.1", server.port))).sendall(head)
-        status, headers, _ = until(server, 503)
-        assert (status, headers["retry-after"]) == (503, "1")
-        assert server.request("GET", "/healthz")[0] == 200
-    assert until(server, 200)[0] == 200
+        slow = [waiting.enter_context(half_a_request(server)) for _ in range(34)]
+        assert until(server, 200)[0] == 200
+        assert slow[0].recv(100).startswith(b"HTTP/1.1 408")
+    assert server.post("tools/list")[0] == 200
 
 
-def until(server: Listening, status: int) -> tuple[int, dict[str, str], str]:
+def half_a_request(server: Listening) -> socket.socket:
+    """A connection on which a body is promised that doesn't come."""
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    connection.sendall(raw(server, "{", 100))
+    return connection
+
+
+def raw(server: Listening, body: str, length: int) -> bytes:
+    """A request in bytes, which says that its body has this length."""
+    head = {"Host": f"127.0.0.1:{server.port}", "Content-Type": "application/json", "Content-Length": str(length)}
+    head |= {"Accept": "application/json, text/event-stream", **server.shown}
+    lines = "".join(f"{name}: {text}\r\n" for name, text in head.items())
+    return f"POST /mcp HTTP/1.1\r\n{lines}\r\n{body}".encode()
+
+
+def until(server: Listening, status: int, probe: str | None = None) -> tuple[int, dict[str, str], str]:
     """Ask until this status comes, for at most ten seconds."""
     end = time.monotonic() + 10
     while True:
-        answer = server.post("tools/list")
+        answer = server.request("GET", probe) if probe else server.post("tools/list")
         if answer[0] == status or time.monotonic() > end:
             return answer
 
@@ -381,7 +397,7 @@ def test_the_probes_tell_the_figures_that_the_resource_tells(server: Listening) 
 
 def test_a_process_whose_index_can_not_be_made_lives_and_is_not_ready(own_home: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    with listening(own_home, AGTRACE_DATA_DIR=str(tmp_path / "file")) as server:
+    with listening(own_home, AGTRACE_DATA_DIR=str(tmp_path / "file"), AGTRACE_HTTP_TOKEN=TOKEN) as server:
         status, _, text = server.request("GET", "/healthz")
         assert status == 200 and "can't be" in json.loads(text)["index"]["problem"]
         status, _, text = server.request("GET", "/readyz")
@@ -407,8 +423,7 @@ def test_it_ends_within_a_second_whoever_is_connected(own_home: Path, told: sign
         kept = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
         kept.request("GET", "/healthz")
         assert kept.getresponse().read()
-        with socket.create_connection(("127.0.0.1", server.port)) as half:
-            half.sendall(f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: 9\r\n\r\n".encode())
+        with half_a_request(server):
             began = time.monotonic()
             server.process.send_signal(told)
             assert server.process.wait(10) == code

@@ -64,8 +64,8 @@ def environment(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def http_server(folder: Path) -> Iterator[str]:
-    """A server of this folder's index on a free port; gives its address."""
-    command = [AGTRACE, "mcp", "--http", "127.0.0.1:0"]
+    """A server of this folder's index on a free port, for whoever asks; gives its address."""
+    command = [AGTRACE, "mcp", "--http", "127.0.0.1:0", "--no-token"]
     with subprocess.Popen(command, env=environment(folder), stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None

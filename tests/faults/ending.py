@@ -177,7 +177,7 @@ def deaf(ground: Ground) -> float:
 
 def terminated(ground: Ground) -> float:
     """Over HTTP: it is told to end (SIGTERM) while it searches."""
-    command, environment = [AGTRACE, "mcp", "--http", "127.0.0.1:0"], {**os.environ, **ground.environment}
+    command, environment = [AGTRACE, "mcp", "--http", "127.0.0.1:0", "--no-token"], {**os.environ, **ground.environment}
     with subprocess.Popen(command, stdout=-1, stderr=-1, env=environment, start_new_session=True) as process:
         try:
             assert process.stderr

@@ -68,13 +68,13 @@ def test_no_secret_of_the_environment_leaves(own_home: Path, tmp_path: Path) -> 
     said = [agtrace_here(*command, **variables) for command in commands]
     told = [text for answer in said for text in (answer.out, answer.err)]
     with listening(own_home, **variables) as server:
-        shown = {"Authorization": f"Bearer {TOKEN}"}
-        for headers in ({}, shown, {"Authorization": f"Bearer {TOKEN}x"}):
+        for headers in ({}, {"Authorization": ""}, {"Authorization": f"Bearer {TOKEN}x"}):
             for path in ("/healthz", "/readyz", f"/mcp?token={TOKEN}"):
                 _, answered, text = server.request("GET", path, **headers)
                 told += [json.dumps(answered), text]
         for place in (f"?token={TOKEN}", f"?access_token={TOKEN}", f"?authorization=Bearer%20{TOKEN}"):
-            assert server.request("POST", f"/mcp{place}", "{}", Cookie=f"token={TOKEN}")[0] == 401, "only in its header"
+            headers = {"Authorization": "", "Cookie": f"token={TOKEN}"}
+            assert server.request("POST", f"/mcp{place}", "{}", **headers)[0] == 401, "only in its header"
         told.append(_command_lines(server.process.pid))
     answered = serve(**variables)
     told += [answered.stdout.decode(), answered.stderr.decode()]

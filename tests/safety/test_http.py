@@ -42,6 +42,7 @@ def said(server: Listening, request: str | bytes) -> list[int]:
 
 def post(server: Listening, path: str = "/mcp", more: str = "", body: str = LIST, host: str | None = None) -> str:
     """A request as a client would send it, with more headers."""
+    more += "".join(f"{name}: {text}\r\n" for name, text in server.shown.items())
     head = f"Host: {host or f'127.0.0.1:{server.port}'}\r\n{more}Content-Length: {len(body)}\r\nConnection: close\r\n"
     return f"POST {path} HTTP/1.1\r\n{ACCEPTED}{head}\r\n{body}"
 

@@ -154,8 +154,8 @@ class Course:
             )  # fmt: skip
 
     def _listening(self) -> str:
-        """Start the server over HTTP; gives its address."""
-        self._start(_SERVER, AGTRACE, "mcp", "--http", "127.0.0.1:0")
+        """Start the server over HTTP, for whoever asks; gives its address."""
+        self._start(_SERVER, AGTRACE, "mcp", "--http", "127.0.0.1:0", "--no-token")
         due, log = time.monotonic() + _PATIENCE, self.folder / f"{_SERVER}.err"
         while not log.read_bytes().endswith(b"\n") and time.monotonic() < due:
             time.sleep(0.05)

@@ -1,0 +1,54 @@
+"""The token that clients of the HTTP transport must show where the user names none: made once, in the data folder."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from agtrace.problems import SettingError
+from agtrace.settings import is_token
+
+_LONGEST = 1_000
+
+
+def load_token(path: Path) -> str:
+    """Read the token; make it first where there is none.
+
+    Raises `SettingError` where it can't be made or read, or where somebody else could have read or written it.
+    """
+    try:
+        if not os.path.lexists(path):
+            _make(path)
+        return _read(path)
+    except OSError as error:
+        raise SettingError(
+            f"no token can be kept in {path}: {error.strerror or error}; set AGTRACE_HTTP_TOKEN, or AGTRACE_DATA_DIR"
+        ) from None
+
+
+def _make(path: Path) -> None:
+    """Put a new token in its place, whole at once, but never in the place of one that another process put there."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with NamedTemporaryFile("w", dir=path.parent, prefix=f"{path.name}.") as fresh:  # its owner's alone
+        fresh.write(f"{secrets.token_urlsafe()}\n")
+        fresh.flush()
+        with suppress(FileExistsError):
+            os.link(fresh.name, path)
+
+
+def _read(path: Path) -> str:
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise SettingError(f"{path} is no regular file: remove it, and a new token is made")
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if os.name != "nt" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
+            raise SettingError(f"{path} isn't yours alone: remove it, and a new token is made")
+        token = file.read(_LONGEST).decode("ascii", "replace").strip()
+    if not is_token(token):
+        raise SettingError(f"{path} holds no token: remove it, and a new one is made")
+    return token
