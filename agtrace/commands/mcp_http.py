@@ -27,8 +27,6 @@ def run(host: str, port: int, *, with_token: bool) -> None:
         fail(str(error), USAGE)
     except OSError as error:
         fail(f"can't listen on {host}, port {port}: {error.strerror or error}", USAGE)
-    except KeyboardInterrupt:
-        code = 130
     end(code)
 
 

@@ -10,12 +10,16 @@ from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look
 
 MANIFEST = Look(r"kind[\\\"']*:[ \t]*[\\\"']*secret", any_case=True, from_start=True)
-PAIR = Look(r"(?:(?:value|default)[\\\"']{0,4}[ \t]{0,4}[:=]|content=)[ \t]{0,4}[^\s{\[]", any_case=True, from_start=True)
+PAIR = Look(
+    r"(?:(?:value|default)[\\\"']{0,4}[ \t]{0,4}[:=]|content=)[ \t]{0,4}[^\s{\[]", any_case=True, from_start=True
+)
 _MANIFEST = 8000
 """Characters of a manifest on either side of what says its kind."""
 
 _BREAK = r"(?:\r?\n|\\{1,15}r?\\{0,15}n)"
-_DATA = re.compile(rf"(?:\A|(?<=\n)|(?<=\\n))(?:[ \t+>→|:-]|[0-9]{{1,6}}(?=[\t→:|]))*(?P<quote>\\*\"?)(?:string)?[dD]ata(?P=quote):[ \t]*(?=\{{|{_BREAK}|#)")
+_DATA = re.compile(
+    rf"(?:\A|(?<=\n)|(?<=\\n))(?:[ \t+>→|:-]|[0-9]{{1,6}}(?=[\t→:|]))*(?P<quote>\\*\"?)(?:string)?[dD]ata(?P=quote):[ \t]*(?=\{{|{_BREAK}|#)"
+)
 _ENTRY = re.compile(
     rf"{_BREAK}(?:[ \t→|]|\\t|[+>-](?=[ \t])|[0-9]{{1,6}}(?=[\t→:|])|(?<=[0-9]):)*(?:\#[^\n]*|(?P<key>[A-Za-z0-9._-]{{1,100}}):(?:[ \t]|\\t)*(?:[|>][+-]?[ \t]*{_BREAK}[ \t]*)?"
     r"[\"']?(?P<secret>[^\s\\\"'#]{3,})[\"']?[^\n\\]*)"
@@ -53,7 +57,7 @@ def _data(text: str, start: int, end: int) -> Iterator[Sequence[re.Match[str]]]:
 
 
 def _comment_end(text: str, at: int) -> int:
-    return _line_end(text, at) if text.startswith("#", at) else at
+    return max(text.find("\n", at), at) if text.startswith("#", at) else at
 
 
 _QUOTE = r"\\{0,15}[\"'`]"

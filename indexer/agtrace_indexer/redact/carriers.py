@@ -58,9 +58,12 @@ ON = r"(?:[^\n|;&]|\\\r?\n){0,400}?(?:[ \t]|\\\r?\n[ \t]{0,20})"
 NOT_A_PATH = r"(?![A-Za-z0-9_./-])"
 TOKEN = r"[A-Za-z0-9._~+/=:|-]"
 
+
 def _command(tool: str, rest: str, unless: str = "no_option", look: str = "") -> Carrier:
     """What begins with a word, or with a blank, and holds a secret."""
-    return Carrier("command-secret", (Look(look or tool, any_case=True),), rf"(?:(?<![\w.-])|(?=\s))(?i:{tool})(?:{rest})", unless)
+    return Carrier(
+        "command-secret", (Look(look or tool, any_case=True),), rf"(?:(?<![\w.-])|(?=\s))(?i:{tool})(?:{rest})", unless
+    )
 
 
 def _tool(names: str, look: str, option: str, unless: str = "no_option") -> Carrier:
@@ -197,7 +200,7 @@ OTHERS = (
     Carrier("npmrc-token", (Look(r"(?:^|[^A-Za-z0-9])_(?:authToken|auth|password)[ \t]*="),),
             rf"[^A-Za-z0-9]?_(?:authToken|auth|password)[ \t]{{0,4}}=[ \t]{{0,4}}(?:{QUOTE})?(?P<secret>[^\s\"'`\\]{{8,}})", "no_unquoted_secret"),
     Carrier("docker-auth", _look(r"[\"'](?:auth|identitytoken|registrytoken)\\*[\"']"),
-            rf"(?P<quote>[\"'])(?:auth|identitytoken|registrytoken)\\{{0,15}}(?P=quote)[ \t]{{0,4}}:[ \t]{{0,4}}\\{{0,15}}(?P=quote)(?P<secret>[A-Za-z0-9+/=_.-]{{8,}})\\{{0,15}}(?P=quote)", "no_basic"),
+            r"(?P<quote>[\"'])(?:auth|identitytoken|registrytoken)\\{0,15}(?P=quote)[ \t]{0,4}:[ \t]{0,4}\\{0,15}(?P=quote)(?P<secret>[A-Za-z0-9+/=_.-]{8,})\\{0,15}(?P=quote)", "no_basic"),
     Carrier("netrc-password", _look(r"(?:login|machine)[ \t\r\n\\][^~]{1,80}password"),
             r"(?:login|machine)(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}[^\s\"'\\]{1,100}(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}(?:(?:login|account)(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}[^\s\"'\\]{1,100}"
             r"(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}){0,2}password(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}(?P<secret>[^\s\"'\\]{3,})", "no_value"),

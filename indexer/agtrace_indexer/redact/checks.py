@@ -34,9 +34,7 @@ _NAME = (
     r"(?:passw(?:or)?d|passwort|contraseña|senha|passphrase|pass|pwd|secret|token|credential|auth|(?:(?:api|access|secret|private"
     r"|auth)[_-]?)?key)"
 )
-_OWN_NAME = (
-    rf"_{{0,2}}(?:my|your|the|a)?(?:[A-Za-z]+[_-])*{_NAME}s?(?:[_-](?:here|value|name|id|file|path|env|var|ref|goes|placeholder)+)*_{{0,2}}\W?\Z"
-)
+_OWN_NAME = rf"_{{0,2}}(?:my|your|the|a)?(?:[A-Za-z]+[_-])*{_NAME}s?(?:[_-](?:here|value|name|id|file|path|env|var|ref|goes|placeholder)+)*_{{0,2}}\W?\Z"
 _RANDOM = r"(?:[^\n]*(?:[0-9]{3}|[0-9][A-Za-z_]+[0-9]+[A-Za-z_]+[0-9])|(?:[^\n]*[A-Za-z][0-9]{1,2}[A-Za-z]){2})"
 _TYPE = (
     r"(?:[A-Za-z_]\w*\.)*[A-Z][A-Za-z0-9]*?(?:Key|Token|Secret|Password|Credential)(?:s|Types?|V[0-9]+)?\W?\Z"

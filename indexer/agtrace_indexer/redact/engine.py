@@ -66,7 +66,9 @@ class _BuiltIn:
             return None
         known = [(self._finders[look], place) for place, look in hits if look < self._disguise]
         written = [look for _, look in hits if look >= self._disguise] if len(known) < len(hits) else []
-        return _Found(known, unseen or any(look < self._base64 for look in written), any(look >= self._base64 for look in written))
+        return _Found(
+            known, unseen or any(look < self._base64 for look in written), any(look >= self._base64 for look in written)
+        )
 
 
 @cache

@@ -78,7 +78,20 @@ _OF_NAMES = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _OF_NAMES_OR_BLANK = frozenset(_OF_NAMES + " ")
 _FIRST_WORDS = tuple(
     f"{written} "
-    for word in ("api", "access", "secret", "private", "auth", "admin", "app", "bot", "client", "master", "account", "encryption")
+    for word in (
+        "api",
+        "access",
+        "secret",
+        "private",
+        "auth",
+        "admin",
+        "app",
+        "bot",
+        "client",
+        "master",
+        "account",
+        "encryption",
+    )
     + ("signing", "license", "recovery", "backup", "unseal", "seed", "preshared", "pre-shared", "connection")
     for written in (word, word.upper(), word.capitalize())
 )
@@ -86,7 +99,9 @@ _FIRST_WORDS = tuple(
 _LONGEST_BEFORE = 80
 _CLOSED = rf"((?:{_QUOTE}){{0,2}}(?:\[[0-9]{{0,4}}\]|\]?)(?:{_QUOTE})?{_EMPHASIS})"
 """What may close a name: quotes, brackets."""
-_NAME = re.compile(rf"(?:\W|[a-z](?=Pw|Auth|Psk))?([\w.-]{{1,80}}(?:[ ](?:phrase|codes?))?(?:[ ][0-9]{{1,2}}(?=:))?){_CLOSED}")
+_NAME = re.compile(
+    rf"(?:\W|[a-z](?=Pw|Auth|Psk))?([\w.-]{{1,80}}(?:[ ](?:phrase|codes?))?(?:[ ][0-9]{{1,2}}(?=:))?){_CLOSED}"
+)
 """The rest of a name."""
 _FOREIGN_NAME = re.compile(
     r"((?:mot[ _-]de[ _-]passe|palabra[ _-]clave|mật[_ ]khẩu|كلمة المرور|секретный[ _]ключ|비밀[ _]?키|contrase\\u00f1a"
@@ -128,7 +143,7 @@ _CARRIERS = (
         ":=?+.|!-<→：{&sSFOc\\",
         re.compile(
             rf"(?:[ \t]|\\\r?\n){{0,40}}{_TYPED}[ \t]{{0,4}}{_SIGN}{_EMPHASIS}[ \t]{{0,40}}{_EMPHASIS}{_CALLED}(?:{_QUOTED}|(?P<bare>{_BARE}{{3,}}+)(?P<longer>{_LONGER}))"
-        )
+        ),
     ),
     _Carrier(  # NAME: value of the next line
         ":=",
@@ -144,7 +159,14 @@ _CARRIERS = (
     ),
     _Carrier("(", re.compile(rf"\([ \t]{{0,4}}{_QUOTED}"), "no_called", setter=True),  # .apiKey("value")
     _Carrier("", re.compile(rf"[ \t]{{1,40}}{_QUOTED}"), "no_passed", shouted=True),  # define NAME "value"
-    _Carrier("", re.compile(rf"(?:[ \t]{{1,4}}|[ \t]{{0,4}}{_END}[ \t]{{0,20}})(?P<bare>[^\s\"'`\\,;()<>|]{{6,500}})(?=[ \t]*(?:\r?\n|\Z))"), "no_told", shouted=True),
+    _Carrier(
+        "",
+        re.compile(
+            rf"(?:[ \t]{{1,4}}|[ \t]{{0,4}}{_END}[ \t]{{0,20}})(?P<bare>[^\s\"'`\\,;()<>|]{{6,500}})(?=[ \t]*(?:\r?\n|\Z))"
+        ),
+        "no_told",
+        shouted=True,
+    ),
     _Carrier(  # setProperty(NAME, "value"), get(NAME).type("value")
         ":,).;{s\\\"'",
         re.compile(
@@ -162,7 +184,7 @@ _CARRIERS = (
     _Carrier(  # <NAME>value</NAME>, <x name="NAME"><value>value</value>, <th>NAME</th><td>value</td>
         "",
         re.compile(
-            rf"(?:[^<>\n]{{0,120}}>|</[A-Za-z:]{{1,30}}>\s{{0,40}}<[A-Za-z:]{{1,30}}>)\s{{0,40}}(?:<[A-Za-z:]{{1,30}}>\s{{0,40}})?"
+            r"(?:[^<>\n]{0,120}>|</[A-Za-z:]{1,30}>\s{0,40}<[A-Za-z:]{1,30}>)\s{0,40}(?:<[A-Za-z:]{1,30}>\s{0,40})?"
             r"(?P<bare>[^<\s]{4,500})(?=\s{0,40}</)"
         ),
         "no_tagged",
@@ -219,9 +241,10 @@ def find(text: str, at: int, pattern: re.Pattern[str] = _NAME) -> Iterator[tuple
     if name is None:
         return
     first, end = name.start(1), name.end()
-    whole = _before(text, first) + name[1]
+    before = _before(text, first)
+    whole = before + name[1]
     level = strength(whole)
-    if not level or _is_part(text, end - len(whole), end):
+    if not level or _is_part(text, first - len(before), end):
         return
     behind = text[end : end + 60]
     carriers = _AT.get(behind.lstrip(" \t")[:1], ())
@@ -244,7 +267,9 @@ def _is_part(text: str, start: int, end: int) -> bool:
     return text[start - 1 : start] == ":" == text[end : end + 1] and text[end + 1 : end + 2] > " "
 
 
-_NO_SETTER = re.compile(r"_?(?:get|fetch|find|load|read|has|is|check|validate|verify|hash|encode|decode|parse|delete|remove|require|ask)")
+_NO_SETTER = re.compile(
+    r"_?(?:get|fetch|find|load|read|has|is|check|validate|verify|hash|encode|decode|parse|delete|remove|require|ask)"
+)
 
 
 def _fits(carrier: _Carrier, name: str) -> bool:
@@ -268,29 +293,14 @@ def _before(text: str, at: int) -> str:
     return joined
 
 
-def _is_part(text: str, start: int, end: int) -> bool:
-    """Whether what looks like a name is a part of something that colons join: an ARN, a path of namespaces."""
-    return text[start - 1 : start] == ":" == text[end : end + 1] and text[end + 1 : end + 2] > " "
-
-
-_NO_SETTER = re.compile(r"_?(?:get|fetch|find|load|read|has|is|check|validate|verify|hash|encode|decode|parse|delete|remove|require|ask)")
-
-
-def _fits(carrier: _Carrier, name: str) -> bool:
-    """Whether a carrier may stand behind a name that is written so."""
-    if carrier.setter:
-        return _NO_SETTER.match(name) is None
-    if carrier.shouted:
-        return "_" in name and name.isupper()
-    return name.startswith("-") or not carrier.option
-
-
 def _is_tight(found: re.Match[str], name: str) -> bool:
     """Whether a value is assigned as in a shell or in settings: an upper-case name, `=` or `:`, nothing behind it."""
     if not name.isupper():
         return False
     blank = found[0][1:2] in " \t"
-    return (found[0][:1] == "=" and not blank) or ("_" in name and found[0][:1] in "=:" and bool(_ENDED.match(found.string, found.end())))
+    return (found[0][:1] == "=" and not blank) or (
+        "_" in name and found[0][:1] in "=:" and bool(_ENDED.match(found.string, found.end()))
+    )
 
 
 def _secret(level: Strength, carrier: _Carrier, found: re.Match[str], *, tight: bool) -> tuple[int, int] | None:
@@ -302,10 +312,9 @@ def _secret(level: Strength, carrier: _Carrier, found: re.Match[str], *, tight: 
         return None
     behind = found.string[end : end + 1]
     if carrier.unless:
-        value = found.string[start:end] + behind
-        value = value.rstrip("\"'`\\,; \t\r\n")
+        said = (found.string[start:end] + behind).rstrip("\"'`\\,; \t\r\n")
         checks = (carrier.unless, "no_key") if level is Strength.KEY else (carrier.unless,)
-        return None if is_example(value) or any(CHECKS[check](value) for check in checks) else (start, end)
+        return None if is_example(said) or any(CHECKS[check](said) for check in checks) else (start, end)
     if groups.get("longer") and tight:
         end = found.end("longer")
     value = Value(found.string[start:end], kind == "quoted", behind, tight, _ENDED.match(found.string, end) is not None)

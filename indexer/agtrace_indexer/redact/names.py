@@ -62,7 +62,21 @@ OF_NO_ACCOUNT = frozenset(
 """Words behind a name that change nothing: whose, where, which of several."""
 
 NO_SECRETS = frozenset(
-    {"public", "publishable", "pub", "max", "min", "num", "number", "count", "total", "n", "page", "continuation", "sync"}
+    {
+        "public",
+        "publishable",
+        "pub",
+        "max",
+        "min",
+        "num",
+        "number",
+        "count",
+        "total",
+        "n",
+        "page",
+        "continuation",
+        "sync",
+    }
     | {"cancel", "cancellation", "pad", "eos", "bos", "unk", "sep", "cls", "mask", "stop", "special", "design", "input"}
     | {"output", "cached", "reasoning", "prompt", "completion", "no", "is", "has", "had", "use", "uses", "show", "hide"}
     | {"toggle", "forgot", "forget", "reset", "change", "update", "invalid", "wrong", "missing", "expired", "if", "def"}
@@ -75,13 +89,40 @@ NO_KEYS = frozenset(
     | {"object", "row", "column", "map", "dict", "hash", "group", "lookup", "index", "idx", "idempotency", "dedupe"}
     | {"query", "react", "translation", "i18n", "message", "msg", "item", "file", "path", "route", "event", "config"}
     | {"setting", "settings", "option", "state", "host", "known", "fingerprint", "ssh", "gpg", "pgp", "site", "routing"}
-    | {"lock", "redis", "bucket", "s3", "data", "field", "property", "prop", "attr", "attribute", "label", "tag", "meta"}
+    | {
+        "lock",
+        "redis",
+        "bucket",
+        "s3",
+        "data",
+        "field",
+        "property",
+        "prop",
+        "attr",
+        "attribute",
+        "label",
+        "tag",
+        "meta",
+    }
     | {"hot", "keyboard", "arrow", "enter", "escape", "ctrl", "shift", "alt", "tab", "modifier", "bind", "binding"}
     | {"issue", "project", "jira", "shard", "distribution", "order", "parent", "child", "root", "metric", "feature"}
     | {"flag", "test", "node", "element", "entity", "record", "resource", "job", "task", "run", "build", "version"}
     | {"commit", "git", "content", "file", "etag", "checksum", "password", "dataset", "model", "block", "tx", "txn"}
     | {"transaction", "image", "layer", "package", "lockfile", "workflow", "restore", "search", "sorted", "new", "old"}
-    | {"prop", "string", "integrity", "context", "trace", "span", "request", "response", "this", "self", "last", "first"}
+    | {
+        "prop",
+        "string",
+        "integrity",
+        "context",
+        "trace",
+        "span",
+        "request",
+        "response",
+        "this",
+        "self",
+        "last",
+        "first",
+    }
 )
 """Words before what may be a key, a hash or a session, by which it is none that must be kept."""
 
@@ -113,7 +154,11 @@ def strength(name: str) -> Strength:
         return Strength.NONE
     if last in WHOLE_PASSWORDS or joined.endswith(PASSWORDS):
         return Strength.PASSWORD
-    if joined.endswith(SECRETS) or last in WHOLE_SECRETS or (last == "key" and bool(before) and before[-1] in _WITH_KEY):
+    if (
+        joined.endswith(SECRETS)
+        or last in WHOLE_SECRETS
+        or (last == "key" and bool(before) and before[-1] in _WITH_KEY)
+    ):
         return Strength.SECRET
     may_be = last in KEYS and (bool(before) or last not in _TOO_PLAIN)
     return Strength.KEY if may_be and not any(word in NO_KEYS for word in before) else Strength.NONE

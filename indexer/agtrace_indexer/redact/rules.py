@@ -58,7 +58,9 @@ class Form(NamedTuple):
         return f"{_BEGINS}{self.pattern}{_ENDS}"
 
 
-_PART = re.compile(r"(?P<open>\()|(?P<close>\))|(?P<many>\[[^\]]*\])(?:\{(?P<least>[0-9]+)[,0-9]*\})?|\\?.(?:\{[0-9,]+\})?|\|")
+_PART = re.compile(
+    r"(?P<open>\()|(?P<close>\))|(?P<many>\[[^\]]*\])(?:\{(?P<least>[0-9]+)[,0-9]*\})?|\\?.(?:\{[0-9,]+\})?|\|"
+)
 _TELLING, _ENOUGH = 3, 12
 """Signs of its own, and then characters of any kind, by which a token is known well enough for a first look."""
 _LEAD = re.compile(r"(?P<many>\[[^\]]*\])\{[0-9,]+\}")
@@ -89,6 +91,8 @@ def kinds() -> dict[str, int]:
     """The kinds of secrets, in the order in which they name what several rules find."""
     found = [*(form.kind for form in forms()), *(carrier.kind for carrier in ALL), *NAMED_KINDS]
     return {kind: place for place, kind in reversed(list(enumerate(found)))}
+
+
 # --- the user's
 
 

@@ -62,15 +62,15 @@ class Scanner:
         """Everything that is found in a text without lone surrogates, in its order there."""
         found: list[tuple[int, int, int]] = []
         data = text.encode()
-        self._database.scan(data, match_event_handler=_note, context=found, scratch=self._scratch.own)
+
+        def note(look: int, start: int, end: int, _flags: int, _context: object) -> None:
+            found.append((look, start, end))
+
+        self._database.scan(data, match_event_handler=note, scratch=self._scratch.own)
         if not found:
             return []
         hits = sorted({(start if self._from_start[look] else end, look) for look, start, end in found})
         return hits if text.isascii() else _in_characters(hits, data)
-
-
-def _note(look: int, start: int, end: int, flags: int, found: list[tuple[int, int, int]]) -> None:
-    found.append((look, start, end))
 
 
 def _flags(look: Look) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from agtrace_indexer.redact.checks import Value, is_secret
@@ -24,7 +24,10 @@ class Cell(NamedTuple):
     """Where it begins in the text."""
 
 
-_CELLS = {sign: re.compile(rf"\"(?:[^\"\n]|\"\")*\"|[^{re.escape(sign)}\n]+|(?<={re.escape(sign)})(?={re.escape(sign)})") for sign in "|,\t;"}
+_CELLS = {
+    sign: re.compile(rf"\"(?:[^\"\n]|\"\")*\"|[^{re.escape(sign)}\n]+|(?<={re.escape(sign)})(?={re.escape(sign)})")
+    for sign in "|,\t;"
+}
 _HEADER = re.compile(r"(?:\"?[A-Za-z][\w -]{0,39}\"?[,;])+\"?[A-Za-z][\w -]{0,39}\"?\r?")
 """The first row of CSV."""
 _RULE = re.compile(r"[\s|:+=-]*")
@@ -50,7 +53,9 @@ def in_table(text: str, at: int) -> Iterator[tuple[int, int, str]]:
         return
     sign = max("|,\t;", key=text[start:end].count)
     header = _cells(text, start, end, sign)
-    strengths = [strength(cell.text) if len(cell.text) <= 40 and cell.text.count(" ") <= 3 else Strength.NONE for cell in header]
+    strengths = [
+        strength(cell.text) if len(cell.text) <= 40 and cell.text.count(" ") <= 3 else Strength.NONE for cell in header
+    ]
     if sign in "|\t" and len(header) == 2 and strengths[0] and not strengths[1]:
         yield from _secret(strengths[0], header[1], text)
     if len(header) < 2 or not any(strengths) or (sign in ",;" and not _HEADER.fullmatch(text, start, end)):
@@ -82,7 +87,9 @@ def _secret(level: Strength, cell: Cell, text: str) -> Iterator[tuple[int, int, 
 
 _INSERT = re.compile(r"(?i:insert\s+into)\s+[^\s(]{1,200}\s*\((?P<columns>[^()]{1,1000})\)\s*(?i:values)\s*")
 _ROW = re.compile(r"\s*,?\s*\((?P<values>(?:'(?:[^'\\]|''|\\.)*'|\"[^\"]*\"|[^()'\"])*)\)")
-_VALUE = re.compile(r"\s*(?:[A-Za-z]?\\*'(?P<one>(?:[^'\\]|''|\\[^'])*)\\*'|\"(?P<two>[^\"]*)\"|(?P<bare>[^,'\"]+))\s*(?:,|$)")
+_VALUE = re.compile(
+    r"\s*(?:[A-Za-z]?\\*'(?P<one>(?:[^'\\]|''|\\[^'])*)\\*'|\"(?P<two>[^\"]*)\"|(?P<bare>[^,'\"]+))\s*(?:,|$)"
+)
 
 
 def in_insert(text: str, at: int) -> Iterator[tuple[int, int, str]]:
@@ -90,7 +97,7 @@ def in_insert(text: str, at: int) -> Iterator[tuple[int, int, str]]:
     found = _INSERT.match(text, at)
     if found is None:
         return
-    levels = [strength(column.strip(" \t\r\n`\"[]\\")) for column in found["columns"].split(",")]
+    levels = [strength(column.strip(' \t\r\n`"[]\\')) for column in found["columns"].split(",")]
     end = found.end()
     while any(levels) and (row := _ROW.match(text, end)):
         values = list(_VALUE.finditer(text, row.start("values"), row.end("values")))
