@@ -1,9 +1,11 @@
 """Masking of secrets, by their known forms and by what names them.
 
-`forms.tsv` lists tokens that are known by how they look, `carriers.py` how others are carried, `names.py` what names say
-of their values, `checks.py` which values are no secrets. `scanner.py` finds in one pass where something may be, and
-`engine.py` looks closely there. A user's file, `redaction.json` beside the index, adds rules and allows texts. All of a process uses the same rules: `use` takes those of a folder, and looks whether they
-changed. Nothing is compiled before the first text is looked at: a run without changes never does.
+`forms.tsv` lists tokens that are known by how they look, `carriers.py` how others are carried, `names.py` what names
+say of their values, `checks.py` which values are no secrets. `scanner.py` finds in one pass where something may be, and
+`engine.py` looks closely there. A user's file, `redaction.json` beside the index, adds rules and allows texts.
+
+All of a process uses the same rules: `use` takes those of a folder, and looks whether they changed. Nothing is compiled
+before the first text is looked at: a run without changes never does.
 """
 
 from __future__ import annotations

@@ -18,10 +18,12 @@ _MANIFEST = 8000
 
 _BREAK = r"(?:\r?\n|\\{1,15}r?\\{0,15}n)"
 _DATA = re.compile(
-    rf"(?:\A|(?<=\n)|(?<=\\n))(?:[ \t+>→|:-]|[0-9]{{1,6}}(?=[\t→:|]))*(?P<quote>\\*\"?)(?:string)?[dD]ata(?P=quote):[ \t]*(?=\{{|{_BREAK}|#)"
+    rf"(?:\A|(?<=\n)|(?<=\\n))(?:[ \t+>→|:-]|[0-9]{{1,6}}(?=[\t→:|]))*(?P<quote>\\*\"?)(?:string)?[dD]ata(?P=quote)"
+    rf":[ \t]*(?=\{{|{_BREAK}|#)"
 )
 _ENTRY = re.compile(
-    rf"{_BREAK}(?:[ \t→|]|\\t|[+>-](?=[ \t])|[0-9]{{1,6}}(?=[\t→:|])|(?<=[0-9]):)*(?:\#[^\n]*|(?P<key>[A-Za-z0-9._-]{{1,100}}):(?:[ \t]|\\t)*(?:[|>][+-]?[ \t]*{_BREAK}[ \t]*)?"
+    rf"{_BREAK}(?:[ \t→|]|\\t|[+>-](?=[ \t])|[0-9]{{1,6}}(?=[\t→:|])|(?<=[0-9]):)*(?:\#[^\n]*|(?P<key>"
+    rf"[A-Za-z0-9._-]{{1,100}}):(?:[ \t]|\\t)*(?:[|>][+-]?[ \t]*{_BREAK}[ \t]*)?"
     r"[\"']?(?P<secret>[^\s\\\"'#]{3,})[\"']?[^\n\\]*)"
 )
 _PAIR = re.compile(r"\\*\"[A-Za-z0-9._-]{1,100}\\*\"\s*:\s*\\*\"(?P<secret>[^\"\\]{3,})")
@@ -69,7 +71,8 @@ _HINTS = ("pass", "secret", "token", "key", "pwd", "cred", "auth", "salt")
 _NAMINGS = tuple(
     re.compile(rf"{naming}[^{{}}]{{0,300}}\Z")
     for naming in (
-        rf"(?i:(?<![a-z])(?:name|key|variable|header))(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:{_QUOTE})?(?P<name>[\w./-]{{1,80}})",
+        rf"(?i:(?<![a-z])(?:name|key|variable|header))(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:{_QUOTE})?"
+        rf"(?P<name>[\w./-]{{1,80}})",
         rf"(?P<name>--[\w-]{{1,60}}){_QUOTE},",
         rf"(?P<name>[\w.-]{{1,80}}){_QUOTE}[ \t]{{0,4}}:?[ \t]{{0,4}}\{{",
     )

@@ -160,7 +160,8 @@ MOST = 4 * 1024 * 1024
 
 _LITERALS = (
     "PRIVATE KEY", "password", "Password", "PASSWORD", "passwd", "secret", "SECRET", "token", "TOKEN", "api_key",
-    "API_KEY", "apiKey", "ApiKey", '"auth"', '"auths"', "Bearer ", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_",
+    "API_KEY", "apiKey", "ApiKey", "auth" "auths" "Bearer ", "ghp_", "gho_", "ghs_", "ghu_", "ghr_",
+    "github_pat_",
     "glpat-", "sk-ant-", "sk-proj-", "sk_live_", "sk_test_", "AKIA", "ASIA", "AIza", "xoxb-", "xoxp-", "npm_", "pypi-",
     "hf_", "://", "eyJhbGci",
 )  # fmt: skip

@@ -27,11 +27,15 @@ _RARE_HEADS = (
     "(?:recovery|backup)[ _-]?codes?", "[a-z](?:Pw|Auth|Psk)[^a-z]",
 )  # fmt: skip
 _FOREIGN = (
-    "kennwort", r"contrase[nñ\\]", "palabra[ _-]clave", "mot[ _-]?de[ _-]?passe", "wachtwoord", "l[oö]senord", "has[łl]o",
-    "heslo", "parol[ae]", "salasana", "jelsz[oó]", "[sş]ifre", "парол[ья]", "Парол[ья]", "ПАРОЛЬ", "密[码碼钥鑰]", "口令",
-    "パスワード", "暗証番号", "비밀", "암호", "mật[_ ]khẩu", "كلمة المرور", "סיסמה", "पासवर्ड", "κωδικός", "geheimnis",
+    "kennwort", r"contrase[nñ\\]", "palabra[ _-]clave", "mot[ _-]?de[ _-]?passe", "wachtwoord", "l[oö]senord",
+    "has[łl]o",
+    "heslo", "parol[ae]", "salasana", "jelsz[oó]", "[sş]ifre", "парол[ья]", "Парол[ья]", "ПАРОЛЬ",
+    "密[码碼钥鑰]", "口令",
+    "パスワード", "暗証番号", "비밀", "암호", "mật[_ ]khẩu", "كلمة المرور", "סיסמה", "पासवर्ड", "κωδικός",
+    "geheimnis",
     "schl(?:ü|ue)ssel", "segredo", "secret[oa]", "clave[ _-]?(?:api|de|priv|secr)", "chave[ _-]?(?:api|de|priv|secr)",
-    "cl[ée][ _-]?(?:secr|api|priv|d.api)", "секрет", "Секрет", "токен", "Токен", "令牌", "トークン", "シークレット",
+    "cl[ée][ _-]?(?:secr|api|priv|d.api)", "секрет", "Секрет", "токен", "Токен", "令牌", "トークン",
+    "シークレット",
     "秘密鍵", "토큰", "jeton",
 )  # fmt: skip
 _GAP = r"[^\n:=,;(){}0-9]{0,24}"
@@ -91,8 +95,16 @@ _FIRST_WORDS = tuple(
         "master",
         "account",
         "encryption",
+        "signing",
+        "license",
+        "recovery",
+        "backup",
+        "unseal",
+        "seed",
+        "preshared",
+        "pre-shared",
+        "connection",
     )
-    + ("signing", "license", "recovery", "backup", "unseal", "seed", "preshared", "pre-shared", "connection")
     for written in (word, word.upper(), word.capitalize())
 )
 """Words that belong to a name although a blank stands behind them."""
@@ -105,17 +117,27 @@ _NAME = re.compile(
 """The rest of a name."""
 _FOREIGN_NAME = re.compile(
     r"((?:mot[ _-]de[ _-]passe|palabra[ _-]clave|mật[_ ]khẩu|كلمة المرور|секретный[ _]ключ|비밀[ _]?키|contrase\\u00f1a"
-    rf"|(?:clave|chave|cl[ée])[ _-]?(?:secreta?|secr[èe]te|api|privada|priv[ée]e|d.api|de[ _-]api)|[\w.-]{{1,80}})){_CLOSED}",
+    rf"|(?:clave|chave|cl[ée])[ _-]?(?:secreta?|secr[èe]te|api|privada|priv[ée]e|d.api|de[ _-]api)|[\w.-]{{1,80}}))"
+    rf"{_CLOSED}",
     re.IGNORECASE,
 )
-_TYPED = r"(?:[ \t]{0,3}:?[ \t]{0,3}(?:\{ ?get; (?:set|init); \}|(?:Final|Optional)\[str\]|str \| None|str|string|String|&(?:'static )?str|Secret(?:Str|String)|(?:const )?char ?\*)(?![A-Za-z0-9]))?"
+_TYPED = (
+    r"(?:[ \t]{0,3}:?[ \t]{0,3}(?:\{ ?get; (?:set|init); \}|(?:Final|Optional)\[str\]|str \| None|str|string|String"
+    r"|&(?:'static )?str|Secret(?:Str|String)|(?:const )?char ?\*)(?![A-Za-z0-9]))?"
+)
 _SIGN = r"(?P<sign>[:?+.|!]{0,2}={1,3}>?|->|<-|→|(?:\|\||\?\?)(?=[ \t]{0,4}\\*[\"'`])|[:：](?:[ \t]!!?(?:str|binary))?)"
 """Signs of assignment in shells, settings, programs and Makefiles."""
-_CALLED = r"(?:(?:String::from|Some|Secret(?:Str|String)?(?:::new|::from)?|Buffer\.from|new String|bytes|str|bytes\.fromhex|b64decode|unhexlify|\[\]byte|new SecretKeySpec)?\([ \t]{0,20}|[NbBrRuUL@](?=\\*[\"']))?"
+_CALLED = (
+    r"(?:(?:String::from|Some|Secret(?:Str|String)?(?:::new|::from)?|Buffer\.from|new String|bytes|str|bytes\.fromh"
+    r"ex|b64decode|unhexlify|\[\]byte|new SecretKeySpec)?\([ \t]{0,20}|[NbBrRuUL@](?=\\*[\"']))?"
+)
 _BARE = r"[^\s\"'`\\,;&|<>(){}\[\]]"
 _LONGER = r"(?:[,&|(){}\[\]<>](?=[^\s\"'`\\])[^\s\"'`\\;]++)?"
 """The rest of a value that holds a sign which usually ends one."""
-_QUOTED = rf"(?P<quote>{_QUOTE}{{1,3}})(?![\s{{(\[)}},:;|&])(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{1,2000}})(?:(?P=quote)|(?=[\r\n])|\Z)"
+_QUOTED = (
+    rf"(?P<quote>{_QUOTE}{{1,3}})(?![\s{{(\[)}},:;|&])(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{1,2000}})(?:"
+    rf"(?P=quote)|(?=[\r\n])|\Z)"
+)
 _ENDED = re.compile(r"[ \t]*(?:(?:#|//|--)[^\n]*)?(?:\r?\n|\Z|\\{1,15}n)")
 
 
@@ -142,13 +164,15 @@ _CARRIERS = (
     _Carrier(  # NAME = value
         ":=?+.|!-<→：{&sSFOc\\",
         re.compile(
-            rf"(?:[ \t]|\\\r?\n){{0,40}}{_TYPED}[ \t]{{0,4}}{_SIGN}{_EMPHASIS}[ \t]{{0,40}}{_EMPHASIS}{_CALLED}(?:{_QUOTED}|(?P<bare>{_BARE}{{3,}}+)(?P<longer>{_LONGER}))"
+            rf"(?:[ \t]|\\\r?\n){{0,40}}{_TYPED}[ \t]{{0,4}}{_SIGN}{_EMPHASIS}[ \t]{{0,40}}{_EMPHASIS}{_CALLED}(?:"
+            rf"{_QUOTED}|(?P<bare>{_BARE}{{3,}}+)(?P<longer>{_LONGER}))"
         ),
     ),
     _Carrier(  # NAME: value of the next line
         ":=",
         re.compile(
-            rf"[ \t]{{0,4}}(?P<sign>[:=])[ \t]{{0,4}}(?:(?:[(>|][+-]?)?[ \t]{{0,4}}{_END}{_MARGIN}[ \t]{{1,20}}|[(>|][+-]?[ \t]{{1,40}})"
+            rf"[ \t]{{0,4}}(?P<sign>[:=])[ \t]{{0,4}}(?:(?:[(>|][+-]?)?[ \t]{{0,4}}{_END}{_MARGIN}[ \t]{{1,20}}|"
+            rf"[(>|][+-]?[ \t]{{1,40}})"
             rf"(?:{_QUOTE})?(?P<bare>{_BARE}{{8,200}}+)(?![^\s\"'`\\,])(?<![:,])"
         ),
         "no_told",
@@ -162,7 +186,8 @@ _CARRIERS = (
     _Carrier(
         "",
         re.compile(
-            rf"(?:[ \t]{{1,4}}|[ \t]{{0,4}}{_END}[ \t]{{0,20}})(?P<bare>[^\s\"'`\\,;()<>|]{{6,500}})(?=[ \t]*(?:\r?\n|\Z))"
+            rf"(?:[ \t]{{1,4}}|[ \t]{{0,4}}{_END}[ \t]{{0,20}})(?P<bare>[^\s\"'`\\,;()<>|]{{6,500}})(?=[ \t]*(?:\r?"
+            rf"\n|\Z))"
         ),
         "no_told",
         shouted=True,
@@ -170,7 +195,8 @@ _CARRIERS = (
     _Carrier(  # setProperty(NAME, "value"), get(NAME).type("value")
         ":,).;{s\\\"'",
         re.compile(
-            r":?(?:\\{0,15}[\"'])?[ \t]{0,4}(?P<sign>,|\)?[ \t]{0,2}\.[A-Za-z_]{2,20}\(|\)?[;{ \t]{0,4}send(?:line|keys)?[ \t(]{1,3}(?:--[ \t])?)"
+            r":?(?:\\{0,15}[\"'])?[ \t]{0,4}(?P<sign>,|\)?[ \t]{0,2}\.[A-Za-z_]{2,20}\(|\)?[;{ \t]{0,4}send(?:line|"
+            r"keys)?[ \t(]{1,3}(?:--[ \t])?)"
             rf"[ \t]{{0,40}}{_QUOTED}"
         ),
         "no_passed",
@@ -201,10 +227,13 @@ _CARRIERS = (
     _Carrier(  # the NAME for the old server is value
         "",
         re.compile(
-            r"(?:[ \t]{1,40}|\\{1,7}t)(?:(?:is|ist|es|est|lautet|to|as|was|set to|(?:was|has been|is|now) (?:changed|set|reset) to|→|->|=>|-"
+            r"(?:[ \t]{1,40}|\\{1,7}t)(?:(?:is|ist|es|est|lautet|to|as|was|set to|(?:was|has been|is|now) (?:change"
+            r"d|set|reset) to|→|->|=>|-"
             r"|(?:for|of|to|on|de|pour|para)(?:[ \t]{1,3}[a-z0-9._-]{1,30}){1,4}[ \t]{0,2}(?:is|=)"
-            r"|(?:(?:for|of|to|on|is|de|pour|para|was|generated)[ \t]{1,3})(?:[a-z0-9._@-]{1,30}[ \t]{1,3}){0,5}[a-z0-9._@-]{1,30}(?=:)"
-            rf"|for the [a-z ]{{1,40}}(?:→|->))[ \t]{{0,4}}:?[ \t]{{1,4}}:?[ \t]{{0,2}}){_EMPHASIS}(?:{_QUOTE})?(?P<bare>[^\s\"'`\\,;()<>]{{8,200}})"
+            r"|(?:(?:for|of|to|on|is|de|pour|para|was|generated)[ \t]{1,3})(?:[a-z0-9._@-]{1,30}[ \t]{1,3}){0,5}"
+            r"[a-z0-9._@-]{1,30}(?=:)"
+            rf"|for the [a-z ]{{1,40}}(?:→|->))[ \t]{{0,4}}:?[ \t]{{1,4}}:?[ \t]{{0,2}}){_EMPHASIS}(?:{_QUOTE})?"
+            rf"(?P<bare>[^\s\"'`\\,;()<>]{{8,200}})"
         ),
         "no_told",
     ),

@@ -25,11 +25,14 @@ class Strength(IntEnum):
 
 
 PASSWORDS = (
-    "password", "passwords", "passwd", "passwds", "passphrase", "passcode", "passwort", "kennwort", "contraseña", "contrasena",
+    "password", "passwords", "passwd", "passwds", "passphrase", "passcode", "passwort", "kennwort",
+    "contraseña", "contrasena",
     "senha", "motdepasse", "wachtwoord", "lösenord", "losenord", "hasło", "haslo", "heslo", "salasana", "jelszó",
     "jelszo", "şifre", "sifre", "parola", "parole", "пароль", "пароля", "密码", "密碼", "口令", "パスワード",
-    "暗証番号", "비밀번호", "암호", "पासवर्ड", "סיסמה", "κωδικός", "mậtkhẩu", "كلمةالمرور", "requirepass", "masterauth",
-    "userpass", "dbpass", "storepass", "keypass", "sshpass", "smtppass", "mailpass", "mysqlpwd", "sqlpwd", "rootpw", "bindpw", "ldappw", "userpw", "dbpwd", "userpwd",
+    "暗証番号", "비밀번호", "암호", "पासवर्ड", "סיסמה", "κωδικός", "mậtkhẩu", "كلمةالمرور", "requirepass",
+    "masterauth",
+    "userpass", "dbpass", "storepass", "keypass", "sshpass", "smtppass", "mailpass", "mysqlpwd", "sqlpwd",
+    "rootpw", "bindpw", "ldappw", "userpw", "dbpwd", "userpwd",
     "convertfrompassword", "securestring", "palabraclave",
 )  # fmt: skip
 """Endings of names of passwords."""
@@ -42,9 +45,11 @@ SECRETS = (
     "masterkey", "accountkey", "authkey", "sharedkey", "adminkey", "appkey", "storagekey", "sessionkey", "servicekey",
     "hmackey", "jwtkey", "licensekey", "subscriptionkey", "webhookkey", "deploykey", "keybase", "serverkey",
     "consumerkey", "integrationkey", "rootkey", "writekey", "presharedkey", "psk", "clientkeydata", "secretstring",
-    "connectionstring", "credential", "credentials", "mnemonic", "seedphrase", "bearer", "geheimnis", "schlüssel", "schluessel",
+    "connectionstring", "credential", "credentials", "mnemonic", "seedphrase", "bearer", "geheimnis",
+    "schlüssel", "schluessel",
     "secreto", "segredo", "jeton", "claveapi", "chaveapi", "cléapi", "cleapi", "clésecrète", "секрет", "токен",
-    "секретныйключ", "密钥", "密鑰", "令牌", "トークン", "シークレット", "秘密鍵", "비밀키", "토큰", "totp", "recoverycode",
+    "секретныйключ", "密钥", "密鑰", "令牌", "トークン", "シークレット", "秘密鍵", "비밀키", "토큰", "totp",
+    "recoverycode",
     "backupcode", "unsealkey", "authorization", "passkey",
 )  # fmt: skip
 """Endings of names of secrets that machines make."""
@@ -133,8 +138,10 @@ _BESIDE = ("publickey", "tokenizer")
 _WITH_KEY = ("api", "access", "secret", "private", "encryption", "signing", "master", "account", "auth", "shared",
              "admin", "app", "storage", "session", "service", "hmac", "jwt", "license", "subscription", "webhook",
              "deploy", "server", "consumer", "integration", "root", "write", "unseal", "client", "license", "aes",
-             "crypt", "crypto", "cipher", "vault", "django", "flask", "rails", "laravel", "signature", "cookie", "token",
-             "password", "sas", "instrumentation", "ingest", "ingestion", "preshared", "wrapping", "recovery")  # fmt: skip
+             "crypt", "crypto", "cipher", "vault", "django", "flask", "rails", "laravel", "signature", "cookie",
+             "token",
+             "password", "sas", "instrumentation", "ingest", "ingestion", "preshared", "wrapping", "recovery"
+             )  # fmt: skip
 """Words that make the word `key` behind them a secret."""
 LONGEST = 100
 """Characters of a name; what stands before them says nothing."""

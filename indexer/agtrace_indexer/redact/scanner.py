@@ -34,7 +34,7 @@ Hit: TypeAlias = tuple[int, int]
 
 
 class _Scratch(threading.local):
-    """Hyperscan's working memory: threads share a database, and each has a scratch of its own, as its manual demands."""
+    """Hyperscan's working memory: threads may share a database, but each needs a scratch of its own."""
 
     def __init__(self, database: hyperscan.Database) -> None:
         self.own = hyperscan.Scratch(database)
