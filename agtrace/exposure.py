@@ -7,7 +7,7 @@ import shlex
 import stat
 from pathlib import Path
 
-_OURS = ("index.", "cursor.key", "http.token", "forgotten", "redaction.json")
+_OURS = ("index.", "cursor.key", "http.token", "forgotten", "redaction.")
 """How the names of our files begin: the folder may hold others."""
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

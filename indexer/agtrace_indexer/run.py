@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agtrace_indexer.progress import Progress
 
 
-READING_VERSION = 5
+READING_VERSION = 6
 """Raised whenever the same logs would now give other rows: logs that are still there are then read
 again, archived rows stay as they are. 1 (2026-11-21). 2 (2026-11-21): families, requests, paths, durations.
 3 (2026-11-21): lengths of lines without a carriage return. 4 (2026-11-21): calls to agtrace itself.

@@ -29,6 +29,9 @@ OWN_FILE = "redaction.json"
 _RULES = ("forms.tsv", "carriers.py", "names.py", "checks.py")
 """The files whose change changes what is masked."""
 
+COMPILED_FILE = "redaction.compiled"
+"""The name of the file that keeps what Hyperscan made of the built-in rules, for the next process."""
+
 ENGINE = 2
 """Raised when the same rules would now mask something else."""
 
@@ -51,6 +54,8 @@ class _InUse(NamedTuple):
     """What stands in it."""
     redactor: Redactor | None
     """None until the first text is looked at."""
+    folder: Path | None = None
+    """Where what is compiled may be kept."""
 
 
 _lock = Lock()
@@ -67,9 +72,11 @@ def use(folder: Path) -> None:
     with _lock:
         stamp = _stamp(path)
         if stamp == _in_use.stamp:
+            _in_use = _in_use._replace(folder=folder)
             return
         data = b"" if stamp is None else _read(path)
-        _in_use = _InUse(stamp, data, _made(data, path) if data != _in_use.data else _in_use.redactor)
+        redactor = _made(data, path, folder) if data != _in_use.data else _in_use.redactor
+        _in_use = _InUse(stamp, data, redactor, folder)
 
 
 def digest() -> str:
@@ -116,18 +123,18 @@ def _redactor() -> Redactor:
     redactor = _in_use.redactor
     if redactor is None:
         with _lock:
-            redactor = _in_use.redactor or _made(_in_use.data, Path(OWN_FILE))
+            redactor = _in_use.redactor or _made(_in_use.data, Path(OWN_FILE), _in_use.folder)
             _in_use = _in_use._replace(redactor=redactor)
     return redactor
 
 
-def _made(data: bytes, path: Path) -> Redactor:
-    """Compile the rules. Raises `UnusableRules`."""
+def _made(data: bytes, path: Path, folder: Path | None) -> Redactor:
+    """Compile the rules, or take what was compiled before. Raises `UnusableRules`."""
     from agtrace_indexer.redact.engine import Redactor
     from agtrace_indexer.redact.rules import RuleError, read_own
 
     try:
-        return Redactor(read_own(data))
+        return Redactor(read_own(data), folder and folder / COMPILED_FILE)
     except RuleError as error:
         raise UnusableRules(path, str(error)) from None
 

@@ -22,7 +22,7 @@ class Carrier(NamedTuple):
     looks: tuple[Look, ...]
     pattern: str
     unless: str = ""
-    """The check (`checks.CHECKS`) that tells what is no secret; empty: there is none."""
+    """The check (`checks.fails`) that tells what is no secret; empty: there is none."""
     begins: str = ""
     """With what it begins, where that isn't its first look."""
 

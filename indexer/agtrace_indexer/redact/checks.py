@@ -9,6 +9,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 from agtrace_indexer.redact.names import Strength
@@ -137,7 +138,7 @@ _EXAMPLE = re.compile(
 
 def is_none(check: str | None, found: str) -> bool:
     """Whether what a rule found, with the character behind it, is an example or fails the rule's check."""
-    return is_example(found) or bool(check and CHECKS[check](found))
+    return is_example(found) or bool(check and fails(check, found))
 
 
 def is_example(found: str) -> bool:
@@ -158,10 +159,16 @@ def _no_basic(found: str) -> bool:
 _LONG = 30
 """Characters from which on a token that registries give out is none by chance."""
 
-CHECKS: dict[str, Callable[[str], object]] = {name: re.compile(pattern).match for name, pattern in _PATTERNS.items()}
-"""By the names that rules know them by: true for what is no secret."""
 
-CHECKS["no_basic"] = _no_basic
+@cache
+def _check(name: str) -> Callable[[str], object]:
+    """True for what is no secret; compiled when it is first asked."""
+    return _no_basic if name == "no_basic" else re.compile(_PATTERNS[name]).match
+
+
+def fails(check: str, found: str) -> bool:
+    """Whether a check, by the name that rules know it by, says that what was found is no secret."""
+    return bool(_check(check)(found))
 
 
 # --- values behind a name
@@ -190,7 +197,7 @@ def is_secret(strength: Strength, value: Value) -> bool:
     shortest = 6 if value.tight and strength is Strength.SECRET else _SHORTEST[strength]
     if len(text) < shortest or is_example(text):
         return False
-    return not any(CHECKS[check](text if value.quoted else text + value.behind) for check in _checks(strength, value))
+    return not any(fails(check, text if value.quoted else text + value.behind) for check in _checks(strength, value))
 
 
 def _checks(strength: Strength, value: Value) -> Iterator[str]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_indexer.redact import apart, disguises, named, tables
@@ -16,7 +18,7 @@ from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.checks import is_none
 from agtrace_indexer.redact.names import strength
 from agtrace_indexer.redact.rules import Form, Own, forms, kinds, own_look
-from agtrace_indexer.redact.scanner import Look, Scanner
+from agtrace_indexer.redact.scanner import Look, Scanner, compiled
 
 BASE64 = "base64-secret"
 """What the mask of a run of base64 says, whatever was found in it."""
@@ -45,9 +47,9 @@ class _Found(NamedTuple):
 
 
 class _BuiltIn:
-    """The built-in rules, compiled once."""
+    """The built-in rules, compiled once. Safe to use from several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Path | None) -> None:
         looked: list[tuple[Look, Finder]] = [(form.look, _form_finder(form)) for form in forms()]
         looked += [(look, _carrier_finder(carrier, look)) for carrier in ALL for look in carrier.looks]
         looked += [(look, named.find) for look in named.LOOKS]
@@ -55,7 +57,7 @@ class _BuiltIn:
         looked += [(tables.INSERT, tables.in_insert), (apart.PAIR, apart.in_pair), (apart.MANIFEST, apart.in_manifest)]
         self._finders = [finder for _, finder in looked]
         self._disguise, self._base64 = len(looked), len(looked) + len(disguises.LOOKS)
-        self._scanner = Scanner([*(look for look, _ in looked), *disguises.LOOKS, *disguises.base64_looks()])
+        self._scanner = Scanner([*(look for look, _ in looked), *disguises.LOOKS, *disguises.base64_looks()], kept)
         self._unseen = Scanner([disguises.UNSEEN])
 
     def found(self, text: str) -> _Found | None:
@@ -71,9 +73,16 @@ class _BuiltIn:
         )
 
 
-@cache
-def _rules() -> _BuiltIn:
-    return _BuiltIn()
+_building = Lock()
+_built: list[_BuiltIn] = []
+"""The built-in rules, once they were needed: a process has them once."""
+
+
+def _built_in(kept: Path | None) -> _BuiltIn:
+    with _building:
+        if not _built:
+            _built.append(_BuiltIn(kept))
+        return _built[0]
 
 
 def _form_finder(form: Form) -> Finder:
@@ -82,7 +91,7 @@ def _form_finder(form: Form) -> Finder:
         return _finder(form.kind, form.bounded, "", form.look, form.look.pattern)
 
     def find(text: str, at: int) -> Iterator[Span]:
-        pattern = _compiled(form.bounded)
+        pattern = compiled(form.bounded)
         for found in pattern.finditer(text, max(0, at - _BEFORE), at + _LONGEST):
             if found.start() >= at:
                 return
@@ -98,12 +107,12 @@ def _carrier_finder(carrier: Carrier, look: Look) -> Finder:
 
 def _finder(kind: str, pattern: str, unless: str, look: Look, begins: str) -> Finder:
     """The close look of what begins where its first look does, or with a pattern of its own before that."""
-    begun = re.compile(begins, re.IGNORECASE if look.any_case else 0)
+    flags = re.IGNORECASE if look.any_case else 0
     reach = _BEFORE if begins != look.pattern or "{" in begins or "*" in begins or "+" in begins else _SHORT
 
     def find(text: str, at: int) -> Iterator[Span]:
-        for begin in begun.finditer(text, max(0, at - reach), at):
-            found = _compiled(pattern).match(text, begin.start())
+        for begin in compiled(begins, flags).finditer(text, max(0, at - reach), at):
+            found = compiled(pattern).match(text, begin.start())
             if found is not None:
                 yield from _secret(kind, unless, found)
 
@@ -123,7 +132,9 @@ def _secret(kind: str, unless: str, found: Any) -> Iterator[Span]:
 class Redactor:
     """The built-in rules with those of a user. Safe to use from several threads."""
 
-    def __init__(self, own: Own) -> None:
+    def __init__(self, own: Own, kept: Path | None = None) -> None:
+        """`kept` is a file that keeps what is compiled of the built-in rules for the next process."""
+        self._rules = _built_in(kept)
         self._mine = own.rules
         self._scanner = Scanner([own_look(form.pattern) for form in own.rules]) if own.rules else None
         self._allowed, self._allowed_patterns = own.allowed, own.allowed_patterns
@@ -131,13 +142,13 @@ class Redactor:
     def suspicious(self, text: str) -> bool:
         """Whether a rule may apply to a text, or to any piece of it: first looks see nothing around what they find."""
         text = _readable(text)
-        return _rules().found(text) is not None or bool(self._scanner and self._scanner.hits(text))
+        return self._rules.found(text) is not None or bool(self._scanner and self._scanner.hits(text))
 
     def redact(self, text: str) -> str:
         """Mask every secret in a text as `[redacted: <kind>]`; a masked text stays as it is."""
         for _ in range(_MOST_PASSES):  # a mask may lay bare the start of another secret
             readable = _readable(text)
-            found = _rules().found(readable)
+            found = self._rules.found(readable)
             if found is None and self._scanner is None:
                 break
             spans = list(self._spans(readable, found, _MOST_LAYERS))
@@ -169,7 +180,7 @@ class Redactor:
     def _as_meant(self, text: str, layers: int) -> Iterator[Span]:
         """What is found in a text without its disguises."""
         view = disguises.View(text)
-        found = _rules().found(view.text) if view.text != text else None
+        found = self._rules.found(view.text) if view.text != text else None
         if found is None:
             return
         for start, end, kind in self._built_in(view.text, found._replace(disguised=False), layers):
@@ -183,7 +194,7 @@ class Redactor:
                 yield start, end, BASE64
 
     def _holds(self, text: str, layers: int) -> bool:
-        return any(True for _ in self._spans(text, _rules().found(text), layers))
+        return any(True for _ in self._spans(text, self._rules.found(text), layers))
 
     def _by_own(self, form: Form, text: str) -> Iterator[Span]:
         """What a rule of the user's finds, in bounded time."""
@@ -192,11 +203,6 @@ class Redactor:
                 yield from (span for span in _secret(form.kind, "", found) if not self.allows(text[span[0] : span[1]]))
         except TimeoutError:
             yield 0, len(text), form.kind
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
 
 
 @cache

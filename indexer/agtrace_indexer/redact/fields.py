@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from agtrace_schema.events import Json
 
-from agtrace_indexer.redact.checks import CHECKS, Value, is_secret
+from agtrace_indexer.redact.checks import Value, fails, is_secret
 from agtrace_indexer.redact.engine import Redactor
 from agtrace_indexer.redact.names import LONGEST, Strength, strength
 
 _FORMS: dict[str, Callable[[str], object]] = {
-    "auth": lambda text: not CHECKS["no_basic"](text),
+    "auth": lambda text: not fails("no_basic", text),
     "secretid": re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch,
 }
 """Names that say so only of texts of a form: the login of a registry, the secret id of Vault."""
@@ -104,4 +104,4 @@ def _is_secret(level: Strength, key: str, text: str) -> bool:
         return level is Strength.PASSWORD and len(text) >= _SHORTEST_NUMBER
     if level is Strength.KEY:
         return is_secret(level, Value(text, True, "", False, True))
-    return not CHECKS["no_value" if level is Strength.PASSWORD or " " in text else "no_secret"](text)
+    return not fails("no_value" if level is Strength.PASSWORD or " " in text else "no_secret", text)

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agtrace_indexer.redact.checks import CHECKS, Value, is_example, is_secret
+from agtrace_indexer.redact.checks import Value, fails, is_example, is_secret
 from agtrace_indexer.redact.disguises import end_of
 from agtrace_indexer.redact.names import Strength, strength
-from agtrace_indexer.redact.scanner import Look
+from agtrace_indexer.redact.scanner import Look, compiled
 from agtrace_indexer.redact.tables import in_table
 
 _PASSWORD_HEADS = ("passw(?:or)?d", "pass(?:phrase|code|wort)", "pwd")
@@ -149,7 +149,7 @@ class _Carrier(NamedTuple):
 
     begins: str
     """With what it may begin, behind blanks; empty: with anything, behind a blank."""
-    pattern: re.Pattern[str]
+    pattern: str
     unless: str = ""
     """The check that tells what is no secret, where the name alone says too little."""
     option: bool = False
@@ -163,14 +163,14 @@ class _Carrier(NamedTuple):
 _CARRIERS = (
     _Carrier(  # NAME = value
         ":=?+.|!-<→：{&sSFOc\\",
-        re.compile(
+        (
             rf"(?:[ \t]|\\\r?\n){{0,40}}{_TYPED}[ \t]{{0,4}}{_SIGN}{_EMPHASIS}[ \t]{{0,40}}{_EMPHASIS}{_CALLED}(?:"
             rf"{_QUOTED}|(?P<bare>{_BARE}{{3,}}+)(?P<longer>{_LONGER}))"
         ),
     ),
     _Carrier(  # NAME: value of the next line
         ":=",
-        re.compile(
+        (
             rf"[ \t]{{0,4}}(?P<sign>[:=])[ \t]{{0,4}}(?:(?:[(>|][+-]?)?[ \t]{{0,4}}{_END}{_MARGIN}[ \t]{{1,20}}|"
             rf"[(>|][+-]?[ \t]{{1,40}})"
             rf"(?:{_QUOTE})?(?P<bare>{_BARE}{{8,200}}+)(?![^\s\"'`\\,])(?<![:,])"
@@ -179,13 +179,13 @@ _CARRIERS = (
     ),
     _Carrier(  # NAME = "value" -> "value"
         ":=",
-        re.compile(rf"[ \t]{{0,40}}[=:][ \t]{{0,4}}\"[^\"\n]{{0,500}}\"[ \t]{{1,4}}->[ \t]{{1,4}}{_QUOTED}"),
+        rf"[ \t]{{0,40}}[=:][ \t]{{0,4}}\"[^\"\n]{{0,500}}\"[ \t]{{1,4}}->[ \t]{{1,4}}{_QUOTED}",
     ),
-    _Carrier("(", re.compile(rf"\([ \t]{{0,4}}{_QUOTED}"), "no_called", setter=True),  # .apiKey("value")
-    _Carrier("", re.compile(rf"[ \t]{{1,40}}{_QUOTED}"), "no_passed", shouted=True),  # define NAME "value"
+    _Carrier("(", rf"\([ \t]{{0,4}}{_QUOTED}", "no_called", setter=True),  # .apiKey("value")
+    _Carrier("", rf"[ \t]{{1,40}}{_QUOTED}", "no_passed", shouted=True),  # define NAME "value"
     _Carrier(
         "",
-        re.compile(
+        (
             rf"(?:[ \t]{{1,4}}|[ \t]{{0,4}}{_END}[ \t]{{0,20}})(?P<bare>[^\s\"'`\\,;()<>|]{{6,500}})(?=[ \t]*(?:\r?"
             rf"\n|\Z))"
         ),
@@ -194,7 +194,7 @@ _CARRIERS = (
     ),
     _Carrier(  # setProperty(NAME, "value"), get(NAME).type("value")
         ":,).;{s\\\"'",
-        re.compile(
+        (
             r":?(?:\\{0,15}[\"'])?[ \t]{0,4}(?P<sign>,|\)?[ \t]{0,2}\.[A-Za-z_]{2,20}\(|\)?[;{ \t]{0,4}send(?:line|"
             r"keys)?[ \t(]{1,3}(?:--[ \t])?)"
             rf"[ \t]{{0,40}}{_QUOTED}"
@@ -203,13 +203,13 @@ _CARRIERS = (
     ),
     _Carrier(  # setProperty("THE_NAME", "words")
         ",\\\"'",
-        re.compile(r"(?:\\{0,15}[\"'])?,[ \t]{0,40}(?P<quote>\\{0,15}[\"'])(?P<quoted>[a-z-]{10,200})(?P=quote)\)"),
+        r"(?:\\{0,15}[\"'])?,[ \t]{0,40}(?P<quote>\\{0,15}[\"'])(?P<quoted>[a-z-]{10,200})(?P=quote)\)",
         "no_letters",
         shouted=True,
     ),
     _Carrier(  # <NAME>value</NAME>, <x name="NAME"><value>value</value>, <th>NAME</th><td>value</td>
         "",
-        re.compile(
+        (
             r"(?:[^<>\n]{0,120}>|</[A-Za-z:]{1,30}>\s{0,40}<[A-Za-z:]{1,30}>)\s{0,40}(?:<[A-Za-z:]{1,30}>\s{0,40})?"
             r"(?P<bare>[^<\s]{4,500})(?=\s{0,40}</)"
         ),
@@ -217,7 +217,7 @@ _CARRIERS = (
     ),
     _Carrier(  # --NAME value
         "",
-        re.compile(
+        (
             rf"(?P<sign>[ \t]{{1,4}}|=)(?:pass:)?(?P<quote>{_QUOTE})?"
             r"(?P<bare>(?(quote)(?:(?!(?P=quote))[^\n]){3,500}|[^\s\"'`\\|;&<>()\[\]{}]{4,}))"
         ),
@@ -226,7 +226,7 @@ _CARRIERS = (
     ),
     _Carrier(  # the NAME for the old server is value
         "",
-        re.compile(
+        (
             r"(?:[ \t]{1,40}|\\{1,7}t)(?:(?:is|ist|es|est|lautet|to|as|was|set to|(?:was|has been|is|now) (?:change"
             r"d|set|reset) to|→|->|=>|-"
             r"|(?:for|of|to|on|de|pour|para)(?:[ \t]{1,3}[a-z0-9._-]{1,30}){1,4}[ \t]{0,2}(?:is|=)"
@@ -239,17 +239,17 @@ _CARRIERS = (
     ),
     _Carrier(  # NAME value
         "",
-        re.compile(rf"(?:[ \t]{{1,40}}|\\{{1,7}}t){_EMPHASIS}(?:{_QUOTE}|\()?(?P<bare>[^\s\"'`\\,;()<>]{{8,200}})"),
+        rf"(?:[ \t]{{1,40}}|\\{{1,7}}t){_EMPHASIS}(?:{_QUOTE}|\()?(?P<bare>[^\s\"'`\\,;()<>]{{8,200}})",
         "no_mixed",
     ),
     _Carrier(  # NAME: user / value
         ":",
-        re.compile(r":[ \t]{1,4}[A-Za-z0-9._@-]{1,40}[ \t]{1,3}/[ \t]{1,4}(?P<bare>[^\s\"'`\\,;()<>]{8,200})"),
+        r":[ \t]{1,4}[A-Za-z0-9._@-]{1,40}[ \t]{1,3}/[ \t]{1,4}(?P<bare>[^\s\"'`\\,;()<>]{8,200})",
         "no_mixed",
     ),
     _Carrier(  # NAME            value
         "",
-        re.compile(r"(?:[ \t]{2,60}|\t)(?P<bare>[^\s\"'`\\,;()<>|]{8,200})(?=[ \t]*(?:\r?\n|\Z))"),
+        r"(?:[ \t]{2,60}|\t)(?P<bare>[^\s\"'`\\,;()<>|]{8,200})(?=[ \t]*(?:\r?\n|\Z))",
         "no_told",
     ),
 )
@@ -278,7 +278,7 @@ def find(text: str, at: int, pattern: re.Pattern[str] = _NAME) -> Iterator[tuple
     behind = text[end : end + 60]
     carriers = _AT.get(behind.lstrip(" \t")[:1], ())
     for carrier in (*carriers, *_BEHIND_BLANKS) if behind[:1] in _BLANKS else carriers:
-        found = carrier.pattern.match(text, end) if _fits(carrier, whole) else None
+        found = compiled(carrier.pattern).match(text, end) if _fits(carrier, whole) else None
         where = found and _secret(level, carrier, found, tight=_is_tight(found, whole))
         if where:
             yield where[0], end_of(text, *where), level.name.lower()
@@ -343,7 +343,7 @@ def _secret(level: Strength, carrier: _Carrier, found: re.Match[str], *, tight: 
     if carrier.unless:
         said = (found.string[start:end] + behind).rstrip("\"'`\\,; \t\r\n")
         checks = (carrier.unless, "no_key") if level is Strength.KEY else (carrier.unless,)
-        return None if is_example(said) or any(CHECKS[check](said) for check in checks) else (start, end)
+        return None if is_example(said) or any(fails(check, said) for check in checks) else (start, end)
     if groups.get("longer") and tight:
         end = found.end("longer")
     value = Value(found.string[start:end], kind == "quoted", behind, tight, _ENDED.match(found.string, end) is not None)

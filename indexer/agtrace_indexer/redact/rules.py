@@ -63,12 +63,17 @@ _PART = re.compile(
 )
 _TELLING, _ENOUGH = 3, 12
 """Signs of its own, and then characters of any kind, by which a token is known well enough for a first look."""
+_SIGN = re.compile(r"(?:[A-Za-z0-9_:/@-]|\\[.|/$+-]){5,}")
+"""Literals of which one is enough by itself."""
 _LEAD = re.compile(r"(?P<many>\[[^\]]*\])\{[0-9,]+\}")
 _LED = 4
 
 
 def _telling(pattern: str) -> str:
     """The part of a pattern that tells it from others: short ones are found sooner, and compiled in no time."""
+    sign = _SIGN.match(pattern)
+    if sign is not None and pattern[sign.end() : sign.end() + 1] not in "?{":
+        return sign[0]
     depth = signs = 0
     pattern = _LEAD.sub(rf"\g<many>{{{_LED}}}", pattern, count=1) if _LEAD.match(pattern) else pattern
     for part in _PART.finditer(pattern):

@@ -6,8 +6,15 @@ looks: whatever a rule finds begins where its first look does, and the rule alon
 
 from __future__ import annotations
 
+import os
+import re
+import stat
 import threading
 from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from tempfile import mkstemp
 from typing import NamedTuple, TypeAlias
 
 import hyperscan
@@ -43,18 +50,15 @@ class _Scratch(threading.local):
 class Scanner:
     """A set of patterns, compiled. Safe to use from several threads."""
 
-    def __init__(self, looks: Sequence[Look]) -> None:
-        """Raises `ScannerError` for a pattern that Hyperscan doesn't take."""
-        self._database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-        try:
-            self._database.compile(
-                expressions=[look.pattern.encode() for look in looks],
-                ids=list(range(len(looks))),
-                elements=len(looks),
-                flags=[_flags(look) for look in looks],
-            )
-        except hyperscan.error as error:
-            raise ScannerError(str(error)) from None
+    def __init__(self, looks: Sequence[Look], kept: Path | None = None) -> None:
+        """`kept` is a file that keeps what was compiled for the next process, and may be gone at any time.
+
+        Raises `ScannerError` for a pattern that Hyperscan doesn't take.
+        """
+        known = _kept(looks, kept)
+        self._database = known or _compile(looks)
+        if known is None and kept is not None:
+            _keep(looks, self._database, kept)
         self._scratch = _Scratch(self._database)
         self._from_start = [look.from_start for look in looks]
 
@@ -71,6 +75,56 @@ class Scanner:
             return []
         hits = sorted({(start if self._from_start[look] else end, look) for look, start, end in found})
         return hits if text.isascii() else _in_characters(hits, data)
+
+
+def _compile(looks: Sequence[Look]) -> hyperscan.Database:
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    try:
+        database.compile(
+            expressions=[look.pattern.encode() for look in looks],
+            ids=list(range(len(looks))),
+            elements=len(looks),
+            flags=[_flags(look) for look in looks],
+        )
+    except hyperscan.error as error:
+        raise ScannerError(str(error)) from None
+    return database
+
+
+def _sealed(looks: Sequence[Look], compiled: bytes) -> bytes:
+    """What is kept: behind a digest of itself, of the patterns and of what compiled them."""
+    made_of = repr((getattr(hyperscan, "__version__", ""), tuple(looks))).encode()
+    return sha256(made_of + compiled).digest() + compiled
+
+
+def _kept(looks: Sequence[Look], path: Path | None) -> hyperscan.Database | None:
+    """What a file keeps of these patterns; None where there is none, or of others, or for another processor.
+
+    One that others may have written is not read: it is code of a kind.
+    """
+    try:
+        data = path.read_bytes() if path is not None and not path.stat().st_mode & _OTHERS_WRITE else b""
+        compiled = data[_DIGEST:]
+        if not compiled or _sealed(looks, compiled) != data:
+            return None
+        return hyperscan.loadb(compiled, hyperscan.HS_MODE_BLOCK)
+    except (OSError, hyperscan.error):
+        return None
+
+
+def _keep(looks: Sequence[Look], database: hyperscan.Database, path: Path) -> None:
+    """Keep what was compiled, for its owner alone; where nothing can be written, nothing is kept."""
+    try:
+        descriptor, made = mkstemp(dir=path.parent, prefix=f"{path.name}.")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(_sealed(looks, hyperscan.dumpb(database)))
+        os.replace(made, path)
+    except OSError:
+        return
+
+
+_DIGEST = sha256().digest_size
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def _flags(look: Look) -> int:
@@ -94,3 +148,9 @@ def _in_characters(hits: Sequence[Hit], data: bytes) -> list[Hit]:
         byte = place
         counted.append((character, look))
     return counted
+
+
+@cache
+def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """A pattern for a closer look: compiled when it is first needed, for most never are."""
+    return re.compile(pattern, flags)
