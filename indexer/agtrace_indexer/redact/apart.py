@@ -31,10 +31,9 @@ _PAIR = re.compile(r"\\*\"[A-Za-z0-9._-]{1,100}\\*\"\s*:\s*\\*\"(?P<secret>[^\"\
 
 def in_manifest(text: str, at: int) -> Iterator[tuple[int, int, str]]:
     """The values of a secret of Kubernetes in YAML or JSON, wherever its kind stands in it."""
-    start, end = max(0, at - _MANIFEST), min(len(text), at + _MANIFEST)
-    start = max(start, text.rfind("\n---", start, at) + 1)
-    after = text.find("\n---", at, end)
-    end = after if after >= 0 else end
+    start = max(0, at - _MANIFEST, text.rfind("kind", 0, at) + 1, text.rfind("\n---", 0, at) + 1)
+    ends = (text.find(sign, at + len("kind: Secret")) for sign in ("\n---", "kind"))
+    end = min(at + _MANIFEST, *(place if place >= 0 else len(text) for place in ends))
     for data in (each for each in _data(text, start, end)):
         for entry in data:
             value = entry["secret"]

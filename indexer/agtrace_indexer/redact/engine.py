@@ -30,6 +30,7 @@ _BEFORE, _LONGEST = 200, 2000
 """Characters before the end of a first look in which what it saw began, and of a token from there on."""
 _SHORT = 40
 """The same for a first look whose length is bounded by what it says."""
+_OPEN = re.compile(r"[*+{]")
 _PATIENCE = 1.0
 """Seconds that a pattern of the user's may take for one text; a text that takes longer is masked whole."""
 
@@ -108,11 +109,13 @@ def _carrier_finder(carrier: Carrier, look: Look) -> Finder:
 def _finder(kind: str, pattern: str, unless: str, look: Look, begins: str) -> Finder:
     """The close look of what begins where its first look does, or with a pattern of its own before that."""
     flags = re.IGNORECASE if look.any_case else 0
-    reach = _BEFORE if begins != look.pattern or "{" in begins or "*" in begins or "+" in begins else _SHORT
+    itself = begins == look.pattern
+    reach = _SHORT if itself and not _OPEN.search(begins) else _BEFORE
 
     def find(text: str, at: int) -> Iterator[Span]:
         for begin in compiled(begins, flags).finditer(text, max(0, at - reach), at):
-            found = compiled(pattern).match(text, begin.start())
+            close = not itself or begin.end() == at
+            found = compiled(pattern).match(text, begin.start()) if close else None
             if found is not None:
                 yield from _secret(kind, unless, found)
 
