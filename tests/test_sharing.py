@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from datetime import date, timedelta
+from logging import Logger
 from pathlib import PurePath
 from typing import Any
 
@@ -35,7 +36,14 @@ _NEVER_CHANGE = (
     *(type(None), bool, int, float, str, bytes, enum.Enum, PurePath, date, timedelta, re.Pattern, type),
     *(types.FunctionType, types.GenericAlias, types.UnionType, types.ModuleType),
 )
-_FOR_THREADS = (threading.local, threading.Event, type(threading.Lock()), SchemaValidator)
+_FOR_THREADS = (
+    threading.local,
+    threading.Event,
+    type(threading.Lock()),
+    type(threading.RLock()),
+    Logger,
+    SchemaValidator,
+)
 """Documented as safe for threads, or frozen and written in Rust, whose compiler sees to it."""
 _READ_ONLY = (FieldInfo, CacheHint)
 """Of libraries, which change none of them once they are made."""
@@ -52,10 +60,11 @@ _CHANGES = {
 }
 _CHANGED = {
     ("agtrace_indexer.redact", "_in_use"),  # replaced as a whole, under a lock
-    ("agtrace_indexer.workers", "_RUNNING"),  # by single calls of a set's methods
+    ("agtrace_indexer.redact.engine", "_built"),  # once, under a lock
+    ("agtrace_indexer.processes", "_RUNNING"),  # by single calls of a set's methods
 }
 """What functions change all the same, with what keeps it whole."""
-_ONLY_READ = {"agtrace_indexer.redact.rules.order"}
+_ONLY_READ = {"agtrace_indexer.redact.rules.kinds"}
 """What is remembered, could be changed, and isn't."""
 
 

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import zstandard
+from agtrace_indexer.redact import COMPILED_FILE
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
 _FRAME = b"\x28\xb5\x2f\xfd"
@@ -15,9 +16,9 @@ _FRAME = b"\x28\xb5\x2f\xfd"
 
 
 def bytes_of(folder: Path) -> Iterator[tuple[str, str]]:
-    """(where, bytes as Latin-1) of every file below a data folder."""
+    """(where, bytes as Latin-1) of every file below a data folder but the one that is made of our rules alone."""
     for path in sorted(folder.rglob("*")):
-        if path.is_file():
+        if path.is_file() and path.name != COMPILED_FILE:
             yield f"bytes of {path.name}", path.read_bytes().decode("latin-1")
 
 

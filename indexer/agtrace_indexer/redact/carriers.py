@@ -61,9 +61,7 @@ TOKEN = r"[A-Za-z0-9._~+/=:|-]"
 
 def _command(tool: str, rest: str, unless: str = "no_option", look: str = "") -> Carrier:
     """What begins with a word, or with a blank, and holds a secret."""
-    return Carrier(
-        "command-secret", (Look(look or tool, any_case=True),), rf"(?:(?<![\w.-])|(?=\s))(?i:{tool})(?:{rest})", unless
-    )
+    return Carrier("command-secret", (Look(look or tool, any_case=True),), rf"(?i:{tool})(?:{rest})", unless)
 
 
 def _tool(names: str, look: str, option: str, unless: str = "no_option") -> Carrier:
@@ -72,7 +70,7 @@ def _tool(names: str, look: str, option: str, unless: str = "no_option") -> Carr
     return Carrier(
         "command-secret",
         (Look(look or begins, any_case=True),),
-        rf"(?<![\w.-])(?i:{names}){NOT_A_PATH}{ON}{option}{ARGUMENT}",
+        rf"(?i:{names}){NOT_A_PATH}{ON}{option}{ARGUMENT}",
         unless,
         begins,
     )
@@ -128,8 +126,8 @@ COMMANDS = (
     _tool("(?:kubectl|oc)", r"--from-literal", rf"--from-literal[= ](?:{QUOTE})?[A-Za-z0-9._-]{{1,100}}=", "no_value"),
     _command("--from-literal[= ]", rf"(?:{QUOTE})?[A-Za-z0-9._-]{{1,100}}={ARGUMENT}", "no_value"),
     _command("net[ \t]+user[ \t]", rf"[ \t]{{0,4}}[^\s/]{{1,60}}[ \t]{{1,4}}{ARGUMENT}"),
-    _command("setx?[ \t]", rf"[ \t]{{0,4}}(?:/[a-z][ \t]{{1,4}})?(?P<name>[A-Za-z_][\w]{{1,60}})(?P<sign>[ \t]{{1,4}}){ARGUMENT}", look=r"setx?[ \t]+(?:/[a-z][ \t]+|-[A-Za-z]+[ \t]+)?[A-Za-z0-9_]*(?:pass|secret|token|key|pwd|cred)[A-Za-z0-9_]*[ \t]"),
-    _command("set[ \t]+-[a-zA-Z]+[ \t]", rf"[ \t]{{0,4}}(?P<name>[A-Za-z_]\w{{1,60}})(?P<sign>[ \t]{{1,4}}){ARGUMENT}"),
+    _command("(?<![A-Za-z])setx?[ \t]", rf"[ \t]{{0,4}}(?:/[a-z][ \t]{{1,4}})?(?P<name>[A-Za-z_][\w]{{1,60}})(?P<sign>[ \t]{{1,4}}){ARGUMENT}", look=r"setx?[ \t]+(?:/[a-z][ \t]+|-[A-Za-z]+[ \t]+)?[A-Za-z0-9_]*(?:pass|secret|token|key|pwd|cred)[A-Za-z0-9_]*[ \t]"),
+    _command("(?<![A-Za-z])set[ \t]+-[a-zA-Z]+[ \t]", rf"[ \t]{{0,4}}(?P<name>[A-Za-z_]\w{{1,60}})(?P<sign>[ \t]{{1,4}}){ARGUMENT}", look=r"set[ \t]+-[a-zA-Z]+[ \t]"),
     _command("htpasswd[ \t]", rf"[^\n|;&]{{0,40}}?-[a-z]{{0,6}}b[a-z]{{0,6}}[ \t]{{1,4}}(?:-[a-zA-Z]{{1,6}}[ \t]{{1,4}}){{0,3}}(?:[^\s-][^\s]{{0,100}}[ \t]{{1,4}}){{1,2}}{ARGUMENT}"),
     _command("(?:requirepass|masterauth|snmp-server[ \t]+community)[ \t]", rf"[ \t]{{0,4}}{ARGUMENT}"),
     _command("sqlplus[ \t]|jdbc:oracle:", r"(?:[a-z]{2,4}:|[ \t]{0,4}(?:-[A-Za-z][ \t]{1,4}){0,3})[^\s/@\"'-][^\s/@\"']{0,60}/(?P<secret>[^\s@\"'/]{3,})@", "no_value"),
@@ -208,7 +206,7 @@ OTHERS = (
             r":(?:543[0-9]|6432):[^:\s\"']{1,60}:[^:\s\"']{1,60}:(?P<secret>[^\s\"'\\:]{3,})", "no_entry"),
     Carrier(
         "sql-password",
-        _look(r"identified[ \t]+(?:with|by)[ \t][^\n]*['\"]", r"password[ \t]+(?:(?:to|for)[ \t][^\n]*)?[(=]?[ \t]*N?\\*'", r"password\(\\*'"),
+        _look(r"identified[ \t]+(?:with|by)[ \t]", r"password[ \t]+(?:(?:to|for)[ \t]|[(=]?[ \t]*N?\\*')", r"password\(\\*'"),
         r"(?i:identified[ \t]{1,4}(?:with[ \t]{1,4}[A-Za-z0-9_'\"]{1,60}[ \t]{1,4})?by[ \t]{1,4}(?:password[ \t]{1,4})?"
         r"|password[ \t]{0,4}(?:=|to|for[^\n=]{1,60}=)?[ \t]{0,4}(?:password[ \t]{0,4})?\(?)"
         r"N?(?P<quote>\\{0,7}['\"])(?P<secret>(?:(?!(?P=quote))[^\n]){3,500})(?P=quote)",

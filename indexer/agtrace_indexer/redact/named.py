@@ -79,6 +79,8 @@ _END = r"(?:\r?\n|\\{1,15}r?\\{0,15}n)"
 _MARGIN = r"(?:[+>#|-]{1,2}[ \t]|[ \t]{0,8}[0-9]{1,6}[→:|\t-]|[^\s:]{1,200}[:-][0-9]{1,6}[:-])?"
 """What diffs, listings and quotations put before a line."""
 _OF_NAMES = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+_ESCAPED = ("n", "r", "t")
+"""Letters that end a line or a column behind a backslash, and belong to no name."""
 _OF_NAMES_OR_BLANK = frozenset(_OF_NAMES + " ")
 _FIRST_WORDS = tuple(
     f"{written} "
@@ -249,7 +251,7 @@ _CARRIERS = (
     ),
     _Carrier(  # NAME            value
         "",
-        r"(?:[ \t]{2,60}|\t)(?P<bare>[^\s\"'`\\,;()<>|]{8,200})(?=[ \t]*(?:\r?\n|\Z))",
+        r"(?:[ \t]{2,60}|\t)(?P<bare>[^\s\"'`\\,;()<>|]{8,200})(?=[ \t]*(?:\r?\n|\Z|[\\\"']))",
         "no_told",
     ),
 )
@@ -317,6 +319,8 @@ def _before(text: str, at: int) -> str:
     said = text[max(0, at - _LONGEST_BEFORE) : at]
     rest = said.rstrip(_OF_NAMES)
     joined = said[len(rest) :]
+    if rest.endswith("\\") and joined.startswith(_ESCAPED):
+        return joined[1:]
     if rest.endswith(_FIRST_WORDS) and not joined.startswith("-"):
         return rest.rpartition(" ")[0].rpartition(" ")[2] + " " + joined
     return joined

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from shutil import disk_usage
 from tempfile import mkstemp
 from typing import NamedTuple, TypeAlias
 
@@ -113,8 +114,10 @@ def _kept(looks: Sequence[Look], path: Path | None) -> hyperscan.Database | None
 
 
 def _keep(looks: Sequence[Look], database: hyperscan.Database, path: Path) -> None:
-    """Keep what was compiled, for its owner alone; where nothing can be written, nothing is kept."""
+    """Keep what was compiled, for its owner alone; where there is little room, or none, nothing is kept."""
     try:
+        if disk_usage(path.parent).free < _ROOM:
+            return
         descriptor, made = mkstemp(dir=path.parent, prefix=f"{path.name}.")
         with os.fdopen(descriptor, "wb") as file:
             file.write(_sealed(looks, hyperscan.dumpb(database)))
@@ -123,6 +126,8 @@ def _keep(looks: Sequence[Look], database: hyperscan.Database, path: Path) -> No
         return
 
 
+_ROOM = 256 * 1024 * 1024
+"""Bytes that must be free: the index comes first."""
 _DIGEST = sha256().digest_size
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
