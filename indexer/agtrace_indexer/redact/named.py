@@ -263,7 +263,8 @@ _AT: dict[str, tuple[_Carrier, ...]] = {
 }
 """The carriers by the signs with which they may begin."""
 _BEHIND_BLANKS = tuple(carrier for carrier in _CARRIERS if not carrier.begins)
-_BLANKS = " \t\r\n\\><="
+_AT_BEHIND_BLANKS = {sign: (*carriers, *_BEHIND_BLANKS) for sign, carriers in _AT.items()}
+_BLANKS = frozenset(" \t\r\n\\><=")
 
 
 def find(text: str, at: int, pattern: re.Pattern[str] = _NAME) -> Iterator[tuple[int, int, str]]:
@@ -277,15 +278,21 @@ def find(text: str, at: int, pattern: re.Pattern[str] = _NAME) -> Iterator[tuple
     level = strength(whole)
     if not level or _is_part(text, first - len(before), end):
         return
-    behind = text[end : end + 60]
-    carriers = _AT.get(behind.lstrip(" \t")[:1], ())
-    for carrier in (*carriers, *_BEHIND_BLANKS) if behind[:1] in _BLANKS else carriers:
+    for carrier in _carriers(text[end : end + 60]):
         found = compiled(carrier.pattern).match(text, end) if _fits(carrier, whole) else None
         where = found and _secret(level, carrier, found, tight=_is_tight(found, whole))
         if where:
             yield where[0], end_of(text, *where), level.name.lower()
     if _CELL_ENDS.match(text, end):
         yield from in_table(text, first)
+
+
+def _carriers(behind: str) -> tuple[_Carrier, ...]:
+    """What may join a name to its value, by what stands behind the name."""
+    sign = behind.lstrip(" \t")[:1]
+    if behind[:1] in _BLANKS:
+        return _AT_BEHIND_BLANKS.get(sign, _BEHIND_BLANKS)
+    return _AT.get(sign, ())
 
 
 def find_foreign(text: str, at: int) -> Iterator[tuple[int, int, str]]:
@@ -305,11 +312,11 @@ _NO_SETTER = re.compile(
 
 def _fits(carrier: _Carrier, name: str) -> bool:
     """Whether a carrier may stand behind a name that is written so."""
-    if carrier.setter:
-        return _NO_SETTER.match(name) is None
+    if carrier.option:
+        return name.startswith("-")
     if carrier.shouted:
         return "_" in name and name.isupper()
-    return name.startswith("-") or not carrier.option
+    return not carrier.setter or _NO_SETTER.match(name) is None
 
 
 def _before(text: str, at: int) -> str:
