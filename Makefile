@@ -57,6 +57,7 @@ picture: $(READY)  ## docs/terminal.svg, from real commands; docs/report.png, wh
 bench: $(READY)  ## the tables of docs/performance.md; an hour, or minutes with MEASURED= and fewer MEGABYTES
 	$(BIN)/python -m benchmarks $(MEGABYTES) $(MEASURED)
 	$(BIN)/python -m benchmarks.start
+	$(BIN)/python -m benchmarks.redaction
 
 lock:  ## needs uv: writes the versions and hashes of everything that is installed
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \

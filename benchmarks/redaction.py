@@ -1,8 +1,10 @@
-"""What masking costs: `python -m benchmarks.redaction [FOLDER] [--rounds N]`, FOLDER being a data folder with an index.
+"""What masking costs: `python -m benchmarks.redaction [--logs FOLDER] [--data FOLDER] [--megabytes N] [--rounds N]`.
 
-Without a folder a small corpus is made and indexed first. Answers: the same questions are answered with masking on the
-way out and without it, in turns, in one process; a ratio is the median over the rounds. Texts: the texts of the index
-are masked, and looked at with what one would write instead, a loop over all patterns with Python's `re`.
+Measured are the logs below a folder, `../shared/logs` where none is given, or a small corpus where that is missing.
+Reading: the share of a worker's time, for each agent (`reading.py`). Answers: from the index of a data folder, or of
+the logs, each question is answered with masking on the way out and without it, in turns, in one process. Texts: those
+of the logs are masked, and looked at with what one would write instead, a loop over all patterns with Python's `re`.
+The scanner: what it has to do, and what it takes a new process to have it.
 """
 
 from __future__ import annotations
@@ -11,82 +13,73 @@ import argparse
 import re
 import sqlite3
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from agtrace_indexer import redact
-from agtrace_indexer.blocks import unpack
-from agtrace_indexer.redact import fields
-from agtrace_indexer.redact.rules import built_in
+from agtrace_indexer.redact import carriers, engine, rules
 from agtrace_indexer.run import index
 
 from agtrace.answers import Answers
 from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
-from benchmarks.corpus import write
+from benchmarks import reading
+from benchmarks.masking import MEGABYTES, by_agent, joined, log_folder, texts, up_to, without_masking
 from benchmarks.table import number, ratio, table
 
 ROUNDS = 7
-MEGABYTES = 10
-"""Of the corpus that is made where none is given."""
 _SESSIONS = 8
 """The largest, of which everything is asked."""
 _MOST = 20_000_000
 """Characters of texts that are masked."""
-_FEW = 500_000
+_FEW = 100_000
 """Characters of texts that the plain loop looks at: it is slow."""
+_FEW_TEXTS = 1000
+_CACHE = 8 * 1024 * 1024
+"""Bytes that are more than a core's own cache holds."""
+_NO_WORK = bytearray()
 
 Question = tuple[str, dict[str, Any]]
 
 
-class _Nothing:
-    """Masks nothing: what an answer would cost without masking."""
-
-    def redact(self, text: str) -> str:
-        return text
-
-    def suspicious(self, text: str) -> bool:
-        return False
-
-    def allows(self, secret: str) -> bool:
-        return True
-
-
-@contextmanager
-def _without_masking() -> Iterator[None]:
-    """No text and no value is masked on its way out; there is no such switch in the product."""
-    kept: Any = redact._redactor, fields.redact_json
-    redact._redactor, fields.redact_json = _Nothing, lambda _, value: value  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        redact._redactor, fields.redact_json = kept
-
-
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.redaction", description=__doc__)
-    parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    given = parser.parse_args()
+    given = _parser().parse_args(arguments)
     with tempfile.TemporaryDirectory() as made:
-        folder = given.folder or _made(Path(made))
-        with closing(_opened(folder)) as connection:
-            questions, texts = _questions(connection), _texts(connection)
-        sys.stdout.write(_answers(folder, questions, given.rounds) + "\n\n" + _throughput(texts) + "\n")
+        folder = log_folder(given.logs, Path(made))
+        logs = by_agent(folder)
+        found = texts(logs, _MOST)
+        for block in (
+            reading.report(logs, given.megabytes),
+            _answers(given.data or _indexed(folder, Path(made)), given.rounds),
+            _throughput(found),
+            _scanner(found),
+            _started(given.rounds),
+        ):
+            sys.stdout.write(f"{block}\n\n")
+            sys.stdout.flush()
 
 
-def _made(folder: Path) -> Path:
-    """A data folder with the index of a small corpus."""
-    write(folder / "logs", MEGABYTES)
-    index(folder / "data" / "index.sqlite3", [str(folder / "logs")], otherwise=[])
-    return folder / "data"
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.redaction", description=__doc__)
+    parser.add_argument("--logs", type=Path, help="a folder of logs")
+    parser.add_argument("--data", type=Path, help="a data folder with an index, to ask")
+    parser.add_argument("--megabytes", type=float, default=MEGABYTES, help="of each agent's logs, read in either way")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    return parser
+
+
+def _indexed(logs: Path, temporary: Path) -> Path:
+    """A data folder with an index of the logs."""
+    index(temporary / "data" / "index.sqlite3", [str(logs)], otherwise=[])
+    return temporary / "data"
 
 
 def _opened(folder: Path) -> sqlite3.Connection:
@@ -113,72 +106,108 @@ def _questions(connection: sqlite3.Connection) -> list[Question]:
     return asked
 
 
-def _answers(folder: Path, questions: Sequence[Question], rounds: int) -> str:
+def _answers(folder: Path, rounds: int) -> str:
     """The median of an answer with and without masking on the way out."""
+    with closing(_opened(folder)) as connection:
+        questions = _questions(connection)
     answers = Answers(Settings(folder, ABSOLUTE_MAX_BYTES, 3600, {"HOME": str(folder / "nobody")}), log=lambda _: None)
     answered = [question for question in questions if not answers.ask(*question).is_error]
-    masked, plain = [], []
-    for _ in range(rounds):
-        masked.append(_median(answers, answered))
-        with _without_masking():
-            plain.append(_median(answers, answered))
-    times = statistics.median(one / other for one, other in zip(masked, plain, strict=True))
+    pairs = [_pair(partial(answers.ask, *question), rounds) for question in answered]
+    masked, plain = map(list, zip(*pairs, strict=True))
+    times = statistics.median(one / other for one, other in pairs)
     rows = [
-        ["with masking", number(1000 * statistics.median(masked), 3), ratio(times, 1)],
-        ["without", number(1000 * statistics.median(plain), 3), ratio(1, 1)],
+        ["with masking", number(1000 * statistics.median(masked), 2), ratio(times, 1), ratio(sum(masked), sum(plain))],
+        ["without", number(1000 * statistics.median(plain), 2), ratio(1, 1), ratio(1, 1)],
     ]
     tools = len({name for name, _ in answered})
-    return f"{len(answered)} questions to {tools} tools\n\n" + table(["answers", "median ms", "of without"], rows)
+    head = ["answers", "median ms", "of without, median", "all together"]
+    return f"{len(answered)} questions to {tools} tools\n\n" + table(head, rows)
 
 
-def _median(answers: Answers, questions: Sequence[Question]) -> float:
-    return statistics.median(_seconds(partial(answers.ask, *asked)) for asked in questions)
-
-
-def _texts(connection: sqlite3.Connection) -> list[str]:
-    """Texts of events as they are stored, up to so many characters."""
-    texts: list[str] = []
-    size = 0
-    for (packed,) in connection.execute("SELECT text FROM block_data ORDER BY block_id"):
-        texts += unpack(packed).decode("utf-8", "replace").split("\0")
-        size += len(packed)
-        if sum(map(len, texts[-500:])) and sum(map(len, texts)) > _MOST:
-            break
-    return texts
+def _pair(ask: Callable[[], object], rounds: int) -> tuple[float, float]:
+    """The shortest times of an answer with masking and without it, in turns."""
+    masked, plain = [], []
+    for _ in range(rounds):
+        masked.append(_seconds(ask))
+        with without_masking():
+            plain.append(_seconds(ask))
+    return min(masked), min(plain)
 
 
 def _throughput(texts: Sequence[str]) -> str:
     """Megabytes a second of masking, and of the plain loop."""
-    patterns = [re.compile(rule.pattern) for rule in built_in()]
-    few = _up_to(texts, _FEW)
+    patterns = [re.compile(form.bounded) for form in rules.forms()]
+    patterns += [re.compile(carrier.pattern) for carrier in carriers.ALL]
     redact.redact("")
     rates = {
         "redact()": _rate(redact.redact, texts),
-        "every pattern with re": _rate(lambda text: [pattern.search(text) for pattern in patterns], few),
+        "suspicious(), joined": _rate(redact.suspicious, joined(texts)),
+        "every pattern with re": _rate(
+            lambda text: [pattern.search(text) for pattern in patterns], up_to(texts, _FEW), runs=1
+        ),
     }
-    rows = [[name, number(rate), ratio(rate, rates["every pattern with re"])] for name, rate in rates.items()]
+    rows = [[name, number(rate, 2), ratio(rate, rates["every pattern with re"])] for name, rate in rates.items()]
     head = f"{len(texts):,} texts of {sum(map(len, texts)) / 1e6:,.1f} million characters, {len(patterns)} patterns"
     return f"{head}\n\n" + table(["texts", "MB/s", "of the loop"], rows)
 
 
-def _up_to(texts: Sequence[str], most: int) -> list[str]:
-    taken, size = [], 0
-    for text in texts[:: max(1, sum(map(len, texts)) // most)]:
-        taken.append(text)
-        size += len(text)
-    return taken
-
-
-def _rate(look: Callable[[str], object], texts: Sequence[str]) -> float:
-    """The best of three."""
+def _rate(look: Callable[[str], object], texts: Sequence[str], runs: int = 5) -> float:
+    """The best of so many runs."""
     megabytes = sum(map(len, texts)) / 1e6
-    return megabytes / min(_seconds(lambda: [look(text) for text in texts]) for _ in range(3))
+    return megabytes / min(_seconds(lambda: [look(text) for text in texts], time.process_time) for _ in range(runs))
 
 
-def _seconds(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
+def _scanner(texts: Sequence[str]) -> str:
+    """What the scanner is asked for, and how much of it it finds: each hit is a closer look."""
+    compiled = engine._rules()
+    compiled.found("")
+    megabytes = sum(map(len, texts)) / 1e6
+    hits = [len(compiled._scanner.hits(text)) for text in texts]
+    masks = sum(redact.redact(text).count("[redacted: ") - text.count("[redacted: ") for text in texts)
+    rows = [
+        ["kinds of secrets", number(len(rules.kinds()), 0)],
+        ["first looks", number(len(compiled._scanner._from_start), 0)],
+        ["compiled, KB", number(compiled._scanner._database.size() / 1e3, 0)],
+        ["hits a MB", number(sum(hits) / megabytes, 0)],
+        ["texts without a hit, %", number(100 * hits.count(0) / len(hits))],
+        ["masks a MB", number(masks / megabytes)],
+        ["a text, us, one after the other", number(1e6 * _scan_seconds(compiled, texts[:_FEW_TEXTS]))],
+        ["a text, us, after other work", number(1e6 * _scan_seconds(compiled, texts[:_FEW_TEXTS], bytearray(_CACHE)))],
+    ]
+    return table(["the scanner", ""], rows)
+
+
+def _scan_seconds(compiled: engine._BuiltIn, texts: Sequence[str], other: bytearray = _NO_WORK) -> float:
+    """Of a text, on the average; before each of them other memory is read, which takes the scanner's from the cache."""
+    seconds = 0.0
+    for text in texts:
+        other.count(1)
+        seconds += _seconds(partial(compiled.found, text), time.process_time)
+    return seconds / len(texts)
+
+
+_STEPS = {
+    "import hyperscan": "import hyperscan",
+    "import the rules": "from agtrace_indexer.redact import engine",
+    "compile them": "engine._rules()",
+    "mask the first text": "engine.Redactor(engine.Own()).redact('password = \"Tr0ub4dor-and-3\"')",
+}
+
+
+def _started(rounds: int) -> str:
+    """What a process pays before its first text; one that looks at none pays nothing."""
+    command = [sys.executable, "-c", "import time; began = time.perf_counter()\n"]
+    command[-1] += "\n".join(f"{step}; print(time.perf_counter() - began)" for step in _STEPS.values())
+    runs = [[0.0, *map(float, subprocess.check_output(command, text=True).split())] for _ in range(rounds)]
+    steps = zip(*([after - before for before, after in pairwise(run)] for run in runs), strict=True)
+    rows = [[name, number(1000 * statistics.median(took))] for name, took in zip(_STEPS, steps, strict=True)]
+    return table(["a new process", "ms"], [*rows, ["all", number(1000 * statistics.median(run[-1] for run in runs))]])
+
+
+def _seconds(run: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    start = clock()
     run()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 if __name__ == "__main__":

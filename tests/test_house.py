@@ -182,7 +182,7 @@ def _families(loaded: list[Loaded]) -> set[str]:
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_help_and_version_load_no_server_no_database_no_models_and_no_tables(option: str) -> None:
-    heavy = {"mcp", "mcp_types", "sqlite3", "pydantic", "pydantic_core", "rich", "orjson", "zstandard"}
+    heavy = {"mcp", "mcp_types", "sqlite3", "pydantic", "pydantic_core", "rich", "orjson", "zstandard", "hyperscan"}
     assert _families(_run(option)) & heavy == set()
 
 
@@ -197,7 +197,7 @@ def test_indexing_unchanged_logs_loads_no_parser_and_nothing_that_reads_or_write
     assert ours & {"formats", "ingest", "store", "assemble", "blocks", "text"} == set()
     assert {name for name in ours if name.startswith("redact")} == {"redact"}, "the digest of the rules, and no rule"
     others = {"mcp", "mcp_types", "pydantic", "pydantic_core", "rich", "orjson", "zstandard", "sqlite_utils"}
-    others |= {"watchdog"}
+    others |= {"watchdog", "hyperscan"}
     assert _families(again) & others == set()
 
 

@@ -1,0 +1,126 @@
+"""What masking is measured on: logs by agent, their texts as they stand there, and a way to do without it.
+
+The logs are real ones where there are any (`../shared/logs`, or a folder of your own): generated ones have neither the
+texts nor the secrets that people have.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from agtrace_indexer import redact, strings, worker
+from agtrace_indexer.blocks import unpack
+from agtrace_indexer.discovery import Found, walk
+from agtrace_indexer.redact import fields
+from agtrace_schema.events import Provider
+
+from benchmarks.corpus import write
+
+REAL = Path(__file__).resolve().parents[2] / "shared" / "logs"
+MEGABYTES = 10
+"""Of the corpus that is made where there are no logs."""
+
+_BUFFER = 64 * 1024
+
+Logs = Mapping[Provider, Sequence[Found]]
+
+
+class _Nothing:
+    """Masks nothing: what anything would cost without masking."""
+
+    def redact(self, text: str) -> str:
+        return text
+
+    def suspicious(self, text: str) -> bool:
+        return False
+
+    def allows(self, secret: str) -> bool:
+        return True
+
+
+@contextmanager
+def without_masking() -> Iterator[None]:
+    """No text, key or value is looked at for secrets; there is no such switch in the product."""
+    kept: Any = redact._redactor, fields.redact_json, fields.names_secret
+    redact._redactor, fields.redact_json = _Nothing, lambda _, value: value  # type: ignore[assignment]
+    fields.names_secret = lambda key: False
+    try:
+        yield
+    finally:
+        redact._redactor, fields.redact_json, fields.names_secret = kept
+
+
+def log_folder(given: Path | None, temporary: Path) -> Path:
+    """The folder of logs to measure on: the given one, that of real logs, or one of a corpus that is made for it."""
+    if given or REAL.is_dir():
+        return given or REAL
+    write(temporary / "logs", MEGABYTES)
+    return temporary / "logs"
+
+
+def by_agent(folder: Path) -> Logs:
+    """The logs below a folder, by the agent that wrote them, which their content tells."""
+    logs: dict[Provider, list[Found]] = {}
+    with without_masking():
+        for found in walk([str(folder)]):
+            agent = None if found.oddity else _agent(found)
+            if agent:
+                logs.setdefault(agent, []).append(found)
+    strings.start()
+    return {agent: logs[agent] for agent in Provider if agent in logs}
+
+
+def _agent(found: Found) -> Provider | None:
+    with closing(_read(found)) as connection:
+        row = connection.execute("SELECT provider FROM session").fetchone()
+    return Provider(row[0]) if row else None
+
+
+def texts(logs: Logs, most: int) -> list[str]:
+    """Texts of events before they are masked, up to so many characters, in an order of chance, always the same."""
+    found = [text for files in logs.values() for text in _texts(files)]
+    random.Random(1).shuffle(found)
+    return up_to(found, most)
+
+
+def up_to(texts: Iterable[str], most: int) -> list[str]:
+    """The first texts that together have at most so many characters."""
+    taken = []
+    for text in texts:
+        if len(text) <= most:
+            taken.append(text)
+            most -= len(text)
+    return taken
+
+
+def joined(texts: Iterable[str]) -> list[str]:
+    """The same texts, one after the other in buffers of some 64 KB."""
+    buffers: list[list[str]] = []
+    size = _BUFFER
+    for text in texts:
+        if size >= _BUFFER:
+            buffers.append([])
+            size = 0
+        buffers[-1].append(text)
+        size += len(text)
+    return ["\n".join(buffer) for buffer in buffers]
+
+
+def _texts(files: Iterable[Found]) -> Iterator[str]:
+    with without_masking():
+        for found in files:
+            with closing(_read(found)) as connection:
+                for (packed,) in connection.execute("SELECT text FROM block_data ORDER BY block_id"):
+                    yield from filter(None, unpack(packed).decode().split("\0"))
+    strings.start()
+
+
+def _read(found: Found) -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:")
+    connection.deserialize(worker.read([found])[0])
+    return connection
