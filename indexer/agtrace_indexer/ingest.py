@@ -214,6 +214,7 @@ class Reader:
         transcript = Transcript(self.store, self.progress, log)
         for record in changes:
             transcript.read_record(record, whole)
+        transcript.settle()
         log.records = len(records)
         self.store.flush()
         self.store.set_origin_length(log.session_ids.values(), len(data))
@@ -251,18 +252,22 @@ class Reader:
 
     def _read_each(self, log: Log, lines: Iterator[Line]) -> None:
         transcript = Transcript(self.store, self.progress, log)
-        for line in lines:
-            if not transcript.read_line(line):
-                log.pending_bytes = line.length
-                if line.data.strip():
-                    log.reason = log.reason or "its last line is half-written: waits for its rest"
-                return
-            _advance(log, line)
-            self._uncommitted += line.length + _OVERHEAD_OF_A_LINE
-            self.progress.bytes_done += line.length
-            if self._uncommitted >= self._batch:
-                self._save(log, complete=False)
-                self.commit_if_due()
+        try:
+            for line in lines:
+                if not transcript.read_line(line):
+                    log.pending_bytes = line.length
+                    if line.data.strip():
+                        log.reason = log.reason or "its last line is half-written: waits for its rest"
+                    return
+                _advance(log, line)
+                self._uncommitted += line.length + _OVERHEAD_OF_A_LINE
+                self.progress.bytes_done += line.length
+                if self._uncommitted >= self._batch:
+                    transcript.settle()
+                    self._save(log, complete=False)
+                    self.commit_if_due()
+        finally:
+            transcript.settle()
 
     def _save(self, log: Log, *, complete: bool = True) -> None:
         """Write where the log stands: what its sessions are, and up to where it is read.

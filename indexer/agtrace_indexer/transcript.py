@@ -6,7 +6,7 @@ Everything is kept: a line that is no JSON becomes an event of its own, an unkno
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_schema.events import Notification, Payload, TokenUsage, ToolCall
 
@@ -17,6 +17,7 @@ from agtrace_indexer.identity import identity
 from agtrace_indexer.lines import HEAD_OF_LONG_LINE, LONGEST_LINE, Line
 from agtrace_indexer.log import Log
 from agtrace_indexer.progress import Progress
+from agtrace_indexer.redact import looked_at
 from agtrace_indexer.store import Store
 from agtrace_indexer.strings import masked
 from agtrace_indexer.text import stored
@@ -31,8 +32,24 @@ Told: TypeAlias = tuple[Said, str, dict[str, Any] | None, int | None]
 """What a record says; of a draft also its searchable text, the rest of its payload, and its identity."""
 
 
+class _Record(NamedTuple):
+    """What one record says, before its texts are looked at."""
+
+    line: Line
+    drafts: list[Said]
+    unknown: tuple[str, ...]
+    """Types of records in it that nobody knows."""
+    skipped: tuple[str, ...]
+    starts: dict[str, str | None]
+    """The threads that begin with it, and the calls that started them."""
+
+
+_TOGETHER, _MOST_TOGETHER = 128 * 1024, 1000
+"""Characters of texts, and records, that are looked at together: one by one, each would find the caches cold."""
+
+
 class Transcript:
-    """What a log says, written into the store line by line."""
+    """What a log says, written into the store; some lines wait, until `settle`."""
 
     def __init__(self, store: Store, progress: Progress, log: Log) -> None:
         assert log.provider is not None
@@ -41,11 +58,14 @@ class Transcript:
         self._keys_remembered = KEYS_REMEMBERED[log.provider]
         self._repeats_lines = log.provider in REPEATS_LINES
         self._replays_items = log.provider in REPLAYS_ITEMS
+        self._waiting: list[_Record] = []
+        self._size = 0
 
     def read_line(self, line: Line) -> bool:
         """Read one line; False if it is half-written and must wait."""
         values = decode(line.data) if line.whole else None
         if not values:
+            self.settle()
             return self._read_odd(line, values)
         if not line.ended and not isinstance(values[-1], dict):
             return False
@@ -88,27 +108,51 @@ class Transcript:
             self.log.reason = f"its last line has {line.length} bytes and no end yet: its head is kept"
 
     def read_record(self, value: Any, line: Line) -> None:
-        """Turn one record into events and gather them."""
+        """Turn one record into drafts, which wait for others: their texts are looked at together."""
+        state = self.log.state
         try:
-            told = self._told(value)
+            drafts = list(self._drafts(value))
         except Exception:  # noqa: BLE001  # formats change faster than we do: one record never costs the others
-            self.log.state.unknown.clear()
-            self.log.state.skipped.clear()
-            shown = _beginning(line.data, _UNREADABLE_SHOWN).decode("utf-8", "replace")
-            self._unreadable(line, "unreadable_line", shown)
+            state.unknown.clear()
+            state.skipped.clear()
+            self.settle()
+            self._unreadable_record(line)
             return
+        threads = {draft.thread for draft in drafts} - self.log.threads.keys()
+        starts = {thread: self._started_by(thread) for thread in threads}
+        self._waiting.append(_Record(line, drafts, tuple(state.unknown), tuple(state.skipped), starts))
+        self._size += sum(map(_length, drafts))
+        state.unknown.clear()
+        state.skipped.clear()
+        if self._size >= _TOGETHER or len(self._waiting) >= _MOST_TOGETHER:
+            self.settle()
+
+    def settle(self) -> None:
+        """Gather the events of all records that wait, in their order. Nothing may be saved before."""
+        waiting, self._waiting, self._size = self._waiting, [], 0
+        with looked_at(text for record in waiting for draft in record.drafts for text in _texts(draft)):
+            for record in waiting:
+                self._settle(record)
+
+    def _settle(self, record: _Record) -> None:
+        try:
+            told = self._told(record.drafts)
+        except Exception:  # noqa: BLE001  # formats change faster than we do: one record never costs the others
+            self._unreadable_record(record.line)
+            return
+        skipped = record.skipped
         if self._repeats_lines and self._is_repeated(told):
-            self.log.state.skipped.append("repeated line")
+            skipped = (*skipped, "repeated line")
             told = []
-        self._count_types(line)
-        self._gather(told, line)
+        self._count_types(record.line, record.unknown, skipped)
+        self._gather(told, record)
         self.log.records += 1
         self.progress.records += 1
 
-    def _told(self, value: Any) -> list[Told]:
+    def _told(self, drafts: Iterable[Said]) -> list[Told]:
         """What a record says, ready to be stored."""
         told: list[Told] = []
-        for draft in self._drafts(value):
+        for draft in drafts:
             if not isinstance(draft, Draft):
                 told.append((draft, "", None, None))
                 continue
@@ -118,6 +162,11 @@ class Transcript:
                 found = -found
             told.append((draft, text, rest, found))
         return told
+
+    def _started_by(self, thread: str) -> str | None:
+        """The call that started a thread, as far as is known when the thread begins."""
+        facts = self.log.state.sessions.get(thread)
+        return None if facts is None else facts.started_call
 
     def _drafts(self, value: Any) -> Iterable[Said]:
         """The drafts of a record; JSON that is no object is a record of a type that nobody knows."""
@@ -145,13 +194,14 @@ class Transcript:
             return False
         return draft.key not in thread.keys and self.store.has_identity(self._session(draft.thread), found)
 
-    def _gather(self, told: list[Told], line: Line) -> None:
+    def _gather(self, told: list[Told], record: _Record) -> None:
         retracted: list[tuple[str, Supersession]] = []
         dropped: list[tuple[str, int]] = []
         for draft, text, rest, found in told:
             if isinstance(draft, Draft):
                 if draft.key is None or not self._is_counted(draft, found):
-                    self._place(draft, line, text, rest, found)
+                    self._begin(draft.thread, record)
+                    self._place(draft, record.line, text, rest, found)
             elif (thread := self.log.threads.get(draft.thread)) is None:
                 continue
             elif isinstance(draft, Retraction):
@@ -171,7 +221,7 @@ class Transcript:
     def _place(
         self, draft: Draft, line: Line, text: str, rest: dict[str, Any] | None, found: int | None = None
     ) -> None:
-        thread = self.log.threads.get(draft.thread) or self._new_thread(draft.thread)
+        thread = self.log.threads.setdefault(draft.thread, Thread())
         session_id = self._session(draft.thread)
         event = thread.place(draft, line)
         self.store.add_event(session_id, event, text, rest, found)
@@ -187,17 +237,23 @@ class Transcript:
                 self.store.supersede(session_id, thread.next_index, superseded)
         self.progress.events += 1
 
-    def _new_thread(self, key: str) -> Thread:
-        """A thread that begins here; the call that started it stands in the log's own thread."""
-        thread = self.log.threads[key] = Thread()
-        facts, main = self.log.state.sessions.get(key), self.log.threads.get("")
-        if facts is not None and main is not None and facts.started_call is not None:
-            thread.started_by = main.agents.get(facts.started_call)
-        return thread
+    def _begin(self, key: str, record: _Record) -> None:
+        """Begin a thread that isn't there yet; the call that started it stands in the log's own thread."""
+        if key in self.log.threads:
+            return
+        thread, main = Thread(), self.log.threads.get("")
+        started_call = record.starts.get(key)
+        if started_call is not None and main is not None:
+            thread.started_by = main.agents.get(started_call)
+        self.log.threads[key] = thread
 
     def _session(self, thread: str) -> int:
         found = self.log.session_ids.get(thread)
         return session_of(self.store, self.log, thread) if found is None else found
+
+    def _unreadable_record(self, line: Line) -> None:
+        shown = _beginning(line.data, _UNREADABLE_SHOWN).decode("utf-8", "replace")
+        self._unreadable(line, "unreadable_line", shown)
 
     def _unreadable(self, line: Line, kind: str, text: str) -> None:
         self.log.unreadable_lines += 1
@@ -207,17 +263,13 @@ class Transcript:
     def _note(self, notification: Notification, line: Line) -> None:
         self._place(Draft(notification, None), line, *_stored(notification))
 
-    def _count_types(self, line: Line) -> None:
-        state, counts = self.log.state, self.log.record_types
-        if not (state.unknown or state.skipped):
-            return
-        for kind in map(_type, state.unknown):
+    def _count_types(self, line: Line, unknown: Iterable[str], skipped: Iterable[str]) -> None:
+        counts = self.log.record_types
+        for kind in map(_type, unknown):
             self.progress.unknown_record_types[kind] = self.progress.unknown_record_types.get(kind, 0) + 1
             counts.setdefault(("unknown", kind), [0, line.number])[0] += 1
-        for kind in () if self.log.document else map(_type, state.skipped):
+        for kind in () if self.log.document else map(_type, skipped):
             counts.setdefault(("skipped", kind), [0, line.number])[0] += 1
-        state.unknown.clear()
-        state.skipped.clear()
 
 
 def session_of(store: Store, log: Log, thread: str) -> int:
@@ -238,6 +290,17 @@ def _beginning(data: bytes, most: int) -> bytes:
         return data
     last = max(data.rfind(mark, most - _LONGEST_WORD, most) for mark in _BETWEEN_WORDS)
     return data[: last + 1 if last >= 0 else most - _LONGEST_WORD]
+
+
+def _length(draft: Said) -> int:
+    return sum(map(len, _texts(draft)))
+
+
+def _texts(draft: Said) -> tuple[str, ...]:
+    """The texts of a draft that are stored as they are, unless there is a secret in them."""
+    if not isinstance(draft, Draft) or isinstance(draft.payload, TokenUsage | ToolCall):
+        return ()
+    return (draft.payload.text,)
 
 
 def _stored(payload: Payload) -> tuple[str, dict[str, Any] | None]:

@@ -50,7 +50,7 @@ _DISGUISED = re.compile(
 )
 
 LOOKS = tuple(
-    Look(pattern, once=True)
+    Look(pattern)
     for pattern in (
         r"[\x00-\x08\x0e-\x1f\x7f]",
         r"\\(?:u[0-9a-fA-F]{4}|x[1-7]|033|e\[|/)",
@@ -62,9 +62,7 @@ LOOKS = tuple(
 )
 """First looks, of which one finds something in every text of ASCII that has a disguise."""
 
-UNSEEN = Look(
-    f"[{_INVISIBLE}\u00a0\u2000-\u200a\u202f\u205f\u3000]".replace("\x00-\x08\x0e-\x1f\x7f-", "\x80-"), once=True
-)
+UNSEEN = Look(f"[{_INVISIBLE}\u00a0\u2000-\u200a\u202f\u205f\u3000]".replace("\x00-\x08\x0e-\x1f\x7f-", "\x80-"))
 """What nobody sees, or what looks like a blank, beyond ASCII."""
 
 
@@ -171,7 +169,7 @@ _LITERALS = (
 def base64_looks() -> list[Look]:
     """First looks for base64 that holds a secret, wherever in a group of three bytes its sign begins."""
     signs = sorted({_encoded(literal.encode(), shift) for literal in _LITERALS for shift in range(3)})
-    return [Look(re.escape(sign), once=True) for sign in signs]
+    return [Look(re.escape(sign)) for sign in signs]
 
 
 def _encoded(literal: bytes, shift: int) -> str:

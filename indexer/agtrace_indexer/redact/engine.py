@@ -7,10 +7,16 @@ looked closely. Entropy is no sign of a secret: ids, hashes and paths of logs wo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_indexer.redact import apart, disguises, named, tables
@@ -18,7 +24,7 @@ from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.checks import is_none
 from agtrace_indexer.redact.names import strength
 from agtrace_indexer.redact.rules import Form, Own, forms, kinds, own_look
-from agtrace_indexer.redact.scanner import Look, Scanner, compiled
+from agtrace_indexer.redact.scanner import Hit, Look, Scanner, compiled, in_characters
 
 BASE64 = "base64-secret"
 """What the mask of a run of base64 says, whatever was found in it."""
@@ -65,8 +71,30 @@ class _BuiltIn:
         """What may be in a text; None for nothing, which is what nearly all texts have."""
         hits = self._scanner.hits(text)
         unseen = not text.isascii() and bool(self._unseen.hits(text))
-        if not hits and not unseen:
-            return None
+        return self._sorted(hits, unseen) if hits or unseen else None
+
+    def found_in(self, texts: Iterable[str]) -> dict[str, _Found | None]:
+        """The same of many texts, in one pass over all of them: that is quicker than as many passes."""
+        known = [text for text in texts if text.isascii() or not _SURROGATE.search(text)]
+        encoded = [text.encode() for text in known]
+        data, starts = b"\n".join(encoded), [0, *accumulate(len(text) + 1 for text in encoded)]
+        unseen = (
+            {bisect_right(starts, place - 1) - 1 for place, _ in self._unseen.places(data)}
+            if not data.isascii()
+            else ()
+        )
+        hits: dict[int, set[Hit]] = defaultdict(set)
+        for place, look in self._scanner.places(data):
+            number = bisect_right(starts, place if self._scanner.from_start[look] else place - 1) - 1
+            hits[number].add((place - starts[number], look))
+        found: dict[str, _Found | None] = dict.fromkeys(known)
+        for number in hits.keys() | unseen:
+            text, there = known[number], sorted(hits.get(number, ()))
+            there = there if text.isascii() else in_characters(there, encoded[number])
+            found[text] = self._sorted(there, number in unseen)
+        return found
+
+    def _sorted(self, hits: list[Hit], unseen: bool) -> _Found:
         known = [(self._finders[look], place) for place, look in hits if look < self._disguise]
         written = [look for _, look in hits if look >= self._disguise] if len(known) < len(hits) else []
         return _Found(
@@ -132,12 +160,19 @@ def _secret(kind: str, unless: str, found: Any) -> Iterator[Span]:
     yield start, disguises.end_of(found.string, start, end), kind
 
 
+class _LookedAt(threading.local):
+    """What was found in texts that were looked at together; each thread has its own."""
+
+    found: Mapping[str, _Found | None] = MappingProxyType({})
+
+
 class Redactor:
     """The built-in rules with those of a user. Safe to use from several threads."""
 
     def __init__(self, own: Own, kept: Path | None = None) -> None:
         """`kept` is a file that keeps what is compiled of the built-in rules for the next process."""
         self._rules = _built_in(kept)
+        self._looked_at = _LookedAt()
         self._mine = own.rules
         self._scanner = Scanner([own_look(form.pattern) for form in own.rules]) if own.rules else None
         self._allowed, self._allowed_patterns = own.allowed, own.allowed_patterns
@@ -151,7 +186,8 @@ class Redactor:
         """Mask every secret in a text as `[redacted: <kind>]`; a masked text stays as it is."""
         for _ in range(_MOST_PASSES):  # a mask may lay bare the start of another secret
             readable = _readable(text)
-            found = self._rules.found(readable)
+            known = self._looked_at.found
+            found = known[readable] if readable in known else self._rules.found(readable)
             if found is None and self._scanner is None:
                 break
             spans = list(self._spans(readable, found, _MOST_LAYERS))
@@ -159,6 +195,15 @@ class Redactor:
                 break
             text = _masked(text, spans)
         return text
+
+    @contextmanager
+    def looked_at(self, texts: Iterable[str]) -> Iterator[None]:
+        """Look at many texts in one pass: meanwhile, in this thread, what may be in them is known."""
+        self._looked_at.found = self._rules.found_in(texts)
+        try:
+            yield
+        finally:
+            self._looked_at.found = MappingProxyType({})
 
     def allows(self, secret: str) -> bool:
         """Whether the user says that this is none."""

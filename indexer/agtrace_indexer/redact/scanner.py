@@ -61,12 +61,17 @@ class Scanner:
         if known is None and kept is not None:
             _keep(looks, self._database, kept)
         self._scratch = _Scratch(self._database)
-        self._from_start = [look.from_start for look in looks]
+        self.from_start = [look.from_start for look in looks]
 
     def hits(self, text: str) -> list[Hit]:
         """Everything that is found in a text without lone surrogates, in its order there."""
-        found: list[tuple[int, int, int]] = []
         data = text.encode()
+        hits = sorted(set(self.places(data)))
+        return hits if text.isascii() else in_characters(hits, data)
+
+    def places(self, data: bytes) -> list[Hit]:
+        """Everything that is found in UTF-8, by bytes, more than once where a pattern matches in several ways."""
+        found: list[tuple[int, int, int]] = []
 
         def note(look: int, start: int, end: int, _flags: int, _context: object) -> None:
             found.append((look, start, end))
@@ -74,8 +79,7 @@ class Scanner:
         self._database.scan(data, match_event_handler=note, scratch=self._scratch.own)
         if not found:
             return []
-        hits = sorted({(start if self._from_start[look] else end, look) for look, start, end in found})
-        return hits if text.isascii() else _in_characters(hits, data)
+        return [(start if self.from_start[look] else end, look) for look, start, end in found]
 
 
 def _compile(looks: Sequence[Look]) -> hyperscan.Database:
@@ -143,7 +147,7 @@ def _flags(look: Look) -> int:
     return flags if look.pattern.isascii() else flags | hyperscan.HS_FLAG_UTF8
 
 
-def _in_characters(hits: Sequence[Hit], data: bytes) -> list[Hit]:
+def in_characters(hits: Sequence[Hit], data: bytes) -> list[Hit]:
     """Places in UTF-8 as places in the text; what lies within a character lies where that begins."""
     counted, byte, character = [], 0, 0
     for place, look in hits:
