@@ -24,7 +24,8 @@ from typing import Any
 from agtrace_indexer import redact
 from agtrace_indexer.blocks import unpack
 from agtrace_indexer.redact import fields
-from agtrace_indexer.redact.rules import built_in
+from agtrace_indexer.redact.carriers import ALL
+from agtrace_indexer.redact.rules import forms
 from agtrace_indexer.run import index
 
 from agtrace.answers import Answers
@@ -149,7 +150,7 @@ def _texts(connection: sqlite3.Connection) -> list[str]:
 
 def _throughput(texts: Sequence[str]) -> str:
     """Megabytes a second of masking, and of the plain loop."""
-    patterns = [re.compile(rule.pattern) for rule in built_in()]
+    patterns = [re.compile(rule.pattern) for rule in (*forms(), *ALL)]
     few = _up_to(texts, _FEW)
     redact.redact("")
     rates = {

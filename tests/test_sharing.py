@@ -55,7 +55,7 @@ _CHANGED = {
     ("agtrace_indexer.workers", "_RUNNING"),  # by single calls of a set's methods
 }
 """What functions change all the same, with what keeps it whole."""
-_ONLY_READ = {"agtrace_indexer.redact.rules.order"}
+_ONLY_READ = {"agtrace_indexer.redact.rules.kinds"}
 """What is remembered, could be changed, and isn't."""
 
 

@@ -43,7 +43,7 @@ def masked(folder: Path, text: str) -> str:
 def test_an_added_rule_masks_and_says_its_name(tmp_path: Path) -> None:
     write(tmp_path, BADGE)
     assert masked(tmp_path, SAID) == "my badge is [redacted: badge], let me in"
-    assert redact.redact("password=abc12345") == "password=[redacted: assigned-password]"
+    assert redact.redact("password=abc12345") == "password=[redacted: password]"
 
 
 def test_only_the_group_secret_is_masked(tmp_path: Path) -> None:
