@@ -360,6 +360,29 @@ def test_only_the_secret_is_masked_not_what_names_it(text: str, masked: str) -> 
     assert redact(text) == masked
 
 
+@pytest.mark.parametrize("before", ["\n", "\\n", "\\\\n", "\\t", "1\\t"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "NPM_TOKEN={}",
+        "PWD={}",
+        "DB_PASSWORD_V2={}",
+        "CLIENT_SECRET                  {}",
+        "curl -u mira:{} https://example.org/",
+        "echo {} | sudo -S true",
+        "docker login -u me -p {}",
+    ],
+)
+def test_a_name_and_a_command_are_known_behind_an_escaped_line_end_or_tabulator(before: str, said: str) -> None:
+    assert "Qz7mKx91LpRt5Wn8" not in redact(f"first{before}{said.format('Qz7mKx91LpRt5Wn8')}\\nlast")
+
+
+def test_two_secrets_of_one_kind_in_a_line_are_both_masked() -> None:
+    for said in ("CREATE USER a IDENTIFIED BY '{}';", "curl -u mira:{} https://a.org/;", "PASSWORD={}", "a://b:{}@c"):
+        masked = redact(f"{said.format('Qz7mKx91LpRt')} {said.format('Wn8Vb2sXc4')}")
+        assert "Qz7mKx91LpRt" not in masked and "Wn8Vb2sXc4" not in masked, said
+
+
 def test_a_private_key_goes_as_one_block_even_when_it_was_cut_off() -> None:
     lines = "MIIEpAIBAAKCAQEA0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKL\n" * 3
     block = f"-----BEGIN PRIVATE KEY-----\n{lines}"
