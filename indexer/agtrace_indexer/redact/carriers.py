@@ -49,9 +49,7 @@ BARE = r"[^\s\"'`\\,;&|<>(){}\[\]]"
 LONGER = r"(?:[,&|(){}\[\]<>](?=[^\s\"'`\\])[^\s\"'`\\;]++)?"
 """The rest of a value that holds a sign which usually ends one."""
 QUOTED = rf"(?P<quote>{QUOTE}{{1,3}})(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{1,2000}})(?:(?P=quote)|(?=[\r\n])|\Z)"
-ARGUMENT = (
-    rf"(?P<quote>{QUOTE})?(?P<secret>(?(quote)(?:(?!(?P=quote))[^\n]){{3,500}}|[^\s\"'`\\|;&<>()\[\]{{}}]{{4,}}))"
-)
+ARGUMENT = rf"(?:\*{{2,3}})?(?P<quote>{QUOTE})?(?P<secret>(?(quote)(?:(?!(?P=quote))[^\n]){{3,500}}|[^\s\"'`\\|;&<>()\[\]{{}}]{{4,}}))"
 """An argument of a command."""
 ON = r"(?:[^\n|;&]|\\\r?\n){0,400}?(?:[ \t]|\\\r?\n[ \t]{0,20})"
 """From a command to one of its arguments, also over continued lines."""

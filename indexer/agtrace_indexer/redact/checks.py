@@ -15,7 +15,7 @@ from typing import NamedTuple
 from agtrace_indexer.redact.names import Strength
 
 _PLACEHOLDER = (
-    r"\$[A-Za-z_][A-Za-z0-9_]*(?:[.:\[/)}?-].*)?\Z|\$[{(\[]|\.[*+]|\?|[<{\[(]|%[s({]|%[A-Z_]+%|@[A-Z_]+@|#\{|\*{2}|"
+    r"\$[A-Za-z_][A-Za-z0-9_]*(?:[.:\[/)}?-].*)?\Z|\$[{(\[]|\.[*+]|\?|[<{\[(]|%[s({]|%[A-Z_]+%|@[A-Z_]+@|@[\w./~-]+\.[a-z]{2,5}\W?\Z|#\{|\*{2}|"
     r"\.{3}"
     r"|\u2026|\u2022|\Z"
     r"|(?:your|my|the|some|any|enter|insert|replace|put|add|use|set|fill)[^A-Za-z0-9]|redacted|masked|hidden|example"

@@ -16,7 +16,7 @@ _FORMS: dict[str, Callable[[str], object]] = {
     "secretid": re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch,
 }
 """Names that say so only of texts of a form: the login of a registry, the secret id of Vault."""
-_SHORTEST_NUMBER = 4
+_SHORTEST_NUMBER, _SHORTEST_SECRET = 4, 6
 _NAMING, _NAMED = ("name", "key", "variable", "header"), ("value", "secret", "default")
 _SEPARATORS = re.compile(r"[_\-.\s]+")
 
@@ -102,6 +102,8 @@ def _is_secret(level: Strength, key: str, text: str) -> bool:
         return bool(_FORMS[_bare(key)](text))
     if text.replace(".", "", 1).isdecimal():
         return level is Strength.PASSWORD and len(text) >= _SHORTEST_NUMBER
+    if level is Strength.SECRET and len(text) < _SHORTEST_SECRET:
+        return False
     if level is Strength.KEY:
         return is_secret(level, Value(text, True, "", False, True))
     return not fails("no_value" if level is Strength.PASSWORD or " " in text else "no_secret", text)

@@ -40,7 +40,7 @@ _FOREIGN = (
 )  # fmt: skip
 _GAP = r"[^\n:=,;(){}0-9]{0,24}"
 _NEAR = (
-    _GAP + r"[:=,?|>-][^\n\"'`]{0,24}[\"'`]{1,3}[^\s\"'`\\$%{(<,;:)][^\s\"'`\\$]{3}",  # a sign, and a word in quotes
+    _GAP + r"[:=,?|>-][^\n\"'`]{0,24}[\"'`\\]{1,6}[^\s\"'`\\$%{(<,;:)][^\s\"'`\\$]{3}",  # a sign, and a word in quotes
     _GAP + r"=[^\n]{0,60}->[ \t]\\?[\"']",  # how it is changed
     r"[\"'`]?[,\t;][\"A-Za-z][a-z]",  # the next column of a table
     _GAP + r"[:=>|][^\n0-9,;(){}\"'`]{0,30}[0-9]",  # a sign, and a word that has a digit
@@ -56,13 +56,15 @@ _NEAR = (
 )
 """What must stand near a name, for a closer look to be worth it."""
 _LETTERS = r"[^\n:=,;(){}<> ]{0,24}[ \t]{0,4}[:=][ \t]{0,4}[^\s0-9\"'`,;(){}<>\\$%]{6}"
+_SHOUTED = r"[A-Z0-9_]{0,24}=[^\s\"'`,;(){}<>\\$%]{6}"
 _NEAR_WHOLE = r"(?:[^a-z\n:=>,)|;0-9][^\n:=>,)|;0-9]{0,24})?[:=>,)|;0-9\n\"']"
 
 LOOKS = tuple(
-    Look(pattern, any_case="Pw" not in pattern, from_start=True)
+    Look(pattern, any_case="Pw" not in pattern and not pattern.endswith(_SHOUTED), from_start=True)
     for pattern in (
         *(head + near for head in _HEADS for near in _NEAR),
         *(head + _LETTERS for head in _PASSWORD_HEADS),
+        *(head + _SHOUTED for head in ("SECRET", "TOKEN", "CREDENTIALS?", "_KEY")),
         *(head + _NEAR_WHOLE for head in _WHOLE_HEADS),
         *_RARE_HEADS,
     )

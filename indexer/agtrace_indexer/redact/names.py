@@ -62,7 +62,7 @@ OF_NO_ACCOUNT = frozenset(
     {"base", "value", "val", "b64", "base64", "hex", "text", "plain", "plaintext", "raw", "env", "default", "prod"}
     | {"production", "dev", "development", "staging", "test", "live", "sandbox", "old", "new", "current", "previous"}
     | {"next", "primary", "secondary", "main", "here", "str", "string", "data", "again", "confirm", "confirmation"}
-    | {"v1", "v2", "a", "b", "db", "the", "backup", "eu", "us", "ci", "local", "root", "admin", "user", "app", "json"}
+    | {"v", "a", "b", "db", "the", "backup", "eu", "us", "ci", "local", "root", "admin", "user", "app", "json"}
 )
 """Words behind a name that change nothing: whose, where, which of several."""
 

@@ -65,7 +65,7 @@ _TELLING, _ENOUGH = 3, 12
 """Signs of its own, and then characters of any kind, by which a token is known well enough for a first look."""
 _SIGN = re.compile(r"(?:[A-Za-z0-9_:/@-]|\\[.|/$+-]){5,}")
 """Literals of which one is enough by itself."""
-_LEAD = re.compile(r"(?P<many>\[[^\]]*\])\{[0-9,]+\}")
+_LEAD = re.compile(r"(?P<many>\[[^\]]*\])\{(?P<least>[0-9]+)[,0-9]*\}")
 _LED = 4
 
 
@@ -75,12 +75,14 @@ def _telling(pattern: str) -> str:
     if sign is not None and pattern[sign.end() : sign.end() + 1] not in "?{":
         return sign[0]
     depth = signs = 0
-    pattern = _LEAD.sub(rf"\g<many>{{{_LED}}}", pattern, count=1) if _LEAD.match(pattern) else pattern
+    led = _LEAD.match(pattern)
+    if led is not None:
+        pattern = f"{led['many']}{{{min(int(led['least']), _LED)}}}{pattern[led.end() :]}"
     for part in _PART.finditer(pattern):
         depth += bool(part["open"]) - bool(part["close"])
         if not depth and part["least"] and int(part["least"]) >= _ENOUGH and signs >= _TELLING:
             return f"{pattern[: part.start()]}{part['many']}{{{_ENOUGH}}}"
-        signs += not (part["open"] or part["close"] or part["many"])
+        signs += part[0].isalnum() or part[0] == "_"
     return pattern
 
 
