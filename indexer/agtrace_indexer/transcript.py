@@ -79,9 +79,7 @@ class Transcript:
             self._keep_head(line)
             return line.ended
         if values is None and line.ended and line.data.strip():
-            self._unreadable(
-                line, "unreadable_line", _beginning(line.data, _UNREADABLE_SHOWN).decode("utf-8", "replace")
-            )
+            self._unreadable(line, "unreadable_line", _shown(line))
         return line.ended
 
     def _keep_head(self, line: Line) -> None:
@@ -252,8 +250,7 @@ class Transcript:
         return session_of(self.store, self.log, thread) if found is None else found
 
     def _unreadable_record(self, line: Line) -> None:
-        shown = _beginning(line.data, _UNREADABLE_SHOWN).decode("utf-8", "replace")
-        self._unreadable(line, "unreadable_line", shown)
+        self._unreadable(line, "unreadable_line", _shown(line))
 
     def _unreadable(self, line: Line, kind: str, text: str) -> None:
         self.log.unreadable_lines += 1
@@ -282,6 +279,11 @@ def session_of(store: Store, log: Log, thread: str) -> int:
 
 def _type(told: str) -> str:
     return masked(told)[:_LONGEST_TYPE]
+
+
+def _shown(line: Line) -> str:
+    """What is kept of a line that can't be read, without its end, which on Windows has a carriage return."""
+    return _beginning(line.data.removesuffix(b"\r"), _UNREADABLE_SHOWN).decode("utf-8", "replace")
 
 
 def _beginning(data: bytes, most: int) -> bytes:

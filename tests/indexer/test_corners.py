@@ -50,3 +50,13 @@ def test_a_result_that_is_said_again_answers_its_call_again(tmp_path: Path) -> N
     opened = asker.ask("get_event_details", session_id=ONE, event_index=executed[1]["event_index"])["data"]
     assert opened["result_event"] == executed[0]["event_index"]
     assert asker.ask("list_sessions")["data"]["sessions"][0]["failed_calls"] == 0
+
+
+def test_an_unreadable_line_says_the_same_whatever_ends_it(tmp_path: Path) -> None:
+    said = []
+    for end in ("\n", "\r\n"):
+        log = claude_log(tmp_path / f"home{len(said)}", ONE).prompt("needle").say("found")
+        log.path.write_text(log.path.read_text().replace("\n", end) + '{"type": "user", "mess' + end, newline="")
+        asker = Asker(tmp_path / f"data{len(said)}", tmp_path / f"home{len(said)}")
+        said.append(asker.body(ONE, 2))
+    assert said[0] == said[1] == '{"type": "user", "mess'
