@@ -70,7 +70,7 @@ _HINTS = ("pass", "secret", "token", "key", "pwd", "cred", "auth", "salt")
 _NAMINGS = tuple(
     re.compile(rf"{naming}[^{{}}]{{0,300}}\Z")
     for naming in (
-        rf"(?i:(?<![a-z])(?:name|key|variable|header))(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:{_QUOTE})?"
+        rf"(?i:(?<![a-z])(?:name|key|variable|header|type))(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:{_QUOTE})?"
         rf"(?P<name>[\w./-]{{1,80}})",
         rf"(?P<name>--[\w-]{{1,60}}){_QUOTE},",
         rf"(?P<name>[\w.-]{{1,80}}){_QUOTE}[ \t]{{0,4}}:?[ \t]{{0,4}}\{{",

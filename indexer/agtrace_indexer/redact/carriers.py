@@ -79,16 +79,23 @@ COMMANDS = (
     _tool("(?:docker|podman|nerdctl|helm|oc|az|kaggle|crane|skopeo|buildah)", r"login[ \t]", r"login[ \t](?:[^\n|;&]|\\\r?\n){0,200}?(?:-p|--password)[ \t=]{1,4}"),
     _tool("(?:unzip|zip|sqlcmd|bcp|osql)", "", r"-P[ \t]{0,4}"),
     _tool("(?:mysql(?:dump|admin|import|show|check|sh)?|mariadb(?:-dump|-admin)?|7z[ar]?|rar|unrar)", "", r"-p"),
-    _command(r"[ \t]--?u(?:ser(?:name)?)?[ \t=]", rf"[^\s\"'`|;&]{{1,80}}(?:[ \t][^\s|;&]{{1,80}}){{0,3}}[ \t]--?(?:p|P|pass|passwd|pw)[ \t=]{{1,4}}{ARGUMENT}", look=r"[ \t]--?u(?:ser(?:name)?)?[ \t=]"),
+    _command(r"[ \t]--?u(?:ser(?:name)?)?[ \t=]", rf"[^\s\"'`|;&]{{1,80}}(?:[ \t][^\s|;&]{{1,80}}){{0,3}}[ \t]--?(?:p|P|pass|passwd|pw)[ \t=]{{1,4}}{ARGUMENT}", "no_login_option", look=r"[ \t]--?u(?:ser(?:name)?)?[ \t=]"),
     _tool("redis-cli", "", r"(?:-a|--pass|auth|AUTH)[ \t]{1,4}"),
     _tool("(?:https?|xh)", r"[ \t]-a[ \t]", r"-a[ \t]{1,4}", "no_mixture"),
     _tool("(?:cargo|vault|bw|bao|npm|tea|fly)", r"(?:login|unlock)[ \t]", r"(?:login|unlock)[ \t]{1,4}(?:[^\s@]{1,60}@[^\s]{1,60}[ \t])?(?!-)", "no_told"),
     _tool("(?:vault|bao)", r"unseal[ \t]", r"operator[ \t]unseal[ \t]{1,4}(?!-)", "no_mixture"),
     _tool("(?:codecov(?:\\.io/bash\\))?|uploader|dotnet|nuget|gem|netlify|cloudflared)", "", r"(?:-t|-k|--key|--auth|set[aA]pi[kK]ey|service[ \t]install)[ \t]{1,4}", "no_pushed"),
-    _tool("(?:npm|pnpm|yarn|poetry|composer|bundle|pulumi)[ \t]+config", "", r"(?:[^\s]{1,120}[ \t]{1,4}){1,5}(?:[^\s:/\"']{1,60}:)?(?=[^\s]{1,300}(?:\s|\Z))", "no_pushed"),
+    _tool("(?:npm|pnpm|yarn|poetry|composer|bundle|pulumi)[ \t]+config", "", r"(?:[^\s]{1,120}[ \t]{1,4}){1,5}(?:[^\s:/\"']{1,60}:)?(?=[^\s\"']{1,300}(?:[\s\"']|\Z))", "no_pushed"),
     _tool("mc", r"(?:alias[ \t]set|host[ \t]add)", r"(?:alias[ \t]set|config[ \t]host[ \t]add)[ \t](?:[^\s]{1,120}[ \t]{1,4}){3}", "no_pushed"),
     _tool("aws", r"put-parameter", r"ssm[ \t]put-parameter[ \t](?=[^\n]{0,300}SecureString)[^\n]{0,300}?--value[ \t=]{1,4}", "no_value"),
     _tool("(?:eas|doppler|wrangler|gcloud|pulumi)", r"secrets?[: \t]+(?:create|put|set|versions)", r"secrets?(?:[: \t]{1,2}(?:create|put|set|versions add))[^\n|;&]{0,200}?(?:--value[ \t=]{1,4}|<<<[ \t]{0,4})", "no_value"),
+    _tool("dotnet", "user-secrets", rf"user-secrets[ \t]{{1,4}}set[ \t]{{1,4}}(?:{QUOTE})?[A-Za-z0-9:_.-]{{1,80}}(?:{QUOTE})?[ \t]{{1,4}}", "no_value"),
+    _tool("influx", "", r"(?:-t|--token)[ \t=]{1,4}"),
+    _tool("signtool", "", r"/p[ \t]{1,4}"),
+    _tool("security", "add-(?:generic|internet)-password", r"-w[ \t]{1,4}"),
+    _command(r"> AUTH ", r"(?P<secret>[^\s\"'\\]{6,200})"),
+    _command("(?:expdp|impdp|sqlplus|rman)[ \t]", r"[ \t]{0,4}[A-Za-z0-9_]{1,30}/(?P<secret>[^\s@\"'/]{4,100})(?=[@\s\"'\\])", "no_value"),
+    _command(r"sonar\.login=", r"(?P<secret>[0-9a-f]{40})", look=r"sonar\.login="),
     _tool("cryptsetup", "", r"<<<[ \t]{0,4}", "no_value"),
     _tool("(?:rabbitmqctl|grafana-cli|wpa_passphrase|nmcli|plink|psexec|runas|xfreerdp|schtasks|netsh)", "", r"(?:(?:add_user|change_password|reset-admin-password|HomeNet|password|-pw|/p:|/rp)[ \t:]{0,4})(?:[a-z]{1,20}[ \t]{1,4}(?=[^\s-]))?"),
     _command(r"user[ \t]+[^\s]+[ \t]+on[ \t]+>", r"(?P<secret>[^\s\"'`]{4,200})"),
@@ -132,10 +139,10 @@ COMMANDS = (
     _command(
         "(?:echo|printf|<<<)[ \t]",
         rf"[ \t]{{0,4}}(?:-[ne]{{1,2}}[ \t]{{1,4}}|{QUOTE}%s(?:\\n)?{QUOTE}[ \t]{{1,4}})?(?P<quote>{QUOTE})?(?:[A-Za-z0-9_.-]{{1,60}}:)?(?P<secret>[^\s\"'`\\|]{{4,400}})"
-        rf"(?:\\{{0,7}}[\"'`])?[ \t]{{0,4}}\|[ \t]{{0,4}}(?:sudo[ \t]{{1,4}}-S|sudo[ \t]{{1,4}}chpasswd|chpasswd|passwd[ \t]|docker[ \t]{{1,4}}login|"
+        rf"(?:\\{{0,7}}[\"'`])?[ \t]{{0,4}}\|[ \t]{{0,4}}(?:sudo[ \t]{{1,4}}-S|sudo[ \t]{{1,4}}chpasswd|chpasswd|cryptsetup[ \t]|passwd[ \t]|docker[ \t]{{1,4}}login|"
         r"gh[ \t]{1,4}(?:auth|secret)|podman[ \t]{1,4}login|(?:gcloud|vercel|wrangler|firebase|fly|flyctl|gh|aws|az|kubeseal|vault|npx[ \t]wrangler)[ \t][^\n|;]{0,200}?(?:secrets?|env[ \t]add)(?![A-Za-z]))",
         "no_value",
-        look=r"(?:echo|printf|<<<)[ \t]+[^\n|]+\|[ \t]*(?:sudo|chpasswd|passwd|docker|gh|podman|gcloud|vercel|npx|wrangler|firebase|fly|aws|az|kubeseal|vault)",
+        look=r"(?:echo|printf|<<<)[ \t]+[^\n|]+\|[ \t]*(?:sudo|chpasswd|passwd|docker|gh|podman|gcloud|vercel|npx|wrangler|firebase|fly|aws|az|kubeseal|vault|cryptsetup)",
     ),
 )  # fmt: skip
 """Commands whose argument is a secret though no name says so."""
@@ -146,8 +153,8 @@ OTHERS = (
     Carrier("masked-value", _look(r"::add-mask::"), r"::add-mask::(?P<secret>[^\s\"'`$]{4,500})"),
     Carrier(
         "call-secret",
-        _look(r"(?:jwt\.(?:sign|encode|verify|decode)|hmac\.new|createhmac|getconnection)\("),
-        rf"(?i:jwt\.(?:sign|encode|verify|decode)\([^\n,]{{1,200}},|hmac\.new\(|createhmac\([^\n,]{{1,40}},|getconnection\([^\n,]{{1,200}},[^\n,]{{1,80}},)"
+        _look(r"(?:jwt\.(?:sign|encode|verify|decode)|hmac\.new|createhmac|getconnection|new pdo|mysqli_connect|new mysqli|dbi->connect)\("),
+        rf"(?i:jwt\.(?:sign|encode|verify|decode)\([^\n,]{{1,200}},|hmac\.new\(|createhmac\([^\n,]{{1,40}},|(?:getconnection|new pdo|mysqli_connect|new mysqli|dbi->connect)\([^\n,]{{1,200}},[^\n,]{{1,80}},)"
         rf"[ \t]{{0,4}}b?(?P<quote>{QUOTE})(?P<secret>(?:(?!(?P=quote))[^\n]){{8,500}})(?P=quote)",
         "no_quoted_secret",
     ),
@@ -209,10 +216,11 @@ OTHERS = (
         r"|password[ \t]{0,4}(?:=|to|for[^\n=]{1,60}=)?[ \t]{0,4}(?:password[ \t]{0,4})?\(?)"
         r"N?(?P<quote>\\{0,7}['\"])(?P<secret>(?:(?!(?P=quote))[^\n]){3,500})(?P=quote)",
         "no_sql"),
+    Carrier("sql-password", _look(r"identified[ \t]+by[ \t]+[a-z0-9_]"), r"(?i:identified[ \t]{1,4}by)[ \t]{1,4}(?P<secret>[A-Za-z0-9_#$.]{6,60})(?=[\s;\"'\\])", "no_unquoted_sql"),
     Carrier("secure-string", _look(r"convertto-securestring[ \t]+"),
             rf"(?i:convertto-securestring)[ \t]{{1,4}}(?:-String[ \t]{{1,4}})?(?P<quote>{QUOTE})(?P<secret>(?:(?!(?P=quote))[^\n]){{3,500}})(?P=quote)", "no_value"),
     Carrier("auth-pair", _look(r"(?:auth|login|credentials?)[ \t]*[=(]+[ \t]*[(\[]?[ \t]*\\*[\"'`]"),
-            rf"(?i:auth|login|credentials?)[ \t]{{0,2}}(?:=[ \t]{{0,2}}\(|\(|=[ \t]{{0,2}}\[)[ \t]{{0,2}}(?P<quote>{QUOTE})[^\n\"'\\]{{1,60}}(?P=quote)[ \t]{{0,2}},[ \t]{{0,2}}"
+            rf"(?i:auth|login|credentials?)[ \t]{{0,2}}(?:=[ \t]{{0,2}}\(|\(|=[ \t]{{0,2}}\[)[ \t]{{0,2}}(?P<quote>{QUOTE})[^\n\"'\\]{{1,60}}(?P=quote)[ \t]{{0,2}},[ \t]{{0,2}}(?:Some\()?"
             r"(?P=quote)(?P<secret>(?:(?!(?P=quote))[^\n]){3,200})(?P=quote)", "no_quoted_password"),
     Carrier("mnemonic", _look(r"(?:mnemonic|(?:seed|recovery)[_ -]?phrase|seed[_ ]?words)[\\\"'`\]]*[ \t]*[:=]"),
             rf"(?i:mnemonic|seed[_ -]?phrase|recovery[_ -]?phrase|seed[_ ]?words){CLOSED}[ \t]{{0,4}}[:=]{{1,2}}[ \t]{{0,20}}(?:{QUOTE})?(?P<secret>[a-z]{{3,8}}(?:[ ,]{{1,2}}[a-z]{{3,8}}){{11,23}})"),

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from agtrace_indexer.redact.names import Strength
 
 _PLACEHOLDER = (
-    r"\$[A-Za-z_][A-Za-z0-9_]*(?:[.:\[/)}?-].*)?\Z|\$[{(\[]|\.[*+]|\?|[<{\[(]|%[s({]|%[A-Z_]+%|@[A-Z_]+@|@[\w./~-]+\.[a-z]{2,5}\W?\Z|#\{|\*{2}|"
+    r"\$[A-Za-z_][A-Za-z0-9_]*(?:[.:\[/)}?-].*)?\Z|\$[{(\[]|\.[*+]|\?|[<{\[(]|%[s({]|%[A-Z_]+%|@{1,2}[A-Z_]+@"
+    r"|@[\w./~-]+\.[a-z]{2,5}\W?\Z|#\{|\*{2}|"
     r"\.{3}"
     r"|\u2026|\u2022|\Z"
     r"|(?:your|my|the|some|any|enter|insert|replace|put|add|use|set|fill)[^A-Za-z0-9]|redacted|masked|hidden|example"
@@ -44,12 +45,18 @@ _OWN_NAME = (
 )
 _RANDOM = r"(?:[^\n]*(?:[0-9]{3}|[0-9][A-Za-z_]+[0-9]+[A-Za-z_]+[0-9])|(?:[^\n]*[A-Za-z][0-9]{1,2}[A-Za-z]){2})"
 _TYPE = (
+    r"[a-z]+(?:[A-Z][a-z]+)*(?:Token|Key|Password|Secret)s?\W?\Z|"
     r"(?:[A-Za-z_]\w*\.)*[A-Z][A-Za-z0-9]*?(?:Key|Token|Secret|Password|Credential)(?:s|Types?|V[0-9]+)?\W?\Z"
     r"|[A-Z]+(?:_[A-Z0-9]+){2,}\W?\Z|[a-z]+(?:\.[a-z]+){3,}\W?\Z"
 )
 _NUMBERED = r"[^\n]*[._](?!(?:sha|md|u?int|float|base|utf|aes|arm|v|x|oauth|http|ipv)[0-9])[A-Za-z]+[0-9]{2,4}\W?\Z"
 """Words of which the last has a number behind it, as people make passwords."""
-_DOTTED = rf"(?!{_RANDOM}|{_NUMBERED})[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+\W?\Z"
+_SEGMENT = (
+    r"_{0,2}(?:[a-z]+(?:_[a-z0-9]+)*[0-9]?|(?:[a-z]+|[A-Z][a-z]+)(?:[A-Z][a-z]+)*[0-9]?|(?:[A-Z]?[a-z]{2,}[0-9]?)+"
+    r"|[A-Z]+(?:_[A-Z0-9]+)*)"
+)
+"""A word as programs join them by dots."""
+_DOTTED = rf"(?!{_RANDOM}|{_NUMBERED}){_SEGMENT}(?:\??\.{_SEGMENT})+\W?\Z"
 _WORD = r"[A-Za-z][a-z]*(?:[_ -]?[A-Za-z][a-z]*){0,3}\W?\Z"
 _PROSE = (
     r"(?i:(?=[^\n]*\s)[^\n]*(?<!\w)(?:passwords?|passphrase|enter|your|must|please|forgot|forgotten|new"
@@ -89,12 +96,14 @@ _PATTERNS = {
     "no_bare_secret": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|{_ONLY_NUMBER}|0x[0-9A-Fa-f]{{1,16}}\W?\Z",
     "no_bare_password": rf"{_SECRET}|{_DOTTED}|(?=[^0-9]*\Z)(?![^\n]*[!@#$%^*+~][^\n]*\w)|(?:[0-9.,:_-]{{0,5}}\W?"
     rf"|[0-9]+/[0-9]+\W?|[0-9]*[.,][0-9]*)\Z",
-    "no_quoted_password": rf"[^\n]*[:?]\s*\Z|{_CODEC}|{_SECRET}|{_PROSE}|{_CODE}|(?i:fail|pass|error|skipp?|ok)(?:ed"
+    "no_quoted_password": rf"[A-Za-z ]*[:?]\s*\Z|{_CODEC}|{_DOTTED}|{_SECRET}|{_PROSE}"
+    rf"|{_CODE}|(?i:fail|pass|error|skipp?|ok)(?:ed"
     rf")?\Z"
     r"|[A-Za-z]+[:!?]\Z|type=|[0-9]{1,3}\Z",
+    "no_login_option": rf"{_SECRET}|-|[0-9.]+(?::[0-9.]+)*(?:/[a-z]+)?\Z|{_DOTTED}|[0-9.]+:[0-9:]+|[a-z_]{{1,12}}\Z",
     "no_option": rf"{_SECRET}|-|[0-9.]+(?::[0-9.]+)*(?:/[a-z]+)?\Z|{_DOTTED}|[0-9.]+:[0-9:]+",
     "no_url_password": r"(?i:pass(?:word)?|passwd|pwd|pw|guest|admin|root|postgres|user(?:name)?|test|secret)@?\Z|\$"
-    r"[A-Za-z_{(]|<|\{|%[s({]|%[A-Z_]+%|\*|x{3}"
+    r"[A-Za-z_{(]|<|\{|%[s({]|%[A-Z_]+%|\*|x{3}|\["
     r"|(?i:\[redacted)|\.{3}|\u2026|@?:",
     "no_login": rf"{_VALUE}|(?i:pass(?:word)?|passwd|pwd|pw|guest|admin|secret|token|api_?key|test)\W?\Z",
     "no_entry": rf"{_VALUE}|[0-9]*\Z",
@@ -115,6 +124,7 @@ _PATTERNS = {
     "no_letters": rf"{_SECRET}|{_DOTTED}|{_PROSE}|{_STATE}|[a-z]+(?:[A-Z][a-z]{{2,}})+\W?\Z|[^\n]*"
     rf"[(){{}}\[\]<>=:,;/]|[a-z]+(?:_[a-z]+)+\W?\Z|.{{0,5}}\Z"
     r"|[A-Za-z]+[_.-][A-Za-z]+\W?\Z|[A-Z][a-z]{2,}(?:[A-Z][a-z]{2,})*\W?\Z",
+    "no_unquoted_sql": rf"{_SECRET}|{_DOTTED}|[^\n]*[(){{}}]|[a-z_]*\W?\Z",
     "no_sql": rf"{_SECRET}|{_PROSE}|{_CODE}|[a-z]{{1,9}}\Z|[^\n]*[:?]\s*\Z",
     "no_passed": rf"{_NO_DIGIT}|{_CODEC}|[a-z]+(?:[ _-][a-z]+)+[0-9]?\W?\Z|{_SECRET}|{_PROSE}|{_CODE}|[^\n]*\s|.{{0,"
     rf"5}}\Z|[^\n]*(?:[(){{}}]|=>)",
@@ -128,6 +138,8 @@ _PATTERNS = {
 
 
 _EXAMPLE = re.compile(
+    r"[^\n\s]{0,24}?(?:\*{4}|REPLACE|your-)|[A-Za-z0-9_-]{0,12}?(?:(?:EXAMPLE|YOUR)[A-Z_]*)+\W?\Z"
+    r"|[A-Za-z]{0,6}-(?:x{4,}-?)+\W?\Z|"
     r"[A-Za-z0-9_/-]{0,24}?(?:(?:[xX]{8,}|0{16,}[0-9]?)\W?\Z|(?:\.{3}|\u2026)(?:\W|\Z))"
     r"|[A-Za-z0-9/+]{13,33}EXAMPLE(?:KEY)?\W?\Z"
     r"|-----BEGIN[^\n\\]{0,60}-----(?:[\s+>#]|\\+n)*(?:\.{3}|\u2026|<[^>\n]*>|\[[^\]\n]*\]|(?:[xX*.]{3,}(?:[\s+>#]|"

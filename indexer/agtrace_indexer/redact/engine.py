@@ -34,9 +34,7 @@ _MOST_LAYERS = 3
 """Encodings within encodings that are looked into."""
 _BEFORE, _LONGEST = 200, 2000
 """Characters before the end of a first look in which what it saw began, and of a token from there on."""
-_SHORT = 40
-"""The same for a first look whose length is bounded by what it says."""
-_OPEN = re.compile(r"[*+{]")
+_OPEN, _REPEATS = re.compile(r"[*+]|\{[0-9]+,\}"), re.compile(r"\{(?:[0-9]*,)?([0-9]+)")
 _PATIENCE = 1.0
 """Seconds that a pattern of the user's may take for one text; a text that takes longer is masked whole."""
 
@@ -138,16 +136,23 @@ def _finder(kind: str, pattern: str, unless: str, look: Look, begins: str) -> Fi
     """The close look of what begins where its first look does, or with a pattern of its own before that."""
     flags = re.IGNORECASE if look.any_case else 0
     itself = begins == look.pattern
-    reach = _SHORT if itself and not _OPEN.search(begins) else _BEFORE
+    open_ended = not itself or _OPEN.search(begins) is not None
+    reach = _reach(begins) if itself else _BEFORE
 
     def find(text: str, at: int) -> Iterator[Span]:
         for begin in compiled(begins, flags).finditer(text, max(0, at - reach), at):
-            close = not itself or begin.end() == at
+            close = open_ended or begin.end() == at
             found = compiled(pattern).match(text, begin.start()) if close else None
             if found is not None:
                 yield from _secret(kind, unless, found)
 
     return find
+
+
+def _reach(look: str) -> int:
+    """Characters that a first look may see, no fewer than it does."""
+    repeats = sum(map(int, _REPEATS.findall(look)))
+    return len(look) + repeats + (_BEFORE if _OPEN.search(look) else 0)
 
 
 def _secret(kind: str, unless: str, found: Any) -> Iterator[Span]:
@@ -218,8 +223,13 @@ class Redactor:
             yield from self._by_own(self._mine[look], text)
 
     def _built_in(self, text: str, found: _Found, layers: int) -> Iterator[Span]:
+        covered = 0
         for finder, start in found.hits:
-            yield from finder(text, start)
+            if start < covered and finder is named.find:  # what stands in a value is no name
+                continue
+            for span in finder(text, start):
+                covered = max(covered, span[1])
+                yield span
         if layers and found.disguised:
             yield from self._as_meant(text, layers - 1)
         if layers and found.base64:

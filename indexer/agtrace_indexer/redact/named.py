@@ -45,24 +45,26 @@ _NEAR = (
     r"[\"'`]?[,\t;][\"A-Za-z][a-z]",  # the next column of a table
     _GAP + r"[:=>|][^\n0-9,;(){}\"'`]{0,30}[0-9]",  # a sign, and a word that has a digit
     r"[^\n:=,;(){}0-9\"']{0,30}[0-9]",  # the same without a sign
-    r"[a-z_-]{0,12}[ \t]{1,4}\\?[\"'][^\s$%<{(]{4}",  # a word in quotes
+    r"[a-z_-]{0,12}(?:[ \t]+(?:is|was|to))?[ \t]{1,4}\\{0,3}[\"'`][^\s$%<{(]{4}",  # a word in quotes
     r"[^\n(){},;=:0-9]{0,24}\)?[a-z._]{0,12}\([ \t]?[\"'`][^\s\"'`]{4}",  # the same in brackets
     r":?\\{0,3}[\"']?[)]?[ \t]{0,4}[{;][ \t]{0,4}send",  # an answer to a prompt
     r"[^\s<>]{0,24}[^\n<>]{0,40}>(?:[^\s<]{4}|\s{0,8}<)",  # a tag
     r"[^\s<>]{0,24}(?:</[a-z:]{1,20}>\s{0,20}<|[^\n<>]{0,20}>\s{1,20}[a-z0-9])",
     r"[ ]\{ get; ",
     _GAP + r"[:=][ \t(>|+-]{0,6}(?:\r?\n|\\+n)",  # a sign, and nothing more in the line
-    r"[`*\"' \t|]{0,20}\\?\r?\n",  # nothing: it may be the last column of a table
+    r"[`*\"' \t|]{0,60}\\?\r?\n",  # nothing: it may be the last column of a table
 )
 """What must stand near a name, for a closer look to be worth it."""
 _LETTERS = r"[^\n:=,;(){}<> ]{0,24}[ \t]{0,4}[:=][ \t]{0,4}[^\s0-9\"'`,;(){}<>\\$%]{6}"
 _SHOUTED = r"[A-Z0-9_]{0,24}=[^\s\"'`,;(){}<>\\$%]{6}"
+_PROMPT = r"[^\n:]{0,80}:[ \t]{0,3}(?:\r?\n|\\n)"
 _NEAR_WHOLE = r"(?:[^a-z\n:=>,)|;0-9][^\n:=>,)|;0-9]{0,24})?[:=>,)|;0-9\n\"']"
 
 LOOKS = tuple(
     Look(pattern, any_case="Pw" not in pattern and not pattern.endswith(_SHOUTED), from_start=True)
     for pattern in (
         *(head + near for head in _HEADS for near in _NEAR),
+        *(head + _PROMPT for head in _PASSWORD_HEADS),
         *(head + _LETTERS for head in _PASSWORD_HEADS),
         *(head + _SHOUTED for head in ("SECRET", "TOKEN", "CREDENTIALS?", "_KEY")),
         *(head + _NEAR_WHOLE for head in _WHOLE_HEADS),
@@ -129,7 +131,10 @@ _TYPED = (
     r"(?:[ \t]{0,3}:?[ \t]{0,3}(?:\{ ?get; (?:set|init); \}|(?:Final|Optional)\[str\]|str \| None|str|string|String"
     r"|&(?:'static )?str|Secret(?:Str|String)|(?:const )?char ?\*)(?![A-Za-z0-9]))?"
 )
-_SIGN = r"(?P<sign>[:?+.|!]{0,2}={1,3}>?|->|<-|→|(?:\|\||\?\?)(?=[ \t]{0,4}\\*[\"'`])|[:：](?:[ \t]!!?(?:str|binary))?)"
+_SIGN = (
+    r"(?P<sign>[:?+.|!]{0,2}={1,3}>?|->|<-|→|::|是|è:|"
+    r"(?:\|\||\?\?)(?=[ \t]{0,4}\\*[\"'`])|[:：](?:[ \t]!!?(?:str|binary))?)"
+)
 """Signs of assignment in shells, settings, programs and Makefiles."""
 _CALLED = (
     r"(?:(?:String::from|Some|Secret(?:Str|String)?(?:::new|::from)?|Buffer\.from|new String|bytes|str|bytes\.fromh"
@@ -139,9 +144,12 @@ _BARE = r"[^\s\"'`\\,;&|<>(){}\[\]]"
 _LONGER = r"(?:[,&|(){}\[\]<>](?=[^\s\"'`\\])[^\s\"'`\\;]++)?"
 """The rest of a value that holds a sign which usually ends one."""
 _QUOTED = (
-    rf"(?P<quote>{_QUOTE}{{1,3}})(?![\s{{(\[)}},:;|&])(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{1,2000}})(?:"
+    rf"(?P<quote>(?:{_QUOTE}){{1,3}})(?![\s{{(\[)}},:;|&])(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{1,2000}})(?:"
     rf"(?P=quote)|(?=[\r\n])|\Z)"
 )
+_LOOKED_AT = 500
+"""Characters of a value without a blank that are looked at: it may be a key of any length."""
+_REST = re.compile(rf"{_BARE}*+")
 _ENDED = re.compile(r"[ \t]*(?:(?:#|//|--)[^\n]*)?(?:\r?\n|\Z|\\{1,15}n)")
 
 
@@ -169,7 +177,7 @@ _CARRIERS = (
         ":=?+.|!-<→：{&sSFOc\\",
         (
             rf"(?:[ \t]|\\\r?\n){{0,40}}{_TYPED}[ \t]{{0,4}}{_SIGN}{_EMPHASIS}[ \t]{{0,40}}{_EMPHASIS}{_CALLED}(?:"
-            rf"{_QUOTED}|(?P<bare>{_BARE}{{3,}}+)(?P<longer>{_LONGER}))"
+            rf"{_QUOTED}|(?P<bare>{_BARE}{{3,500}}+)(?P<longer>{_LONGER}))"
         ),
     ),
     _Carrier(  # NAME: value of the next line
@@ -177,7 +185,7 @@ _CARRIERS = (
         (
             rf"[ \t]{{0,4}}(?P<sign>[:=])[ \t]{{0,4}}(?:(?:[(>|][+-]?)?[ \t]{{0,4}}{_END}{_MARGIN}[ \t]{{1,20}}|"
             rf"[(>|][+-]?[ \t]{{1,40}})"
-            rf"(?:{_QUOTE})?(?P<bare>{_BARE}{{8,200}}+)(?![^\s\"'`\\,])(?<![:,])"
+            rf"(?:{_QUOTE})?(?P<bare>{_BARE}{{8,200}}+)(?![^\s\"'`\\,])(?<![:,])(?![ \t]+[-+*/=.(|&?<>])"
         ),
         "no_told",
     ),
@@ -233,17 +241,31 @@ _CARRIERS = (
         (
             r"(?:[ \t]{1,40}|\\{1,7}t)(?:(?:is|ist|es|est|lautet|to|as|was|set to|(?:was|has been|is|now) (?:change"
             r"d|set|reset) to|→|->|=>|-"
-            r"|(?:for|of|to|on|de|pour|para)(?:[ \t]{1,3}[a-z0-9._-]{1,30}){1,4}[ \t]{0,2}(?:is|=)"
-            r"|(?:(?:for|of|to|on|is|de|pour|para|was|generated)[ \t]{1,3})(?:[a-z0-9._@-]{1,30}[ \t]{1,3}){0,5}"
+            r"|(?:for|of|to|on|de|pour|para|für)(?:[ \t]{1,3}[A-Za-z0-9._-]{1,30}){1,4}[ \t]{0,2}(?:is|=)"
+            r"|(?:(?:for|of|to|on|is|de|pour|para|für|was|generated)[ \t]{1,3})(?:[a-z0-9._@-]{1,30}[ \t]{1,3}){0,5}"
             r"[a-z0-9._@-]{1,30}(?=:)"
             rf"|for the [a-z ]{{1,40}}(?:→|->))[ \t]{{0,4}}:?[ \t]{{1,4}}:?[ \t]{{0,2}}){_EMPHASIS}(?:{_QUOTE})?"
             rf"(?P<bare>[^\s\"'`\\,;()<>]{{8,200}})"
         ),
         "no_told",
     ),
+    _Carrier(  # Please use the NAME to proceed: the value of a later line
+        "",
+        r"[ \t][^\n:]{0,80}:[ \t]{0,3}(?:(?:\r?\n|\\n)[ \t>]{0,8}){1,3}(?P<bare>[A-Za-z0-9]{16,64})(?=\s|\\|[\"']|\Z)",
+        "no_told",
+    ),
+    _Carrier(  # ["NAME"]=> string(16) "value"
+        "=",
+        rf"=>(?:\s|\\n){{0,8}}string\([0-9]{{1,4}}\)[ ]{_QUOTED}",
+    ),
+    _Carrier(  # NAME │ value │
+        "│┃║|",
+        r"[ \t]{0,60}[│┃║|][ \t]{0,60}(?P<bare>[^\s│┃║|\"'`]{8,200})(?=[ \t]*[│┃║|])",
+        "no_told",
+    ),
     _Carrier(  # NAME value
         "",
-        rf"(?:[ \t]{{1,40}}|\\{{1,7}}t){_EMPHASIS}(?:{_QUOTE}|\()?(?P<bare>[^\s\"'`\\,;()<>]{{8,200}})",
+        rf"(?:[ \t]{{1,40}}|\\{{1,7}}t)(?:[0-9][ ])?{_EMPHASIS}(?:{_QUOTE}|\()?(?P<bare>[^\s\"'`\\,;()<>]{{8,200}})",
         "no_mixed",
     ),
     _Carrier(  # NAME: user / value
@@ -284,9 +306,15 @@ def find(text: str, at: int, pattern: re.Pattern[str] = _NAME) -> Iterator[tuple
         found = compiled(carrier.pattern).match(text, end) if _fits(carrier, whole) else None
         where = found and _secret(level, carrier, found, tight=_is_tight(found, whole))
         if where:
-            yield where[0], end_of(text, *where), level.name.lower()
+            yield where[0], _whole(text, *where), level.name.lower()
     if _CELL_ENDS.match(text, end):
         yield from in_table(text, first)
+
+
+def _whole(text: str, start: int, end: int) -> int:
+    """Where a value ends that may be longer than is looked at, or go on in the next line."""
+    rest = _REST.match(text, end) if end - start >= _LOOKED_AT else None
+    return end_of(text, start, rest.end() if rest else end)
 
 
 def _carriers(behind: str) -> tuple[_Carrier, ...]:

@@ -42,7 +42,8 @@ WHOLE_PASSWORDS = frozenset({"pass", "pwd", "pw", "pin", "otp", "mdp", "clave"})
 
 SECRETS = (
     "secret", "token", "apikey", "accesskey", "secretkey", "privatekey", "privkey", "encryptionkey", "signingkey",
-    "masterkey", "accountkey", "authkey", "sharedkey", "adminkey", "appkey", "storagekey", "sessionkey", "servicekey",
+    "masterkey", "validationkey", "decryptionkey",
+    "accountkey", "authkey", "sharedkey", "adminkey", "appkey", "storagekey", "sessionkey", "servicekey",
     "hmackey", "jwtkey", "licensekey", "subscriptionkey", "webhookkey", "deploykey", "keybase", "serverkey",
     "consumerkey", "integrationkey", "rootkey", "writekey", "presharedkey", "psk", "clientkeydata", "secretstring",
     "connectionstring", "credential", "credentials", "mnemonic", "seedphrase", "bearer", "geheimnis",
@@ -84,11 +85,13 @@ NO_SECRETS = frozenset(
     }
     | {"cancel", "cancellation", "pad", "eos", "bos", "unk", "sep", "cls", "mask", "stop", "special", "design", "input"}
     | {"output", "cached", "reasoning", "prompt", "completion", "no", "is", "has", "had", "use", "uses", "show", "hide"}
-    | {"toggle", "forgot", "forget", "reset", "change", "update", "invalid", "wrong", "missing", "expired", "if", "def"}
+    | {"toggle", "invalid", "wrong", "missing", "expired", "if", "def"}
     | {"every", "any", "avg", "estimated", "remaining", "used", "budget", "per", "encode", "decode", "syntax", "lex"}
 )
 """Words before a name by which it is none."""
 
+OF_PAGES = frozenset({"forgot", "forget", "reset", "change", "update"})
+"""Words before `password` by which it is a page, a question or a button."""
 NO_KEYS = frozenset(
     {"primary", "foreign", "sort", "partition", "range", "cache", "composite", "unique", "natural", "surrogate", "join"}
     | {"object", "row", "column", "map", "dict", "hash", "group", "lookup", "index", "idx", "idempotency", "dedupe"}
@@ -134,7 +137,7 @@ NO_KEYS = frozenset(
 _TOO_PLAIN = {"key", "keys", "hash", "session", "seed", "tokens", "auth", "cookie"}
 """Those of `KEYS` that say nothing by themselves."""
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|[0-9]+")
-_BESIDE = ("publickey", "tokenizer")
+_BESIDE = ("publickey", "tokenizer", "applicationserverkey")
 _WITH_KEY = ("api", "access", "secret", "private", "encryption", "signing", "master", "account", "auth", "shared",
              "admin", "app", "storage", "session", "service", "hmac", "jwt", "license", "subscription", "webhook",
              "deploy", "server", "consumer", "integration", "root", "write", "unseal", "client", "license", "aes",
@@ -160,7 +163,7 @@ def strength(name: str) -> Strength:
     if joined.endswith(_BESIDE):
         return Strength.NONE
     if last in WHOLE_PASSWORDS or joined.endswith(PASSWORDS):
-        return Strength.PASSWORD
+        return Strength.NONE if any(word in OF_PAGES for word in before) else Strength.PASSWORD
     if (
         joined.endswith(SECRETS)
         or last in WHOLE_SECRETS
