@@ -68,7 +68,7 @@ _PAIRED = re.compile(
 )
 _HINTS = ("pass", "secret", "token", "key", "pwd", "cred", "auth", "salt")
 _NAMINGS = tuple(
-    re.compile(rf"{naming}[^{{}}]{{0,300}}\Z")
+    re.compile(naming)
     for naming in (
         rf"(?i:(?<![a-z])(?:name|key|variable|header|type))(?:{_QUOTE})?[ \t]{{0,4}}[:=][ \t]{{0,4}}(?:{_QUOTE})?"
         rf"(?P<name>[\w./-]{{1,80}})",
@@ -76,7 +76,7 @@ _NAMINGS = tuple(
         rf"(?P<name>[\w.-]{{1,80}}){_QUOTE}[ \t]{{0,4}}:?[ \t]{{0,4}}\{{",
     )
 )
-"""What names the value of a pair, and stands before it."""
+"""What names the value of a pair, and stands before it in the same object."""
 
 
 def in_pair(text: str, at: int) -> Iterator[tuple[int, int, str]]:
@@ -87,9 +87,18 @@ def in_pair(text: str, at: int) -> Iterator[tuple[int, int, str]]:
     before = text[max(0, at - 400) : at].lower()
     if not any(hint in before for hint in _HINTS):
         return
-    named = (naming.search(text, max(0, at - 400), at) for naming in _NAMINGS)
-    level = max(strength(each["name"]) if each else Strength.NONE for each in named)
+    level = _level(text, max(0, at - 400), at)
     kind = "bare" if found["bare"] else "quoted"
     value = Value(found[kind], kind == "quoted", text[found.end(kind) : found.end(kind) + 1], False, True)
     if level and is_secret(level, value):
         yield *found.span(kind), level.name.lower()
+
+
+def _level(text: str, start: int, end: int) -> Strength:
+    """How surely a name before a value tells of a secret: the surest of those in the same object."""
+    names = (each for naming in _NAMINGS for each in naming.finditer(text, start, end))
+    levels = (strength(each["name"]) for each in names if not _BRACE.search(text, each.end(), end))
+    return max(levels, default=Strength.NONE)
+
+
+_BRACE = re.compile(r"[{}]")
