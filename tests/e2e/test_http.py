@@ -398,8 +398,10 @@ def test_the_probes_tell_the_figures_that_the_resource_tells(server: Listening) 
 def test_a_process_whose_index_can_not_be_made_lives_and_is_not_ready(own_home: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     with listening(own_home, AGTRACE_DATA_DIR=str(tmp_path / "file"), AGTRACE_HTTP_TOKEN=TOKEN) as server:
-        status, _, text = server.request("GET", "/healthz")
-        assert status == 200 and "can't be" in json.loads(text)["index"]["problem"]
+        end = time.monotonic() + 10 * BUSY
+        while "problem" not in (index := json.loads(server.request("GET", "/healthz")[2])["index"]):
+            assert time.monotonic() < end
+        assert "can't be" in index["problem"] and server.request("GET", "/healthz")[0] == 200
         status, _, text = server.request("GET", "/readyz")
         assert (status, json.loads(text)["ready"]) == (503, False)
         answer = json.loads(
