@@ -302,7 +302,8 @@ def _texts(draft: Said) -> tuple[str, ...]:
     """The texts of a draft that are stored as they are, unless there is a secret in them."""
     if not isinstance(draft, Draft) or isinstance(draft.payload, TokenUsage | ToolCall):
         return ()
-    return (draft.payload.text,)
+    text = draft.payload.text
+    return (text,) if isinstance(text, str) else ()
 
 
 def _stored(payload: Payload) -> tuple[str, dict[str, Any] | None]:
