@@ -28,7 +28,18 @@ if TYPE_CHECKING:
 OWN_FILE = "redaction.json"
 """The name of the user's file."""
 
-_RULES = ("forms.tsv", "carriers.py", "names.py", "checks.py")
+_RULES = (
+    "forms.tsv",
+    "apart.py",
+    "carriers.py",
+    "checks.py",
+    "disguises.py",
+    "fields.py",
+    "named.py",
+    "names.py",
+    "rules.py",
+    "tables.py",
+)
 """The files whose change changes what is masked."""
 
 COMPILED_FILE = "redaction.compiled"

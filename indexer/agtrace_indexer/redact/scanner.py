@@ -1,7 +1,7 @@
 """Many patterns at once: where in a text does one of them begin? Hyperscan answers in one pass, a gigabyte a second.
 
 Nearly all texts hold no secret, so this is the only question that nearly all of them are asked. The patterns are first
-looks: whatever a rule finds begins where its first look does, and the rule alone says what it is.
+looks: near every place where a rule finds something its first look matches, and the rule alone says what it is.
 """
 
 from __future__ import annotations
@@ -123,11 +123,14 @@ def _keep(looks: Sequence[Look], database: hyperscan.Database, path: Path) -> No
         if disk_usage(path.parent).free < _ROOM:
             return
         descriptor, made = mkstemp(dir=path.parent, prefix=f"{path.name}.")
+    except OSError:
+        return
+    try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(_sealed(looks, hyperscan.dumpb(database)))
         os.replace(made, path)
     except OSError:
-        return
+        Path(made).unlink(missing_ok=True)
 
 
 _ROOM = 256 * 1024 * 1024
