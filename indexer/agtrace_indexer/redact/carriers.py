@@ -1,8 +1,8 @@
-r"""What carries a secret that has no form of its own: an assignment, a header, a command, a tag, a URL.
+r"""What carries a secret that has no form of its own: a header, a command, a statement, a URL.
 
 A carrier is a first look, which is a pattern of Hyperscan's and tells where to begin, and a pattern of Python's that is
-matched there. Its group `secret` is what goes. Where it has a group `name`, `names.strength` of the whole name, with
-what stands before it, decides together with the value (`checks.is_secret`); elsewhere `unless` names a check.
+matched there. Its group `secret` is what goes, unless the check that `unless` names says that it is no secret, or
+`names.strength` that the name in its group `name` is none of a secret's. Assignments are read in `named.py`.
 
 Texts of logs are quoted in each other: a quote may stand behind backslashes, a line end may be written `\n`.
 """
@@ -18,7 +18,7 @@ class Carrier(NamedTuple):
     """One way to carry a secret."""
 
     kind: str
-    """What the mask says; for a named value what its name tells: `password`, `secret` or `key`."""
+    """What the mask says."""
     looks: tuple[Look, ...]
     pattern: str
     unless: str = ""
@@ -34,21 +34,8 @@ def _look(*patterns: str) -> tuple[Look, ...]:
 # --- pieces
 
 QUOTE = r"\\{0,15}[\"'`]"
-END = r"(?:\r?\n|\\{1,15}r?\\{0,15}n)"
-"""A line end, also as it is written within quotes."""
-MARGIN = r"(?:[+>#|-]{1,2}[ \t]|[ \t]{0,8}[0-9]{1,6}[→:|\t-]|[^\s:]{1,200}[:-][0-9]{1,6}[:-])?"
-"""What diffs, listings and quotations put before a line."""
-NAME = r"(?P<name>[\w.-]{1,80})"
 CLOSED = rf"(?:{QUOTE}){{0,2}}[\])]{{0,2}}(?:{QUOTE})?"
 """What may stand between a name and the sign: the end of its quotes, of its brackets."""
-TYPED = r"(?:[ \t]{0,3}:?[ \t]{0,3}(?:str|string|String|&(?:'static )?str|Secret(?:Str|String)|(?:const )?char ?\*)(?![A-Za-z0-9]))?"
-SIGN = r"(?P<sign>[:?+.|!]{0,2}={1,3}>?|->|<-|[:：])"
-"""Signs of assignment in shells, configurations, programs and Makefiles."""
-CALLED = r"(?:(?:String::from|Some|Secret(?:Str|String)?(?:::new|::from)?|Buffer\.from|new String|bytes|str)?\([ \t]{0,20}|[NbBrRuUL@])?"
-BARE = r"[^\s\"'`\\,;&|<>(){}\[\]]"
-LONGER = r"(?:[,&|(){}\[\]<>](?=[^\s\"'`\\])[^\s\"'`\\;]++)?"
-"""The rest of a value that holds a sign which usually ends one."""
-QUOTED = rf"(?P<quote>{QUOTE}{{1,3}})(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{1,2000}})(?:(?P=quote)|(?=[\r\n])|\Z)"
 ARGUMENT = rf"(?:\*{{2,3}})?(?P<quote>{QUOTE})?(?P<secret>(?(quote)(?:(?!(?P=quote))[^\n]){{3,500}}|[^\s\"'`\\|;&<>()\[\]{{}}]{{4,}}))"
 """An argument of a command."""
 ON = r"(?:[^\n|;&]|\\\r?\n){0,400}?(?:[ \t]|\\\r?\n[ \t]{0,20})"

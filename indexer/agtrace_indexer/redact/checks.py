@@ -91,7 +91,6 @@ _PATTERNS = {
     "no_value": _VALUE,
     "no_secret": rf"{_SECRET}|{_CODE}|[^\n]*x{{4}}\W?\Z",
     "no_quoted_secret": rf"{_SECRET}|{_CODE}|[^\n]*x{{4}}\W?\Z|[^\n]*\s",
-    "no_token": rf"{_SECRET}|{_CODE}|[A-Za-z][a-z]*\W?\Z|{_DOTTED}|{_ONLY_NUMBER}",
     "no_unquoted_secret": rf"{_SECRET}|{_DOTTED}",
     "no_bare_secret": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|{_ONLY_NUMBER}|0x[0-9A-Fa-f]{{1,16}}\W?\Z",
     "no_bare_password": rf"{_SECRET}|{_DOTTED}|(?=[^0-9]*\Z)(?![^\n]*[!@#$%^*+~][^\n]*\w)|(?:[0-9.,:_-]{{0,5}}\W?"
@@ -111,7 +110,6 @@ _PATTERNS = {
     rf"?[0-9]{{1,2}}\W?\Z|[A-Z_]+[0-9]*\W?\Z",
     "no_digit": rf"{_NO_DIGIT}|{_ONLY_NUMBER}|\[redacted",
     "no_mixture": rf"{_NO_DIGIT}|[^A-Za-z]*\Z|{_VALUE}",
-    "no_mixed_case": r"[^0-9]*\Z|[^A-Z]*\Z|[^a-z]*\Z",
     "no_header_secret": rf"{_SECRET}|{_NO_DIGIT}",
     "no_mixed": rf"{_SECRET}|{_DOTTED}|{_PROSE}|{_NO_DIGIT}|[^A-Za-z]*\Z|{_UUID}"
     r"|(?!(?:[a-z]*[0-9]){3}[a-z0-9]{20,})(?:(?![^\n]*[A-Z])|(?![^\n]*[a-z]))(?![^\n]*[!@#$%^*+~])[^\n]*\Z|[0-9a-f]"
@@ -148,8 +146,8 @@ _EXAMPLE = re.compile(
 """What documentation writes for a secret of any kind, that of AWS by name."""
 
 
-def is_none(check: str | None, found: str) -> bool:
-    """Whether what a rule found, with the character behind it, is an example or fails the rule's check."""
+def is_none(check: str, found: str) -> bool:
+    """Whether what a rule found, with the character behind it, is an example or fails the check of the rule, if any."""
     return is_example(found) or bool(check and fails(check, found))
 
 

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_indexer.redact import apart, disguises, named, tables
-from agtrace_indexer.redact.carriers import ALL, Carrier
+from agtrace_indexer.redact.carriers import ALL
 from agtrace_indexer.redact.checks import is_none
 from agtrace_indexer.redact.names import strength
 from agtrace_indexer.redact.rules import Form, Own, forms, kinds, own_look
@@ -56,7 +56,11 @@ class _BuiltIn:
 
     def __init__(self, kept: Path | None) -> None:
         looked: list[tuple[Look, Finder]] = [(form.look, _form_finder(form)) for form in forms()]
-        looked += [(look, _carrier_finder(carrier, look)) for carrier in ALL for look in carrier.looks]
+        looked += [
+            (look, _finder(carrier.kind, carrier.pattern, carrier.unless, look, carrier.begins or look.pattern))
+            for carrier in ALL
+            for look in carrier.looks
+        ]
         looked += [(look, named.find) for look in named.LOOKS]
         looked += [(look, named.find_foreign) for look in named.FOREIGN_LOOKS]
         looked += [(tables.INSERT, tables.in_insert), (apart.PAIR, apart.in_pair), (apart.MANIFEST, apart.in_manifest)]
@@ -76,11 +80,8 @@ class _BuiltIn:
         known = [text for text in texts if text.isascii() or not _SURROGATE.search(text)]
         encoded = [text.encode() for text in known]
         data, starts = b"\n".join(encoded), [0, *accumulate(len(text) + 1 for text in encoded)]
-        unseen = (
-            {bisect_right(starts, place - 1) - 1 for place, _ in self._unseen.places(data)}
-            if not data.isascii()
-            else ()
-        )
+        unseen_at = () if data.isascii() else self._unseen.places(data)
+        unseen = {bisect_right(starts, place - 1) - 1 for place, _ in unseen_at}
         hits: dict[int, set[Hit]] = defaultdict(set)
         for place, look in self._scanner.places(data):
             number = bisect_right(starts, place if self._scanner.from_start[look] else place - 1) - 1
@@ -128,10 +129,6 @@ def _form_finder(form: Form) -> Finder:
     return find
 
 
-def _carrier_finder(carrier: Carrier, look: Look) -> Finder:
-    return _finder(carrier.kind, carrier.pattern, carrier.unless, look, carrier.begins or look.pattern)
-
-
 def _finder(kind: str, pattern: str, unless: str, look: Look, begins: str) -> Finder:
     """The close look of what begins where its first look does, or with a pattern of its own before that."""
     flags = re.IGNORECASE if look.any_case else 0
@@ -160,7 +157,7 @@ def _secret(kind: str, unless: str, found: Any) -> Iterator[Span]:
     start, end = found.span("secret" if "secret" in found.re.groupindex else 0)
     if "name" in found.re.groupindex and not strength(found["name"]):
         return
-    if start == end or is_none(unless or None, found.string[start : end + 1].rstrip("\"'`\\,; \t\r\n")):
+    if start == end or is_none(unless, found.string[start : end + 1].rstrip("\"'`\\,; \t\r\n")):
         return
     yield start, disguises.end_of(found.string, start, end), kind
 

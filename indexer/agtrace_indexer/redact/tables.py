@@ -41,8 +41,10 @@ def _cells(text: str, start: int, end: int, sign: str) -> list[Cell]:
         bare = said.strip(_AROUND)
         found.append(Cell(bare, cell.start() + (said.find(bare) if bare else 0)))
     if sign == "|":  # the frame
-        found = found[found[:1] == [] or not found[0].text :] if found and not found[0].text else found
-        found = found[:-1] if found and not found[-1].text else found
+        if found and not found[0].text:
+            del found[0]
+        if found and not found[-1].text:
+            del found[-1]
     return found
 
 
