@@ -35,19 +35,30 @@ _NUL = "\x00"
 _NUL_SHOWN = "\u2400"
 
 
-def stored(payload: Payload) -> tuple[str, dict[str, Any] | None]:
-    """Split an event into its searchable text and the rest of its payload, both redacted.
+def unmasked(payload: Payload) -> str:
+    """The searchable text of an event before it is looked at for secrets; empty for a call that must be rewritten."""
+    match payload:
+        case ToolCall():
+            return call_text(payload.name, payload.arguments) if _is_plain(payload.arguments) else ""
+        case TokenUsage():
+            return ""
+        case User() | Message() | Reasoning() | Notification() | ToolResult():
+            return clean(payload.text)
+
+
+def stored(payload: Payload, text: str) -> tuple[str, dict[str, Any] | None]:
+    """Split an event, of which `text` is what `unmasked` gave, into its searchable text and the rest, both redacted.
 
     Returns (text, rest); rest is None where the text says it all. Text and rest together are what
     `agtrace` shows of the event: nothing else of the log is kept.
     """
     match payload:
         case ToolCall():
-            said, arguments = _plain_text(payload), payload.arguments
-            if said is None:
+            arguments = payload.arguments
+            if not text or suspicious(text):  # nearly all have no secret, and one look at the whole text tells
                 arguments = redact_json(clean_json(arguments))
-                said = call_text(payload.name, arguments)
-            return said, _known(call_id=payload.call_id, arguments=arguments)
+                text = call_text(payload.name, arguments)
+            return text, _known(call_id=payload.call_id, arguments=arguments)
         case ToolResult():
             rest = _known(
                 call_id=payload.call_id,
@@ -56,11 +67,11 @@ def stored(payload: Payload) -> tuple[str, dict[str, Any] | None]:
                 duration_ms=payload.duration_ms,
                 agent_id=payload.agent_id,
             )
-            return redact(clean(payload.text)), rest or None
+            return redact(text), rest or None
         case TokenUsage():
             return "", None
         case User() | Message() | Reasoning() | Notification():
-            return redact(clean(payload.text)), None
+            return redact(text), None
 
 
 def without_preface(request: str) -> str:
@@ -98,29 +109,17 @@ def clean_json(value: Json, levels: int = MOST_LEVELS) -> Json:
     return [clean_json(v, levels - 1) for v in value]
 
 
-def _plain_text(call: ToolCall) -> str | None:
-    """The text of a call whose arguments are kept as they are; None where they must be looked at one by one.
-
-    Nearly all are objects of short values without secrets: then one look at the whole text is enough.
-    """
-    if not isinstance(call.arguments, dict):
-        return None
-    lines = []
-    for key, value in call.arguments.items():
-        shown = value if isinstance(value, str) else _plain_value(value)
-        if shown is None or names_secret(key):
-            return None
-        lines.append(f"{key}: {shown}")
-    said = f"{call.name}\n" + "\n".join(lines)
-    return None if clean(said) != said or suspicious(said) else said
-
-
-def _plain_value(value: Json) -> str | None:
-    """The text of a number, a flag or a list of texts; None for what may have to be written otherwise."""
+def _is_plain(value: Json, levels: int = MOST_LEVELS) -> bool:
+    """Whether arguments without secrets are kept as they are; no name of theirs tells of a secret."""
+    if isinstance(value, str):
+        return clean(value) is value
+    if isinstance(value, dict):
+        return levels > 0 and all(
+            not names_secret(key) and clean(key) is key and _is_plain(item, levels - 1) for key, item in value.items()
+        )
     if isinstance(value, list):
-        texts = [item for item in value if isinstance(item, str)]
-        return "\n".join(texts) if len(texts) == len(value) else None
-    return None if isinstance(value, dict) or _is_odd_number(value) else _lines(value)
+        return levels > 0 and all(_is_plain(item, levels - 1) for item in value)
+    return not _is_odd_number(value)
 
 
 def _is_odd_number(value: Json) -> bool:

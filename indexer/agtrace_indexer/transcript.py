@@ -20,7 +20,7 @@ from agtrace_indexer.progress import Progress
 from agtrace_indexer.redact import looked_at
 from agtrace_indexer.store import Store
 from agtrace_indexer.strings import masked
-from agtrace_indexer.text import stored
+from agtrace_indexer.text import stored, unmasked
 from agtrace_indexer.values import compact_json
 
 _UNREADABLE_SHOWN = 64 * 1024
@@ -37,6 +37,8 @@ class _Record(NamedTuple):
 
     line: Line
     drafts: list[Said]
+    texts: list[str]
+    """Of each draft the text that is looked at."""
     unknown: tuple[str, ...]
     """Types of records in it that nobody knows."""
     skipped: tuple[str, ...]
@@ -110,6 +112,7 @@ class Transcript:
         state = self.log.state
         try:
             drafts = list(self._drafts(value))
+            texts = [_text(draft) for draft in drafts]
         except Exception:  # noqa: BLE001  # formats change faster than we do: one record never costs the others
             state.unknown.clear()
             state.skipped.clear()
@@ -118,8 +121,8 @@ class Transcript:
             return
         threads = {draft.thread for draft in drafts} - self.log.threads.keys()
         starts = {thread: self._started_by(thread) for thread in threads}
-        self._waiting.append(_Record(line, drafts, tuple(state.unknown), tuple(state.skipped), starts))
-        self._size += sum(map(_length, drafts))
+        self._waiting.append(_Record(line, drafts, texts, tuple(state.unknown), tuple(state.skipped), starts))
+        self._size += sum(map(len, texts))
         state.unknown.clear()
         state.skipped.clear()
         if self._size >= _TOGETHER or len(self._waiting) >= _MOST_TOGETHER:
@@ -128,13 +131,13 @@ class Transcript:
     def settle(self) -> None:
         """Gather the events of all records that wait, in their order. Nothing may be saved before."""
         waiting, self._waiting, self._size = self._waiting, [], 0
-        with looked_at(text for record in waiting for draft in record.drafts for text in _texts(draft)):
+        with looked_at(text for record in waiting for text in record.texts if text):
             for record in waiting:
                 self._settle(record)
 
     def _settle(self, record: _Record) -> None:
         try:
-            told = self._told(record.drafts)
+            told = self._told(record)
         except Exception:  # noqa: BLE001  # formats change faster than we do: one record never costs the others
             self._unreadable_record(record.line)
             return
@@ -147,14 +150,14 @@ class Transcript:
         self.log.records += 1
         self.progress.records += 1
 
-    def _told(self, drafts: Iterable[Said]) -> list[Told]:
+    def _told(self, record: _Record) -> list[Told]:
         """What a record says, ready to be stored."""
         told: list[Told] = []
-        for draft in drafts:
+        for draft, said in zip(record.drafts, record.texts, strict=True):
             if not isinstance(draft, Draft):
                 told.append((draft, "", None, None))
                 continue
-            text, rest = _stored(draft.payload)
+            text, rest = _stored(draft.payload, said)
             found = None if draft.identity is None else identity(draft.identity, text)
             if self._replays_items and found is not None:
                 found = -found
@@ -258,7 +261,7 @@ class Transcript:
         self._note(Notification(kind, text), line)
 
     def _note(self, notification: Notification, line: Line) -> None:
-        self._place(Draft(notification, None), line, *_stored(notification))
+        self._place(Draft(notification, None), line, *_stored(notification, unmasked(notification)))
 
     def _count_types(self, line: Line, unknown: Iterable[str], skipped: Iterable[str]) -> None:
         counts = self.log.record_types
@@ -294,19 +297,12 @@ def _beginning(data: bytes, most: int) -> bytes:
     return data[: last + 1 if last >= 0 else most - _LONGEST_WORD]
 
 
-def _length(draft: Said) -> int:
-    return sum(map(len, _texts(draft)))
+def _text(draft: Said) -> str:
+    """The text of a draft before it is looked at for secrets. Raises what a text that is none raises."""
+    return unmasked(draft.payload) if isinstance(draft, Draft) else ""
 
 
-def _texts(draft: Said) -> tuple[str, ...]:
-    """The texts of a draft that are stored as they are, unless there is a secret in them."""
-    if not isinstance(draft, Draft) or isinstance(draft.payload, TokenUsage | ToolCall):
-        return ()
-    text = draft.payload.text
-    return (text,) if isinstance(text, str) else ()
-
-
-def _stored(payload: Payload) -> tuple[str, dict[str, Any] | None]:
+def _stored(payload: Payload, text: str) -> tuple[str, dict[str, Any] | None]:
     """Mask the names in a payload, and give its searchable text and the rest of it (`text.stored`)."""
     if isinstance(payload, ToolCall):
         payload.name = masked(payload.name)
@@ -315,4 +311,4 @@ def _stored(payload: Payload) -> tuple[str, dict[str, Any] | None]:
         payload.speed = payload.speed and masked(payload.speed)
     elif isinstance(payload, Notification):
         payload.kind = masked(payload.kind)
-    return stored(payload)
+    return stored(payload, text)

@@ -19,7 +19,7 @@ from agtrace_indexer.redact.checks import is_example, is_none
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.rules import Form, forms
 from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
-from agtrace_indexer.text import call_text, clean_json, stored
+from agtrace_indexer.text import call_text, clean_json, stored, unmasked
 from agtrace_schema.events import ToolCall
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -557,7 +557,8 @@ CALLS = st.recursive(
 def test_one_look_at_a_whole_call_finds_what_looking_at_every_value_finds(name: str, arguments: Any) -> None:
     kept = redact_json(clean_json(arguments))
     expected = call_text(name, kept), {"arguments": kept} if kept is not None else {}
-    assert repr(stored(ToolCall(None, name, arguments))) == repr(expected)
+    call = ToolCall(None, name, arguments)
+    assert repr(stored(call, unmasked(call))) == repr(expected)
 
 
 ADVERSARIES = ["eyJ", "eyJaaaaaaaa.", "token=", 'token="', "password: ", "secret=aaaaaaaa(", "://a:", "://a:b@"]

@@ -11,7 +11,10 @@ from agtrace_indexer.redact.scanner import Look
 
 MANIFEST = Look(r"kind[\\\"']*:[ \t]*[\\\"']*secret", any_case=True, from_start=True)
 PAIR = Look(
-    r"(?:(?:value|default)[\\\"']{0,4}[ \t]{0,4}[:=]|content=)[ \t]{0,4}[^\s{\[]", any_case=True, from_start=True
+    r"(?:(?:value|default)[\\\"'`]{0,4}[ \t]{0,4}[:=]|content=)[ \t]{0,4}"
+    r"(?:[\"'`\\]{1,6}[^\n]{4}|[^\s\"'`\\,;{}\[\]<>&|]{6})",
+    any_case=True,
+    from_start=True,
 )
 _MANIFEST = 8000
 """Characters of a manifest on either side of what says its kind."""
@@ -102,3 +105,6 @@ def _level(text: str, start: int, end: int) -> Strength:
 
 
 _BRACE = re.compile(r"[{}]")
+
+
+LOOKS = ((PAIR, in_pair), (MANIFEST, in_manifest))

@@ -40,13 +40,14 @@ ARGUMENT = rf"(?:\*{{2,3}})?(?P<quote>{QUOTE})?(?P<secret>(?(quote)(?:(?!(?P=quo
 """An argument of a command."""
 ON = r"(?:[^\n|;&]|\\\r?\n){0,400}?(?:[ \t]|\\\r?\n[ \t]{0,20})"
 """From a command to one of its arguments, also over continued lines."""
+_WORDS = r"(?:[^\n|;&]|\\\r?\n)*"
 NOT_A_PATH = r"(?![A-Za-z0-9_./-])"
 TOKEN = r"[A-Za-z0-9._~+/=:|-]"
 
 
-def _command(tool: str, rest: str, unless: str = "no_option", look: str = "") -> Carrier:
+def _command(tool: str, rest: str, unless: str = "no_option", look: str = "", begins: str = "") -> Carrier:
     """What begins with a word, or with a blank, and holds a secret."""
-    return Carrier("command-secret", (Look(look or tool, any_case=True),), rf"(?i:{tool})(?:{rest})", unless)
+    return Carrier("command-secret", (Look(look or tool, any_case=True),), rf"(?i:{tool})(?:{rest})", unless, begins)
 
 
 def _tool(names: str, look: str, option: str, unless: str = "no_option") -> Carrier:
@@ -61,17 +62,22 @@ def _tool(names: str, look: str, option: str, unless: str = "no_option") -> Carr
     )
 
 
+def _subcommand(names: str, look: str, option: str, unless: str = "no_option") -> Carrier:
+    """A tool with a subcommand or option whose name is an everyday word: only behind the tool is it looked for."""
+    return _tool(names, rf"{names}[ \t\\]{_WORDS}{look}", option, unless)
+
+
 COMMANDS = (
     _tool("(?:sshpass|mongo(?:sh|dump|restore|export|import)?)", "", r"-p[ \t]{0,4}"),
-    _tool("(?:docker|podman|nerdctl|helm|oc|az|kaggle|crane|skopeo|buildah)", r"login[ \t]", r"login[ \t](?:[^\n|;&]|\\\r?\n){0,200}?(?:-p|--password)[ \t=]{1,4}"),
+    _subcommand("(?:docker|podman|nerdctl|helm|oc|az|kaggle|crane|skopeo|buildah)", r"login[ \t]", r"login[ \t](?:[^\n|;&]|\\\r?\n){0,200}?(?:-p|--password)[ \t=]{1,4}"),
     _tool("(?:unzip|zip|sqlcmd|bcp|osql)", "", r"-P[ \t]{0,4}"),
     _tool("(?:mysql(?:dump|admin|import|show|check|sh)?|mariadb(?:-dump|-admin)?|7z[ar]?|rar|unrar)", "", r"-p"),
     _command(r"[ \t]--?u(?:ser(?:name)?)?[ \t=]", rf"[^\s\"'`|;&]{{1,80}}(?:[ \t][^\s|;&]{{1,80}}){{0,3}}[ \t]--?(?:p|P|pass|passwd|pw)[ \t=]{{1,4}}{ARGUMENT}", "no_login_option", look=r"[ \t]--?u(?:ser(?:name)?)?[ \t=]"),
     _tool("redis-cli", "", r"(?:-a|--pass|auth|AUTH)[ \t]{1,4}"),
     _tool("(?:https?|xh)", r"[ \t]-a[ \t]", r"-a[ \t]{1,4}", "no_mixture"),
-    _tool("(?:cargo|vault|bw|bao|npm|tea|fly)", r"(?:login|unlock)[ \t]", r"(?:login|unlock)[ \t]{1,4}(?:[^\s@]{1,60}@[^\s]{1,60}[ \t])?(?!-)", "no_told"),
+    _subcommand("(?:cargo|vault|bw|bao|npm|tea|fly)", r"(?:login|unlock)[ \t]", r"(?:login|unlock)[ \t]{1,4}(?:[^\s@]{1,60}@[^\s]{1,60}[ \t])?(?!-)", "no_told"),
     _tool("(?:vault|bao)", r"unseal[ \t]", r"operator[ \t]unseal[ \t]{1,4}(?!-)", "no_mixture"),
-    _tool("(?:codecov(?:\\.io/bash\\))?|uploader|dotnet|nuget|gem|netlify|cloudflared)", "", r"(?:-t|-k|--key|--auth|set[aA]pi[kK]ey|service[ \t]install)[ \t]{1,4}", "no_pushed"),
+    _subcommand("(?:codecov(?:\\.io/bash\\))?|uploader|dotnet|nuget|gem|netlify|cloudflared)", r"(?:-t|-k|--key|--auth|setapikey|service[ \t]+install)[ \t]", r"(?:-t|-k|--key|--auth|set[aA]pi[kK]ey|service[ \t]install)[ \t]{1,4}", "no_pushed"),
     _tool("(?:npm|pnpm|yarn|poetry|composer|bundle|pulumi)[ \t]+config", "", r"(?:[^\s]{1,120}[ \t]{1,4}){1,5}(?:[^\s:/\"']{1,60}:)?(?=[^\s\"']{1,300}(?:[\s\"']|\Z))", "no_pushed"),
     _tool("mc", r"(?:alias[ \t]set|host[ \t]add)", r"(?:alias[ \t]set|config[ \t]host[ \t]add)[ \t](?:[^\s]{1,120}[ \t]{1,4}){3}", "no_pushed"),
     _tool("aws", r"put-parameter", r"ssm[ \t]put-parameter[ \t](?=[^\n]{0,300}SecureString)[^\n]{0,300}?--value[ \t=]{1,4}", "no_value"),
@@ -99,12 +105,13 @@ COMMANDS = (
         rf"{NOT_A_PATH}{ON}(?:-u|--user|--proxy-user|-U|-a|--auth|-E|--cert)(?:[ \t]{{0,4}}|=)(?P<quote>{QUOTE})?[^\s:\"'`\\|;&<>$]{{1,100}}:(?!//)"
         r"(?P<secret>(?(quote)(?:(?!(?P=quote))[^\n]){2,500}|[^\s\"'`\\|;&<>()\[\]{}]{4,}))",
         "no_login",
-        look=r"(?:curl|wget|lftp|https?|xh)[ \t\\]",
+        look=rf"(?:curl|wget|lftp|https?|xh)[ \t\\](?:{_WORDS}[ \t\n])?(?:-u|--user|--proxy-user|-a|--auth|-e|--cert)",
+        begins=r"(?:curl|wget|lftp|https?|xh)[ \t\\]",
     ),
     _command("curl[ \t\\\\]", rf"{ON}(?:-u|--user)(?:[ \t]{{0,4}}|=)(?:{QUOTE})?(?P<secret>[A-Za-z0-9_]{{16,200}}):(?=[\"'\s\\])", "no_mixture"),
     _tool("(?:smbclient|rpcclient|crackmapexec|net use|smbmap)", "", r"-U[ \t]{0,4}(?:[\"'])?[^\s%\"']{1,60}%", "no_value"),
-    _tool("(?:wandb|railway|supabase|huggingface-cli|hf|expo|eas|circleci|sentry-cli)", r"login[ \t]", r"login[ \t]{1,4}(?:--[a-z-]{2,30}[ \t=]{1,4}|-[a-z][ \t]{1,4})?", "no_mixture"),
-    _tool("(?:snyk|ngrok|doctl|cloudflared)", r"auth(?:token)?[ \t]", r"(?:auth(?:[ \t]init)?|authtoken|config[ \t]add-authtoken)[ \t]{1,4}(?:-t[ \t]|--access-token[ \t=])?", "no_mixture"),
+    _subcommand("(?:wandb|railway|supabase|huggingface-cli|hf|expo|eas|circleci|sentry-cli)", r"login[ \t]", r"login[ \t]{1,4}(?:--[a-z-]{2,30}[ \t=]{1,4}|-[a-z][ \t]{1,4})?", "no_mixture"),
+    _subcommand("(?:snyk|ngrok|doctl|cloudflared)", r"auth(?:token)?[ \t]", r"(?:auth(?:[ \t]init)?|authtoken|config[ \t]add-authtoken)[ \t]{1,4}(?:-t[ \t]|--access-token[ \t=])?", "no_mixture"),
     _tool("aws", r"--(?:secret-string|secret-binary|master-user-password)", r"--(?:secret-string|secret-binary|master-user-password)[ \t=]{1,4}", "no_value"),
     _tool("aws", r"aws_(?:secret_access_key|session_token)", r"configure[ \t]{1,4}set[ \t]{1,4}(?:aws_secret_access_key|aws_session_token)[ \t]{1,4}"),
     _tool("az", r"keyvault[ \t]+secret", r"keyvault[ \t]{1,4}secret[ \t]{1,4}set[ \t](?:[^\n|;&]|\\\r?\n){0,300}?--value[ \t=]{1,4}", "no_value"),
@@ -176,7 +183,7 @@ OTHERS = (
               r"(?:\+[a-z0-9]+)?://[^\s/:@]*:"),
         r"[A-Za-z0-9+]{3,30}://[^\s/:@\"'<>`\\]{0,100}:(?P<secret>[^\s\"'<>`\\@]{1,200}(?:@[^\s\"'<>`\\@/:]{1,60}(?=@))?)@(?=[A-Za-z0-9\[_$])",
         "no_url_password"),
-    Carrier("url-token", _look(r"https?://[A-Za-z0-9_.~%-]{20}"),
+    Carrier("url-token", _look(r"https?://[A-Za-z0-9_.~%-]{20,}(?::x-oauth-basic|:)?@"),
             r"(?i:https?)://(?P<secret>[A-Za-z0-9_.~%-]{20,200})(?::x-oauth-basic|:)?@(?=[A-Za-z0-9\[])", "no_mixture"),
     Carrier("url-signature",
             _look(r"[?&;](?:amp;)?(?:x-(?:amz|goog|oss)-signature|signature|sig|hmac|hdnts|auth_?code|code|key|apikey|appid|access_key)=[A-Za-z0-9%+/=_~.-]{16}"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agtrace_indexer.redact.scanner import Look
@@ -58,12 +58,10 @@ LOOKS = tuple(
         r"%(?:25)*[2-7][0-9A-Fa-f]",
         r"%(?:E2|C2|EF)",
         r"&(?:#|quot;|apos;|amp;|lt;|gt;|colon;|equals;|nbsp;|shy;|Zero)",
+        f"[{_INVISIBLE}\u00a0\u2000-\u200a\u202f\u205f\u3000]".replace("\x00-\x08\x0e-\x1f\x7f-", "\x80-"),
     )
 )
-"""First looks, of which one finds something in every text of ASCII that has a disguise."""
-
-UNSEEN = Look(f"[{_INVISIBLE}\u00a0\u2000-\u200a\u202f\u205f\u3000]".replace("\x00-\x08\x0e-\x1f\x7f-", "\x80-"))
-"""What nobody sees, or what looks like a blank, beyond ASCII."""
+"""First looks: near every disguise one of them finds something."""
 
 
 class _Piece(NamedTuple):
@@ -81,9 +79,10 @@ class _Piece(NamedTuple):
 class View:
     """A text as it is meant, and where everything stands in the text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, near: Iterable[int]) -> None:
+        """`near` has a place near each disguise: what `LOOKS` find."""
         parts, pieces, at, end = [], [], 0, 0
-        for found in _DISGUISED.finditer(text):
+        for found in (each for stretch in _stretches(near) for each in _DISGUISED.finditer(text, *stretch)):
             decoded = _decoded(found)
             if found.start() > end:
                 pieces.append(_Piece(at, end, found.start(), True))
@@ -111,6 +110,23 @@ class View:
 
     def _piece(self, position: int) -> _Piece:
         return self._pieces[bisect_right(self._starts, position) - 1]
+
+
+_BEFORE, _BEHIND = 100, 500
+"""Characters around a place in which a disguise lies whole."""
+
+
+def _stretches(near: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Stretches of a text in which all disguises lie that are near some places."""
+    start = end = 0
+    for place in sorted(near):
+        if place - _BEFORE > end:
+            if end:
+                yield start, end
+            start = place - _BEFORE
+        end = place + _BEHIND
+    if end:
+        yield start, end
 
 
 _BLANKS = "\u00a0\u202f\u3000"

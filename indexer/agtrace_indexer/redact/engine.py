@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import threading
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
@@ -32,73 +33,86 @@ BASE64 = "base64-secret"
 _MOST_PASSES = 8
 _MOST_LAYERS = 3
 """Encodings within encodings that are looked into."""
-_BEFORE, _LONGEST = 200, 2000
+_BEFORE, _LONGEST = 500, 2000
 """Characters before the end of a first look in which what it saw began, and of a token from there on."""
+_LITERAL = re.compile(r"(?:[A-Za-z0-9_:/@-]|\\[.|/$+-])+")
+_MOST_BEGINS = 4
+"""Beginnings that are tried: those nearest to the end of a first look."""
 _OPEN, _REPEATS = re.compile(r"[*+]|\{[0-9]+,\}"), re.compile(r"\{(?:[0-9]*,)?([0-9]+)")
 _PATIENCE = 1.0
 """Seconds that a pattern of the user's may take for one text; a text that takes longer is masked whole."""
 
 Span: TypeAlias = tuple[int, int, str]  # where a secret is, and of which kind
 Finder: TypeAlias = Callable[[str, int], Iterator[Span]]
-"""Looks closely at a text from where a first look begins."""
+"""Looks closely at a text from a place in it."""
+
+
+class _Closer(NamedTuple):
+    """The closer look that a first look asks for."""
+
+    find: Finder
+    starts: Callable[[str, int], Iterator[int]] | None = None
+    """Gives the places to look from, by the one that the scanner tells; None: that one."""
 
 
 class _Found(NamedTuple):
     """What the scanner tells of a text."""
 
-    hits: list[tuple[Finder, int]]
-    disguised: bool
+    hits: list[tuple[_Closer, int]]
+    disguised: Sequence[int]
+    """Places near which a text doesn't say what it means."""
     base64: bool
+
+
+_UNKNOWN = _Found([], (), base64=False)
+"""Of a text that wasn't looked at."""
 
 
 class _BuiltIn:
     """The built-in rules, compiled once. Safe to use from several threads."""
 
     def __init__(self, kept: Path | None) -> None:
-        looked: list[tuple[Look, Finder]] = [(form.look, _form_finder(form)) for form in forms()]
+        looked = [(form.look, _Closer(_form_finder(form))) for form in forms()]
         looked += [
-            (look, _finder(carrier.kind, carrier.pattern, carrier.unless, look, carrier.begins or look.pattern))
+            (look, _Closer(_finder(carrier.kind, carrier.pattern, carrier.unless, look, carrier.begins)))
             for carrier in ALL
             for look in carrier.looks
         ]
-        looked += [(look, named.find) for look in named.LOOKS]
-        looked += [(look, named.find_foreign) for look in named.FOREIGN_LOOKS]
-        looked += [(tables.INSERT, tables.in_insert), (apart.PAIR, apart.in_pair), (apart.MANIFEST, apart.in_manifest)]
-        self._finders = [finder for _, finder in looked]
+        looked += [(head.look, _Closer(named.find, head.starts)) for head in named.HEADS]
+        looked += [(look, _Closer(named.find_foreign)) for look in named.FOREIGN_LOOKS]
+        looked += [(look, _Closer(find)) for look, find in (*tables.LOOKS, *apart.LOOKS)]
+        self._closer = [closer for _, closer in looked]
         self._disguise, self._base64 = len(looked), len(looked) + len(disguises.LOOKS)
         self._scanner = Scanner([*(look for look, _ in looked), *disguises.LOOKS, *disguises.base64_looks()], kept)
-        self._unseen = Scanner([disguises.UNSEEN])
 
     def found(self, text: str) -> _Found | None:
         """What may be in a text; None for nothing, which is what nearly all texts have."""
         hits = self._scanner.hits(text)
-        unseen = not text.isascii() and bool(self._unseen.hits(text))
-        return self._sorted(hits, unseen) if hits or unseen else None
+        return self._sorted(hits) if hits else None
 
     def found_in(self, texts: Iterable[str]) -> dict[str, _Found | None]:
         """The same of many texts, in one pass over all of them: that is quicker than as many passes."""
-        known = [text for text in texts if text.isascii() or not _SURROGATE.search(text)]
-        encoded = [text.encode() for text in known]
-        data, starts = b"\n".join(encoded), [0, *accumulate(len(text) + 1 for text in encoded)]
-        unseen_at = () if data.isascii() else self._unseen.places(data)
-        unseen = {bisect_right(starts, place - 1) - 1 for place, _ in unseen_at}
+        each = {text: _encoded(text) for text in texts}
+        known = [text for text, data in each.items() if data is not None]
+        encoded = [data for data in each.values() if data is not None]
+        starts = [0, *accumulate(len(text) + 1 for text in encoded)]
         hits: dict[int, set[Hit]] = defaultdict(set)
-        for place, look in self._scanner.places(data):
+        for place, look in self._scanner.places(b"\n".join(encoded)):
             number = bisect_right(starts, place if self._scanner.from_start[look] else place - 1) - 1
             hits[number].add((place - starts[number], look))
         found: dict[str, _Found | None] = dict.fromkeys(known)
-        for number in hits.keys() | unseen:
-            text, there = known[number], sorted(hits.get(number, ()))
-            there = there if text.isascii() else in_characters(there, encoded[number])
-            found[text] = self._sorted(there, number in unseen)
+        for number, there in hits.items():
+            text = known[number]
+            in_order = sorted(there)
+            found[text] = self._sorted(in_order if text.isascii() else in_characters(in_order, encoded[number]))
         return found
 
-    def _sorted(self, hits: list[Hit], unseen: bool) -> _Found:
-        known = [(self._finders[look], place) for place, look in hits if look < self._disguise]
-        written = [look for _, look in hits if look >= self._disguise] if len(known) < len(hits) else []
-        return _Found(
-            known, unseen or any(look < self._base64 for look in written), any(look >= self._base64 for look in written)
-        )
+    def _sorted(self, hits: list[Hit]) -> _Found:
+        known = [(self._closer[look], place) for place, look in hits if look < self._disguise]
+        if len(known) == len(hits):
+            return _Found(known, (), base64=False)
+        disguised = [place for place, look in hits if self._disguise <= look < self._base64]
+        return _Found(known, disguised, any(look >= self._base64 for _, look in hits))
 
 
 _building = Lock()
@@ -116,7 +130,7 @@ def _built_in(kept: Path | None) -> _BuiltIn:
 def _form_finder(form: Form) -> Finder:
     """The close look for a token, of which a first look sees a part."""
     if not form.leads:
-        return _finder(form.kind, form.bounded, "", form.look, form.look.pattern)
+        return _finder(form.kind, form.bounded, "", form.look)
 
     def find(text: str, at: int) -> Iterator[Span]:
         pattern = compiled(form.bounded)
@@ -129,15 +143,26 @@ def _form_finder(form: Form) -> Finder:
     return find
 
 
-def _finder(kind: str, pattern: str, unless: str, look: Look, begins: str) -> Finder:
+def _finder(kind: str, pattern: str, unless: str, look: Look, begins: str = "") -> Finder:
     """The close look of what begins where its first look does, or with a pattern of its own before that."""
+    begins = begins or look.pattern
+    if begins == look.pattern and _LITERAL.fullmatch(begins):
+        length = len(begins.replace("\\", ""))
+
+        def find_literal(text: str, at: int) -> Iterator[Span]:
+            found = compiled(pattern).match(text, at - length)
+            if found is not None:
+                yield from _secret(kind, unless, found)
+
+        return find_literal
+
     flags = re.IGNORECASE if look.any_case else 0
     itself = begins == look.pattern
     open_ended = not itself or _OPEN.search(begins) is not None
     reach = _reach(begins) if itself else _BEFORE
 
     def find(text: str, at: int) -> Iterator[Span]:
-        for begin in compiled(begins, flags).finditer(text, max(0, at - reach), at):
+        for begin in deque(compiled(begins, flags).finditer(text, max(0, at - reach), at), _MOST_BEGINS):
             close = open_ended or begin.end() == at
             found = compiled(pattern).match(text, begin.start()) if close else None
             if found is not None:
@@ -162,6 +187,17 @@ def _secret(kind: str, unless: str, found: Any) -> Iterator[Span]:
     yield start, disguises.end_of(found.string, start, end), kind
 
 
+def _places(text: str, hits: Iterable[tuple[_Closer, int]]) -> list[tuple[int, Finder]]:
+    """Where to look closely, each place once."""
+    places: dict[tuple[int, Finder], None] = {}
+    for (find, starts), at in hits:
+        if starts is None:
+            places[at, find] = None
+        else:
+            places.update(((start, find), None) for start in starts(text, at))
+    return sorted(places, key=itemgetter(0))
+
+
 class _LookedAt(threading.local):
     """What was found in texts that were looked at together; each thread has its own."""
 
@@ -181,22 +217,24 @@ class Redactor:
 
     def suspicious(self, text: str) -> bool:
         """Whether a rule may apply to a text, or to any piece of it: first looks see nothing around what they find."""
-        text = _readable(text)
-        return self._rules.found(text) is not None or bool(self._scanner and self._scanner.hits(text))
+        return self._found(text) is not None or bool(self._scanner and self._scanner.hits(_readable(text)))
 
     def redact(self, text: str) -> str:
         """Mask every secret in a text as `[redacted: <kind>]`; a masked text stays as it is."""
         for _ in range(_MOST_PASSES):  # a mask may lay bare the start of another secret
-            readable = _readable(text)
-            known = self._looked_at.found
-            found = known[readable] if readable in known else self._rules.found(readable)
+            found = self._found(text)
             if found is None and self._scanner is None:
                 break
+            readable = _readable(text)
             spans = list(self._spans(readable, found, _MOST_LAYERS))
             if not spans:
                 break
             text = _masked(text, spans)
         return text
+
+    def _found(self, text: str) -> _Found | None:
+        known = self._looked_at.found.get(text, _UNKNOWN)
+        return self._rules.found(_readable(text)) if known is _UNKNOWN else known
 
     @contextmanager
     def looked_at(self, texts: Iterable[str]) -> Iterator[None]:
@@ -221,24 +259,24 @@ class Redactor:
 
     def _built_in(self, text: str, found: _Found, layers: int) -> Iterator[Span]:
         covered = 0
-        for finder, start in found.hits:
-            if start < covered and finder is named.find:  # what stands in a value is no name
+        for start, find in _places(text, found.hits):
+            if start < covered and find is named.find:  # what stands in a value is no name
                 continue
-            for span in finder(text, start):
+            for span in find(text, start):
                 covered = max(covered, span[1])
                 yield span
         if layers and found.disguised:
-            yield from self._as_meant(text, layers - 1)
+            yield from self._as_meant(text, found.disguised, layers - 1)
         if layers and found.base64:
             yield from self._in_base64(text, layers - 1)
 
-    def _as_meant(self, text: str, layers: int) -> Iterator[Span]:
+    def _as_meant(self, text: str, disguised: Iterable[int], layers: int) -> Iterator[Span]:
         """What is found in a text without its disguises."""
-        view = disguises.View(text)
+        view = disguises.View(text, disguised)
         found = self._rules.found(view.text) if view.text != text else None
         if found is None:
             return
-        for start, end, kind in self._built_in(view.text, found._replace(disguised=False), layers):
+        for start, end, kind in self._built_in(view.text, found._replace(disguised=()), layers):
             yield (*view.origin(start, end), kind)
 
     def _in_base64(self, text: str, layers: int) -> Iterator[Span]:
@@ -274,16 +312,20 @@ def _fits(pattern: str, text: str) -> bool:
         return False
 
 
+def _encoded(text: str) -> bytes | None:
+    """The text as UTF-8; None where a lone surrogate has none."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return None
+
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _readable(text: str) -> str:
     """The text without lone surrogates, which no UTF-8 has: something invisible stands in their places."""
-    try:
-        text.encode() if not text.isascii() else None
-    except UnicodeEncodeError:
-        return _SURROGATE.sub("\u200b", text)
-    return text
+    return text if text.isascii() or _encoded(text) is not None else _SURROGATE.sub("\u200b", text)
 
 
 def _masked(text: str, spans: Iterable[Span]) -> str:

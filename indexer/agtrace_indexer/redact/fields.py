@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from agtrace_schema.events import Json
 
@@ -21,6 +22,7 @@ _NAMING, _NAMED = ("name", "key", "variable", "header"), ("value", "secret", "de
 _SEPARATORS = re.compile(r"[_\-.\s]+")
 
 
+@lru_cache(maxsize=4096)
 def names_secret(key: str) -> bool:
     """Whether a text may be masked for the name of its key alone; a very long key always may."""
     return _says_secret(key) or key.lower() in _NAMING

@@ -8,6 +8,7 @@ backslashes, a line end may be written `\n`.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -17,14 +18,17 @@ from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look, compiled
 from agtrace_indexer.redact.tables import in_table
 
-_PASSWORD_HEADS = ("passw(?:or)?d", "pass(?:phrase|code|wort)", "pwd")
-_HEADS = (*_PASSWORD_HEADS, "secret", "token", "cred(?:entials?|s)", "key")
+_PASSWORDS = ("passw(?:or)?d", "pass(?:phrase|code|wort)", "pwd")
+_SECRETS = ("secret", "token", "cred(?:entials?|s)", "[A-Za-z0-9_. -]key")
 """How the words that name most secrets are looked for; what a name is worth `names` decides."""
-_WHOLE_HEADS = ("pass", "(?:^|[^a-z])(?:pw|auth|psk|dsn|pin)", "_pat")
+_WHOLE = ("pass", "(?:^|[^a-z])(?:pw|psk|pin|dsn)", "[_. -]auth", "_pat", "bearer")
 """Those that stand at the end of a word."""
-_RARE_HEADS = (
-    "bearer", "salt", "jwt", "connection_?string", "requirepass", "mnemonic", "senha", "seed[ _-]?phrase", "community",
-    "(?:recovery|backup)[ _-]?codes?", "[a-z](?:Pw|Auth|Psk)[^a-z]",
+_CAPITAL = "[a-z](?:Pw|Auth|Psk)"
+"""The same, where only a capital tells where they begin."""
+_IN_HEADER = "(?:pass|pw|auth|psk|dsn|pin|pat)"
+_RARE = (
+    "salt", "jwt", "connection_?string", "requirepass", "mnemonic", "senha", "seed[ _-]?phrase", "community",
+    "(?:recovery|backup)[ _-]?codes?",
 )  # fmt: skip
 _FOREIGN = (
     "kennwort", r"contrase[nñ\\]", "palabra[ _-]clave", "mot[ _-]?de[ _-]?passe", "wachtwoord", "l[oö]senord",
@@ -38,38 +42,81 @@ _FOREIGN = (
     "シークレット",
     "秘密鍵", "토큰", "jeton",
 )  # fmt: skip
-_GAP = r"[^\n:=,;(){}0-9]{0,24}"
-_NEAR = (
-    _GAP + r"[:=,?|>-][^\n\"'`]{0,24}[\"'`\\]{1,6}[^\s\"'`\\$%{(<,;:)][^\s\"'`\\$]{3}",  # a sign, and a word in quotes
-    _GAP + r"=[^\n]{0,60}->[ \t]\\?[\"']",  # how it is changed
-    r"[\"'`]?[,\t;][\"A-Za-z][a-z]",  # the next column of a table
-    _GAP + r"[:=>|][^\n0-9,;(){}\"'`]{0,30}[0-9]",  # a sign, and a word that has a digit
-    r"[^\n:=,;(){}0-9\"']{0,30}[0-9]",  # the same without a sign
-    r"[a-z_-]{0,12}(?:[ \t]+(?:is|was|to))?[ \t]{1,4}\\{0,3}[\"'`][^\s$%<{(]{4}",  # a word in quotes
-    r"[^\n(){},;=:0-9]{0,24}\)?[a-z._]{0,12}\([ \t]?[\"'`][^\s\"'`]{4}",  # the same in brackets
-    r":?\\{0,3}[\"']?[)]?[ \t]{0,4}[{;][ \t]{0,4}send",  # an answer to a prompt
-    r"[^\s<>]{0,24}[^\n<>]{0,40}>(?:[^\s<]{4}|\s{0,8}<)",  # a tag
-    r"[^\s<>]{0,24}(?:</[a-z:]{1,20}>\s{0,20}<|[^\n<>]{0,20}>\s{1,20}[a-z0-9])",
-    r"[ ]\{ get; ",
-    _GAP + r"[:=][ \t(>|+-]{0,6}(?:\r?\n|\\+n)",  # a sign, and nothing more in the line
-    r"[`*\"' \t|]{0,60}\\?\r?\n",  # nothing: it may be the last column of a table
-)
-"""What must stand near a name, for a closer look to be worth it."""
+
+
+def _near(shortest: int, digit: str, *, whole: bool = False) -> tuple[str, ...]:
+    """What must stand near a word of a name, for a closer look to be worth it.
+
+    `shortest` is the fewest characters of a value in quotes, `digit` what has a digit in a value without; `whole` is
+    whether the word must end where it was found.
+    """
+
+    def run(but: str, most: int) -> str:
+        return rf"(?:[^a-z{but}][^{but}]{{0,{most - 1}}})?" if whole else rf"[^{but}]{{0,{most}}}"
+
+    gap = run(r"\n:=,;(){}0-9", 24)
+    rest = "" if whole else "[a-z_-]{0,12}"
+    return (
+        gap
+        + rf"[:=,?|>-][^\n\"'`]{{0,24}}[\"'`\\]{{1,6}}[^\s\"'`\\$%{{(<,;:)][^\s\"'`\\$]{{{shortest - 1}}}",  # = "word"
+        gap + r"=[^\n]{0,60}->[ \t]\\?[\"']",  # how it is changed
+        r"[\"'`]?[,\t;][\"A-Za-z][a-z]",  # the next column of a table
+        gap + rf"[:=>|][^\n0-9,;(){{}}\"'`]{{0,30}}{digit}",  # = word
+        run(r"\n:=,;(){}0-9\"'", 30) + digit,  # the same without a sign
+        rest + r"(?:[ \t]+(?:is|was|to))?[ \t]{1,4}\\{0,3}[\"'`][^\s$%<{(]{4}",  # is "word"
+        run(r"\n(){},;=:0-9", 24) + r"\)?[a-z._]{0,12}\([ \t]?[\"'`][^\s\"'`]{4}",  # ("word"
+        r":?\\{0,3}[\"']?[)]?[ \t]{0,4}[{;][ \t]{0,4}send",  # an answer to a prompt
+        run(r"\s<>", 24) + r"[^\n<>]{0,40}>(?:[^\s<]{4}|\s{0,8}<)",  # a tag
+        run(r"\s<>", 24) + r"(?:</[a-z:]{1,20}>\s{0,20}<|[^\n<>]{0,20}>\s{1,20}[a-z0-9])",
+        r"[ ]\{ get; ",
+        gap + r"[:=][ \t(>|+-]{0,6}(?:\r?\n|\\+n)",  # a sign, and nothing more in the line
+    )
+
+
+_DIGIT = r"(?:[^\s0-9,;(){}\"'`:=>|$][0-9]|[0-9][0-9.,:_%-]{0,20}[A-Za-z+/~!@#^&*])"
+"""A digit in what is no mere number: no secret that a machine made is one."""
+_NUMBERED = r"(?:[ _-]?[0-9]{1,3}[\])\"'`\\]{0,4}[ \t]{0,4}[:=,]|[ \t][0-9][ \t]{1,2}[^\s]{6})"
+"""A number between the name and the sign, or the value."""
+_NOTHING = r"[`*\"' \t|]{0,60}\\?\r?\n"
+"""What stands behind the last column of a table."""
 _LETTERS = r"[^\n:=,;(){}<> ]{0,24}[ \t]{0,4}[:=][ \t]{0,4}[^\s0-9\"'`,;(){}<>\\$%]{6}"
 _SHOUTED = r"[A-Z0-9_]{0,24}=[^\s\"'`,;(){}<>\\$%]{6}"
 _PROMPT = r"[^\n:]{0,80}:[ \t]{0,3}(?:\r?\n|\\n)"
-_NEAR_WHOLE = r"(?:[^a-z\n:=>,)|;0-9][^\n:=>,)|;0-9]{0,24})?[:=>,)|;0-9\n\"']"
 
-LOOKS = tuple(
-    Look(pattern, any_case="Pw" not in pattern and not pattern.endswith(_SHOUTED), from_start=True)
-    for pattern in (
-        *(head + near for head in _HEADS for near in _NEAR),
-        *(head + _PROMPT for head in _PASSWORD_HEADS),
-        *(head + _LETTERS for head in _PASSWORD_HEADS),
-        *(head + _SHOUTED for head in ("SECRET", "TOKEN", "CREDENTIALS?", "_KEY")),
-        *(head + _NEAR_WHOLE for head in _WHOLE_HEADS),
-        *_RARE_HEADS,
-    )
+
+class Head(NamedTuple):
+    """A word of a name, and what must stand near it for a closer look to be worth it."""
+
+    word: str
+    near: str
+    any_case: bool = True
+
+    @property
+    def look(self) -> Look:
+        """What is looked for; where the word begins `starts` tells, since to have it told makes the scanner slow."""
+        return Look(self.word + self.near, any_case=self.any_case)
+
+    def starts(self, text: str, end: int) -> Iterator[int]:
+        """Where the word may begin of which a first look ended at a place."""
+        flags = re.IGNORECASE if self.any_case else 0
+        near = compiled(self.near, flags)
+        for found in deque(compiled(self.word, flags).finditer(text, max(0, end - _REACH), end), _MOST_STARTS):
+            if near.match(text, found.end(), end):
+                yield found.start()
+
+
+_REACH, _MOST_STARTS = 160, 4
+"""Characters that a first look may see, no fewer than it does, and the words in them that it may have seen."""
+HEADS = (
+    *(Head(word, near) for word in _PASSWORDS for near in (*_near(4, "[0-9]"), _NOTHING, _PROMPT, _LETTERS)),
+    *(Head(word, near) for word in _SECRETS for near in (*_near(6, _DIGIT), _NUMBERED, _NOTHING)),
+    *(Head(word, near) for word in _WHOLE for near in _near(4, "[0-9]", whole=True)),
+    *(Head(_CAPITAL, near, any_case=False) for near in _near(4, "[0-9]", whole=True)),
+    *(Head(word, _SHOUTED, any_case=False) for word in ("SECRET", "TOKEN", "CREDENTIALS?", "_KEY")),
+    *(Head(word, r"[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}[^\s0-9\"'`,;(){}<>\\$%]{6}") for word in ("pass", "(?:^|[^a-z])pw")),
+    Head(rf"[_,;|\t\"'`]{_IN_HEADER}", r"[\"'`]?\r?\n"),
+    Head(rf"[ ]{_IN_HEADER}", r"[ \t]*\|[ \t]*\r?\n"),
+    *(Head(word, "") for word in _RARE),
 )
 FOREIGN_LOOKS = tuple(Look(head, any_case=True, from_start=True) for head in _FOREIGN)
 

@@ -108,3 +108,6 @@ def in_insert(text: str, at: int) -> Iterator[tuple[int, int, str]]:
             if kind != "bare":
                 yield from _secret(level, Cell(value[kind], value.start(kind)), text)
         end = row.end()
+
+
+LOOKS = ((INSERT, in_insert),)
