@@ -1,0 +1,44 @@
+"""What is kept of the compiled rules, and of which rules an index tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agtrace_indexer import redact
+from agtrace_indexer.redact.scanner import Look, Scanner
+
+LOOKS = [Look("token"), Look("[0-9]{4}-[a-z]+", from_start=True)]
+TEXT = "a token is no 2026-token"
+
+
+def test_what_was_compiled_is_kept_and_finds_the_same(tmp_path: Path) -> None:
+    kept = tmp_path / "compiled"
+    first, again = Scanner(LOOKS, kept).hits(TEXT), Scanner(LOOKS, kept).hits(TEXT)
+    assert first == again == Scanner(LOOKS).hits(TEXT)
+    assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_what_was_compiled_of_other_patterns_is_not_used(tmp_path: Path) -> None:
+    Scanner(LOOKS, tmp_path / "compiled")
+    assert Scanner([Look("none")], tmp_path / "compiled").hits(TEXT) == []
+
+
+def test_what_others_may_have_written_is_not_read(tmp_path: Path) -> None:
+    kept = tmp_path / "compiled"
+    Scanner([Look("none")], kept)
+    kept.chmod(0o666)
+    assert Scanner([Look("none")], kept).hits("none") == [(4, 0)]
+    assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_a_place_that_cant_be_written_is_left_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    (folder / "compiled" / "taken").mkdir(parents=True)
+    assert Scanner(LOOKS, folder / "compiled").hits(TEXT)
+    assert [path.name for path in folder.iterdir()] == ["compiled"]
+
+
+def test_the_digest_is_of_all_files_that_say_what_is_masked() -> None:
+    folder = Path(redact.__file__).parent
+    that_apply_them = {"__init__.py", "engine.py", "scanner.py"}
+    assert {path.name for path in folder.iterdir() if path.is_file()} - that_apply_them == set(redact._RULES)
