@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from agtrace_indexer.redact import redact, suspicious
+from agtrace_indexer.redact import looked_at, redact
 from agtrace_schema.answers import Chunk
 
 from agtrace.shaping.cutting import chunk_end, chunks_from, line_count, line_start
@@ -93,7 +93,7 @@ class StreamChunks:
         self._begun: list[_Begun] = []
         pieces, size = [], 0
         entries = list(stream.entries)
-        if suspicious("\n".join(text for entry in entries for text in (entry.heading, entry.text))):
+        with looked_at(text for entry in entries for text in (entry.heading, entry.text)):
             entries = [entry._replace(heading=redact(entry.heading), text=redact(entry.text)) for entry in entries]
         for entry in entries:
             heading, text = entry.heading, entry.text

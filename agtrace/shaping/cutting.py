@@ -151,11 +151,18 @@ def shortened(value: Any, most: int, path: str = "") -> tuple[Any, list[str]]:
         short = cut(value, most)
         return short, [] if short == value else [f"{path}: {most} of {len(value)} chars"]
     if isinstance(value, dict):
-        pairs = {
-            cut(key, most): shortened(item, most, f"{path}.{cut(key, most)}" if path else key)
-            for key, item in value.items()
-        }
-        return {key: item for key, (item, _) in pairs.items()}, [p for _, paths in pairs.values() for p in paths]
+        fields: dict[str, Any] = {}
+        told: list[str] = []
+        for key, item in value.items():
+            name = cut(key, most)
+            at = f"{path}.{name}" if path else name
+            if name in fields:  # another one that begins so
+                told.append(f"{at}: left out")
+                continue
+            told += [] if name == key else [f"{at}: {most} of {len(key)} chars of the name"]
+            fields[name], below = shortened(item, most, at)
+            told += below
+        return fields, told
     if isinstance(value, list):
         entries = [shortened(item, most, f"{path}[{number}]") for number, item in enumerate(value)]
         return [item for item, _ in entries], [p for _, paths in entries for p in paths]

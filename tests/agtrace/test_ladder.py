@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agtrace.index import Freshness
+from agtrace.shaping.cutting import shortened
 from agtrace.shaping.ladder import OPTIONAL, RUNGS, down
 from agtrace.shaping.replies import Reply
 from agtrace.shaping.shape import answer
@@ -51,6 +52,12 @@ def test_what_is_left_out_is_told(data: dict[str, Any]) -> None:
     known = _untabled(data)
     for smaller, told in rungs(known)[1:]:
         assert (told is None) == (_untabled(smaller) == known)
+
+
+def test_names_that_are_cut_are_told_and_of_two_that_begin_alike_the_first_is_kept() -> None:
+    short, told = shortened({"a" * 9: 1, "a" * 8: 2, "aaaa": 3, "b": "c" * 9}, 6)
+    assert short == {"aaa...": 1, "aaaa": 3, "b": "ccc..."}
+    assert told == ["aaa...: 6 of 9 chars of the name", "aaa...: left out", "b: 6 of 9 chars"]
 
 
 def _untabled(value: Any) -> Any:

@@ -239,11 +239,11 @@ class Redactor:
     @contextmanager
     def looked_at(self, texts: Iterable[str]) -> Iterator[None]:
         """Look at many texts in one pass: meanwhile, in this thread, what may be in them is known."""
-        self._looked_at.found = self._rules.found_in(texts)
+        before, self._looked_at.found = self._looked_at.found, self._rules.found_in(texts)
         try:
             yield
         finally:
-            self._looked_at.found = MappingProxyType({})
+            self._looked_at.found = before
 
     def allows(self, secret: str) -> bool:
         """Whether the user says that this is none."""

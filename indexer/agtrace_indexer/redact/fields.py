@@ -22,12 +22,12 @@ _NAMING, _NAMED = ("name", "key", "variable", "header"), ("value", "secret", "de
 _SEPARATORS = re.compile(r"[_\-.\s]+")
 
 
-@lru_cache(maxsize=4096)
 def names_secret(key: str) -> bool:
     """Whether a text may be masked for the name of its key alone; a very long key always may."""
     return _says_secret(key) or key.lower() in _NAMING
 
 
+@lru_cache(maxsize=4096)
 def _says_secret(key: str) -> bool:
     return len(key) > LONGEST or bool(strength(key)) or _bare(key) in _FORMS
 
@@ -46,28 +46,40 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
     if not isinstance(value, (dict, list)):
         return value
     texts: list[str] = []
-    if _gather(value, texts) and not redactor.suspicious("\n".join(texts)):
+    if not _gather(value, texts) and not redactor.suspicious("\n".join(texts)):
         return value
+    with redactor.looked_at(texts):
+        return _redacted(redactor, value)
+
+
+def _gather(value: Json, texts: list[str]) -> bool:
+    """Collect the texts of a value; give whether a key's name may tell of a secret."""
+    if isinstance(value, str):
+        texts.append(value)
+        return False
+    named, items = False, value if isinstance(value, list) else []
+    if isinstance(value, dict):
+        texts += value
+        named = any(map(_says_secret, value)) or _named_value(value) is not None
+        items = list(value.values())
+    for item in items:
+        named |= _gather(item, texts)
+    return named
+
+
+def _redacted(redactor: Redactor, value: Json) -> Json:
+    """Mask every key and leaf, each for itself."""
+    if isinstance(value, str):
+        return redactor.redact(value)
     if isinstance(value, list):
-        return [redact_json(redactor, item) for item in value]
+        return [_redacted(redactor, item) for item in value]
+    if not isinstance(value, dict):
+        return value
     named = _named_value(value)
     return {
         redactor.redact(key): _field(redactor, named or key if key.lower() in _NAMED else key, item)
         for key, item in value.items()
     }
-
-
-def _gather(value: Json, texts: list[str]) -> bool:
-    """Collect the texts of a value; False where a key's name may tell of a secret."""
-    if isinstance(value, str):
-        texts.append(value)
-    elif isinstance(value, list):
-        return all(_gather(item, texts) for item in value)
-    elif isinstance(value, dict):
-        texts += value
-        named = any(map(_says_secret, value)) or _named_value(value) is not None
-        return not named and all(_gather(item, texts) for item in value.values())
-    return True
 
 
 def _named_value(value: dict[str, Json]) -> str | None:
@@ -82,7 +94,7 @@ def _field(redactor: Redactor, key: str, value: Json) -> Json:
     """Mask a text by the name of its key, unless it is a placeholder or a reference."""
     level = strength(key)
     if (not level and _bare(key) not in _FORMS) or value is None or isinstance(value, bool):
-        return redact_json(redactor, value)
+        return _redacted(redactor, value)
     if level is Strength.PASSWORD and isinstance(value, list):
         return [_field(redactor, key, item) for item in value]
     if isinstance(value, dict):
@@ -91,7 +103,7 @@ def _field(redactor: Redactor, key: str, value: Json) -> Json:
             for inner, item in value.items()
         }
     if not isinstance(value, (str, int)):
-        return redact_json(redactor, value)
+        return _redacted(redactor, value)
     text = str(value)
     if _is_secret(level, key, text) and not redactor.allows(text):
         return f"[redacted: {level.name.lower() if level else 'secret'}]"
