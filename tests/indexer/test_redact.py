@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -609,6 +610,16 @@ ADVERSARIES += [
 
 EVERY_LAYER = " \\u0041 %41 &amp; \u200b " + base64.b64encode(f"password: {TOKEN}".encode()).decode()
 """What makes everything be looked into that may be encoded."""
+
+
+@pytest.mark.parametrize("name", ["password: ", "password = '", "API_KEY=", "token ", "curl -u a:", "<secret>"])
+def test_no_value_makes_the_search_slow(name: str) -> None:
+    """What is repeated in a value must not be tried in every way in which it can be split."""
+    units = ["".join(unit) for length in (1, 2, 3) for unit in product("aA0_.", repeat=length)]
+    start = time.process_time()
+    for unit in units:
+        redact(f"{name}{unit * 100}!\n{name}{unit * 100}\n")
+    assert time.process_time() - start < SECONDS
 
 
 @pytest.mark.parametrize("seed", ADVERSARIES)

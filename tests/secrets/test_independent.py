@@ -8,13 +8,19 @@ from collections import Counter
 import pytest
 
 from tests.secrets.independent.__main__ import main
-from tests.secrets.independent.rates import GOALS, Rate, Row, by_group, missed, rows
+from tests.secrets.independent.rates import CORPORA, GOALS, Rate, Row, by_group, missed, rows
+
+
+@pytest.fixture(scope="module", params=CORPORA)
+def corpus(request: pytest.FixtureRequest) -> str:
+    """The name of one of the corpora."""
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def rates() -> dict[str, Rate]:
+def rates(corpus: str) -> dict[str, Rate]:
     """How many rows of each group went wrong."""
-    return {rate.name: rate for rate in by_group(rows())}
+    return {rate.name: rate for rate in by_group(rows(corpus))}
 
 
 @pytest.mark.parametrize("group", GOALS)
@@ -23,10 +29,10 @@ def test_no_more_goes_wrong_than_the_goal_allows(rates: dict[str, Rate], group: 
 
 
 def test_the_command_prints_every_group_and_exits_1_where_a_goal_is_missed(
-    rates: dict[str, Rate], capsys: pytest.CaptureFixture[str]
+    corpus: str, rates: dict[str, Rate], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as end:
-        main(["--texts"])
+        main(["--corpus", corpus, "--texts"])
     printed = capsys.readouterr().out
     assert end.value.code == (1 if missed(rates.values()) else 0)
     for name, rate in rates.items():
@@ -41,9 +47,8 @@ def test_a_goal_is_missed_by_what_comes_out_and_by_what_is_changed() -> None:
     assert {rate.name for rate in missed(by_group([out, changed, stays]))} == {"named", "ordinary"}
 
 
-@pytest.mark.parametrize("held", [False, True])
-def test_the_rows_have_ids_of_their_own_and_every_group_its_goal_or_none(held: bool) -> None:
-    everything = rows(held=held)
+def test_the_rows_have_ids_of_their_own_and_every_group_its_goal_or_none(corpus: str) -> None:
+    everything = rows(corpus)
     assert len({row.id for row in everything}) == len(everything) >= 2_800
     assert all(row.pieces and all(piece in row.text for piece in row.pieces) for row in everything)
     groups = Counter(row.group for row in everything)

@@ -21,6 +21,7 @@ _PLACEHOLDER = (
     r"|\u2026|\u2022|\Z"
     r"|(?:your|my|the|some|any|enter|insert|replace|put|add|use|set|fill)[^A-Za-z0-9]|redacted|masked|hidden|example"
     r"|your[a-z]*\Z|sample|placeholder|dummy|change[_-]?(?:me|this|it)|to[_-]?do\b|fix[_-]?me|x{3}|-+\Z|_+\Z|n/a\Z"
+    r"|ssm:/|@Microsoft\.KeyVault|[A-Za-z0-9_.-]{0,12}(?:_REDACTED_|\u2022{3})|[a-z0-9]{1,6}_?[a-z]{1,4}\.\.\."
     r"|(?:none|null|nil|true|false|undefined|empty|unset|unknown|not[_ -]?set|same-origin|include|omit)[^A-Za-z0-9]?\Z"
     r"|(?:string|str|text|number|int|boolean|bool|object|any|bytes|required|optional|varchar|secretstr)"
     r"(?![A-Za-z0-9])(?!.*[0-9].*[0-9])"
@@ -52,12 +53,11 @@ _TYPE = (
 _NUMBERED = r"[^\n]*[._](?!(?:sha|md|u?int|float|base|utf|aes|arm|v|x|oauth|http|ipv)[0-9])[A-Za-z]+[0-9]{2,4}\W?\Z"
 """Words of which the last has a number behind it, as people make passwords."""
 _SEGMENT = (
-    r"_{0,2}(?:[a-z]+(?:_[a-z0-9]+)*[0-9]?|(?:[a-z]+|[A-Z][a-z]+)(?:[A-Z][a-z]+)*[0-9]?|(?:[A-Z]?[a-z]{2,}[0-9]?)+"
-    r"|[A-Z]+(?:_[A-Z0-9]+)*)"
+    r"(?>_{0,2}(?:[a-z]+(?:_[a-z0-9]+)*[0-9]?|(?:[a-z]+|[A-Z][a-z]+)(?:[A-Z][a-z]+)*[0-9]?"
+    r"|(?:[A-Z]?[a-z]{2,}+[0-9]?)+|[A-Z]+(?:_[A-Z0-9]+)*)(?=\??\.|\W?\Z))"
 )
-"""A word as programs join them by dots."""
+"""A word as programs join them by dots; it ends in one way, or a long value would be tried in all."""
 _DOTTED = rf"(?!{_RANDOM}|{_NUMBERED}){_SEGMENT}(?:\??\.{_SEGMENT})+\W?\Z"
-_WORD = r"[A-Za-z][a-z]*(?:[_ -]?[A-Za-z][a-z]*){0,3}\W?\Z"
 _PROSE = (
     r"(?i:(?=[^\n]*\s)[^\n]*(?<!\w)(?:passwords?|passphrase|enter|your|must|please|forgot|forgotten|new"
     r"|confirm|invalid|wrong"
@@ -108,6 +108,7 @@ _PATTERNS = {
     "no_entry": rf"{_VALUE}|[0-9]*\Z",
     "no_called": rf"{_SECRET}|{_PROSE}|{_DOTTED}|{_NO_DIGIT}|[^\n]*[\s(){{}}]|.{{0,7}}\Z|[a-z]+(?:[_/-][a-z]+)*[_/-]"
     rf"?[0-9]{{1,2}}\W?\Z|[A-Z_]+[0-9]*\W?\Z",
+    "no_prose": _PROSE,
     "no_digit": rf"{_NO_DIGIT}|{_ONLY_NUMBER}|\[redacted",
     "no_mixture": rf"{_NO_DIGIT}|[^A-Za-z]*\Z|{_VALUE}",
     "no_header_secret": rf"{_SECRET}|{_NO_DIGIT}",

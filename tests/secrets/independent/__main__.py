@@ -1,4 +1,4 @@
-"""`python -m tests.secrets.independent [--held] [--texts]`: how much of the independent corpus goes wrong; seconds.
+"""`python -m tests.secrets.independent [--corpus third] [--texts]`: what of a corpus goes wrong; seconds.
 
 Exits 1 where more goes wrong than `rates.GOALS` allow.
 """
@@ -8,16 +8,16 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.secrets.independent.rates import GOALS, Rate, by_group, by_kind, missed, rows
+from tests.secrets.independent.rates import CORPORA, GOALS, Rate, by_group, by_kind, missed, rows
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print, and exit."""
     parser = argparse.ArgumentParser(prog="python -m tests.secrets.independent", description=__doc__)
-    parser.add_argument("--held", action="store_true", help="the rows that are held back, which tune nothing")
+    parser.add_argument("--corpus", choices=CORPORA, default=CORPORA[-1], help="which of them; default: the newest")
     parser.add_argument("--texts", action="store_true", help="print the texts that went wrong, too")
     given = parser.parse_args(arguments)
-    measured = rows(held=given.held)
+    measured = rows(given.corpus)
     kinds = [rate for rate in by_kind(measured) if rate.wrong]
     groups = by_group(measured)
     _print(f"{'':44} {'rows':>6} {'wrong':>6} {'%':>6} {'goal':>6}")

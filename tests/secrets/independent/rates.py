@@ -57,10 +57,13 @@ GOALS = {"known forms": 2.0, "named": 5.0, "ordinary": 1.0, "look-alikes": 3.0}
 """Per cent that may go wrong; the other groups have no goal."""
 
 
-def rows(*, held: bool = False) -> list[Row]:
-    """All rows, or those that are held back for one measurement."""
-    prefix = "held_" if held else ""
-    return [row for name in ("bare", "named", "negatives") for row in _read(f"{prefix}{name}.jsonl", name)]
+CORPORA = ("first", "second", "third")
+"""In the order in which they were made, each by another hand."""
+
+
+def rows(corpus: str) -> list[Row]:
+    """All rows of a corpus."""
+    return [row for name in ("bare", "named", "negatives") for row in _read(f"{corpus}_{name}.jsonl", name)]
 
 
 def by_group(measured: Iterable[Row]) -> list[Rate]:
