@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,7 +51,7 @@ class Seen:
     calls: list[Called] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
     refused: list[tuple[str, frozenset[str]]] = field(default_factory=list)
-    """Errors, as sentences, that may come if something happened to a session whose id begins with one of these."""
+    """Sentences that are fine if something happened to a session whose id begins with one of these: errors, shared items."""
     sessions: deque[str] = field(default_factory=lambda: deque(["0"], maxlen=_KNOWN_SESSIONS))
     words: deque[str] = field(default_factory=lambda: deque(["error", "test", "import"], maxlen=_KNOWN_WORDS))
 
@@ -104,9 +104,10 @@ class Conversation:
             if given["cursor"] is None:
                 break
             await anyio.sleep(pause)
-        if len(set(found)) < len(found):
-            twice = sorted({str(item) for item in found if found.count(item) > 1})
-            self.trouble(f"{tool} {given}: on two pages: {twice[:5]}")
+        twice = {item for item in found if found.count(item) > 1}
+        if twice:  # unless its log was replaced: then another session got its id
+            named = [item[0] if isinstance(item, tuple) else item for item in twice]
+            self._perhaps(f"{tool} {given}: on two pages: {sorted(map(str, twice))[:5]}", [*given.values(), *named])
         return found
 
     async def chunks(self, tool: str, **given: Any) -> None:
@@ -128,13 +129,17 @@ class Conversation:
         """Note what should not be."""
         self.seen.troubles.append(f"{self.who}: {sentence}")
 
+    def _perhaps(self, sentence: str, named: Iterable[Any]) -> None:
+        """Note what may come if something happened to a session that is named."""
+        parts = (part for value in named for part in str(value).split("/"))
+        self.seen.refused.append((sentence, frozenset(part[:SHORT] for part in parts if len(part) >= SHORT)))
+
     def _judged(self, tool: str, given: dict[str, Any], error: Any) -> str:
         """The code of an error, which is a trouble unless it may come; whether it might is told in the end."""
         code = str(error["code"])
         sentence = f"{tool} {given}: {code}: {error['message']}"
         if code in OF_REPLACED:
-            named = (part for value in given.values() for part in str(value).split("/"))
-            self.seen.refused.append((sentence, frozenset(part[:SHORT] for part in named if len(part) >= SHORT)))
+            self._perhaps(sentence, given.values())
         elif code not in SHARED:
             self.trouble(sentence)
         return code
