@@ -51,7 +51,7 @@ class Seen:
     calls: list[Called] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
     refused: list[tuple[str, frozenset[str]]] = field(default_factory=list)
-    """Sentences that are fine if something happened to a session whose id begins with one of these: errors, shared items."""
+    """Errors and shared items, as sentences, fine if something happened to a session whose id begins like this."""
     sessions: deque[str] = field(default_factory=lambda: deque(["0"], maxlen=_KNOWN_SESSIONS))
     words: deque[str] = field(default_factory=lambda: deque(["error", "test", "import"], maxlen=_KNOWN_WORDS))
 
