@@ -114,6 +114,7 @@ NO_KEYS = frozenset(
     }
     | {"hot", "keyboard", "arrow", "enter", "escape", "ctrl", "shift", "alt", "tab", "modifier", "bind", "binding"}
     | {"issue", "project", "jira", "shard", "distribution", "order", "parent", "child", "root", "metric", "feature"}
+    | {"recv", "trusted"}
     | {"flag", "test", "node", "element", "entity", "record", "resource", "job", "task", "run", "build", "version"}
     | {"commit", "git", "content", "file", "etag", "checksum", "password", "dataset", "model", "block", "tx", "txn"}
     | {"transaction", "image", "layer", "package", "lockfile", "workflow", "restore", "search", "sorted", "new", "old"}
@@ -143,7 +144,7 @@ _WITH_KEY = ("api", "access", "secret", "private", "encryption", "signing", "mas
              "deploy", "server", "consumer", "integration", "root", "write", "unseal", "client", "license", "aes",
              "crypt", "crypto", "cipher", "vault", "django", "flask", "rails", "laravel", "signature", "cookie",
              "token",
-             "password", "sas", "instrumentation", "ingest", "ingestion", "preshared", "wrapping", "recovery"
+             "password", "sas", "clickhouse", "instrumentation", "ingest", "ingestion", "preshared", "wrapping", "recovery"
              )  # fmt: skip
 """Words that make the word `key` behind them a secret."""
 LONGEST = 100
