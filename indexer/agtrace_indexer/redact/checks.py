@@ -10,14 +10,13 @@ import binascii
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from hashlib import sha256
 from typing import NamedTuple
 
 from agtrace_indexer.redact.names import Strength
 
 _PLACEHOLDER = (
     r"\$[A-Za-z_][A-Za-z0-9_]*(?:[.:\[/)}?-].*)?\Z|\$[{(\[]|\.[*+]|\?|[<{\[(]|%[s({]|%[A-Z_]+%|@{1,2}[A-Z_]+@"
-    r"|@[\w./~-]+\.[a-z]{2,5}\W?\Z|@Microsoft\.|#\{|\*{2}|"
+    r"|@[\w./~-]+\.[a-z]{2,5}\W?\Z|#\{|\*{2}|"
     r"\.{3}"
     r"|\u2026|\u2022|\Z"
     r"|(?:your|my|the|some|any|enter|insert|replace|put|add|use|set|fill)[^A-Za-z0-9]|redacted|masked|hidden|example"
@@ -29,8 +28,8 @@ _PLACEHOLDER = (
     r"|ENC\[|\{cipher\}|!vault|!ref|!sub|!getatt|valueFrom|\\u003c|&lt;"
 )
 _REFERENCE = (
-    r"(?![A-Za-z0-9+/]{42,86}=)(?:\.{1,2}|~)?/[\w.@-]+(?:/[\w.@-]*)*\W?\Z|[A-Za-z]:\\|[a-z][a-z0-9+.-]*://|arn:aws|(?:env|file|vault|op"
-    r"|ref|cmd|ssm|keyvault|secretsmanager):\S"
+    r"(?![A-Za-z0-9+/]{42,86}=)(?:\.{1,2}|~)?/[\w.@-]+(?:/[\w.@-]*)*\W?\Z|[A-Za-z]:\\|[a-z][a-z0-9+.-]*://"
+    r"|arn:aws|(?:env|file|vault|op|ref|cmd):\S"
     r"|[^\n]*[(\[{]\Z|[^\n]*(?:\$\{|\{\{|\$\()|(?:process|sys|import\.meta)\.(?:env|argv)|os\.(?:environ|getenv)|Sy"
     r"stem\.getenv"
     r"|(?:ENV|env|secrets|vars|settings|config|self|this|args|opts|options|props|ctx|data|req|request|body|params|user|"
@@ -140,9 +139,9 @@ _PATTERNS = {
 
 
 _EXAMPLE = re.compile(
-    r"[^\n\s]{0,24}?(?:\*{4}|\u2022{3}|REPLACE|your-|_REDACTED_)|[A-Za-z0-9_-]{0,12}?(?:(?:EXAMPLE|YOUR)[A-Z_]*)+\W?\Z"
+    r"[^\n\s]{0,24}?(?:\*{4}|REPLACE|your-)|[A-Za-z0-9_-]{0,12}?(?:(?:EXAMPLE|YOUR)[A-Z_]*)+\W?\Z"
     r"|[A-Za-z]{0,6}-(?:x{4,}-?)+\W?\Z|"
-    r"[A-Za-z0-9_/-]{0,24}?(?:(?:[xX]{8,}|0{16,}[0-9]?)\W?\Z|(?:\.{3}|\u2026)(?:[A-Za-z0-9]{1,4}\W?\Z|\W|\Z))"
+    r"[A-Za-z0-9_/-]{0,24}?(?:(?:[xX]{8,}|0{16,}[0-9]?)\W?\Z|(?:\.{3}|\u2026)(?:\W|\Z))"
     r"|[A-Za-z0-9/+]{13,33}EXAMPLE(?:KEY)?\W?\Z"
     r"|-----BEGIN[^\n\\]{0,60}-----(?:[\s+>#]|\\+n)*(?:\.{3}|\u2026|<[^>\n]*>|\[[^\]\n]*\]|(?:[xX*.]{3,}(?:[\s+>#]|"
     r"\\+n)*)+)(?:[\s+>#]|\\+n)*-----END"
@@ -170,30 +169,14 @@ def _no_basic(found: str) -> bool:
     return b":" not in said[:-1] or not all(byte >= 0x20 for byte in said)
 
 
-def _no_wif(found: str) -> bool:
-    """Whether it is no private key of Bitcoin: the last four bytes of one are a sum of the others."""
-    number = 0
-    for letter in found:
-        if letter not in _BASE58:
-            return True
-        number = number * 58 + _BASE58.index(letter)
-    said = number.to_bytes(40, "big").lstrip(b"\0")
-    return sha256(sha256(said[:-4]).digest()).digest()[:4] != said[-4:]
-
-
-_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _LONG = 30
 """Characters from which on a token that registries give out is none by chance."""
-
-
-_READERS: dict[str, Callable[[str], object]] = {"no_basic": _no_basic, "no_wif": _no_wif}
-"""Checks that read what was found."""
 
 
 @cache
 def _check(name: str) -> Callable[[str], object]:
     """True for what is no secret; compiled when it is first asked."""
-    return _READERS.get(name) or re.compile(_PATTERNS[name]).match
+    return _no_basic if name == "no_basic" else re.compile(_PATTERNS[name]).match
 
 
 def fails(check: str, found: str) -> bool:
@@ -217,22 +200,23 @@ class Value(NamedTuple):
     """Whether nothing but blanks or a remark follows."""
 
 
-_OF_PROSE = frozenset(
-    {"about", "above", "after", "allow", "also", "anything", "because", "been", "before", "below", "bootstrap", "auth"}
-    | {"button", "change", "changed", "confirm", "contains", "correct", "create", "current", "custom", "default", "does"}
-    | {"enter", "example", "field", "file", "form", "from", "given", "have", "hash", "help", "here", "hidden", "input"}
-    | {"invalid", "into", "keep", "least", "length", "like", "login", "long", "make", "match", "must", "need", "needs"}
-    | {"never", "only", "option", "page", "param", "passphrase", "password", "phrase", "please", "policy", "prompt"}
-    | {"protected", "provide", "provided", "random", "required", "reset", "same", "secret", "service", "should", "show"}
-    | {"some", "strong", "super", "test", "than", "that", "them", "then", "there", "they", "this", "toggle", "token"}
-    | {"type", "update", "used", "user", "using", "validator", "value", "want", "were", "when", "where", "which", "will"}
-    | {"with", "words", "your", "manager", "handler", "encoder", "provider", "authentication", "details", "factory"}
-    | {"error", "exception", "config", "string", "text", "and", "the", "for", "not", "you", "use", "set", "key", "name"}
-    | {"new", "old", "generator", "component", "controller", "dialog", "label", "flow", "grant", "credentials", "correct"}
-    | {"based", "account", "store", "view", "event", "request", "response", "check", "hasher", "checker", "verifier"}
-    | {"class", "icon", "module", "plugin", "client", "server", "variable", "environment", "manual", "access", "admin"}
-    | {"less", "free", "rotation", "expired", "reuse", "forgot", "wrong", "incorrect", "missing", "empty", "placeholder"}
-)
+_OF_PROSE = frozenset({
+    "about", "above", "access", "account", "admin", "after", "allow", "also", "and", "anything", "auth",
+    "authentication", "based", "because", "been", "before", "below", "bootstrap", "button", "change", "changed",
+    "check", "checker", "class", "client", "component", "config", "confirm", "contains", "controller", "correct",
+    "create", "credentials", "current", "custom", "default", "details", "dialog", "does", "empty", "encoder", "enter",
+    "environment", "error", "event", "example", "exception", "expired", "factory", "field", "file", "flow", "for",
+    "forgot", "form", "free", "from", "generator", "given", "grant", "handler", "hash", "hasher", "have", "help",
+    "here", "hidden", "icon", "incorrect", "input", "into", "invalid", "keep", "key", "label", "least", "length",
+    "less", "like", "login", "long", "make", "manager", "manual", "match", "missing", "module", "must", "name",
+    "need", "needs", "never", "new", "not", "old", "only", "option", "page", "param", "passphrase", "password",
+    "phrase", "placeholder", "please", "plugin", "policy", "prompt", "protected", "provide", "provided", "provider",
+    "random", "request", "required", "reset", "response", "reuse", "rotation", "same", "secret", "server", "service",
+    "set", "should", "show", "some", "store", "string", "strong", "super", "test", "text", "than", "that", "the",
+    "them", "then", "there", "they", "this", "toggle", "token", "type", "update", "use", "used", "user", "using",
+    "validator", "value", "variable", "verifier", "view", "want", "were", "when", "where", "which", "will", "with",
+    "words", "wrong", "you", "your",
+})  # fmt: skip
 """Words of which prose, names and examples are made, and passphrases are not."""
 _CHOSEN = re.compile(r"[a-z]{4,10}(?:-[a-z]{3,10}){3,8}|(?:[A-Z][a-z]{3,9}){3,6}")
 """Four words or more with dashes between, or three or more with capitals."""

@@ -83,6 +83,7 @@ _LETTERS = r"[^\n:=,;(){}<> ]{0,24}[ \t]{0,4}[:=][ \t]{0,4}[^\s0-9\"'`,;(){}<>\\
 _CHOSEN = r"[^\n:=,;(){}0-9]{0,24}[ \t:=/(\"'`][\"'`]?[a-z]{4,10}-[a-z]{3,10}-[a-z]{3,10}-[a-z]{3}"
 """Words with dashes between, as people choose them."""
 _FOR = r"[ ](?:for|to|of|on)[ ][^\s]{12,60}[ ]is[ ][^\s0-9]{0,12}[0-9]"
+"""A value behind the long name of what it is for."""
 _SHOUTED = r"[A-Z0-9_]{0,24}=[^\s\"'`,;(){}<>\\$%]{6}"
 _PROMPT = r"[^\n:]{0,80}:[ \t]{0,3}(?:\r?\n|\\n)"
 
@@ -111,7 +112,11 @@ class Head(NamedTuple):
 _REACH, _MOST_STARTS = 160, 4
 """Characters that a first look may see, no fewer than it does, and the words in them that it may have seen."""
 HEADS = (
-    *(Head(word, near) for word in _PASSWORDS for near in (*_near(4, "[0-9]"), _NOTHING, _PROMPT, _LETTERS, _CHOSEN, _FOR)),
+    *(
+        Head(word, near)
+        for word in _PASSWORDS
+        for near in (*_near(4, "[0-9]"), _NOTHING, _PROMPT, _LETTERS, _CHOSEN, _FOR)
+    ),
     *(Head(word, near) for word in _SECRETS for near in (*_near(6, _DIGIT), _NUMBERED, _NOTHING)),
     *(Head(word, near) for word in _WHOLE for near in _near(4, "[0-9]", whole=True)),
     *(Head(_CAPITAL, near, any_case=False) for near in _near(4, "[0-9]", whole=True)),
@@ -241,26 +246,12 @@ _CARRIERS = (
         ),
         "no_told",
     ),
-    _Carrier(  # NAME: >-, and the words of the next line
-        ":",
-        (
-            rf":[ \t]{{0,4}}[>|][+-]?[ \t]{{0,4}}{_END}{_MARGIN}[ \t]{{1,20}}(?P<bare>[A-Za-z]{{8,80}})"
-            r"(?=[ \t]*(?:\r?\n|\Z))"
-        ),
-        "no_letters",
-    ),
     _Carrier(  # NAME = "value" -> "value"
         ":=",
         rf"[ \t]{{0,40}}[=:][ \t]{{0,4}}\"[^\"\n]{{0,500}}\"[ \t]{{1,4}}->[ \t]{{1,4}}{_QUOTED}",
     ),
     _Carrier("(", rf"\([ \t]{{0,4}}{_QUOTED}", "no_called", setter=True),  # .apiKey("value")
     _Carrier("", rf"[ \t]{{1,40}}{_QUOTED}", "no_passed", shouted=True),  # define NAME "value"
-    _Carrier(  # define THE_PASSWORD "words"
-        "",
-        r"[ \t]{1,40}\"(?P<quoted>[a-z]{12,80})\"(?=[ \t]*(?:\r?\n|\Z))",
-        "no_letters",
-        shouted=True,
-    ),
     _Carrier(
         "",
         (
@@ -305,9 +296,10 @@ _CARRIERS = (
     _Carrier(  # the NAME for the old server is value
         "",
         (
-            r"(?:[ \t]{1,40}|\\{1,7}t)(?:(?:is|ist|es|est|è|é|lautet|to|as|was|set to|(?:should|must|will) be|(?:was|has been|is|now) (?:change"
-            r"d|set|reset) to|→|->|=>|-"
-            r"|(?:for|of|to|on|de|do|da|del|pour|para|für)(?:[ \t]{1,3}[A-Za-z0-9._-]{1,30}){1,4}[ \t]{0,2}(?:is|é|è|est|=)"
+            r"(?:[ \t]{1,40}|\\{1,7}t)(?:(?:is|ist|es|est|è|é|lautet|to|as|was|set to"
+            r"|(?:was|has been|is|now) (?:changed|set|reset) to|→|->|=>|-"
+            r"|(?:for|of|to|on|de|do|da|del|pour|para|für)(?:[ \t]{1,3}[A-Za-z0-9._-]{1,30}){1,4}[ \t]{0,2}"
+            r"(?:is|é|è|est|=)"
             r"|(?:(?:for|of|to|on|is|de|pour|para|für|was|generated)[ \t]{1,3})(?:[A-Za-z0-9._@-]{1,30}[ \t]{1,3}){0,5}"
             r"[A-Za-z0-9._@-]{1,30}(?=:)"
             rf"|for the [a-z ]{{1,40}}(?:→|->))[ \t]{{0,4}}:?[ \t]{{1,4}}:?[ \t]{{0,2}}){_EMPHASIS}(?:{_QUOTE})?"
@@ -337,11 +329,6 @@ _CARRIERS = (
     _Carrier(  # NAME: user / value
         ":",
         r":[ \t]{1,4}[A-Za-z0-9._@-]{1,40}[ \t]{1,3}/[ \t]{1,4}(?P<bare>[^\s\"'`\\,;()<>]{8,200})",
-        "no_mixed",
-    ),
-    _Carrier(  # NAME are user / value
-        "",
-        r"[ \t]{1,3}(?:are|is)[ \t]{1,3}[A-Za-z0-9._@-]{1,40}[ \t]{1,3}/[ \t]{1,3}(?P<bare>[^\s\"'`\\,;()<>]{8,200})",
         "no_mixed",
     ),
     _Carrier(  # NAME            value

@@ -144,7 +144,7 @@ _WITH_KEY = ("api", "access", "secret", "private", "encryption", "signing", "mas
              "deploy", "server", "consumer", "integration", "root", "write", "unseal", "client", "license", "aes",
              "crypt", "crypto", "cipher", "vault", "django", "flask", "rails", "laravel", "signature", "cookie",
              "token",
-             "password", "sas", "clickhouse", "instrumentation", "ingest", "ingestion", "preshared", "wrapping", "recovery"
+             "password", "sas", "instrumentation", "ingest", "ingestion", "preshared", "wrapping", "recovery"
              )  # fmt: skip
 """Words that make the word `key` behind them a secret."""
 LONGEST = 100
