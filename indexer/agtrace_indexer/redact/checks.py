@@ -28,8 +28,8 @@ _PLACEHOLDER = (
     r"|ENC\[|\{cipher\}|!vault|!ref|!sub|!getatt|valueFrom|\\u003c|&lt;"
 )
 _REFERENCE = (
-    r"(?:\.{1,2}|~)?/[\w.@-]+(?:/[\w.@-]*)*\W?\Z|[A-Za-z]:\\|[a-z][a-z0-9+.-]*://|arn:aws|(?:env|file|vault|op"
-    r"|ref|cmd):\S"
+    r"(?![A-Za-z0-9+/]{42,86}=)(?:\.{1,2}|~)?/[\w.@-]+(?:/[\w.@-]*)*\W?\Z|[A-Za-z]:\\|[a-z][a-z0-9+.-]*://"
+    r"|arn:aws|(?:env|file|vault|op|ref|cmd):\S"
     r"|[^\n]*[(\[{]\Z|[^\n]*(?:\$\{|\{\{|\$\()|(?:process|sys|import\.meta)\.(?:env|argv)|os\.(?:environ|getenv)|Sy"
     r"stem\.getenv"
     r"|(?:ENV|env|secrets|vars|settings|config|self|this|args|opts|options|props|ctx|data|req|request|body|params|user|"
@@ -80,6 +80,8 @@ _CODEC = (
     r"19)[\w-]{0,16}\W?\Z"
 )
 """Encodings and algorithms."""
+_VERSIONED = r"[a-z]+(?:[:/-][a-z]+)*[:/]v[0-9]{1,2}\W?\Z"
+"""Words joined by colons, and of which version they are: keys of caches and of storage."""
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\W?\Z"
 _NO_DIGIT = r"[^0-9]*\Z"
 _ONLY_NUMBER = r"[0-9.,:_%-]*\Z"
@@ -90,7 +92,7 @@ _SECRET = rf"(?i:{_PLACEHOLDER}|{_REFERENCE}|{_OWN_NAME})|{_TYPE}"
 _PATTERNS = {
     "no_value": _VALUE,
     "no_secret": rf"{_SECRET}|{_CODE}|[^\n]*x{{4}}\W?\Z",
-    "no_quoted_secret": rf"{_SECRET}|{_CODE}|[^\n]*x{{4}}\W?\Z|[^\n]*\s",
+    "no_quoted_secret": rf"{_SECRET}|{_CODE}|{_VERSIONED}|[^\n]*x{{4}}\W?\Z|[^\n]*\s",
     "no_unquoted_secret": rf"{_SECRET}|{_DOTTED}",
     "no_bare_secret": rf"{_SECRET}|{_DOTTED}|{_NO_DIGIT}|{_ONLY_NUMBER}|0x[0-9A-Fa-f]{{1,16}}\W?\Z",
     "no_bare_password": rf"{_SECRET}|{_DOTTED}|(?=[^0-9]*\Z)(?![^\n]*[!@#$%^*+~][^\n]*\w)|(?:[0-9.,:_-]{{0,5}}\W?"
@@ -198,6 +200,36 @@ class Value(NamedTuple):
     """Whether nothing but blanks or a remark follows."""
 
 
+_OF_PROSE = frozenset({
+    "about", "above", "access", "account", "admin", "after", "allow", "also", "and", "anything", "auth",
+    "authentication", "based", "because", "been", "before", "below", "bootstrap", "button", "change", "changed",
+    "check", "checker", "class", "client", "component", "config", "confirm", "contains", "controller", "correct",
+    "create", "credentials", "current", "custom", "default", "details", "dialog", "does", "empty", "encoder", "enter",
+    "environment", "error", "event", "example", "exception", "expired", "factory", "field", "file", "flow", "for",
+    "forgot", "form", "free", "from", "generator", "given", "grant", "handler", "hash", "hasher", "have", "help",
+    "here", "hidden", "icon", "incorrect", "input", "into", "invalid", "keep", "key", "label", "least", "length",
+    "less", "like", "login", "long", "make", "manager", "manual", "match", "missing", "module", "must", "name",
+    "need", "needs", "never", "new", "not", "old", "only", "option", "page", "param", "passphrase", "password",
+    "phrase", "placeholder", "please", "plugin", "policy", "prompt", "protected", "provide", "provided", "provider",
+    "random", "request", "required", "reset", "response", "reuse", "rotation", "same", "secret", "server", "service",
+    "set", "should", "show", "some", "store", "string", "strong", "super", "test", "text", "than", "that", "the",
+    "them", "then", "there", "they", "this", "toggle", "token", "type", "update", "use", "used", "user", "using",
+    "validator", "value", "variable", "verifier", "view", "want", "were", "when", "where", "which", "will", "with",
+    "words", "wrong", "you", "your",
+})  # fmt: skip
+"""Words of which prose, names and examples are made, and passphrases are not."""
+_CHOSEN = re.compile(r"[a-z]{4,10}(?:-[a-z]{3,10}){3,8}|(?:[A-Z][a-z]{3,9}){3,6}")
+"""Four words or more with dashes between, or three or more with capitals."""
+_CHOSEN_WORD = re.compile(r"[A-Za-z][a-z]+")
+
+
+def is_passphrase(text: str) -> bool:
+    """Whether a text is of words that say nothing together, as people join them to a passphrase."""
+    if _CHOSEN.fullmatch(text) is None:
+        return False
+    return all(word.lower() not in _OF_PROSE for word in _CHOSEN_WORD.findall(text))
+
+
 _SHORTEST = {Strength.PASSWORD: 4, Strength.SECRET: 8, Strength.KEY: 16}
 """Characters of a value; a bare password has one more."""
 
@@ -208,6 +240,8 @@ def is_secret(strength: Strength, value: Value) -> bool:
     shortest = 6 if value.tight and strength is Strength.SECRET else _SHORTEST[strength]
     if len(text) < shortest or is_example(text):
         return False
+    if strength is Strength.PASSWORD and is_passphrase(text) and (value.quoted or "-" in text or value.ends_line):
+        return True
     return not any(fails(check, text if value.quoted else text + value.behind) for check in _checks(strength, value))
 
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agtrace_indexer.redact.checks import Value, fails, is_example, is_secret
+from agtrace_indexer.redact.checks import Value, fails, is_example, is_passphrase, is_secret
 from agtrace_indexer.redact.disguises import end_of
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look, compiled
@@ -80,6 +80,10 @@ _NUMBERED = r"(?:[ _-]?[0-9]{1,3}[\])\"'`\\]{0,4}[ \t]{0,4}[:=,]|[ \t][0-9][ \t]
 _NOTHING = r"[`*\"' \t|]{0,60}\\?\r?\n"
 """What stands behind the last column of a table."""
 _LETTERS = r"[^\n:=,;(){}<> ]{0,24}[ \t]{0,4}[:=][ \t]{0,4}[^\s0-9\"'`,;(){}<>\\$%]{6}"
+_CHOSEN = r"[^\n:=,;(){}0-9]{0,24}[ \t:=/(\"'`][\"'`]?[a-z]{4,10}-[a-z]{3,10}-[a-z]{3,10}-[a-z]{3}"
+"""Words with dashes between, as people choose them."""
+_FOR = r"[ ](?:for|to|of|on)[ ][^\s]{12,60}[ ]is[ ][^\s0-9]{0,12}[0-9]"
+"""A value behind the long name of what it is for."""
 _SHOUTED = r"[A-Z0-9_]{0,24}=[^\s\"'`,;(){}<>\\$%]{6}"
 _PROMPT = r"[^\n:]{0,80}:[ \t]{0,3}(?:\r?\n|\\n)"
 
@@ -108,7 +112,11 @@ class Head(NamedTuple):
 _REACH, _MOST_STARTS = 160, 4
 """Characters that a first look may see, no fewer than it does, and the words in them that it may have seen."""
 HEADS = (
-    *(Head(word, near) for word in _PASSWORDS for near in (*_near(4, "[0-9]"), _NOTHING, _PROMPT, _LETTERS)),
+    *(
+        Head(word, near)
+        for word in _PASSWORDS
+        for near in (*_near(4, "[0-9]"), _NOTHING, _PROMPT, _LETTERS, _CHOSEN, _FOR)
+    ),
     *(Head(word, near) for word in _SECRETS for near in (*_near(6, _DIGIT), _NUMBERED, _NOTHING)),
     *(Head(word, near) for word in _WHOLE for near in _near(4, "[0-9]", whole=True)),
     *(Head(_CAPITAL, near, any_case=False) for near in _near(4, "[0-9]", whole=True)),
@@ -157,6 +165,8 @@ _FIRST_WORDS = tuple(
         "preshared",
         "pre-shared",
         "connection",
+        "aes",
+        "hmac",
     )
     for written in (word, word.upper(), word.capitalize())
 )
@@ -176,7 +186,7 @@ _FOREIGN_NAME = re.compile(
 )
 _TYPED = (
     r"(?:[ \t]{0,3}:?[ \t]{0,3}(?:\{ ?get; (?:set|init); \}|(?:Final|Optional)\[str\]|str \| None|str|string|String"
-    r"|&(?:'static )?str|Secret(?:Str|String)|(?:const )?char ?\*)(?![A-Za-z0-9]))?"
+    r"|&(?:'static )?str|Secret(?:Str|String)|(?:const )?char ?\*|\[UInt8\](?=[ ])|As String)(?![A-Za-z0-9]))?"
 )
 _SIGN = (
     r"(?P<sign>[:?+.|!]{0,2}={1,3}>?|->|<-|→|::|是|è:|"
@@ -185,13 +195,13 @@ _SIGN = (
 """Signs of assignment in shells, settings, programs and Makefiles."""
 _CALLED = (
     r"(?:(?:String::from|Some|Secret(?:Str|String)?(?:::new|::from)?|Buffer\.from|new String|bytes|str|bytes\.fromh"
-    r"ex|b64decode|unhexlify|\[\]byte|new SecretKeySpec)?\([ \t]{0,20}|[NbBrRuUL@](?=\\*[\"']))?"
+    r"ex|b64decode|unhexlify|Array|\[\]byte|new SecretKeySpec)?\([ \t]{0,20}|[NbBrRuUL@](?=\\*[\"']))?"
 )
 _BARE = r"[^\s\"'`\\,;&|<>(){}\[\]]"
 _LONGER = r"(?:[,&|(){}\[\]<>](?=[^\s\"'`\\])[^\s\"'`\\;]++)?"
 """The rest of a value that holds a sign which usually ends one."""
 _QUOTED = (
-    rf"(?P<quote>(?:{_QUOTE}){{1,3}})(?![\s{{(\[)}},:;|&])(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{1,2000}})(?:"
+    rf"(?P<quote>(?:{_QUOTE}){{1,3}})(?![\s{{(\[)}},:;|&]|\.[a-z]+\()(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{1,2000}})(?:"
     rf"(?P=quote)|(?=[\r\n])|\Z)"
 )
 _LOOKED_AT = 500
@@ -221,7 +231,7 @@ class _Carrier(NamedTuple):
 
 _CARRIERS = (
     _Carrier(  # NAME = value
-        ":=?+.|!-<→：{&sSFOc\\",
+        ":=?+.|!-<→：{&sSFOcA\\",
         (
             rf"(?:[ \t]|\\\r?\n){{0,40}}{_TYPED}[ \t]{{0,4}}{_SIGN}{_EMPHASIS}[ \t]{{0,40}}{_EMPHASIS}{_CALLED}(?:"
             rf"{_QUOTED}|(?P<bare>{_BARE}{{3,500}}+)(?P<longer>{_LONGER}))"
@@ -286,11 +296,12 @@ _CARRIERS = (
     _Carrier(  # the NAME for the old server is value
         "",
         (
-            r"(?:[ \t]{1,40}|\\{1,7}t)(?:(?:is|ist|es|est|lautet|to|as|was|set to|(?:was|has been|is|now) (?:change"
-            r"d|set|reset) to|→|->|=>|-"
-            r"|(?:for|of|to|on|de|pour|para|für)(?:[ \t]{1,3}[A-Za-z0-9._-]{1,30}){1,4}[ \t]{0,2}(?:is|=)"
-            r"|(?:(?:for|of|to|on|is|de|pour|para|für|was|generated)[ \t]{1,3})(?:[a-z0-9._@-]{1,30}[ \t]{1,3}){0,5}"
-            r"[a-z0-9._@-]{1,30}(?=:)"
+            r"(?:[ \t]{1,40}|\\{1,7}t)(?:(?:is|ist|es|est|è|é|lautet|to|as|was|set to"
+            r"|(?:was|has been|is|now) (?:changed|set|reset) to|→|->|=>|-"
+            r"|(?:for|of|to|on|de|do|da|del|pour|para|für)(?:[ \t]{1,3}[A-Za-z0-9._-]{1,30}){1,4}[ \t]{0,2}"
+            r"(?:is|é|è|est|=)"
+            r"|(?:(?:for|of|to|on|is|de|pour|para|für|was|generated)[ \t]{1,3})(?:[A-Za-z0-9._@-]{1,30}[ \t]{1,3}){0,5}"
+            r"[A-Za-z0-9._@-]{1,30}(?=:)"
             rf"|for the [a-z ]{{1,40}}(?:→|->))[ \t]{{0,4}}:?[ \t]{{1,4}}:?[ \t]{{0,2}}){_EMPHASIS}(?:{_QUOTE})?"
             rf"(?P<bare>[^\s\"'`\\,;()<>]{{8,200}})"
         ),
@@ -430,6 +441,8 @@ def _secret(level: Strength, carrier: _Carrier, found: re.Match[str], *, tight: 
     behind = found.string[end : end + 1]
     if carrier.unless:
         said = (found.string[start:end] + behind).rstrip("\"'`\\,; \t\r\n")
+        if level is Strength.PASSWORD and is_passphrase(said.rstrip(".")):
+            return start, start + len(said.rstrip("."))
         checks = (carrier.unless, "no_key") if level is Strength.KEY else (carrier.unless,)
         return None if is_example(said) or any(fails(check, said) for check in checks) else (start, end)
     if groups.get("longer") and tight:

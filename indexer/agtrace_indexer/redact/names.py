@@ -114,6 +114,7 @@ NO_KEYS = frozenset(
     }
     | {"hot", "keyboard", "arrow", "enter", "escape", "ctrl", "shift", "alt", "tab", "modifier", "bind", "binding"}
     | {"issue", "project", "jira", "shard", "distribution", "order", "parent", "child", "root", "metric", "feature"}
+    | {"recv", "trusted"}
     | {"flag", "test", "node", "element", "entity", "record", "resource", "job", "task", "run", "build", "version"}
     | {"commit", "git", "content", "file", "etag", "checksum", "password", "dataset", "model", "block", "tx", "txn"}
     | {"transaction", "image", "layer", "package", "lockfile", "workflow", "restore", "search", "sorted", "new", "old"}

@@ -25,11 +25,15 @@ class Cell(NamedTuple):
 
 
 _CELLS = {
-    sign: re.compile(rf"\"(?:[^\"\n]|\"\")*\"|[^{re.escape(sign)}\n]+|(?<={re.escape(sign)})(?={re.escape(sign)})")
+    sign: re.compile(
+        rf"\"(?:[^\"\n]|\"\")*\"|[^{re.escape(sign)}\n]+|(?<={re.escape(sign)})(?={re.escape(sign)}|\r?\Z)"
+    )
     for sign in "|,\t;"
 }
 _HEADER = re.compile(r"(?:\"?[A-Za-z][\w -]{0,39}\"?[,;])+\"?[A-Za-z][\w -]{0,39}\"?\r?")
 """The first row of CSV."""
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+"""A name of a row, not of a column."""
 _RULE = re.compile(r"[\s|:+=-]*")
 _AROUND = " \t\r`*\"'"
 
@@ -59,6 +63,14 @@ def in_table(text: str, at: int) -> Iterator[tuple[int, int, str]]:
         strength(cell.text) if len(cell.text) <= 40 and cell.text.count(" ") <= 3 else Strength.NONE for cell in header
     ]
     if sign in "|\t" and len(header) == 2 and strengths[0] and not strengths[1]:
+        yield from _secret(strengths[0], header[1], text)
+    if (
+        sign == "|"
+        and len(header) > 2
+        and strengths[0]
+        and not any(strengths[1:])
+        and _VARIABLE.fullmatch(header[0].text)
+    ):
         yield from _secret(strengths[0], header[1], text)
     if len(header) < 2 or not any(strengths) or (sign in ",;" and not _HEADER.fullmatch(text, start, end)):
         return
