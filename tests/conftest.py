@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background: what the tests start would ignore it, too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("COLUMNS", None)  # else the commands would keep it for the whole run: a test sets it where it matters
 
 LOGS = Path(__file__).resolve().parents[2] / "shared" / "logs"
