@@ -182,10 +182,17 @@ MIXED = "é你😀 token-1 \u200b größe token-22 é"
 def test_the_scanner_tells_characters_not_bytes(text: str) -> None:
     first, second = text.index("token-1"), text.index("token-22")
     ends = [(first + len("token-1"), 0), *((second + len("token-2") + more, 0) for more in (0, 1))]
-    assert Scanner([Look("token-[0-9]{1,2}")]).hits(text) == ends
+    assert Scanner([Look("token-[0-9]{1,2}", every_end=True)]).hits(text) == ends
+    assert Scanner([Look("token-[0-9]{1,2}")]).hits(text) == ends[:2]
     begins = Scanner([Look("TOKEN-[0-9]", any_case=True, from_start=True)])
     assert begins.hits(text) == [(first, 0), (second, 0)]
     assert [look for _, look in Scanner([Look("none"), Look("token", once=True)]).hits(text)] == [1]
+
+
+def test_a_token_is_found_however_much_of_nothing_splits_it() -> None:
+    for nothing in ("\x01", "\u200b", "\x1b[0m", "&shy;", "\\u200b", "%E2%80%8B"):
+        split = f"{TOKEN[:20]}{nothing * 1000}{TOKEN[20:]}"
+        assert redact(f"a {split} b") == f"a {redact(TOKEN)} b"
 
 
 def test_the_scanner_finds_what_begins_with_a_character_beyond_ascii() -> None:

@@ -50,7 +50,7 @@ _DISGUISED = re.compile(
 )
 
 LOOKS = tuple(
-    Look(pattern)
+    Look(pattern, every_end=True)
     for pattern in (
         r"[\x00-\x08\x0e-\x1f\x7f]",
         r"\\(?:u[0-9a-fA-F]{4}|x[1-7]|033|e\[|/)",

@@ -35,6 +35,8 @@ class Look(NamedTuple):
     """Whether it is enough to know that it is there."""
     from_start: bool = False
     """Whether it is told where it begins, which costs more than where it ends."""
+    every_end: bool = False
+    """Whether all are told of the ends that follow each other, byte for byte; else the first alone."""
 
 
 Hit: TypeAlias = tuple[int, int]
@@ -62,6 +64,7 @@ class Scanner:
             _keep(looks, self._database, kept)
         self._scratch = _Scratch(self._database)
         self.from_start = [look.from_start for look in looks]
+        self._every_end = [look.every_end for look in looks]
 
     def hits(self, text: str) -> list[Hit]:
         """Everything that is found in a text without lone surrogates, in its order there."""
@@ -72,9 +75,12 @@ class Scanner:
     def places(self, data: bytes) -> list[Hit]:
         """Everything that is found in UTF-8, by bytes, more than once where a pattern matches in several ways."""
         found: list[tuple[int, int, int]] = []
+        ends: dict[int, int] = {}
 
         def note(look: int, start: int, end: int, _flags: int, _context: object) -> None:
-            found.append((look, start, end))
+            if ends.get(look, -2) + 1 != end or self._every_end[look]:
+                found.append((look, start, end))
+            ends[look] = end
 
         self._database.scan(data, match_event_handler=note, scratch=self._scratch.own)
         if not found:
