@@ -204,6 +204,8 @@ def _append(holder: Any, key: Any, found: Places, others: list[Any], random: Ran
 
 def _number(holder: Any, key: Any, found: Places, others: list[Any], random: Random) -> None:
     if isinstance(holder[key], (int, float)):
-        holder[key] = random.choice([-holder[key], holder[key] * 1_000_003, str(holder[key]), holder[key] + 0.5, 2**63])
+        number = holder[key]
+        broken = number + 0.5 if abs(number) < 2**63 else 0.5  # a larger one may be too large for a float
+        holder[key] = random.choice([-number, number * 1_000_003, str(number), broken, 2**63])
     else:
         holder[key] = random.choice((0, -1, 2**63))
