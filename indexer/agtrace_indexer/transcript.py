@@ -298,7 +298,7 @@ def _beginning(data: bytes, most: int) -> bytes:
 
 
 def _text(draft: Said) -> str:
-    """The text of a draft before it is looked at for secrets. Raises what a text that is none raises."""
+    """The text of a draft before it is looked at for secrets; one that is no string raises."""
     return unmasked(draft.payload) if isinstance(draft, Draft) else ""
 
 

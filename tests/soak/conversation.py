@@ -106,8 +106,12 @@ class Conversation:
             await anyio.sleep(pause)
         twice = {item for item in found if found.count(item) > 1}
         if twice:  # unless its log was replaced: then another session got its id
-            named = [item[0] if isinstance(item, tuple) else item for item in twice]
-            self._perhaps(f"{tool} {given}: on two pages: {sorted(map(str, twice))[:5]}", [*given.values(), *named])
+            ids = (
+                [given["session_id"]]
+                if "session_id" in given
+                else [item[0] if isinstance(item, tuple) else item for item in twice]
+            )
+            self._perhaps(f"{tool} {given}: on two pages: {sorted(map(str, twice))[:5]}", ids)
         return found
 
     async def chunks(self, tool: str, **given: Any) -> None:

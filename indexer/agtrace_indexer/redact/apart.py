@@ -9,8 +9,8 @@ from agtrace_indexer.redact.checks import Value, is_secret
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look
 
-MANIFEST = Look(r"kind[\\\"']*:[ \t]*[\\\"']*secret", any_case=True, from_start=True)
-PAIR = Look(
+_MANIFEST_LOOK = Look(r"kind[\\\"']*:[ \t]*[\\\"']*secret", any_case=True, from_start=True)
+_PAIR_LOOK = Look(
     r"(?:(?:value|default)[\\\"'`]{0,4}[ \t]{0,4}[:=]|content=)[ \t]{0,4}"
     r"(?:[\"'`\\]{1,6}[^\n]{4}|[^\s\"'`\\,;{}\[\]<>&|]{6})",
     any_case=True,
@@ -107,4 +107,5 @@ def _level(text: str, start: int, end: int) -> Strength:
 _BRACE = re.compile(r"[{}]")
 
 
-LOOKS = ((PAIR, in_pair), (MANIFEST, in_manifest))
+LOOKS = ((_PAIR_LOOK, in_pair), (_MANIFEST_LOOK, in_manifest))
+"""First looks, each with the closer look that it asks for."""

@@ -245,7 +245,7 @@ OTHERS = (
     Carrier("otp-seed", _look(r"(?:setup|2fa|mfa|totp)[ _-]key"), r"(?i:setup|2fa|mfa|totp)[ _-](?i:key)(?:[ \t]{1,4}is|[ \t]{0,4}[:=])[ \t]{1,4}(?P<secret>(?:[A-Z2-7]{4}[ -]?){4,16})(?![A-Za-z0-9])"),
     Carrier("wifi-password", _look(r"WIFI:[A-Z]:"), r"(?i:WIFI):(?:[A-Z]:[^;\n]{0,64};){0,4}P:(?P<secret>[^;\n]{8,63});"),
     Carrier("wifi-password", _look(r"wifi\.begin\([ \t]*\\*\""), r"(?i:wifi\.begin)\([ \t]{0,4}(?P<quote>\\{0,7}\")[^\"\n]{1,64}(?P=quote)[ \t]{0,4},[ \t]{0,4}(?P=quote)(?P<secret>[^\"\n\\]{8,63})(?P=quote)", "no_value"),
-    Carrier("wifi-password", _look(r"wpa[_-](?:passphrase|psk)(?:=|[ \t]+ascii-text[ \t])"), rf"(?i:wpa[_-](?:passphrase|psk))(?:=|[ \t]{{1,4}}ascii-text[ \t]{{1,4}})(?:{QUOTE})?(?P<secret>[^\s\"'\\]{{8,63}})", "no_value"),
+    Carrier("wifi-password", _look(r"wpa[_-](?:passphrase|psk)="), rf"(?i:wpa[_-](?:passphrase|psk))=(?:{QUOTE})?(?P<secret>[^\s\"'\\]{{8,63}})", "no_value"),
     Carrier("vpn-password", _look(r"<auth-user-pass>(?:\r?\n|\\n)"), r"(?i:<auth-user-pass>)(?:\s|\\n){1,4}[^\s<\\]{1,100}(?:\s|\\n){1,4}(?P<secret>[^\s<\\]{4,100})(?=(?:\s|\\n){1,4}</)"),
     Carrier("passphrase", _look(r"passphrase(?:>|[ \t](?:for|of|to)[ \t][^\n]{3,60}(?:[ ]is|:)|[\\\"']*[ \t]*[:=]|[ \t]is)[ \t]*[\\\"']*[a-z]+[ ][a-z]+[ ][a-z]+[ ][a-z]"),
             rf"(?i:passphrase)(?:>|[ \t](?:for|of|to)[ \t][^\n]{{3,60}}?(?:[ ]is|:)|{CLOSED}[ \t]{{0,4}}[:=]|[ \t]is)[ \t]{{0,4}}(?:{QUOTE})?(?P<secret>[a-z]{{3,10}}(?:[ ][a-z]{{3,10}}){{3,11}})(?=[\"'\\<.]|\s*\Z|\r?\n)", "no_prose"),

@@ -92,9 +92,8 @@ class _BuiltIn:
 
     def found_in(self, texts: Iterable[str]) -> dict[str, _Found | None]:
         """The same of many texts, in one pass over all of them: that is quicker than as many passes."""
-        each = {text: _encoded(text) for text in texts}
-        known = [text for text, data in each.items() if data is not None]
-        encoded = [data for data in each.values() if data is not None]
+        readable = {text: data for text in texts if (data := _encoded(text)) is not None}
+        known, encoded = list(readable), list(readable.values())
         starts = [0, *accumulate(len(text) + 1 for text in encoded)]
         hits: dict[int, set[Hit]] = defaultdict(set)
         for place, look in self._scanner.places(b"\n".join(encoded)):

@@ -84,6 +84,7 @@ _CHOSEN = r"[^\n:=,;(){}0-9]{0,24}[ \t:=/(\"'`][\"'`]?[a-z]{4,10}-[a-z]{3,10}-[a
 """Words with dashes between, as people choose them."""
 _FOR = r"[ ](?:for|to|of|on)[ ][^\s]{12,60}[ ]is[ ][^\s0-9]{0,12}[0-9]"
 """A value behind the long name of what it is for."""
+_LETTERS_AT_ONCE = r"[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}[^\s0-9\"'`,;(){}<>\\$%]{6}"
 _SHOUTED = r"[A-Z0-9_]{0,24}=[^\s\"'`,;(){}<>\\$%]{6}"
 _PROMPT = r"[^\n:]{0,80}:[ \t]{0,3}(?:\r?\n|\\n)"
 
@@ -121,7 +122,7 @@ HEADS = (
     *(Head(word, near) for word in _WHOLE for near in _near(4, "[0-9]", whole=True)),
     *(Head(_CAPITAL, near, any_case=False) for near in _near(4, "[0-9]", whole=True)),
     *(Head(word, _SHOUTED, any_case=False) for word in ("SECRET", "TOKEN", "CREDENTIALS?", "_KEY")),
-    *(Head(word, r"[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}[^\s0-9\"'`,;(){}<>\\$%]{6}") for word in ("pass", "(?:^|[^a-z])pw")),
+    *(Head(word, _LETTERS_AT_ONCE) for word in ("pass", "(?:^|[^a-z])pw")),
     Head(rf"[_,;|\t\"'`]{_IN_HEADER}", r"[\"'`]?\r?\n"),
     Head(rf"[ ]{_IN_HEADER}", r"[ \t]*\|[ \t]*\r?\n"),
     *(Head(word, "") for word in _RARE),

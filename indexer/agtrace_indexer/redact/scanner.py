@@ -36,7 +36,7 @@ class Look(NamedTuple):
     from_start: bool = False
     """Whether it is told where it begins, which costs more than where it ends."""
     every_end: bool = False
-    """Whether all are told of the ends that follow each other, byte for byte; else the first alone."""
+    """Whether each of several ends in a row is told; else only the first of them."""
 
 
 Hit: TypeAlias = tuple[int, int]

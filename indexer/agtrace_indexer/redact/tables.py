@@ -13,7 +13,7 @@ from agtrace_indexer.redact.scanner import Look
 _MOST_ROWS = 200
 _LONGEST_ROW = 2000
 
-INSERT = Look(r"insert[ \t]+into[ \t]+[^\s(]+[ \t]*\(", any_case=True, from_start=True)
+_INSERT_LOOK = Look(r"insert[ \t]+into[ \t]+[^\s(]+[ \t]*\(", any_case=True, from_start=True)
 
 
 class Cell(NamedTuple):
@@ -122,4 +122,5 @@ def in_insert(text: str, at: int) -> Iterator[tuple[int, int, str]]:
         end = row.end()
 
 
-LOOKS = ((INSERT, in_insert),)
+LOOKS = ((_INSERT_LOOK, in_insert),)
+"""First looks, each with the closer look that it asks for."""
