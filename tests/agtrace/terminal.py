@@ -32,13 +32,13 @@ class Said(NamedTuple):
         return json.loads(self.out)
 
 
-def agtrace(*arguments: str | Path, **environment: str) -> Said:
-    """Run a command. No command may ever show a traceback, or control characters."""
+def agtrace(*arguments: str | Path, patience: float = 60, **environment: str) -> Said:
+    """Run a command for at most so many seconds. No command may ever show a traceback, or control characters."""
     run = subprocess.run(
         [AGTRACE, *arguments],
         capture_output=True,
         env={**os.environ, "COLUMNS": "160", **environment},
-        timeout=60,
+        timeout=patience,
         stdin=subprocess.DEVNULL,
     )
     said = Said(run.returncode, run.stdout.decode(), run.stderr.decode())

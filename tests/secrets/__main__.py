@@ -1,4 +1,4 @@
-"""`python -m tests.secrets`: the corpus in the logs of three agents, and what of it came out; minutes.
+"""`python -m tests.secrets`: the corpus in the logs of three agents, and what of it came out; half an hour.
 
 Exits 1 if a secret came out or was found, or more than 2 % of the near-misses were masked. With `--quick` it does what
 the tests do.

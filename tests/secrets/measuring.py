@@ -20,6 +20,8 @@ from tests.secrets.sieve import Sieve
 from tests.secrets.stored import bytes_of, rows_of, texts_of_sessions
 
 MASK = "[redacted: "
+_PATIENCE = 600
+"""Seconds that a command may take: thousands of sessions are indexed anew."""
 
 
 @dataclass
@@ -70,7 +72,7 @@ def measure(folder: Path, *, whole: bool) -> Score:
     score.look(sieve, of_server(planted[:: 100 if whole else 200]))
     score.look(sieve, _index_again(whole=whole))
     _leave_alone(settings.database)
-    witness = Witness(settings, planted, every=4 if whole else 400)
+    witness = Witness(settings, planted, every=12 if whole else 400)
     score.look(sieve, witness.everything())
     for number, each in enumerate(planted[: len(score.secrets) : 1 if whole else 2]):
         found = next(witness.found_by(each, None if whole else number), None)
@@ -96,7 +98,7 @@ def _index_in_pieces(folder: Path, planted: Sequence[Planted]) -> None:
 def _index_again(*, whole: bool) -> Iterator[tuple[str, str]]:
     rebuilt = [["index", "--rebuild"]] if whole else []
     for arguments in (["index"], ["index", "--json", "/nowhere"], *rebuilt):
-        said = agtrace(*arguments)
+        said = agtrace(*arguments, patience=_PATIENCE)
         yield f"agtrace {' '.join(arguments)}", said.out + said.err
 
 

@@ -26,6 +26,9 @@ from tests.secrets.sieve import SHOWN
 Told = tuple[str, str]
 """(where it was said, what was said)."""
 
+_RARELY = 100
+"""Where no more than one question in so many is asked of a session, the lists are not paged to their ends either."""
+
 _LONG = 1_200
 """Characters of a piece that is sent; requests have limits of their own."""
 
@@ -89,10 +92,10 @@ class Witness:
             ("list_sessions", {"limit": 50}),
             ("search_event_previews", {"query": "", "limit": 50, "group_by": "session"}),
             ("get_project_info", {"limit": 50}),
-            ("read_artifact", {"ref": f"ax://report/{_since(whole=self._every < 10)}"}),
+            ("read_artifact", {"ref": f"ax://report/{_since(whole=self._every < _RARELY)}"}),
             ("read_artifact", {"ref": "ax://health"}),
         ):
-            yield from self._pages(name, arguments, most=50 if self._every < 10 else 3)
+            yield from self._pages(name, arguments, most=50 if self._every < _RARELY else 3)
 
     def _of_session(self, planted: Planted) -> Iterator[tuple[str, dict[str, Any]]]:
         session = {"session_id": planted.session}
