@@ -6,11 +6,11 @@ import os
 import sqlite3
 from typing import Any
 
-from agtrace_indexer.damage import Damage
-from agtrace_indexer.housekeeping import scrub_is_due
+from agtrace_indexer.index.maintenance import scrub_is_due
 from agtrace_indexer.redact import redact_json
-from agtrace_indexer.repair import damaged_copies
-from agtrace_indexer.repair import examine as look_for_damage
+from agtrace_indexer.repair.damage import Damage
+from agtrace_indexer.repair.repair import damaged_copies
+from agtrace_indexer.repair.repair import examine as look_for_damage
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 

@@ -9,10 +9,10 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
-from agtrace_indexer.kept_together import STARTED, THESE_FILES, Logs, json_ids
+from agtrace_indexer.families.belonging import STARTED, THESE_FILES, Logs, json_ids
+from agtrace_indexer.index.tombstones import PROVIDERS, Tombstones, digest_of
 from agtrace_indexer.redact import redact_json
-from agtrace_indexer.repair import damaged_copies
-from agtrace_indexer.tombstones import PROVIDERS, Tombstones, digest_of
+from agtrace_indexer.repair.repair import damaged_copies
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 

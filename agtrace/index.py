@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agtrace_indexer import redact
-from agtrace_indexer.discovery import homes
-from agtrace_indexer.lock import Busy, wait_for_writer
-from agtrace_indexer.opening import open_to_read, refuse_newer
+from agtrace_indexer.index.lock import Busy, wait_for_writer
+from agtrace_indexer.index.opening import open_to_read, refuse_newer
+from agtrace_indexer.logs.discovery import homes
 from agtrace_indexer.run import index
 
 from agtrace.problems import IndexUnavailable
@@ -24,7 +24,7 @@ from agtrace.soundness import Soundness
 from agtrace.unusable import as_sentence
 
 if TYPE_CHECKING:
-    from agtrace_indexer.progress import Progress
+    from agtrace_indexer.logs.progress import Progress
 
 
 _PATIENCE = 0.02

@@ -55,7 +55,9 @@ class Soundness:
 
         That is waited for as in `damage`.
         """
-        from agtrace_indexer.damage import is_damage  # only where something went wrong: it loads what reads blocks
+        from agtrace_indexer.repair.damage import (
+            is_damage,  # only where something went wrong: it loads what reads blocks
+        )
 
         if not is_damage(error):
             return unusable(error)

@@ -17,8 +17,8 @@ _CLOSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM
 
 def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
     """What an error says of the index, other than that it is damaged: no error by itself shows that."""
-    from agtrace_indexer.opening import NewerIndex
-    from agtrace_indexer.tombstones import UnreadableTombstones
+    from agtrace_indexer.index.opening import NewerIndex
+    from agtrace_indexer.index.tombstones import UnreadableTombstones
 
     if isinstance(error, UnreadableTombstones):
         return IndexUnavailable(str(error), "Then run: agtrace index")
@@ -51,7 +51,7 @@ def as_sentence(problem: IndexUnavailable) -> str:
 
 def damage_in(database: Path) -> IndexUnavailable | None:
     """What is damaged in the index, if anything is. All of it is looked at: 2 s a gigabyte of logs."""
-    from agtrace_indexer.repair import examine
+    from agtrace_indexer.repair.repair import examine
 
     try:
         found = examine(database)

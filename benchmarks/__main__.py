@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from agtrace_indexer.workers import cores
+from agtrace_indexer.parallel.pool import cores
 
 from benchmarks import freshness, growth, indexing, searching, together
 from benchmarks.ground import Ground

@@ -13,10 +13,12 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from typing import Any
 
-from agtrace_indexer import redact, strings, worker
-from agtrace_indexer.blocks import unpack
-from agtrace_indexer.discovery import Found, walk
+from agtrace_indexer import redact
+from agtrace_indexer.events import strings
+from agtrace_indexer.logs.discovery import Found, walk
+from agtrace_indexer.parallel import worker
 from agtrace_indexer.redact import fields
+from agtrace_indexer.texts.blocks import unpack
 from agtrace_schema.events import Provider
 
 from benchmarks.corpus import write

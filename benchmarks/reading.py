@@ -12,9 +12,11 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 
-from agtrace_indexer import redact, strings, worker
-from agtrace_indexer.discovery import Found
-from agtrace_indexer.workers import portions
+from agtrace_indexer import redact
+from agtrace_indexer.events import strings
+from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.parallel import worker
+from agtrace_indexer.parallel.pool import portions
 from agtrace_schema.events import Provider
 
 from benchmarks.masking import Logs, without_masking

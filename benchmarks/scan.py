@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from agtrace_indexer.blocks import unpack
+from agtrace_indexer.texts.blocks import unpack
 
 from benchmarks.queries import Query
 

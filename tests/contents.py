@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from agtrace_indexer.blocks import BlockText, unpack
+from agtrace_indexer.texts.blocks import BlockText, unpack
 
 _SESSIONS = """
 SELECT s.uid, s.own_id, s.thread, s.provider, s.parent_id, s.kind, s.agent_type, s.cwd, s.branch, s.version, s.model,

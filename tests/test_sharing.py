@@ -61,7 +61,7 @@ _CHANGES = {
 _CHANGED = {
     ("agtrace_indexer.redact", "_in_use"),  # replaced as a whole, under a lock
     ("agtrace_indexer.redact.engine", "_built"),  # once, under a lock
-    ("agtrace_indexer.processes", "_RUNNING"),  # by single calls of a set's methods
+    ("agtrace_indexer.parallel.processes", "_RUNNING"),  # by single calls of a set's methods
 }
 """What functions change all the same, with what keeps it whole."""
 _ONLY_READ = {"agtrace_indexer.redact.rules.kinds"}

@@ -7,13 +7,13 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from agtrace_indexer.lock import Busy
+from agtrace_indexer.index.lock import Busy
 
 from agtrace.commands import TROUBLE, UNREADABLE, fail, print_json, tell, unreadable_index, usable
 from agtrace.problems import Problem
 
 if TYPE_CHECKING:
-    from agtrace_indexer.repair import Repaired
+    from agtrace_indexer.repair.repair import Repaired
 
 _PATIENCE = 600
 """Seconds that a repair waits for another process to end writing."""
@@ -41,7 +41,7 @@ def run(*, as_json: bool) -> None:
 def repair(*, as_json: bool) -> None:
     """Make a damaged index sound, print what was found and done, and exit 1 if anything is lost."""
     from agtrace_indexer.redact import redact_json
-    from agtrace_indexer.repair import NotRepaired
+    from agtrace_indexer.repair.repair import NotRepaired
 
     try:
         done = _repaired()
@@ -68,7 +68,7 @@ def repair(*, as_json: bool) -> None:
 
 def _repaired() -> Repaired:
     """Repair, and wait for another process that is writing."""
-    from agtrace_indexer.repair import repair as made_sound
+    from agtrace_indexer.repair.repair import repair as made_sound
 
     from agtrace.index import home_roots
 

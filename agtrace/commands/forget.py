@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 import click
-from agtrace_indexer.lock import Busy
+from agtrace_indexer.index.lock import Busy
 
 from agtrace import commands
 from agtrace.commands import TROUBLE, UNREADABLE, USAGE, fail, usable

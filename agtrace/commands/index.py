@@ -11,7 +11,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agtrace_indexer.lock import Busy
+from agtrace_indexer.index.lock import Busy
 from agtrace_indexer.run import Summary
 from agtrace_indexer.run import index as run_index
 
@@ -19,7 +19,7 @@ from agtrace.commands import UNREADABLE, fail, print_json, tell, unreadable_inde
 from agtrace.index import home_roots, open_read_only
 
 if TYPE_CHECKING:
-    from agtrace_indexer.progress import Progress
+    from agtrace_indexer.logs.progress import Progress
 
     from agtrace.settings import Settings
 
@@ -55,7 +55,7 @@ def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: int | N
 
 def optimize(*, as_json: bool) -> None:
     """Put the index in order, and print what that brought."""
-    from agtrace_indexer.housekeeping import optimize as put_in_order
+    from agtrace_indexer.index.maintenance import optimize as put_in_order
 
     database = usable().database
     if not database.exists():
@@ -85,7 +85,7 @@ def roots_of(paths: tuple[str, ...]) -> list[str]:
 
 def _removed(chosen: Settings) -> set[str]:
     """The homes that `agtrace roots remove` took away."""
-    from agtrace_indexer.roots import removed
+    from agtrace_indexer.index.roots import removed
 
     if not chosen.database.exists():
         return set()

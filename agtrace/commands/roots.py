@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from agtrace_indexer.lock import Busy
-from agtrace_indexer.roots import Root, UnknownRoot, listed, remove, removed
+from agtrace_indexer.index.lock import Busy
+from agtrace_indexer.index.roots import Root, UnknownRoot, listed, remove, removed
 
 from agtrace.commands import UNREADABLE, USAGE, fail, print_json, unreadable_index, usable
 from agtrace.index import home_roots, open_read_only

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import datetime
 from types import FrameType
 
-from agtrace_indexer.watch import Change, watch
+from agtrace_indexer.watch.loop import Change, watch
 
 from agtrace.commands import index, print_json, tell, usable
 

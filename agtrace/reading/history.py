@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import orjson
-from agtrace_indexer.blocks import BlockText, unpack
+from agtrace_indexer.texts.blocks import BlockText, unpack
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, Provider, UserKind
 

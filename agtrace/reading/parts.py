@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from agtrace_indexer.text import without_preface
+from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_schema.answers import CallQuote, EventQuote, Quote, ResultQuote, StepDetail, ToolExecution, TurnSteps
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType, Outcome

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from agtrace_indexer.blocks import BlockText, unpack
+from agtrace_indexer.texts.blocks import BlockText, unpack
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import NamedTuple
 
-from agtrace_indexer.blocks import BlockText
+from agtrace_indexer.texts.blocks import BlockText
 from agtrace_schema.answers import Thought
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType

@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from agtrace_indexer.sums import TOTAL, WHOLE_INPUT
+from agtrace_indexer.index.sums import TOTAL, WHOLE_INPUT
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
 from agtrace_schema.events import Provider
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agtrace_indexer.repair import Repaired
-from agtrace_indexer.salvaged import Lost
+from agtrace_indexer.repair.consistency import Lost
+from agtrace_indexer.repair.repair import Repaired
 
 from agtrace.render.terminal import OUT, heading, left_out, plain_line
 from agtrace.shaping.cutting import counted

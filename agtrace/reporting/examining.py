@@ -16,7 +16,7 @@ from subprocess import Popen
 from typing import NamedTuple, TypeAlias
 
 import orjson
-from agtrace_indexer import processes
+from agtrace_indexer.parallel import processes
 from agtrace_schema.analysis import Analysis, Insight, ReportedSession, Timeline
 from agtrace_schema.events import Provider
 

@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from agtrace_indexer import seal, vocabulary
-from agtrace_indexer.damage import is_damage
-from agtrace_indexer.words import FOUND, INSERTED, NEVER, NONE, OVERLAP, PIECES, words_of
+from agtrace_indexer.repair.damage import is_damage
+from agtrace_indexer.texts import checksum, vocabulary
+from agtrace_indexer.texts.word_index import FOUND, INSERTED, NEVER, NONE, OVERLAP, PIECES, words_of
 
 from agtrace.index import Reading
 
@@ -83,9 +83,9 @@ def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], 
 def _is_sealed_so(connection: sqlite3.Connection) -> bool:
     """Whether the word index is what was written, looked at once for each connection that `agtrace.index` opened."""
     if not isinstance(connection, Reading):
-        return seal.is_unbroken(connection)
-    if not connection.whole and (connection.whole is None or connection.seal != seal.of(connection)):
-        connection.seal, connection.whole = seal.of(connection), seal.is_unbroken(connection)
+        return checksum.is_unbroken(connection)
+    if not connection.whole and (connection.whole is None or connection.seal != checksum.of(connection)):
+        connection.seal, connection.whole = checksum.of(connection), checksum.is_unbroken(connection)
     return connection.whole
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from agtrace_indexer.blocks import BlockText
+from agtrace_indexer.texts.blocks import BlockText
 
 from agtrace.search.candidates import Places, candidates_of_all
 from agtrace.search.deadline import Deadline

@@ -29,7 +29,9 @@ def begin() -> None:
 def end(code: int = 0) -> NoReturn:
     """End the process: neither a search nor an indexing run may keep it, for nobody waits for an answer any more."""
     try:
-        processes = sys.modules.get("agtrace_indexer.processes")  # it is loaded where work is done on all cores
+        processes = sys.modules.get(
+            "agtrace_indexer.parallel.processes"
+        )  # it is loaded where work is done on all cores
         if processes is not None:
             processes.end_all()
     finally:

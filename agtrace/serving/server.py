@@ -113,7 +113,7 @@ class Desk:
     """
 
     def __init__(self, settings: Settings) -> None:
-        from agtrace_indexer.workers import cores
+        from agtrace_indexer.parallel.pool import cores
 
         from agtrace.answers import Answers  # 60 ms: all of our modules, with sqlite3, the models and the redaction
 

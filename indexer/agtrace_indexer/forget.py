@@ -13,16 +13,16 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from agtrace_indexer.catalog import Catalog, remove_attempts
-from agtrace_indexer.discovery import REPEATS
-from agtrace_indexer.families import join_families
-from agtrace_indexer.housekeeping import note_scrub, scrub
-from agtrace_indexer.kept_together import THESE_FILES, Logs, json_ids
-from agtrace_indexer.lock import WriteLock
-from agtrace_indexer.store import Store
-from agtrace_indexer.sums import sum_session, sum_turns
-from agtrace_indexer.tombstones import AGED, FORGOTTEN, Tombstones, add, stamp
-from agtrace_indexer.twins import tell_apart
+from agtrace_indexer.families.belonging import THESE_FILES, Logs, json_ids
+from agtrace_indexer.families.id_suffixes import tell_apart
+from agtrace_indexer.families.joining import join_families
+from agtrace_indexer.index.catalog import Catalog, remove_attempts
+from agtrace_indexer.index.lock import WriteLock
+from agtrace_indexer.index.maintenance import note_scrub, scrub
+from agtrace_indexer.index.store import Store
+from agtrace_indexer.index.sums import sum_session, sum_turns
+from agtrace_indexer.index.tombstones import AGED, FORGOTTEN, Tombstones, add, stamp
+from agtrace_indexer.logs.discovery import REPEATS
 
 _PATIENCE = 10.0
 """Seconds that readers get to end before it is said that the WAL still holds what was forgotten."""
@@ -52,7 +52,7 @@ UPDATE session SET parent_session = NULL, started_by = NULL, pending = 2 WHERE p
 def forget(database: Path, digests: Iterable[str], *, now: float, patience: float = 0) -> str | None:
     """Forget the sessions with these digests (`Logs.digests`) for good, and all that belongs to them.
 
-    Gives None, or why traces of them are left until the next run (`housekeeping.scrub`). Raises `lock.Busy` when
+    Gives None, or why traces of them are left until the next run (`maintenance.scrub`). Raises `lock.Busy` when
     another process still writes after `patience` seconds and `UnreadableTombstones`; `now` is in seconds since 1970.
     """
     with WriteLock(database, patience), closing(Catalog(database)) as catalog:

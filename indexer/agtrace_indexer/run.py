@@ -15,16 +15,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agtrace_indexer import redact, strings
-from agtrace_indexer.catalog import Catalog, remove_attempts
-from agtrace_indexer.discovery import Found
-from agtrace_indexer.lock import WriteLock
-from agtrace_indexer.opening import NewerIndex
-from agtrace_indexer.plan import Archived, Plan, make_plan
+from agtrace_indexer import redact
+from agtrace_indexer.events import strings
+from agtrace_indexer.index.catalog import Catalog, remove_attempts
+from agtrace_indexer.index.lock import WriteLock
+from agtrace_indexer.index.opening import NewerIndex
+from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.reader.plan import Archived, Plan, make_plan
 
 if TYPE_CHECKING:
-    from agtrace_indexer.ingest import Reader
-    from agtrace_indexer.progress import Progress
+    from agtrace_indexer.logs.progress import Progress
+    from agtrace_indexer.reader.reader import Reader
 
 
 READING_VERSION = 6
@@ -172,11 +173,11 @@ class _Work:
 
     def carry_out(self, report: Callable[[Progress], None] | None) -> Progress:
         """Read what changed, and commit."""
-        from agtrace_indexer.ingest import Reader
-        from agtrace_indexer.progress import Progress
-        from agtrace_indexer.store import Store
-        from agtrace_indexer.tombstones import Tombstones
-        from agtrace_indexer.words import cover_if_due
+        from agtrace_indexer.index.store import Store
+        from agtrace_indexer.index.tombstones import Tombstones
+        from agtrace_indexer.logs.progress import Progress
+        from agtrace_indexer.reader.reader import Reader
+        from agtrace_indexer.texts.word_index import cover_if_due
 
         catalog, changed = self.catalog, self.plan.changed
         store = Store(catalog.connection)
@@ -194,7 +195,7 @@ class _Work:
         return progress
 
     def _note_beginning(self) -> None:
-        from agtrace_indexer.roots import bring_back
+        from agtrace_indexer.index.roots import bring_back
 
         catalog = self.catalog
         catalog.add_roots(self.new_roots)
@@ -218,7 +219,7 @@ class _Work:
 
     def _clear_away(self, progress: Progress) -> None:
         """Forget what belongs to forgotten sessions after all, and what is too old; leave no trace of it."""
-        from agtrace_indexer.housekeeping import scrub
+        from agtrace_indexer.index.maintenance import scrub
 
         catalog, now = self.catalog, time.time()
         if progress.kept_out:
@@ -235,7 +236,7 @@ class _Work:
         """Mask what is there where the rules changed, before anything else is shown; then all logs are read again."""
         if not _masked_otherwise(self.catalog):
             return
-        from agtrace_indexer.masking import mask_again
+        from agtrace_indexer.index.remasking import mask_again
 
         mask_again(self.catalog.connection)
         self.catalog.set_meta("redaction", redact.digest())
@@ -249,18 +250,18 @@ class _Work:
 
     def _read_by_workers(self, reader: Reader, archived: Archived) -> None:
         """Let new logs be read on all cores, where they are many; what is left is read one by one."""
-        from agtrace_indexer import workers
+        from agtrace_indexer.parallel import pool
 
-        if workers.cores() < 2 or sum(found.size for found, _ in self.plan.changed) < workers.LEAST:
+        if pool.cores() < 2 or sum(found.size for found, _ in self.plan.changed) < pool.LEAST:
             return
         new = [
             found
             for found, row in self.plan.changed
-            if workers.is_for_workers(found) and self._is_new(found, row, archived)
+            if pool.is_for_workers(found) and self._is_new(found, row, archived)
         ]
-        if sum(found.size for found in new) >= workers.LEAST:
+        if sum(found.size for found in new) >= pool.LEAST:
             reader.store.commit()
-            done = workers.read_all(new, reader.store, self.catalog.path, reader.progress, reader.report, self.deadline)
+            done = pool.read_all(new, reader.store, self.catalog.path, reader.progress, reader.report, self.deadline)
             reader.store.begin()
             self.plan.changed = [change for change in self.plan.changed if change[0].path not in done]
 
@@ -272,9 +273,9 @@ class _Work:
 
     def _finish(self, reader: Reader) -> None:
         """Archive what vanished and note what can't be read, once every changed log is read."""
-        from agtrace_indexer.archive import sum_up_archive
-        from agtrace_indexer.families import join_families
-        from agtrace_indexer.twins import tell_apart
+        from agtrace_indexer.families.id_suffixes import tell_apart
+        from agtrace_indexer.families.joining import join_families
+        from agtrace_indexer.index.archive import sum_up_archive
 
         reader.store.mark_gone(row["id"] for row in self.plan.gone if self.catalog.file(row["path"]) is not None)
         for found, _ in self.plan.odd:

@@ -188,7 +188,7 @@ CREATE TABLE block_data (
 """
 
 FAMILIES = """
--- What of an event identifies it across logs (agtrace_indexer.identity): above 0 among all of them, below
+-- What of an event identifies it across logs (agtrace_indexer.events.identity): above 0 among all of them, below
 -- 0 only between a log and the one that it says to replay; null where nothing does.
 ALTER TABLE event ADD COLUMN identity INTEGER;
 -- The event in an older log that this one repeats (a fork, a replayed beginning); 0 where that log is not

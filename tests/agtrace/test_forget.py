@@ -14,7 +14,7 @@ import pytest
 from agtrace_indexer import forget as forgetting
 from agtrace_indexer.forget import forget
 from agtrace_indexer.run import index
-from agtrace_indexer.watch import watch
+from agtrace_indexer.watch.loop import watch
 
 from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here, index_here

@@ -25,9 +25,9 @@ ON_ALL_CORES = (
     BEGIN
     + """
 from agtrace.reporting import examining
-from agtrace_indexer import workers
-workers.LEAST = examining.LEAST_EVENTS = 1
-workers.cores = os.cpu_count = lambda: 2
+from agtrace_indexer.parallel import pool
+pool.LEAST = examining.LEAST_EVENTS = 1
+pool.cores = os.cpu_count = lambda: 2
 from agtrace.cli import main; main()"""
 )
 ENDLESS = (

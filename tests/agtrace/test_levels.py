@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from agtrace_indexer.blocks import pack, unpack
 from agtrace_indexer.redact import redact
+from agtrace_indexer.texts.blocks import pack, unpack
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 
 from agtrace.shaping.cutting import LINES_PER_CHUNK

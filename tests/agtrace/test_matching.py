@@ -18,9 +18,9 @@ from typing import NamedTuple
 import anyio
 import pytest
 import regex
-from agtrace_indexer import words
-from agtrace_indexer.blocks import BlockText, pack
 from agtrace_indexer.run import index
+from agtrace_indexer.texts import word_index
+from agtrace_indexer.texts.blocks import BlockText, pack
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
@@ -130,7 +130,7 @@ def test_no_text_whatever_is_more_than_an_invalid_parameter(of_said: Asker) -> N
 
 _RECURSION = """
 import resource
-from agtrace_indexer.blocks import BlockText, pack
+from agtrace_indexer.texts.blocks import BlockText, pack
 from agtrace.search.deadline import Deadline
 from agtrace.search.matching import Matches
 from agtrace.problems import Problem
@@ -261,7 +261,7 @@ def connection(
     if request.param == "by words":
         with closing(sqlite3.connect(database, isolation_level=None)) as writing:
             writing.execute("BEGIN")
-            words.cover(writing)
+            word_index.cover(writing)
             writing.execute("COMMIT")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(scan, "_PROBED", 0)

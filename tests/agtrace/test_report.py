@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer.lock import WriteLock
+from agtrace_indexer.index.lock import WriteLock
 from agtrace_schema.analysis import Report, SessionEnding
 from rich.cells import cell_len
 

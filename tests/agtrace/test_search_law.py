@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from agtrace_indexer import words
 from agtrace_indexer.run import index
+from agtrace_indexer.texts import word_index
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
@@ -223,12 +223,12 @@ def stored(indexed: Path) -> list[Stored]:
 
 def cover_in_parts(connection: sqlite3.Connection, parts: list[tuple[float, bool]]) -> None:
     """Let the word index cover parts of the text, one after the other."""
-    assert words.prepared(connection)
-    whole = words.waiting(connection)
+    assert word_index.prepared(connection)
+    whole = word_index.waiting(connection)
     for part, listed in parts:
-        words.insert(connection, int(whole * part))
+        word_index.insert(connection, int(whole * part))
         if listed:
-            words.complete(connection)
+            word_index.complete(connection)
 
 
 def ascii_folded(text: str) -> bytes:

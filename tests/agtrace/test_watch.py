@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from agtrace_indexer.catalog import Catalog
-from agtrace_indexer.lock import WriteLock
+from agtrace_indexer.index.catalog import Catalog
+from agtrace_indexer.index.lock import WriteLock
 from agtrace_indexer.run import index
 
 from tests import corpus

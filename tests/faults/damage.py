@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agtrace_indexer.housekeeping import optimize
-from agtrace_indexer.repair import Repaired
+from agtrace_indexer.index.maintenance import optimize
+from agtrace_indexer.repair.repair import Repaired
 from agtrace_indexer.run import index
 
 from agtrace.answers import Answers

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agtrace_indexer.repair import examine, repair
+from agtrace_indexer.repair.repair import examine, repair
 
 from tests.faults import damage
 from tests.faults.damage import Undisturbed

@@ -17,11 +17,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from agtrace_indexer.housekeeping import optimize
-from agtrace_indexer.lock import Busy, WriteLock
-from agtrace_indexer.repair import NotRepaired, Repaired, damaged_copies, examine, repair
+from agtrace_indexer.index.lock import Busy, WriteLock
+from agtrace_indexer.index.maintenance import optimize
+from agtrace_indexer.index.tombstones import FORGOTTEN, add, digest_of
+from agtrace_indexer.repair.repair import NotRepaired, Repaired, damaged_copies, examine, repair
 from agtrace_indexer.run import index
-from agtrace_indexer.tombstones import FORGOTTEN, add, digest_of
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 

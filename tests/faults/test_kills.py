@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from agtrace_indexer import catalog
+from agtrace_indexer.index import catalog
 from agtrace_indexer.run import index
 
 from tests import corpus
@@ -88,7 +88,7 @@ def test_a_reading_of_everything_that_was_killed_is_completed_by_the_next_run(
 _KILLED_AT = """
 import os, signal, sqlite3, sys
 from pathlib import Path
-from agtrace_indexer.catalog import open_database
+from agtrace_indexer.index.catalog import open_database
 
 connect, left = sqlite3.connect, int(sys.argv[2])
 

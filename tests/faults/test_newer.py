@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from agtrace_indexer.opening import NewerIndex
+from agtrace_indexer.index.opening import NewerIndex
 from agtrace_indexer.run import index
 from agtrace_schema.database import VERSION
 

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 import zstandard
 from agtrace_indexer.forget import forget
-from agtrace_indexer.lock import WriteLock
-from agtrace_indexer.repair import examine, repair
+from agtrace_indexer.index.lock import WriteLock
+from agtrace_indexer.index.tombstones import digest_of
+from agtrace_indexer.repair.repair import examine, repair
 from agtrace_indexer.run import index
-from agtrace_indexer.tombstones import digest_of
 
 from agtrace.soundness import Soundness
 from tests.agtrace.asking import Asker, claude_log
@@ -200,7 +200,7 @@ def test_a_crash_while_the_new_index_is_put_in_place_loses_no_commit(database: P
     crash = """
 import os, sqlite3, sys
 from pathlib import Path
-from agtrace_indexer.repair import repair
+from agtrace_indexer.repair.repair import repair
 database, replace = Path(sys.argv[1]), os.replace
 connection = sqlite3.connect(database, isolation_level=None)
 connection.execute("PRAGMA journal_mode=WAL")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer.workers import cores
+from agtrace_indexer.parallel.pool import cores
 
 from tests.agtrace.asking import claude_log
 from tests.e2e.test_http import listening

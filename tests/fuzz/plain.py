@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from agtrace_indexer.formats import recognize
+from agtrace_indexer.providers.registry import recognize
 
 from tests.fuzz.sources import LISTS
 

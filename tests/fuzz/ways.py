@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from agtrace_indexer import workers
+from agtrace_indexer.parallel import pool
 from agtrace_indexer.run import index
 
 from tests.contents import contents
@@ -92,12 +92,12 @@ def _one_by_one(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, da
 
 def _by_workers(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, database: Path, random: Random) -> None:
     """Worker processes read the logs."""
-    before = workers.LEAST, workers._PORTION, workers.cores
-    workers.LEAST, workers._PORTION, workers.cores = 1, _MOST_AT_ONCE, lambda: 2
+    before = pool.LEAST, pool._PORTION, pool.cores
+    pool.LEAST, pool._PORTION, pool.cores = 1, _MOST_AT_ONCE, lambda: 2
     try:
         index(database, [str(logs)])
     finally:
-        workers.LEAST, workers._PORTION, workers.cores = before
+        pool.LEAST, pool._PORTION, pool.cores = before
 
 
 def _rebuilt(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, database: Path, random: Random) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import zstandard
 from agtrace_indexer import forget as forgetting
-from agtrace_indexer.catalog import Catalog
+from agtrace_indexer.index.catalog import Catalog
 
 from tests.agtrace.asking import ClaudeLog, claude_log
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from agtrace_indexer.drafts import LogFormat, LogState, Record
+from agtrace_indexer.events.drafts import LogFormat, LogState, Record
 
 from tests.conftest import LOGS
 

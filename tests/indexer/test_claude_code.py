@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
-from agtrace_indexer.drafts import Draft, LogFormat, LogState, Record, Said, Settlement
+from agtrace_indexer.events.drafts import Draft, LogFormat, LogState, Record, Said, Settlement
 from agtrace_indexer.providers import claude_code
 from agtrace_indexer.providers.claude_code.records import READERS
 from agtrace_schema.events import (

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer.drafts import Record
+from agtrace_indexer.events.drafts import Record
 from agtrace_indexer.run import index
 
 from tests.contents import contents, texts
@@ -498,7 +498,7 @@ def test_no_secret_of_a_description_is_stored(logs: Logs) -> None:
 
 
 def unpacked(state: bytes | None) -> bytes:
-    from agtrace_indexer.blocks import unpack
+    from agtrace_indexer.texts.blocks import unpack
 
     return b"" if state is None else unpack(state)
 

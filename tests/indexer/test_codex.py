@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
-from agtrace_indexer.drafts import Draft, LogFormat, LogState, Record, Rollback, Said, Settlement
+from agtrace_indexer.events.drafts import Draft, LogFormat, LogState, Record, Rollback, Said, Settlement
 from agtrace_indexer.providers import codex
 from agtrace_indexer.providers.codex.records import EVENTS, ITEMS, LINES, TURN_ITEMS
 from agtrace_indexer.providers.codex.tool_outputs import read_output

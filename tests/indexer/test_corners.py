@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from agtrace_indexer.projects import project_root
+from agtrace_indexer.index.projects import project_root
 
 from tests.agtrace.asking import Asker, claude_log, query
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import pytest
 import zstandard
-from agtrace_indexer import catalog
-from agtrace_indexer.discovery import homes
-from agtrace_indexer.lock import Busy, WriteLock
+from agtrace_indexer.index import catalog
+from agtrace_indexer.index.lock import Busy, WriteLock
+from agtrace_indexer.logs.discovery import homes
 from agtrace_indexer.run import Summary, index
 
 from tests.conftest import SAMPLES

@@ -16,14 +16,15 @@ from typing import Any
 
 import pytest
 import zstandard
-from agtrace_indexer import copies as attribution
 from agtrace_indexer import forget as forgetting
-from agtrace_indexer import tombstones, workers
-from agtrace_indexer.catalog import Catalog
+from agtrace_indexer.families import copies as attribution
+from agtrace_indexer.families.belonging import Logs
 from agtrace_indexer.forget import forget
-from agtrace_indexer.housekeeping import optimize
-from agtrace_indexer.kept_together import Logs
-from agtrace_indexer.plan import make_plan
+from agtrace_indexer.index import tombstones
+from agtrace_indexer.index.catalog import Catalog
+from agtrace_indexer.index.maintenance import optimize
+from agtrace_indexer.parallel import pool
+from agtrace_indexer.reader.plan import make_plan
 from agtrace_indexer.run import index
 
 from tests.agtrace.asking import ClaudeLog, claude_log
@@ -140,8 +141,8 @@ def test_workers_leave_forgotten_logs_unread(
     forget_here(database, *SESSIONS)
     for path in data.glob("index.*"):
         path.unlink()
-    monkeypatch.setattr(workers, "LEAST", 0)
-    monkeypatch.setattr(workers, "cores", lambda: 2)
+    monkeypatch.setattr(pool, "LEAST", 0)
+    monkeypatch.setattr(pool, "cores", lambda: 2)
     index(database, [str(home)])
     assert sessions(database) == {STAYS}
     assert found_in(data, WORD, *IDS) == set()

@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
-from agtrace_indexer.drafts import Draft, LogFormat, LogState, Record, Retraction
+from agtrace_indexer.events.drafts import Draft, LogFormat, LogState, Record, Retraction
 from agtrace_indexer.providers import gemini
 from agtrace_indexer.run import index
 from agtrace_schema.events import (

@@ -8,11 +8,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from agtrace_indexer.catalog import Catalog
-from agtrace_indexer.housekeeping import optimize
-from agtrace_indexer.lock import Busy, WriteLock
+from agtrace_indexer.index.catalog import Catalog
+from agtrace_indexer.index.lock import Busy, WriteLock
+from agtrace_indexer.index.maintenance import optimize
+from agtrace_indexer.index.store import Store
 from agtrace_indexer.run import index
-from agtrace_indexer.store import Store
 
 from agtrace.search.question import Filters, search, snapshot_of
 from tests.contents import contents

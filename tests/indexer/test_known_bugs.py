@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 import zstandard
 from agtrace_indexer import run
-from agtrace_indexer.discovery import homes
-from agtrace_indexer.projects import project_root
+from agtrace_indexer.index.projects import project_root
+from agtrace_indexer.logs.discovery import homes
 from agtrace_indexer.run import index
 from rich.cells import cell_len
 
@@ -467,7 +467,7 @@ def hook(event, arguments):
         started.append(event)
 from agtrace_indexer.run import index
 from pathlib import Path
-import agtrace_indexer.ingest
+import agtrace_indexer.reader.reader
 sys.addaudithook(hook)
 index(Path(sys.argv[1]), [sys.argv[2]])
 print(json.dumps([opened, started]))

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer import catalog, run, workers
-from agtrace_indexer.own_calls import is_own
+from agtrace_indexer import run
+from agtrace_indexer.events.own_calls import is_own
+from agtrace_indexer.index import catalog
+from agtrace_indexer.parallel import pool
 from agtrace_indexer.run import index
 from agtrace_schema import own
 from agtrace_schema.events import Json, ToolCall
@@ -84,7 +86,7 @@ OTHERS: list[Json] = [
     "grep -r agtrace .",
     "cd agtrace && make",
     "cat agtrace/search/question.py",
-    "python -m agtrace_indexer.worker",
+    "python -m agtrace_indexer.parallel.worker",
     "pip install agtrace",
     "uvx ruff check agtrace",
     "echo agtrace search",
@@ -126,8 +128,8 @@ def test_calls_and_results_are_marked_also_where_the_result_comes_with_a_later_r
 def test_workers_mark_them_too(tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(3):
         asking(claude_log(tmp_path / "logs", f"{ONE[:-1]}{number}"))
-    monkeypatch.setattr(workers, "LEAST", 1)
-    monkeypatch.setattr(workers, "cores", lambda: 2)
+    monkeypatch.setattr(pool, "LEAST", 1)
+    monkeypatch.setattr(pool, "cores", lambda: 2)
     index(database, [str(tmp_path / "logs")])
     assert marks(database) == 3 * MARKED
 

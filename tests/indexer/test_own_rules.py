@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from agtrace_indexer import redact
-from agtrace_indexer.blocks import unpack
 from agtrace_indexer.redact import UnusableRules
 from agtrace_indexer.run import index
+from agtrace_indexer.texts.blocks import unpack
 
 from tests.secrets.stored import bytes_of, rows_of
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agtrace_indexer.events.searchable_text import call_text, clean_json, stored, unmasked
 from agtrace_indexer.redact import redact, redact_json, suspicious
 from agtrace_indexer.redact.carriers import ALL, Carrier
 from agtrace_indexer.redact.checks import is_example, is_none
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.rules import Form, forms
 from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
-from agtrace_indexer.text import call_text, clean_json, stored, unmasked
 from agtrace_schema.events import ToolCall
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st

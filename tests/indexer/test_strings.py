@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agtrace_indexer.events.strings import identifier, plain_id
+from agtrace_indexer.families.belonging import Logs
 from agtrace_indexer.forget import forget
-from agtrace_indexer.kept_together import Logs
 from agtrace_indexer.redact import redact
 from agtrace_indexer.run import index
-from agtrace_indexer.strings import identifier, plain_id
 
 TOKEN = "ghp" + "_" + "Qz7rT2mLx9KwBv4NcY8hJd3FsG6pAeRu1iOt"
 OTHER = TOKEN[::-1][:-4].join(("ghp" + "_", ""))

@@ -11,10 +11,10 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
-from agtrace_indexer import vocabulary, words
-from agtrace_indexer.blocks import BlockText, pack
-from agtrace_indexer.catalog import Catalog, open_database
-from agtrace_indexer.words import FOUND, INSERTED, NEVER, NONE, OVERLAP, PIECES, pieces
+from agtrace_indexer.index.catalog import Catalog, open_database
+from agtrace_indexer.texts import vocabulary, word_index
+from agtrace_indexer.texts.blocks import BlockText, pack
+from agtrace_indexer.texts.word_index import FOUND, INSERTED, NEVER, NONE, OVERLAP, PIECES, pieces
 from agtrace_schema.database import MIGRATIONS, VERSION
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -36,7 +36,7 @@ relaxed = settings(deadline=None, derandomize=True, database=None)
 def connection(database: Path) -> Iterator[sqlite3.Connection]:
     """An index without logs, open for writing."""
     with closing(open_database(database)) as opened:
-        assert words.prepared(opened)
+        assert word_index.prepared(opened)
         yield opened
 
 
@@ -57,7 +57,7 @@ def add_block(connection: sqlite3.Connection, *texts: str) -> int:
 def cover(connection: sqlite3.Connection) -> None:
     """Bring the word index up to date."""
     connection.execute("BEGIN IMMEDIATE")
-    words.cover(connection)
+    word_index.cover(connection)
     connection.execute("COMMIT")
 
 
@@ -242,8 +242,8 @@ def in_part(connection: sqlite3.Connection, texts: list[list[str]]) -> list[int]
     """Some found by words, some only inserted, some not at all."""
     blocks = [add_block(connection, *events) for events in texts]
     for first, last in ((0, 5), (5, 9)):
-        words.complete(connection)
-        words.insert(connection, sum(len(text.encode()) for events in texts[first:last] for text in events))
+        word_index.complete(connection)
+        word_index.insert(connection, sum(len(text.encode()) for events in texts[first:last] for text in events))
     assert states(connection) == {FOUND, INSERTED, NONE}
     return blocks
 
@@ -353,7 +353,7 @@ def test_a_block_that_is_gone_hides_no_other_one(connection: sqlite3.Connection)
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every run brings the word index up to date, however little is new."""
-    monkeypatch.setattr(words, "LEAST", 1)
+    monkeypatch.setattr(word_index, "LEAST", 1)
 
 
 @pytest.fixture
@@ -374,12 +374,12 @@ def test_a_block_that_grows_is_found_by_its_old_and_its_new_words(
     asker = Asker(tmp_path, tmp_path / "home")
     block, state = only_block(asker)
     assert state == FOUND and found(asker, "old needle") == 1
-    monkeypatch.setattr(words, "LEAST", 10**9)
+    monkeypatch.setattr(word_index, "LEAST", 10**9)
     log.say("the fresh needle " + "and hay " * 1000)
     asker.index()
     assert only_block(asker) == (block, NONE), "it grew, and its words wait"
     assert [found(asker, query) for query in ("old needle", "fresh needle", "needle", "stale")] == [1, 1, 2, 0]
-    monkeypatch.setattr(words, "LEAST", 1)
+    monkeypatch.setattr(word_index, "LEAST", 1)
     log.say("the last needle " + "and hay " * 9000)
     asker.index()
     assert only_block(asker) == (block, FOUND)
@@ -396,15 +396,15 @@ def only_block(asker: Asker) -> tuple[int, int]:
 def test_words_that_a_crash_left_half_indexed_are_completed_by_the_next_run(
     tmp_path: Path, eager: None, always_asked: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(words, "LEAST", 10**9)
+    monkeypatch.setattr(word_index, "LEAST", 10**9)
     claude_log(tmp_path / "home", ONE).prompt("the old needle")
     asker = Asker(tmp_path, tmp_path / "home")
     with closing(open_database(asker.settings.database)) as connection:
-        assert words.prepared(connection)
-        words.insert(connection)  # and then it was killed
+        assert word_index.prepared(connection)
+        word_index.insert(connection)  # and then it was killed
         assert states(connection) == {INSERTED}
         assert found(asker, "old needle") == 1
-        monkeypatch.setattr(words, "LEAST", 1)
+        monkeypatch.setattr(word_index, "LEAST", 1)
         claude_log(tmp_path / "home", ONE[:-1] + "2").prompt("the new needle")
         asker.index()
         assert states(connection) == {FOUND}
@@ -413,7 +413,7 @@ def test_words_that_a_crash_left_half_indexed_are_completed_by_the_next_run(
 
 def test_a_word_index_whose_creation_was_cut_off_is_created_by_the_next_run(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE trigram")
-    assert words.prepared(connection)
+    assert word_index.prepared(connection)
     cover(connection)
 
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer import words, worker, workers
-from agtrace_indexer.progress import Progress
+from agtrace_indexer.index.store import Store
+from agtrace_indexer.logs.progress import Progress
+from agtrace_indexer.parallel import pool, worker
 from agtrace_indexer.run import Summary, index
-from agtrace_indexer.store import Store
+from agtrace_indexer.texts import word_index
 
 from tests import corpus
 from tests.agtrace.asking import claude_log
@@ -40,9 +41,9 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(autouse=True)
 def small_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two workers read whatever is new, however little it is, in portions of a few logs."""
-    monkeypatch.setattr(workers, "LEAST", 1)
-    monkeypatch.setattr(workers, "_PORTION", PORTION)
-    monkeypatch.setattr(workers, "cores", lambda: 2)
+    monkeypatch.setattr(pool, "LEAST", 1)
+    monkeypatch.setattr(pool, "_PORTION", PORTION)
+    monkeypatch.setattr(pool, "cores", lambda: 2)
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
 
     def run(database: Path, *roots: Path, **how: Any) -> Path:
         with monkeypatch.context() as patched:
-            patched.setattr(workers, "LEAST", sys.maxsize)
+            patched.setattr(pool, "LEAST", sys.maxsize)
             index(database, [str(root) for root in roots], report=no_worker, **how)
         return database
 
@@ -167,7 +168,7 @@ def vars_of(summary: Summary) -> dict[str, Any]:
 def test_logs_that_are_too_large_for_workers_are_read_beside_them(
     tmp_path: Path, alone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "MOST", 30_000)
+    monkeypatch.setattr(pool, "MOST", 30_000)
     by_workers(tmp_path / "new" / "index.sqlite3", SAMPLES)
     assert said(tmp_path / "new" / "index.sqlite3") == said(alone(tmp_path / "alone" / "index.sqlite3", SAMPLES))
 
@@ -193,7 +194,7 @@ def twins(folder: Path, names: str) -> Path:
 def test_logs_of_one_session_id_are_told_apart_in_one_portion_or_in_several(
     portion: int, tmp_path: Path, alone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "_PORTION", portion)
+    monkeypatch.setattr(pool, "_PORTION", portion)
     logs = twins(tmp_path / "logs", "abcde")
     by_workers(tmp_path / "new" / "index.sqlite3", logs)
     assert said(tmp_path / "new" / "index.sqlite3") == said(alone(tmp_path / "alone" / "index.sqlite3", logs))
@@ -269,7 +270,7 @@ def test_after_workers_the_word_index_merges_as_it_goes_again(
     interrupted: bool, tmp_path: Path, alone: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logs = copies(tmp_path)
-    monkeypatch.setattr(words, "LEAST", 1)
+    monkeypatch.setattr(word_index, "LEAST", 1)
     if interrupted:
         index(tmp_path / "new" / "index.sqlite3", [str(logs)], seconds=1e-6)
         alone(tmp_path / "new" / "index.sqlite3")
@@ -299,7 +300,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def expected(several: Path) -> dict[str, Any]:
     """What one process reads in them."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(workers, "LEAST", sys.maxsize)
+        patched.setattr(pool, "LEAST", sys.maxsize)
         index(several.parent / "expected" / "index.sqlite3", [str(several)])
     return said(several.parent / "expected" / "index.sqlite3")
 
@@ -358,7 +359,7 @@ def test_a_worker_that_never_answers_ends_with_the_time_of_the_run(
 
 _SMALL = """
 import pathlib, sys
-from agtrace_indexer import worker
+from agtrace_indexer.parallel import worker
 worker.MOST = {most}
 worker.serve(pathlib.Path(sys.argv[-1]), sys.stdin.buffer, sys.stdout.buffer)
 """
@@ -425,9 +426,9 @@ def test_a_run_that_is_interrupted_leaves_no_process_and_the_rest_to_the_next(
 _INDEXING = """
 import sys
 from pathlib import Path
-from agtrace_indexer import workers
+from agtrace_indexer.parallel import pool
 from agtrace_indexer.run import index
-workers.LEAST, workers._PORTION, workers.cores = 1, int(sys.argv[3]), lambda: 2
+pool.LEAST, pool._PORTION, pool.cores = 1, int(sys.argv[3]), lambda: 2
 def report(progress):
     print(progress.files_done, flush=True)
     sys.stdin.readline()

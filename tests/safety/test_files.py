@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer.discovery import Found, walk
-from agtrace_indexer.files import open_regular
-from agtrace_indexer.projects import project_root
+from agtrace_indexer.index.projects import project_root
+from agtrace_indexer.logs.discovery import Found, walk
+from agtrace_indexer.logs.files import open_regular
 from agtrace_indexer.run import index
 
 from agtrace.shaping.cursors import load_key

@@ -18,7 +18,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import orjson
-from agtrace_indexer.tombstones import place_of
+from agtrace_indexer.index.tombstones import place_of
 
 from agtrace.index import home_roots
 from benchmarks.ground import AGTRACE, Machine

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from agtrace_indexer.tombstones import FORGOTTEN, hidden
+from agtrace_indexer.index.tombstones import FORGOTTEN, hidden
 
 from tests.contents import contents
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from agtrace_schema.events import Notification
 
-from agtrace_indexer.drafts import Draft, LogState
-from agtrace_indexer.values import compact_json
+from agtrace_indexer.events.drafts import Draft, LogState
+from agtrace_indexer.events.json_values import compact_json
 
 
 def remember(table: dict[str, Any], key: str, value: Any, limit: int) -> None:

@@ -17,14 +17,14 @@ from typing import Any
 
 from agtrace_schema.events import Provider
 
-from agtrace_indexer.drafts import LogState, Record, Said
+from agtrace_indexer.events.drafts import LogState, Record, Said
+from agtrace_indexer.events.json_values import fields, listed, text
+from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.claude_code.identities import identify
 from agtrace_indexer.providers.claude_code.notices import unknown_line
 from agtrace_indexer.providers.claude_code.recognition import is_own
 from agtrace_indexer.providers.claude_code.records import READERS
 from agtrace_indexer.providers.claude_code.sessions import named_by
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import fields, listed, text
 
 PROVIDER: Provider = Provider.CLAUDE_CODE
 

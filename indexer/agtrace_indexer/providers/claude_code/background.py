@@ -14,10 +14,10 @@ from typing import Any
 
 from agtrace_schema.events import Outcome, Payload, ToolResult, User, UserKind
 
-from agtrace_indexer.drafts import LogState, Settlement
+from agtrace_indexer.events.drafts import LogState, Settlement
+from agtrace_indexer.events.json_values import fields, text
+from agtrace_indexer.events.strings import first_identifier, identifier
 from agtrace_indexer.providers.notes import remember
-from agtrace_indexer.strings import first_identifier, identifier
-from agtrace_indexer.values import fields, text
 
 _TASKS_REMEMBERED = 64
 

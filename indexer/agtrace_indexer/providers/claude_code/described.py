@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from agtrace_indexer.values import fields
+from agtrace_indexer.events.json_values import fields
 
 _LARGEST = 64 * 1024
 _HOW = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from agtrace_schema.events import TokenUsage
 
-from agtrace_indexer.drafts import Draft, Said
+from agtrace_indexer.events.drafts import Draft, Said
 
 
 def identify(said: Iterable[Said], uuid: str | None) -> None:

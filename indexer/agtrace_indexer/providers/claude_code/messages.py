@@ -7,7 +7,9 @@ from typing import Any
 
 from agtrace_schema.events import Message, Notification, Payload, Reasoning, ToolCall, UserKind
 
-from agtrace_indexer.drafts import Draft, LogState, Record, Said
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
+from agtrace_indexer.events.json_values import fields, listed, milliseconds, text
+from agtrace_indexer.events.strings import first_identifier, identifier
 from agtrace_indexer.providers.claude_code.background import settlements
 from agtrace_indexer.providers.claude_code.content import block_text, block_type, joined_text, readable_json
 from agtrace_indexer.providers.claude_code.notices import unknown_line
@@ -17,8 +19,6 @@ from agtrace_indexer.providers.claude_code.tokens import SYNTHETIC, token_usage
 from agtrace_indexer.providers.claude_code.tool_results import bare_result, spilled_output, tool_result
 from agtrace_indexer.providers.claude_code.user_texts import user_texts
 from agtrace_indexer.providers.notes import skip, unknown
-from agtrace_indexer.strings import first_identifier, identifier
-from agtrace_indexer.values import fields, listed, milliseconds, text
 
 ROLES = ("user", "assistant")
 

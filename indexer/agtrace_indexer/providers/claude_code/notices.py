@@ -10,7 +10,8 @@ from typing import Any
 
 from agtrace_schema.events import Notification, Payload
 
-from agtrace_indexer.drafts import Draft, LogState, Record, Said
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
+from agtrace_indexer.events.json_values import fields, first_text, listed, milliseconds, text
 from agtrace_indexer.providers.claude_code.background import settlements, told_by_notice
 from agtrace_indexer.providers.claude_code.content import joined_text, readable_json
 from agtrace_indexer.providers.claude_code.origins import note_origin
@@ -19,7 +20,6 @@ from agtrace_indexer.providers.claude_code.sessions import is_inline, note_sessi
 from agtrace_indexer.providers.claude_code.titles import TITLES, note_summary, note_title
 from agtrace_indexer.providers.claude_code.user_texts import user_texts
 from agtrace_indexer.providers.notes import skip, unknown
-from agtrace_indexer.values import fields, first_text, listed, milliseconds, text
 
 BOOKKEEPING = (
     "agent-name",

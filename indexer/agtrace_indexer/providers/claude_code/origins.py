@@ -6,9 +6,9 @@ first decides: a later line with an unknown parent has lost it, which says nothi
 
 from __future__ import annotations
 
-from agtrace_indexer.drafts import LogState, Record
-from agtrace_indexer.strings import first_identifier, identifier
-from agtrace_indexer.values import fields
+from agtrace_indexer.events.drafts import LogState, Record
+from agtrace_indexer.events.json_values import fields
+from agtrace_indexer.events.strings import first_identifier, identifier
 
 
 def note_origin(record: Record, state: LogState) -> None:

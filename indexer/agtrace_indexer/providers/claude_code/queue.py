@@ -11,11 +11,11 @@ from typing import Any
 
 from agtrace_schema.events import User
 
-from agtrace_indexer.drafts import LogState
+from agtrace_indexer.events.drafts import LogState
+from agtrace_indexer.events.strings import masked
 from agtrace_indexer.providers.claude_code.sessions import request_kind
 from agtrace_indexer.providers.claude_code.user_texts import user_texts
 from agtrace_indexer.providers.claude_code.versions import is_older
-from agtrace_indexer.strings import masked
 
 _FIRST_WITH_ATTACHMENTS = (2, 1, 91)
 _WAITING = 16

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agtrace_indexer.drafts import Record
+from agtrace_indexer.events.drafts import Record
+from agtrace_indexer.events.json_values import fields, text
 from agtrace_indexer.providers.claude_code.messages import ROLES
-from agtrace_indexer.values import fields, text
 
 _SIDE_LINES: dict[str, tuple[str, ...]] = {
     "summary": ("leafUuid",),

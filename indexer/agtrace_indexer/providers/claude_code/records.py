@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from agtrace_indexer.drafts import LogState, Record, Said
+from agtrace_indexer.events.drafts import LogState, Record, Said
 from agtrace_indexer.providers.claude_code import messages, notices
 
 READERS: dict[str, Callable[[Record, LogState], Sequence[Said]]] = {

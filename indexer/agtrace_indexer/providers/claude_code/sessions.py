@@ -10,13 +10,13 @@ from pathlib import PurePath
 
 from agtrace_schema.events import UserKind
 
-from agtrace_indexer.drafts import LogState, Record, SessionFacts
+from agtrace_indexer.events.drafts import LogState, Record, SessionFacts
+from agtrace_indexer.events.json_values import text
+from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.claude_code.described import description_beside
 from agtrace_indexer.providers.claude_code.origins import note_origin
 from agtrace_indexer.providers.claude_code.shown import shown
 from agtrace_indexer.providers.claude_code.sidechains import begun_by, chain_of
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import text
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 

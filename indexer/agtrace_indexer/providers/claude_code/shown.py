@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agtrace_indexer.strings import masked
-from agtrace_indexer.values import text
+from agtrace_indexer.events.json_values import text
+from agtrace_indexer.events.strings import masked
 
 _LONGEST = 200
 

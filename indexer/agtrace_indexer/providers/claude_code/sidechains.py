@@ -10,12 +10,12 @@ from typing import Any
 
 from agtrace_schema.events import Payload, ToolCall, ToolResult
 
-from agtrace_indexer.drafts import LogState, Record, SessionFacts
+from agtrace_indexer.events.drafts import LogState, Record, SessionFacts
+from agtrace_indexer.events.json_values import digest, fields, text
+from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.claude_code.content import joined_text
 from agtrace_indexer.providers.claude_code.shown import shown
 from agtrace_indexer.providers.notes import remember
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import digest, fields, text
 
 AGENT_TOOLS = ("Task", "Agent")
 """The tools that start a sub-agent: `Task` until 2.1.50, `Agent` from 2.1.78."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agtrace_indexer.drafts import LogState, Record
+from agtrace_indexer.events.drafts import LogState, Record
+from agtrace_indexer.events.json_values import text
+from agtrace_indexer.events.strings import identifier, masked
 from agtrace_indexer.providers.notes import remember
-from agtrace_indexer.strings import identifier, masked
-from agtrace_indexer.values import text
 
 TITLES: dict[str, tuple[str, int]] = {
     "custom-title": ("customTitle", 4),

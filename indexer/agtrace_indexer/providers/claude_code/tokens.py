@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from agtrace_schema.events import TokenUsage
 
-from agtrace_indexer.drafts import LogState
+from agtrace_indexer.events.drafts import LogState
+from agtrace_indexer.events.json_values import count, fields, text
+from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.notes import remember
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import count, fields, text
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of assistant lines that Claude Code wrote itself, without asking a model."""

@@ -11,10 +11,10 @@ from typing import Any
 
 from agtrace_schema.events import Notification, Outcome, OutcomeSource, ToolResult
 
+from agtrace_indexer.events.json_values import count, fields, text
+from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.claude_code.background import is_started
 from agtrace_indexer.providers.claude_code.content import joined_text
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import count, fields, text
 
 _REJECTIONS = (
     "The user doesn't want to proceed",

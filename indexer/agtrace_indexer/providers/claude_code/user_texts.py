@@ -10,8 +10,8 @@ from typing import Any
 
 from agtrace_schema.events import User, UserKind
 
+from agtrace_indexer.events.json_values import fields
 from agtrace_indexer.providers.claude_code.content import block_text
-from agtrace_indexer.values import fields
 
 _KINDS_BY_START: tuple[tuple[tuple[str, ...], UserKind], ...] = (
     (("<command-name>", "<command-message>", "<bash-input>", "<user-memory-input>"), UserKind.COMMAND),

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agtrace_indexer.drafts import LogState, Record, Said
+from agtrace_indexer.events.drafts import LogState, Record, Said
+from agtrace_indexer.events.json_values import fields, items
+from agtrace_indexer.events.strings import first_identifier, identifier
 from agtrace_indexer.providers.codex.handlers import Handler
 from agtrace_indexer.providers.codex.tool_calls import decoded_arguments
 from agtrace_indexer.providers.notes import remember
-from agtrace_indexer.strings import first_identifier, identifier
-from agtrace_indexer.values import fields, items
 
 _LONGEST_OUTPUT = 500
 _STARTS = 64

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from agtrace_indexer.drafts import LogState
-from agtrace_indexer.text import without_preface
-from agtrace_indexer.values import digest
+from agtrace_indexer.events.drafts import LogState
+from agtrace_indexer.events.json_values import digest
+from agtrace_indexer.events.searchable_text import without_preface
 
 _REACH = 60  # lines that a text waits for its double; the real logs have it within three
 _WAITING = 32

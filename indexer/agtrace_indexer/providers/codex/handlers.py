@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 from agtrace_schema.events import Notification
 
-from agtrace_indexer.drafts import Draft, LogState, Record, Said
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
+from agtrace_indexer.events.json_values import compact_json, text
 from agtrace_indexer.providers.notes import skip, unknown
-from agtrace_indexer.values import compact_json, text
 
 Handler: TypeAlias = Callable[[Record, LogState, "int | None"], Sequence[Said]]
 """Makes drafts of a payload; the number is the time of its line."""

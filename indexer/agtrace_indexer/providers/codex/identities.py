@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agtrace_schema.events import Message, Payload, Reasoning, ToolCall, ToolResult, User
 
-from agtrace_indexer.values import compact_json, digest
+from agtrace_indexer.events.json_values import compact_json, digest
 
 _SPEAKERS: dict[type[Payload], str] = {User: "user", Message: "message", Reasoning: "reasoning"}
 """Who says a text. The kind of a user's text is left out: a sub-agent sees its parent's requests with other eyes."""

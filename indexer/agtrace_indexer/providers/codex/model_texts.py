@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from agtrace_schema.events import Message, Reasoning
 
-from agtrace_indexer.drafts import Draft, LogState, Record
+from agtrace_indexer.events.drafts import Draft, LogState, Record
+from agtrace_indexer.events.json_values import text
 from agtrace_indexer.providers.codex.content import content_text, texts
 from agtrace_indexer.providers.codex.doubles import is_double
 from agtrace_indexer.providers.codex.steps import open_step
 from agtrace_indexer.providers.notes import skip
-from agtrace_indexer.values import text
 
 
 def _assistant_text(said: str, stream: str, state: LogState, at: int | None) -> list[Draft]:

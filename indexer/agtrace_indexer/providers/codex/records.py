@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agtrace_indexer.drafts import LogState, Record, Said
+from agtrace_indexer.events.drafts import LogState, Record, Said
+from agtrace_indexer.events.json_values import fields, text
 from agtrace_indexer.providers.codex import (
     agents,
     model_texts,
@@ -16,7 +17,6 @@ from agtrace_indexer.providers.codex import (
     user_texts,
 )
 from agtrace_indexer.providers.codex.handlers import Handler, notifying, skipping, unknown_record
-from agtrace_indexer.values import fields, text
 
 
 def response_item(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:

@@ -18,10 +18,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from agtrace_indexer.drafts import LogState, Record
+from agtrace_indexer.events.drafts import LogState, Record
+from agtrace_indexer.events.json_values import count, fields, first_text, milliseconds
+from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.codex.steps import leave_steps
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import count, fields, first_text, milliseconds
 
 _CLUSTER_MS = 1000
 _UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)

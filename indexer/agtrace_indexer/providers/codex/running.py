@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from agtrace_schema.events import Json, Outcome, OutcomeSource
 
-from agtrace_indexer.drafts import LogState, Settlement
+from agtrace_indexer.events.drafts import LogState, Settlement
+from agtrace_indexer.events.json_values import fields
+from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.codex.tool_outputs import CELL, SESSION, Reading
 from agtrace_indexer.providers.notes import remember
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import fields
 
 _POLLS = {"write_stdin": (SESSION, "session_id"), "wait": (CELL, "cell_id")}
 """Tool -> what it asks for, and the argument that names it."""

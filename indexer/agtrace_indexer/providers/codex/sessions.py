@@ -11,13 +11,13 @@ from typing import Any
 
 from agtrace_schema.events import Notification
 
-from agtrace_indexer.drafts import Draft, LogState, Record, Rollback, Said, SessionFacts
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback, Said, SessionFacts
+from agtrace_indexer.events.json_values import compact_json, count, fields, first_text, items, milliseconds, text
+from agtrace_indexer.events.strings import first_identifier, identifier
 from agtrace_indexer.providers.codex.doubles import note_review
 from agtrace_indexer.providers.codex.handlers import Handler, notifying
 from agtrace_indexer.providers.codex.replay import is_replaying, note_second_meta, open_head
 from agtrace_indexer.providers.notes import skip
-from agtrace_indexer.strings import first_identifier, identifier
-from agtrace_indexer.values import compact_json, count, fields, first_text, items, milliseconds, text
 
 _META_LEFT_OUT = {"base_instructions", "instructions", "dynamic_tools", "user_instructions"}
 _FAST = ("priority", "fast")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agtrace_indexer.drafts import LogState
+from agtrace_indexer.events.drafts import LogState
 
 
 def open_step(state: LogState) -> str:

@@ -11,10 +11,10 @@ from typing import Any
 
 from agtrace_schema.events import Notification, TokenUsage
 
-from agtrace_indexer.drafts import Draft, LogState, Record
+from agtrace_indexer.events.drafts import Draft, LogState, Record
+from agtrace_indexer.events.json_values import compact_json, count, fields
 from agtrace_indexer.providers.codex.steps import close_step, last_step
 from agtrace_indexer.providers.notes import skip
-from agtrace_indexer.values import compact_json, count, fields
 
 _TOTALS = (
     "input_tokens",

@@ -7,13 +7,13 @@ from typing import Any
 
 from agtrace_schema.events import Json, ToolCall
 
-from agtrace_indexer.drafts import Draft, LogState, Record
+from agtrace_indexer.events.drafts import Draft, LogState, Record
+from agtrace_indexer.events.json_values import compact_json, fields, text
+from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.codex.doubles import fingerprint
 from agtrace_indexer.providers.codex.running import note_poll
 from agtrace_indexer.providers.codex.steps import open_step
 from agtrace_indexer.providers.notes import remember, skip
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import compact_json, fields, text
 
 OPEN_CALLS = 256
 """How many calls are remembered while they wait for their results."""

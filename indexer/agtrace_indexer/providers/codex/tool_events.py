@@ -14,7 +14,9 @@ from typing import Any
 
 from agtrace_schema.events import Json, Outcome, OutcomeSource
 
-from agtrace_indexer.drafts import Draft, LogState, Record, Said
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
+from agtrace_indexer.events.json_values import fields, first_text, text
+from agtrace_indexer.events.strings import first_identifier
 from agtrace_indexer.providers.codex.content import content_text, texts
 from agtrace_indexer.providers.codex.handlers import Handler
 from agtrace_indexer.providers.codex.running import settled_by_event
@@ -31,8 +33,6 @@ from agtrace_indexer.providers.codex.tool_outputs import (
 )
 from agtrace_indexer.providers.codex.tool_results import draft_result, image_reading
 from agtrace_indexer.providers.notes import remember, skip
-from agtrace_indexer.strings import first_identifier
-from agtrace_indexer.values import fields, first_text, text
 
 _ENDS = 64  # ends that wait for the output of their call
 

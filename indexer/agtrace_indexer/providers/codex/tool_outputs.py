@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.events import Outcome, OutcomeSource
 
+from agtrace_indexer.events.json_values import count, fields, items
+from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.codex.content import content_text
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import count, fields, items
 
 
 class Reading(NamedTuple):

@@ -6,7 +6,9 @@ from typing import Any
 
 from agtrace_schema.events import Outcome, OutcomeSource, ToolResult
 
-from agtrace_indexer.drafts import Draft, LogState, Record, Said
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
+from agtrace_indexer.events.json_values import compact_json, fields, image_placeholder, text
+from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.codex.agents import started_by
 from agtrace_indexer.providers.codex.content import texts
 from agtrace_indexer.providers.codex.running import settled_by_result
@@ -15,8 +17,6 @@ from agtrace_indexer.providers.codex.tokens import odd_usage
 from agtrace_indexer.providers.codex.tool_calls import call_id_of, call_item
 from agtrace_indexer.providers.codex.tool_outputs import Reading, by_status, exited, read_output, whole
 from agtrace_indexer.providers.notes import skip
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import compact_json, fields, image_placeholder, text
 
 
 def draft_result(call_id: str | None, reading: Reading, state: LogState, at: int | None) -> list[Said]:

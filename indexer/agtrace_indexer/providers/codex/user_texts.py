@@ -6,14 +6,14 @@ import re
 
 from agtrace_schema.events import Notification, User, UserKind
 
-from agtrace_indexer.drafts import Draft, LogState, Record
+from agtrace_indexer.events.drafts import Draft, LogState, Record
+from agtrace_indexer.events.json_values import fields, items, text
+from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.codex.content import content_text, image, image_of
 from agtrace_indexer.providers.codex.doubles import is_double
 from agtrace_indexer.providers.codex.replay import is_replaying
 from agtrace_indexer.providers.codex.steps import close_step
 from agtrace_indexer.providers.notes import skip
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import fields, items, text
 
 _KINDS: list[tuple[str, UserKind]] = [
     ("<turn_aborted>", UserKind.INTERRUPTION),

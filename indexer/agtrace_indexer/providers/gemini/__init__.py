@@ -14,7 +14,9 @@ from typing import Any
 
 from agtrace_schema.events import Provider
 
-from agtrace_indexer.drafts import Draft, LogState, Record, Retraction, SessionFacts
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, SessionFacts
+from agtrace_indexer.events.json_values import fields, milliseconds
+from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.gemini.documents import (
     REWRITTEN,
     as_patch,
@@ -27,8 +29,6 @@ from agtrace_indexer.providers.gemini.documents import (
 from agtrace_indexer.providers.gemini.folding import patch, replace, rewind
 from agtrace_indexer.providers.gemini.messages import NOTICES, unknown_record
 from agtrace_indexer.providers.gemini.sessions import METADATA_KEYS, is_metadata
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import fields, milliseconds
 
 __all__ = ["PROVIDER", "as_patch", "begin", "drafts", "recognizes", "unroll"]
 

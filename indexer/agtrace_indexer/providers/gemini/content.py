@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agtrace_indexer.values import compact_json, fields, image_placeholder
+from agtrace_indexer.events.json_values import compact_json, fields, image_placeholder
 
 
 def joined_text(content: list[Any]) -> str:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from agtrace_indexer.drafts import Record
+from agtrace_indexer.events.drafts import Record
+from agtrace_indexer.events.json_values import fields, items, text
+from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.gemini.messages import MODEL_TYPES
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import fields, items, text
 
 REWRITTEN = "$rewritten"
 """Marks the patch of a document: what stood in it before can't be read any more, so nothing of it may count."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from agtrace_schema.events import Notification, Payload
 
-from agtrace_indexer.drafts import Draft, LogState, Record, Retraction
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction
+from agtrace_indexer.events.json_values import digest
 from agtrace_indexer.providers.gemini.documents import identified, is_made_up
 from agtrace_indexer.providers.gemini.messages import FIGURES, Hashes, parts_of
 from agtrace_indexer.providers.gemini.sessions import note_metadata
-from agtrace_indexer.values import digest
 
 
 def _live(state: LogState) -> Hashes:

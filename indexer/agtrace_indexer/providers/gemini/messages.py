@@ -7,14 +7,14 @@ from typing import Any, TypeAlias
 
 from agtrace_schema.events import Message, Notification, Reasoning, User
 
-from agtrace_indexer.drafts import Draft, LogState, Record, SessionFacts
+from agtrace_indexer.events.drafts import Draft, LogState, Record, SessionFacts
+from agtrace_indexer.events.json_values import fields, items, listed, milliseconds, text
 from agtrace_indexer.providers.gemini.content import bodies, is_thought, joined_text
 from agtrace_indexer.providers.gemini.tokens import usage_of
 from agtrace_indexer.providers.gemini.tool_calls import calls_and_results, history_calls
 from agtrace_indexer.providers.gemini.tool_results import history_result
 from agtrace_indexer.providers.gemini.user_texts import user_kind
 from agtrace_indexer.providers.notes import unknown
-from agtrace_indexer.values import fields, items, listed, milliseconds, text
 
 Parts: TypeAlias = dict[str, Draft]
 """The drafts of one message by the name of their part, in the order of reading."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agtrace_indexer.drafts import LogState, Record
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import first_text, items, text
+from agtrace_indexer.events.drafts import LogState, Record
+from agtrace_indexer.events.json_values import first_text, items, text
+from agtrace_indexer.events.strings import identifier
 
 METADATA_KEYS = {
     "activeExtensionName",

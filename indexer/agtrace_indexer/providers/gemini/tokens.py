@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from agtrace_schema.events import TokenUsage
 
-from agtrace_indexer.drafts import Record
-from agtrace_indexer.values import count, fields, text
+from agtrace_indexer.events.drafts import Record
+from agtrace_indexer.events.json_values import count, fields, text
 
 
 def usage_of(record: Record, *, says_something: bool) -> TokenUsage | None:

@@ -6,11 +6,11 @@ from typing import Any
 
 from agtrace_schema.events import ToolCall
 
-from agtrace_indexer.drafts import Draft, Record
+from agtrace_indexer.events.drafts import Draft, Record
+from agtrace_indexer.events.json_values import fields, items, milliseconds, text
+from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.gemini.content import bodies
 from agtrace_indexer.providers.gemini.tool_results import result_of
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import fields, items, milliseconds, text
 
 
 def calls_and_results(record: Record, when: int | None) -> tuple[dict[str, Draft], dict[str, Draft]]:

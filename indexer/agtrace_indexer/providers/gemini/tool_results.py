@@ -7,10 +7,10 @@ from typing import Any
 
 from agtrace_schema.events import Outcome, OutcomeSource, ToolResult
 
-from agtrace_indexer.drafts import Record
+from agtrace_indexer.events.drafts import Record
+from agtrace_indexer.events.json_values import compact_json, fields, listed
+from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.gemini.content import part_text
-from agtrace_indexer.strings import identifier
-from agtrace_indexer.values import compact_json, fields, listed
 
 _UNFINISHED = ("validating", "scheduled", "executing", "awaiting_approval")
 _FINISHED = ("success", "error", "cancelled")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agtrace_schema.events import UserKind
 
-from agtrace_indexer.drafts import SessionFacts
+from agtrace_indexer.events.drafts import SessionFacts
 
 _INJECTED = (
     "<session_context>",

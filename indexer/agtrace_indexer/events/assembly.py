@@ -1,0 +1,275 @@
+"""From drafts to events with coordinates: event, turn and step indices, and links of calls and results.
+
+A turn is opened by a human request (or, in a sub-agent, by its task); a model response before any
+of these opens one too. A step is one model response with the tool executions it asked for: a tool
+result belongs to the step of its call, wherever it stands in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from agtrace_schema.events import (
+    EVENT_TYPES,
+    EventType,
+    Notification,
+    Outcome,
+    Payload,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+    User,
+    UserKind,
+)
+
+from agtrace_indexer.events.drafts import Draft, Settlement
+from agtrace_indexer.events.own_calls import is_own
+from agtrace_indexer.logs.lines import Line
+
+REQUESTS = frozenset({UserKind.HUMAN, UserKind.TASK})
+"""The kinds of user texts that ask for work: only these open a turn."""
+
+INTERRUPTIONS = frozenset({UserKind.INTERRUPTION, "turn_aborted"})
+"""The kinds of user texts and notifications that end a turn before its calls ended."""
+
+ASKING_TOOLS = frozenset(
+    {
+        "AskUserQuestion",
+        "EnterPlanMode",
+        "ExitPlanMode",
+        "enter_plan_mode",
+        "request_user_input",
+        "ask_user",
+        "exit_plan_mode",
+    }
+)
+"""Tools that wait for a human: the time until their result is the human's, not theirs."""
+
+_STEPS_REMEMBERED = 32
+_TURNS_REMEMBERED = 256
+_RUNNING_REMEMBERED = 64
+_AGENTS_REMEMBERED = 64
+_AGENT_TOOLS = ("Task", "Agent")
+_UNTIMED = (Outcome.REJECTED, Outcome.RUNNING)
+
+
+@dataclass(slots=True)
+class Event:
+    """An event with its coordinates, before it becomes a row."""
+
+    event_index: int
+    type: EventType
+    payload: Payload
+    timestamp: int | None
+    turn_index: int | None
+    step_index: int | None
+    name: str | None
+    """The tool's name, the kind of a user text or of a notification."""
+    outcome: Outcome | None
+    link: int | None
+    """The event_index of the call of a result."""
+    line: Line
+    duration_ms: int | None = None
+    """Of a result: the time since its call, without a human's pause."""
+    ends: Sequence[Ending] = ()
+    """What this event tells about how earlier calls ended."""
+    own: bool = False
+    """Whether it is a call to agtrace itself, or the result of one."""
+
+
+class Ending(NamedTuple):
+    """How an earlier tool execution ended after all."""
+
+    event_indices: list[int]
+    """Of its call, and of its result where there is one."""
+    outcome: Outcome
+    duration_ms: int | None = None
+
+
+class Supersession(NamedTuple):
+    """An event that a later one replaces or takes back."""
+
+    event_index: int
+    by: int
+    """The event_index of what replaced it or took it back."""
+
+
+@dataclass(slots=True)
+class Thread:
+    """Where the assembly of one session stands. JSON values only: it is stored between two runs."""
+
+    next_index: int = 0
+    turn: int = -1
+    next_step: int = 0
+    replayed_to: int = 0
+    """The event_index behind the last event that the log itself tells to be a replay."""
+    clustered_to: int = 0
+    """The event_index behind the last event that was written at the instant at which the log began."""
+    started_by: int | None = None
+    """The event of the main thread's call that started this one, where the log tells."""
+    steps: dict[str, list[int]] = field(default_factory=dict)
+    """Key -> [turn, step] of the newest steps: lines of one response can be interleaved with others."""
+    calls: dict[str, list[Any]] = field(default_factory=dict)
+    """Id -> [event_index, turn, step, tool, time] of the calls that wait for their result; True behind them where a
+    call asks agtrace itself."""
+    running: dict[str, list[Any]] = field(default_factory=dict)
+    """Id -> [event_index, time, event_index of the result] of the newest calls that were left running."""
+    keys: dict[str, int] = field(default_factory=dict)
+    """Draft key -> event_index of the event that holds it now."""
+    answered: dict[str, list[Any]] = field(default_factory=dict)
+    """Draft key of a result -> the call it answers: a later version of the result answers it again."""
+    agents: dict[str, int] = field(default_factory=dict)
+    """Id -> event_index of the newest calls that start a sub-agent."""
+    requests: dict[str, int] = field(default_factory=dict)
+    """Draft key of a request -> the turn that it opened: a later version of it opens no other."""
+    turns: list[int] = field(default_factory=list)
+    """The newest turns that were not dropped."""
+
+    def place(self, draft: Draft, line: Line) -> Event:
+        """Give the next draft its coordinates."""
+        payload = draft.payload
+        match payload:
+            case ToolResult():
+                event = self._answer(draft, payload, line)
+            case ToolCall():
+                event = self._event(draft, line, payload.name)
+                event.own = is_own(payload)
+                self._note_call(payload, event)
+            case TokenUsage():
+                event = self._event(draft, line, payload.model)
+            case User() | Notification():
+                event = self._event(draft, line, str(payload.kind))
+                if payload.kind in INTERRUPTIONS:
+                    event.ends = self._interrupted(event.turn_index)
+            case _:
+                event = self._event(draft, line, None)
+        self.next_index += 1
+        return event
+
+    def _event(self, draft: Draft, line: Line, name: str | None, outcome: Outcome | None = None) -> Event:
+        """Give a draft the coordinates of where it stands."""
+        payload = draft.payload
+        turn: int | None = None
+        step: int | None = None
+        if isinstance(payload, User) and payload.kind in REQUESTS:
+            turn = self._request(draft.key)
+        elif draft.step is not None:
+            turn, step = self._in_step(draft.step)
+        elif self.turns:
+            turn = self.turns[-1]
+        kind = EVENT_TYPES[type(payload)]
+        return Event(self.next_index, kind, payload, draft.timestamp, turn, step, name, outcome, None, line)
+
+    def _answer(self, draft: Draft, result: ToolResult, line: Line) -> Event:
+        """Give a result its coordinates: those of its call, where that is known."""
+        call, outcome, at = self._call_of(draft.key, result.call_id), result.outcome, draft.timestamp
+        if call is None:
+            return self._event(draft, line, None, outcome)
+        link, turn, step, tool, called_at, *own = call
+        if outcome is Outcome.RUNNING and result.call_id:
+            self._note_running(result.call_id, [link, called_at, self.next_index])
+        duration = _duration(result, at, tool, called_at)
+        kind = EventType.TOOL_RESULT
+        return Event(self.next_index, kind, result, at, turn, step, tool, outcome, link, line, duration, own=bool(own))
+
+    def settle(self, settlement: Settlement) -> Ending | None:
+        """Tell which events an execution has that ended after all; None where it isn't known to be running."""
+        started = self.running.pop(settlement.call_id, None)
+        if started is None:
+            return None
+        call, called_at, result = started
+        lasted = None
+        if settlement.timestamp is not None and called_at is not None:
+            lasted = max(settlement.timestamp - called_at, 0)
+        return Ending([call, result], settlement.outcome, lasted)
+
+    def roll_back(self, count: int) -> list[int]:
+        """Forget the last turns that are still there; give their indices."""
+        if count <= 0:
+            return []
+        dropped = self.turns[-count:]
+        del self.turns[-count:]
+        self.steps.clear()
+        return dropped
+
+    def supersede(self, key: str, by: int, remembered: int | None) -> Supersession | None:
+        """Note that the event `by` holds a draft's key now; give the event that held it before."""
+        before = self.keys.pop(key, None)
+        self.keys[key] = by
+        if remembered is not None and len(self.keys) > remembered:
+            del self.keys[next(iter(self.keys))]
+        return None if before is None else Supersession(before, by)
+
+    def retract(self, keys: list[str]) -> list[Supersession]:
+        """Give the events that hold these keys, taken back by the newest event, and forget the keys."""
+        gone = {self.requests.pop(key) for key in keys if key in self.requests}
+        self.turns = [turn for turn in self.turns if turn not in gone]
+        held = (self.keys.pop(key, None) for key in keys)
+        return [Supersession(index, self.next_index - 1) for index in held if index is not None]
+
+    def _call_of(self, key: str | None, call_id: str | None) -> list[Any] | None:
+        """The call that a result answers, also where it answers it anew."""
+        call = self.calls.pop(call_id, None) if call_id else None
+        if key is None:
+            return call
+        call = call or self.answered.get(key)
+        if call:
+            self.answered[key] = call
+        return call
+
+    def _note_call(self, call: ToolCall, event: Event) -> None:
+        if not call.call_id:
+            return
+        place = [event.event_index, event.turn_index, event.step_index, event.name, event.timestamp]
+        self.calls[call.call_id] = [*place, True] if event.own else place
+        if call.name in _AGENT_TOOLS:
+            self.agents[call.call_id] = event.event_index
+            if len(self.agents) > _AGENTS_REMEMBERED:
+                del self.agents[next(iter(self.agents))]
+
+    def _note_running(self, call_id: str, place: list[Any]) -> None:
+        self.running[call_id] = place
+        while len(self.running) > _RUNNING_REMEMBERED:
+            del self.running[next(iter(self.running))]
+
+    def _interrupted(self, turn: int | None) -> list[Ending]:
+        """The calls of a turn that was interrupted; a result that comes after all still tells its own outcome."""
+        open_calls = [call[0] for call in self.calls.values() if call[1] == turn]
+        return [Ending(open_calls, Outcome.INTERRUPTED)] if open_calls else []
+
+    def _request(self, key: str | None) -> int:
+        """The turn of a request: a new one, or the one that an earlier version of it opened."""
+        if key is not None and key in self.requests:
+            return self.requests[key]
+        self._open_turn()
+        if key is not None:
+            self.requests[key] = self.turn
+        return self.turn
+
+    def _in_step(self, key: str) -> list[int]:
+        if not self.turns or self.turns[-1] != self.turn:  # before the first turn, or behind one that was dropped
+            self._open_turn()
+        place = self.steps.get(key)
+        if place is None:
+            place = self.steps[key] = [self.turn, self.next_step]
+            self.next_step += 1
+            if len(self.steps) > _STEPS_REMEMBERED:
+                del self.steps[next(iter(self.steps))]
+        return place
+
+    def _open_turn(self) -> None:
+        self.turn += 1
+        self.next_step = 0
+        self.turns = [*self.turns[-_TURNS_REMEMBERED + 1 :], self.turn]
+
+
+def _duration(result: ToolResult, at: int | None, tool: str | None, called_at: int | None) -> int | None:
+    """How long an execution took: what the log says, else the time from call to result."""
+    if result.duration_ms is not None:
+        return result.duration_ms
+    untold = tool in ASKING_TOOLS or result.outcome in _UNTIMED
+    if untold or called_at is None or at is None or at <= called_at:
+        return None
+    return at - called_at

@@ -1,0 +1,169 @@
+"""What a provider makes of a log's records: drafts of events, and facts about the session.
+
+A provider is a package in `providers/`. It sees one decoded record at a time, in file order, and
+keeps what it must remember in a `LogState`, which is stored with the file between two runs: the
+same code therefore serves the first index, an appended tail and the tests. `LogState` must survive
+`to_json` and `from_json` unchanged, and stay small however long the log is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from agtrace_schema.events import Outcome, Payload, Provider
+
+from agtrace_indexer.events.json_values import by_name
+from agtrace_indexer.events.strings import masked
+
+Record: TypeAlias = dict[str, Any]
+"""One decoded JSON object of a log."""
+
+_TEXTS = ("description", "agent_type", "cwd", "branch", "version", "model", "title")
+"""The fields of `SessionFacts` that are no ids: these are masked where they are read (`strings.identifier`)."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """An event before it has its coordinates."""
+
+    payload: Payload
+    timestamp: int | None
+    """Milliseconds since 1970 UTC; None where the record has no readable time."""
+    step: str | None = None
+    """Identifies the model response within the log: drafts with the same step belong to one step.
+    None for what is not part of a response. A tool result always joins the step of its call."""
+    thread: str = ""
+    """"" for the log's own session, else the key of a sub-agent whose records lie inline in this log."""
+    key: str | None = None
+    """An identity within the thread: a later draft with the same key supersedes the earlier event."""
+    identity: str | None = None
+    """What identifies the event wherever it is copied to (see `identity`); None where nothing does."""
+    replayed: bool = False
+    """Whether the log itself tells that this belongs to the replayed history of another one."""
+    clustered: bool = False
+    """Whether this was written at the instant at which its log began: a replay, where nothing better tells."""
+
+
+class Retraction(NamedTuple):
+    """The log takes back what it said: the events with these keys are superseded, nothing replaces them."""
+
+    keys: list[str]
+    thread: str = ""
+
+
+class Rollback(NamedTuple):
+    """The log drops its last turns. Their events are superseded; what they cost in tokens was spent and counts."""
+
+    turns: int
+    thread: str = ""
+
+
+class Settlement(NamedTuple):
+    """The log tells how an execution really ended whose result only said that it was running."""
+
+    call_id: str
+    outcome: Outcome
+    timestamp: int | None = None
+    """When it ended, in milliseconds since 1970 UTC."""
+    thread: str = ""
+
+
+Said: TypeAlias = Draft | Retraction | Rollback | Settlement
+"""What a record can give."""
+
+
+@dataclass(slots=True)
+class SessionFacts:
+    """What a log has said so far about one session. None is unknown; later values win unless noted."""
+
+    id: str | None = None
+    """The provider's session id; the first one wins. None: the file's name serves."""
+    parent_id: str | None = None
+    """The id of the session that started or was copied into this one."""
+    started_call: str | None = None
+    """The id of the tool call that started this session, where the log names it."""
+    continues: str | None = None
+    """The identity of the line, in another log, that this one goes on from."""
+    description: str | None = None
+    """What a sub-agent was started for."""
+    kind: str = "main"
+    """main, subagent or fork."""
+    agent_type: str | None = None
+    """The role or nickname of a sub-agent."""
+    cwd: str | None = None
+    """The first working directory; it names the project."""
+    replays: bool = False
+    """Whether the log begins with a replay whose end the parent's log tells; without it, the clustered drafts."""
+    project_hash: str | None = None
+    """Only where the log names the hash itself (Gemini)."""
+    branch: str | None = None
+    version: str | None = None
+    """The agent's own version, the newest seen."""
+    model: str | None = None
+    """The newest model seen, never `<synthetic>`."""
+    title: str | None = None
+    """What the agent or the user named the session."""
+    title_rank: int = 0
+    """How good the source of the title is: a title of a lower rank never replaces a better one."""
+    namings: dict[str, str] = field(default_factory=dict)
+    """Identity of a line, here or in another log -> the title of the session that holds it. A bounded number."""
+
+    def mask(self) -> None:
+        """Mask the secrets in what the log says."""
+        for name in _TEXTS:
+            said = getattr(self, name)
+            if said is not None:
+                setattr(self, name, masked(said))
+
+
+@dataclass(slots=True)
+class LogState:
+    """All that reading a log needs to remember between two records, and between two runs."""
+
+    sessions: dict[str, SessionFacts] = field(default_factory=lambda: {"": SessionFacts()})
+    """The facts by thread."""
+    memory: dict[str, Any] = field(default_factory=dict)
+    """The provider's own notes: JSON values only, bounded in size."""
+    unknown: list[str] = field(default_factory=list)
+    """Types of the record at hand that the provider doesn't know. Emptied by the caller after every record."""
+    skipped: list[str] = field(default_factory=list)
+    """Types of the record at hand that are left out on purpose. Emptied by the caller after every record."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the state as JSON values."""
+        return {"sessions": {k: by_name(v) for k, v in self.sessions.items()}, "memory": self.memory}
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> LogState:
+        """Take up the state where `to_json` left it."""
+        sessions = {k: SessionFacts(**v) for k, v in stored["sessions"].items()}
+        return cls(sessions=sessions, memory=stored["memory"])
+
+
+class LogFormat(Protocol):
+    """What every provider package offers. All functions are pure but for the state they are given."""
+
+    PROVIDER: Provider
+
+    def recognizes(self, record: Record) -> bool:
+        """Whether this record can only come from this provider's log (content, never the file's name)."""
+
+    def unroll(self, document: Any) -> Iterable[Record] | None:
+        """The records of a whole-file JSON document in the order of their lines, or None if it isn't ours."""
+
+    def begin(self, path: PurePath) -> LogState:
+        """The state before the first record; the path may tell a sub-agent's id and its parent's.
+
+        A small description that the agent keeps beside the log (`.meta.json`) may be read here, nothing else.
+        """
+
+    def drafts(self, record: Record, state: LogState) -> Iterable[Said]:
+        """The events of the next record. Never raises on any JSON object, however strange.
+
+        A record of an unknown type becomes `Notification("unknown/<type>", <its compact JSON>)` and
+        its type is noted in `state.unknown`. A known record that repeats what other records say, or
+        holds nothing a reader would ask for, is noted in `state.skipped` with its type.
+        """

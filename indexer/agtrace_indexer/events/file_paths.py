@@ -1,0 +1,70 @@
+"""Which files a tool call names in its arguments: what it reads and what it writes.
+
+Only arguments that are paths by their name count, and the file headers of patches: what a shell
+command touches can't be told from its text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from agtrace_schema.events import ToolCall
+
+from agtrace_indexer.events.strings import masked
+
+_PATH_ARGUMENTS = ("file_path", "notebook_path", "absolute_path", "path", "filePath")
+_MOST_PATHS = 200
+_LONGEST_PATH = 1000
+_WRITERS = re.compile(r"write|edit|patch|replace|create|update|delete|remove|move|rename|insert|save", re.I)
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$|^\*\*\* Move to: (.+?)\s*$", re.M)
+
+
+def touched(call: ToolCall) -> dict[str, str]:
+    """The paths that a call names -> `read` or `write`."""
+    found = dict(_patched(call)) if _holds_patch(call) else {}
+    if not found and isinstance(call.arguments, dict):
+        named = _named(call.arguments)
+        found = dict.fromkeys(named, _access(call.name)) if named else {}
+    return found if len(found) <= _MOST_PATHS else dict(islice(found.items(), _MOST_PATHS))
+
+
+def _named(arguments: dict[str, Any]) -> list[str]:
+    given = [arguments[name] for name in _PATH_ARGUMENTS if name in arguments]
+    return [path for path in given if isinstance(path, str) and 0 < len(path) <= _LONGEST_PATH and "\n" not in path]
+
+
+@lru_cache(maxsize=256)
+def _access(tool: str) -> str:
+    """What a tool does with the files that its calls name."""
+    return "write" if _WRITERS.search(tool) else "read"
+
+
+def _holds_patch(call: ToolCall) -> bool:
+    return "patch" in call.name or call.name in ("shell", "shell_command", "exec_command", "local_shell", "exec")
+
+
+def _patched(call: ToolCall) -> Iterator[tuple[str, str]]:
+    """The files of a patch in Codex's format; of a `changes` object its keys."""
+    arguments = call.arguments
+    if isinstance(arguments, dict) and "patch" in call.name:
+        arguments = arguments.get("changes", arguments)
+        if isinstance(arguments, dict) and "input" not in arguments and "patch" not in arguments:
+            yield from ((path, "write") for path in arguments if "/" in path or "." in path)
+            return
+    for text in _texts(arguments):
+        if "*** " in text:
+            for match in _PATCHED.finditer(text):
+                yield masked(match[1] or match[2])[:_LONGEST_PATH], "write"
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            if isinstance(inner, (str, list)):
+                yield from _texts(inner)

@@ -1,0 +1,142 @@
+"""Which logs belong together when one of them is forgotten."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import PurePath
+from typing import NamedTuple
+
+from agtrace_indexer.events.strings import plain_id
+from agtrace_indexer.index.tombstones import UUID, Tombstones, digest_of
+
+_SESSIONS = """
+SELECT s.id, s.file_id, s.thread, s.provider, s.own_id, s.parent_id, s.kind, s.parent_session, s.ended_at, f.path
+FROM session s JOIN file f ON f.id = s.file_id ORDER BY s.id
+"""
+
+THESE_FILES = "(SELECT value FROM json_each(:files))"
+"""The ids of files that a query is about, given as `json_ids`."""
+
+STARTED = ("subagent", "warmup")
+"""The kinds of sessions that another one started and that go with it; a fork is a session of its own."""
+
+
+_TOLD_BY_NAME = re.compile(rf"{UUID}|agent-.+", re.DOTALL)
+_ADDED = re.compile(r"(\.zst)?(#replaced-[0-9]+)?$")
+"""What a path gains when its log is compressed or replaced."""
+
+
+def json_ids(files: Iterable[int]) -> str:
+    """Ids of files for a query with `THESE_FILES`."""
+    return f"[{', '.join(map(str, files))}]"
+
+
+class _Session(NamedTuple):
+    id: int
+    file: int
+    thread: str
+    provider: str
+    own_id: str
+    parent_id: str | None
+    kind: str
+    parent_session: int | None
+    ended_at: int | None
+    path: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.provider, known_as(self.own_id, self.path)
+
+
+def known_as(own_id: str, path: str) -> str:
+    """What a session is known by: its id, or the place of its log where that has no id and the file's name serves.
+
+    Names such as `checkpoint-latest` come again in other folders, for other sessions.
+    """
+    stem = PurePath(path).name.partition(".")[0]
+    if own_id != plain_id(stem) or _TOLD_BY_NAME.fullmatch(stem):
+        return own_id
+    return f"{own_id}\0{_ADDED.sub('', path)}"
+
+
+class Logs:
+    """The logs of the index, by the ids of their files."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._of_file: dict[int, list[_Session]] = defaultdict(list)
+        self._heads: list[_Session] = []
+        """The session of each log itself: those beside it in the same log are sub-agents."""
+        self._by_id: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self._started_by_id: dict[tuple[str, str], list[int]] = defaultdict(list)
+        self._started_by: dict[int, list[int]] = defaultdict(list)
+        for session in map(_Session._make, connection.execute(_SESSIONS)):
+            self._of_file[session.file].append(session)
+            if session.thread == "":
+                self._add_head(session)
+
+    def _add_head(self, session: _Session) -> None:
+        self._heads.append(session)
+        self._by_id[session.key].append(session.file)
+        if session.kind in STARTED:
+            if session.parent_id is not None:
+                self._started_by_id[session.provider, session.parent_id].append(session.file)
+            if session.parent_session is not None:
+                self._started_by[session.parent_session].append(session.file)
+
+    def with_all_of(self, files: Iterable[int]) -> set[int]:
+        """These logs, those of the sub-agents that they started, and earlier or other logs of the same sessions."""
+        found: set[int] = set()
+        waiting = list(files)
+        while waiting:
+            file = waiting.pop()
+            if file not in found:
+                found.add(file)
+                waiting += self._related(file)
+        return found
+
+    def _related(self, file: int) -> list[int]:
+        related = []
+        for session in self._of_file[file]:
+            related += self._started(session)
+            if session.thread == "":
+                related += self._by_id[session.key]
+        return related
+
+    def digests(self, files: Iterable[int]) -> set[str]:
+        """What tombstones say of the sessions of these logs; nothing of inline sub-agents, which have no log."""
+        return {digest_of(*s.key) for file in files for s in self._of_file[file] if s.thread == ""}
+
+    def kept_out(self, tombstones: Tombstones) -> set[int]:
+        """The logs of sessions that are forgotten for good, and of sub-agents that one of them started."""
+        return {
+            head.file
+            for head in self._heads
+            if tombstones.keep_out(*head.key)
+            or (head.kind in STARTED and head.parent_id and tombstones.keep_out(head.provider, head.parent_id))
+        }
+
+    @property
+    def roots(self) -> set[int]:
+        """The logs of sessions that no other one here started."""
+        started = set()
+        for session in (session for sessions in self._of_file.values() for session in sessions):
+            started |= set(self._started(session)) - {session.file}
+        return {head.file for head in self._heads} - started
+
+    def ended_before(self, time: int) -> set[int]:
+        """Those of `roots` whose last event, with all that goes with them, is before a time (ms).
+
+        A session without any time is never old.
+        """
+        old = {head.file for head in self._heads if head.ended_at is not None and head.ended_at < time}
+        return {file for file in old & self.roots if self._last_event(file) < time}
+
+    def _last_event(self, file: int) -> int:
+        sessions = (session for log in self.with_all_of([file]) for session in self._of_file[log])
+        return max(session.ended_at or 0 for session in sessions)
+
+    def _started(self, session: _Session) -> list[int]:
+        return self._started_by[session.id] + self._started_by_id[session.provider, session.own_id]

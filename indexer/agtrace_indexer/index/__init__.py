@@ -1,0 +1,1 @@
+"""The SQLite file: opening, locking and changing it."""

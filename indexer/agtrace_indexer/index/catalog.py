@@ -1,0 +1,195 @@
+"""Opening the index, and what it knows about files and roots: all that a run without changes needs."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agtrace_schema.database import MIGRATIONS, VERSION
+
+from agtrace_indexer.index.opening import refuse_empty, refuse_newer
+from agtrace_indexer.index.tombstones import hidden, place_of, stamp
+
+_TUNING = """
+PRAGMA journal_mode=WAL;
+PRAGMA synchronous=NORMAL;          -- a power cut may undo the newest batches, never damage: they are read again
+PRAGMA cache_size=-65536;           -- 64 MB: the b-trees of a bulk load stay in it
+PRAGMA wal_autocheckpoint=8192;     -- pages, 32 MB: at 4 MB a cold index of 1 GB waits 1 s longer for the disk
+PRAGMA journal_size_limit=33554432; -- a WAL that grew beyond it, behind a long read, is cut back
+"""
+
+_OF_FILES = """
+SELECT id, path, status, reason, provider, gone, stamp, size, read_to, lines, records, unreadable_lines,
+  pending_bytes, head, head_size, anchor, anchor_size FROM file
+"""
+
+
+class Known(NamedTuple):
+    """What tells whether a file changed."""
+
+    stamp: str
+    status: str
+    gone: int
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """Open the index for writing; create or migrate it first where that is needed.
+
+    The folder and the file are readable by their owner only. Raises `sqlite3.DatabaseError` for a
+    file that is no index, `opening.NewerIndex` for one of a newer agtrace.
+    """
+    if not path.exists():
+        _create(path)
+    refuse_empty(path)
+    connection = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
+    try:
+        refuse_newer(connection)
+        connection.executescript(_TUNING)
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise sqlite3.DatabaseError(f"its tables can't have version {version}")
+        if version < VERSION:
+            make_tables(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _create(path: Path) -> None:
+    """Make an empty index beside its place and put it there whole: no reader sees one without tables."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = path.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # a link that was put there isn't followed
+    with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
+        make_tables(connection)
+    fresh.replace(path)
+
+
+def remove_attempts(database: Path) -> None:
+    """Remove what a repair is building beside an index, or was when it was killed. Called by whoever may write."""
+    for path in database.parent.glob(f"{database.stem}.repairing.*"):
+        path.unlink(missing_ok=True)
+
+
+def make_tables(connection: sqlite3.Connection) -> None:
+    """Bring the tables of a new, empty or older index to `VERSION`."""
+    import sqlite_utils  # 100 ms to import, needed once in the life of an index
+
+    migrations = sqlite_utils.Migrations("agtrace")
+    for name, sql in MIGRATIONS:
+        migrations(name=name)(_migration(sql))
+    migrations.apply(sqlite_utils.Database(connection))
+    connection.execute(f"PRAGMA user_version={VERSION}")
+
+
+def _migration(sql: str) -> Callable[[Any], None]:
+    def run(database: Any) -> None:
+        statement = ""
+        for line in sql.splitlines(keepends=True):
+            statement += line
+            if sqlite3.complete_statement(statement):
+                database.conn.execute(statement)  # one by one: executescript would end the transaction
+                statement = ""
+
+    return run
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+class Catalog:
+    """The index, open: its files, roots and facts. `Store` writes what is in the files."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._inode = path, _inode(path)
+        self.connection = open_database(path)
+        self.own_files = (str(path.absolute().with_suffix("")) + ".", str(place_of(path.absolute())))
+        """How the paths of the index's own files begin: no logs, even where they lie below a root."""
+
+    def close(self) -> None:
+        """Close the connection; what isn't committed is rolled back."""
+        self.connection.close()
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the index that lies there is still the one that was opened: a repair puts another one there."""
+        return _inode(self.path) == self._inode
+
+    @property
+    def size(self) -> int:
+        """Bytes of the index, without its WAL."""
+        pages, size = (self.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+        return int(pages * size)
+
+    @property
+    def state(self) -> int:
+        """A number that another one's commit changes, as long as this catalog is open."""
+        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def known(self) -> dict[str, Known]:
+        """What tells whether files changed, by path."""
+        rows = self.connection.execute("SELECT path, stamp, status, gone FROM file")
+        return {path: Known(stamp, status, gone) for path, stamp, status, gone in rows}
+
+    def file(self, path: str) -> sqlite3.Row | None:
+        """The row of a file, without its state; also one that is remembered by a digest of its path."""
+        return next(iter(self._files("path IN (?, ?)", path, hidden(path))), None)
+
+    def gone_files(self) -> list[sqlite3.Row]:
+        """The rows of vanished files."""
+        return self._files("gone")
+
+    def _files(self, condition: str, *arguments: str) -> list[sqlite3.Row]:
+        cursor = self.connection.cursor()
+        cursor.row_factory = sqlite3.Row
+        return cursor.execute(f"{_OF_FILES} WHERE {condition}", arguments).fetchall()
+
+    def is_unfinished(self) -> bool:
+        """Whether a run ended before it told which sessions belong together, or left traces of deleted texts."""
+        pending = "SELECT 1 FROM session s JOIN file f ON f.id = s.file_id WHERE s.pending AND NOT f.gone LIMIT 1"
+        undone = self.meta("built") == "0" or self.meta("scrub") is not None or self.has_new_tombstones
+        return undone or self.connection.execute(pending).fetchone() is not None
+
+    @property
+    def has_new_tombstones(self) -> bool:
+        """Whether sessions were forgotten, or are no longer, without the index knowing."""
+        return stamp(self.path) != (self.meta("forgotten") or "")
+
+    def meta(self, key: str) -> str | None:
+        """A fact about the index."""
+        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Record a fact about the index."""
+        self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def roots(self) -> list[str]:
+        """The paths that are kept fresh."""
+        return [row[0] for row in self.connection.execute("SELECT path FROM root ORDER BY path")]
+
+    def add_roots(self, paths: Iterable[str]) -> None:
+        """Keep these paths fresh from now on."""
+        self.connection.executemany("INSERT OR IGNORE INTO root VALUES (?)", [(path,) for path in paths])
+
+    def remove_root(self, path: str) -> None:
+        """Keep a path fresh no more, and don't take the agents' homes instead where it was the last one."""
+        self.connection.execute("DELETE FROM root WHERE path = ?", (path,))
+        self.set_meta("root_forgotten", "1")
+
+    def drop_root(self, path: str) -> None:
+        """Let a file that holds no log be no root after all; where it lies below another one, it stays known."""
+        self.connection.execute("DELETE FROM root WHERE path = ?", (path,))
+        if not any(path.startswith(os.path.join(root, "")) for root in self.roots()):
+            self.connection.execute("DELETE FROM file WHERE path = ?", (path,))

@@ -1,0 +1,57 @@
+"""Strings that many rows share, by their ids: names, paths and projects, each looked up once."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from agtrace_indexer.events.drafts import SessionFacts
+from agtrace_indexer.events.strings import masked
+from agtrace_indexer.index.projects import project_hash, project_root, told_hash
+
+
+class Interning:
+    """The ids of strings; a new one gets a row."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._names: dict[str, int] = {}
+        self._paths: dict[str, int] = {}
+        self._projects: dict[str, int] = {}
+
+    def name(self, name: str) -> int:
+        """The id of a short string that recurs."""
+        found = self._names.get(name)
+        if found is None:
+            found = self._interned("name", "text", masked(name))
+            self._names[name] = found
+        return found
+
+    def path(self, path: str) -> int:
+        """The id of a path, masked."""
+        found = self._paths.get(path)  # a masked path stays as it is
+        if found is None:
+            path = masked(path)
+            found = self._paths.get(path) or self._interned("path", "text", path)
+            self._paths[path] = found
+        return found
+
+    def project(self, facts: SessionFacts) -> int | None:
+        """The id of the project of a session; None where the log names neither directory nor hash."""
+        if facts.cwd:
+            root = project_root(facts.cwd)
+            key, values = project_hash(root), root
+        elif facts.project_hash:
+            key, values = told_hash(facts.project_hash), None
+        else:
+            return None
+        if key not in self._projects:
+            self._projects[key] = self._interned("project", "hash", key)
+        if values is not None:
+            self._connection.execute(
+                "UPDATE project SET root_path = ? WHERE id = ? AND root_path IS NULL", (values, self._projects[key])
+            )
+        return self._projects[key]
+
+    def _interned(self, table: str, column: str, value: str) -> int:
+        self._connection.execute(f"INSERT OR IGNORE INTO {table} ({column}) VALUES (?)", (value,))
+        return int(self._connection.execute(f"SELECT id FROM {table} WHERE {column} = ?", (value,)).fetchone()[0])

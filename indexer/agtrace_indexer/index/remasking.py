@@ -1,0 +1,155 @@
+"""Masking what is stored by rules that are new: logs that vanished can't be read again, and search must not find it.
+
+Every text of the index is looked at, 490 MB of them in 3 s; what a rule finds is masked where it stands. Logs that are
+still there are read again afterwards, so that they give what a fresh index would.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from itertools import accumulate, count
+from operator import add
+from typing import Any
+
+import orjson
+
+from agtrace_indexer.events.strings import identifier, masked_json, plain_id
+from agtrace_indexer.index.maintenance import note_scrub
+from agtrace_indexer.index.projects import told_hash
+from agtrace_indexer.redact import redact, redact_json, suspicious
+from agtrace_indexer.texts.blocks import BlockText, pack, unpack
+
+_TEXTS: dict[str, tuple[str, ...]] = {
+    "session": ("cwd", "branch", "version", "model", "title", "snippet", "description", "own_title", "agent_type"),
+    "project": ("root_path",),
+    "file": ("reason",),
+}
+"""Columns with texts of logs, in tables whose rows have a number."""
+
+_SHARED = ("name", "path")
+"""Tables of texts that many rows share: two may become one."""
+
+_IDS = (
+    "UPDATE OR IGNORE project SET hash = told_hash(hash) WHERE hash != told_hash(hash)",
+    "UPDATE session SET parent_id = plain_id(parent_id) WHERE parent_id != plain_id(parent_id)",
+    "UPDATE session SET own_id = plain_id(own_id), uid = plain_id(own_id) || '~new' || id "
+    "WHERE typeof(own_id) = 'text' AND own_id != plain_id(own_id)",
+    "UPDATE session SET thread = identifier(thread) WHERE thread != identifier(thread)",
+    "UPDATE agent_start SET agent_id = plain_id(agent_id) WHERE agent_id != plain_id(agent_id)",
+    "UPDATE token_usage SET response_id = identifier(response_id) WHERE response_id != identifier(response_id)",
+    "UPDATE token_usage SET model = masked(model), speed = masked(speed) "
+    "WHERE model != masked(model) OR speed != masked(speed)",
+    "UPDATE OR REPLACE model_usage SET model = masked(model), speed = masked(speed) "
+    "WHERE model != masked(model) OR speed != masked(speed)",
+)
+
+
+def mask_again(connection: sqlite3.Connection) -> None:
+    """Mask all stored texts by the rules in use, in the open transaction; what goes is scrubbed at the run's end."""
+    before = connection.total_changes
+    for table, columns in _TEXTS.items():
+        for column in columns:
+            _mask_column(connection, table, column)
+    for table in _SHARED:
+        _mask_shared(connection, table)
+    _mask_keyed(connection, "request", "text", ("session_id", "event_index"))
+    _mask_keyed(connection, "naming", "title", ("session_id", "line"))
+    _mask_ids(connection)
+    _mask_record_types(connection)
+    _mask_states(connection)
+    _mask_blocks(connection)
+    if connection.total_changes != before:
+        note_scrub(connection)
+
+
+def _mask_column(connection: sqlite3.Connection, table: str, column: str) -> None:
+    rows = connection.execute(f"SELECT id, {column} FROM {table} WHERE {column} IS NOT NULL").fetchall()
+    changed = [(masked, row) for row, text in rows if (masked := redact(text)) != text]
+    connection.executemany(f"UPDATE {table} SET {column} = ? WHERE id = ?", changed)
+
+
+def _mask_keyed(connection: sqlite3.Connection, table: str, column: str, key: tuple[str, str]) -> None:
+    rows = connection.execute(f"SELECT {column}, {', '.join(key)} FROM {table}").fetchall()
+    changed = [(masked, *row) for text, *row in rows if (masked := redact(text)) != text]
+    connection.executemany(f"UPDATE {table} SET {column} = ? WHERE {key[0]} = ? AND {key[1]} = ?", changed)
+
+
+def _mask_shared(connection: sqlite3.Connection, table: str) -> None:
+    for row, text in connection.execute(f"SELECT id, text FROM {table}").fetchall():
+        masked = redact(text)
+        if masked == text:
+            continue
+        same = connection.execute(f"SELECT id FROM {table} WHERE text = ?", (masked,)).fetchone()
+        if same is None:
+            connection.execute(f"UPDATE {table} SET text = ? WHERE id = ?", (masked, row))
+        elif table == "path":
+            connection.execute("UPDATE OR REPLACE touched SET path_id = ? WHERE path_id = ?", (same[0], row))
+            connection.execute("DELETE FROM path WHERE id = ?", (row,))
+        else:
+            connection.execute("UPDATE event SET name_id = ? WHERE name_id = ?", (same[0], row))
+            connection.execute("UPDATE OR REPLACE block_tool SET name_id = ? WHERE name_id = ?", (same[0], row))
+            connection.execute("DELETE FROM name WHERE id = ?", (row,))
+
+
+def _mask_record_types(connection: sqlite3.Connection) -> None:
+    rows = connection.execute("SELECT file_id, status, type, count, first_line FROM record_type").fetchall()
+    for file_id, status, kind, number, first in rows:
+        masked = redact(kind)
+        if masked != kind:
+            connection.execute(
+                "DELETE FROM record_type WHERE file_id = ? AND status = ? AND type = ?", (file_id, status, kind)
+            )
+            connection.execute(
+                "INSERT INTO record_type VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET count = count + excluded.count",
+                (file_id, status, masked, number, first),
+            )
+
+
+def _mask_ids(connection: sqlite3.Connection) -> None:
+    """The ids of sessions and responses, and the models: what they tie together they still do."""
+    connection.create_function("plain_id", 1, plain_id, deterministic=True)
+    connection.create_function("identifier", 1, identifier, deterministic=True)
+    connection.create_function("told_hash", 1, told_hash, deterministic=True)
+    connection.create_function("masked", 1, redact, deterministic=True)
+    for statement in _IDS:
+        connection.execute(statement)
+
+
+def _mask_states(connection: sqlite3.Connection) -> None:
+    """What parsers remember: of logs that vanished no more is read, so nothing depends on it."""
+    rows = connection.execute("SELECT id, state FROM file WHERE state IS NOT NULL AND gone").fetchall()
+    for row, packed in rows:
+        state = unpack(packed)
+        if suspicious(state.decode("utf-8", "replace")):
+            masked = pack(orjson.dumps(masked_json(orjson.loads(state))))
+            connection.execute("UPDATE file SET state = ? WHERE id = ?", (masked, row))
+
+
+def _mask_blocks(connection: sqlite3.Connection) -> None:
+    last = -1
+    while row := connection.execute(
+        "SELECT block_id, ends, text, payload FROM block_data WHERE block_id > ? ORDER BY block_id LIMIT 1", (last,)
+    ).fetchone():
+        last, ends, text, payload = row
+        _mask_block(connection, last, BlockText.of(ends, text), unpack(payload))
+
+
+def _mask_block(connection: sqlite3.Connection, block: int, said: BlockText, payload: bytes) -> None:
+    """Mask the texts of a block, each for itself as when it was read, and what else is stored of its events."""
+    if not suspicious(said.data.decode("utf-8", "replace")) and not suspicious(payload.decode("utf-8", "replace")):
+        return
+    texts = [said.text(number) for number in range(len(said.ends))]
+    rests: list[Any] = orjson.loads(payload)
+    new_texts, new_rests = [redact(text) for text in texts], redact_json(rests)
+    if (new_texts, new_rests) == (texts, rests):
+        return
+    encoded = [text.encode("utf-8", "replace") for text in new_texts]
+    ends = array("I", map(add, accumulate(map(len, encoded)), count()))
+    data = b"\0".join([*encoded, b""])
+    connection.execute(
+        "UPDATE block_data SET ends = ?, text = ?, payload = ? WHERE block_id = ?",
+        (ends.tobytes(), pack(data), pack(orjson.dumps(new_rests)), block),
+    )
+    connection.execute("UPDATE block SET text_size = ? WHERE id = ?", (len(data), block))

@@ -1,0 +1,107 @@
+"""The roots: the files and folders that are kept fresh. One can be taken away; what was read below it stays."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+
+from agtrace_indexer.index.catalog import Catalog
+from agtrace_indexer.index.lock import WriteLock
+
+_REMOVED = "removed_roots"
+_HELD = """
+SELECT f.id, f.path, f.status = 'log' AS is_log, (SELECT count(*) FROM session s WHERE s.file_id = f.id) AS sessions
+FROM file f WHERE NOT f.gone AND f.status != 'forgotten'
+"""
+
+
+class UnknownRoot(Exception):
+    """A path that is no root."""
+
+
+class Root(NamedTuple):
+    """A root, and what is indexed of what lies below it."""
+
+    path: str
+    exists: bool
+    logs: int
+    sessions: int
+
+
+class _Held(NamedTuple):
+    """A file that the index knows and that was there when it was last looked at."""
+
+    id: int
+    path: str
+    is_log: bool
+    sessions: int
+
+
+def listed(connection: sqlite3.Connection) -> list[Root]:
+    """All roots, by their paths."""
+    held = [_Held(*row) for row in connection.execute(_HELD)]
+    paths = [path for (path,) in connection.execute("SELECT path FROM root ORDER BY path")]
+    return [_root(path, [file for file in held if _lies_below(file.path, path)]) for path in paths]
+
+
+def removed(connection: sqlite3.Connection) -> set[str]:
+    """The homes of agents that were taken away: they come back only where they are named."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (_REMOVED,)).fetchone()
+    return set() if row is None else set(orjson.loads(row[0]))
+
+
+def remove(database: Path, path: str, homes: Collection[str] = (), *, patience: float = 0) -> Root:
+    """Keep a root fresh no more; its logs are archived, whether they are there or not. Gives what it was.
+
+    It is remembered if it is one of the agents' `homes`. Raises `UnknownRoot`; `lock.Busy` when another process still
+    writes after `patience` seconds; `sqlite3.Error`.
+    """
+    from agtrace_indexer.index.store import Store
+
+    with WriteLock(database, patience), closing(Catalog(database)) as catalog:
+        store, path = Store(catalog.connection), os.path.abspath(path)
+        found = next((root for root in listed(catalog.connection) if root.path == path), None)
+        if found is None:
+            raise UnknownRoot(path)
+        store.begin()
+        catalog.remove_root(path)
+        if path in homes:
+            _remember(catalog, removed(catalog.connection) | {path})
+        store.mark_gone(_only_below(catalog, path))
+        store.commit()
+    return found
+
+
+def bring_back(catalog: Catalog, paths: Collection[str]) -> None:
+    """Forget that these were taken away: they are named again."""
+    before = removed(catalog.connection)
+    if before & set(paths):
+        _remember(catalog, before - set(paths))
+
+
+def _remember(catalog: Catalog, paths: set[str]) -> None:
+    catalog.set_meta(_REMOVED, orjson.dumps(sorted(paths)).decode())
+
+
+def _only_below(catalog: Catalog, path: str) -> Iterator[int]:
+    """The files below a path that lie below no root."""
+    roots = catalog.roots()
+    for held in catalog.connection.execute(_HELD).fetchall():
+        file = _Held(*held)
+        if _lies_below(file.path, path) and not any(_lies_below(file.path, root) for root in roots):
+            yield file.id
+
+
+def _root(path: str, below: list[_Held]) -> Root:
+    logs = sum(file.is_log for file in below)
+    return Root(path, os.path.exists(path), logs, sum(file.sessions for file in below))
+
+
+def _lies_below(path: str, root: str) -> bool:
+    return path == root or path.startswith(os.path.join(root, ""))

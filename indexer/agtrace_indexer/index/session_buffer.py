@@ -1,0 +1,254 @@
+"""The events of one session on their way into the index: gathered in memory, written by `executemany`."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, field
+from typing import Any
+
+from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
+from agtrace_schema.events import EventType, Outcome, TokenUsage, ToolCall, ToolResult, User
+
+from agtrace_indexer.events.assembly import REQUESTS, Ending, Event, Supersession
+from agtrace_indexer.events.file_paths import touched
+from agtrace_indexer.events.searchable_text import without_preface
+from agtrace_indexer.events.strings import plain_id
+from agtrace_indexer.index.names import Interning
+from agtrace_indexer.index.sums import sum_turns
+from agtrace_indexer.texts.blocks import OpenBlock, PackedBlock
+
+SNIPPET = 200
+"""Characters of the first human request that stand for a session or a turn."""
+
+_OF_TOOLS = (TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT])
+_WITH_ROWS_BESIDE = (*_OF_TOOLS, TYPE_CODE[EventType.TOKEN_USAGE], TYPE_CODE[EventType.USER])
+
+_INSERT_EVENT = """
+INSERT INTO event (session_id, event_index, type, ts, turn_index, step_index, name_id, outcome, link,
+  line, offset, length, identity, duration_ms, own)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_INSERT_USAGE = """
+INSERT INTO token_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+@dataclass(slots=True)
+class SessionBuffer:
+    """What is gathered of one session, and how it is written."""
+
+    connection: sqlite3.Connection
+    interning: Interning
+    session_id: int
+    block: OpenBlock
+    block_row: int | None = None
+    """The id of the stored block that `block` continues."""
+    last_ts: int = 0
+    untimed: bool = False
+    """Whether events without a time wait for the first time of the log."""
+    first_row: int = 0
+    """The event_index of the first gathered row."""
+    rows: list[list[Any]] = field(default_factory=list)
+    usages: list[tuple[Any, ...]] = field(default_factory=list)
+    superseded: list[Supersession] = field(default_factory=list)
+    identities: set[int] = field(default_factory=set)
+    """Of the gathered rows."""
+    requests: list[tuple[int, int, str]] = field(default_factory=list)
+    agents: list[tuple[str, int, int]] = field(default_factory=list)
+    touched: list[tuple[int, int, int, str]] = field(default_factory=list)
+    endings: list[tuple[int, Ending]] = field(default_factory=list)
+    """(where the session stood when the log told it, how executions ended)."""
+    dropped: list[tuple[int, int]] = field(default_factory=list)
+    """(turn, event_index of what dropped it)."""
+    first_turn_touched: int | None = None
+
+    def touch(self, turn: int | None) -> None:
+        """Note that the sums of this turn and those after it must be made again."""
+        if turn is not None and (self.first_turn_touched is None or turn < self.first_turn_touched):
+            self.first_turn_touched = turn
+
+    @classmethod
+    def reopened(
+        cls, connection: sqlite3.Connection, interning: Interning, session_id: int, next_index: int
+    ) -> SessionBuffer:
+        """The buffer of a session that goes on at this event."""
+        buffer = cls(connection, interning, session_id, OpenBlock(next_index), first_row=next_index)
+        if next_index == 0:
+            return buffer
+        last = connection.execute(
+            "SELECT ts FROM event WHERE session_id = ? ORDER BY event_index DESC LIMIT 1", (session_id,)
+        ).fetchone()
+        buffer.last_ts = last[0] if last else 0
+        buffer.untimed = not buffer.last_ts
+        found = connection.execute(
+            "SELECT b.id, b.first_index, b.t0, b.t1, b.types, d.ends, d.text, d.payload FROM block b "
+            "JOIN block_data d ON d.block_id = b.id WHERE b.session_id = ? ORDER BY b.first_index DESC LIMIT 1",
+            (session_id,),
+        ).fetchone()
+        if found:
+            row, first, t0, t1, types, *packed = found
+            block = OpenBlock.reopened(first, PackedBlock(*packed), t0, t1, types)
+            if not block.full:
+                buffer.block, buffer.block_row = block, row
+        return buffer
+
+    def add(self, event: Event, text: str, rest: dict[str, Any] | None, identity: int | None) -> None:
+        """Gather one event with what is stored of its payload."""
+        if event.timestamp is None:
+            ts = self.last_ts
+            self.untimed = self.untimed or not ts
+        else:
+            ts = self.last_ts = event.timestamp
+        if self.block.full:
+            self._write_block()
+            self.block, self.block_row = OpenBlock(event.event_index), None
+        code, line, outcome = TYPE_CODE[event.type], event.line, event.outcome
+        name = None if event.name is None else self.interning.name(event.name)
+        self.block.add(text, rest, ts, code, name if code in _OF_TOOLS else None)
+        self.rows.append(
+            [
+                self.session_id, event.event_index, code, ts, event.turn_index, event.step_index, name,
+                None if outcome is None else OUTCOME_CODE[outcome], event.link,
+                line.number, line.offset, line.text_length, identity, event.duration_ms, event.own or None,
+            ]
+        )  # fmt: skip
+        if identity is not None:
+            self.identities.add(identity)
+        self.touch(event.turn_index)
+        if code in _WITH_ROWS_BESIDE:
+            self._add_rows_beside(event, text)
+
+    def _add_rows_beside(self, event: Event, text: str) -> None:
+        """Gather the rows beside an event: what some questions would otherwise read every payload for."""
+        session, index, payload = self.session_id, event.event_index, event.payload
+        if isinstance(payload, ToolCall):
+            for path, access in touched(payload).items():
+                self.touched.append((session, index, self.interning.path(path), access))
+        elif isinstance(payload, ToolResult):
+            if payload.agent_id:
+                self.agents.append((plain_id(payload.agent_id), session, index))
+            if event.link is not None:
+                self._answer_call(event)
+        elif isinstance(payload, TokenUsage):
+            self.usages.append((session, index, *_usage(payload)))
+        elif isinstance(payload, User) and payload.kind in REQUESTS:
+            self.requests.append((session, index, snippet(text)))
+
+    def write(self) -> None:
+        """Write what is gathered into the open transaction, and make the sums of the turns that changed."""
+        if not (self.rows or self.superseded or self.endings or self.dropped):
+            return
+        first_new_event = self.first_row
+        self._write_rows()
+        self._write_block()
+        self._give_first_time()
+        if self.first_turn_touched is not None:
+            sum_turns(self.connection, self.session_id, self.first_turn_touched, first_new_event)
+            self.first_turn_touched = None
+
+    def _write_rows(self) -> None:
+        write = self.connection.executemany
+        write(_INSERT_EVENT, self.rows)
+        write(_INSERT_USAGE, self.usages)
+        write("INSERT OR REPLACE INTO request VALUES (?, ?, ?)", self.requests)
+        write("INSERT OR IGNORE INTO touched VALUES (?, ?, ?, ?)", self.touched)
+        write("INSERT OR IGNORE INTO agent_start VALUES (?, ?, ?)", self.agents)
+        write(
+            "UPDATE event SET superseded_by = (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2), "
+            "copy_of = NULL WHERE session_id = ?1 AND event_index = ?3 AND superseded_by IS NULL",
+            [(self.session_id, s.by, s.event_index) for s in self.superseded],
+        )
+        self._end_executions()
+        self._drop_turns()
+        for supersession in self.superseded:
+            self.touch(self._turn_of(supersession.event_index))
+        self.first_row += len(self.rows)
+        self.rows, self.usages, self.superseded, self.identities = [], [], [], set()
+        self.requests, self.touched, self.agents, self.endings, self.dropped = [], [], [], [], []
+
+    def _end_executions(self) -> None:
+        for told_at, ending in self.endings:
+            for event_index in ending.event_indices:
+                self.connection.execute(
+                    "UPDATE event SET outcome = ?, duration_ms = coalesce(?, duration_ms) "
+                    "WHERE session_id = ? AND event_index = ? AND (link IS NULL OR (outcome = ? AND link < ?))",
+                    (OUTCOME_CODE[ending.outcome], ending.duration_ms, self.session_id, event_index,
+                     OUTCOME_CODE[Outcome.RUNNING], told_at),
+                )  # fmt: skip
+                self.touch(self._turn_of(event_index))
+
+    def _drop_turns(self) -> None:
+        for turn, by in self.dropped:
+            self.connection.execute(
+                "UPDATE event SET superseded_by = (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2), "
+                "copy_of = NULL WHERE session_id = ?1 AND turn_index = ?3 AND type != ?4 AND event_index <= ?2 "
+                "AND superseded_by IS NULL",
+                (self.session_id, by, turn, TYPE_CODE[EventType.TOKEN_USAGE]),
+            )
+            self.touch(turn)
+
+    def _turn_of(self, event_index: int) -> int | None:
+        found = self.connection.execute(
+            "SELECT turn_index FROM event WHERE session_id = ? AND event_index = ?", (self.session_id, event_index)
+        ).fetchone()
+        return found[0] if found else None
+
+    def _write_block(self) -> None:
+        block = self.block
+        if not block.texts:
+            return
+        packed = block.pack()
+        row = self.connection.execute(
+            "INSERT OR REPLACE INTO block (id, session_id, first_index, event_count, t0, t1, text_size, types) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            (self.block_row, self.session_id, block.first_index, len(block.texts), block.t0, block.t1, block.size,
+             block.types),
+        ).fetchone()[0]  # fmt: skip
+        self.connection.executemany("INSERT OR IGNORE INTO block_tool VALUES (?, ?)", [(row, t) for t in block.tools])
+        self.connection.execute("INSERT OR REPLACE INTO block_data VALUES (?, ?, ?, ?)", (row, *packed))
+        self.block_row = row
+
+    def _give_first_time(self) -> None:
+        """Let the events before the first time of the log take that time, once it is known."""
+        if not (self.untimed and self.last_ts):
+            return
+        session = {"session": self.session_id}
+        first = self.connection.execute(
+            "SELECT ts FROM event WHERE session_id = :session AND ts != 0 ORDER BY event_index LIMIT 1", session
+        ).fetchone()[0]
+        session["first"] = first
+        self.connection.execute("UPDATE event SET ts = :first WHERE session_id = :session AND ts = 0", session)
+        self.connection.execute(
+            "UPDATE block SET t0 = :first, t1 = max(t1, :first) WHERE session_id = :session AND t0 = 0", session
+        )
+        self.block.t0 = self.block.t0 or first
+        self.untimed = False
+        self.touch(0)
+
+    def _answer_call(self, result: Event) -> None:
+        """Tell a call how it ended; it may lie in the rows at hand or in the index."""
+        assert result.link is not None and result.outcome is not None
+        position = result.link - self.first_row
+        if position >= 0:
+            row = self.rows[position]
+            row[7], row[8], row[13] = OUTCOME_CODE[result.outcome], result.event_index, result.duration_ms
+            return
+        self.connection.execute(
+            "UPDATE event SET outcome = ?, link = ?, duration_ms = ? WHERE session_id = ? AND event_index = ?",
+            (OUTCOME_CODE[result.outcome], result.event_index, result.duration_ms, self.session_id, result.link),
+        )
+
+
+def snippet(text: str) -> str:
+    """The beginning of a request on one line, at most `SNIPPET` characters, without the IDE's preface."""
+    line = " ".join(without_preface(text)[: 8 * SNIPPET].split())
+    return line if len(line) <= SNIPPET else line[: SNIPPET - 3] + "..."
+
+
+def _usage(usage: TokenUsage) -> tuple[Any, ...]:
+    return (
+        usage.response_id, usage.model, usage.input_tokens, usage.cache_creation_5m_tokens,
+        usage.cache_creation_1h_tokens, usage.cache_read_tokens, usage.output_tokens, usage.reasoning_tokens,
+        usage.complete, usage.context_window, usage.speed, usage.cost_usd,
+    )  # fmt: skip

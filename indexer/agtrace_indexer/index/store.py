@@ -1,0 +1,279 @@
+"""Writing the index: transactions, files and sessions; the events of a session are gathered in `session_buffer`.
+
+All rows of a batch and the new position in the file commit together: a crash repeats work, never
+skips it.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+import orjson
+
+from agtrace_indexer.events.assembly import Ending, Event, Supersession, Thread
+from agtrace_indexer.events.drafts import SessionFacts
+from agtrace_indexer.events.identity import line_identity
+from agtrace_indexer.events.strings import masked_json, plain_id
+from agtrace_indexer.index.maintenance import note_scrub
+from agtrace_indexer.index.names import Interning
+from agtrace_indexer.index.session_buffer import SessionBuffer
+from agtrace_indexer.index.sums import sum_session
+from agtrace_indexer.index.tombstones import hidden
+from agtrace_indexer.logs.discovery import REPEATS
+from agtrace_indexer.redact import suspicious
+from agtrace_indexer.texts.blocks import pack, unpack
+
+_OF_A_SESSION = (
+    "block", "token_usage", "turn", "event", "request", "touched", "agent_start", "naming", "model_usage", "kin",
+)  # fmt: skip
+"""The tables with rows of a session, but for `session` itself."""
+
+
+class Store:
+    """The index, open for writing."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self._buffers: dict[int, SessionBuffer] = {}
+        self._interning = Interning(connection)
+        self._to_sum: set[int] = set()
+        """Sessions of logs that are read to their end: a session isn't summed up while it is still being read."""
+
+    # -- transactions ------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Open a write transaction."""
+        self.connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Write what is gathered and end the transaction."""
+        self.flush()
+        self.connection.execute("COMMIT")
+        self._buffers.clear()
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def state(self, file_id: int) -> dict[str, Any] | None:
+        """What the parser remembered of a file."""
+        (packed,) = self.connection.execute("SELECT state FROM file WHERE id = ?", (file_id,)).fetchone()
+        return None if packed is None else orjson.loads(unpack(packed))
+
+    def save_file(self, path: str, values: dict[str, Any], state: dict[str, Any] | None) -> int:
+        """Insert or update the row of a file; give its id."""
+        packed = None if state is None else pack(_without_secrets(state))
+        columns = {**values, "state": packed}
+        names = ", ".join(columns)
+        marks = ", ".join("?" * len(columns))
+        changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
+        return int(
+            self.connection.execute(
+                f"INSERT INTO file (path, {names}) VALUES (?, {marks}) "
+                f"ON CONFLICT (path) DO UPDATE SET {changes} RETURNING id",
+                (path, *columns.values()),
+            ).fetchone()[0]
+        )
+
+    def move_file(self, file_id: int, path: str) -> None:
+        """Let the row of a file follow it to a new path, in place of any row that stands there without sessions."""
+        self.connection.execute(
+            "DELETE FROM file WHERE path = ? AND NOT EXISTS (SELECT 1 FROM session WHERE file_id = file.id)", (path,)
+        )
+        self.show(path)
+        self.connection.execute("UPDATE file SET path = ?, gone = 0 WHERE id = ?", (path, file_id))
+        self.rejoin(file_id)
+
+    def rejoin(self, file_id: int) -> None:
+        """Let the sessions of a log that came back be compared with all others again."""
+        self.connection.execute("UPDATE session SET pending = 2, compared_to = 0 WHERE file_id = ?", (file_id,))
+
+    def archive_generation(self, file_id: int, path: str) -> None:
+        """Keep the sessions of a log that was replaced by another one, under a path that tells so."""
+        self.flush()
+        archived = next(name for n in count(1) if not self._has_file(name := f"{path}#replaced-{n}"))
+        self.connection.execute("UPDATE file SET path = ?, gone = 1 WHERE id = ?", (archived, file_id))
+        self._leave_family(file_id)
+
+    def note_trouble(self, file_id: int, stamp: str, reason: str) -> None:
+        """Say why a log can't be read at the moment; what was read of it stays."""
+        self.connection.execute("UPDATE file SET stamp = ?, reason = ? WHERE id = ?", (stamp, reason, file_id))
+
+    def forget_contents(self, file_id: int) -> None:
+        """Delete what was read of a file, so that it can be read again into the same row."""
+        self._leave_family(file_id)
+        self.connection.execute(
+            "UPDATE session SET compared_to = 0 WHERE id IN (SELECT k.other_id FROM kin k JOIN session s "
+            "ON s.id = k.session_id WHERE s.file_id = ?)",
+            (file_id,),
+        )  # two that each shared events with these may share some with each other
+        sessions = [row[0] for row in self.connection.execute("SELECT id FROM session WHERE file_id = ?", (file_id,))]
+        for session_id in sessions:
+            self._buffers.pop(session_id, None)
+            self._to_sum.discard(session_id)
+            for table in ("block_data", "block_tool"):
+                self.connection.execute(
+                    f"DELETE FROM {table} WHERE block_id IN (SELECT id FROM block WHERE session_id = ?)", (session_id,)
+                )
+            for table in _OF_A_SESSION:
+                self.connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
+            self.connection.execute("DELETE FROM kin WHERE other_id = ?", (session_id,))
+        self.connection.execute("DELETE FROM session WHERE file_id = ?", (file_id,))
+        self.connection.execute("DELETE FROM record_type WHERE file_id = ?", (file_id,))
+
+    def hide(self, path: str, stamp: str) -> None:
+        """Remember the file of a forgotten log by a digest of its path, in the place of what was read of it."""
+        for (file_id,) in self.connection.execute("SELECT id FROM file WHERE path = ?", (path,)).fetchall():
+            query = "SELECT EXISTS (SELECT 1 FROM session WHERE file_id = ?)"
+            (was_read,) = self.connection.execute(query, (file_id,)).fetchone()
+            self.forget_contents(file_id)
+            self.connection.execute("DELETE FROM file WHERE id = ?", (file_id,))
+            note_scrub(self.connection, of_events=bool(was_read))
+        self.connection.execute(
+            "INSERT OR REPLACE INTO file (path, status, stamp, size) VALUES (?, 'forgotten', ?, 0)",
+            (hidden(path), stamp),
+        )
+
+    def show(self, path: str) -> None:
+        """Forget that a file was a forgotten log's."""
+        self.connection.execute("DELETE FROM file WHERE path = ?", (hidden(path),))
+
+    def hides(self, reason: str) -> bool:
+        """Whether a file repeats a forgotten log, as the reason says why it isn't read (`discovery.REPEATS`)."""
+        before, after = REPEATS.split("{}")
+        return self._has_file(hidden(reason.removeprefix(before).removesuffix(after)))
+
+    def mark_gone(self, file_ids: Iterable[int]) -> None:
+        """Archive the rows of vanished logs; drop the rows of vanished files that held none."""
+        for file_id in file_ids:
+            self._leave_family(file_id)
+            self.connection.execute("UPDATE file SET gone = 1 WHERE id = ? AND status = 'log'", (file_id,))
+            self.connection.execute("DELETE FROM file WHERE id = ? AND status != 'log'", (file_id,))
+
+    def _leave_family(self, file_id: int) -> None:
+        """Let the families look again at whatever is related to the sessions of a file that goes."""
+        self.connection.execute(
+            "UPDATE session SET pending = 2 WHERE id IN (SELECT k.other_id FROM kin k JOIN session s "
+            "ON s.id = k.session_id WHERE s.file_id = ?1) "
+            "OR parent_session IN (SELECT id FROM session WHERE file_id = ?1) OR (title IS NOT own_title AND EXISTS "
+            "(SELECT 1 FROM naming n JOIN session s ON s.id = n.session_id WHERE s.file_id = ?1))",
+            (file_id,),
+        )
+
+    def count_record_types(self, file_id: int, counts: dict[tuple[str, str], list[int]]) -> None:
+        """Add to the counts of record types: (status, type) -> [count, first line]."""
+        self.connection.executemany(
+            "INSERT INTO record_type VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
+            [(file_id, status, kind, n, first) for (status, kind), (n, first) in counts.items()],
+        )
+
+    # -- sessions and events -----------------------------------------------------------------------
+
+    def session(self, file_id: int, thread: str, provider: str) -> int:
+        """The id of the session of a file's thread; a new row where there is none."""
+        found = self.connection.execute(
+            "SELECT id FROM session WHERE file_id = ? AND thread = ?", (file_id, thread)
+        ).fetchone()
+        if found:
+            return int(found[0])
+        placeholder = f"{file_id}/{thread}".encode("utf-8", "replace")  # bytes: never equal to an id of a log
+        inserted = self.connection.execute(
+            "INSERT INTO session (file_id, thread, provider, uid, own_id, kind) VALUES (?, ?, ?, ?, ?, 'main')",
+            (file_id, thread, provider, placeholder, placeholder),
+        )
+        return int(inserted.lastrowid or 0)
+
+    def save_facts(
+        self, session_id: int, facts: SessionFacts, own_id: str, thread: Thread, *, complete: bool = True
+    ) -> None:
+        """Write what the log says about the session; sum it up if the log is read to its end."""
+        if complete:
+            self._to_sum.add(session_id)
+        columns = {
+            "own_id": plain_id(own_id), "project_id": self._interning.project(facts),
+            "parent_id": facts.parent_id and plain_id(facts.parent_id), "kind": facts.kind,
+            "agent_type": facts.agent_type, "cwd": facts.cwd, "branch": facts.branch, "version": facts.version,
+            "model": facts.model, "title": facts.title, "own_title": facts.title,
+            "title_rank": facts.title_rank if facts.title else 0,
+            "description": facts.description, "started_call": thread.started_by, "replayed_to": thread.replayed_to,
+            "clustered_to": thread.clustered_to if facts.replays else None,
+            "continues": facts.continues and line_identity(facts.continues),
+        }  # fmt: skip
+        changes = ", ".join(f"{name} = :{name}" for name in columns if name != "kind")
+        self.connection.execute(
+            f"UPDATE session SET {changes}, pending = max(pending, 1), "
+            "kind = CASE WHEN kind = 'warmup' AND :kind = 'subagent' THEN kind ELSE :kind END, "
+            "uid = CASE WHEN own_id = :own_id THEN uid WHEN EXISTS (SELECT 1 FROM session WHERE uid = :own_id) "
+            "  THEN :own_id || '~new' || id ELSE :own_id END WHERE id = :id",
+            {**columns, "id": session_id},
+        )
+        self.connection.execute("DELETE FROM naming WHERE session_id = ?", (session_id,))
+        self.connection.executemany(
+            "INSERT OR REPLACE INTO naming VALUES (?, ?, ?)",
+            [(session_id, line_identity(line), title) for line, title in facts.namings.items()],
+        )
+
+    def has_identity(self, session_id: int, identity: int) -> bool:
+        """Whether a session has an event of this identity already."""
+        buffer = self._buffers.get(session_id)
+        if buffer is not None and (identity in buffer.identities or not buffer.first_row):
+            return identity in buffer.identities
+        query = "SELECT 1 FROM event WHERE identity = ? AND identity > 0 AND session_id = ?"
+        return self.connection.execute(query, (identity, session_id)).fetchone() is not None
+
+    def add_event(
+        self, session_id: int, event: Event, text: str, rest: dict[str, Any] | None, identity: int | None = None
+    ) -> None:
+        """Gather one event of a session with what is stored of its payload."""
+        buffer = self._buffers.get(session_id) or self._buffer(session_id, event.event_index)
+        buffer.add(event, text, rest, identity)
+
+    def end(self, session_id: int, next_index: int, ending: Ending) -> None:
+        """Tell executions how they ended after all; `next_index` is where the session goes on."""
+        self._buffer(session_id, next_index).endings.append((next_index, ending))
+
+    def drop_turn(self, session_id: int, turn: int, *, by: int) -> None:
+        """Mark the events of a turn as taken back, but for the token figures: those tokens were spent."""
+        self._buffer(session_id, by + 1).dropped.append((turn, by))
+
+    def set_origin_length(self, session_ids: Iterable[int], length: int) -> None:
+        """Say how long the document is that all events of these sessions stand in."""
+        self.connection.executemany(
+            "UPDATE event SET length = ? WHERE session_id = ?", [(length, i) for i in session_ids]
+        )
+
+    def supersede(self, session_id: int, next_index: int, supersession: Supersession) -> None:
+        """Mark an event of a session as replaced or taken back; `next_index` is where the session goes on."""
+        self._buffer(session_id, next_index).superseded.append(supersession)
+
+    def flush(self) -> None:
+        """Write everything gathered into the open transaction."""
+        for buffer in self._buffers.values():
+            buffer.write()
+        for session_id in sorted(self._to_sum):
+            sum_session(self.connection, session_id)
+        self._to_sum.clear()
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _has_file(self, path: str) -> bool:
+        return self.connection.execute("SELECT 1 FROM file WHERE path = ?", (path,)).fetchone() is not None
+
+    def _buffer(self, session_id: int, next_index: int) -> SessionBuffer:
+        buffer = self._buffers.get(session_id)
+        if buffer is None:
+            buffer = SessionBuffer.reopened(self.connection, self._interning, session_id, next_index)
+            self._buffers[session_id] = buffer
+        return buffer
+
+
+def _without_secrets(state: dict[str, Any]) -> bytes:
+    """What a parser remembers as JSON: its strings came in masked, and whatever it keeps beyond them is masked here."""
+    data = orjson.dumps(state)
+    apart = _KEY_ENDS.sub('"\n', data.decode())  # what the names of fields say of other fields is of no account
+    return orjson.dumps(masked_json(state)) if suspicious(apart) else data
+
+
+_KEY_ENDS = re.compile(r'(?<!\\)":')

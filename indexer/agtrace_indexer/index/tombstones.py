@@ -1,0 +1,160 @@
+"""What was forgotten, so that it stays forgotten: digests of session ids in a small file beside the index.
+
+The file outlives an index that is damaged or deleted. A line is a kind, the SHA-256 of provider and id, and a time:
+`forgotten` keeps a session out for good, `aged` (`AGTRACE_KEEP_DAYS`) until its log is written to again. It only ever
+grows by whole lines, which reach the disk before anything is deleted; whoever wants a session back removes its line
+and runs `agtrace index`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path, PurePath
+
+from agtrace_indexer.events.strings import plain_id
+from agtrace_indexer.index.lock import reach_disk
+
+FORGOTTEN = "forgotten"
+AGED = "aged"
+
+PROVIDERS = ("claude_code", "codex", "gemini")
+
+_LINE = re.compile(rf"({FORGOTTEN}|{AGED}) ([0-9a-f]{{64}}) (\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d)Z")
+_LONGEST = 256
+"""Bytes; more than any line has."""
+
+UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+"""How agents name most sessions."""
+
+
+class UnreadableTombstones(OSError):
+    """The list of what was forgotten can't be used: nothing is indexed then, or it might come back."""
+
+
+def digest_of(provider: str, known_as: str) -> str:
+    """What a tombstone says of a session (`belonging.known_as`): 64 hexadecimal digits."""
+    return sha256(f"{provider}\0{known_as}".encode("utf-8", "replace")).hexdigest()
+
+
+def hidden(path: str) -> str:
+    """What the index calls the file of a forgotten log: a digest in the place of its path."""
+    return f"{FORGOTTEN}:{sha256(path.encode('utf-8', 'replace')).hexdigest()}"
+
+
+def place_of(database: Path) -> Path:
+    """Where the tombstones of an index lie."""
+    return database.with_name("forgotten")
+
+
+def stamp(database: Path) -> str:
+    """What tells, by a stat alone, whether tombstones came or went since; empty where there are none."""
+    try:
+        status = place_of(database).stat()
+    except FileNotFoundError:
+        return ""
+    return f"{status.st_size}/{status.st_mtime_ns}"
+
+
+class Tombstones:
+    """Which sessions are forgotten. False where none is."""
+
+    def __init__(self, lines: Iterable[tuple[str, str, float]] = ()) -> None:
+        self._for_good: set[str] = set()
+        self._until: dict[str, float] = {}
+        for kind, digest, time in lines:
+            if kind == FORGOTTEN:
+                self._for_good.add(digest)
+            else:
+                self._until[digest] = max(time, self._until.get(digest, 0))
+
+    @classmethod
+    def of(cls, database: Path) -> Tombstones:
+        """Those beside an index. Raises `UnreadableTombstones`."""
+        return cls(_read(place_of(database)))
+
+    def __bool__(self) -> bool:
+        return bool(self._for_good or self._until)
+
+    def has(self, digest: str) -> bool:
+        """Whether the session with this digest is forgotten for good."""
+        return digest in self._for_good
+
+    def keep_out(self, provider: str, known_as: str, written: float | None = None) -> bool:
+        """Whether a session is forgotten, where its log was written to at a time (seconds since 1970).
+
+        Without a time only what is forgotten for good counts.
+        """
+        digest = digest_of(provider, known_as)
+        return self.has(digest) or (written is not None and written <= self._until.get(digest, 0))
+
+    def names(self, path: str) -> bool:
+        """Whether a folder or file of this path has the id of a forgotten session in its name.
+
+        Agents keep more of a session beside its log: spilled outputs, descriptions of sub-agents, copies.
+        """
+        digests = (digest_of(provider, plain_id(name)) for name in set(_names(path)) for provider in PROVIDERS)
+        return any(digest in self._for_good or digest in self._until for digest in digests)
+
+
+def add(database: Path, kind: str, digests: Iterable[str], now: float) -> None:
+    """Append tombstones and wait until they are on the disk. Raises `OSError`."""
+    path = place_of(database)
+    time = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    data = "".join(f"{kind} {digest} {time}\n" for digest in digests).encode()
+    ways = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, ways, 0o600)
+    try:
+        data = _end_last_line(descriptor) + data
+        while data:
+            data = data[os.write(descriptor, data) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    reach_disk(path.parent)
+
+
+def _end_last_line(descriptor: int) -> bytes:
+    """Go to the end; give what ends the last line. One that a crash cut off is dropped: nothing was deleted for it."""
+    size = os.lseek(descriptor, 0, os.SEEK_END)
+    start = os.lseek(descriptor, max(size - _LONGEST, 0), os.SEEK_SET)
+    tail = os.read(descriptor, _LONGEST)
+    rest = tail[tail.rfind(b"\n") + 1 :]
+    if not rest or _LINE.fullmatch(rest.decode("ascii", "replace")):
+        os.lseek(descriptor, 0, os.SEEK_END)
+        return b"\n" if rest else b""
+    os.ftruncate(descriptor, start + len(tail) - len(rest))
+    os.lseek(descriptor, 0, os.SEEK_END)
+    return b""
+
+
+def _read(path: Path) -> Iterator[tuple[str, str, float]]:
+    try:
+        text = path.read_text(encoding="ascii", errors="replace")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UnreadableTombstones(
+            f"{path}, which says what was forgotten, can't be read ({error.strerror}): see who may read it"
+        ) from error
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        found = _LINE.fullmatch(line)
+        if found is not None:
+            yield found[1], found[2], datetime.fromisoformat(f"{found[3]}+00:00").timestamp()
+        elif line and number < len(lines):  # the last one, without its end, was cut off by a crash
+            raise UnreadableTombstones(
+                f"line {number} of {path}, which says what was forgotten, can't be read: delete that line; "
+                "without the file all forgotten logs are read again"
+            )
+
+
+def _names(path: str) -> Iterator[str]:
+    """What in a path may be an id: folders, the file's name without its endings, and uuids within these."""
+    parts = PurePath(path).parts
+    yield from parts[1:]
+    yield parts[-1].partition(".")[0]
+    yield from re.findall(UUID, path)

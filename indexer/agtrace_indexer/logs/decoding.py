@@ -1,0 +1,76 @@
+"""JSON as logs have it: several values jammed into a line, cut off, with broken text, or too crowded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+MOST_COMMAS = 1_000_000
+"""JSON with more of them isn't decoded."""
+
+
+def crowded(data: bytes) -> bool:
+    """Whether JSON may hold too many values to be decoded: 20 MB of tiny ones would take 1.5 GB."""
+    return len(data) > MOST_COMMAS and data.count(b",") > MOST_COMMAS
+
+
+def decode(data: bytes) -> list[Any] | None:
+    """Decode the JSON values of one line; several where lines were jammed together.
+
+    None if it is no JSON, or too crowded.
+    """
+    if crowded(data):
+        return None
+    try:
+        return [orjson.loads(data)]
+    except orjson.JSONDecodeError:
+        pass
+    text = data.decode("utf-8", "replace")  # invalid UTF-8, lone surrogates, huge integers, NaN, a BOM
+    try:
+        return [json.loads(_without_surrogates(value)) for value in _jammed(text.lstrip("\ufeff \t\r\n"))]
+    except (ValueError, RecursionError):
+        return None
+
+
+def completed(head: bytes) -> Any:
+    """Decode the head of a JSON object that was cut off, with all that it left open closed; None if it can't be.
+
+    Only to tell the format of a line that is too long to be parsed.
+    """
+    text = head.decode("utf-8", "ignore")
+    closers, in_string, escaped, last_comma = "", False, False, (0, "")
+    for position, letter in enumerate(text):
+        if in_string:
+            in_string = escaped or letter != '"'
+            escaped = letter == "\\" and not escaped
+        elif letter == '"':
+            in_string = True
+        elif letter in "{[":
+            closers = ("}" if letter == "{" else "]") + closers
+        elif letter in "}]":
+            closers = closers[1:]
+        elif letter == ",":
+            last_comma = position, closers
+    for candidate in (text.rstrip("\\") + '"' * in_string + closers, text[: last_comma[0]] + last_comma[1]):
+        try:
+            return json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def _jammed(text: str) -> Iterator[Any]:
+    decoder = json.JSONDecoder()
+    position, end = 0, len(text.rstrip())
+    while position < end:
+        value, position = decoder.raw_decode(text, position)
+        while position < end and text[position].isspace():
+            position += 1
+        yield value
+
+
+def _without_surrogates(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,101 @@
+"""The bytes of a log's file: opened safely, counted, and compared with what the index knows of them."""
+
+from __future__ import annotations
+
+import os
+import stat
+import zlib
+from typing import BinaryIO
+
+from agtrace_indexer.logs.content import Content
+from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.progress import Progress
+
+ANCHOR = 256
+"""Bytes before the end of what was read that tell an append from a rewrite."""
+
+_CHUNK = 1024 * 1024
+_HOW = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+
+
+class CountedFile:
+    """A file that counts what is read from it."""
+
+    def __init__(self, file: BinaryIO, progress: Progress) -> None:
+        self._file, self._progress = file, progress
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Give up to `size` bytes; none at the end."""
+        data = self._file.read(size) or b""  # None where one would have to wait, as for the messages of a kernel
+        self._progress.bytes_read += len(data)
+        return data
+
+    def seek(self, position: int, /) -> int:
+        """Go to a position."""
+        return self._file.seek(position)
+
+
+def open_regular(found: Found) -> BinaryIO:
+    """Open a file for reading, but never wait for a pipe that took its place, nor follow a link below its root.
+
+    The listing named no links; whatever became one since is refused: the file, or a folder on the way to it.
+    Raises `OSError`.
+    """
+    descriptor = _opened(found.path[: found.below], found.path[found.below :])
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(0, "not a regular file")
+    return os.fdopen(descriptor, "rb", buffering=0)
+
+
+def _opened(root: str, rest: str) -> int:
+    folders = [name for name in rest.split(os.sep) if name]
+    if not folders or os.open not in os.supports_dir_fd:
+        return os.open(root + rest, _HOW | (_NO_LINK if folders else 0))
+    folder = os.open(root or os.sep, _FOLDER)
+    try:
+        for name in folders[:-1]:
+            deeper = os.open(name, _FOLDER | _NO_LINK, dir_fd=folder)
+            os.close(folder)
+            folder = deeper
+        return os.open(folders[-1], _HOW | _NO_LINK, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def start_of(file: CountedFile, size: int) -> bytes:
+    """The first bytes of a file's content, at most `size`."""
+    return read_up_to(Content(file), size)
+
+
+def head_of(found: Found, size: int) -> bytes:
+    """The first bytes of the content of a file. Raises `OSError`."""
+    with open_regular(found) as file:
+        return start_of(CountedFile(file, Progress()), size)
+
+
+def read_up_to(content: Content, size: int) -> bytes:
+    """The next `size` bytes of content, or all that are left."""
+    data = b""
+    while len(data) < size and (more := content.read(size - len(data))):
+        data += more
+    return data
+
+
+def inode(stamp: str) -> str:
+    """The inode that a file's stamp names."""
+    return stamp.rpartition("/")[2]
+
+
+def checksum_to(content: Content, end: int) -> tuple[int | None, bytes]:
+    """The checksum of the content up to a position, and the bytes before it; None where there is less."""
+    checksum, anchor = 0, b""
+    while end > 0:
+        data = content.read(min(end, _CHUNK))
+        if not data:
+            return None, b""
+        checksum, end = zlib.crc32(data, checksum), end - len(data)
+        anchor = (anchor + data)[-ANCHOR:]
+    return checksum, anchor

@@ -1,0 +1,112 @@
+"""Taking in the index of a worker: its rows get ids of their own here, and shared strings the ids they have here."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+from agtrace_indexer.index.store import Store
+
+_ATTACHED = "shard"
+
+_MOVED: dict[str, dict[str, str]] = {
+    "file": {"id": "file"},
+    "record_type": {"file_id": "file"},
+    "session": {"id": "session", "file_id": "file"},
+    "turn": {"session_id": "session"},
+    "event": {"id": "event", "session_id": "session", "superseded_by": "event"},
+    "token_usage": {"session_id": "session"},
+    "block": {"id": "block", "session_id": "session"},
+    "block_data": {"block_id": "block"},
+    "block_tool": {"block_id": "block"},
+    "agent_start": {"session_id": "session"},
+    "naming": {"session_id": "session"},
+    "request": {"session_id": "session"},
+    "touched": {"session_id": "session"},
+    "model_usage": {"session_id": "session"},
+}
+"""Table -> the columns with ids of rows, and whose: they are moved behind the ids that are taken."""
+
+_SHARED: dict[str, tuple[str, str]] = {
+    "name_id": ("name", "text"),
+    "path_id": ("path", "text"),
+    "project_id": ("project", "hash"),
+}
+"""Column with the id of a shared string -> the table that has it, and the column that tells it."""
+
+
+def attach(connection: sqlite3.Connection) -> None:
+    """Make room for the indexes of workers beside the index. Not within a transaction."""
+    connection.execute(f"ATTACH ':memory:' AS {_ATTACHED}")
+
+
+def detach(connection: sqlite3.Connection) -> None:
+    """Leave that room. Not within a transaction."""
+    connection.execute(f"DETACH {_ATTACHED}")
+
+
+def take_in(store: Store, index: bytes) -> list[str]:
+    """Add everything that a worker's index holds, in one transaction, which stays open; called between two.
+
+    A log that is known already is read anew in this way: what was read of it before goes. Where it holds no log any
+    more, nothing changes, and its path is given back: what becomes of it is decided beside the index.
+    """
+    connection = store.connection
+    connection.deserialize(index, name=_ATTACHED)
+    store.begin()
+    left = _known_paths(connection, "s.status != 'log'")
+    connection.executemany(f"DELETE FROM {_ATTACHED}.file WHERE path = ?", [(path,) for path in left])
+    for path in _known_paths(connection, "1"):
+        (known,) = connection.execute("SELECT id FROM main.file WHERE path = ?", (path,)).fetchone()
+        store.forget_contents(known)
+        connection.execute("DELETE FROM main.file WHERE id = ?", (known,))
+    _share_strings(connection)
+    behind = {table: _last_id(connection, table) for table in ("file", "session", "event", "block")}
+    for table, moved in _MOVED.items():
+        columns = dict(_columns(connection, table, {column: behind[of] for column, of in moved.items()}))
+        names, values = ", ".join(columns), ", ".join(columns.values())
+        connection.execute(f"INSERT INTO main.{table} ({names}) SELECT {values} FROM {_ATTACHED}.{table} t")
+    return left
+
+
+def _known_paths(connection: sqlite3.Connection, condition: str) -> list[str]:
+    query = f"SELECT s.path FROM {_ATTACHED}.file s JOIN main.file f ON f.path = s.path WHERE {condition}"
+    return [path for (path,) in connection.execute(query).fetchall()]
+
+
+def _share_strings(connection: sqlite3.Connection) -> None:
+    connection.execute(f"INSERT OR IGNORE INTO main.name (text) SELECT text FROM {_ATTACHED}.name ORDER BY id")
+    connection.execute(f"INSERT OR IGNORE INTO main.path (text) SELECT text FROM {_ATTACHED}.path ORDER BY id")
+    connection.execute(
+        "INSERT INTO main.project (hash, root_path) "
+        f"SELECT hash, root_path FROM {_ATTACHED}.project WHERE 1 ORDER BY id "
+        "ON CONFLICT (hash) DO UPDATE SET root_path = coalesce(root_path, excluded.root_path)"
+    )
+
+
+def _last_id(connection: sqlite3.Connection, table: str) -> int:
+    """The largest id that a table ever had."""
+    highest: int = connection.execute(f"SELECT coalesce(max(id), 0) FROM main.{table}").fetchone()[0]
+    ever = connection.execute("SELECT seq FROM main.sqlite_sequence WHERE name = ?", (table,)).fetchone()
+    return max(highest, ever[0] if ever else 0)
+
+
+def _columns(connection: sqlite3.Connection, table: str, moved: dict[str, int]) -> Iterator[tuple[str, str]]:
+    """The columns of a table, each with what it becomes."""
+    for (name,) in connection.execute(f"SELECT name FROM pragma_table_info('{table}', '{_ATTACHED}')").fetchall():
+        if name in moved:
+            yield name, f"t.{name} + {moved[name]}"
+        elif name in _SHARED:
+            yield name, _shared(name)
+        elif (table, name) == ("session", "uid"):  # unique until twins are told apart
+            known = "EXISTS (SELECT 1 FROM main.session m WHERE m.uid = t.uid)"
+            apart = f"t.own_id || '~new' || (t.id + {moved['id']})"
+            yield name, f"CASE WHEN t.uid != t.own_id OR {known} THEN {apart} ELSE t.uid END"
+        else:
+            yield name, f"t.{name}"
+
+
+def _shared(column: str) -> str:
+    table, text = _SHARED[column]
+    there = f"SELECT s.{text} FROM {_ATTACHED}.{table} s WHERE s.id = t.{column}"
+    return f"(SELECT m.id FROM main.{table} m WHERE m.{text} = ({there}))"

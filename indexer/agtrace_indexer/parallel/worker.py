@@ -1,0 +1,107 @@
+"""A process that reads new logs into indexes of their own, for another process to take in.
+
+`python -m agtrace_indexer.parallel.worker INDEX` answers each line of its input (a JSON array of files, as `Found` has
+them) with a line of JSON (`Read` without the index) and the bytes of a small index in memory. It ends when its input
+does. What was forgotten beside INDEX it leaves unread.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import sys
+from contextlib import closing
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+from agtrace_schema.database import MIGRATIONS
+
+from agtrace_indexer import redact
+from agtrace_indexer.events import strings
+from agtrace_indexer.index.maintenance import delete_orphans, scrub_is_due
+from agtrace_indexer.index.store import Store
+from agtrace_indexer.index.tombstones import Tombstones
+from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.progress import Progress
+from agtrace_indexer.reader.reader import Reader
+
+
+def serve(database: Path, asked: BinaryIO, answers: BinaryIO) -> None:
+    """Read the logs of one request after the other, by the rules for secrets that lie beside the index."""
+    redact.use(database.parent)
+    strings.start()
+    forgotten = Tombstones.of(database)
+    for line in asked:
+        try:
+            index, progress = read([Found(*found) for found in orjson.loads(line)], forgotten)
+        except _TooMuch:
+            index, progress = b"", Progress()
+        answers.write(orjson.dumps({"size": len(index), "progress": asdict(progress)}) + b"\n")
+        answers.write(index)
+        answers.flush()
+
+
+MOST = 64 * 1024 * 1024
+"""Bytes of content that are held at once. What is more is answered with no index, to be read piece by piece."""
+
+_NEEDLESS = ("event_failed", "block_newest", "block_unworded", "session_started")
+"""Indexes that are of no use while logs are read; what takes the rows in has its own."""
+
+
+@cache
+def _empty() -> bytes:
+    """An index without rows: to copy it is quicker than to make its tables."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for _, tables in MIGRATIONS:
+            connection.executescript(tables)
+        for name in _NEEDLESS:
+            connection.execute(f"DROP INDEX {name}")
+        connection.execute("VACUUM")
+        return connection.serialize()
+
+
+def read(files: list[Found], forgotten: Tombstones | None = None) -> tuple[bytes, Progress]:
+    """Read logs into an index in memory; give it as SQLite would write it to a file."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.deserialize(_empty())
+        progress = Progress()
+        store = Store(connection)
+        store.begin()
+        reader = Reader(store, progress, _refuse, batch=MOST, forgotten=forgotten)
+        for found in files:
+            reader.read(found, None, _nothing_archived)
+        if scrub_is_due(connection):  # a log told its id late: what it named before goes with it
+            store.flush()
+            delete_orphans(connection)
+        store.commit()
+        return connection.serialize(), progress
+
+
+class _TooMuch(Exception):
+    """More than fits in memory: compressed logs don't tell how large they are."""
+
+
+def _refuse(progress: Progress) -> None:
+    if progress.bytes_done > 2 * MOST:
+        raise _TooMuch
+
+
+def _nothing_archived(head: bytes) -> list[Any]:
+    return []
+
+
+_NICENESS = 10
+"""Whoever waits for an answer goes before."""
+
+if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the first one decides
+    try:
+        serve(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer)
+    except BrokenPipeError:
+        sys.stderr.close()

@@ -1,0 +1,84 @@
+"""Whether a log is a forgotten session's: told before anything of it is written, and only where something is forgotten.
+
+A log tells its id in its name or its first records. Should one tell it later, what was read until then goes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import chain
+from pathlib import PurePath
+from typing import Any
+
+from agtrace_schema.events import Provider
+
+from agtrace_indexer.events.drafts import LogState
+from agtrace_indexer.events.strings import plain_id
+from agtrace_indexer.families.belonging import STARTED, known_as
+from agtrace_indexer.index.tombstones import Tombstones, digest_of
+from agtrace_indexer.logs.decoding import decode
+from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.files import CountedFile
+from agtrace_indexer.logs.lines import Line
+from agtrace_indexer.providers.registry import FORMATS, unroll
+from agtrace_indexer.reader.recognition import begin, document_in
+
+_SURE = 64
+"""Records after which an id is taken to be final: Claude Code's side lines may name another one at first."""
+
+
+class KeptOut(Exception):
+    """A log is a forgotten session's, or that of a sub-agent that one started."""
+
+    def __init__(self, sub_agent: str | None = None) -> None:
+        super().__init__("the log of a forgotten session")
+        self.sub_agent = sub_agent
+        """The digest of a sub-agent without a tombstone of its own: without one, those that it starts would come in."""
+
+
+def kept_out(found: Found, file: CountedFile, forgotten: Tombstones) -> KeptOut | None:
+    """Why a file isn't read: it holds the log of a forgotten session, or of a sub-agent that one started."""
+    provider, read, lines, _ = begin(file)
+    if provider is not None:
+        return _told(found, provider, _records(chain(read, lines)), forgotten)
+    data, _ = document_in(file, read)
+    values = None if data is None else decode(data)
+    unrolled = unroll(values[0]) if values is not None and len(values) == 1 else None
+    return None if unrolled is None else _told(found, unrolled[0], iter(unrolled[1]), forgotten)
+
+
+def kept_out_so_far(forgotten: Tombstones, found: Found, provider: Provider | None, state: LogState) -> KeptOut | None:
+    """The same by what is known so far of a log's session."""
+    if provider is None:
+        return None
+    facts, written = state.sessions[""], found.mtime_ns / 1e9
+    own_id = known_as(plain_id(facts.id or PurePath(found.path).name.partition(".")[0]), found.path)
+    if forgotten.keep_out(provider, own_id, written):
+        return KeptOut()
+    if facts.kind not in STARTED or facts.parent_id is None:
+        return None
+    parent = plain_id(facts.parent_id)
+    if forgotten.keep_out(provider, parent):
+        return KeptOut(digest_of(provider, own_id))
+    return KeptOut() if forgotten.keep_out(provider, parent, written) else None
+
+
+def _records(lines: Iterator[Line]) -> Iterator[Any]:
+    for line in lines:
+        yield from (decode(line.data) or ()) if line.whole else ()
+
+
+def _told(found: Found, provider: Provider, records: Iterator[Any], forgotten: Tombstones) -> KeptOut | None:
+    form = FORMATS[provider]
+    state = form.begin(PurePath(found.path))
+    named = state.sessions[""].id is not None
+    for number, record in enumerate(records):
+        facts = state.sessions[""]
+        has_parent = facts.kind not in STARTED or facts.parent_id is not None
+        if facts.id is not None and has_parent and (named or number >= _SURE):
+            break
+        if isinstance(record, dict):
+            with suppress(Exception):  # as when it is read: one record never costs the others
+                list(form.drafts(record, state))
+    return kept_out_so_far(forgotten, found, provider, state)

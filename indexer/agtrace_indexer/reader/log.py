@@ -1,0 +1,70 @@
+"""A log being read: where it stands in its file and in its sessions, as the index remembers it between two runs."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from agtrace_schema.events import Provider
+
+from agtrace_indexer.events.assembly import Thread
+from agtrace_indexer.events.drafts import LogState
+from agtrace_indexer.events.json_values import by_name
+from agtrace_indexer.logs.discovery import Found
+
+
+@dataclass(slots=True)
+class Log:
+    """A log being read: what the row of its file says, and what its parser remembers."""
+
+    found: Found
+    file_id: int | None
+    status: str = "waiting"
+    reason: str | None = None
+    provider: Provider | None = None
+    read_to: int = 0
+    lines: int = 0
+    records: int = 0
+    unreadable_lines: int = 0
+    pending_bytes: int = 0
+    head: bytes = b""
+    """The digest of the first `head_size` bytes."""
+    head_size: int = 0
+    anchor: bytes = b""
+    """The last bytes before `read_to`."""
+    checksum: int = 0
+    """CRC-32 of all content before `read_to`."""
+    state: LogState = field(default_factory=LogState)
+    threads: dict[str, Thread] = field(default_factory=dict)
+    document: bool = False
+    """Whether the file is one JSON document: nothing in it is left out on purpose."""
+    long_tail: int | None = None
+    """The event that keeps the head of a last line that is too long and has no end yet."""
+    unended: bool = False
+    """No newline followed the last line yet: what comes first in the next run still belongs to it."""
+    record_types: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """(status, type) -> [count, first line] of the records that are unknown or left out, since it was last saved."""
+    session_ids: dict[str, int] = field(default_factory=dict)
+    """The ids of the sessions by thread."""
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of `file`."""
+        return {
+            "status": self.status, "reason": self.reason, "provider": self.provider, "gone": 0,
+            "stamp": self.found.stamp, "size": self.found.size, "read_to": self.read_to, "lines": self.lines,
+            "records": self.records, "unreadable_lines": self.unreadable_lines, "pending_bytes": self.pending_bytes,
+            "head": self.head, "head_size": self.head_size, "anchor": digest(self.anchor),
+            "anchor_size": len(self.anchor),
+        }  # fmt: skip
+
+    def remembered(self) -> dict[str, Any]:
+        """What the next run must know to go on."""
+        threads = {key: by_name(thread) for key, thread in self.threads.items()}
+        place = {"checksum": self.checksum, "long_tail": self.long_tail, "unended": self.unended}
+        return {"parser": self.state.to_json(), "threads": threads, **place}
+
+
+def digest(data: bytes) -> bytes:
+    """A short hash that identifies a piece of a file."""
+    return hashlib.sha256(data).digest()[:12]

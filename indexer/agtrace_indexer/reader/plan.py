@@ -1,0 +1,105 @@
+"""What a run has to do: what lies below the roots against what the index knows, by stat alone."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from dataclasses import dataclass, field
+
+from agtrace_indexer.index.catalog import Catalog, Known
+from agtrace_indexer.index.tombstones import hidden
+from agtrace_indexer.logs.discovery import REPEATS, Found, preferred, walk
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a run has to do."""
+
+    seen: int = 0
+    changed: list[tuple[Found, sqlite3.Row | None]] = field(default_factory=list)
+    odd: list[tuple[Found, sqlite3.Row | None]] = field(default_factory=list)
+    """Directory entries that can't be read as logs, and logs that repeat another one."""
+    gone: list[sqlite3.Row] = field(default_factory=list)
+
+    @property
+    def bytes_behind(self) -> int:
+        """Bytes of changed files beyond what is indexed of them."""
+        return sum(max(found.size - (row["read_to"] if row else 0), 0) for found, row in self.changed)
+
+    @property
+    def empty(self) -> bool:
+        """Whether the index is up to date."""
+        return not (self.changed or self.odd or self.gone)
+
+
+def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> Plan:
+    """Compare what lies below the roots with what the index knows, by stat alone."""
+    found = [file for file in walk(roots) if not file.path.startswith(catalog.own_files)]
+    known = catalog.known()
+    hides = bool(catalog.meta("forgotten"))
+    plan = Plan(seen=len(found))
+    instead = preferred(found)
+    for file in found:
+        before = known.pop(file.path, None) or (known.pop(hidden(file.path), None) if hides else None)
+        if file.path in instead:
+            file = file._replace(oddity=REPEATS.format(instead[file.path]))
+        if before is not None and not before.gone and not rebuild and _unchanged(file, before):
+            continue
+        (plan.odd if file.oddity else plan.changed).append((file, catalog.file(file.path) if before else None))
+    present = [root for root in roots if os.path.exists(root) or _was_file(root, known)]
+    hides = hides and len(present) == len(roots)  # else one that isn't seen may lie below a root that is absent
+    vanished = [
+        path
+        for path, before in known.items()
+        if not before.gone and (_below(path, present) or (hides and before.status == "forgotten"))
+    ]
+    plan.gone = [row for path in vanished if (row := catalog.file(path)) is not None]
+    plan.changed.sort(key=lambda change: -change[0].mtime_ns)
+    return plan
+
+
+def _was_file(root: str, known: dict[str, Known]) -> bool:
+    """Whether a root that is gone was a file in a folder that is still there."""
+    return root in known and os.path.isdir(os.path.dirname(root))
+
+
+def _unchanged(file: Found, before: Known) -> bool:
+    if before.status == "forgotten":
+        return before.stamp == file.stamp
+    return before.stamp == file.stamp and (file.oddity is None) == (before.status not in ("skipped", "duplicate"))
+
+
+def _below(path: str, roots: list[str]) -> bool:
+    return any(path == root or path.startswith(os.path.join(root, "")) for root in roots)
+
+
+class Archived:
+    """The vanished logs by how they begin: one of them may have been moved to where a new file stands."""
+
+    def __init__(self, catalog: Catalog, plan: Plan) -> None:
+        candidates = [*plan.gone, *(row for _, row in plan.odd if row is not None)]
+        candidates += catalog.gone_files()
+        self._by_head: dict[tuple[int, bytes], list[sqlite3.Row]] = {}
+        for row in candidates:
+            if row["status"] == "log" and row["head_size"]:
+                self._by_head.setdefault((row["head_size"], row["head"]), []).append(row)
+        self._sizes = sorted({size for size, _ in self._by_head}, reverse=True)
+
+    def beginning_with(self, head: bytes) -> list[sqlite3.Row]:
+        """The logs that begin with the same bytes as a file, the longest first."""
+        from agtrace_indexer.reader.log import digest
+
+        found = [row for n in self._sizes if n <= len(head) for row in self._by_head.get((n, digest(head[:n])), ())]
+        return sorted(found, key=lambda row: -row["read_to"])
+
+    def may_have(self, found: Found) -> bool:
+        """Whether a file may be one of them, as far as its first bytes tell."""
+        from agtrace_indexer.logs.files import head_of
+        from agtrace_indexer.reader.recognition import HEAD
+
+        if not self._by_head:
+            return False
+        try:
+            return bool(self.beginning_with(head_of(found, HEAD)))
+        except OSError:
+            return True

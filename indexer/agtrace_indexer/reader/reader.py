@@ -1,0 +1,303 @@
+"""The pipeline: found files -> changed files -> new lines -> records -> drafts -> events -> index.
+
+Only changed files are opened and only new bytes are read. Here it is decided whether a file continues
+a known log, is one that was moved, takes the place of another, or is new.
+"""
+
+from __future__ import annotations
+
+import errno
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from pathlib import PurePath
+from typing import TypeAlias
+
+from agtrace_schema.events import Provider
+
+from agtrace_indexer.events.drafts import Record
+from agtrace_indexer.index.store import Store
+from agtrace_indexer.index.tombstones import Tombstones
+from agtrace_indexer.logs.content import Content
+from agtrace_indexer.logs.decoding import decode
+from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.files import ANCHOR, CountedFile, open_regular, start_of
+from agtrace_indexer.logs.lines import Line, Lines
+from agtrace_indexer.logs.progress import Progress
+from agtrace_indexer.providers.registry import FORMATS, PATCHES, unroll
+from agtrace_indexer.reader.exclusion import KeptOut, kept_out, kept_out_so_far
+from agtrace_indexer.reader.log import Log, digest
+from agtrace_indexer.reader.recognition import BEFORE_JSON, HEAD, begin, document_in, why_no_log
+from agtrace_indexer.reader.resumption import Place, Row, begins_alike, known_log, where_it_ended
+from agtrace_indexer.reader.transcript import Transcript, session_of
+
+BATCH = 8 * 1024 * 1024
+"""Bytes of log between two commits."""
+
+_LASTING = frozenset({errno.EACCES, errno.EPERM, errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EISDIR})
+"""Why a file can't be opened until it changes. Anything else, such as too many open files, may pass: it has no stamp
+then, and the next run tries again."""
+
+_OVERHEAD_OF_A_LINE = 256
+_OVERHEAD_OF_A_FILE = 64 * 1024
+
+FindArchived: TypeAlias = Callable[[bytes], Iterable[Row]]
+
+
+class Reader:
+    """Reads one log after the other into the store, committing as it goes."""
+
+    def __init__(
+        self,
+        store: Store,
+        progress: Progress,
+        report: Callable[[Progress], None],
+        *,
+        rebuild: bool = False,
+        batch: int = BATCH,
+        forgotten: Tombstones | None = None,
+    ) -> None:
+        self.store, self.progress, self.report, self._rebuild = store, progress, report, rebuild
+        self._uncommitted, self._batch = 0, batch
+        self._moved: set[int] = set()
+        self._forgotten = forgotten or Tombstones()
+
+    def read(self, found: Found, known: Row | None, archived: FindArchived) -> None:
+        """Bring the index up to date with one changed or new file.
+
+        `known` is the row of its path, if any. `archived` finds the rows of vanished logs that begin
+        with the same bytes: such a log may have been moved, compressed or unpacked.
+        """
+        self.progress.files_opened += 1
+        known = None if known is not None and known["id"] in self._moved else known
+        before = self.progress.bytes_done
+        try:
+            with open_regular(found) as file:
+                self._read_open(found, known, CountedFile(file, self.progress), archived)
+        except OSError as error:
+            why = f"can't be read: {error.strerror or error}"
+            self.set_aside(found if error.errno in _LASTING else found._replace(stamp=""), known, "unreadable", why)
+        except KeptOut as why:
+            self._hide(found, why)
+        self.progress.files_done += 1
+        self.progress.bytes_done = before + found.size
+        self.commit_if_due(_OVERHEAD_OF_A_FILE)
+
+    def set_aside(self, found: Found, known: Row | None, status: str, reason: str) -> None:
+        """Remember a file that holds no readable log, so that it isn't opened again before it changes.
+
+        What was read of it before stays: as it is while the file can't be read, archived otherwise.
+        Only of a log that repeats another one nothing stays: the other one is read. Of a file that is a forgotten
+        log's, or was one, not even the name is kept.
+        """
+        if self._is_hidden(found, known, status, reason):
+            self.store.hide(found.path, found.stamp)
+            return
+        if known is not None and known["status"] == "log":
+            if status in ("waiting", "unreadable"):
+                self.store.note_trouble(known["id"], found.stamp, reason)
+                return
+            if status == "duplicate":
+                self.store.forget_contents(known["id"])
+            else:
+                self.store.archive_generation(known["id"], found.path)
+        self.store.save_file(found.path, Log(found, None, status, reason).columns(), None)
+
+    def _is_hidden(self, found: Found, known: Row | None, status: str, reason: str) -> bool:
+        if not self._forgotten:
+            return False
+        if known is not None and known["status"] == "log":
+            return False
+        if known is not None and known["status"] == "forgotten":
+            return True
+        return self._forgotten.names(found.path) or (status == "duplicate" and self.store.hides(reason))
+
+    def commit_if_due(self, more: int = 0) -> None:
+        """Commit when enough has gathered; the index is then complete up to here."""
+        self._uncommitted += more
+        if self._uncommitted >= self._batch:
+            self.store.commit()
+            self.store.begin()
+            self._uncommitted = 0
+        self.report(self.progress)
+
+    def _read_open(self, found: Found, known: Row | None, file: CountedFile, archived: FindArchived) -> None:
+        row = known if known is not None and known["status"] == "log" else None
+        place = None if row is None or self._rebuild else where_it_ended(self.store, found, row, file)
+        if place is None and not (row is not None and self._rebuild):
+            moved, place = self._moved_here(found, file, archived)
+            if moved is not None:
+                row, known = self._follow(found, row, moved, place), None
+        if row is None or place is None or self._rebuild:
+            self._read_new(found, row or known, file)
+        else:
+            self._continue(found, row, *place)
+
+    def _moved_here(self, found: Found, file: CountedFile, archived: FindArchived) -> tuple[Row | None, Place | None]:
+        """The row of a vanished log of which all that was read stands in this file, and where to go on.
+
+        A name can say whose log it is: under a name that says something else a log that vanished just now is
+        read again (there is no place to go on then), and one that vanished earlier is another log.
+        """
+        for row in archived(start_of(file, HEAD)):
+            place = None if row["id"] in self._moved else where_it_ended(self.store, found, row, file)
+            if place is None:
+                continue
+            if begins_alike(row, found.path):
+                return row, place
+            if not row["gone"]:
+                return row, None
+        return None, None
+
+    def _follow(self, found: Found, before: Row | None, moved: Row, place: Place | None) -> Row | None:
+        """Let the row of a log follow it here, where another log stood before; without a place it is emptied."""
+        if before is not None:
+            self.store.archive_generation(before["id"], found.path)
+        if place is None:
+            self.store.forget_contents(moved["id"])
+        self.store.move_file(moved["id"], found.path)
+        self._moved.add(moved["id"])
+        return None if place is None else moved
+
+    def _continue(self, found: Found, known: Row, content: Content, anchor: bytes) -> None:
+        """Go on with a known log where its index ends."""
+        if known["gone"]:
+            self.store.rejoin(known["id"])
+        log = known_log(self.store, found, known, anchor)
+        self._read_lines(log, iter(Lines(content, log.read_to, log.lines - log.unended, log.checksum)), content)
+
+    def _read_new(self, found: Found, known: Row | None, file: CountedFile) -> None:
+        if found.size == 0:
+            return self.set_aside(found, known, "empty", "an empty file")
+        if self._forgotten and (why := kept_out(found, file, self._forgotten)):
+            return self._pass_over(found, known, why)
+        if known is not None and known["status"] == "forgotten":
+            self.store.show(found.path)
+        head = start_of(file, HEAD)
+        if b"\0" in head and head.lstrip(BEFORE_JSON + b"\0")[:1] not in (b"{", b"[", b""):
+            return self.set_aside(found, known, "unrecognized", "a binary file")
+        provider, read, lines, content = begin(file)
+        if provider is None:
+            return self._read_document(found, known, read, file)
+        if known is not None and known["status"] == "log":
+            self._make_room(known, found)
+        return self._read_lines(self._new_log(found, provider, head), chain(read, lines), content)
+
+    def _pass_over(self, found: Found, known: Row | None, why: KeptOut) -> None:
+        """Leave a forgotten log unread; what another log said that stood there is archived."""
+        if known is not None and known["status"] == "log":
+            self.store.archive_generation(known["id"], found.path)
+        self._hide(found, why)
+
+    def _hide(self, found: Found, why: KeptOut) -> None:
+        """Keep no more than a digest of a path; a sub-agent is looked at again until it has a tombstone of its own."""
+        if why.sub_agent is not None:
+            self.progress.kept_out.append(why.sub_agent)
+        self.store.hide(found.path, found.stamp if why.sub_agent is None else "")
+
+    def _make_room(self, known: Row, found: Found) -> None:
+        """Give the path to what stands there now: what was read before is archived, or read again."""
+        if self._rebuild:
+            self.store.forget_contents(known["id"])
+        else:
+            self.store.archive_generation(known["id"], found.path)
+
+    def _read_document(self, found: Found, known: Row | None, read: list[Line], file: CountedFile) -> None:
+        """Read a file that is one JSON document, or say why it is no log."""
+        data, content = document_in(file, read)
+        values = None if data is None else decode(data)
+        unrolled = unroll(values[0]) if values is not None and len(values) == 1 else None
+        if data is None or unrolled is None:
+            return self.set_aside(found, known, *why_no_log(read, data, values, content))
+        provider, records = unrolled
+        log, changes = self._document(found, known, provider, records, data[:HEAD])
+        log.document = True
+        whole = Line(1, 0, len(data), data, True)
+        transcript = Transcript(self.store, self.progress, log)
+        for record in changes:
+            transcript.read_record(record, whole)
+        transcript.settle()
+        log.records = len(records)
+        self.store.flush()
+        self.store.set_origin_length(log.session_ids.values(), len(data))
+        log.read_to, log.lines = len(data), data.count(b"\n") + (not data.endswith(b"\n"))
+        log.anchor, log.checksum = data[-ANCHOR:], zlib.crc32(data)
+        self._uncommitted += len(data)
+        return self._save(log)
+
+    def _document(
+        self, found: Found, known: Row | None, provider: Provider, records: list[Record], head: bytes
+    ) -> tuple[Log, list[Record]]:
+        """The log of a document, and the records that bring it up to date: all, or what a rewrite changed."""
+        if known is not None and known["status"] == "log":
+            if not self._rebuild and known["provider"] == provider and provider in PATCHES:
+                log = known_log(self.store, found, known, b"")
+                log.head, log.head_size = digest(head), len(head)
+                return log, PATCHES[provider](records)
+            self.store.forget_contents(known["id"])
+        return self._new_log(found, provider, head), records
+
+    def _new_log(self, found: Found, provider: Provider, head: bytes) -> Log:
+        log = Log(found, None, "log", None, provider, head=digest(head), head_size=len(head))
+        log.state = FORMATS[provider].begin(PurePath(found.path))
+        log.file_id = self.store.save_file(found.path, log.columns(), None)
+        return log
+
+    def _read_lines(self, log: Log, lines: Iterator[Line], content: Content) -> None:
+        try:
+            self._read_each(log, lines)
+        except OSError as error:
+            log.reason = f"reading stopped: {error.strerror or error}"
+            log.found = log.found._replace(stamp="")
+        log.reason = content.damage or log.reason
+        self._save(log)
+
+    def _read_each(self, log: Log, lines: Iterator[Line]) -> None:
+        transcript = Transcript(self.store, self.progress, log)
+        try:
+            for line in lines:
+                if not transcript.read_line(line):
+                    log.pending_bytes = line.length
+                    if line.data.strip():
+                        log.reason = log.reason or "its last line is half-written: waits for its rest"
+                    return
+                _advance(log, line)
+                self._uncommitted += line.length + _OVERHEAD_OF_A_LINE
+                self.progress.bytes_done += line.length
+                if self._uncommitted >= self._batch:
+                    transcript.settle()
+                    self._save(log, complete=False)
+                    self.commit_if_due()
+        finally:
+            transcript.settle()
+
+    def _save(self, log: Log, *, complete: bool = True) -> None:
+        """Write where the log stands: what its sessions are, and up to where it is read.
+
+        An incomplete log has no stamp: should the run end here, the next one goes on with it.
+        """
+        if self._forgotten and (why := kept_out_so_far(self._forgotten, log.found, log.provider, log.state)):
+            raise why
+        for facts in log.state.sessions.values():
+            facts.mask()
+        columns = log.columns() if complete else {**log.columns(), "stamp": ""}
+        log.file_id = self.store.save_file(log.found.path, columns, log.remembered())
+        self.store.count_record_types(log.file_id, log.record_types)
+        log.record_types.clear()
+        stem = PurePath(log.found.path).name.partition(".")[0]
+        for key, thread in log.threads.items():
+            facts = log.state.sessions.get(key) or log.state.sessions[""]
+            session_id = session_of(self.store, log, key)
+            self.store.save_facts(session_id, facts, facts.id or key or stem, thread, complete=complete)
+
+
+def _advance(log: Log, line: Line) -> None:
+    empty_lines = b"\n" * min(line.offset - log.read_to, ANCHOR)  # before it: only the last of them is a `Line`
+    log.read_to = line.offset + line.length + line.ended
+    log.lines, log.unended, log.checksum = line.number, not line.ended, line.checksum
+    if not line.whole:
+        log.anchor = b"\n" * line.ended
+    elif line.length >= ANCHOR:
+        log.anchor = line.data[line.ended - ANCHOR :] + b"\n" * line.ended
+    else:
+        log.anchor = (log.anchor + empty_lines + line.data + b"\n" * line.ended)[-ANCHOR:]

@@ -1,0 +1,93 @@
+"""Telling which agent wrote a file: from its first lines, or from all of it where it may be one JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from agtrace_schema.events import Provider
+
+from agtrace_indexer.logs.content import Content, Seekable
+from agtrace_indexer.logs.decoding import completed, crowded, decode
+from agtrace_indexer.logs.files import read_up_to
+from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, LONGEST_LINE, MAX_LINE, Line, Lines
+from agtrace_indexer.providers.registry import recognize
+
+MAX_DOCUMENT = MAX_LINE
+"""Bytes. A whole-file JSON document beyond it is not parsed."""
+
+HEAD = 1024
+"""Bytes at the beginning of a file that identify a log, wherever it lies."""
+
+BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
+"""What may stand before JSON: a byte order mark, blanks."""
+
+_SNIFFED_LINES = 64
+
+
+class Beginning(NamedTuple):
+    """What a file begins with, as far as it had to be read to tell what it is."""
+
+    provider: Provider | None
+    """Who wrote it; None where no line tells."""
+    read: list[Line]
+    lines: Iterator[Line]
+    """The lines behind those that were read."""
+    content: Content
+
+
+def begin(file: Seekable) -> Beginning:
+    """Read a file until it is known what it is. No line is read beyond `MAX_LINE` before it is known to be a log's."""
+    content = Content(file)
+    lines = Lines(content, longest=MAX_LINE)
+    following = iter(lines)
+    first = list(_until_recognized(following))
+    provider, read = first[-1][1] if first else None, [line for line, _ in first]
+    if provider is not None and not read[-1].whole:
+        content = Content(file)
+        return Beginning(provider, [], iter(Lines(content)), content)
+    if provider is not None:
+        lines.longest = LONGEST_LINE
+    return Beginning(provider, read, following, content)
+
+
+def _until_recognized(lines: Iterator[Line]) -> Iterator[tuple[Line, Provider | None]]:
+    """Give lines with the provider that recognises them, up to the first recognised or the sniffing limits."""
+    size = 0
+    for _, line in zip(range(_SNIFFED_LINES), lines, strict=False):
+        provider = _recognized(line)
+        yield line, provider
+        size += len(line.data)
+        if provider is not None or size > MAX_LINE:
+            return
+
+
+def _recognized(line: Line) -> Provider | None:
+    """The provider of a line, told from its head where it is too long to be parsed."""
+    if line.data.lstrip(BEFORE_JSON)[:1] != b"{":
+        return None
+    parsable = line.whole and not crowded(line.data)
+    values = decode(line.data) if parsable else [completed(line.data[:HEAD_OF_LONG_LINE])]
+    return recognize(values[0]) if values and isinstance(values[0], dict) else None
+
+
+def document_in(file: Seekable, read: list[Line]) -> tuple[bytes | None, Content]:
+    """All bytes of a file that may be one JSON document; None if it begins otherwise or is too long."""
+    content = Content(file)
+    if not read or read[0].data.lstrip(BEFORE_JSON)[:1] not in (b"{", b"[") or not read[-1].whole:
+        return None, content
+    data = read_up_to(content, MAX_DOCUMENT + 1)
+    return (data if len(data) <= MAX_DOCUMENT else None), content
+
+
+def why_no_log(read: list[Line], data: bytes | None, values: list[Any] | None, content: Content) -> tuple[str, str]:
+    """The status and the reason of a file in which no provider found its format."""
+    if content.damage:
+        return "unreadable", content.damage
+    if data is not None and b"\0" in data[:HEAD]:
+        return "unrecognized", "a binary file"
+    if any(not line.whole for line in read):
+        return "unreadable", f"begins with a line of more than {MAX_LINE} bytes, which no agent has written"
+    if data is not None and values is None and not data.rstrip().endswith((b"}", b"]")):
+        return "waiting", "half-written: waits for its rest"
+    return "unrecognized", "not a log format that agtrace knows"

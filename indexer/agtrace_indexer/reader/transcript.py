@@ -1,0 +1,315 @@
+"""From the lines of a log to events in the store.
+
+Everything is kept: a line that is no JSON becomes an event of its own, an unknown record too, and both are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple, TypeAlias
+
+from agtrace_schema.events import Notification, Payload, TokenUsage, ToolCall
+
+from agtrace_indexer.events.assembly import Supersession, Thread
+from agtrace_indexer.events.drafts import Draft, Retraction, Said, Settlement
+from agtrace_indexer.events.identity import identity
+from agtrace_indexer.events.json_values import compact_json
+from agtrace_indexer.events.searchable_text import stored, unmasked
+from agtrace_indexer.events.strings import masked
+from agtrace_indexer.index.store import Store
+from agtrace_indexer.logs.decoding import crowded, decode
+from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, LONGEST_LINE, Line
+from agtrace_indexer.logs.progress import Progress
+from agtrace_indexer.providers.registry import FORMATS, KEYS_REMEMBERED, REPEATS_LINES, REPLAYS_ITEMS
+from agtrace_indexer.reader.log import Log
+from agtrace_indexer.redact import looked_at
+
+_UNREADABLE_SHOWN = 64 * 1024
+_LONGEST_TYPE = 200
+_LONGEST_WORD = 4096
+_BETWEEN_WORDS = (b" ", b"\t", b"\r", b'"', b"'", b",", b";")
+
+Told: TypeAlias = tuple[Said, str, dict[str, Any] | None, int | None]
+"""What a record says; of a draft also its searchable text, the rest of its payload, and its identity."""
+
+
+class _Record(NamedTuple):
+    """What one record says, before its texts are looked at."""
+
+    line: Line
+    drafts: list[Said]
+    texts: list[str]
+    """Of each draft the text that is looked at."""
+    unknown: tuple[str, ...]
+    """Types of records in it that nobody knows."""
+    skipped: tuple[str, ...]
+    starts: dict[str, str | None]
+    """The threads that begin with it, and the calls that started them."""
+
+
+_TOGETHER, _MOST_TOGETHER = 128 * 1024, 1000
+"""Characters of texts, and records, that are looked at together: one by one, each would find the caches cold."""
+
+
+class Transcript:
+    """What a log says, written into the store; some lines wait, until `settle`."""
+
+    def __init__(self, store: Store, progress: Progress, log: Log) -> None:
+        assert log.provider is not None
+        self.store, self.progress, self.log = store, progress, log
+        self._format = FORMATS[log.provider]
+        self._keys_remembered = KEYS_REMEMBERED[log.provider]
+        self._repeats_lines = log.provider in REPEATS_LINES
+        self._replays_items = log.provider in REPLAYS_ITEMS
+        self._waiting: list[_Record] = []
+        self._size = 0
+
+    def read_line(self, line: Line) -> bool:
+        """Read one line; False if it is half-written and must wait."""
+        values = decode(line.data) if line.whole else None
+        if not values:
+            self.settle()
+            return self._read_odd(line, values)
+        if not line.ended and not isinstance(values[-1], dict):
+            return False
+        for value in values:
+            self.read_record(value, line)
+        return True
+
+    def _read_odd(self, line: Line, values: list[Any] | None) -> bool:
+        """Read a line without JSON; False if it must wait."""
+        if not line.whole or crowded(line.data):
+            self._keep_head(line)
+            return line.ended
+        if values is None and line.ended and line.data.strip():
+            self._unreadable(line, "unreadable_line", _shown(line))
+        return line.ended
+
+    def _keep_head(self, line: Line) -> None:
+        """Keep the head, the length and the origin of a line that is too long to be parsed.
+
+        While it has no end it is read again when the file grows: what is kept then replaces what was.
+        """
+        head = _beginning(line.data, HEAD_OF_LONG_LINE - (not line.whole))
+        note = f"{head.decode('utf-8', 'replace')}\n... (a line of {line.length} bytes, the first {len(head)} are kept)"
+        before, thread = self.log.long_tail, self.log.threads.setdefault("", Thread())
+        self.log.long_tail = None if line.ended else thread.next_index
+        self._note(Notification("oversized_line", note), line)
+        if before is not None:
+            superseded = Supersession(before, thread.next_index - 1)
+            self.store.supersede(self._session(""), thread.next_index, superseded)
+        if line.ended:
+            self.log.unreadable_lines += 1
+            self.progress.unreadable_lines += 1
+        elif line.length > LONGEST_LINE:
+            self.log.reason = (
+                f"line {line.number} has more than {LONGEST_LINE} bytes: its head is kept, no more is read"
+            )
+        else:
+            self.log.reason = f"its last line has {line.length} bytes and no end yet: its head is kept"
+
+    def read_record(self, value: Any, line: Line) -> None:
+        """Turn one record into drafts, which wait for others: their texts are looked at together."""
+        state = self.log.state
+        try:
+            drafts = list(self._drafts(value))
+            texts = [_text(draft) for draft in drafts]
+        except Exception:  # noqa: BLE001  # formats change faster than we do: one record never costs the others
+            state.unknown.clear()
+            state.skipped.clear()
+            self.settle()
+            self._unreadable_record(line)
+            return
+        threads = {draft.thread for draft in drafts} - self.log.threads.keys()
+        starts = {thread: self._started_by(thread) for thread in threads}
+        self._waiting.append(_Record(line, drafts, texts, tuple(state.unknown), tuple(state.skipped), starts))
+        self._size += sum(map(len, texts))
+        state.unknown.clear()
+        state.skipped.clear()
+        if self._size >= _TOGETHER or len(self._waiting) >= _MOST_TOGETHER:
+            self.settle()
+
+    def settle(self) -> None:
+        """Gather the events of all records that wait, in their order. Nothing may be saved before."""
+        waiting, self._waiting, self._size = self._waiting, [], 0
+        with looked_at(text for record in waiting for text in record.texts if text):
+            for record in waiting:
+                self._settle(record)
+
+    def _settle(self, record: _Record) -> None:
+        try:
+            told = self._told(record)
+        except Exception:  # noqa: BLE001  # formats change faster than we do: one record never costs the others
+            self._unreadable_record(record.line)
+            return
+        skipped = record.skipped
+        if self._repeats_lines and self._is_repeated(told):
+            skipped = (*skipped, "repeated line")
+            told = []
+        self._count_types(record.line, record.unknown, skipped)
+        self._gather(told, record)
+        self.log.records += 1
+        self.progress.records += 1
+
+    def _told(self, record: _Record) -> list[Told]:
+        """What a record says, ready to be stored."""
+        told: list[Told] = []
+        for draft, said in zip(record.drafts, record.texts, strict=True):
+            if not isinstance(draft, Draft):
+                told.append((draft, "", None, None))
+                continue
+            text, rest = _stored(draft.payload, said)
+            found = None if draft.identity is None else identity(draft.identity, text)
+            if self._replays_items and found is not None:
+                found = -found
+            told.append((draft, text, rest, found))
+        return told
+
+    def _started_by(self, thread: str) -> str | None:
+        """The call that started a thread, as far as is known when the thread begins."""
+        facts = self.log.state.sessions.get(thread)
+        return None if facts is None else facts.started_call
+
+    def _drafts(self, value: Any) -> Iterable[Said]:
+        """The drafts of a record; JSON that is no object is a record of a type that nobody knows."""
+        if isinstance(value, dict):
+            return self._format.drafts(value, self.log.state)
+        self.log.state.unknown.append("a value that is no object")
+        return [Draft(Notification("unknown/value", compact_json(value)), None)]
+
+    def _is_repeated(self, told: list[Told]) -> bool:
+        """Whether this log has all of this already, line for line: some agents append their history anew."""
+        repeated = False
+        for draft, _, _, found in told:
+            if found is None or not isinstance(draft, Draft) or draft.key is not None:
+                continue
+            if draft.thread in self.log.threads:
+                repeated = self.store.has_identity(self._session(draft.thread), found)
+                if not repeated:
+                    return False
+        return repeated
+
+    def _is_counted(self, draft: Draft, found: int | None) -> bool:
+        """Whether this log has the figures already, too long ago for their key to be remembered."""
+        thread = self.log.threads.get(draft.thread)
+        if not self._repeats_lines or found is None or thread is None:
+            return False
+        return draft.key not in thread.keys and self.store.has_identity(self._session(draft.thread), found)
+
+    def _gather(self, told: list[Told], record: _Record) -> None:
+        retracted: list[tuple[str, Supersession]] = []
+        dropped: list[tuple[str, int]] = []
+        for draft, text, rest, found in told:
+            if isinstance(draft, Draft):
+                if draft.key is None or not self._is_counted(draft, found):
+                    self._begin(draft.thread, record)
+                    self._place(draft, record.line, text, rest, found)
+            elif (thread := self.log.threads.get(draft.thread)) is None:
+                continue
+            elif isinstance(draft, Retraction):
+                retracted += ((draft.thread, superseded) for superseded in thread.retract(draft.keys))
+            elif isinstance(draft, Settlement):
+                ending = thread.settle(draft)
+                if ending is not None:
+                    self.store.end(self._session(draft.thread), thread.next_index, ending)
+            else:
+                dropped += ((draft.thread, turn) for turn in thread.roll_back(draft.turns))
+        for key, superseded in retracted:
+            next_index = self.log.threads[key].next_index
+            self.store.supersede(self._session(key), next_index, superseded._replace(by=next_index - 1))
+        for key, turn in dropped:
+            self.store.drop_turn(self._session(key), turn, by=self.log.threads[key].next_index - 1)
+
+    def _place(
+        self, draft: Draft, line: Line, text: str, rest: dict[str, Any] | None, found: int | None = None
+    ) -> None:
+        thread = self.log.threads.setdefault(draft.thread, Thread())
+        session_id = self._session(draft.thread)
+        event = thread.place(draft, line)
+        self.store.add_event(session_id, event, text, rest, found)
+        for ending in event.ends:
+            self.store.end(session_id, thread.next_index, ending)
+        if draft.replayed:
+            thread.replayed_to = thread.next_index
+        if draft.clustered:
+            thread.clustered_to = thread.next_index
+        if draft.key is not None:
+            superseded = thread.supersede(draft.key, event.event_index, self._keys_remembered)
+            if superseded:
+                self.store.supersede(session_id, thread.next_index, superseded)
+        self.progress.events += 1
+
+    def _begin(self, key: str, record: _Record) -> None:
+        """Begin a thread that isn't there yet; the call that started it stands in the log's own thread."""
+        if key in self.log.threads:
+            return
+        thread, main = Thread(), self.log.threads.get("")
+        started_call = record.starts.get(key)
+        if started_call is not None and main is not None:
+            thread.started_by = main.agents.get(started_call)
+        self.log.threads[key] = thread
+
+    def _session(self, thread: str) -> int:
+        found = self.log.session_ids.get(thread)
+        return session_of(self.store, self.log, thread) if found is None else found
+
+    def _unreadable_record(self, line: Line) -> None:
+        self._unreadable(line, "unreadable_line", _shown(line))
+
+    def _unreadable(self, line: Line, kind: str, text: str) -> None:
+        self.log.unreadable_lines += 1
+        self.progress.unreadable_lines += 1
+        self._note(Notification(kind, text), line)
+
+    def _note(self, notification: Notification, line: Line) -> None:
+        self._place(Draft(notification, None), line, *_stored(notification, unmasked(notification)))
+
+    def _count_types(self, line: Line, unknown: Iterable[str], skipped: Iterable[str]) -> None:
+        counts = self.log.record_types
+        for kind in map(_type, unknown):
+            self.progress.unknown_record_types[kind] = self.progress.unknown_record_types.get(kind, 0) + 1
+            counts.setdefault(("unknown", kind), [0, line.number])[0] += 1
+        for kind in () if self.log.document else map(_type, skipped):
+            counts.setdefault(("skipped", kind), [0, line.number])[0] += 1
+
+
+def session_of(store: Store, log: Log, thread: str) -> int:
+    """The id of the session of a log's thread."""
+    if thread not in log.session_ids:
+        assert log.provider is not None and log.file_id is not None
+        log.session_ids[thread] = store.session(log.file_id, thread, log.provider)
+    return log.session_ids[thread]
+
+
+def _type(told: str) -> str:
+    return masked(told)[:_LONGEST_TYPE]
+
+
+def _shown(line: Line) -> str:
+    """What is kept of a line that can't be read, without its end, which on Windows has a carriage return."""
+    return _beginning(line.data.removesuffix(b"\r"), _UNREADABLE_SHOWN).decode("utf-8", "replace")
+
+
+def _beginning(data: bytes, most: int) -> bytes:
+    """At most so many bytes of a line, without the word that is cut: half a secret isn't known for one."""
+    if len(data) <= most:
+        return data
+    last = max(data.rfind(mark, most - _LONGEST_WORD, most) for mark in _BETWEEN_WORDS)
+    return data[: last + 1 if last >= 0 else most - _LONGEST_WORD]
+
+
+def _text(draft: Said) -> str:
+    """The text of a draft before it is looked at for secrets; one that is no string raises."""
+    return unmasked(draft.payload) if isinstance(draft, Draft) else ""
+
+
+def _stored(payload: Payload, text: str) -> tuple[str, dict[str, Any] | None]:
+    """Mask the names in a payload, and give its searchable text and the rest of it (`searchable_text.stored`)."""
+    if isinstance(payload, ToolCall):
+        payload.name = masked(payload.name)
+    elif isinstance(payload, TokenUsage):
+        payload.model = payload.model and masked(payload.model)
+        payload.speed = payload.speed and masked(payload.speed)
+    elif isinstance(payload, Notification):
+        payload.kind = masked(payload.kind)
+    return stored(payload, text)

@@ -1,0 +1,309 @@
+"""What of an index is damaged: the tables, which only the logs can bring back, or what is made of the tables.
+
+Everything is looked at: a gigabyte of logs takes 2 s. What can't be seen is a changed figure in a row that is
+otherwise whole, for SQLite keeps no checksums of its pages; texts and the word index have checksums of ours.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from typing import NamedTuple
+
+import orjson
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODE, TYPE_CODE
+from agtrace_schema.database import VERSION
+from agtrace_schema.events import EventType
+
+from agtrace_indexer.index.catalog import make_tables
+from agtrace_indexer.texts import checksum
+from agtrace_indexer.texts.blocks import BlockText, unpack
+
+_MOST_TOLD = 20
+
+_DERIVED = frozenset({"turn", "kin", "model_usage", "sqlite_stat1", "sqlite_stat4"})
+"""Tables that are made of others; so are the tables of the word index."""
+
+_OF_WORDS = re.compile(r"words(_\w+)?|word|vocabulary(_part\w*)?|trigram")
+
+_POINTERS = (
+    ("session", "file_id", "file"), ("session", "project_id", "project"), ("event", "session_id", "session"),
+    ("event", "name_id", "name"), ("event", "superseded_by", "event"), ("block", "session_id", "session"),
+    ("block_data", "block_id", "block"), ("block_tool", "block_id", "block"), ("block_tool", "name_id", "name"),
+    ("token_usage", "session_id", "session"), ("request", "session_id", "session"),
+    ("touched", "session_id", "session"), ("touched", "path_id", "path"), ("agent_start", "session_id", "session"),
+    ("naming", "session_id", "session"), ("turn", "session_id", "session"), ("model_usage", "session_id", "session"),
+    ("record_type", "file_id", "file"),
+)  # fmt: skip
+"""(table, column, the table whose row it names)."""
+
+_WHOLE_NUMBERS = ("session_id", "event_index", "type", "ts", "line", "offset", "length")
+_OR_UNKNOWN = (
+    "turn_index", "step_index", "name_id", "outcome", "link", "superseded_by", "identity", "copy_of", "duration_ms",
+    "own",
+)  # fmt: skip
+EVENT_IS_SOUND = " AND ".join(
+    (
+        *(f"typeof({column}) = 'integer'" for column in _WHOLE_NUMBERS),
+        *(f"typeof({column}) IN ('integer', 'null')" for column in _OR_UNKNOWN),
+        f"type BETWEEN 0 AND {len(EVENT_TYPE_CODES) - 1}",
+        f"coalesce(outcome, 0) BETWEEN 0 AND {max(OUTCOME_CODE.values())}",
+    )
+)
+"""SQL: whether a row of `event` holds what it may."""
+
+_UNEVEN_BLOCKS = """
+SELECT count(*) FROM block b WHERE event_count != (SELECT count(*) FROM event e WHERE e.session_id = b.session_id
+  AND e.event_index >= b.first_index AND e.event_index < b.first_index + b.event_count)
+"""
+
+# The sums of a session that is read to its end, beside what its events give.
+_UNEVEN_SUMS = """
+SELECT count(*) FROM session s JOIN file f ON f.id = s.file_id WHERE f.stamp != '' AND s.event_count !=
+  (SELECT count(*) FROM event e WHERE e.session_id = s.id AND e.superseded_by IS NULL AND e.copy_of IS NULL)
+"""
+
+
+_ITS_EVENTS = """FROM event e WHERE e.session_id = b.session_id AND e.event_index >= b.first_index
+  AND e.event_index < b.first_index + b.event_count"""
+
+_USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
+
+_MISFITS = {
+    "{} blocks have other times than their events":
+        f"SELECT count(*) FROM block b WHERE (t0, t1, types) != "
+        f"(SELECT min(ts), max(ts), sum(DISTINCT 1 << type) {_ITS_EVENTS})",
+    "{} token figures have no event":
+        f"SELECT count(*) FROM token_usage u WHERE NOT EXISTS (SELECT 1 FROM event e "
+        f"WHERE e.session_id = u.session_id AND e.event_index = u.event_index AND e.type = {_USAGE})",
+    "{} events have lost their token figures":
+        f"SELECT count(*) FROM event e WHERE e.type = {_USAGE} AND NOT EXISTS "
+        f"(SELECT 1 FROM token_usage u WHERE u.session_id = e.session_id AND u.event_index = e.event_index)",
+    "{} events are linked to none": "SELECT count(*) FROM event e WHERE link IS NOT NULL AND NOT EXISTS "
+        "(SELECT 1 FROM event o WHERE o.session_id = e.session_id AND o.event_index = e.link)",
+    "{} paths were neither read nor written": "SELECT count(*) FROM touched WHERE access NOT IN ('read', 'write')",
+}  # fmt: skip
+"""What rows of several tables say of the same thing, with how many don't agree."""
+
+_UNEVEN_TURNS = {
+    "{} sessions have other turns than they count":
+        "SELECT count(*) FROM session s JOIN file f ON f.id = s.file_id WHERE f.stamp != '' "
+        "AND turn_count + copied_turns != (SELECT count(*) FROM turn t WHERE t.session_id = s.id)",
+    "{} turns of events are missing":
+        "SELECT count(*) FROM (SELECT session_id, turn_index FROM event WHERE turn_index IS NOT NULL "
+        "AND superseded_by IS NULL GROUP BY 1, 2) e "
+        "WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.session_id = e.session_id AND t.turn_index = e.turn_index)",
+    "{} sessions have other responses than their models":
+        "SELECT count(*) FROM session s JOIN file f ON f.id = s.file_id WHERE f.stamp != '' AND responses != "
+        "(SELECT coalesce(sum(responses), 0) FROM model_usage m WHERE m.session_id = s.id)",
+}  # fmt: skip
+"""The same of what is made of events."""
+
+
+class Damage(NamedTuple):
+    """What was found, as sentences; both empty where the index is sound."""
+
+    tables: tuple[str, ...] = ()
+    """In what only logs can bring back."""
+    derived: tuple[str, ...] = ()
+    """In what is made of the tables: indexes, sums, the word index."""
+
+    def __bool__(self) -> bool:
+        return bool(self.tables or self.derived)
+
+    def __str__(self) -> str:
+        return "; ".join((*self.tables, *self.derived))
+
+
+def look(connection: sqlite3.Connection) -> Damage:
+    """Look at the whole index, at one moment. Raises `sqlite3.Error` only where it is busy or not an index at all."""
+    inside = connection.in_transaction
+    if not inside:
+        connection.execute("BEGIN")
+    try:
+        found = [*_structure(connection), *_lost_tables(connection)]
+        if not any(not derived for derived, _ in found):
+            found += _tried(_contents, connection, derived=False)
+        if not any(derived for derived, _ in found):
+            found += _tried(_made_of_tables, connection, derived=True)
+    finally:
+        if not inside:
+            with suppress(sqlite3.Error):  # SQLite itself may have ended it
+                connection.rollback()
+    told = dict.fromkeys(found)
+    return Damage(
+        tuple(text for derived, text in told if not derived),
+        tuple(text for derived, text in told if derived and (False, text) not in told),
+    )
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether an error of SQLite, or of ours about what it gave, says that the file is damaged or is no index."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if not isinstance(error, sqlite3.DatabaseError):
+        return False
+    if code is None:
+        return not isinstance(error, (sqlite3.OperationalError, sqlite3.ProgrammingError)) or "decode" in str(error)
+    if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT):
+        return True
+    missing = re.match("no such (table|column|index)|malformed|unknown tokenizer|vtable constructor", str(error))
+    return code == sqlite3.SQLITE_ERROR and missing is not None
+
+
+Finding = tuple[bool, str]
+"""Whether it is about something derived, and the sentence."""
+
+
+def _tried(
+    looked: Callable[[sqlite3.Connection], Iterator[str]], connection: sqlite3.Connection, *, derived: bool
+) -> list[Finding]:
+    """What a look finds; that it fails is a finding, too."""
+    found: list[Finding] = []
+    try:
+        found.extend((derived, text) for text in looked(connection))
+    except sqlite3.Error as error:
+        if not is_damage(error):
+            raise
+        found.append((derived, str(error)))
+    except ValueError as error:
+        found.append((derived, str(error)))
+    return found
+
+
+def _structure(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """What SQLite says of pages, trees and indexes."""
+    whole = _checked(connection, f"PRAGMA integrity_check({_MOST_TOLD})")
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
+    found = [
+        (False, line)  # also where a row and an index differ: either may be right
+        for name in (["sqlite_master", *(name for (name,) in tables if not _is_derived(name))] if whole else ())
+        for line in _checked(connection, f"PRAGMA integrity_check([{name}])")
+    ]
+    yield from found or ((True, line) for line in whole)
+
+
+def _checked(connection: sqlite3.Connection, pragma: str) -> list[str]:
+    """What a check says; one that breaks off has said something before."""
+    lines: list[str] = []
+    try:
+        for (said,) in connection.execute(pragma):
+            lines += said.splitlines()
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        lines.append(str(error))
+    return [line for line in lines if line != "ok" and not line.startswith("*** in database")]
+
+
+def _is_derived(table: str) -> bool:
+    return table in _DERIVED or _OF_WORDS.fullmatch(table) is not None
+
+
+def _lost_tables(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Tables, columns and indexes that an index has, and this one hasn't."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != VERSION:
+        yield False, f"it says that its version is {version}"
+    there = _columns_of(connection)
+    for name, columns in _expected().items():
+        if name not in there:
+            yield _is_derived(name) or columns[0] == "index", f"{name} is missing"
+        elif missing := [column for column in columns if column not in there[name]]:
+            yield False, f"{name} lacks {', '.join(missing)}"
+
+
+@cache
+def _expected() -> Mapping[str, list[str]]:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    make_tables(connection)
+    return _columns_of(connection)
+
+
+def _columns_of(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    """The columns of each table; an index has the one column 'index'."""
+    found: dict[str, list[str]] = {}
+    for kind, name in connection.execute("SELECT type, name FROM sqlite_master").fetchall():
+        if kind == "index":
+            found[name] = ["index"]
+        elif kind == "table" and not _OF_WORDS.fullmatch(name) and not name.startswith("_"):
+            found[name] = [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
+    return found
+
+
+def _contents(connection: sqlite3.Connection) -> Iterator[str]:
+    """What rows hold, and whether they fit together."""
+    yield from _unreadable_blocks(connection)
+    checks = {
+        "{} events hold what none can": f"SELECT count(*) FROM event WHERE NOT ({EVENT_IS_SOUND})",
+        "{} blocks have other events than they say": _UNEVEN_BLOCKS,
+        "{} events lie in no block": "SELECT (SELECT count(*) FROM event) - (SELECT sum(event_count) FROM block)",
+        "{} blocks have no text": "SELECT count(*) FROM block WHERE id NOT IN (SELECT block_id FROM block_data)",
+    }
+    for table, column, other in _POINTERS:
+        key = "rowid" if table == "block_data" or other != "session" else "id"
+        checks[f"{{}} rows of {table} belong to no {other}"] = (
+            f"SELECT count(*) FROM {table} WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT {key} FROM {other})"
+        )
+    yield from _counted(connection, checks | _MISFITS)
+    for table in ("meta", "root", "file", "project", "session", "name", "path", "request", "naming", "agent_start"):
+        for _ in connection.execute(f"SELECT * FROM {table}"):
+            pass  # texts that aren't UTF-8 can't be read
+
+
+def _counted(connection: sqlite3.Connection, checks: dict[str, str]) -> Iterator[str]:
+    """What queries count that should count nothing: sentence -> query."""
+    for text, query in checks.items():
+        count = connection.execute(query).fetchone()[0]
+        if count:
+            yield text.format(count)
+
+
+def _unreadable_blocks(connection: sqlite3.Connection) -> Iterator[str]:
+    unreadable = 0
+    blocks = connection.execute(
+        "SELECT b.event_count, d.ends, d.text, d.payload FROM block b JOIN block_data d ON d.block_id = b.id"
+    )
+    for row in blocks:
+        unreadable += not holds_all_texts(*row)
+    if unreadable:
+        yield f"{unreadable} blocks of texts can't be read"
+
+
+def holds_all_texts(event_count: int, ends: bytes, text: bytes, payload: bytes) -> bool:
+    """Whether a row of `block_data` has the texts and the payloads of so many events."""
+    try:
+        block = BlockText.of(ends, text)
+        payloads = orjson.loads(unpack(payload))
+    except (sqlite3.DatabaseError, ValueError, TypeError):
+        return False
+    ends_of = block.ends
+    return (
+        isinstance(payloads, list)
+        and len(ends_of) == len(payloads) == event_count
+        and all(payload is None or isinstance(payload, dict) for payload in payloads)
+        and len(block.data) == ends_of[-1] + 1
+        and all(map(int.__lt__, ends_of[:-1], ends_of[1:]))
+    )
+
+
+def _made_of_tables(connection: sqlite3.Connection) -> Iterator[str]:
+    """Whether sums and words are those of the rows."""
+    yield from _counted(
+        connection, {"{} sessions have other sums than their events give": _UNEVEN_SUMS} | _UNEVEN_TURNS
+    )
+    words = {name for (name,) in connection.execute("SELECT name FROM sqlite_master") if _OF_WORDS.fullmatch(name)}
+    if not words:
+        return
+    if "trigram" not in words:
+        yield "tables of the word index are missing"
+        return
+    if not checksum.is_unbroken(connection):
+        yield "the word index isn't what was written"
+        return
+    for _ in connection.execute("SELECT 1 FROM word"):
+        pass  # a walk over the whole word index
+    for (packed,) in connection.execute("SELECT words FROM vocabulary"):
+        unpack(packed)

@@ -1,0 +1,293 @@
+"""Repairing a damaged index: a new one is made beside it, checked, and put in its place.
+
+Where only what is made of the tables is damaged, all rows are taken over and the rest is made anew. Otherwise the logs
+are read again, and only what these don't hold any more (`rereadable.py`) is taken out of the damaged file, as far as it
+can be read. That file is then kept. Until the new index is whole nothing is changed: whatever ends a repair leaves what
+was there, or its copy.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from agtrace_indexer.index.catalog import Catalog, open_database, remove_attempts
+from agtrace_indexer.index.lock import WriteLock, reach_disk
+from agtrace_indexer.index.opening import open_to_read, refuse_newer
+from agtrace_indexer.logs.progress import Progress
+from agtrace_indexer.repair.consistency import Lost, Salvage, settle
+from agtrace_indexer.repair.damage import Damage, is_damage, look
+from agtrace_indexer.repair.first_page import renew_first_page
+from agtrace_indexer.repair.rereadable import Logs
+from agtrace_indexer.repair.salvage import TABLES, salvage
+from agtrace_indexer.repair.second_look import afresh
+from agtrace_indexer.run import index, refuse_newer_reading
+from agtrace_indexer.texts import word_index
+
+_NOT_AS_IT_LIES = "not all can be read as it lies there: the first page, the end or the write-ahead log is damaged"
+
+
+class NotRepaired(Exception):
+    """A repair came to no sound index; the text says why, and what was there is as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What a repair found and did."""
+
+    found: Damage
+    sessions: int
+    """In the index that is there now."""
+    events: int
+    archived: int
+    """Logs that are gone and whose sessions are kept."""
+    lost: tuple[Lost, ...]
+    """Archived sessions that could not be saved as a whole."""
+    unread: tuple[str, ...]
+    """Tables of which pages couldn't be read."""
+    damaged: Path | None
+    """Where the damaged file is now; None where nothing in it is missing from the new one."""
+
+    @property
+    def others_lost(self) -> bool:
+        """Whether archived sessions may be lost that `lost` can't name."""
+        return "session" in self.unread
+
+
+def repair(
+    database: Path,
+    otherwise: Iterable[str] = (),
+    *,
+    patience: float = 0,
+    report: Callable[[Progress], None] | None = None,
+    now: Callable[[], datetime] = datetime.now,
+) -> Repaired:
+    """Make the index sound again. `otherwise` are the roots of an index that names none, or none that can be read.
+
+    Raises `NotRepaired`, `lock.Busy` when another process still writes after `patience` seconds, `OSError` and
+    `sqlite3.Error` for what is no damage: a locked file, a full disk, no permission, an index of a newer agtrace.
+    """
+    if not stat.S_ISREG(database.lstat().st_mode):
+        raise NotRepaired(f"{database} is no file: move it away and run agtrace index")
+    with WriteLock(database, patience):
+        building = database.with_name("index.repairing.sqlite3")
+        remove_attempts(database)
+        try:
+            with _readable(database) as source:
+                if source is not None:
+                    _refuse_newer_reading(source)
+                found = _look_at(source)
+                done = _build(source, building, found, list(otherwise), report)
+            left = examine(building)
+            if left:
+                raise NotRepaired(f"the repaired index isn't sound ({left}): the damaged one was left as it is")
+            with closing(Catalog(building)) as catalog:
+                sessions, events, archived = _counts(catalog.connection)
+            damaged = _name_for_damaged(database, now())
+            _put_in_place(building, database, damaged)
+            if not found.tables:
+                _remove(damaged)
+        finally:
+            remove_attempts(database)
+    return Repaired(found, sessions, events, archived, tuple(done.lost.values()), tuple(sorted(done.unread)),
+                    damaged if found.tables else None)  # fmt: skip
+
+
+def examine(database: Path) -> Damage:
+    """What is damaged in an index; what is found was found by a second look, too, by a connection of its own.
+
+    Raises `sqlite3.Error` or `OSError` where it can't be read for another reason.
+    """
+    return _examined(database) and afresh(_examined, database)
+
+
+def _examined(database: Path) -> Damage:
+    try:
+        with closing(_open(database)) as connection:
+            return look(connection)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return Damage((str(error),))
+
+
+def damaged_copies(database: Path) -> list[Path]:
+    """The damaged files that repairs have kept; they hold what the index held then."""
+    return sorted(path for path in database.parent.glob("index.damaged-*.sqlite3*") if path.is_file())
+
+
+# -- reading what is damaged -----------------------------------------------------------------------
+
+
+def _open(database: Path, *, leniently: bool = False) -> sqlite3.Connection:
+    """A connection that reads; a lenient one reads what tables are left where others are lost."""
+    connection, _ = open_to_read(database, isolation_level=None)
+    connection.executescript(f"PRAGMA writable_schema={int(leniently)}; PRAGMA cache_size=-65536;")
+    try:
+        refuse_newer(connection)
+    except sqlite3.DatabaseError:
+        connection.close()
+        raise
+    return connection
+
+
+def _refuse_newer_reading(source: sqlite3.Connection) -> None:
+    """Raise `NewerIndex` where the index can still tell that a newer agtrace read its logs."""
+    try:
+        found = source.execute("SELECT value FROM meta WHERE key = 'reading'").fetchone()
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return
+    refuse_newer_reading(str(found[0]) if found else None)
+
+
+@contextmanager
+def _readable(database: Path) -> Iterator[sqlite3.Connection | None]:
+    """The connection by which the most tables can be read; None where none can.
+
+    The file as it lies there; without its WAL, which may be another one's; with a new first page.
+    """
+    best, most = None, 0
+    try:
+        for path in _forms(database):
+            connection = _opened(path)
+            readable = 0 if connection is None else sum(_can_be_read(connection, table) for table in TABLES)
+            if connection is not None and readable > most:
+                best, connection, most = connection, best, readable
+            if connection is not None:
+                connection.close()
+            if most == len(TABLES):
+                break
+        yield best
+    finally:
+        if best is not None:
+            best.close()
+
+
+def _forms(database: Path) -> Iterator[Path]:
+    yield database
+    for name, prepare in (("index.repairing.without-wal", None), ("index.repairing.first-page", renew_first_page)):
+        copy = database.with_name(name)
+        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        shutil.copyfile(database, copy)
+        if prepare is not None:
+            prepare(copy)
+        yield copy
+
+
+def _opened(database: Path) -> sqlite3.Connection | None:
+    try:
+        return _open(database, leniently=True)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return None
+
+
+def _can_be_read(connection: sqlite3.Connection, table: str) -> bool:
+    try:
+        connection.execute(f"SELECT * FROM {table} NOT INDEXED LIMIT 1").fetchone()
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        return False
+    return True
+
+
+def _look_at(source: sqlite3.Connection | None) -> Damage:
+    if source is None:
+        return Damage(("nothing of it can be read",))
+    try:
+        found = look(source)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        found = Damage((str(error),))
+    name = Path(source.execute("PRAGMA database_list").fetchone()[2]).name
+    if "repairing" in name:
+        return Damage((_NOT_AS_IT_LIES, *found.tables), found.derived)
+    return found
+
+
+# -- building --------------------------------------------------------------------------------------
+
+
+def _build(
+    source: sqlite3.Connection | None,
+    building: Path,
+    found: Damage,
+    otherwise: list[str],
+    report: Callable[[Progress], None] | None,
+) -> Salvage:
+    done = Salvage(unread=set(TABLES))
+    with closing(open_database(building)) as target:
+        target.execute("BEGIN IMMEDIATE")
+        if source is not None:
+            logs = Logs(target, otherwise)
+            wanted = (lambda file: not logs.back(file)) if found.tables else lambda _: True
+            done = salvage(source, target, wanted, sums=not found.derived)
+        target.execute("COMMIT")
+    index(building, (), otherwise=otherwise, report=report)
+    with closing(open_database(building)) as target:
+        target.execute("BEGIN IMMEDIATE")
+        settle(target, done)
+        word_index.cover(target)
+        target.execute("COMMIT")
+        target.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return done
+
+
+def _counts(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    row: tuple[int, int, int] = connection.execute(
+        "SELECT count(*), coalesce(sum(event_count), 0), (SELECT count(*) FROM file WHERE gone) FROM session"
+    ).fetchone()
+    return row
+
+
+# -- putting in place ------------------------------------------------------------------------------
+
+
+def _name_for_damaged(database: Path, now: datetime) -> Path:
+    path = database.with_name(f"index.damaged-{now:%Y%m%d-%H%M%S}.sqlite3")
+    number = 1
+    while path.exists():
+        number += 1
+        path = database.with_name(f"index.damaged-{now:%Y%m%d-%H%M%S}-{number}.sqlite3")
+    return path
+
+
+def _put_in_place(building: Path, database: Path, damaged: Path) -> None:
+    """Put the new index where the damaged one is; keep that, with its WAL, under another name."""
+    beside = [database.with_name(database.name + end) for end in ("-wal", "-shm")]
+    _keep(database, damaged)
+    if beside[0].exists() and beside[0].stat().st_size:
+        _keep(beside[0], damaged.with_name(damaged.name + "-wal"))
+    reach_disk(database.parent)
+    for path in beside:  # or SQLite would lay the old WAL over the new file
+        path.unlink(missing_ok=True)
+    os.replace(building, database)
+    reach_disk(database.parent)
+
+
+def _remove(damaged: Path) -> None:
+    """Remove a damaged file of which everything is in the new one."""
+    for path in (damaged, damaged.with_name(damaged.name + "-wal")):
+        path.unlink(missing_ok=True)
+
+
+def _keep(path: Path, name: Path) -> None:
+    """Give a file one more name, for its owner's eyes only; a copy where a file can't have two."""
+    try:
+        os.link(path, name)
+    except OSError:
+        shutil.copyfile(path, name)
+    with suppress(OSError):
+        name.chmod(0o600)

@@ -1,0 +1,50 @@
+"""Which of what an index holds its logs will give once more, when they are read again from their beginning."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from agtrace_indexer.logs.content import Content
+from agtrace_indexer.logs.discovery import Found, preferred, walk
+from agtrace_indexer.logs.files import CountedFile, checksum_to, inode, open_regular
+from agtrace_indexer.logs.progress import Progress
+from agtrace_indexer.texts.blocks import unpack
+
+
+@dataclass
+class Logs:
+    """The logs that a new index will be made of: those below its roots, or below others where it names none."""
+
+    new: sqlite3.Connection
+    otherwise: list[str]
+
+    @cached_property
+    def _listed(self) -> dict[str, Found]:
+        roots = [path for (path,) in self.new.execute("SELECT path FROM root")]
+        if not roots and not self.new.execute("SELECT 1 FROM meta WHERE key = 'root_forgotten'").fetchone():
+            roots = self.otherwise
+        found = list(walk(roots))
+        left_out = preferred(found)
+        return {file.path: file for file in found if file.oddity is None and file.path not in left_out}
+
+    def back(self, file: dict[str, Any]) -> bool:
+        """Whether all that was read of a file is read again: it still stands at the beginning of a log."""
+        if file["status"] != "log":
+            return True
+        found = self._listed.get(file["path"])
+        if file["gone"] or found is None:
+            return False
+        try:
+            checksum = orjson.loads(unpack(file["state"]))["checksum"]
+        except (sqlite3.DatabaseError, ValueError, TypeError, KeyError):  # the file's size has to do
+            return inode(found.stamp) == inode(str(file["stamp"])) and found.size >= file["size"]
+        try:
+            with open_regular(found) as opened:
+                return bool(checksum_to(Content(CountedFile(opened, Progress())), file["read_to"])[0] == checksum)
+        except OSError:
+            return False

@@ -1,0 +1,1 @@
+"""Keeping the index fresh while logs change."""

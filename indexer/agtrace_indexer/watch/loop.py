@@ -1,0 +1,184 @@
+"""Keeping the index fresh: a run soon after logs changed, told by the system or found by looking."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from agtrace_indexer.index.catalog import Catalog
+from agtrace_indexer.index.lock import Busy
+from agtrace_indexer.run import Summary, index
+from agtrace_indexer.watch.notifications import Notifications, places
+
+# All in seconds.
+
+_QUIET = 0.3
+"""Changes that follow each other so closely lead to one run: an agent writes several lines at once."""
+
+_LATEST = 2.0
+"""A run comes so long after a first change though changes go on: logs grow for hours without a pause."""
+
+_ROOTS = 2.0
+"""Time between two looks for a root that came or went, which nobody is told about: a stat of each."""
+
+_LOOK = 60.0
+"""Time between two runs without a notification: network file systems don't send any, others may get lost."""
+
+_LOOK_ALONE = 3.0
+"""The same where there are no notifications at all."""
+
+_REST = 10
+"""A run is followed by a rest of at least so many times the quickest one, so that looking at very
+many files takes a tenth of one processor at most."""
+
+_PATIENCE = 1.0
+"""How long another process may write before it is said that it is waited for: a question takes less."""
+
+_LONG_PATIENCE = 60.0
+"""How long to wait from then on before the logs are compared anew."""
+
+_RETRY = 5.0
+"""Time until a run that failed is tried again, unless a log changes before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A run that changed something, and how the index differs from the one before; negative is less."""
+
+    summary: Summary
+    files: int
+    sessions: int
+    events: int
+
+
+def watch(
+    database: Path, roots: Iterable[str], before: Summary, tell: Callable[[str], None], keep_days: int | None = None
+) -> Generator[Change]:
+    """Keep the index fresh for as long as the iterator is asked, and give each run that changed something.
+
+    `before` is the summary of the run that made the index; the roots are those of an index that has
+    lost its own. Another process that writes is waited for, a run that fails is tried again. `tell`
+    gets a sentence about either, and one where changes have to be looked for; each is told once. `keep_days` as in
+    `run.index`.
+    """
+    watching = _Watching(database, list(roots), tell, keep_days)
+    try:
+        while True:
+            summary = watching.run()
+            if summary is not None:
+                change = _change(before, summary)
+                before = summary
+                if change is not None:
+                    yield change
+            watching.rest()
+    finally:
+        watching.end()
+
+
+def _change(before: Summary, after: Summary) -> Change | None:
+    files = after.files_seen - before.files_seen
+    if not (files or after.files_changed):
+        return None
+    return Change(after, files, after.sessions - before.sessions, after.events - before.events)
+
+
+class _Watching:
+    """What is remembered between two runs."""
+
+    def __init__(
+        self, database: Path, roots: list[str], tell: Callable[[str], None], keep_days: int | None = None
+    ) -> None:
+        self._database, self._keep_days = database, keep_days
+        self._roots = self._otherwise = roots
+        self._tell = tell
+        self._changes: SimpleQueue[None] = SimpleQueue()
+        self._notifications: Notifications | None = None
+        self._looking = False
+        """Whether there are no notifications, and changes have to be looked for."""
+        self._quickest = 0.0
+        """Seconds of the quickest run, which is what looking takes; 0 before the first one."""
+        self._pause = _LOOK
+        self._trouble: str | None = None
+
+    def run(self) -> Summary | None:
+        """Bring the index up to date; None if that isn't possible now."""
+        patience = _LONG_PATIENCE if self._trouble else _PATIENCE
+        try:
+            self._renew_notifications()
+            summary = index(self._database, (), otherwise=self._otherwise, patience=patience, keep_days=self._keep_days)
+        except Busy:
+            self._put_off("another agtrace is indexing: waiting for it", 0)
+            return None
+        except (OSError, sqlite3.Error) as error:
+            self._put_off(f"the logs can't be indexed: {error}; trying again", _RETRY)
+            return None
+        self._trouble = None
+        self._quickest = min(self._quickest or summary.seconds, summary.seconds)
+        self._pause = max(_LOOK_ALONE if self._looking else _LOOK, _REST * self._quickest)
+        return summary
+
+    def rest(self) -> None:
+        """Return when changes have calmed down, a root came or went, or it is time to look again."""
+        start = time.monotonic()
+        if not self._is_told(start + self._pause):
+            self.end()  # a folder that was moved may have got lost: the next run begins with new ones
+        time.sleep(max(start + min(_REST * self._quickest, self._pause) - time.monotonic(), 0))
+        while not self._changes.empty():  # the run that follows sees these as well
+            self._changes.get()
+
+    def end(self) -> None:
+        """Give the notifications back."""
+        if self._notifications is not None:
+            self._notifications.close()
+            self._notifications = None
+
+    def _is_told(self, end: float) -> bool:
+        """Wait for a change and until it is quiet again, but for a change until `end` only."""
+        while (left := end - time.monotonic()) > 0 and not self._is_outdated():
+            try:
+                self._changes.get(timeout=min(left, _ROOTS))
+            except Empty:
+                continue
+            self._await_quiet(time.monotonic() + _LATEST)
+            return True
+        return False
+
+    def _await_quiet(self, latest: float) -> None:
+        while (left := min(_QUIET, latest - time.monotonic())) > 0:
+            try:
+                self._changes.get(timeout=left)
+            except Empty:
+                return
+
+    def _is_outdated(self) -> bool:
+        return self._notifications is not None and not self._notifications.covers(places(self._roots))
+
+    def _renew_notifications(self) -> None:
+        """See to it that every root that is there is watched: before the run, so that nothing is missed."""
+        if self._looking:
+            return
+        if self._database.exists():
+            with closing(Catalog(self._database)) as catalog:
+                self._roots = catalog.roots()
+        try:
+            if self._notifications is None or self._is_outdated():
+                self.end()
+                folders = places(self._roots)
+                self._notifications = Notifications(folders, lambda: self._changes.put(None), self._database.parent)
+            else:
+                self._notifications.check()
+        except OSError as error:
+            self.end()
+            self._looking = True
+            self._tell(f"no notifications of changes ({error.strerror}): looking for them every {_LOOK_ALONE:.0f} s")
+
+    def _put_off(self, trouble: str, seconds: float) -> None:
+        if trouble != self._trouble:
+            self._tell(trouble)
+        self._trouble = trouble
+        self._pause = seconds

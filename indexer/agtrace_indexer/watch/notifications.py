@@ -1,0 +1,123 @@
+"""Being told of changed files by the system, through the library watchdog."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from watchdog.events import (
+    DirCreatedEvent,
+    DirDeletedEvent,
+    DirMovedEvent,
+    FileCreatedEvent,
+    FileDeletedEvent,
+    FileModifiedEvent,
+    FileMovedEvent,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
+from watchdog.observers import Observer
+
+from agtrace_indexer.logs.discovery import NEVER_ENTERED
+
+_DELETED: list[type[FileSystemEvent]] = [DirDeletedEvent, FileDeletedEvent]
+_CHANGED: list[type[FileSystemEvent]] = [
+    *_DELETED, DirCreatedEvent, DirMovedEvent, FileCreatedEvent, FileModifiedEvent, FileMovedEvent,
+]  # fmt: skip
+"""What may change a log. Not that a file was opened or closed: the runs that are to follow open some."""
+
+# Its warnings would go to stderr: a run finds what is lost, and notifications that failed are made anew.
+logging.getLogger("watchdog").addHandler(logging.NullHandler())
+warnings.filterwarnings("ignore", module=r"watchdog\.")
+
+
+class Place(NamedTuple):
+    """A folder to be told about."""
+
+    path: str
+    whole: bool
+    """Whether everything below it counts, or its own files only."""
+    identity: tuple[int, int]
+    """Device and inode: another folder may come to lie at the same path."""
+
+
+def places(roots: Iterable[str]) -> frozenset[Place]:
+    """The folders of the roots that are there: a root itself, or the folder in which a file lies."""
+    found = set()
+    for root in roots:
+        path = os.path.realpath(root)
+        whole = os.path.isdir(path)
+        with suppress(OSError):
+            os.stat(path)
+            folder = path if whole else os.path.dirname(path)
+            status = os.stat(folder)
+            found.add(Place(folder, whole, (status.st_dev, status.st_ino)))
+    return frozenset(found)
+
+
+class Notifications:
+    """Calls `changed`, in a thread of its own, whenever a file changes in one of the places.
+
+    Nothing is told of what lies in `ignored`, or in folders that the discovery doesn't enter. Raises
+    `OSError` where the system has no notifications left.
+    """
+
+    def __init__(self, places: frozenset[Place], changed: Callable[[], object], ignored: Path) -> None:
+        earlier = set(threading.enumerate())
+        self._places = places
+        self._observer = Observer()
+        self._observer.start()
+        try:
+            for place in sorted(places):
+                with suppress(FileNotFoundError):  # it is missing among the places from now on
+                    handler = _Handler(place.path, changed, os.path.realpath(ignored))
+                    self._observer.schedule(handler, place.path, recursive=place.whole, event_filter=_CHANGED)
+            self.check()
+        except OSError:
+            self.close()
+            raise
+        self._threads = set(threading.enumerate()) - earlier
+
+    def covers(self, places: frozenset[Place]) -> bool:
+        """Whether these are the places, and all threads are still at work: some moves of folders end watchdog's."""
+        return places == self._places and all(thread.is_alive() for thread in self._threads)
+
+    def check(self) -> None:
+        """Raise `OSError` if the system would have no watch left for one more folder.
+
+        Where the limit is reached below a root, watchdog leaves the folder out without a word: a spare
+        watch, of a folder that no root has, shows it. So the last one is never taken from others, too.
+        """
+        if sys.platform == "linux":
+            spare = self._observer.schedule(FileSystemEventHandler(), os.sep, event_filter=_DELETED)
+            self._observer.unschedule(spare)
+
+    def close(self) -> None:
+        """Give the notifications back to the system."""
+        self._observer.stop()
+        self._observer.join()
+
+
+class _Handler(FileSystemEventHandler):
+    """Passes on that something changed below a folder, whatever it was: a run finds out."""
+
+    def __init__(self, folder: str, changed: Callable[[], object], ignored: str) -> None:
+        self._folder = folder
+        self._changed = changed
+        self._ignored = os.path.join(ignored, "")
+
+    def dispatch(self, event: FileSystemEvent) -> None:
+        """Called by watchdog with every event."""
+        if any(self._counts(os.fsdecode(path)) for path in (event.src_path, event.dest_path) if path):
+            self._changed()
+
+    def _counts(self, path: str) -> bool:
+        below = path[len(self._folder) :].split(os.sep)
+        return NEVER_ENTERED.isdisjoint(below) and not path.startswith(self._ignored)

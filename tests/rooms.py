@@ -1,0 +1,135 @@
+"""The plan of the house, counted: `python -m tests.rooms`.
+
+A room is a module or a package directly below one of the three packages, an arrow an import from one room to another,
+wherever in a module it stands. A circle is a set of rooms that import each other.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = {
+    "agtrace_schema": ROOT / "schema" / "agtrace_schema",
+    "agtrace_indexer": ROOT / "indexer" / "agtrace_indexer",
+    "agtrace": ROOT / "agtrace",
+}
+_FACES = {"__init__", "__main__"}
+_SQL = re.compile(
+    r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|WITH\s+\w+.*\bAS\s*\(|ATTACH|VACUUM)\b\s"
+)
+
+Arrows = Mapping[str, Mapping[str, list[str]]]
+"""Room -> room that it imports -> the modules that do, as `from -> to`."""
+
+
+def main() -> None:
+    """Print the figures."""
+    for package in ("agtrace_indexer", "agtrace"):
+        found = arrows(package)
+        number = sum(len(to) for to in found.values())
+        circle = " -> ".join(circle_in(found)) or "none"
+        _print(f"{package}: {len(rooms(package))} rooms, {number} arrows, a circle of rooms: {circle}")
+    outside = sorted({name for name, _ in sql() if not name.startswith(KEEPERS_OF_SQL)})
+    _print(f"modules with SQL outside {' and '.join(KEEPERS_OF_SQL)}: {len(outside)}")
+    _print(f"except clauses in agtrace/commands: {excepts(SOURCES['agtrace'] / 'commands')}")
+    _print(f"lines of Python in the three packages: {lines():,}")
+
+
+KEEPERS_OF_SQL = ("agtrace_indexer.index", "agtrace_indexer.repair", "agtrace_schema")
+"""Where SQL stands: what writes and asks the index, what mends it, and the words of its tables."""
+
+
+def rooms(package: str) -> set[str]:
+    """The rooms of a package, without its face."""
+    return {
+        path.stem
+        for path in SOURCES[package].iterdir()
+        if (path.is_dir() and any(path.glob("*.py"))) or (path.suffix == ".py" and path.stem not in _FACES)
+    }
+
+
+def modules(package: str) -> dict[str, ast.Module]:
+    """The modules of a package by their whole names, parsed."""
+    folder = SOURCES[package]
+    found = {}
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(folder.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = ast.parse(path.read_text("utf-8"))
+    return found
+
+
+def arrows(package: str) -> Arrows:
+    """Which room imports which, and in which modules."""
+    known = modules(package)
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name, tree in known.items():
+        for imported in sorted(_imported(tree, known)):
+            here, there = _room(name), _room(imported)
+            if here and there and here != there:
+                found[here][there].append(f"{name} -> {imported}")
+    return found
+
+
+def _imported(tree: ast.Module, known: Mapping[str, ast.Module]) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            wholes = (f"{node.module}.{alias.name}" for alias in node.names)
+            names.update(whole if whole in known else node.module for whole in wholes)
+        elif isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+    return names & known.keys()
+
+
+def _room(module: str) -> str:
+    """The room of a module; empty for the face of its package."""
+    room = module.partition(".")[2].partition(".")[0]
+    return "" if room in _FACES else room
+
+
+def circle_in(found: Arrows) -> list[str]:
+    """A circle of rooms, its first room at both ends; empty where there is none."""
+    try:
+        TopologicalSorter({room: set(to) for room, to in found.items()}).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def sql() -> Iterator[tuple[str, str]]:
+    """(module, text) for each text in the code that is SQL; docstrings are none."""
+    for package in SOURCES:
+        for name, tree in modules(package).items():
+            said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            for node in ast.walk(tree):
+                text = node.value if isinstance(node, ast.Constant) else None
+                if isinstance(text, str) and id(node) not in said and _SQL.match(text):
+                    yield name, text
+
+
+def excepts(folder: Path) -> int:
+    """How many `except` clauses the modules of a folder have."""
+    trees = (ast.parse(path.read_text("utf-8")) for path in folder.rglob("*.py"))
+    return sum(isinstance(node, ast.ExceptHandler) for tree in trees for node in ast.walk(tree))
+
+
+def lines() -> int:
+    """Lines of Python in the three packages."""
+    return sum(
+        len(path.read_text("utf-8").splitlines()) for folder in SOURCES.values() for path in folder.rglob("*.py")
+    )
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+if __name__ == "__main__":
+    main()
