@@ -7,7 +7,7 @@ import sys
 from io import TextIOWrapper
 
 try:
-    from agtrace.interruption import end_at_interrupt
+    from agtrace.serving.interruption import end_at_interrupt
 except KeyboardInterrupt:  # before it can be taken in any other way
     os._exit(130)
 
@@ -89,7 +89,7 @@ class _Stream(TextIOWrapper):
 def _end_if_damaged() -> None:
     """End the process with what is damaged in the index, if anything is: what it says may be anything."""
     from agtrace.commands import UNREADABLE, fail, settings
-    from agtrace.unusable import damage_in
+    from agtrace.index.trouble import damage_in
 
     database = settings().database
     problem = damage_in(database) if database.exists() else None

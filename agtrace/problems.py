@@ -53,7 +53,7 @@ class UnknownProject(InvalidParameter):
     untrusted = True
 
     def __init__(self, trouble: str, known: Sequence[str]) -> None:
-        from agtrace.shaping.cutting import named_path
+        from agtrace.text.lines import named_path
 
         among = f"; {', '.join(named_path(path, _LONGEST_PATH) for path in known)}" if known else ""
         super().__init__("project", f"{trouble}{among}", list(known))
@@ -85,7 +85,7 @@ class SessionNotFound(Problem):
     code = "session_not_found"
 
     def __init__(self, session_id: str, nearest: Iterable[str] = ()) -> None:
-        from agtrace.shaping.cutting import named  # not for whoever only reads the settings
+        from agtrace.text.lines import named  # not for whoever only reads the settings
 
         near = list(nearest)
         also = f"; nearest: {', '.join(named(id, _LONGEST_ID) for id in near)}" if near else ""
@@ -141,7 +141,7 @@ class InvalidArtifactRef(Problem):
     code = "invalid_artifact_ref"
 
     def __init__(self, reference: str) -> None:
-        from agtrace.shaping.cutting import repeated  # it loads what secrets are found by
+        from agtrace.text.lines import repeated  # it loads what secrets are found by
 
         given = repeated(reference, 200)
         super().__init__(

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from agtrace.problems import InvalidParameter
-from agtrace.shaping.cutting import repeated
+from agtrace.text.lines import repeated
 
 _AGO = re.compile(r"^(\d{1,6})\s*(m|h|d|w)$")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

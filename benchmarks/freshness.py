@@ -15,7 +15,7 @@ from uuid import NAMESPACE_OID, uuid5
 import orjson
 from agtrace_indexer.run import index
 
-from agtrace.index import Index
+from agtrace.index.reader import Index
 from agtrace.search.question import Filters, search, snapshot_of
 from benchmarks.ground import Ground, files_of
 from benchmarks.table import number, percentile, ratio, table

@@ -84,7 +84,7 @@ class Machine:
         shutil.rmtree(self.data, ignore_errors=True)
 
     def connect(self) -> sqlite3.Connection:
-        """Read the index as `agtrace.index` does."""
+        """Read the index as `agtrace.index.reader` does."""
         connection = sqlite3.connect(f"{self.database.absolute().as_uri()}?mode=ro", uri=True)
         connection.row_factory = sqlite3.Row
         connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")

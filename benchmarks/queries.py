@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
-from agtrace.reading.query import EVENT, StoredEvent, with_texts
+from agtrace.sessions.query import EVENT, StoredEvent, with_texts
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class Query:
 
 
 def chosen(connection: sqlite3.Connection, seed: int = SEED) -> list[Query]:
-    """The 59 queries of this seed. `connection` reads an index, with rows by name (`agtrace.index`)."""
+    """The 59 queries of this seed. `connection` reads an index, with rows by name (`agtrace.index.reader`)."""
     return list(_queries(_Sample.of(connection, Random(seed)), _COUNTS, set()))
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import anyio
 
-from agtrace.answers import Answers
-from agtrace.reading.query import find_session
+from agtrace.answers.desk import Answers
+from agtrace.answers.log import silent
 from agtrace.search.question import Filters, Hits, Place, search, snapshot_of
-from agtrace.serving.logs import silent
+from agtrace.sessions.query import find_session
 from agtrace.times import moment
 from benchmarks import queries
 from benchmarks.clients import SEARCH, call, connected

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import anyio
 from mcp import Client
 
-from agtrace.index import Index
+from agtrace.index.reader import Index
 from benchmarks import queries
 from benchmarks.clients import Called, call, connected
 from benchmarks.ground import Ground, Machine, warm

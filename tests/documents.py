@@ -16,7 +16,7 @@ from typing import get_args
 from agtrace_schema import analysis, answers, comparison, database, events, health
 
 from agtrace import settings
-from agtrace.detecting.detectors import DETECTORS
+from agtrace.health.detectors.registry import DETECTORS
 from agtrace.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -20,8 +20,8 @@ from typing import Any
 
 from agtrace_indexer.run import index
 
-from agtrace.answers import Answers
-from agtrace.serving.logs import silent
+from agtrace.answers.desk import Answers
+from agtrace.answers.log import silent
 from agtrace.settings import load
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -6,11 +6,11 @@ import pytest
 
 from tests.rooms import arrows, circle_in, rooms
 
-MOST_ROOMS = {"agtrace_indexer": 14}
-MOST_ARROWS = {"agtrace_indexer": 45}
+MOST_ROOMS = {"agtrace_indexer": 14, "agtrace": 18}
+MOST_ARROWS = {"agtrace_indexer": 45, "agtrace": 90}
 
 
-@pytest.mark.parametrize("package", ["agtrace_indexer"])
+@pytest.mark.parametrize("package", MOST_ROOMS)
 def test_no_rooms_import_each_other_in_a_circle(package: str) -> None:
     assert circle_in(arrows(package)) == []
 

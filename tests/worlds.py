@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agtrace.arguments import input_schema
 from agtrace.tools import TOOLS
+from agtrace.tools.arguments import input_schema
 from tests.agtrace.asking import ClaudeLog, claude_log
 
 SESSION = "fb3cff44-13ae-41a6-a6df-f287e0552835"

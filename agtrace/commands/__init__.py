@@ -17,7 +17,7 @@ from agtrace.problems import SettingError
 if TYPE_CHECKING:
     import sqlite3
 
-    from agtrace.answers import Answers
+    from agtrace.answers.desk import Answers
     from agtrace.settings import Settings
 
 TROUBLE = 1
@@ -85,9 +85,9 @@ def serve() -> None:
 @cache
 def answers() -> Answers:
     """What answers, made once: a text that goes on over chunks is asked for many times."""
-    from agtrace.answers import Answers
-    from agtrace.reading.prices import load as load_prices
-    from agtrace.serving.logs import silent
+    from agtrace.answers.desk import Answers
+    from agtrace.answers.log import silent
+    from agtrace.usage.prices import load as load_prices
 
     found = usable()
     try:
@@ -135,7 +135,7 @@ def tell(sentence: str, *more: str) -> None:
     """Print a sentence on stderr, and lines behind it: they can hold what was typed, and names of files and of logs."""
     from agtrace_indexer.redact import redact
 
-    from agtrace.shaping.cutting import unbroken
+    from agtrace.text.lines import unbroken
 
     lines = (unbroken(redact(line)) for line in (f"agtrace: {sentence}", *more))
     sys.stderr.write("".join(f"{line}\n" for line in lines))
@@ -143,7 +143,7 @@ def tell(sentence: str, *more: str) -> None:
 
 def print_json(value: Any, indent: int | None = 2) -> None:
     """Print a value as JSON, with every control character escaped: some are commands to a terminal."""
-    from agtrace.shaping.cutting import UNSEEN
+    from agtrace.text.lines import UNSEEN
 
     has_all_letters = (sys.stdout.encoding or "").lower() in ("utf-8", "utf8")
     text = json.dumps(value, ensure_ascii=not has_all_letters, indent=indent)
@@ -154,7 +154,7 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 
 def unreadable_index(error: sqlite3.Error | OSError) -> NoReturn:
     """End the process because the index can't be opened or written."""
-    from agtrace.soundness import Soundness
+    from agtrace.index.soundness import Soundness
 
     problem = Soundness(settings().database).unusable(error)
     fail(problem.message, UNREADABLE, problem.hint or "")

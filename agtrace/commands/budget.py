@@ -10,8 +10,8 @@ from agtrace.commands import TROUBLE, answers, ask, print_json, unreadable_index
 
 def run(session: str | None, *, most: int, as_json: bool) -> None:
     """Ask, measure, print; exit 1 if an answer is larger than it may be."""
-    from agtrace.index import Reader
-    from agtrace.sizes import chosen, measure
+    from agtrace.index.reader import Reader
+    from agtrace.upkeep.sizes import chosen, measure
 
     ask(*("list_sessions", {}) if session is None else ("get_session_details", {"session_id": session}))
     try:

@@ -21,7 +21,7 @@ _PATIENCE = 600
 
 def run(*, as_json: bool) -> None:
     """Examine, print, and exit 1 if anything is in trouble."""
-    from agtrace.doctor import examine
+    from agtrace.upkeep.doctor import examine
 
     try:
         found = examine(usable())
@@ -70,7 +70,7 @@ def _repaired() -> Repaired:
     """Repair, and wait for another process that is writing."""
     from agtrace_indexer.repair.repair import repair as made_sound
 
-    from agtrace.index import home_roots
+    from agtrace.index.reader import home_roots
 
     chosen = usable()
     try:

@@ -68,8 +68,8 @@ def _forget(digests: set[str]) -> str | None:
 
 def _chosen(sessions: tuple[str, ...], project: str | None, before: str | None) -> tuple[set[str], dict[str, Any]]:
     """What is chosen of the index as the logs are now."""
-    from agtrace.forgetting import chosen
-    from agtrace.index import Index
+    from agtrace.index.reader import Index
+    from agtrace.upkeep.forgetting import chosen
 
     found = usable()
     if not found.database.exists():
@@ -102,7 +102,7 @@ def _description(told: dict[str, Any]) -> Iterator[str]:
 
 
 def _counted(told: dict[str, Any]) -> str:
-    from agtrace.shaping.cutting import counted
+    from agtrace.text.lines import counted
 
     parts = [counted(told[key], what) for key, what in (("sessions", "session"), ("sub_agents", "sub-agent"))]
     return " and ".join(part for part in parts if not part.startswith("0 "))
@@ -125,7 +125,7 @@ def _result(left: str | None) -> Iterator[str]:
 
 
 def _print(lines: Iterator[str], stream: TextIO) -> None:
-    from agtrace.shaping.cutting import unbroken
+    from agtrace.text.lines import unbroken
 
     for line in lines:
         stream.write(unbroken(line) + "\n")

@@ -11,7 +11,7 @@ from agtrace.problems import Problem
 
 def run(*, as_json: bool) -> None:
     """Look, print, and exit 1 if the index is in trouble."""
-    from agtrace.health import look
+    from agtrace.answers.status import look
 
     try:
         found = look(usable())

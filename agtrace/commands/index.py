@@ -16,7 +16,7 @@ from agtrace_indexer.run import Summary
 from agtrace_indexer.run import index as run_index
 
 from agtrace.commands import UNREADABLE, fail, print_json, tell, unreadable_index, usable
-from agtrace.index import home_roots, open_read_only
+from agtrace.index.reader import home_roots, open_read_only
 
 if TYPE_CHECKING:
     from agtrace_indexer.logs.progress import Progress
@@ -106,7 +106,7 @@ def _index(chosen: Settings, roots: list[str], report: Callable[[Progress], None
 def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
     """What a person reads behind a run."""
     if not summary.files_seen:
-        from agtrace.shaping.cutting import unbroken  # loads more than a run that has nothing to do
+        from agtrace.text.lines import unbroken  # loads more than a run that has nothing to do
 
         yield "No logs found. Looked in:"
         yield from (f"  {unbroken(root)}" for root in roots)
@@ -120,7 +120,7 @@ def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
     if summary.files_unreadable:
         yield f"{counted(summary.files_unreadable, 'file')} can't be read: agtrace doctor names them"
     if summary.no_logs:
-        from agtrace.shaping.cutting import without_controls
+        from agtrace.text.lines import without_controls
 
         for path, why in summary.no_logs.items():
             yield f"{without_controls(path)} is no log ({why}): it is not kept fresh"
@@ -155,7 +155,7 @@ def _progress_bar(*, shown: bool) -> Iterator[Callable[[Progress], None] | None]
     )  # fmt: skip
     from rich.console import Console
 
-    from agtrace.interruption import last_words
+    from agtrace.serving.interruption import last_words
 
     console = Console(stderr=True)
     if not console.is_dumb_terminal:

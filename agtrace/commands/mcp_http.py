@@ -8,11 +8,11 @@ import shutil
 import sys
 from dataclasses import replace
 
-from agtrace.agents import commands_over_http
 from agtrace.commands import USAGE, fail, settings
-from agtrace.http_token import load_token
 from agtrace.problems import SettingError
+from agtrace.serving.http_token import load_token
 from agtrace.settings import Settings
+from agtrace.upkeep.agents import commands_over_http
 
 
 def run(host: str, port: int, *, with_token: bool) -> None:

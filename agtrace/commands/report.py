@@ -21,7 +21,7 @@ from agtrace.commands import TROUBLE, UNREADABLE, USAGE, behind, fail, print_jso
 from agtrace.problems import IndexUnavailable, Problem, SettingError
 
 if TYPE_CHECKING:
-    from agtrace.reading.prices import PriceTable
+    from agtrace.usage.prices import PriceTable
 
 _REFRESH_SECONDS = 10
 """How long a report waits for changed logs to be indexed."""
@@ -74,9 +74,9 @@ def run(filters: Filters, ways: Ways, *, fail_under: int | None, by_mean: bool) 
 
 def made(filters: Filters, *, timelines: bool) -> Report:
     """The report as it may leave."""
-    from agtrace.reporting.examining import Asked
-    from agtrace.reporting.report import report
-    from agtrace.reporting.selection import Selection, projects_named
+    from agtrace.report.report import report
+    from agtrace.report.selection import Selection, projects_named
+    from agtrace.report.survey import Asked
     from agtrace.shaping.printed import printed
     from agtrace.times import moment
 
@@ -102,7 +102,7 @@ def made(filters: Filters, *, timelines: bool) -> Report:
 
 
 def _prices() -> PriceTable:
-    from agtrace.reading.prices import load
+    from agtrace.usage.prices import load
 
     try:
         return load(usable().prices)
@@ -113,7 +113,7 @@ def _prices() -> PriceTable:
 @contextmanager
 def _index() -> Iterator[tuple[sqlite3.Connection, str | None]]:
     """The index as it is at one moment, brought up to date; and what it lacks, as a sentence."""
-    from agtrace.index import Index
+    from agtrace.index.reader import Index
 
     index = Index(usable())
     fresh = index.refresh(_REFRESH_SECONDS)
@@ -129,7 +129,7 @@ def _index() -> Iterator[tuple[sqlite3.Connection, str | None]]:
 def _leave(found: Report, ways: Ways) -> None:
     """Write and print what was asked for; without another way, the page for the terminal."""
     if ways.html is not None:
-        from agtrace.report_page.page import html
+        from agtrace.report.page.page import html
 
         page = html(found)
         if ways.html == STDOUT:
@@ -140,7 +140,7 @@ def _leave(found: Report, ways: Ways) -> None:
     if ways.as_json:
         print_json(found.model_dump(mode="json", exclude_none=True, exclude={"sessions": {"__all__": {"timeline"}}}))
     elif ways.markdown:
-        from agtrace.reporting.markdown import markdown
+        from agtrace.report.markdown import markdown
 
         sys.stdout.write(markdown(found))
     elif ways.html != STDOUT:
@@ -151,7 +151,7 @@ def _leave(found: Report, ways: Ways) -> None:
 
 def _write(path: Path, page: str) -> None:
     """Write the page, whole or not at all, for its owner only: it quotes logs."""
-    from agtrace.interruption import together
+    from agtrace.serving.interruption import together
 
     target = path.expanduser().resolve()
     try:

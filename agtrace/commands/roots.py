@@ -12,7 +12,7 @@ from agtrace_indexer.index.lock import Busy
 from agtrace_indexer.index.roots import Root, UnknownRoot, listed, remove, removed
 
 from agtrace.commands import UNREADABLE, USAGE, fail, print_json, unreadable_index, usable
-from agtrace.index import home_roots, open_read_only
+from agtrace.index.reader import home_roots, open_read_only
 
 if TYPE_CHECKING:
     from agtrace.settings import Settings
@@ -74,7 +74,7 @@ def _told(root: Root) -> Iterator[str]:
 
 
 def _held(root: Root) -> str:
-    from agtrace.shaping.cutting import counted
+    from agtrace.text.lines import counted
 
     return f"{counted(root.logs, 'log')}, {counted(root.sessions, 'session')}"
 

@@ -13,9 +13,18 @@ from typing import Any
 
 from agtrace_indexer.redact import redact
 
-from agtrace import interruption
-from agtrace.agents import AGENTS, Agent, add_command, config_path, entry_in, put_back_command, remove_command, snippet
 from agtrace.commands import UNREADABLE, fail, settings
+from agtrace.serving import interruption
+from agtrace.upkeep.agents import (
+    AGENTS,
+    Agent,
+    add_command,
+    config_path,
+    entry_in,
+    put_back_command,
+    remove_command,
+    snippet,
+)
 
 _DATA_DIR = "AGTRACE_DATA_DIR"
 _WRITTEN = frozenset({"type", "command", "args", "env"})

@@ -87,7 +87,7 @@ def _place(place: str) -> tuple[str, int | None]:
     """The session and the event that are named, as SESSION:EVENT or as a reference."""
     if place.startswith("ax://"):
         from agtrace.problems import InvalidArtifactRef
-        from agtrace.references import parse
+        from agtrace.sessions.references import parse
 
         try:
             kind, session_id, event_index, _ = parse(place)

@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from agtrace.render.terminal import OUT, heading, plain_line, size
-from agtrace.shaping.cutting import counted
+from agtrace.text.lines import counted
 
 _FILES_SHOWN = 12
 

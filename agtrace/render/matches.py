@@ -11,7 +11,7 @@ from rich.text import Text
 
 from agtrace.render.next_calls import offer
 from agtrace.render.terminal import OUT, STYLES, footer, nothing, plain, summary, when
-from agtrace.shaping.cutting import counted
+from agtrace.text.lines import counted
 
 _WITH_AGENT, _WITH_TIME = 80, 60
 """Columns from which on a session's line has room for these."""

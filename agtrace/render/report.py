@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.terminal import OUT, STYLES, command, dollars, figure, heading, indented, left_out, plain
-from agtrace.reporting import words
-from agtrace.reporting.figures import GOOD, LOW
+from agtrace.report import wording
+from agtrace.report.figures import GOOD, LOW
 
 _ROWS = 5
 _WIDE = 60
@@ -39,8 +39,8 @@ _VERDICTS = {"better": "green", "worse": "red"}
 
 def report(found: Report) -> None:
     """The headline, then how sessions ended, what changed, what failed, what it cost, and the worst ones."""
-    OUT.print(Text(plain(words.headline(found)), style="bold"))
-    OUT.print(Text(plain(words.about(found)), style="dim"))
+    OUT.print(Text(plain(wording.headline(found)), style="bold"))
+    OUT.print(Text(plain(wording.about(found)), style="dim"))
     if found.behind:
         OUT.print(Text(plain(found.behind), style="yellow"))
     if not found.figures.sessions:
@@ -51,7 +51,7 @@ def report(found: Report) -> None:
     _failing_tools(found)
     _findings(found)
     _spent(found)
-    _worst(words.worst(found))
+    _worst(wording.worst(found))
 
 
 def _nothing(found: Report) -> None:
@@ -62,13 +62,13 @@ def _nothing(found: Report) -> None:
 def _endings(figures: Figures) -> None:
     """A bar of the endings, and how many there are of each."""
     heading("how they ended")
-    there = [(ending, figures.endings[ending]) for ending in words.ENDINGS if figures.endings.get(ending)]
+    there = [(ending, figures.endings[ending]) for ending in wording.ENDINGS if figures.endings.get(ending)]
     bar, legend = Text(no_wrap=True), [Text()]
     widest = OUT.width - 2
     for (ending, count), cells in zip(there, _cells([count for _, count in there], min(widest, _BAR)), strict=True):
         mark, style = _LOOKS[ending]
         bar.append(mark * cells, style=style)
-        named = Text.assemble((mark, style), f" {words.named(ending)} {count:,}   ")
+        named = Text.assemble((mark, style), f" {wording.named(ending)} {count:,}   ")
         if legend[-1].cell_len + named.cell_len > widest:
             legend.append(Text())
         legend[-1].append_text(named)
@@ -97,7 +97,7 @@ def _changes(found: Report) -> None:
     for change in [*verdicts, *amounts]:
         style = _VERDICTS.get(change.verdict, "dim")
         verdict = change.verdict if change.verdict in _VERDICTS else ""
-        table.add_row(Text(change.what), Text(verdict, style=style), *words.values(change))
+        table.add_row(Text(change.what), Text(verdict, style=style), *wording.values(change))
     if table.row_count:
         OUT.print(Padding(table, (0, 0, 0, 2)))
     same = [change.what for change in found.changes if change.verdict == "same"]
@@ -115,7 +115,7 @@ def _failing_tools(found: Report) -> None:
         [("sessions", "right")] * wide))  # fmt: skip
     for tool in failing[:_ROWS]:
         calls, sessions = ([figure(tool.calls)], [figure(tool.sessions)]) if wide else ([], [])
-        rate = words.percent(tool.failed / max(tool.calls, 1))
+        rate = wording.percent(tool.failed / max(tool.calls, 1))
         table.add_row(Text(plain(tool.tool)), Text(figure(tool.failed), style="red"), *calls, rate, *sessions)
     OUT.print(Padding(table, (0, 0, 0, 2)))
     left_out("tools", _ROWS, len(failing))
@@ -130,19 +130,19 @@ def _findings(found: Report) -> None:
     for row in found.detectors[:_ROWS]:
         findings = [figure(row.findings)] if wide else []
         critical = Text(figure(row.critical or None), style=STYLES["Critical"])
-        table.add_row(words.named(row.detector), figure(row.sessions), *findings, critical)
+        table.add_row(wording.named(row.detector), figure(row.sessions), *findings, critical)
     OUT.print(Padding(table, (0, 0, 0, 2)))
     left_out("detectors", _ROWS, len(found.detectors))
 
 
 def _spent(found: Report) -> None:
-    models = words.models(found)
+    models = wording.models(found)
     if not models:
         return
-    heading(words.spent(found))
+    heading(wording.spent(found))
     table = _table("model", ("tokens", "right"), ("cost", "right"))
     for name, used, cost in models[:_ROWS]:
-        table.add_row(Text(plain(name)), words.tokens(used), dollars(cost))
+        table.add_row(Text(plain(name)), wording.tokens(used), dollars(cost))
     OUT.print(Padding(table, (0, 0, 0, 2)))
     left_out("models", _ROWS, len(models))
 
@@ -158,7 +158,7 @@ def _worst(sessions: Sequence[ReportedSession]) -> None:
     for session in sessions:
         about = Text(plain(session.title), style="dim")
         about.truncate(max(room, 1), overflow="ellipsis")
-        about = Text.assemble(about, "\n", plain(words.wrong(session)))
+        about = Text.assemble(about, "\n", plain(wording.wrong(session)))
         table.add_row(
             Text(plain(session.session_id), style="bold"), Text(str(session.score), style=_grade(session.score)), about
         )

@@ -20,7 +20,7 @@ from agtrace.render.terminal import (
     summary,
     when,
 )
-from agtrace.shaping.cutting import counted
+from agtrace.text.lines import counted
 
 _LINES_OF_TEXT = 8
 _TOKEN_KINDS = (

@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.shaping.cutting import unbroken, without_controls
+from agtrace.text.lines import unbroken, without_controls
 
 OUT = Console(highlight=False, soft_wrap=False, markup=False, emoji=False)  # logs hold [brackets] and :names:
 STYLES = {

@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.text import Text
 
-from agtrace.references import parse
 from agtrace.render.next_calls import offer
 from agtrace.render.terminal import OUT, entry, left_out, plain, plain_line, summary
-from agtrace.shaping.cutting import counted
+from agtrace.sessions.references import parse
+from agtrace.text.lines import counted
 
 _LINKS = (
     ("turn_index", "turn"), ("step_index", "step"), ("call_event", "its call: event"),

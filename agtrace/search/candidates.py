@@ -10,7 +10,7 @@ from agtrace_indexer.repair.damage import is_damage
 from agtrace_indexer.texts import checksum, vocabulary
 from agtrace_indexer.texts.word_index import FOUND, INSERTED, NEVER, NONE, OVERLAP, PIECES, words_of
 
-from agtrace.index import Reading
+from agtrace.index.reader import Reading
 
 Places: TypeAlias = dict[int, list[int] | None]
 """Block -> the numbers of its pieces that may hold the text; None: any of them."""
@@ -81,7 +81,7 @@ def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], 
 
 
 def _is_sealed_so(connection: sqlite3.Connection) -> bool:
-    """Whether the word index is what was written, looked at once for each connection that `agtrace.index` opened."""
+    """Whether the word index is what was written, looked at once for each connection of `agtrace.index`."""
     if not isinstance(connection, Reading):
         return checksum.is_unbroken(connection)
     if not connection.whole and (connection.whole is None or connection.seal != checksum.of(connection)):

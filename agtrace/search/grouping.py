@@ -7,13 +7,13 @@ import sqlite3
 from agtrace_schema.answers import EventPreview, SessionMatches
 from agtrace_schema.events import Provider
 
-from agtrace.reading import events
-from agtrace.reading.query import iso, sessions_where, short_id, with_texts
-from agtrace.reading.sessions import SHORT_HASH
 from agtrace.search.hits import Hit
 from agtrace.search.matching import Matcher
 from agtrace.search.question import SessionHits
-from agtrace.shaping.cutting import LABEL, USER_MESSAGE, one_line
+from agtrace.sessions import events
+from agtrace.sessions.listing import SHORT_HASH
+from agtrace.sessions.query import iso, sessions_where, short_id, with_texts
+from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 
 _HIT = (
     "SELECT e.*, n.text AS name, s.uid FROM event e JOIN session s ON s.id = e.session_id "

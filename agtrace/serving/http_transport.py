@@ -32,11 +32,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agtrace.answers.log import log_to_stderr, take_libraries
 from agtrace.problems import SettingError
 from agtrace.serving.clients import known
 from agtrace.serving.connections import Connection, listen
 from agtrace.serving.ending import end
-from agtrace.serving.logs import log_to_stderr, take_libraries
 from agtrace.serving.server import CLIENT, LARGEST_REQUEST, Desk, make_server
 from agtrace.settings import Settings
 

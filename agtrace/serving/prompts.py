@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from agtrace_indexer.redact import redact
 
 from agtrace.problems import InvalidParameter
-from agtrace.shaping.cutting import one_line, without_controls
+from agtrace.text.lines import one_line, without_controls
 
 _LONGEST_PROBLEM = 2_000
 _LONGEST_ID = 200

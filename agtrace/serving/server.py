@@ -115,7 +115,9 @@ class Desk:
     def __init__(self, settings: Settings) -> None:
         from agtrace_indexer.parallel.pool import cores
 
-        from agtrace.answers import Answers  # 60 ms: all of our modules, with sqlite3, the models and the redaction
+        from agtrace.answers.desk import (
+            Answers,  # 60 ms: all of our modules, with sqlite3, the models and the redaction
+        )
 
         self.answers = Answers(settings)
         self.listed = types.ListToolsResult(tools=[_described(tool) for tool in self.answers.tools.values()])
@@ -132,7 +134,7 @@ class Desk:
 def _kind(name: str, arguments: dict[str, Any]) -> str:
     """What is asked for: a tool, or what a reference refers to."""
     from agtrace.problems import InvalidArtifactRef
-    from agtrace.references import parse
+    from agtrace.sessions.references import parse
 
     try:
         return parse(str(arguments["ref"])).kind
@@ -270,7 +272,7 @@ async def _get_prompt(context: Request, params: types.GetPromptRequestParams) ->
 
 
 def _described(tool: Tool) -> types.Tool:
-    from agtrace.arguments import input_schema
+    from agtrace.tools.arguments import input_schema
 
     return types.Tool(
         name=tool.name,

@@ -21,8 +21,8 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 
+from agtrace.answers.log import take_libraries
 from agtrace.serving.ending import LAST_SECONDS, begin, end
-from agtrace.serving.logs import take_libraries
 from agtrace.serving.server import LARGEST_REQUEST, make_server
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from agtrace_indexer.redact import looked_at, redact
 from agtrace_schema.answers import Chunk
 
-from agtrace.shaping.cutting import chunk_end, chunks_from, line_count, line_start
 from agtrace.shaping.replies import Body, Stream
+from agtrace.text.chunking import chunk_end, chunks_from, line_count, line_start
 
 _LONGEST_CURSOR = "x" * 64
 _WIDEST_NUMBER = 9_999_999

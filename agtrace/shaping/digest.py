@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Literal, NamedTuple
 
-from agtrace.shaping.cutting import escaped_size
-from agtrace.shaping.failing_lines import Failing
 from agtrace.shaping.failures import Failures
+from agtrace.text.chunking import escaped_size
+from agtrace.text.failing_lines import Failing
 
 Mode = Literal["minimal", "standard", "verbose"]
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from agtrace.shaping.cutting import cut, without_controls
-from agtrace.shaping.failing_lines import Failing
+from agtrace.text.failing_lines import Failing
+from agtrace.text.lines import cut, without_controls
 
 _TEXT = 200
 _NAME = 160

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from agtrace.shaping.cutting import cut, shortened
+from agtrace.shaping.json_values import shortened
+from agtrace.text.lines import cut
 
 OPTIONAL = frozenset(
     {

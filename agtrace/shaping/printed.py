@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import Model
 
-from agtrace.shaping.cutting import without_controls
+from agtrace.text.lines import without_controls
 
 Whole = TypeVar("Whole", bound=Model)
 

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from agtrace_schema.answers import Model
 
 from agtrace.problems import InvalidParameter
-from agtrace.shaping.cutting import repeated
+from agtrace.text.lines import repeated
 
 IDENTIFYING = frozenset({"id", "session_id"})
 """Fields that stay in every answer and in every item of a list."""

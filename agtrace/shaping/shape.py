@@ -24,13 +24,13 @@ import orjson
 from agtrace_indexer.redact import redact, redact_json
 from agtrace_schema.answers import Chunk, ErrorBody, IndexState, Pagination
 
-from agtrace.index import Freshness
+from agtrace.index.freshness import Freshness
 from agtrace.problems import Problem
 from agtrace.settings import ABSOLUTE_MAX_BYTES
 from agtrace.shaping import ladder
 from agtrace.shaping.chunks import SHORT, WIDEST, BodyChunks, StreamChunks
-from agtrace.shaping.cutting import SUMMARY, cut, one_line
 from agtrace.shaping.replies import Body, Digest, Pages, Reply, Stream
+from agtrace.text.lines import SUMMARY, cut, one_line
 
 _BUDGET_PART = 80  # bytes that `budget` takes
 _TRUNCATION_PART = 140  # that `truncation` takes beside a digest

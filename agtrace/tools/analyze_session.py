@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 from agtrace_schema.analysis import Analysis, Insight
 
-from agtrace.arguments import Arguments, SessionId
-from agtrace.reading.query import find_session
-from agtrace.shaping.cutting import counted
+from agtrace.sessions.query import find_session
 from agtrace.shaping.replies import Reply
+from agtrace.text.lines import counted
+from agtrace.tools.arguments import Arguments, SessionId
 from agtrace.tools.tool import Context, Tool, call, dump, event_kilobytes, kilobytes, overview_kilobytes
 
 _BYTES = 5_120

@@ -10,15 +10,15 @@ import orjson
 from agtrace_schema.comparison import ComparedSession
 from pydantic import Field
 
-from agtrace.arguments import Arguments, SessionId
 from agtrace.problems import InvalidParameter
-from agtrace.reading import comparison
-from agtrace.reading.comparison import Compared, Lengths, Side
-from agtrace.reading.query import find_session, short_id
-from agtrace.reading.sections import NO_TOOL
-from agtrace.reading.touched import Access
-from agtrace.shaping.cutting import LABEL, SUMMARY, named, one_line
+from agtrace.sessions import comparison
+from agtrace.sessions.comparison import Compared, Lengths, Side
+from agtrace.sessions.files import Access
+from agtrace.sessions.query import find_session, short_id
+from agtrace.sessions.sections import NO_TOOL
 from agtrace.shaping.replies import Reply
+from agtrace.text.lines import LABEL, SUMMARY, named, one_line
+from agtrace.tools.arguments import Arguments, SessionId
 from agtrace.tools.tool import LIST_BYTES, Context, Tool, call, dump, event_kilobytes, overview_kilobytes
 
 _MOST_BYTES = 30_720

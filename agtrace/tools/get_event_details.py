@@ -7,22 +7,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agtrace.arguments import Arguments, Cursor, SessionId
-from agtrace.reading import events
-from agtrace.reading.query import find_event, find_session, short_id
-from agtrace.shaping.cutting import LABEL, SUMMARY, named, one_line
+from agtrace.sessions import events
+from agtrace.sessions.query import find_event, find_session, short_id
 from agtrace.shaping.digest import Mode
 from agtrace.shaping.replies import Reply
+from agtrace.text.lines import LABEL, SUMMARY, named, one_line
+from agtrace.tools.arguments import Arguments, Cursor, SessionId
 from agtrace.tools.event_hints import after_event
-from agtrace.tools.long_text import (
-    LineNumber,
-    LongText,
-    MaxBytes,
-    body_or_digest,
-    budget_of,
-    check_asked,
-    part_asked,
-)
+from agtrace.tools.long_text import LineNumber, LongText, MaxBytes, body_or_digest, budget_of, check_asked, part_asked
 from agtrace.tools.tool import Context, Tool, call, dump, query_of
 
 

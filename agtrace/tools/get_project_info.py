@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from agtrace_schema.answers import ProjectItem
 
-from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit
-from agtrace.reading import projects
-from agtrace.reading.sessions import newest_session_row
+from agtrace.sessions import projects
+from agtrace.sessions.listing import newest_session_row
 from agtrace.shaping.replies import Pages, Reply
+from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit
 from agtrace.tools.tool import Context, Tool, call, dump_all, list_budget, query_of, sessions_kilobytes, unless_behind
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from agtrace_schema.answers import Thought
 
-from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, SessionId, TurnIndex
-from agtrace.reading import reasoning, turns
-from agtrace.reading.query import find_session, last_event_of, short_id
-from agtrace.reading.reasoning import Chain, Extent
+from agtrace.sessions import reasoning, turns
+from agtrace.sessions.query import find_session, last_event_of, short_id
+from agtrace.sessions.reasoning import Chain, Extent
 from agtrace.shaping.replies import Pages, Reply
+from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, SessionId, TurnIndex
 from agtrace.tools.tool import LIST_BYTES, Context, Tool, call, dump_all, event_kilobytes, kilobytes, query_of
 
 _LONG_BYTES = 51_200

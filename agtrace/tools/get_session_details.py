@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 from agtrace_schema.answers import Model, SessionHead, SessionOverview, SessionSections, SessionSteps, SessionTurns
 
-from agtrace.reading import parts, steps, texts, turns
-from agtrace.shaping.cutting import counted
+from agtrace.sessions import long_texts, parts, steps, turns
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply, Stream, fitting
+from agtrace.text.lines import counted
 from agtrace.tools.session_sections import answer_sections
 from agtrace.tools.session_view import LARGEST_OVERVIEW, NAME, GetSessionDetails, View, view_of
 from agtrace.tools.tool import Context, Tool, dump, dump_all
@@ -141,7 +141,7 @@ def _level_steps(view: View) -> tuple[Pages, str]:
 
 def _level_full(view: View) -> tuple[Stream, str]:
     """Level full: the canonical text of the session, and the call that opens the event at its beginning."""
-    stream = texts.session_stream(
+    stream = long_texts.session_stream(
         view.context.connection,
         view.session,
         last_event=view.last_event,

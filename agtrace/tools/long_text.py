@@ -11,14 +11,14 @@ from agtrace_indexer.redact import redact
 from pydantic import Field
 
 from agtrace.problems import InvalidParameter, InvalidRange
-from agtrace.reading.texts import lines_of, told_lines
+from agtrace.sessions.long_texts import lines_of, told_lines
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
-from agtrace.shaping.cutting import escaped_size, line_count, line_start
 from agtrace.shaping.digest import LIMITS, Mode, gather
 from agtrace.shaping.digest import Digest as Shortened
-from agtrace.shaping.failing_lines import Failing
 from agtrace.shaping.failures import Failures
 from agtrace.shaping.replies import Body, Digest, Made
+from agtrace.text.chunking import escaped_size, line_count, line_start
+from agtrace.text.failing_lines import Failing
 from agtrace.tools.tool import LIST_BYTES, kilobytes
 
 _BEFORE, _BEHIND = 5, 30  # lines around the first failing one

@@ -11,16 +11,16 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from agtrace.arguments import Arguments, Cursor
-from agtrace.reading import events, transcript
-from agtrace.reading.query import find_event, find_session, last_event_of, short_id
-from agtrace.reading.texts import place_of, session_lines, session_stream
-from agtrace.references import Reference, parse
-from agtrace.shaping.cutting import counted, named
+from agtrace.sessions import events, transcript
+from agtrace.sessions.long_texts import place_of, session_lines, session_stream
+from agtrace.sessions.query import find_event, find_session, last_event_of, short_id
+from agtrace.sessions.references import Reference, parse
 from agtrace.shaping.digest import Mode
 from agtrace.shaping.printed import printed
 from agtrace.shaping.replies import Body, Digest, Reply, Stream
+from agtrace.text.lines import counted, named
 from agtrace.tools.analyze_session import first_evidence, opens_evidence
+from agtrace.tools.arguments import Arguments, Cursor
 from agtrace.tools.long_text import (
     LineNumber,
     LongText,
@@ -194,10 +194,10 @@ def _analysis(opening: _Opening) -> Reply:
 
 def _report(opening: _Opening) -> Reply:
     """The health of all sessions that began in a period, as Markdown. Raises `TooManyEvents`."""
-    from agtrace.reporting.examining import Asked
-    from agtrace.reporting.markdown import markdown
-    from agtrace.reporting.report import report
-    from agtrace.reporting.selection import Selection
+    from agtrace.report.markdown import markdown
+    from agtrace.report.report import report
+    from agtrace.report.selection import Selection
+    from agtrace.report.survey import Asked
 
     context, since = opening.context, opening.reference.since
     selection = Selection(since=context.moment("since", since))

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 from agtrace_schema.events import EventType, Provider
 from pydantic import Field
 
-from agtrace.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, ProjectHash, Time, Until
 from agtrace.problems import InvalidParameter
-from agtrace.reading.query import find_session
 from agtrace.search.filters import Filters
 from agtrace.search.hits import Order
 from agtrace.search.matching import Contains, ContainsAll, ContainsInTurn, Matcher, Matches
 from agtrace.search.question import Question
+from agtrace.sessions.query import find_session
+from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, ProjectHash, Time, Until
 from agtrace.tools.tool import Context
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agtrace.index import Freshness
+from agtrace.index.freshness import Freshness
 from agtrace.search.deadline import Deadline
 from agtrace.search.grouping import previews, session_matches
 from agtrace.search.hits import Hit, Place
 from agtrace.search.question import Hits, Question, SessionHits, snapshot_of
-from agtrace.shaping.cutting import repeated
 from agtrace.shaping.replies import Pages, Reply
+from agtrace.text.lines import repeated
 from agtrace.tools.search_arguments import SearchEventPreviews, identity, moment_of, question
 from agtrace.tools.search_hints import after_hits, after_nothing
 from agtrace.tools.tool import Context, Tool, dump_all, list_budget, unless_behind

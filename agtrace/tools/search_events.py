@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agtrace.arguments import Arguments, Cursor, Limit
 from agtrace.shaping.replies import Reply
 from agtrace.tools import search_event_previews
+from agtrace.tools.arguments import Arguments, Cursor, Limit
 from agtrace.tools.search_event_previews import SearchEventPreviews
 from agtrace.tools.tool import Context, Tool
 

@@ -12,13 +12,13 @@ from agtrace_indexer.redact import redact
 from agtrace_schema.answers import WordCount
 
 from agtrace.problems import Problem, SearchTimeout
-from agtrace.reading.query import find_session, short_id
 from agtrace.search.deadline import Deadline
 from agtrace.search.filters import Filters
 from agtrace.search.hits import Hit, Order
 from agtrace.search.matching import Contains
 from agtrace.search.question import Question, snapshot_of
-from agtrace.shaping.cutting import one_line
+from agtrace.sessions.query import find_session, short_id
+from agtrace.text.lines import one_line
 from agtrace.tools.search_arguments import FILTERS, SearchEventPreviews, matcher_of
 from agtrace.tools.tool import LIST_BYTES, Context, call, event_kilobytes, kilobytes
 

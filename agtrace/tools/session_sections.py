@@ -8,9 +8,9 @@ from typing import Any
 
 from agtrace_schema.answers import ChildItem, FailedExecution, Model, TurnOverview
 
-from agtrace.reading.sections import LISTS, Source
-from agtrace.reading.sessions import newest_session_row
-from agtrace.reading.transcript import newest_row
+from agtrace.sessions.listing import newest_session_row
+from agtrace.sessions.sections import LISTS, Source
+from agtrace.sessions.transcript import newest_row
 from agtrace.shaping.replies import Pages
 from agtrace.tools.session_view import LARGEST_OVERVIEW, NAME, View
 from agtrace.tools.tool import LIST_BYTES, call, dump_all, kilobytes

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal
 from agtrace_schema.answers import TurnOverview
 from pydantic import BeforeValidator, Field
 
-from agtrace.arguments import Arguments, Cursor, Fields, SessionId, TurnIndex, listed
 from agtrace.problems import InvalidParameter
-from agtrace.reading import sessions, turns
-from agtrace.reading.query import find_session, last_event_of, short_id
+from agtrace.sessions import listing, turns
+from agtrace.sessions.query import find_session, last_event_of, short_id
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
 from agtrace.shaping.replies import Pages
+from agtrace.tools.arguments import Arguments, Cursor, Fields, SessionId, TurnIndex, listed
 from agtrace.tools.tool import LIST_BYTES, Context, call, dump, event_kilobytes, kilobytes, query_of, turn_kilobytes
 
 NAME = "get_session_details"
@@ -157,7 +157,7 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
         turns.check_turn(connection, session, wanted.turn_index)
     shown_id, last_event = short_id(connection, session["uid"]), last_event_of(connection, session)
     if wanted.cursor is None:
-        head = sessions.session_head(connection, session, context.prices)
+        head = listing.session_head(connection, session, context.prices)
         if wanted.detail_level == "summary":
             head = head.model_copy(update={"failing_turns": turns.failing_turns(connection, session, last_event)})
         return View(context, wanted, session, shown_id, last_event, (), dump(head))

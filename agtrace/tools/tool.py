@@ -12,16 +12,16 @@ from agtrace_schema.analysis import Analysis
 from agtrace_schema.answers import Model
 from agtrace_schema.health import Health
 
-from agtrace.arguments import DEFAULT_LIMIT, Arguments
-from agtrace.index import Freshness
+from agtrace.health.last_analysis import LastAnalysis
+from agtrace.index.freshness import Freshness
 from agtrace.problems import InvalidParameter
-from agtrace.reading.last_analysis import LastAnalysis
-from agtrace.reading.prices import PriceTable
-from agtrace.reading.query import PROJECTS_BY_HASH
+from agtrace.sessions.query import PROJECTS_BY_HASH
 from agtrace.shaping.cursors import Cursors
-from agtrace.shaping.cutting import repeated
 from agtrace.shaping.replies import Reply
+from agtrace.text.lines import repeated
 from agtrace.times import moment
+from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments
+from agtrace.usage.prices import PriceTable
 
 LIST_BYTES = 10_240
 EVENT_AROUND = 1_800

@@ -19,7 +19,7 @@ from typing import Any
 import jsonschema
 from agtrace_indexer.run import index
 
-from agtrace.answers import Answers
+from agtrace.answers.desk import Answers
 from agtrace.serving.server import OUTPUT_SCHEMA
 from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
 from agtrace.shaping.shape import Answer

@@ -14,7 +14,7 @@ import pytest
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
-from agtrace.reading.touched import file_key
+from agtrace.sessions.files import file_key
 from tests.agtrace.asking import PORTABLE, Asker, ClaudeLog, call_in, claude_log, text_of
 from tests.agtrace.terminal import agtrace_here, index_here
 from tests.conftest import SAMPLES

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from agtrace.arguments import input_schema
 from agtrace.tools import TOOLS
+from agtrace.tools.arguments import input_schema
 from tests.agtrace.asking import YEAR, Asker, text_of
 from tests.worlds import (
     FAILING,

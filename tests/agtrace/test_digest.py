@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agtrace.shaping.cutting import escaped_size
 from agtrace.shaping.digest import LIMITS, Digest, Gathered, Mode, cut_line, gather
-from agtrace.shaping.failing_lines import read
+from agtrace.text.chunking import escaped_size
+from agtrace.text.failing_lines import read
 
 MODES: list[Mode] = ["minimal", "standard", "verbose"]
 BUDGET = 102_400

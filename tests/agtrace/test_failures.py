@@ -6,8 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from agtrace.shaping.failing_lines import LOOKED_AT, Failing, read
 from agtrace.shaping.failures import Failures
+from agtrace.text.failing_lines import LOOKED_AT, Failing, read
 
 PY = "tests/test_tide.py::test_ebb"
 

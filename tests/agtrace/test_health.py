@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from agtrace.answers import Answers
-from agtrace.metrics import Metrics
+from agtrace.answers.desk import Answers
+from agtrace.answers.metrics import Metrics
 from agtrace.settings import load
 from agtrace.shaping.shape import Answer
 from tests.agtrace.asking import Asker, claude_log

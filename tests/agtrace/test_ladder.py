@@ -11,8 +11,8 @@ from agtrace_indexer.redact import redact_json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agtrace.index import Freshness
-from agtrace.shaping.cutting import shortened
+from agtrace.index.freshness import Freshness
+from agtrace.shaping.json_values import shortened
 from agtrace.shaping.ladder import OPTIONAL, RUNGS, down
 from agtrace.shaping.replies import Reply
 from agtrace.shaping.shape import answer

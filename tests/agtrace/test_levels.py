@@ -17,7 +17,7 @@ from agtrace_indexer.redact import redact
 from agtrace_indexer.texts.blocks import pack, unpack
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 
-from agtrace.shaping.cutting import LINES_PER_CHUNK
+from agtrace.text.chunking import LINES_PER_CHUNK
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, check, claude_log, query, text_of
 from tests.conftest import SAMPLES
 

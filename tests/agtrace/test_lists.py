@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agtrace.shaping.cutting import one_line
+from agtrace.text.lines import one_line
 from agtrace.tools.tool import call
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query
 

@@ -13,7 +13,7 @@ import pytest
 from agtrace_schema.codes import EVENT_TYPE_CODES
 from agtrace_schema.events import EventType
 
-from agtrace.shaping.cutting import without_controls
+from agtrace.text.lines import without_controls
 from tests.agtrace.asking import PORTABLE, Asker, ClaudeLog, check, claude_log
 from tests.agtrace.terminal import agtrace_here, index_here
 from tests.conftest import SAMPLES

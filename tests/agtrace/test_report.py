@@ -17,9 +17,9 @@ from agtrace_schema.analysis import Report, SessionEnding
 from rich.cells import cell_len
 
 from agtrace import render
-from agtrace.reporting.comparison import periods
-from agtrace.reporting.selection import Selection
-from agtrace.reporting.words import ENDINGS
+from agtrace.report.comparison import periods
+from agtrace.report.selection import Selection
+from agtrace.report.wording import ENDINGS
 from tests.agtrace import health_reports
 from tests.agtrace.asking import ClaudeLog, claude_log
 from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here, index_here

@@ -25,12 +25,12 @@ from agtrace_schema.analysis import (
     TimelineEntry,
 )
 
-from agtrace.report_page.charts import charts
-from agtrace.report_page.details import thinned
-from agtrace.report_page.packing import pack
-from agtrace.report_page.page import html
-from agtrace.report_page.visible import visible
-from agtrace.report_page.words import ENDINGS
+from agtrace.report.page.charts import charts
+from agtrace.report.page.details import thinned
+from agtrace.report.page.packing import pack
+from agtrace.report.page.page import html
+from agtrace.report.page.visible import visible
+from agtrace.report.page.wording import ENDINGS
 from tests.agtrace.health_reports import around, insight, report, session
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)

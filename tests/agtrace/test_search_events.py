@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agtrace.answers import Answers
+from agtrace.answers.desk import Answers
+from agtrace.answers.log import silent
 from agtrace.problems import SettingError
-from agtrace.serving.logs import silent
 from agtrace.settings import load
 from agtrace.tools import TOOLS, tools_for
 from tests.agtrace.asking import Asker, call_in, check, claude_log

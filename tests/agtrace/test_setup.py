@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agtrace.agents import AGENTS
+from agtrace.upkeep.agents import AGENTS
 from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here
 
 CLAUDE = """#!{python}

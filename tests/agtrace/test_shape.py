@@ -11,11 +11,12 @@ from agtrace_indexer.redact import redact
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agtrace.index import Freshness
+from agtrace.index.freshness import Freshness
 from agtrace.problems import Problem, SessionNotFound
-from agtrace.shaping.cutting import LINES_PER_CHUNK, chunk_end, cut, escaped_size, one_line, without_controls
 from agtrace.shaping.replies import Body, Entry, Pages, Reply, Stream
 from agtrace.shaping.shape import Answer, answer, error_answer, estimated_tokens
+from agtrace.text.chunking import LINES_PER_CHUNK, chunk_end, escaped_size
+from agtrace.text.lines import cut, one_line, without_controls
 from tests.agtrace.asking import check
 
 READY = Freshness("ready")

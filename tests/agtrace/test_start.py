@@ -104,8 +104,8 @@ def test_a_greeting_is_answered_before_anything_is_loaded_that_only_answers_need
         *(
             f"agtrace.{name}"
             for name in (
-                *("cli", "commands", "interruption", "problems", "settings"),
-                *("serving", "serving.ending", "serving.logs", "serving.server", "serving.stdio_transport"),
+                *("answers", "answers.log", "cli", "commands", "problems", "settings"),
+                *("serving", "serving.ending", "serving.interruption", "serving.server", "serving.stdio_transport"),
             )
         ),
     }

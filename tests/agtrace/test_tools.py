@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agtrace.answers import Answers
-from agtrace.index import Freshness
+from agtrace.answers.desk import Answers
+from agtrace.index.freshness import Freshness
 from agtrace.settings import Settings
 from agtrace.tools import TOOLS
 from tests.agtrace.asking import Asker, call_in, claude_log
@@ -582,7 +582,7 @@ def test_a_number_of_any_size_is_refused_and_not_a_defect(samples: Asker, number
 
 def test_descriptions_and_schemas_are_worth_their_bytes() -> None:
     """Every client pays for them in every conversation: 8 KB together."""
-    from agtrace.arguments import input_schema
+    from agtrace.tools.arguments import input_schema
 
     listed = [
         {"name": t.name, "description": t.description, "inputSchema": input_schema(t.arguments)} for t in TOOLS.values()

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-import agtrace.index as reading
+import agtrace.index.reader as reading
 from agtrace import render
-from agtrace.answers import Answers
-from agtrace.doctor import examine
+from agtrace.answers.desk import Answers
+from agtrace.upkeep.doctor import examine
 from tests.agtrace.asking import Asker, call_in, claude_log
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agtrace.answers import Answers
+from agtrace.answers.desk import Answers
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"

@@ -6,7 +6,7 @@ from typing import Any
 
 from agtrace_schema.events import Outcome, Provider, UserKind
 
-from agtrace.detecting.history import Call, Entry, History, Message, Notice, Said, Usage
+from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage
 
 
 class Telling:

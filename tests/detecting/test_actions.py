@@ -9,7 +9,7 @@ from agtrace_schema.events import Outcome, UserKind
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agtrace.detecting.actions import (
+from agtrace.health.facts.actions import (
     asks_human,
     attempts,
     command_of,
@@ -20,7 +20,7 @@ from agtrace.detecting.actions import (
     only_reads,
     starts_agent,
 )
-from agtrace.detecting.shell import LONGEST_COMMAND, parts
+from agtrace.health.facts.shell import LONGEST_COMMAND, parts
 from tests.detecting.histories import Telling, only_call
 
 POLLS = [

@@ -7,8 +7,8 @@ import time
 import pytest
 from agtrace_schema.events import Outcome, Provider, UserKind
 
-from agtrace.detecting.ending import ending_of
-from agtrace.detecting.questions import asks_to_go_on
+from agtrace.health.detectors.ending import ending_of
+from agtrace.health.facts.questions import asks_to_go_on
 from tests.detecting.histories import Telling
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from agtrace_schema.events import Outcome, Provider, UserKind
 
-from agtrace.detecting.failures import (
+from agtrace.health.detectors.failures import (
     find_api_errors,
     find_ended_on_failure,
     find_failed_calls,
@@ -15,8 +15,8 @@ from agtrace.detecting.failures import (
     find_returning_error,
     find_unanswered_calls,
 )
-from agtrace.detecting.finding import EVIDENCE, Finding
-from agtrace.detecting.history import History
+from agtrace.health.finding import EVIDENCE, Finding
+from agtrace.health.history import History
 from tests.detecting.histories import Telling
 
 _ERROR = "Exit code 2\nerror: no rule for this"

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from agtrace_schema.events import Outcome, Provider, UserKind
 
-from agtrace.detecting import context_errors, edits, loops, monologue, requests
-from agtrace.detecting.changes import changes
-from agtrace.detecting.cost import duration
-from agtrace.detecting.finding import EVIDENCE, Detector, Finding
-from agtrace.detecting.history import Call, History, Message
+from agtrace.health.detectors import context_errors, edits, loops, monologue, requests
+from agtrace.health.facts.changes import changes
+from agtrace.health.facts.cost import duration
+from agtrace.health.finding import EVIDENCE, Detector, Finding
+from agtrace.health.history import Call, History, Message
 from tests.detecting.histories import Telling, only_call
 
 DETECTORS = [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agtrace.detecting.signatures import signature_of
+from agtrace.health.facts.signatures import signature_of
 
 _TRACEBACK = 'Traceback (most recent call last):\n  File "{file}", line {line}, in run\n    step()\n{error}'
 

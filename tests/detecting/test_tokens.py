@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from agtrace_schema.events import Provider, UserKind
 
-from agtrace.detecting.context import compactions, find_compaction_mid_task, find_context_filling
-from agtrace.detecting.file_reads import files_read
-from agtrace.detecting.history import History, Usage
-from agtrace.detecting.shares import token_shares
-from agtrace.detecting.tokens import find_cache_misses, find_large_results, find_repeated_reads
+from agtrace.health.detectors.context import compactions, find_compaction_mid_task, find_context_filling
+from agtrace.health.detectors.tokens import find_cache_misses, find_large_results, find_repeated_reads
+from agtrace.health.facts.file_reads import files_read
+from agtrace.health.history import History, Usage
+from agtrace.health.shares import token_shares
 from tests.detecting.histories import Telling, only_call
 
 _AUTO = 'Conversation compacted\n{"trigger":"auto","preTokens":150000}'

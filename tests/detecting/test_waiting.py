@@ -7,8 +7,8 @@ from agtrace_schema.events import Outcome, Provider, UserKind
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agtrace.detecting.history import Call, Entry, History, Message, Notice, Said, Thought
-from agtrace.detecting.waiting import find_slow_model, find_slow_tools, time_spent
+from agtrace.health.detectors.waiting import find_slow_model, find_slow_tools, time_spent
+from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 START = 1_790_000_000_000

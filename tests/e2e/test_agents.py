@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from agtrace import agents
-from agtrace.arguments import input_schema
 from agtrace.serving.server import INSTRUCTIONS
 from agtrace.settings import load
 from agtrace.tools import tools_for
+from agtrace.tools.arguments import input_schema
+from agtrace.upkeep import agents
 from tests.agtrace.asking import claude_log
 from tests.e2e.agents import AGENTS, Agent, CodexCli
 from tests.e2e.clients import CODEX, exchanged, machine, require, run

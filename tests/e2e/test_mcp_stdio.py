@@ -19,8 +19,8 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
-from agtrace.answers import Answers
-from agtrace.serving.logs import silent
+from agtrace.answers.desk import Answers
+from agtrace.answers.log import silent
 from agtrace.serving.server import INSTRUCTIONS
 from agtrace.settings import Settings
 from agtrace.shaping.cursors import Cursors, load_key

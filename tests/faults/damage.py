@@ -16,7 +16,7 @@ from agtrace_indexer.index.maintenance import optimize
 from agtrace_indexer.repair.repair import Repaired
 from agtrace_indexer.run import index
 
-from agtrace.answers import Answers
+from agtrace.answers.desk import Answers
 from agtrace.settings import Settings
 from tests.conftest import SAMPLES
 from tests.contents import contents

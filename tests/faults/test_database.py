@@ -25,10 +25,10 @@ from agtrace_indexer.run import index
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from agtrace.answers import Answers
-from agtrace.index import open_read_only
+from agtrace.answers.desk import Answers
+from agtrace.answers.log import silent
+from agtrace.index.reader import open_read_only
 from agtrace.search.question import Filters, search, snapshot_of
-from agtrace.serving.logs import silent
 from agtrace.settings import Settings
 from tests import corpus
 from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here

@@ -12,8 +12,8 @@ from agtrace_indexer.index.opening import NewerIndex
 from agtrace_indexer.run import index
 from agtrace_schema.database import VERSION
 
-from agtrace.answers import Answers
-from agtrace.serving.logs import silent
+from agtrace.answers.desk import Answers
+from agtrace.answers.log import silent
 from agtrace.settings import load
 from tests.agtrace.terminal import agtrace, agtrace_here
 from tests.conftest import SAMPLES

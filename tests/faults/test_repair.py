@@ -22,7 +22,7 @@ from agtrace_indexer.index.tombstones import digest_of
 from agtrace_indexer.repair.repair import examine, repair
 from agtrace_indexer.run import index
 
-from agtrace.soundness import Soundness
+from agtrace.index.soundness import Soundness
 from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import agtrace_here
 from tests.conftest import SAMPLES

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple
 
-from agtrace.arguments import input_schema
 from agtrace.serving.prompts import PROMPTS
 from agtrace.tools import TOOLS
+from agtrace.tools.arguments import input_schema
 from tests.fuzz import odd, phrases
 from tests.worlds import STRANGE, VALUES
 

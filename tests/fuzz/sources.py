@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import zstandard
 
-from agtrace.detecting.detectors import DETECTORS
+from agtrace.health.detectors.registry import DETECTORS
 from tests.conftest import LOGS, SAMPLES
 from tests.health.logs import write_logs
 from tests.health.notation import read_stories

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from agtrace.detecting.detectors import DETECTORS
+from agtrace.health.detectors.registry import DETECTORS
 from tests.health.evaluation import README, evaluate, table, with_table
 from tests.health.notation import StoryError
 

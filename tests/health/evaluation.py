@@ -9,11 +9,12 @@ from pathlib import Path
 
 from agtrace_indexer.run import index
 
-from agtrace.detecting.finding import Detector, Finding
-from agtrace.index import Reader
-from agtrace.reading import prices, query
-from agtrace.reading.history import read_history
+from agtrace.health.finding import Detector, Finding
+from agtrace.health.history_reader import read_history
+from agtrace.index.reader import Reader
+from agtrace.sessions import query
 from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
+from agtrace.usage import prices
 from tests.documents import ROOT, between
 from tests.health.logs import write_logs
 from tests.health.notation import read_stories

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agtrace.detecting.detectors import DETECTORS
+from agtrace.health.detectors.registry import DETECTORS
 from tests.health.evaluation import README, evaluate, table, with_table
 
 

@@ -8,11 +8,12 @@ import pytest
 from agtrace_indexer.run import index
 from agtrace_schema.events import Outcome, UserKind
 
-from agtrace.detecting.history import History, Message, Notice, Said, Thought
-from agtrace.index import Reader
-from agtrace.reading import prices, query
-from agtrace.reading.history import read_history
+from agtrace.health.history import History, Message, Notice, Said, Thought
+from agtrace.health.history_reader import read_history
+from agtrace.index.reader import Reader
+from agtrace.sessions import query
 from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
+from agtrace.usage import prices
 from tests.health.evaluation import Rates
 from tests.health.logs import write_logs
 from tests.health.notation import StoryError, stories_of

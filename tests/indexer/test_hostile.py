@@ -19,8 +19,8 @@ from agtrace_indexer.run import index
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agtrace.answers import Answers
-from agtrace.serving.logs import silent
+from agtrace.answers.desk import Answers
+from agtrace.answers.log import silent
 from agtrace.settings import load
 from tests import hostile
 from tests.contents import contents

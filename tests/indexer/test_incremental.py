@@ -18,8 +18,8 @@ from agtrace_indexer.run import Summary, index
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agtrace.answers import Answers
-from agtrace.serving.logs import silent
+from agtrace.answers.desk import Answers
+from agtrace.answers.log import silent
 from agtrace.settings import load
 from tests.conftest import LOGS, SAMPLES
 from tests.contents import contents

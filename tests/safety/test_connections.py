@@ -21,9 +21,9 @@ import pytest
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agtrace.answers.log import Lines
 from agtrace.serving.connections import MOST_CONNECTIONS, Connection, listen, most_connections
 from agtrace.serving.http_transport import MOST_REQUESTS, _Door
-from agtrace.serving.logs import Lines
 from tests.e2e.test_http import BUSY, Listening, half_a_request, listening, raw
 
 FILES = 96

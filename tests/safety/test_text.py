@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agtrace.shaping.cutting import without_controls
 from agtrace.shaping.shape import Answer
+from agtrace.text.lines import without_controls
 from agtrace.tools import TOOLS
 from tests.agtrace.asking import Asker, claude_log, query
 from tests.agtrace.terminal import agtrace_here

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agtrace.answers import Answers
+from agtrace.answers.desk import Answers
 from agtrace.serving.prompts import PROMPTS, prompt_text
 from agtrace.settings import Settings
 from tests.agtrace.asking import HOUR, YEAR

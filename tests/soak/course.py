@@ -20,7 +20,7 @@ import anyio.to_thread
 import orjson
 from agtrace_indexer.index.tombstones import place_of
 
-from agtrace.index import home_roots
+from agtrace.index.reader import home_roots
 from benchmarks.ground import AGTRACE, Machine
 from tests.soak import life, remains, supply, telling, vitals
 from tests.soak.chores import Chores

@@ -11,8 +11,8 @@ import sys
 import threading
 
 from agtrace.cli import main
+from agtrace.index.trouble import damage_in
 from agtrace.settings import load
-from agtrace.unusable import damage_in
 
 FOUND = 99
 _OFTEN = "--often"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from agtrace.answers import Answers
+from agtrace.answers.desk import Answers
 from agtrace.settings import Settings
 
 _SESSIONS = 12

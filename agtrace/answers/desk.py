@@ -1,0 +1,168 @@
+"""From a tool's name and arguments to its answer: check, refresh, read in one moment, fit. Never raises."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+import traceback
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from agtrace_schema.health import Health
+
+from agtrace.answers.log import log_to_stderr
+from agtrace.answers.metrics import Metrics
+from agtrace.answers.status import health, with_damage
+from agtrace.health.last_analysis import LastAnalysis
+from agtrace.index.freshness import Freshness
+from agtrace.index.reader import Index
+from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
+from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
+from agtrace.shaping.cursors import Cursors, load_key
+from agtrace.shaping.shape import Answer, answer, error_answer
+from agtrace.tools import tools_for
+from agtrace.tools.arguments import parse
+from agtrace.tools.tool import Context, Tool
+from agtrace.usage.prices import PriceTable
+from agtrace.usage.prices import load as load_prices
+
+REFRESH_SECONDS = 3.0
+"""How long a request waits for changed logs to be indexed; what isn't done by then goes on beside."""
+
+_GLANCE_SECONDS = 0.3
+
+_SOUND_AFTER_AN_ERROR_SECONDS = 60
+"""For so long an index that was looked at is taken to be sound, though an answer failed over it."""
+
+
+class Answers:
+    """Answers requests, for the MCP server and for the command line. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        now: Callable[[], float] = time.time,
+        refresh_seconds: float = REFRESH_SECONDS,
+        log: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> None:
+        self._settings, self._now, self._refresh_seconds = settings, now, refresh_seconds
+        self._log = log or log_to_stderr
+        self.tools = tools_for(settings)
+        self._index = Index(settings)
+        self._metrics, self._started = Metrics(), now()
+        self._cursors: Cursors | None = None
+        self._spare_key = os.urandom(32)
+        self._problem: str | None = None
+        self._prices = self._load_prices()
+
+    def _load_prices(self) -> PriceTable:
+        """The price table; a user's table that can't be used is said in the log, and the built-in one serves."""
+        try:
+            return load_prices(self._settings.prices)
+        except SettingError as error:
+            self._problem = str(error)
+            self._log({"event": "invalid_setting", "problem": self._problem})
+            return load_prices(None)
+
+    def ask(self, name: str, arguments: Mapping[str, Any], most: int = ABSOLUTE_MAX_BYTES) -> Answer:
+        """Give the answer of a tool, or the answer that says why there is none, in at most `most` bytes.
+
+        `name` must be one of `tools`: an unknown tool is the protocol's own error.
+        """
+        started = time.monotonic()
+        given = self._ask(self.tools[name], arguments, min(most, self._settings.max_response_bytes))
+        size = len(given.text.encode())
+        with suppress(Exception):  # what counts answers never costs one (R-105)
+            self._metrics.record(name, arguments, given, size)
+        took = round(1000 * (time.monotonic() - started), 1)
+        oversized = {} if given.asked_bytes is None else {"asked_bytes": given.asked_bytes}
+        self._log({"event": "answer", "tool": name, "ms": took, "bytes": size, **oversized, "ok": not given.is_error})
+        return given
+
+    def health(self) -> Health:
+        """The figures now; the index is brought up to date first, for as long as nobody minds."""
+        try:
+            freshness = self._index.refresh(_GLANCE_SECONDS)
+        except Problem as problem:
+            freshness = Freshness("building", problem=problem.message)
+        try:
+            with self._index.reader() as reader:
+                return self._health(reader.connection, self._with_damage(freshness))
+        except IndexUnavailable:
+            return self._health(None, replace(freshness, state="building"))
+        except (sqlite3.Error, OSError) as error:
+            why = self._index.soundness.unusable(error, seconds=_GLANCE_SECONDS)
+            return self._health(None, Freshness("building", problem=why.message))
+
+    def _health(self, connection: sqlite3.Connection | None, freshness: Freshness) -> Health:
+        return health(
+            connection, self._settings, freshness, self._metrics, started=self._started, problem=self._problem
+        )
+
+    def _with_damage(self, freshness: Freshness) -> Freshness:
+        return with_damage(freshness, self._index.soundness.damage(seconds=_GLANCE_SECONDS))
+
+    def _ask(self, tool: Tool, arguments: Mapping[str, Any], most: int) -> Answer:
+        try:
+            wanted = parse(tool.arguments, arguments)
+            freshness = self._index.refresh(self._refresh_seconds)
+            return self._read(tool, wanted, freshness, most)
+        except Problem as problem:
+            return error_answer(problem, most)
+        except (sqlite3.Error, OSError) as error:
+            return error_answer(self._index.soundness.unusable(error), most)
+        except Exception:  # noqa: BLE001  # the boundary: no exception's text reaches a client
+            damaged = self._index.soundness.damage(seconds=None, good_for=_SOUND_AFTER_AN_ERROR_SECONDS)
+            if damaged is not None:  # what it says may be anything
+                return error_answer(damaged, most)
+            defect = InternalError(uuid.uuid4().hex[:12])
+            self._log({"event": "internal_error", **defect.details, "trace": traceback.format_exc()})
+            return error_answer(defect, most)
+
+    def _read(self, tool: Tool, wanted: Any, freshness: Freshness, most: int) -> Answer:
+        """Give the answer; what seems to be damaged is read once more."""
+        try:
+            return self._read_once(tool, wanted, freshness, most)
+        except sqlite3.DatabaseError as error:
+            from agtrace_indexer.repair.damage import is_damage
+            from agtrace_indexer.repair.second_look import afresh
+
+            if not is_damage(error):
+                raise
+        return afresh(self._read_once, tool, wanted, freshness, most)
+
+    def _read_once(self, tool: Tool, wanted: Any, freshness: Freshness, most: int) -> Answer:
+        cursors = self._cursors_here()
+        with self._index.reader() as reader:
+            connection = reader.connection
+            connection.execute("BEGIN")
+            try:
+                self._index.check_masks(connection)
+                context = Context(
+                    connection,
+                    cursors,
+                    freshness,
+                    self._now(),
+                    self._prices,
+                    self._settings.search_timeout_seconds,
+                    lambda: self._health(connection, self._with_damage(freshness)),
+                    reader.kept(LastAnalysis),
+                )
+                return answer(tool.answer(context, wanted), freshness, most)
+            finally:
+                connection.rollback()  # also where SQLite ended the transaction itself
+
+    def _cursors_here(self) -> Cursors:
+        """What makes and reads cursors; where no key can be kept, they are of use to this process alone."""
+        if self._cursors is None:
+            ttl = self._settings.cursor_ttl_seconds
+            try:
+                self._cursors = Cursors(load_key(self._settings.key_file), ttl, self._now)
+            except OSError:
+                return Cursors(self._spare_key, ttl, self._now)
+        return self._cursors

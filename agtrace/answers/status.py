@@ -1,0 +1,95 @@
+"""How index and server are: the same figures for ax://health, /healthz, /readyz and `agtrace health` (R-103)."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+from agtrace_indexer.redact import redact
+from agtrace_schema.database import VERSION
+from agtrace_schema.health import Configuration, Health, IndexHealth
+
+from agtrace.answers.metrics import Metrics
+from agtrace.index.freshness import Freshness
+from agtrace.index.reader import Index
+from agtrace.index.trouble import as_sentence
+from agtrace.problems import IndexUnavailable, SettingError
+from agtrace.sessions.query import iso
+from agtrace.settings import Settings
+from agtrace.text.lines import one_line
+from agtrace.usage.prices import load as load_prices
+
+_LONGEST_PROBLEM = 400
+
+_SESSIONS = """
+SELECT count(*) FILTER (WHERE kind != 'warmup'), coalesce(sum(event_count), 0), max(ended_at) FROM session
+"""
+"""Sessions as list_sessions counts them."""
+
+_LOGS = "SELECT count(*) FROM file WHERE status = 'log'"
+
+
+def look(settings: Settings, *, refresh_seconds: float = 10) -> Health:
+    """The figures where no server runs. Raises `IndexUnavailable` when the index can't be opened."""
+    try:
+        load_prices(settings.prices)
+        problem = None
+    except SettingError as error:
+        problem = str(error)
+    index = Index(settings)
+    freshness = with_damage(index.refresh(refresh_seconds), index.soundness.damage(seconds=None))
+    with index.reader() as reader:
+        return health(reader.connection, settings, freshness, problem=problem)
+
+
+def with_damage(freshness: Freshness, damage: IndexUnavailable | None) -> Freshness:
+    """How fresh an index is, and what is damaged in it."""
+    return freshness if damage is None else replace(freshness, problem=as_sentence(damage))
+
+
+def health(
+    connection: sqlite3.Connection | None,
+    settings: Settings,
+    freshness: Freshness,
+    metrics: Metrics | None = None,
+    *,
+    started: float | None = None,
+    problem: str | None = None,
+) -> Health:
+    """The figures now. `connection` is None where there is no index; `metrics` and `started` are a server's.
+
+    `started` is in seconds since 1970 UTC; `problem` is what was wrong with a setting that is done without.
+    """
+    return Health(
+        started_at=None if started is None else iso(round(1000 * started)),
+        index=_index(connection, settings, freshness),
+        answers=None if metrics is None else metrics.health(),
+        configuration=Configuration(version=settings.version, problem=problem and _line(problem)),
+    )
+
+
+def _index(connection: sqlite3.Connection | None, settings: Settings, freshness: Freshness) -> IndexHealth:
+    sessions, events, newest = (0, 0, None) if connection is None else connection.execute(_SESSIONS).fetchone()
+    return IndexHealth(
+        state=freshness.state,
+        files_behind=freshness.files_behind,
+        bytes_behind=freshness.bytes_behind,
+        problem=freshness.problem and _line(freshness.problem),
+        sessions=sessions,
+        events=events,
+        logs=0 if connection is None else connection.execute(_LOGS).fetchone()[0],
+        bytes=_size(settings.database),
+        newest_event=iso(newest),
+        tables_version=VERSION,
+    )
+
+
+def _size(database: Path) -> int:
+    """Bytes on disk, with what was written but not yet put in its place."""
+    parts = (database, database.with_name(f"{database.name}-wal"))
+    return sum(part.stat().st_size for part in parts if part.exists())
+
+
+def _line(text: str) -> str:
+    return one_line(redact(text), _LONGEST_PROBLEM)

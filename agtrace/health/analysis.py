@@ -1,0 +1,210 @@
+"""The health of one session: what its detectors find, its score, how it ended, where time and tokens went.
+
+Sub-agents are rolled up into the session that started them: their findings stand among its own, with their id, and
+their executions count in its score. The rules are in `agtrace/health/detectors`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from agtrace_schema.analysis import AgentHealth, Analysis, Evidence, Insight, Severity, Share, TokenShares
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES, TYPE_CODE
+from agtrace_schema.events import EventType, Outcome
+
+from agtrace.health.detectors.ending import ending_of
+from agtrace.health.detectors.registry import DETECTORS
+from agtrace.health.detectors.waiting import time_spent
+from agtrace.health.facts.actions import is_probe
+from agtrace.health.facts.signatures import telling_text
+from agtrace.health.finding import Detector, Finding
+from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage
+from agtrace.health.history_reader import read_history
+from agtrace.health.score import Examined, Score, score
+from agtrace.health.shares import LARGEST, token_shares
+from agtrace.sessions.query import COUNTED, sessions_where, short_id
+from agtrace.sessions.steps import telling_argument
+from agtrace.text.lines import one_line
+from agtrace.usage.prices import PriceTable
+
+_QUOTE = 80
+_MESSAGE = 240
+_SEVERITIES: list[Severity] = ["Critical", "Warning", "Info"]
+
+_BELOW = """
+WITH RECURSIVE below (id) AS (
+  SELECT id FROM session WHERE parent_session = :id AND kind = 'subagent'
+  UNION SELECT s.id FROM below b JOIN session s ON s.parent_session = b.id AND s.kind = 'subagent')
+SELECT id FROM below WHERE id != :id
+"""
+
+
+@dataclass
+class Examination:
+    """One session by itself, read and examined."""
+
+    row: sqlite3.Row
+    session_id: str
+    """As short as answers show it."""
+    history: History
+    examined: Examined
+
+    @cached_property
+    def by_event(self) -> dict[int, Entry]:
+        """What can be quoted, by the events it consists of."""
+        entries = {entry.event_index: entry for entry in self.history.entries}
+        results = {call.result_event: call for call in self.history.calls if call.result_event is not None}
+        return {**results, **entries}
+
+    def insights(self, *, as_agent: bool = False) -> list[Insight]:
+        """Its findings with quotes; those of a sub-agent name it."""
+        return [self._insight(*pair, as_agent=as_agent) for pair in self.examined.found]
+
+    def _insight(self, detector: Detector, finding: Finding, *, as_agent: bool) -> Insight:
+        return Insight(
+            turn_index=finding.turn,
+            severity=finding.severity,
+            lens=detector.lens,
+            detector=detector.name,
+            version=detector.version,
+            message=one_line(finding.message, _MESSAGE),
+            count=finding.count,
+            session_id=self.session_id if as_agent else None,
+            evidence=[
+                Evidence(event_index=event, ref=f"ax://event/{self.session_id}/{event}", quote=self._quote(event))
+                for event in finding.events
+            ],
+        )
+
+    def _quote(self, event_index: int) -> str:
+        return one_line(_said(self.by_event.get(event_index), event_index), _QUOTE)
+
+
+def examine(connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable) -> Examination:
+    """Run every detector over a session; `now` is seconds since 1970 UTC."""
+    history = read_history(connection, session, now=now, prices=prices)
+    found = tuple((detector, finding) for detector in DETECTORS for finding in _found(detector, history))
+    calls = [call for call in history.calls if not is_probe(call)]
+    unanswered = sum(finding.count for detector, finding in found if detector.name == "unanswered_calls")
+    examined = Examined(
+        calls=len(calls),
+        failed=sum(call.failed for call in calls) + unanswered,
+        turns=history.turns,
+        ending=ending_of(history),
+        found=found,
+    )
+    return Examination(session, short_id(connection, session["uid"]), history, examined)
+
+
+def _found(detector: Detector, history: History) -> list[Finding]:
+    """What a detector finds. One that breaks on a strange log costs its own findings and no answer, and is told."""
+    try:
+        return list(detector.find(history))
+    except Exception as error:  # noqa: BLE001
+        broken = f"The detector {detector.name} broke on this session ({type(error).__name__}): a defect of agtrace"
+        return [Finding(severity="Info", message=broken, count=1, events=())]
+
+
+def agents_of(
+    connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable
+) -> list[Examination]:
+    """The sub-agents below a session, each examined, oldest first."""
+    ids = [str(row[0]) for row in connection.execute(_BELOW, {"id": session["id"]})]
+    if not ids:
+        return []
+    rows = sessions_where(connection, f"s.id IN ({', '.join(ids)}) ORDER BY s.started_at, s.id", {})
+    return [examine(connection, row, now=now, prices=prices) for row in rows]
+
+
+def analyze(connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable) -> Analysis:
+    """The health of a session with its sub-agents, every finding included, the worst first."""
+    own = examine(connection, session, now=now, prices=prices)
+    agents = agents_of(connection, session, now=now, prices=prices)
+    return analysis_of(own, agents).model_copy(update={"summary": _counts(connection, session)})
+
+
+def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:
+    """Put a session and its sub-agents together; what `summary` counts is left to the one who wants it."""
+    whole = score(own.examined, [agent.examined for agent in agents])
+    return Analysis(
+        session_id=own.session_id,
+        score=whole.score,
+        unscored=whole.unscored,
+        parts=whole.parts,
+        own_score=score(own.examined).score if agents else None,
+        ending=own.examined.ending,
+        insights=_worst_first(
+            [*own.insights(), *(found for agent in agents for found in agent.insights(as_agent=True))]
+        ),
+        time=time_spent(own.history),
+        token_shares=_shares(own, agents),
+        agents=sorted(map(_agent, agents), key=lambda agent: (agent.score is None, agent.score or 0)) or None,
+        summary={},
+    )
+
+
+def _worst_first(insights: Iterable[Insight]) -> list[Insight]:
+    """By severity, then by how much of it there is."""
+    return sorted(insights, key=lambda insight: (_SEVERITIES.index(insight.severity), -insight.count))
+
+
+def _agent(agent: Examination) -> AgentHealth:
+    own: Score = score(agent.examined)
+    return AgentHealth(
+        session_id=agent.session_id,
+        score=own.score,
+        findings=len(agent.examined.found),
+        tool_calls=agent.row["tool_calls"],
+        failed_calls=agent.row["failed_calls"],
+    )
+
+
+def _shares(own: Examination, agents: Sequence[Examination]) -> TokenShares:
+    """Where the tokens of a session went, and how many its sub-agents took."""
+    taken = sorted(((agent.row["total_tokens"] or 0, agent.session_id) for agent in agents), reverse=True)
+    shares = [Share(name=name, tokens=tokens) for tokens, name in taken if tokens]
+    return token_shares(own.history).model_copy(update={"agents": shares[:LARGEST] or None})
+
+
+def _said(entry: Entry | None, event_index: int) -> str:
+    """What an event says, for a quote; of a failure the line that tells it."""
+    match entry:
+        case Call() if event_index == entry.result_event:
+            return (telling_text(entry.result) if entry.failed else entry.result) or "(no output)"
+        case Call():
+            return f"{entry.tool} {telling_argument(entry.arguments)}"
+        case Said() | Message() | Notice():
+            return entry.text
+        case Usage():
+            return f"{entry.whole_input or 0:,} tokens of input, {entry.output_tokens or 0:,} of output"
+        case _:
+            return ""
+
+
+def _counts(connection: sqlite3.Connection, session: sqlite3.Row) -> dict[str, dict[str, int]]:
+    by_type = connection.execute(
+        f"SELECT type, count(*) AS n FROM event e WHERE e.session_id = ? AND {COUNTED} GROUP BY type",
+        (session["id"],),
+    )
+    types = {EVENT_TYPE_CODES[row["type"]]: row["n"] for row in by_type}
+    names = {
+        "assistant_messages": EventType.MESSAGE,
+        "tool_calls": EventType.TOOL_CALL,
+        "tool_results": EventType.TOOL_RESULT,
+        "user_messages": EventType.USER,
+        "reasoning": EventType.REASONING,
+        "notifications": EventType.NOTIFICATION,
+    }
+    calls = connection.execute(
+        f"SELECT outcome, count(*) AS n FROM event e WHERE e.session_id = ? AND e.type = ? AND {COUNTED} "
+        "GROUP BY outcome",
+        (session["id"], TYPE_CODE[EventType.TOOL_CALL]),
+    )
+    outcomes: Counter[str] = Counter()
+    for row in calls:
+        outcomes[Outcome.UNKNOWN if row["outcome"] is None else OUTCOME_CODES[row["outcome"]]] += row["n"]
+    return {"event_counts": {name: types.get(kind, 0) for name, kind in names.items()}, "outcomes": dict(outcomes)}

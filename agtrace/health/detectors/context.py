@@ -1,0 +1,214 @@
+"""The context window: how full it got, and when it was compacted."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from agtrace_schema.events import Provider, UserKind
+
+from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage
+
+NEARLY_FULL = 0.9
+FULL = 0.95
+"""Shares of the context window that a response's input takes: a finding, a warning."""
+
+_BEYOND_ANY_DOUBT = 1.1
+"""A response that takes more of a window than this shows that the window is another one than the price table names."""
+
+_FEW, _MANY = 2, 4
+_MID_TASK_WARNING = 2
+_LOOKED_AT = 1_000
+
+_BOUNDARIES = ("system/compact_boundary", "compacted")
+_HELD = re.compile(r'"preTokens":\s*([0-9]{1,12})')
+_TRIGGER = re.compile(r'"trigger": ?"(auto|manual)"')
+_COMPRESSED = re.compile(r"\bcompressed (?:context will be sent|from\b)", re.I)
+_ASKED_FOR = re.compile(r"(?:\s*<command-(?:name|message)>)?\s*/?(?:compact|compress|summarize)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """The context was replaced by a summary of it."""
+
+    event_index: int
+    turn: int | None
+    at: int
+    automatic: bool
+    """Whether the agent did it by itself: as the log says, else if the human gave no command for it beside it."""
+    tokens: int | None = None
+    """What was in the context before, where the log says so."""
+
+
+def compactions(history: History) -> list[Compaction]:
+    """The compactions of a session, in file order.
+
+    One may be told twice, as a boundary and by its summary: what follows before the model did anything is the same
+    one, unless the log has another boundary.
+    """
+    found: list[Compaction] | None = history.derived.get("compactions")
+    if found is None:
+        found = history.derived["compactions"] = _compactions(history)
+    return found
+
+
+def _compactions(history: History) -> list[Compaction]:
+    found: list[Compaction] = []
+    told: set[bool] = set()
+    asked = decided = False
+    for entry in history.entries:
+        boundary = _is_boundary(entry, history.provider)
+        if boundary or (isinstance(entry, Said) and entry.kind is UserKind.COMPACTION_SUMMARY):
+            if not told or boundary in told:
+                trigger = _TRIGGER.search(entry.text) if isinstance(entry, Notice) else None
+                automatic, decided = trigger[1] == "auto" if trigger else not asked, trigger is not None
+                told_size = _HELD.search(entry.text) if isinstance(entry, Notice) else None
+                held = int(told_size[1]) if told_size else None
+                found.append(Compaction(entry.event_index, entry.turn, entry.at, automatic, held))
+                told = set()
+            told.add(boundary)
+        elif isinstance(entry, Said) and entry.kind is UserKind.COMMAND and _ASKED_FOR.match(entry.text):
+            asked = True
+            if told and not decided:  # Claude Code writes the command behind what it did
+                found[-1] = replace(found[-1], automatic=False)
+        elif isinstance(entry, (Call, Message)) or (isinstance(entry, Said) and entry.opens_turn):
+            told, asked = set(), False
+    return found
+
+
+def find_context_filling(history: History) -> Iterator[Finding]:
+    """Responses whose input took nearly all of the context window."""
+    full = [
+        (usage, share)
+        for usages in _by_window(history).values()
+        if max(share for _, share in usages) <= _BEYOND_ANY_DOUBT
+        for usage, share in usages
+        if share >= NEARLY_FULL
+    ]
+    if not full:
+        return
+    fullest, share = max(full, key=lambda found: found[1])
+    message = (
+        f"The context window was {share:.0%} full: the model was given {fullest.whole_input or 0:,} tokens "
+        f"of {fullest.context_window or 0:,} to read"
+    )
+    if len(full) > 1:
+        message += f"; {len(full):,} responses took {NEARLY_FULL:.0%} or more"
+    yield Finding(
+        severity="Warning" if share >= FULL else "Info",
+        message=message,
+        count=len(full),
+        events=evidence(sorted(usage.event_index for usage, _ in full)),
+        turn=min(full, key=lambda found: found[0].event_index)[0].turn,
+    )
+
+
+def find_compactions(history: History) -> Iterator[Finding]:
+    """A context that was compacted again and again."""
+    found = compactions(history)
+    if len(found) < _FEW:
+        return
+    by_itself = sum(compaction.automatic for compaction in found)
+    how = (
+        ""
+        if not by_itself
+        else ", automatically"
+        if by_itself == len(found)
+        else f", {by_itself:,} of them automatically"
+    )
+    yield Finding(
+        severity="Warning" if len(found) >= _MANY else "Info",
+        message=f"The context was compacted {len(found):,} times{how}{_cost(history, found)}",
+        count=len(found),
+        events=evidence([compaction.event_index for compaction in found]),
+        turn=found[0].turn,
+    )
+
+
+def find_compaction_mid_task(history: History) -> Iterator[Finding]:
+    """Automatic compactions with executions of the same turn before and after."""
+    executed: dict[int | None, list[int]] = defaultdict(list)
+    for call in history.calls:
+        executed[call.turn].append(call.event_index)
+    found = [
+        compaction
+        for compaction in compactions(history)
+        if compaction.automatic
+        and (events := executed.get(compaction.turn))
+        and events[0] < compaction.event_index < events[-1]
+    ]
+    if not found:
+        return
+    times = "in the middle of its work" if len(found) == 1 else f"{len(found):,} times in the middle of its work"
+    yield Finding(
+        severity="Warning" if len(found) >= _MID_TASK_WARNING else "Info",
+        message=f"The agent's context was compacted {times}{_cost(history, found)}: what it had read was gone",
+        count=len(found),
+        events=evidence([compaction.event_index for compaction in found]),
+        turn=found[0].turn,
+    )
+
+
+def _is_boundary(entry: Entry, provider: Provider) -> bool:
+    """Whether a notice says that the context was compacted."""
+    if not isinstance(entry, Notice):
+        return False
+    if provider is Provider.GEMINI:
+        return entry.kind == "info" and _COMPRESSED.search(entry.text, 0, _LOOKED_AT) is not None
+    return entry.kind in _BOUNDARIES
+
+
+def _cost(history: History, found: list[Compaction]) -> str:
+    """How much was in the context before, where the log has figures: a clause."""
+    waiting = iter(found)
+    following = next(waiting, None)
+    last, held = 0, []
+    for entry in history.entries:
+        if following is not None and entry.event_index >= following.event_index:
+            held.append(following.tokens or last)
+            last, following = 0, next(waiting, None)
+        if isinstance(entry, Usage) and entry.whole_input:
+            last = entry.whole_input
+    known = list(filter(None, held))
+    if not known:
+        return ""
+    return f", at about {sum(known) // len(known):,} tokens{' each' if len(known) > 1 else ''}"
+
+
+def _by_window(history: History) -> dict[tuple[str | None, int], list[tuple[Usage, float]]]:
+    """The responses with the share of the window that their input takes, by model and window."""
+    found: dict[tuple[str | None, int], list[tuple[Usage, float]]] = defaultdict(list)
+    for usage in history.usages:
+        whole = usage.whole_input if usage.context_window else None
+        if usage.context_window and whole:
+            found[usage.model, usage.context_window].append((usage, whole / usage.context_window))
+    return found
+
+
+CONTEXT_FILLING = Detector(
+    name="context_filling",
+    version=1,
+    lens="TokenUsage",
+    rule="The whole input of a response took at least 90 % of the model's context window, where that is known.",
+    find=find_context_filling,
+)
+
+COMPACTIONS = Detector(
+    name="compactions",
+    version=1,
+    lens="TokenUsage",
+    rule="The context was compacted at least twice; once is ordinary.",
+    find=find_compactions,
+)
+
+COMPACTION_MID_TASK = Detector(
+    name="compaction_mid_task",
+    version=1,
+    lens="TokenUsage",
+    rule="The context was compacted automatically within a turn, with executions of that turn before it and after it.",
+    find=find_compaction_mid_task,
+    structural=True,
+)

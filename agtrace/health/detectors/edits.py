@@ -1,0 +1,120 @@
+"""Edits that go round in circles: the same lines of a file are written again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from agtrace_schema.events import Outcome
+
+from agtrace.health.facts.actions import command_of, is_passed_over
+from agtrace.health.facts.changes import Change, changes
+from agtrace.health.facts.cost import cost
+from agtrace.health.facts.naming import quoted_path
+from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.history import History
+
+_FEWEST, _CRITICAL = 3, 6
+_NOTHING_DONE = (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)
+
+
+@dataclass
+class _Text:
+    """What one turn wrote into a file, or into a cell of a notebook."""
+
+    writers: dict[str, int] = field(default_factory=dict)
+    """Lines that were put in and are still there -> the event of the edit."""
+    whole: frozenset[str] | None = None
+    """What was last written as a whole."""
+    wholes: set[int] = field(default_factory=set)
+    """The edits that wrote it as a whole."""
+    polished: set[int] = field(default_factory=set)
+    """The first changes of places in a text that was just written as a whole. They are no more than its making,
+    unless the same places are changed again."""
+
+    def edit(self, event: int, change: Change) -> set[int]:
+        """Note an edit; give the edits that are now known to have changed what an earlier one wrote."""
+        gone = self.writers.keys() - change.added if change.whole else self.writers.keys() & change.removed
+        changed = {self.writers.pop(line) for line in gone}
+        rewritten = change.whole and self.whole is not None and self.whole != change.added
+        self.writers |= dict.fromkeys(change.added, event)
+        if change.whole:
+            self.whole = change.added
+            self.wholes.add(event)
+        elif changed and changed <= self.wholes:
+            self.polished.add(event)
+            return set()
+        return {event} | (changed & self.polished) if changed or rewritten else set()
+
+
+@dataclass
+class _File:
+    """What one turn did to a file."""
+
+    path: str
+    edits: list[int] = field(default_factory=list)
+    texts: dict[str, _Text] = field(default_factory=dict)
+    """By cell; a file that is no notebook has one, without a name."""
+    again: set[int] = field(default_factory=set)
+    """Edits that changed what an earlier one wrote."""
+    in_vain: set[int] = field(default_factory=set)
+    """Edits after which a command failed, before the next one."""
+
+    @property
+    def churn(self) -> set[int]:
+        """The edits that make it churn: of the two kinds the one with more of them."""
+        return max(self.again, self.in_vain, key=len)
+
+
+def find_edit_churn(history: History) -> Iterator[Finding]:
+    """Files of which one turn wrote the same lines again and again, or which it edited in vain."""
+    found = sorted(_files(history), key=lambda found: -len(found[1].churn))
+    for turn, file in found:
+        events, times = sorted(file.churn), len(file.churn)
+        what = "were each followed by a failed command"
+        if file.churn is file.again:
+            what = "changed again what earlier ones wrote"
+        said = f"{times} of {len(file.edits)} edits of {quoted_path(file.path)} in one turn {what}"
+        yield Finding(
+            severity="Critical" if times >= _CRITICAL else "Warning",
+            message=said + cost(history, events[0], events[-1]),
+            count=times,
+            events=evidence(events),
+            turn=turn,
+            caught=times,
+        )
+
+
+def _files(history: History) -> Iterator[tuple[int | None, _File]]:
+    """The files that churn, with the turn."""
+    turn: int | None = None
+    files: dict[str, _File] = {}
+    unproven: dict[str, int] = {}  # the last edit of each file, as long as no command failed since
+    for call in history.calls:
+        if call.turn != turn:
+            yield from _churning(turn, files)
+            turn, files, unproven = call.turn, {}, {}
+        if call.failed and command_of(call) is not None and not is_passed_over(call):
+            for path, event in unproven.items():
+                files[path].in_vain.add(event)
+            unproven = {}
+        elif call.result_event is not None and call.outcome not in _NOTHING_DONE:
+            for change in changes(call):
+                file = files.setdefault(change.path, _File(change.path))
+                file.edits.append(call.event_index)
+                file.again |= file.texts.setdefault(change.cell, _Text()).edit(call.event_index, change)
+                unproven[change.path] = call.event_index
+    yield from _churning(turn, files)
+
+
+def _churning(turn: int | None, files: dict[str, _File]) -> Iterator[tuple[int | None, _File]]:
+    return ((turn, file) for file in files.values() if len(file.churn) >= _FEWEST)
+
+
+EDIT_CHURN = Detector(
+    name="edit_churn",
+    version=1,
+    lens="Loops",
+    rule="At least 3 edits of a file in one turn change what earlier ones wrote, or a failed command follows each.",
+    find=find_edit_churn,
+)

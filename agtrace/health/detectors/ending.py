@@ -1,0 +1,212 @@
+"""How a session ended: by the last thing in it that somebody did, whatever the harness wrote behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import dropwhile, takewhile
+
+from agtrace_schema.analysis import Ending, SessionEnding, Severity
+from agtrace_schema.events import Outcome, Provider, UserKind
+
+from agtrace.health.facts.actions import Attempt, asks_human, is_passed_over
+from agtrace.health.facts.api import error_text, is_api_error, is_interruption
+from agtrace.health.facts.naming import quoted, tool_named
+from agtrace.health.facts.questions import asks_to_go_on
+from agtrace.health.facts.signatures import signature_of
+from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought, Usage, of_one_response
+from agtrace.text.lines import cut
+
+_SHOWN = 120
+_OF_THE_HARNESS = frozenset(
+    {UserKind.COMMAND, UserKind.INJECTED, UserKind.NOTIFICATION, UserKind.COMPACTION_SUMMARY}
+)  # a command is answered by the harness, and so is no request
+_STOPPED = frozenset({Outcome.REJECTED, Outcome.INTERRUPTED})
+_NO_MESSAGE = "No response requested."
+"""What Claude Code writes in the model's place where a session goes on after a command."""
+
+_WITHOUT_RESULT = "web_search"
+"""The tool of Codex that runs at the API: its results never stand in the log."""
+
+
+def ending_of(history: History) -> SessionEnding:
+    """How a session ended, why agtrace says so, and the event that shows it."""
+    if history.at_work:
+        return _ended("unknown", "its log grew a moment ago: it may still be at work")
+    last = _last_thing(history)
+    if isinstance(last, Notice) and is_api_error(last, history.provider):
+        said = error_text(last)
+        return _ended(
+            "error_left", f"the model's API failed{f' ({said})' if said else ''}, and nothing came after it", last
+        )
+    failed = _failed_at_last(history)
+    if failed is not None:
+        return _ended("error_left", f"the last execution failed ({_failure(failed)})", failed)
+    if last is None:
+        return _ended("unknown", "nobody asked for anything, and the model gave nothing")
+    if isinstance(last, (Call, Message)):
+        return _by_response(history, last)
+    if is_interruption(last, history.provider):
+        return _ended("interrupted", "the human interrupted the model, and nothing came after it", last)
+    return _ended("abandoned", "the last request was never answered", last)
+
+
+def is_unanswered(call: Call, provider: Provider) -> bool:
+    """Whether a call never got a result that its log would have, though nobody stopped it."""
+    if provider is Provider.CODEX and call.tool == _WITHOUT_RESULT:
+        return False
+    return call.result_event is None and call.outcome not in _STOPPED
+
+
+def shown_by(entry: Entry) -> int:
+    """The event that shows what became of an entry."""
+    return entry.evidence if isinstance(entry, Call) else entry.event_index
+
+
+def find_left_tool(history: History) -> Iterator[Finding]:
+    """A session that ends with a call without a result."""
+    ending, last = ending_of(history), _last_thing(history)
+    if ending.ending != "tool_left" or ending.event_index is None or not isinstance(last, (Call, Message)):
+        return
+    calls = [call for call in _calls_with(last, history) if is_unanswered(call, history.provider)]
+    names = ", ".join(sorted({tool_named(call.tool) for call in calls}))
+    what = f"a call of {names}" if len(calls) == 1 else f"{len(calls):,} calls ({cut(names, _SHOWN)})"
+    yield Finding(
+        severity="Warning",
+        message=f"The session ends with {what} that never got a result",
+        count=len(calls),
+        events=evidence([call.event_index for call in calls]),
+        turn=calls[0].turn,
+    )
+
+
+def find_interrupted(history: History) -> Iterator[Finding]:
+    """A session that ends with the human stopping the model."""
+    yield from _finding(history, "interrupted", "Info", "The session ends where {reason}")
+
+
+def find_abandoned(history: History) -> Iterator[Finding]:
+    """A session that ends with a request without an answer."""
+    yield from _finding(
+        history, "abandoned", "Warning", "The session ends with a request that the model never answered"
+    )
+
+
+def find_left_question(history: History) -> Iterator[Finding]:
+    """A session that ends with the model waiting for the human."""
+    yield from _finding(history, "question_left", "Info", "The session ends with the model waiting: {reason}")
+
+
+def _ended(ending: Ending, reason: str, entry: Entry | None = None) -> SessionEnding:
+    if entry is None:
+        return SessionEnding(ending=ending, reason=reason)
+    return SessionEnding(ending=ending, reason=reason, event_index=shown_by(entry))
+
+
+def _finding(history: History, ending: Ending, severity: Severity, message: str) -> Iterator[Finding]:
+    found = ending_of(history)
+    if found.ending != ending or found.event_index is None:
+        return
+    last = _last_thing(history)
+    yield Finding(
+        severity=severity,
+        message=message.format(reason=found.reason),
+        count=1,
+        events=(found.event_index,),
+        turn=None if last is None else last.turn,
+    )
+
+
+def _last_thing(history: History) -> Entry | None:
+    """The last thing that the human, the model or a tool did, or that stopped them."""
+    return next((entry for entry in reversed(history.entries) if _is_thing(entry, history)), None)
+
+
+def _is_thing(entry: Entry, history: History) -> bool:
+    if isinstance(entry, (Usage, Thought)):
+        return False
+    if isinstance(entry, Said):
+        return entry.kind not in _OF_THE_HARNESS
+    if isinstance(entry, Notice):
+        return is_api_error(entry, history.provider) or is_interruption(entry, history.provider)
+    return not (isinstance(entry, Message) and entry.text == _NO_MESSAGE)
+
+
+def _by_response(history: History, last: Call | Message) -> SessionEnding:
+    """How a session ended of which the last thing is a response, or what came back from it."""
+    calls = _calls_with(last, history)
+    if unanswered := [call for call in calls if is_unanswered(call, history.provider)]:
+        if asking := next(filter(asks_human, unanswered), None):
+            return _ended("question_left", f"{tool_named(asking.tool)} asked the human, who didn't answer", asking)
+        return _ended(
+            "tool_left", f"{tool_named(unanswered[-1].tool)} was called and never gave a result", unanswered[-1]
+        )
+    if isinstance(last, Message):
+        if asks_to_go_on(last.text):
+            return _ended("question_left", "its last message asks the human for something", last)
+        return _ended("finished", "the model had the last word", last)
+    if stopped := next((call for call in reversed(calls) if call.outcome in _STOPPED), None):
+        how = "refused" if stopped.outcome is Outcome.REJECTED else "interrupted"
+        return _ended("interrupted", f"the human {how} {tool_named(stopped.tool)}, and nothing came after it", stopped)
+    return _ended("unknown", f"the model said nothing after the result of {tool_named(last.tool)}", last)
+
+
+def _calls_with(last: Call | Message, history: History) -> list[Call]:
+    """The executions of the response of which this is the last thing, in file order."""
+    done = (entry for entry in reversed(history.entries) if isinstance(entry, (Call, Message)))
+    from_last = dropwhile(lambda entry: entry is not last, done)
+    together = takewhile(lambda entry: entry is last or of_one_response(entry, last), from_last)
+    return [entry for entry in reversed(list(together)) if isinstance(entry, Call)]
+
+
+def _failed_at_last(history: History) -> Call | None:
+    """The last execution of the last attempt that counts, if that attempt failed."""
+    calls = reversed(history.calls)
+    last = next((call for call in calls if not is_passed_over(call)), None)
+    if last is None or not last.failed:
+        return None
+    same = takewhile(lambda call: of_one_response(call, last), calls)
+    return last if Attempt([last, *same], after_human=False).failed else None
+
+
+def _failure(call: Call) -> str:
+    """Which tool failed, and with what."""
+    told = signature_of(call.result)
+    return tool_named(call.tool) + (f": {quoted(told.line, _SHOWN)}" if told else "")
+
+
+LEFT_TOOL = Detector(
+    name="left_tool",
+    version=1,
+    lens="Outcome",
+    rule="The session ends with a call that never got a result.",
+    find=find_left_tool,
+    structural=True,
+)
+
+INTERRUPTED = Detector(
+    name="interrupted",
+    version=1,
+    lens="Outcome",
+    rule="The last thing is that the human interrupted the model or refused an execution.",
+    find=find_interrupted,
+    structural=True,
+)
+
+ABANDONED = Detector(
+    name="abandoned",
+    version=1,
+    lens="Outcome",
+    rule="The session ends with a human request to which the model never answered.",
+    find=find_abandoned,
+    structural=True,
+)
+
+LEFT_QUESTION = Detector(
+    name="left_question",
+    version=1,
+    lens="Outcome",
+    rule="The session ends with the model waiting for the human: it asked something that it needs to go on; "
+    "an offer after finished work is none.",
+    find=find_left_question,
+)

@@ -1,0 +1,260 @@
+"""What failed: executions by tool, streaks of them, errors that come back, the model's API, calls without an answer."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+
+from agtrace_schema.analysis import Severity
+
+from agtrace.health.detectors.ending import ending_of, is_unanswered, shown_by
+from agtrace.health.facts.actions import Attempt, attempts, deed, is_probe
+from agtrace.health.facts.api import error_text, is_api_error, is_interruption, was_retried
+from agtrace.health.facts.cost import cost
+from agtrace.health.facts.naming import quoted, tool_named
+from agtrace.health.facts.signatures import Signature, signature_of
+from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.history import Call, History, Message, Notice, Said, Thought, of_one_response
+from agtrace.text.lines import counted, cut
+
+STREAK, LONG_STREAK = 3, 6
+RETURNS, MANY_RETURNS = 3, 6
+
+_SHOWN = 120
+
+_RANK: dict[Severity, int] = {"Critical": 0, "Warning": 1, "Info": 2}
+
+
+def find_failed_calls(history: History) -> Iterator[Finding]:
+    """The tools of which executions failed."""
+    by_tool: dict[str, list[Call]] = defaultdict(list)
+    for call in history.calls:
+        by_tool[call.tool].append(call)
+    found = [finding for tool, calls in by_tool.items() if (finding := _failed_calls(tool, calls))]
+    yield from _worst_first(found)
+
+
+def find_failure_streak(history: History) -> Iterator[Finding]:
+    """Attempts that failed one after the other."""
+    found = []
+    for streak in _streaks(history):
+        calls = [call for attempt in streak for call in attempt.counted]
+        tools = Counter(call.tool for call in calls)
+        which = ", ".join(tool_named(tool) for tool, _ in tools.most_common(3))
+        spent = cost(history, streak[0].first_event, streak[-1].last_event)
+        found.append(
+            Finding(
+                severity="Critical" if len(streak) >= LONG_STREAK else "Warning",
+                message=f"{len(streak):,} attempts in a row failed ({which}){spent}",
+                count=len(streak),
+                events=evidence([attempt.counted[0].evidence for attempt in streak]),
+                turn=streak[0].turn,
+                caught=len(calls),
+            )
+        )
+    yield from _worst_first(found)
+
+
+def find_returning_error(history: History) -> Iterator[Finding]:
+    """Errors that came back though the model did something else."""
+    came: dict[str, list[Call]] = defaultdict(list)
+    lines: dict[str, Signature] = {}
+    tries: Counter[str] = Counter()
+    for attempt in attempts(history):
+        told = [(call, signature_of(call.result)) for call in attempt.counted if call.failed]
+        for call, signature in told:
+            if signature is not None:
+                came[signature.key].append(call)
+                lines.setdefault(signature.key, signature)
+        tries.update({signature.key for _, signature in told if signature is not None})
+    found = []
+    for key, calls in came.items():
+        if tries[key] < RETURNS or len({deed(call) for call in calls}) < 2:
+            continue
+        found.append(
+            Finding(
+                severity="Critical" if tries[key] >= MANY_RETURNS else "Warning",
+                message=f"The same error came back from {tries[key]:,} attempts: {quoted(lines[key].line, _SHOWN)}",
+                count=tries[key],
+                events=evidence([call.evidence for call in calls]),
+                turn=calls[0].turn,
+                caught=len(calls),
+            )
+        )
+    yield from _worst_first(found)
+
+
+def find_api_errors(history: History) -> Iterator[Finding]:
+    """Errors of the model's API."""
+    errors = [n for n in history.notices if is_api_error(n, history.provider)]
+    if not errors:
+        return
+    shown = sum(not was_retried(error) for error in errors)
+    last = ending_of(history).event_index == errors[-1].event_index
+    severity: Severity = "Critical" if last else "Warning" if shown or len(errors) >= 3 else "Info"
+    what = [
+        f"{shown:,} shown to the user" if shown else "",
+        f"{len(errors) - shown:,} tried again" if shown < len(errors) else "",
+    ]
+    said = next(filter(None, map(error_text, reversed(errors))), "")
+    message = f"The model's API failed {counted(len(errors), 'time')} ({', '.join(filter(None, what))})"
+    message += ", and nothing came after it" if last else ""
+    yield Finding(
+        severity=severity,
+        message=f"{message}: {said}" if said else message,
+        count=len(errors),
+        events=evidence([error.event_index for error in errors]),
+        turn=errors[0].turn,
+    )
+
+
+def find_unanswered_calls(history: History) -> Iterator[Finding]:
+    """Calls without a result in a session that went on."""
+    calls = list(_unanswered(history))
+    if not calls:
+        return
+    tools = ", ".join(sorted({tool_named(call.tool) for call in calls}))
+    yield Finding(
+        severity="Warning",
+        message=f"{counted(len(calls), 'call')} never got a result, though the session went on ({cut(tools, _SHOWN)})",
+        count=len(calls),
+        events=evidence([call.event_index for call in calls]),
+        turn=calls[0].turn,
+    )
+
+
+def find_ended_on_failure(history: History) -> Iterator[Finding]:
+    """A session whose last attempt failed, or that ended with an error of the API."""
+    ending = ending_of(history)
+    if ending.ending != "error_left" or ending.event_index is None:
+        return
+    spoken = any(message.event_index > ending.event_index for message in history.messages)
+    how = "whatever the model said afterwards" if spoken else "and the model said nothing after it"
+    turn = next((entry.turn for entry in reversed(history.entries) if shown_by(entry) == ending.event_index), None)
+    yield Finding(
+        severity="Warning" if spoken else "Critical",
+        message=f"The session ended on a failure, {how}: {ending.reason}",
+        count=1,
+        events=(ending.event_index,),
+        turn=turn,
+    )
+
+
+def _failed_calls(tool: str, calls: list[Call]) -> Finding | None:
+    failed = [call for call in calls if call.failed]
+    real = [call for call in failed if not is_probe(call)]
+    if not real:
+        return None
+    rate, probes, told = len(failed) / len(calls), len(failed) - len(real), sum(call.told_by_text for call in failed)
+    message = f"{len(failed):,} of {len(calls):,} {tool_named(tool)} executions failed ({rate:.0%})"
+    if probes:
+        message += f", of them {counted(probes, 'probe')} whose answer was no"
+    if told:
+        message += f"; that {'it' if len(failed) == 1 else f'{told:,} of them'} failed is told by the text alone"
+    return Finding(
+        severity=_severity(len(real), len(calls)),
+        message=message,
+        count=len(failed),
+        events=evidence([call.evidence for call in real]),
+        turn=real[0].turn,
+    )
+
+
+def _severity(failed: int, calls: int) -> Severity:
+    """By how many executions failed, and which share of all: probes aren't among those that failed."""
+    rate = failed / calls
+    if failed >= 3 and rate >= 0.5:
+        return "Critical"
+    return "Warning" if (failed >= 3 and rate >= 0.1) or (failed >= 2 and rate >= 1 / 3) else "Info"
+
+
+def _streaks(history: History) -> Iterator[list[Attempt]]:
+    """Attempts in a row, within one turn, that failed: what is passed over doesn't end a row."""
+    streak: list[Attempt] = []
+    spoken = False
+    for attempt in attempts(history):
+        spoken |= attempt.after_human
+        if attempt.passed_over:
+            continue
+        if streak and (spoken or not attempt.failed or attempt.turn != streak[-1].turn):
+            if len(streak) >= STREAK:
+                yield streak
+            streak = []
+        if attempt.failed:
+            streak.append(attempt)
+        spoken = False
+    if len(streak) >= STREAK:
+        yield streak
+
+
+def _unanswered(history: History) -> Iterator[Call]:
+    """The calls that never got a result and weren't interrupted, of which the session went on."""
+    waiting: list[Call] = []  # of one response: the next one tells that the session went on
+    for entry in history.entries:
+        if isinstance(entry, (Said, Notice)) and is_interruption(entry, history.provider):
+            waiting = []
+        elif (isinstance(entry, Said) and entry.opens_turn) or (
+            isinstance(entry, (Call, Message, Thought)) and waiting and not of_one_response(waiting[0], entry)
+        ):
+            yield from waiting
+            waiting = []
+        if isinstance(entry, Call) and is_unanswered(entry, history.provider):
+            waiting.append(entry)
+
+
+def _worst_first(found: Iterable[Finding]) -> list[Finding]:
+    """Findings, the worst first."""
+    return sorted(found, key=lambda finding: (_RANK[finding.severity], -finding.count, finding.events))
+
+
+FAILED_CALLS = Detector(
+    name="failed_calls",
+    version=1,
+    lens="Failures",
+    rule="Executions of a tool failed, as a count and a share; a tool of which only probes failed is left out.",
+    find=find_failed_calls,
+)
+
+FAILURE_STREAK = Detector(
+    name="failure_streak",
+    version=1,
+    lens="Failures",
+    rule="At least 3 attempts in a row failed within one turn, of whatever tools.",
+    find=find_failure_streak,
+)
+
+RETURNING_ERROR = Detector(
+    name="returning_error",
+    version=1,
+    lens="Failures",
+    rule="The same error, without its numbers, paths and quoted texts, came back from at least 3 attempts with at "
+    "least 2 different actions.",
+    find=find_returning_error,
+)
+
+API_ERRORS = Detector(
+    name="api_errors",
+    version=1,
+    lens="Failures",
+    rule="The model's API failed, as the log has it.",
+    find=find_api_errors,
+    structural=True,
+)
+
+UNANSWERED_CALLS = Detector(
+    name="unanswered_calls",
+    version=1,
+    lens="Failures",
+    rule="Calls never got a result although the session went on after them; interrupted ones don't count.",
+    find=find_unanswered_calls,
+    structural=True,
+)
+
+ENDED_ON_FAILURE = Detector(
+    name="ended_on_failure",
+    version=1,
+    lens="Failures",
+    rule="The last attempt of the session failed, or an error of the model's API was the last thing, whatever was said "
+    "afterwards.",
+    find=find_ended_on_failure,
+)

@@ -1,0 +1,228 @@
+"""Loops of executions: three of the five patterns of OpenHands' StuckDetector, and a command that never succeeds.
+
+Attempts that are passed over are as if they weren't there; polls, and what only reads, are no loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from agtrace_schema.analysis import Severity
+from agtrace_schema.events import Outcome
+
+from agtrace.health.facts.actions import Attempt, command_of, counted_attempts, is_poll, only_reads
+from agtrace.health.facts.cost import cost
+from agtrace.health.facts.naming import named
+from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.history import Call, History
+
+_SAME_OBSERVATION, _SAME_OBSERVATION_CRITICAL = 4, 8
+_SAME_ERROR, _SAME_ERROR_CRITICAL = 3, 5
+_ALTERNATION, _ALTERNATION_CRITICAL = 6, 10
+_WITHOUT_SUCCESS, _WITHOUT_SUCCESS_CRITICAL = 3, 7
+
+# -- rows of attempts ------------------------------------------------------------------------------
+
+
+def find_same_action_same_observation(history: History) -> Iterator[Finding]:
+    """The same action with the same result, again and again, though nothing failed."""
+    for row in _longest_first(_rows(history, _same_observation), _SAME_OBSERVATION):
+        times = len(row)
+        yield _of_row(
+            history,
+            row,
+            f"{_named(row[0])} was run {times} times in a row with the same result",
+            "Critical" if times >= _SAME_OBSERVATION_CRITICAL else "Warning",
+        )
+
+
+def find_same_action_same_error(history: History) -> Iterator[Finding]:
+    """The same action that fails again and again."""
+    for row in _longest_first(_rows(history, _same_failure), _SAME_ERROR):
+        times = len(row)
+        alike = "with the same error" if all(map(row[0].came_to_the_same, row)) else "and failed each time"
+        yield _of_row(
+            history,
+            row,
+            f"{_named(row[0])} was run {times} times in a row {alike}",
+            "Critical" if times >= _SAME_ERROR_CRITICAL else "Warning",
+        )
+
+
+def find_alternation(history: History) -> Iterator[Finding]:
+    """Two actions by turns, each always with the same result."""
+    for row in _longest_first(_alternations(counted_attempts(history)), _ALTERNATION):
+        times = len(row)
+        yield _of_row(
+            history,
+            row,
+            f"{_named(row[0])} and {_named(row[1])} were run by turns, {times} times in a row with the same results",
+            "Critical" if times >= _ALTERNATION_CRITICAL else "Warning",
+        )
+
+
+def _same_observation(one: Attempt, two: Attempt) -> bool:
+    return not (one.failed or two.failed) and one.deed == two.deed and one.came_to_the_same(two)
+
+
+def _same_failure(one: Attempt, two: Attempt) -> bool:
+    return one.failed and two.failed and one.deed == two.deed
+
+
+def _rows(history: History, alike: Callable[[Attempt, Attempt], bool]) -> Iterator[list[Attempt]]:
+    """The longest rows of attempts of which each is like the one before, without a human in between."""
+    row: list[Attempt] = []
+    for attempt in counted_attempts(history):
+        if row and not attempt.after_human and alike(row[-1], attempt):
+            row.append(attempt)
+            continue
+        if len(row) > 1:
+            yield row
+        row = [attempt]
+    if len(row) > 1:
+        yield row
+
+
+def _alternations(found: list[Attempt]) -> Iterator[list[Attempt]]:
+    """The longest rows in which every attempt is like the last but one and unlike the one before."""
+    start = 0
+    for place, attempt in enumerate(found):
+        if attempt.after_human:
+            yield found[start:place]
+            start = place
+        elif place - start >= 2 and not _goes_on(found[place - 2], found[place - 1], attempt):
+            yield found[start:place]
+            start = place - 1
+    yield found[start:]
+
+
+def _goes_on(before: Attempt, between: Attempt, attempt: Attempt) -> bool:
+    return before.deed == attempt.deed and before.deed != between.deed and before.came_to_the_same(attempt)
+
+
+def _longest_first(rows: Iterable[list[Attempt]], fewest: int) -> list[list[Attempt]]:
+    """The rows of at least so many attempts that are loops at all, the longest first."""
+    found = [row for row in rows if len(row) >= fewest and _is_loop(row)]
+    return sorted(found, key=len, reverse=True)
+
+
+def _is_loop(row: list[Attempt]) -> bool:
+    """Whether nothing of it is a poll, and something of it may change something; what fails counts if it reads, too."""
+    calls = [call for attempt in row[:2] for call in attempt.counted]
+    if any(map(is_poll, calls)):
+        return False
+    failing = row[0].failed and row[0].deed == row[1].deed
+    return failing or not all(map(only_reads, calls))
+
+
+def _of_row(history: History, row: list[Attempt], said: str, severity: Severity) -> Finding:
+    return Finding(
+        severity=severity,
+        message=said + cost(history, row[0].first_event, row[-1].last_event),
+        count=len(row),
+        events=evidence([attempt.counted[0].evidence for attempt in row]),
+        turn=row[0].turn,
+        caught=sum(len(attempt.counted) for attempt in row),
+    )
+
+
+def _named(attempt: Attempt) -> str:
+    others = len(attempt.counted) - 1
+    return named(attempt.counted[0]) + (f" (with {others} more)" if others else "")
+
+
+# -- a command without success ---------------------------------------------------------------------
+
+
+class _Failing:
+    """The failures of a command since it last succeeded."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.others_between = False
+        self.last_place = 0
+
+    def add(self, call: Call, place: int) -> None:
+        self.others_between |= bool(self.calls) and place > self.last_place + 1
+        self.calls.append(call)
+        self.last_place = place
+
+    @property
+    def counts(self) -> bool:
+        """Whether it fails all the time, not only in a row, which is another rule."""
+        return len(self.calls) >= _WITHOUT_SUCCESS and self.others_between and not is_poll(self.calls[0])
+
+
+def find_command_without_success(history: History) -> Iterator[Finding]:
+    """A command that fails again and again, whatever is done in between."""
+    found = sorted(_never_succeeding(history), key=lambda failing: -len(failing.calls))
+    for failing in found:
+        calls, times = failing.calls, len(failing.calls)
+        said = f"{named(calls[0])} failed {times} times and never succeeded in between"
+        yield Finding(
+            severity="Critical" if times >= _WITHOUT_SUCCESS_CRITICAL else "Warning",
+            message=said + cost(history, calls[0].event_index, calls[-1].evidence),
+            count=times,
+            events=evidence([call.evidence for call in calls]),
+            turn=calls[0].turn,
+            caught=times,
+        )
+
+
+def _never_succeeding(history: History) -> Iterator[_Failing]:
+    open_now: dict[tuple[str, str], _Failing] = {}
+    for place, attempt in enumerate(counted_attempts(history)):
+        for command, call in _commands(attempt).items():
+            if call.failed:
+                open_now.setdefault(command, _Failing()).add(call, place)
+            elif call.outcome in (Outcome.OK, Outcome.RUNNING) and command in open_now:
+                yield from _if_it_counts(open_now.pop(command))
+    for failing in open_now.values():
+        yield from _if_it_counts(failing)
+
+
+def _if_it_counts(failing: _Failing) -> Iterator[_Failing]:
+    if failing.counts:
+        yield failing
+
+
+def _commands(attempt: Attempt) -> dict[tuple[str, str], Call]:
+    """The commands of an attempt and where they run -> an execution, one that succeeded rather than one that failed."""
+    found: dict[tuple[str, str], Call] = {}
+    for call in attempt.counted:
+        command = command_of(call)
+        if command:
+            folder = call.arguments.get("workdir") if isinstance(call.arguments, dict) else None
+            key = command, str(folder or "")
+            found[key] = call if key not in found or not call.failed else found[key]
+    return found
+
+
+SAME_ACTION_SAME_OBSERVATION = Detector(
+    name="same_action_same_observation",
+    version=1,
+    lens="Loops",
+    rule="At least 4 attempts in a row with the same tool, arguments and result, none of which failed.",
+    find=find_same_action_same_observation,
+)
+SAME_ACTION_SAME_ERROR = Detector(
+    name="same_action_same_error",
+    version=1,
+    lens="Loops",
+    rule="At least 3 attempts in a row with the same tool and the same arguments, all of which failed.",
+    find=find_same_action_same_error,
+)
+ALTERNATION = Detector(
+    name="alternation",
+    version=1,
+    lens="Loops",
+    rule="At least 6 attempts in a row that do two things by turns, each always with the same result.",
+    find=find_alternation,
+)
+COMMAND_WITHOUT_SUCCESS = Detector(
+    name="command_without_success",
+    version=1,
+    lens="Loops",
+    rule="A shell command failed at least 3 times, with other executions in between, and never succeeded in between.",
+    find=find_command_without_success,
+)

@@ -1,0 +1,276 @@
+"""Where the time of a session went: to tools, to the model, to the human; and what was slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Literal
+
+from agtrace_schema.analysis import TimeSpent
+from agtrace_schema.events import Outcome, Provider, UserKind
+
+from agtrace.health.facts.actions import asks_human, command_of, is_poll, is_shell, only_reads, starts_agent
+from agtrace.health.facts.cost import duration
+from agtrace.health.facts.naming import quoted, tool_named
+from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.history import Call, History, Message, Said, Thought
+
+_MINUTE = 60_000
+SLOW_MS = 5 * _MINUTE
+MUCH_MS = 15 * _MINUTE
+CUT_OFF_MS = 10 * _MINUTE
+"""Claude Code ends a command after ten minutes at most, unless it is configured otherwise: a longer one was waiting to
+be allowed, which its log doesn't tell apart."""
+ABSENT_MS = 120 * _MINUTE
+"""Beyond this the model is not slow: the machine slept, or nobody was there."""
+
+_STOPPED = frozenset({Outcome.REJECTED, Outcome.INTERRUPTED})
+_TYPED = frozenset({UserKind.HUMAN, UserKind.TASK, UserKind.COMMAND})
+
+_Who = Literal["tools", "model", "human", "unknown"]
+_MODEL: _Who = "model"
+_HUMAN: _Who = "human"
+
+_What = Literal["typed", "put", "said", "done", "noted"]
+"""By the human; by the harness in the user's role; said by the model; done by it or a tool; neither's."""
+
+
+# -- slow tools, slow answers ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    milliseconds: int
+    event_index: int
+    turn: int | None
+    what: str = ""
+    to_be_allowed: bool = False
+    """Whether most of it was probably waiting for the human's permission."""
+
+
+def find_slow_tools(history: History) -> Iterator[Finding]:
+    """Executions that took long, though nothing was waited for on purpose."""
+    slow = [
+        _Wait(took, call.evidence, call.turn, _named(call), _is_cut_off(call, took, history.provider))
+        for call in history.calls
+        if (took := _took(call)) >= SLOW_MS
+        and call.outcome not in _STOPPED
+        and not (asks_human(call) or starts_agent(call) or is_poll(call) or _is_quick(call))
+    ]
+    if not slow:
+        return
+    longest = max(slow, key=lambda wait: wait.milliseconds)
+    if len(slow) == 1:
+        message = f"An execution took {duration(longest.milliseconds)} from call to result: {longest.what}"
+    else:
+        message = (
+            f"{len(slow):,} executions took {duration(SLOW_MS)} or more each, {duration(_sum(slow))} together from "
+            f"call to result; the longest took {duration(longest.milliseconds)}: {longest.what}"
+        )
+    if waiting := sum(wait.to_be_allowed for wait in slow):
+        message += f" ({'it' if len(slow) == 1 else f'{waiting:,} of them'} probably waited to be allowed)"
+    yield _slowness(slow, message)
+
+
+def find_slow_model(history: History) -> Iterator[Finding]:
+    """Responses that began long after the model had all it needed."""
+    slow = list(_slow_answers(history))
+    if not slow:
+        return
+    longest = max(slow, key=lambda wait: wait.milliseconds)
+    if len(slow) == 1:
+        message = f"The model took {duration(longest.milliseconds)} to begin its answer"
+    else:
+        message = (
+            f"The model took {duration(SLOW_MS)} or more to begin its answer {len(slow):,} times, "
+            f"{duration(_sum(slow))} together; the longest time was {duration(longest.milliseconds)}"
+        )
+    yield _slowness(slow, message)
+
+
+def _slowness(slow: list[_Wait], message: str) -> Finding:
+    return Finding(
+        severity="Warning" if _sum([wait for wait in slow if not wait.to_be_allowed]) >= MUCH_MS else "Info",
+        message=message,
+        count=len(slow),
+        events=evidence([wait.event_index for wait in slow]),
+        turn=slow[0].turn,
+    )
+
+
+def _sum(waits: list[_Wait]) -> int:
+    return sum(wait.milliseconds for wait in waits)
+
+
+def _took(call: Call) -> int:
+    """How long an execution was waited for: what goes on in the background isn't."""
+    if call.duration_ms is None or call.result_event is None:
+        return 0
+    waited = call.answered_at - call.at if call.at and call.answered_at > call.at else call.duration_ms
+    return min(call.duration_ms, waited)
+
+
+def _is_cut_off(call: Call, took: int, provider: Provider) -> bool:
+    return provider is Provider.CLAUDE_CODE and is_shell(call) and took > CUT_OFF_MS + _MINUTE
+
+
+def _is_quick(call: Call) -> bool:
+    """Whether it takes no time to speak of: what was waited for was the human, who had to allow it."""
+    return only_reads(call) if is_shell(call) else bool(call.reads or call.writes)
+
+
+def _named(call: Call) -> str:
+    command = command_of(call)
+    return tool_named(call.tool) if command is None else quoted(command)
+
+
+def _slow_answers(history: History) -> Iterator[_Wait]:
+    """The waits for the first thing of a response, from the last of what it answers to."""
+    ready, response = 0, None
+    for event, entry, is_result in _in_file_order(history):
+        if isinstance(entry, Said):
+            ready = (entry.at or ready) if ready or entry.opens_turn else 0
+            continue
+        if is_result and isinstance(entry, Call):
+            ready = entry.answered_at or ready
+            continue
+        asked = (entry.turn, entry.step)
+        if entry.step is not None and asked == response:
+            continue
+        if ready and SLOW_MS <= entry.at - ready < ABSENT_MS:
+            yield _Wait(entry.at - ready, event, entry.turn)
+        ready, response = 0, asked
+
+
+def _in_file_order(history: History) -> list[tuple[int, Call | Message | Thought | Said, bool]]:
+    """What was said and called, and the results of calls, each by the event where it stands."""
+    placed: list[tuple[int, Call | Message | Thought | Said, bool]] = []
+    for entry in history.entries:
+        if not isinstance(entry, (Call, Message, Thought, Said)):
+            continue
+        result = entry.result_event if isinstance(entry, Call) else None
+        if result != entry.event_index:  # else the log has the result alone
+            placed.append((entry.event_index, entry, False))
+        if result is not None:
+            placed.append((result, entry, True))
+    placed.sort(key=itemgetter(0))
+    return placed
+
+
+# -- where the time went ---------------------------------------------------------------------------
+
+
+def time_spent(history: History) -> TimeSpent:
+    """Where the time went from the first event to the last one; nothing where the log has no times.
+
+    The parts add up to that span: while an execution ran the time is the tools', else the human's while one was asked
+    or until they typed, else the model's, or nobody's where it is longer than `ABSENT_MS`.
+    """
+    pieces = _pieces(history)
+    if not pieces:
+        return TimeSpent()
+    shares: dict[_Who, int] = dict.fromkeys(("tools", "model", "human", "unknown"), 0)
+    for who, milliseconds in pieces:
+        shares[who] += milliseconds
+    seconds, told, before = {}, 0, 0
+    for who, milliseconds in shares.items():
+        before += milliseconds
+        seconds[who] = round(before / 1000) - told
+        told += seconds[who]
+    return TimeSpent(
+        tools_seconds=seconds["tools"],
+        model_seconds=seconds["model"],
+        human_seconds=seconds["human"],
+        unknown_seconds=seconds["unknown"] or None,
+    )
+
+
+def _pieces(history: History) -> list[tuple[_Who, int]]:
+    """The span of a session in pieces, each with who took it and its milliseconds, in the order of time.
+
+    At a point of time, executions and questions begin and end, and a stretch begins that belongs to somebody.
+    """
+    points: list[
+        tuple[int, int, int, _Who | None]
+    ] = []  # time, change of executions, of questions, whose stretch begins
+    points += [(start, 0, 0, who) for start, who in _stretches(history)]
+    for call in history.calls:
+        if call.at and call.answered_at > call.at:
+            running = _running_from(call, history.provider)
+            points += [(call.at, 0, 1, None), (running, 1, 0, None), (call.answered_at, -1, -1, None)]
+    if not points:
+        return []
+    points.sort(key=itemgetter(0))
+    pieces: list[tuple[_Who, int]] = []
+    who: _Who = "model"
+    executions = questions = 0
+    before = points[0][0]
+    for time, ran, asked, stretch in points:
+        if time > before:
+            taken: _Who = "tools" if executions else "human" if questions else who
+            if taken == "model" and time - before > ABSENT_MS:
+                taken = "unknown"
+            pieces.append((taken, time - before))
+            before = time
+        executions, questions = executions + ran, questions + asked
+        who = stretch or who
+    return pieces
+
+
+def _running_from(call: Call, provider: Provider) -> int:
+    """When an execution began: what lies between the call and that is the human's, who was asked."""
+    if asks_human(call) or call.outcome is Outcome.REJECTED:
+        return call.answered_at
+    if _is_cut_off(call, _took(call), provider):
+        return call.answered_at - CUT_OFF_MS
+    return call.at if call.duration_ms is None else max(call.at, call.answered_at - call.duration_ms)
+
+
+def _stretches(history: History) -> list[tuple[int, _Who]]:
+    """When the model or the human had to do something next, in the order of time; the last one is the end."""
+    told = sorted(_moments(history), key=itemgetter(0, 1))
+    if not told:
+        return []
+    first, found, since, spoken = told[0][0], [], 0, False
+    for moment, _, what in told:
+        if what != "noted":
+            typed = what == "typed" or (what == "put" and spoken)
+            found.append((since or first, _HUMAN if typed else _MODEL))
+            since, spoken = moment, what == "said"
+    return [*found, (since or first, _HUMAN if spoken or not since else _MODEL), (told[-1][0], _MODEL)]
+
+
+def _moments(history: History) -> Iterator[tuple[int, int, _What]]:
+    """When something happened that the log has a time of, the event, and what it was."""
+    for entry in history.entries:
+        if isinstance(entry, Call):
+            if entry.answered_at and entry.result_event is not None:
+                yield entry.answered_at, entry.result_event, "done"
+            what: _What = "done"
+        elif isinstance(entry, Said):
+            interrupted = entry.kind is UserKind.INTERRUPTION
+            what = "typed" if entry.kind in _TYPED else "done" if interrupted else "put"
+        else:
+            what = "said" if isinstance(entry, Message) else "done" if isinstance(entry, Thought) else "noted"
+        if entry.at:
+            yield entry.at, entry.event_index, what
+
+
+SLOW_TOOLS = Detector(
+    name="slow_tools",
+    version=1,
+    lens="Time",
+    rule="An execution took at least 5 minutes: no poll, no question to the human, no sub-agent, not refused or "
+    "interrupted, and none that only reads or edits files, which was waiting to be allowed.",
+    find=find_slow_tools,
+)
+
+SLOW_MODEL = Detector(
+    name="slow_model",
+    version=1,
+    lens="Time",
+    rule="The model took at least 5 minutes, and less than 2 hours, from the request or the last result to the first "
+    "thing it gave.",
+    find=find_slow_model,
+)

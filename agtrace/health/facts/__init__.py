@@ -1,0 +1,1 @@
+"""What detectors ask of a history: which programs ran, which files were read, what changed."""

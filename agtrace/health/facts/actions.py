@@ -1,0 +1,286 @@
+"""What a tool execution is: a command, a poll, one that only reads, a probe; and which of them were one attempt.
+
+The words are those of docs/health.md. What isn't known is taken for an action that changes something.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
+
+import orjson
+from agtrace_schema.events import Json, Outcome, UserKind
+
+from agtrace.health.facts import tool_names
+from agtrace.health.facts.programs import asks_for_state, reads, tests, waits
+from agtrace.health.facts.shell import Part, parts
+from agtrace.health.facts.tool_names import AGENTS, ASKING, SHELLS, own_name
+from agtrace.health.history import Call, History, Said
+
+_COMMANDS = ("command", "cmd", "script", "input", "source")
+"""The arguments of these that hold the command."""
+
+_ABOUT = frozenset({"description", "justification"})
+"""Arguments of a command that only say what it is for."""
+
+_CODE_MODE = re.compile(r"\btools\.(\w+)\s*\(\s*(?:\{\s*\"?cmd\"?\s*:\s*(\"(?:[^\"\\\n]|\\.)*+\"))?")
+
+_CLAUDE_EXIT_CODE = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})\b")
+_COMPLAINT = re.compile(
+    r"^(?:[\w./-]*/)?([\w.+-]+)(?:\[\d+\])?(?::\d+)*: (?!(?:line \d+: )?(?:type|hash): )", re.MULTILINE
+)
+_SHELL_NAMES = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fatal", "usage"})
+
+_GOES_ON = re.compile(r"^(?:Process running with session|Script running with cell) ID ", re.M)
+_LOOKED_AT = 500
+
+_HUMAN = frozenset({UserKind.HUMAN, UserKind.TASK, UserKind.COMMAND, UserKind.INTERRUPTION})
+
+
+@dataclass(slots=True)
+class Attempt:
+    """Executions that one response asked for together: the model saw no result in between."""
+
+    calls: list[Call]
+    after_human: bool
+    """Whether a human spoke between the attempt before and this one."""
+    counted: list[Call] = field(init=False)
+    """Its executions without those that are passed over."""
+    failed: bool = field(init=False)
+    """Whether all that counts of it failed."""
+    succeeded: bool = field(init=False)
+    """Whether something of it went well, or goes on in the background; what isn't known is no success."""
+    _deed: tuple[Hashable, ...] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.counted = [call for call in self.calls if not is_passed_over(call)]
+        self.failed = bool(self.counted) and all(call.failed for call in self.counted)
+        self.succeeded = any(call.outcome in (Outcome.OK, Outcome.RUNNING) for call in self.counted)
+
+    @property
+    def turn(self) -> int | None:
+        """The turn in which it was asked for."""
+        return self.calls[0].turn
+
+    @property
+    def passed_over(self) -> bool:
+        """Whether there is nothing in it that counts for streaks, loops and endings."""
+        return not self.counted
+
+    @property
+    def deed(self) -> tuple[Hashable, ...]:
+        """What was done, equal for equal tools and arguments."""
+        if self._deed is None:
+            self._deed = tuple(map(deed, self.counted))
+        return self._deed
+
+    def came_to_the_same(self, other: Attempt) -> bool:
+        """Whether as many executions of another attempt have results that say the same."""
+        same_count = len(self.counted) == len(other.counted)
+        return same_count and all(map(Call.says_the_same, self.counted, other.counted))
+
+    @property
+    def first_event(self) -> int:
+        """The event with which it begins."""
+        return self.calls[0].event_index
+
+    @property
+    def last_event(self) -> int:
+        """The event that shows how it ended."""
+        return max(call.evidence for call in self.calls)
+
+
+def attempts(history: History) -> list[Attempt]:
+    """All executions of a session as attempts, in file order."""
+    found: list[Attempt] | None = history.derived.get("attempts")
+    if found is None:
+        found = history.derived["attempts"] = _attempts(history)
+    return found
+
+
+def _attempts(history: History) -> list[Attempt]:
+    together: list[tuple[list[Call], bool]] = []
+    response, after_human = None, False
+    for entry in history.entries:
+        if isinstance(entry, Said):
+            after_human |= is_human(entry)
+        elif isinstance(entry, Call):
+            asked = (entry.turn, entry.step)
+            if together and asked == response and entry.step is not None:
+                together[-1][0].append(entry)
+            else:
+                together.append(([entry], after_human))
+                response, after_human = asked, False
+    return [Attempt(calls, spoke) for calls, spoke in together]
+
+
+def counted_attempts(history: History) -> list[Attempt]:
+    """The attempts that are not passed over; a human who spoke beside one of those spoke before the next one."""
+    found: list[Attempt] | None = history.derived.get("counted_attempts")
+    if found is None:
+        found = history.derived["counted_attempts"] = list(_counted(attempts(history)))
+    return found
+
+
+def _counted(found: list[Attempt]) -> Iterator[Attempt]:
+    after_human = False
+    for attempt in found:
+        after_human |= attempt.after_human
+        if not attempt.passed_over:
+            yield replace(attempt, after_human=after_human) if after_human != attempt.after_human else attempt
+            after_human = False
+
+
+def is_human(said: Said) -> bool:
+    """Whether a text in the user's role is something that the human, or the parent agent, did."""
+    return said.kind in _HUMAN
+
+
+def is_passed_over(call: Call) -> bool:
+    """Whether streaks, loops and endings don't see it: refused, interrupted, never answered, a probe, or told later.
+
+    What goes on in Codex when its call returns fails in the call that waits for it: it failed once.
+    """
+    if call.result_event is None or call.outcome in (Outcome.REJECTED, Outcome.INTERRUPTED):
+        return True
+    return is_probe(call) or (call.failed and _GOES_ON.search(call.result, 0, _LOOKED_AT) is not None)
+
+
+def command_of(call: Call) -> str | None:
+    """The command that a shell is to run, on one line with single spaces; None for other tools."""
+    command = _command(call)
+    return None if command is None else " ".join(command.split())
+
+
+def is_shell(call: Call) -> bool:
+    """Whether its tool runs commands, even if which ones isn't known."""
+    return own_name(call.tool) in SHELLS
+
+
+def deed(call: Call) -> Hashable:
+    """What an execution did, equal for equal tools and arguments; what a command is said to be for doesn't count."""
+    arguments = call.arguments
+    if not isinstance(arguments, dict) or _ABOUT.isdisjoint(arguments) or not is_shell(call):
+        return call.action
+    telling = {name: value for name, value in arguments.items() if name not in _ABOUT}
+    return call.tool, repr(sorted(telling.items()))
+
+
+def is_poll(call: Call) -> bool:
+    """Whether it waits on purpose for something else to change, or asks how far that is."""
+    if tool_names.waits(call.tool):
+        return True
+    found = _parts(call)
+    if any(map(waits, found)):
+        return True
+    return any(map(asks_for_state, found)) and all(asks_for_state(part) or reads(part) for part in found)
+
+
+def only_reads(call: Call) -> bool:
+    """Whether it can't change anything."""
+    if _command(call) is None:
+        return tool_names.only_reads(call.tool)
+    found = _parts(call)
+    return bool(found) and all(map(reads, found))
+
+
+def is_probe(call: Call) -> bool:
+    """Whether it failed with exit code 1 only because the answer of its command was no."""
+    if not call.failed or _exit_code(call) != 1:
+        return False
+    command = _command(call)
+    deciding = _deciding(command) if command is not None else []
+    if not any(map(tests, deciding)) or not all(tests(part) or reads(part) for part in deciding):
+        return False
+    return not _printed_error(call.result, {part.program for part in _parts(call)})
+
+
+def asks_human(call: Call) -> bool:
+    """Whether it asks the human: its time and its answer are theirs."""
+    return own_name(call.tool).replace("_", "") in ASKING
+
+
+def starts_agent(call: Call) -> bool:
+    """Whether a sub-agent worked on it."""
+    return call.agent or own_name(call.tool) in AGENTS
+
+
+# -- commands --------------------------------------------------------------------------------------
+
+
+def _command(call: Call) -> str | None:
+    """The command as it was given; it is asked for again and again, and told once."""
+    if call.script is None:
+        call.script = _given(call) or ""
+    return call.script or None
+
+
+def _given(call: Call) -> str | None:
+    name = own_name(call.tool)
+    if name not in SHELLS:
+        return None
+    arguments = call.arguments
+    if isinstance(arguments, dict):
+        arguments = next((arguments[name] for name in _COMMANDS if arguments.get(name)), None)
+    if isinstance(arguments, str) and name == "exec" and "tools." in arguments:
+        return _of_script(arguments)
+    return _text(arguments)
+
+
+def _text(given: Json) -> str | None:
+    """A command that is given as a text or as words."""
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, list):
+        return None
+    words = [word for word in given if isinstance(word, str)]
+    if len(words) == 3 and words[1].startswith("-"):
+        return words[2]
+    return shlex.join(words) or None
+
+
+def _of_script(script: str) -> str | None:
+    """The commands of a script of Codex' code mode, one after the other; None where it does anything else."""
+    commands = []
+    for tool, command in _CODE_MODE.findall(script[:100_000]):
+        if tool != "exec_command" or not command:
+            return None
+        try:
+            commands.append(str(orjson.loads(command)))
+        except orjson.JSONDecodeError:
+            return None
+    return "\n".join(commands) or None
+
+
+def _parts(call: Call) -> tuple[Part, ...]:
+    command = _command(call)
+    return () if command is None else parts(command)
+
+
+def _deciding(command: str) -> list[Part]:
+    """The programs of which one decided how the command ended: the last one, and what stands before it with `&&`."""
+    deciding: list[Part] = []
+    found = [part for part in parts(command) if not part.substituted]
+    piped = False
+    for part in reversed(found):
+        if not piped or "pipefail" in command:
+            deciding.append(part)
+        piped = part.after in ("|", "|&")
+        if not piped and part.after != "&&":
+            break
+    return deciding
+
+
+def _exit_code(call: Call) -> int | None:
+    if call.exit_code is not None:
+        return call.exit_code
+    told = _CLAUDE_EXIT_CODE.match(call.result)
+    return int(told[1]) if told else None
+
+
+def _printed_error(result: str, programs: set[str]) -> bool:
+    """Whether one of these programs, or the shell, complained: a line that begins with its name."""
+    told = {found[1].lower() for found in _COMPLAINT.finditer(result)}
+    return not told.isdisjoint(programs - {"which"} | _SHELL_NAMES)

@@ -1,0 +1,52 @@
+"""What logs tell of the model's API and of interruptions: notices that are no talk of a harness."""
+
+from __future__ import annotations
+
+import re
+
+from agtrace_schema.events import Provider, UserKind
+
+from agtrace.health.facts.naming import quoted
+from agtrace.health.history import Entry, Notice, Said
+
+_SHOWN = 120
+_FAILURES: dict[Provider, frozenset[str]] = {
+    Provider.CLAUDE_CODE: frozenset({"api_error", "system/api_error", "system/error"}),
+    Provider.CODEX: frozenset({"error", "stream_error"}),
+    Provider.GEMINI: frozenset({"error"}),
+}
+_RETRIED = frozenset({"system/api_error", "system/error", "stream_error"})
+_IN_JSON = re.compile(r'"message": ?"((?:[^"\\]|\\.)+)"')
+_STATUS = re.compile(r'"status": ?(\d{3})\b')
+_CANCELLED = "Request cancelled."
+"""What Gemini CLI notes when the human stops it."""
+
+
+def is_api_error(entry: Entry, provider: Provider) -> bool:
+    """Whether it tells that the model's API failed, asked again afterwards or not."""
+    return isinstance(entry, Notice) and entry.kind in _FAILURES[provider]
+
+
+def was_retried(notice: Notice) -> bool:
+    """Whether an error of the API is one after which the agent asked again by itself."""
+    return notice.kind in _RETRIED
+
+
+def error_text(notice: Notice) -> str:
+    """What an error of the API says, on one line, shortened; empty where it says nothing."""
+    if not notice.text.lstrip().startswith("{"):
+        return quoted(notice.text, _SHOWN) if notice.text.strip() else ""
+    said = max(_IN_JSON.findall(notice.text), key=len, default="")
+    status = _STATUS.search(notice.text)
+    return quoted(said, _SHOWN) if said else f"status {status[1]}" if status else ""
+
+
+def is_interruption(entry: Entry, provider: Provider) -> bool:
+    """Whether the human stopped the model there."""
+    if isinstance(entry, Said):
+        return entry.kind is UserKind.INTERRUPTION
+    if not isinstance(entry, Notice):
+        return False
+    if provider is Provider.GEMINI:
+        return entry.kind == "info" and entry.text.startswith(_CANCELLED)
+    return entry.kind == "turn_aborted" and entry.text.startswith("interrupted")

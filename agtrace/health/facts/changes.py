@@ -1,0 +1,153 @@
+"""Which lines an edit took out of a file and which it put in, for the editing tools of all three agents."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from agtrace_schema.events import Json
+
+from agtrace.health.facts.actions import is_shell
+from agtrace.health.history import Call
+
+_PATH = ("file_path", "notebook_path", "absolute_path", "path", "filePath")
+_OLD = ("old_string", "old_str", "oldText", "oldString")
+_NEW = ("new_string", "new_str", "newText", "newString")
+_WHOLE = ("content", "contents", "file_text", "new_source")
+"""The arguments of editing tools, by the names that agents and MCP servers give them."""
+
+_PATCH = re.compile(r"\*\*\* Begin Patch\n.*?(?:\*\*\* End Patch|\Z)", re.DOTALL)
+_PATCH_IN_SCRIPT = re.compile(r'(?<!\\)"\*\*\* Begin Patch\\n(?:[^"\\]|\\.)*+"')
+_FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)|\*\*\* Move to: (.+)")
+_TELLING_NOTHING = frozenset(
+    """
+    begin break catch continue default do done else end endif esac except fi finally loop nil none null pass return
+    then try
+    """.split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one execution does to one file, or to one cell of a notebook. Lines without their indentation."""
+
+    path: str
+    cell: str
+    removed: frozenset[str]
+    """Empty where only the new content is known."""
+    added: frozenset[str]
+    whole: bool
+    """Whether the file or cell has nothing but `added` afterwards."""
+
+
+def changes(call: Call) -> Iterator[Change]:
+    """What an execution is asked to change; nothing for those that change no file, or in a way that isn't known."""
+    patch = _patch_of(call)
+    if patch is not None:
+        yield from _of_patch(patch)
+        return
+    arguments = call.arguments
+    if not isinstance(arguments, dict) or not call.writes:
+        return
+    of_files = arguments.get("changes")
+    if isinstance(of_files, dict):
+        yield from (_of_change(path, change) for path, change in of_files.items() if isinstance(change, dict))
+        return
+    path = _first(arguments, _PATH)
+    edits = arguments.get("edits")
+    if path is None:
+        return
+    if isinstance(edits, list):
+        yield _of_edits(path, [edit for edit in edits if isinstance(edit, dict)])
+    elif _first(arguments, _OLD) is not None or _first(arguments, _NEW) is not None:
+        yield _of_edits(path, [arguments])
+    elif _first(arguments, _WHOLE) is not None:
+        cell = str(arguments.get("cell_id") or "")
+        yield Change(path, cell, frozenset(), _telling((_first(arguments, _WHOLE) or "").splitlines()), whole=True)
+
+
+def _of_edits(path: str, edits: list[dict[str, Any]]) -> Change:
+    """Replacements of texts, one after the other."""
+    old = [line for edit in edits for line in (_first(edit, _OLD) or "").splitlines()]
+    new = [line for edit in edits for line in (_first(edit, _NEW) or "").splitlines()]
+    return _of_lines(path, old, new)
+
+
+def _of_change(path: str, change: dict[str, Any]) -> Change:
+    """An entry of `changes`, as the first logs of Codex have it: `{add: {content}}` or `{update: {unified_diff}}`."""
+    inner = next((value for value in change.values() if isinstance(value, dict)), change)
+    difference = inner.get("unified_diff")
+    if isinstance(difference, str):
+        lines = [line for line in difference.splitlines() if not line.startswith(("+++ ", "--- "))]
+        return _of_lines(path, _marked(lines, "-"), _marked(lines, "+"))
+    return Change(path, "", frozenset(), _telling(str(inner.get("content") or "").splitlines()), whole=True)
+
+
+def _of_patch(patch: str) -> Iterator[Change]:
+    """The files of a patch in Codex' format."""
+    path, kind, lines = "", "", list[str]()
+    for line in [*patch.splitlines(), "*** End Patch"]:
+        found = _FILE.match(line)
+        if found and found[3]:
+            path = found[3].strip()
+        elif found or line.startswith("*** End Patch"):
+            if kind == "Update":
+                yield _of_lines(path, _marked(lines, "-"), _marked(lines, "+"))
+            elif kind == "Add":
+                yield Change(path, "", frozenset(), _telling(_marked(lines, "+")), whole=True)
+            kind, path, lines = (found[1], found[2].strip(), []) if found else ("", "", [])
+        else:
+            lines.append(line)
+
+
+def _patch_of(call: Call) -> str | None:
+    """The patch that an execution is asked to apply: as its input, in an argument, in a command or in a script."""
+    if "patch" not in call.tool and not is_shell(call):
+        return None
+    given = call.arguments
+    texts = [word for value in (given.values() if isinstance(given, dict) else [given]) for word in _listed(value)]
+    text = next((text for text in texts if isinstance(text, str) and "*** Begin Patch" in text), None)
+    if text is None:
+        return None
+    found = _PATCH.search(text)
+    return found[0] if found else _in_script(text)
+
+
+def _listed(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else [value]
+
+
+def _in_script(text: str) -> str | None:
+    """A patch that stands in a script as a text with escapes."""
+    found = _PATCH_IN_SCRIPT.search(text)
+    try:
+        return str(orjson.loads(found[0])) if found else None
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _of_lines(path: str, old: Iterable[str], new: Iterable[str]) -> Change:
+    before, after = Counter(map(str.strip, old)), Counter(map(str.strip, new))
+    return Change(path, "", _telling(before - after), _telling(after - before), whole=False)
+
+
+def _marked(lines: Iterable[str], mark: str) -> list[str]:
+    return [line[1:] for line in lines if line.startswith(mark)]
+
+
+def _telling(lines: Iterable[str]) -> frozenset[str]:
+    """The lines that say something: not those that are blank, only brackets, or a single word of the language."""
+    return frozenset(line for line in map(str.strip, lines) if _tells(line))
+
+
+def _tells(line: str) -> bool:
+    word = line.strip(" \t{}()[]<>;:,.")
+    return any(map(str.isalnum, word)) and word.lower() not in _TELLING_NOTHING
+
+
+def _first(arguments: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    return next((arguments[name] for name in names if isinstance(arguments.get(name), str)), None)

@@ -1,0 +1,151 @@
+"""The signature of an error: its most telling line without what differs from one time to the next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from agtrace.text.failing_lines import read
+from agtrace.text.lines import without_controls
+
+LOOKED_AT = 400
+"""Characters of a line that are looked at."""
+
+_MOST_LINES = 60
+"""Lines of the beginning and of the end of a text that are looked at."""
+
+_FEW_LINES = 3
+"""A text of more lines says nothing where none of them speaks of an error."""
+
+_FEWEST_WORDS = 2
+
+_FILE_NAMES = (
+    "c|cc|cfg|cpp|cs|css|csv|env|exs?|go|h|hpp|html|ini|java|js|json|jsx|kt|lock|log|md|mjs|php|py|rb|rs|scala|scss|sh|sql"
+    "|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml"
+)
+_VARIES = re.compile(
+    r"(?P<quoted>(?<!\w)'[^'\n]*'(?!\w)|\"[^\"\n]*\"|`[^`\n]*`|[“„«][^“”»\n]*[“”»]|(?<!\w)‘[^‘’\n]*’)"
+    r"|(?P<time>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)?"
+    r"|\b\d\d?:\d\d:\d\d(?:[.,]\d+)?)"
+    r"|(?P<path>\bhttps?://[^\s)>\]]+"
+    r"|(?<![\w.~@+-])(?:[A-Za-z]:(?=[\\/]))?[\w.~@+-]*[\\/][\w.@+~/\\-]*(?::\d+(?=\b))*"
+    rf"|(?<![\w.~@+-])[\w.+-]+\.(?:{_FILE_NAMES})\b(?::\d+)*)"
+    r"|(?P<id>\b0x[0-9a-fA-F]+\b|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"
+    r"|\b(?=[a-f]*\d)[0-9a-f]{7,64}\b|(?<![\w.])[+-]?\d+(?:[.,:]\d+)*(?:(?:ms|[smhKMG]i?B?)\b)?)"
+)
+_STANDS_FOR = {"quoted": "'...'", "time": "", "path": "<path>", "id": "#"}
+
+_WORD = re.compile(r"[^\W\d_][\w]+")
+_PLACEHOLDER = re.compile(r"'\.\.\.'|<path>|#")
+_SAYS_NOTHING = frozenset(
+    """
+    assert assertion assertionerror build code command compilation could due err error errors exception exit exited
+    fail failed failing failure failures fatal found has have in make non non-zero npm of operation output process
+    returned run status test tests the to traceback was with zero
+    """.split()  # noqa: SIM905
+)
+"""Words that any failure may have."""
+
+_PREFIX = re.compile(
+    r"(?:E {2,}|<tool_use_error>|(?:Output|Stdout|Stderr): (?!$)|\[?(?:ERROR|FATAL)\]?:? (?=\S*(?:Error|Exception)\b))"
+)
+_GENERIC = re.compile(
+    r"(?:Error: )?Exit code:? -?\d+$|Command: |Directory: |Wall time: |Chunk ID: |Original token count: "
+    r"|(?:Output|Error|Stdout|Stderr|Exit Code|Signal): \(?(?:none|empty)\)?$"
+    r"|Total output lines: |Process exited with code|Output:$|Process Group PGID: |Background PIDs: |Signal: "
+    r"|(?:\S+: )?(?:command|process|script|build|task|tests?)\b.{0,40}?\b(?:failed|exited)"
+    r"(?: (?:with|on|in|due to|because of)\b.{0,30}?(?:code|status|signal|exit)?:? ?-?\d*)?\.?$"
+    r"|(?:error: )?(?:could not compile|aborting due to|test failed, to rerun|\d+ targets? failed)\b"
+    r"|error Command failed with|error: Recipe `"
+    r"|npm (?:ERR!|error) (?:code|errno|path|command|A complete log|\S+@[\d.]+ |Exit status|Test failed|lifecycle|$)"
+    r"|(?:\S+: )?\*\*\* \[|FAILURE: |FAILED: |BUILD FAIL|ninja: |\W*ELIFECYCLE|\S*##\[error\]Process completed"
+    r"|\d+ (?:errors?|failed|failing|failures?)\b[^:]*$|!{3,} |={3,}|-{3,}|_{3,}"
+    r"|Traceback \(most recent call last\)|During handling of |The above exception was|Caused by:$",
+    re.I,
+)
+"""Lines that say that something failed, not what: they are passed over."""
+
+_FRAME = re.compile(r"\s+at \S|\s*File \"|\s*\d+ \||\s*\| |\s*--> |\s*\^|\s*~|goroutine \d|\s+from \S+:\d+:in ")
+"""Places in the code: they differ between two errors that are the same."""
+
+_NAMED = re.compile(r"[A-Za-z](?:Error|Exception|Failure)\b")
+
+_SPEAKS_OF_ERRORS = re.compile(
+    r"\b(?:error|errno|exception|fatal|failed|failure|cannot|can't|couldn't|could not|unable to|not found|no such"
+    r"|denied|forbidden|unauthorized|invalid|illegal|missing|unexpected|unknown|unsupported|unrecognized|undefined|refused"
+    r"|timed out|timeout|expired|must be|not allowed|not permitted|not exist|not supported|already exists|conflict)\b",
+    re.I,
+)
+
+
+class Signature(NamedTuple):
+    """What tells an error from others."""
+
+    key: str
+    """Equal for equal errors."""
+    line: str
+    """The line as it stands in the text, without control characters."""
+
+
+def signature_of(text: str) -> Signature | None:
+    """The signature of a text of an execution that failed; None where it only says that it did.
+
+    The line is the first that compilers, runners and programs print for an error, else the last that speaks of one,
+    else the first of a short text.
+    """
+    return next((found for line in _telling(text) if (found := _signature(line))), None)
+
+
+def telling_text(text: str) -> str:
+    """What to quote of a text of an execution that failed: the line that tells the error, else what isn't generic."""
+    found = signature_of(text)
+    if found:
+        return found.line
+    said = (line.strip() for line in _lines(text))
+    return " ".join(line for line in said if line and not _GENERIC.match(line)) or text
+
+
+def _telling(text: str) -> Iterator[str]:
+    """The lines of a text that tell of an error, the most telling first."""
+    lines = _lines(text)
+    by_kind: dict[str, list[str]] = {"error": [], "detail": [], "test": []}
+    for line, following, told in zip(lines, [*lines[1:], ""], read(lines), strict=True):
+        if told is not None and told.kind in by_kind and (told.kind != "detail" or _NAMED.search(line, 0, LOOKED_AT)):
+            by_kind[told.kind].append(f"{line} {following.strip()}" if line.endswith(":") else line)
+    for kind in ("error", "detail", "test"):
+        yield from by_kind[kind]
+    left = [line for line in lines if line.strip() and not _FRAME.match(line)]
+    yield from (line for line in reversed(left) if _SPEAKS_OF_ERRORS.search(line, 0, LOOKED_AT))
+    said = [line for line in left if not _GENERIC.match(line.strip())]
+    if len(said) <= _FEW_LINES:
+        yield from said
+
+
+def _lines(text: str) -> list[str]:
+    lines = without_controls(text).split("\n")
+    if len(lines) > 2 * _MOST_LINES:
+        lines = lines[:_MOST_LINES] + lines[-_MOST_LINES:]
+    return [line[:LOOKED_AT] for line in lines]
+
+
+@lru_cache(maxsize=4_096)
+def _signature(line: str) -> Signature | None:
+    said = line.strip()
+    while prefix := _PREFIX.match(said):
+        said = said[prefix.end() :].lstrip()
+    said = said.removesuffix("</tool_use_error>").rstrip()
+    if not said or _GENERIC.match(said):
+        return None
+    key = " ".join(_VARIES.sub(_stands_for, said).split())
+    return Signature(key, said) if _says_enough(_WORD.findall(_PLACEHOLDER.sub(" ", key))) else None
+
+
+def _says_enough(words: Iterable[str]) -> bool:
+    known = [word.lower() for word in words]
+    return len(known) >= _FEWEST_WORDS and any(word not in _SAYS_NOTHING for word in known)
+
+
+def _stands_for(found: re.Match[str]) -> str:
+    return _STANDS_FOR[found.lastgroup or "id"]

@@ -1,0 +1,1 @@
+"""The index as readers see it: kept fresh, opened to be read, and whether it can be."""

@@ -1,0 +1,156 @@
+"""What got better and what worse: a period against the one before it.
+
+Sessions differ much more from each other than two weeks do. So a difference is called better or worse only where it is
+larger than what chance makes: more than twice its standard error, and no trifle. All measures are ratios of two sums
+over sessions: points by scored sessions, failed calls by calls. Failures of one session have one cause and are no
+independent cases, so the error is estimated from how much sessions differ, of both periods together (quasi-likelihood:
+McCullagh and Nelder, Generalized Linear Models, chapter 9).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from agtrace_schema.analysis import Change
+
+from agtrace.report.figures import LOW, Tally, usage_of_all
+from agtrace.report.selection import Selection, minute
+
+ENOUGH = 5
+"""Scored sessions that each period needs for a verdict."""
+
+_ERRORS = 2.0
+"""Standard errors beyond which a difference isn't taken for chance."""
+
+Unit = Literal["points", "share"]
+
+
+class Periods(NamedTuple):
+    """Two periods next to each other; milliseconds since 1970 UTC, both ends included."""
+
+    before: tuple[int, int]
+    now: tuple[int, int]
+    halves: bool
+    """Whether they are the two halves of the time of the selected sessions, as no beginning was asked for."""
+
+    def sentence(self) -> str:
+        """What is compared with what."""
+        first, boundary, last = (minute(moment) for moment in (self.before[0], self.now[0], self.now[1]))
+        if self.halves:
+            return f"the later half of the time, {boundary} to {last}, with the earlier half, from {first} (UTC)"
+        return f"{boundary} to {last} with as much time before, from {first} (UTC)"
+
+
+def periods(selection: Selection, started: Iterable[int], now: int) -> Periods | None:
+    """The periods to compare: the one that was asked for and as much time before it.
+
+    Where no beginning was asked for, the halves of the time in which the selected sessions began. None where there is
+    no time to divide.
+    """
+    if selection.since is not None:
+        last = now if selection.until is None else selection.until
+        length = last - selection.since + 1  # both ends are included
+        before = (selection.since - length, selection.since - 1)
+        return Periods(before, (selection.since, last), halves=False) if length > 0 else None
+    moments = [moment for moment in started if moment]
+    first, last = min(moments, default=0), max(moments, default=0)
+    middle = first + (last - first) // 2
+    return Periods((first, middle), (middle + 1, last), halves=True) if first < last else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    what: str
+    unit: Unit
+    of: Callable[[Tally], tuple[float, float]]
+    """What a session adds to the two sums whose ratio it is."""
+    more_is_better: bool
+    trifle: float
+    """Smaller differences are none."""
+
+
+def _of_scored(tally: Tally, value: float) -> tuple[float, float]:
+    return (0, 0) if tally.score is None else (value, 1)
+
+
+_MEASURES = (
+    _Measure("mean score", "points", lambda tally: _of_scored(tally, tally.score or 0), True, 3),
+    _Measure(f"sessions below {LOW}", "share", lambda tally: _of_scored(tally, (tally.score or 0) < LOW), False, 0.05),
+    _Measure("failed tool calls", "share", lambda tally: (tally.failed_calls, tally.tool_calls), False, 0.01),
+    _Measure("ended on an error", "share", lambda tally: (tally.ending == "error_left", 1), False, 0.05),
+    _Measure("sessions with loops", "share", lambda tally: (tally.loops, 1), False, 0.05),
+)
+
+
+def changes(before: Sequence[Tally], now: Sequence[Tally]) -> list[Change]:
+    """What is different; nothing is judged where a side has too few scored sessions, and nothing said without any."""
+    if not before or not now:
+        return []
+    judged = comparable(before, now)
+    return [*(change for measure in _MEASURES for change in _measured(measure, before, now, judged)),
+            *_amounts(before, now)]  # fmt: skip
+
+
+def comparable(before: Sequence[Tally], now: Sequence[Tally]) -> bool:
+    """Whether both sides have enough scored sessions for a verdict."""
+    return min(sum(tally.score is not None for tally in side) for side in (before, now)) >= ENOUGH
+
+
+def _measured(measure: _Measure, before: Sequence[Tally], now: Sequence[Tally], judged: bool) -> Iterator[Change]:
+    """The change of one measure, where both sides have it."""
+    then, today = (_Parts.of(measure, side) for side in (before, now))
+    if not (then.below and today.below):
+        return
+    places = 1 if measure.unit == "points" else 4
+    yield Change(
+        what=measure.what,
+        unit=measure.unit,
+        before=round(then.ratio, places),
+        now=round(today.ratio, places),
+        verdict=_verdict(measure, then, today) if judged else "neither",
+    )
+
+
+class _Parts(NamedTuple):
+    """What the sessions of a period add to the two sums of a measure."""
+
+    each: list[tuple[float, float]]
+    above: float
+    below: float
+
+    @classmethod
+    def of(cls, measure: _Measure, tallies: Iterable[Tally]) -> _Parts:
+        each = [part for part in map(measure.of, tallies) if part[1]]
+        return cls(each, sum(part[0] for part in each), sum(part[1] for part in each))
+
+    @property
+    def ratio(self) -> float:
+        return self.above / self.below
+
+
+def _verdict(measure: _Measure, before: _Parts, now: _Parts) -> Literal["better", "worse", "same"]:
+    difference = now.ratio - before.ratio
+    if abs(difference) < measure.trifle or abs(difference) <= _ERRORS * _standard_error(before, now):
+        return "same"
+    return "better" if (difference > 0) == measure.more_is_better else "worse"
+
+
+def _standard_error(before: _Parts, now: _Parts) -> float:
+    """How far chance moves the difference of two ratios, if nothing but chance told the periods apart."""
+    ratio = (before.above + now.above) / (before.below + now.below)
+    each = [*before.each, *now.each]
+    spread = sum((above - ratio * below) ** 2 / below for above, below in each) / max(len(each) - 1, 1)
+    return math.sqrt(spread / before.below + spread / now.below)
+
+
+def _amounts(before: Sequence[Tally], now: Sequence[Tally]) -> Iterator[Change]:
+    """What there was more or less of, which is no judgement."""
+    yield Change(what="sessions", before=len(before), now=len(now), verdict="neither")
+    then, today = usage_of_all(before), usage_of_all(now)
+    if then.total is not None and today.total is not None:
+        yield Change(what="tokens", unit="tokens", before=then.total, now=today.total, verdict="neither")
+    if then.cost is not None and today.cost is not None:
+        yield Change(what="cost", unit="dollars", before=then.cost, now=today.cost, verdict="neither")

@@ -1,0 +1,77 @@
+"""The health of many sessions in Markdown, for the summary of a CI run.
+
+Text of logs stands in code spans only: nothing in them is a link, an image, HTML, a mention or a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from agtrace_schema.analysis import Change, Report
+
+from agtrace.report import wording
+from agtrace.text.lines import one_line
+
+_ROWS = 10
+_LONGEST = 200
+
+
+def markdown(report: Report) -> str:
+    """The report as Markdown (GitHub Flavored), ended by a line end."""
+    return "\n".join(_lines(report)) + "\n"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield f"## {wording.headline(report)}"
+    yield from ("", _quoted(wording.about(report)))
+    if report.behind:
+        yield from ("", f"**{_quoted(report.behind)}**")
+    if not report.figures.sessions:
+        return
+    endings = report.figures.endings
+    yield from _table(
+        "How they ended", ("ending", "sessions"),
+        ((wording.named(ending), f"{endings[ending]:,}") for ending in wording.ENDINGS if endings.get(ending)),
+    )  # fmt: skip
+    if report.compared is not None:
+        changes = ((change.what, *wording.values(change), _verdict(change)) for change in report.changes)
+        yield from _table("Compared", ("", "before", "now", "verdict"), changes)
+        yield from ("", _quoted(report.compared))
+    failing = [tool for tool in report.tools if tool.failed][:_ROWS]
+    yield from _table(
+        "Tools that fail most", ("tool", "failed", "calls", "rate", "sessions"),
+        ((_quoted(tool.tool), f"{tool.failed:,}", f"{tool.calls:,}", wording.percent(tool.failed / max(tool.calls, 1)),
+          f"{tool.sessions:,}") for tool in failing),
+    )  # fmt: skip
+    yield from _table(
+        "Findings", ("detector", "sessions", "findings", "critical"),
+        ((wording.named(row.detector), f"{row.sessions:,}", f"{row.findings:,}", f"{row.critical:,}")
+         for row in report.detectors),
+    )  # fmt: skip
+    yield from _table(
+        wording.spent(report), ("model", "tokens", "cost"),
+        ((_quoted(name), wording.tokens(used), "" if cost is None else f"${cost:,.2f}")
+         for name, used, cost in wording.models(report)[:_ROWS]),
+    )  # fmt: skip
+    yield from _table(
+        "Worst sessions", ("session", "score", "title", "what was wrong"),
+        ((_quoted(session.session_id), str(session.score), _quoted(session.title), _quoted(wording.wrong(session)))
+         for session in wording.worst(report)),
+    )  # fmt: skip
+
+
+def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A heading and a table; nothing where there are no rows."""
+    written = [f"| {' | '.join(row)} |" for row in rows]
+    if written:
+        yield from ("", f"### {title}", "", f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}", *written)
+
+
+def _verdict(change: Change) -> str:
+    return "" if change.verdict == "neither" else change.verdict
+
+
+def _quoted(text: str) -> str:
+    """A text as a code span: it has no escapes, so what would end it or its cell is replaced by what looks alike."""
+    line = one_line(text, _LONGEST).replace("`", "\u02cb").replace("|", "\u00a6")
+    return f"`{line}`" if line else ""

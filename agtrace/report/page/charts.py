@@ -1,0 +1,207 @@
+"""The charts of the overview: what each shows, as the table that stands behind it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Literal
+
+from agtrace_schema.analysis import Report, ReportedModel
+
+from agtrace.report.page import wording
+from agtrace.report.wording import named
+from agtrace.text.lines import counted
+
+Unit = Literal["number", "tokens", "dollars"]
+
+MOST_DAYS, MOST_WEEKS = 45, 280
+"""Days of a span that is shown by day, and by week; a longer one is shown by month."""
+
+MOST_MODELS, MOST_TOOLS = 5, 12
+_BY = {"day": "by day", "week": "by week", "month": "by month"}
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart and its table: a row's label stands first, then a number for each series, None where it is unknown."""
+
+    name: str
+    title: str
+    kind: Literal["columns", "bars"]
+    """Standing or lying; the series of a row are stacked, except in `bars`, where the second lies over the first."""
+    unit: Unit
+    says: str
+    """What the chart shows, in a sentence: for who can't see it."""
+    columns: list[str]
+    """Of the labels, then of each series."""
+    colours: list[str]
+    """A custom property of the style sheet for each series, or for each row where there is one series."""
+    rows: list[tuple[str, list[float | None]]]
+    note: str | None = None
+
+
+def charts(report: Report) -> list[Chart]:
+    """All charts for which a report has figures."""
+    made = (_sessions(report), _scores(report), _tools(report), _detectors(report), _tokens(report), _cost(report))
+    return [chart for chart in made if chart and chart.rows]
+
+
+def _sessions(report: Report) -> Chart | None:
+    days = {day.day: day.endings for day in report.days}
+    step, spans = _spans(days)
+    ended = Counter({name: sum(day.get(name, 0) for day in days.values()) for name in wording.ENDINGS})
+    names = [name for name in wording.ENDINGS if ended[name]]
+    return Chart(
+        name="sessions",
+        title=f"Sessions {_BY[step]}, and how they ended",
+        kind="columns",
+        unit="number",
+        says=", ".join(f"{wording.plain(ended[name])} {wording.ENDINGS[name]}" for name in names),
+        columns=[step.capitalize(), *(wording.ENDINGS[name].capitalize() for name in names)],
+        colours=[f"--ending-{name}" for name in names],
+        rows=[(label, [sum(days[day].get(name, 0) for day in those) for name in names]) for label, those in spans],
+        note=f"{counted(report.undated, 'session')} without a time: not shown here" if report.undated else None,
+    )
+
+
+def _scores(report: Report) -> Chart | None:
+    low = sum(report.scores[:6])
+    return Chart(
+        name="scores",
+        title="Scores",
+        kind="columns",
+        unit="number",
+        says=f"{low} of {report.figures.scored} scored sessions are below 60, {sum(report.scores[8:])} at 80 or more",
+        columns=["Score", "Sessions"],
+        colours=[f"--score-{wording.grade(ten * 10)}" for ten in range(10)],
+        rows=[(f"{ten * 10}–{ten * 10 + 9 + (ten == 9)}", [float(n)]) for ten, n in enumerate(report.scores)],
+        note=_unscored(report),
+    )
+
+
+def _unscored(report: Report) -> str | None:
+    """How many sessions have no score, and why: each reason with how many it is of, where there are several."""
+    reasons = Counter(session.unscored or "unknown why" for session in report.sessions if session.score is None)
+    if not reasons:
+        return None
+    said = (why if len(reasons) == 1 else f"{wording.plain(n)} × {why}" for why, n in reasons.most_common())
+    return f"{counted(reasons.total(), 'session')} without a score: {'; '.join(said)}"
+
+
+def _tools(report: Report) -> Chart | None:
+    failing = sorted((tool for tool in report.tools if tool.failed), key=lambda tool: (-tool.failed, -tool.calls))
+    tools = failing[:MOST_TOOLS]
+    left = len(report.tools) - len(tools)
+    worst = tools[0] if tools else None
+    return Chart(
+        name="tools",
+        title="Failures by tool",
+        kind="bars",
+        unit="number",
+        says=f"{worst.tool} failed most: {worst.failed} of {worst.calls} calls" if worst else "",
+        columns=["Tool", "Calls", "Failed"],
+        colours=["--quiet-bar", "--bad"],
+        rows=[(tool.tool, [float(tool.calls), float(tool.failed)]) for tool in tools],
+        note=f"{counted(left, 'other tool')} failed less or never" if left else None,
+    )
+
+
+def _detectors(report: Report) -> Chart | None:
+    found = sorted(report.detectors, key=lambda item: -item.sessions)
+    most = found[0] if found else None
+    return Chart(
+        name="detectors",
+        title="What was found",
+        kind="bars",
+        unit="number",
+        says=f"{named(most.detector)} most: in {most.sessions} sessions" if most else "",
+        columns=["Finding", "Sessions"],
+        colours=["--accent"],
+        rows=[(named(item.detector), [float(item.sessions)]) for item in found if item.sessions],
+        note="Sessions in which each detector found something",
+    )
+
+
+def _tokens(report: Report) -> Chart | None:
+    return _by_model(report, "tokens", "Tokens", {_key(item): item.total_tokens for item in report.models})
+
+
+def _cost(report: Report) -> Chart | None:
+    return _by_model(report, "dollars", "Cost", {_key(item): item.cost_usd for item in report.models})
+
+
+def _key(item: ReportedModel) -> tuple[str, str]:
+    return item.day, item.model
+
+
+def _by_model(report: Report, unit: Unit, what: str, used: Mapping[tuple[str, str], float | None]) -> Chart | None:
+    """A chart of what models used over time, None being unknown; those with the fewest tokens are one series."""
+    if not any(used.values()):
+        return None
+    shown, others = _ranked(report)
+    step, spans = _spans({day.day for day in report.days} | {day for day, _ in used})
+    series = [[model] for model in shown] + [others] * bool(others)
+    rows = [
+        (label, [_sum(used.get((day, model), 0) for day in days for model in those) for those in series])
+        for label, days in spans
+    ]
+    written = wording.dollars if unit == "dollars" else wording.short
+    totals = [_sum(used[key] for key in used if key[1] == model) for model in shown]
+    return Chart(
+        name=unit,
+        title=f"{what} {_BY[step]} and model",
+        kind="columns",
+        unit=unit,
+        says=", ".join(
+            f"{model} {'unknown' if total is None else written(total)}"
+            for model, total in zip(shown, totals, strict=True)
+        ),
+        columns=[step.capitalize(), *shown, *([f"{len(others)} other models"] if others else [])],
+        colours=[f"--series-{n + 1}" for n in range(len(shown))] + ["--ending-unknown"] * bool(others),
+        rows=rows,
+        note=wording.cost_made(report.figures.cost_made).capitalize() if unit == "dollars" else None,
+    )
+
+
+def _sum(numbers: Iterable[float | None]) -> float | None:
+    """The sum of what is known; None where something is there and nothing of it known."""
+    every = list(numbers)
+    known = [number for number in every if number is not None]
+    return sum(known) if any(known) or len(known) == len(every) else None
+
+
+def _ranked(report: Report) -> tuple[list[str], list[str]]:
+    """The models with the most tokens, and all others: in every chart a model has the same colour."""
+    totals: dict[str, int] = defaultdict(int)
+    for item in report.models:
+        totals[item.model] += item.total_tokens
+    ranked = sorted(totals, key=lambda model: -totals[model])
+    return ranked[:MOST_MODELS], ranked[MOST_MODELS:]
+
+
+def _spans(known: Iterable[str]) -> tuple[str, list[tuple[str, list[str]]]]:
+    """The days, weeks or months from the first to the last day, empty ones too, each with its known days."""
+    known = set(known)
+    if not known:
+        return "day", []
+    first, last = date.fromisoformat(min(known)), date.fromisoformat(max(known))
+    length = (last - first).days
+    step = "day" if length <= MOST_DAYS else "week" if length <= MOST_WEEKS else "month"
+    spans: dict[str, list[str]] = {}
+    for day in _days(first, last):
+        those = spans.setdefault(_label(day, step), [])
+        if day.isoformat() in known:
+            those.append(day.isoformat())
+    return step, list(spans.items())
+
+
+def _days(first: date, last: date) -> Iterator[date]:
+    return (first + timedelta(days=n) for n in range((last - first).days + 1))
+
+
+def _label(day: date, step: str) -> str:
+    if step == "month":
+        return day.isoformat()[:7]
+    return (day - timedelta(days=day.weekday()) if step == "week" else day).isoformat()

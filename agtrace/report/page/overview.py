@@ -1,0 +1,128 @@
+"""The overview of a report as its template shows it: words and numbers, and what they were in the period before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from agtrace_schema.analysis import Change, Figures, Report, ReportedSession
+
+from agtrace.report.page import wording
+from agtrace.report.page.details import worst
+from agtrace.report.wording import AGENTS, named
+from agtrace.text.lines import counted
+
+WORST = 10
+"""Sessions of the table that is there without a script, too, as far as so many aren't good."""
+
+RING = 2 * math.pi * 52
+"""The way around the ring of the mean score."""
+
+_NOT_GOOD = {"fair", "low"}
+_WRITTEN: dict[str, Callable[[float], str]] = {
+    "share": wording.percent, "tokens": wording.short, "dollars": wording.dollars,
+}  # fmt: skip
+_ARROWS = {"better": "▲", "worse": "▼", "same": "≈", "neither": "●"}
+_VERDICTS = {"better": "better", "worse": "worse", "same": "no clear change", "neither": "changed"}
+
+
+def overview(report: Report) -> dict[str, Any]:
+    """What the templates need of the overview."""
+    return {
+        "selection": report.selection,
+        "behind": report.behind,
+        "made": wording.minute(report.made_at) if report.made_at else None,
+        "compared": report.compared,
+        "mean": _mean(report.figures),
+        "figures": _figures(report.figures),
+        "changes": [_change(change) for change in report.changes],
+        "endings": _endings(report.figures),
+        "worst": [
+            _session(session) for session in report.sessions[:WORST] if wording.grade(session.score) in _NOT_GOOD
+        ],
+        "versions": [f"{named(name)} {version}" for name, version in report.versions.items()],
+    }
+
+
+def _mean(figures: Figures) -> dict[str, Any]:
+    mean = figures.mean_score
+    return {
+        "score": "–" if mean is None else wording.plain(round(mean)),
+        "grade": wording.grade(mean),
+        "ring": f"{RING * (mean or 0) / 100:.1f} {RING:.1f}",
+        "says": "no session could be scored"
+        if mean is None
+        else f"mean health of {counted(figures.scored, 'scored session')}",
+        "median": figures.median_score,
+    }
+
+
+def _figures(figures: Figures) -> list[dict[str, str | None]]:
+    rate, loops = figures.failed_rate, figures.sessions_with_loops
+    failed = f"{wording.plain(figures.failed_calls)} of {wording.plain(figures.tool_calls)} tool calls"
+    cost = None if figures.cost_usd is None else wording.dollars(figures.cost_usd)
+    return [
+        _figure("Sessions", wording.plain(figures.sessions), f"{wording.plain(figures.scored)} scored"),
+        _figure("Below 60", wording.plain(figures.below_60), _share(figures.below_60, figures.scored, "scored")),
+        _figure("Failed calls", None if rate is None else wording.percent(rate), failed),
+        _figure("With loops", wording.plain(loops), _share(loops, figures.sessions, "all")),
+        _figure("Tokens", wording.short(figures.total_tokens), wording.plain(figures.total_tokens)),
+        _figure("Cost", cost, wording.cost_made(figures.cost_made)),
+    ]  # fmt: skip
+
+
+def _figure(name: str, value: str | None, about: str) -> dict[str, str | None]:
+    return {"name": name, "value": value or "unknown", "about": about, "known": value}
+
+
+def _share(part: int, whole: int, of: str) -> str:
+    return f"{wording.percent(part / whole)} of {of} sessions" if whole else f"of no {of} session"
+
+
+def _change(change: Change) -> dict[str, str]:
+    write = _WRITTEN.get(change.unit, _number)
+    return {
+        "what": change.what,
+        "before": write(change.before),
+        "now": write(change.now),
+        "verdict": change.verdict,
+        "arrow": _ARROWS[change.verdict],
+        "word": _VERDICTS[change.verdict],
+    }
+
+
+def _number(number: float) -> str:
+    return wording.plain(round(number, 1))
+
+
+def _endings(figures: Figures) -> list[dict[str, Any]]:
+    """The endings that there are, each with where its piece of a bar of 1,000 begins and how long it is."""
+    begun, pieces = 0.0, []
+    for ending, name in wording.ENDINGS.items():
+        number = figures.endings.get(ending, 0)
+        if number:
+            length = 1000 * number / max(figures.sessions, 1)
+            pieces.append(
+                {"ending": ending, "name": name, "number": number, "start": round(begun, 1), "length": round(length, 1)}
+            )
+            begun += length
+    return pieces
+
+
+def _session(session: ReportedSession) -> dict[str, Any]:
+    return {
+        "id": session.session_id,
+        "title": session.title,
+        "score": session.score,
+        "grade": wording.grade(session.score),
+        "ending": session.ending.ending,
+        "ended": wording.ENDINGS[session.ending.ending],
+        "worst": worst(session) or "nothing found",
+        "about": [
+            AGENTS.get(str(session.provider), str(session.provider)),
+            session.project or "no project",
+            wording.minute(session.start_time),
+        ],
+        "failed": f"{session.failed_calls:,} of {counted(session.tool_calls, 'call')}",
+    }

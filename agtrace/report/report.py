@@ -1,0 +1,69 @@
+"""The report: every selected session is examined, and what is remembered of each is summed up."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from agtrace_schema.analysis import Report, ReportedSession
+
+from agtrace.health.detectors.registry import DETECTORS
+from agtrace.report import tables
+from agtrace.report.comparison import ENOUGH, changes, comparable, periods
+from agtrace.report.figures import Tally, figures
+from agtrace.report.selection import Family, families, in_period
+from agtrace.report.survey import Asked, examine_all
+from agtrace.sessions.query import iso
+
+
+def report(connection: sqlite3.Connection, asked: Asked) -> Report:
+    """Examine the selected sessions, and those of the period before, and sum up."""
+    selection = asked.selection
+    every = families(connection, selection)
+    chosen = in_period(every, selection.since, selection.until)
+    seen = examine_all(connection, asked, chosen)
+    tallies = [one.tally for one in seen]
+    return Report(
+        selection=selection.sentence(len(chosen)),
+        figures=figures(tallies, selection.since, selection.until),
+        **_comparison(connection, asked, every, tallies),
+        scores=tables.histogram(tallies),
+        days=tables.days(tallies),
+        tools=tables.tools(connection, chosen),
+        models=tables.models(tallies),
+        detectors=tables.detectors(one.found for one in seen),
+        undated=sum(not family.started_at for family in every),
+        sessions=sorted((one.shown for one in seen), key=_worst_first),
+        versions={detector.name: detector.version for detector in DETECTORS},
+        made_at=iso(int(asked.now * 1000)),
+        behind=asked.behind,
+    )
+
+
+def _worst_first(session: ReportedSession) -> tuple[bool, int, int, str]:
+    return session.score is None, session.score or 0, -session.failed_calls, session.session_id
+
+
+def _comparison(
+    connection: sqlite3.Connection, asked: Asked, every: Sequence[Family], tallies: Sequence[Tally]
+) -> dict[str, Any]:
+    """The fields of a report that compare; without a time to divide, only that there are no changes."""
+    found = periods(asked.selection, (tally.started_at for tally in tallies), int(asked.now * 1000))
+    if found is None:
+        return {"changes": []}
+    if found.halves:
+        before, now = (
+            [tally for tally in tallies if first <= tally.started_at <= last]
+            for first, last in (found.before, found.now)
+        )
+    else:
+        earlier = examine_all(connection, asked.without_timelines, in_period(every, *found.before))
+        before, now = [one.tally for one in earlier], list(tallies)
+    few = "" if comparable(before, now) else f"; no verdict from fewer than {ENOUGH} scored sessions on a side"
+    return {
+        "before": figures(before, *found.before),
+        "later": figures(now, *found.now) if found.halves else None,
+        "compared": found.sentence() + few,
+        "changes": changes(before, now),
+    }

@@ -1,0 +1,149 @@
+"""Which sessions a report is about: main sessions, forks, continuations, each with its sub-agents.
+
+A sub-agent is rolled up into the session that started it, whenever it ran and wherever; it stands for itself only where
+the index doesn't hold that session. Warm-ups are no sessions. The filters look at the session, not at its sub-agents;
+the period is about when a session began, so that periods next to each other share none.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from agtrace.problems import UnknownProject
+from agtrace.report.wording import AGENTS
+from agtrace.sessions.listing import SHORT_HASH
+from agtrace.sessions.query import iso, sessions_where
+from agtrace.text.lines import counted, repeated
+
+_SHORTEST_HASH = 4
+"""Characters of a hash that are enough to name a project."""
+
+_PROJECTS_NAMED = 5
+
+_ALL = "SELECT id, kind, parent_session FROM session WHERE kind != 'warmup' ORDER BY id"
+
+_EVER = 1 << 62
+
+_FIRST, _AFTER_LAST = 1_262_304_000_000, 4_102_444_800_000
+"""The beginnings of 2010 and of 2100: no agent ran before, and one that tells a time from then on has a wrong clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What restricts a report; times are milliseconds since 1970 UTC, both ends included."""
+
+    provider: str | None = None
+    project: str | None = None
+    """As it was asked for."""
+    projects: tuple[int, ...] | None = None
+    """The projects that it stands for (`projects_named`); None is every session."""
+    since: int | None = None
+    until: int | None = None
+
+    def sentence(self, sessions: int) -> str:
+        """What was looked at: `12 sessions of Codex in tidepool since 2026-11-14 00:00 UTC`."""
+        agent = [f"of {AGENTS[self.provider]}"] if self.provider else []
+        project = [f"in {self.project}"] if self.project else []
+        since = [f"since {minute(self.since)}"] if self.since is not None else []
+        until = [f"until {minute(self.until)}"] if self.until is not None else []
+        restricted = [*agent, *project, *since, *until, *(["UTC"] if since or until else [])]
+        return " ".join([counted(sessions, "session"), *restricted]) if restricted else "all sessions of the index"
+
+
+def minute(moment: int) -> str:
+    """A time in milliseconds since 1970 UTC as `2026-11-14 09:30`."""
+    return (iso(moment) or "1970-01-01T00:00")[:16].replace("T", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A session of a report with the sub-agents that are rolled up into it."""
+
+    row: sqlite3.Row
+    members: tuple[int, ...]
+    """The rows of the session and of the sub-agents below it."""
+
+    @property
+    def started_at(self) -> int:
+        """When the session began, in milliseconds since 1970 UTC; 0 is unknown."""
+        return believable(self.row["started_at"])
+
+
+def believable(moment: int | None) -> int:
+    """A time in milliseconds since 1970 UTC as it is, or 0 where no clock that is right can have told it."""
+    return moment if moment is not None and _FIRST <= moment < _AFTER_LAST else 0
+
+
+def projects_named(connection: sqlite3.Connection, given: str) -> tuple[int, ...]:
+    """The projects whose root is this path or ends with it, else those whose hash begins with it.
+
+    Raises `InvalidParameter` where there is none, naming some that there are.
+    """
+    rows = connection.execute(
+        "SELECT id, hash, root_path FROM project ORDER BY root_path IS NULL, root_path, hash"
+    ).fetchall()
+    wanted, here = _slashes(given), _slashes(str(Path(given).expanduser().absolute().resolve()))
+    paths = {row["id"]: _slashes(row["root_path"] or "") for row in rows}
+    found = [id for id, path in paths.items() if path and path in (wanted, here)]
+    found = found or [id for id, path in paths.items() if wanted and path.endswith(f"/{wanted.lstrip('/')}")]
+    if not found and len(wanted) >= _SHORTEST_HASH:
+        found = [row["id"] for row in rows if row["hash"].startswith(wanted.lower())]
+    if not found:
+        known = [row["root_path"] or row["hash"][:SHORT_HASH] for row in rows]
+        trouble = f"no project is called {repeated(given, 100)!r} (the index has {len(known) or 'none'})"
+        raise UnknownProject(trouble, known[:_PROJECTS_NAMED])
+    return tuple(found)
+
+
+def families(connection: sqlite3.Connection, selection: Selection) -> list[Family]:
+    """The sessions that this is about whenever they began, oldest first, as their own clocks tell it."""
+    below = _below(connection)
+    rows = sessions_where(
+        connection,
+        "s.kind != 'warmup' AND (:provider IS NULL OR s.provider = :provider) ORDER BY coalesce(s.started_at, 0), s.id",
+        {"provider": selection.provider},
+    )
+    wanted = None if selection.projects is None else set(selection.projects)
+    return [
+        Family(row, below[row["id"]])
+        for row in rows
+        if row["id"] in below and (wanted is None or row["project_id"] in wanted)
+    ]
+
+
+def in_period(found: Iterable[Family], since: int | None, until: int | None) -> list[Family]:
+    """Those that began in a period; those without a time only where there is none."""
+    if since is None and until is None:
+        return list(found)
+    first, last = since or 0, _EVER if until is None else until
+    return [family for family in found if family.started_at and first <= family.started_at <= last]
+
+
+def _below(connection: sqlite3.Connection) -> dict[int, tuple[int, ...]]:
+    """By the session that stands in a report: itself and the sub-agents that are rolled up into it."""
+    parents: dict[int, int | None] = {}
+    for id, kind, parent in connection.execute(_ALL):
+        parents[id] = parent if kind == "subagent" else None
+    found: dict[int, list[int]] = defaultdict(list)
+    for id in parents:
+        found[_top(id, parents)].append(id)
+    return {top: tuple(members) for top, members in found.items()}
+
+
+def _top(id: int, parents: dict[int, int | None]) -> int:
+    """The highest session above this one; in a circle, which only damaged logs have, the one with the smallest row."""
+    above = {id: 0}
+    while (parent := parents[id]) is not None and parent in parents:
+        if parent in above:
+            return min(list(above)[above[parent] :])
+        above[parent] = len(above)
+        id = parent
+    return id
+
+
+def _slashes(path: str) -> str:
+    return path.replace("\\", "/").rstrip("/") if path.strip("/\\") else path

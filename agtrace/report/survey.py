@@ -1,0 +1,232 @@
+"""Sessions examined for a report, each with its sub-agents: one in memory at a time, on all cores where that pays."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from subprocess import Popen
+from typing import NamedTuple, TypeAlias
+
+import orjson
+from agtrace_indexer.parallel import processes
+from agtrace_schema.analysis import Analysis, Insight, ReportedSession, Timeline
+from agtrace_schema.events import Provider
+
+from agtrace.health.analysis import Examination, agents_of, analysis_of, examine
+from agtrace.problems import TooManyEvents
+from agtrace.report import tables
+from agtrace.report.figures import Tally
+from agtrace.report.selection import Family, Selection, believable
+from agtrace.report.timeline import AgentTimes, timeline
+from agtrace.sessions.listing import SHORT_HASH, shown_kind
+from agtrace.sessions.query import iso
+from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
+from agtrace.usage.prices import PriceTable
+from agtrace.usage.usage import Usage, usage_by
+
+INSIGHTS = 50
+"""Findings of a session that a report shows."""
+
+ENTRIES_IN_ALL, FEWEST_ENTRIES, MOST_ENTRIES = 200_000, 50, 2_000
+"""Entries of timelines: many sessions share them, and one gets no more than can be told apart."""
+
+LEAST_EVENTS = 60_000
+"""Events from which on worker processes are started: a second of work, and it takes them half of one."""
+
+_PORTION = 50
+_MOST_WORKERS = 8
+_IDS = "s.id IN (SELECT value FROM json_each(:ids))"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a report is made of."""
+
+    selection: Selection
+    now: float
+    """Seconds since 1970 UTC."""
+    prices: PriceTable
+    timelines: bool = False
+    behind: str | None = None
+    """What the index doesn't hold yet, as a sentence."""
+    most_events: int | None = None
+    """Events that are looked at, at most, and in this process; None is all, on all cores."""
+
+    @property
+    def without_timelines(self) -> Asked:
+        """The same without what only a page shows."""
+        return replace(self, timelines=False)
+
+
+class Seen(NamedTuple):
+    """A session that was examined."""
+
+    tally: Tally
+    shown: ReportedSession
+    found: tuple[tables.Found, ...]
+
+
+Crossing: TypeAlias = tuple[Tally, bytes, tuple[tables.Found, ...]]
+"""A session as it comes from a worker: models cross as JSON, which is faster than their pickles."""
+
+
+def examine_all(connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family]) -> list[Seen]:
+    """Examine these sessions; where worker processes can't be had, in this one. Raises `TooManyEvents`."""
+    entries = max(FEWEST_ENTRIES, min(MOST_ENTRIES, ENTRIES_IN_ALL // max(len(chosen), 1)))
+    cores = min(os.cpu_count() or 1, _MOST_WORKERS)
+    events = sum(family.row["event_count"] for family in chosen)
+    if asked.most_events is not None and events > asked.most_events:
+        raise TooManyEvents(len(chosen))
+    if asked.most_events is None and cores > 1 and events >= LEAST_EVENTS:
+        try:
+            return list(_on_all_cores(connection, asked, chosen, entries, cores))
+        except (OSError, EOFError, pickle.UnpicklingError):
+            pass  # no processes here, or one died: slower, and the same
+    return Examiner(connection, asked, chosen, entries).all()
+
+
+# -- worker processes ------------------------------------------------------------------------------
+
+
+def _on_all_cores(
+    connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], entries: int, cores: int
+) -> Iterator[Seen]:
+    path = next(Path(row[2]) for row in connection.execute("PRAGMA database_list") if row[1] == "main")
+    ids = [family.row["id"] for family in chosen]
+    portions = [ids[start : start + _PORTION] for start in range(0, len(ids), _PORTION)]
+    with (
+        ThreadPoolExecutor(cores) as threads,
+        processes.crew(min(cores, len(portions)), "agtrace.report.worker", str(path), str(entries)) as workers,
+    ):
+        idle: SimpleQueue[Popen[bytes]] = SimpleQueue()
+        for worker in workers:
+            idle.put(worker)
+        for portion in threads.map(partial(_examined_by, idle, asked), portions):
+            for tally, shown, found in portion:
+                yield Seen(tally, ReportedSession.model_validate_json(shown), found)
+
+
+def _examined_by(idle: SimpleQueue[Popen[bytes]], asked: Asked, ids: Sequence[int]) -> list[Crossing]:
+    """What the next idle worker sees in these sessions. Raises `OSError`, `EOFError` and the like where it died."""
+    worker = idle.get()
+    try:
+        assert worker.stdin is not None and worker.stdout is not None
+        pickle.dump((asked, ids), worker.stdin)
+        worker.stdin.flush()
+        seen: list[Crossing] = pickle.load(worker.stdout)
+        return seen
+    finally:
+        idle.put(worker)
+
+
+# -- one process -----------------------------------------------------------------------------------
+
+
+class Examiner:
+    """Examines sessions, one after the other."""
+
+    def __init__(self, connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], entries: int) -> None:
+        self._connection, self._asked, self._chosen = connection, asked, chosen
+        ids = orjson.dumps([member for family in chosen for member in family.members]).decode()
+        self._used = usage_by(connection, asked.prices, "s.id", _IDS, {"ids": ids})
+        self._entries = entries
+
+    def all(self) -> list[Seen]:
+        """Each session as a report shows it."""
+        return [self._seen(family) for family in self._chosen]
+
+    def _seen(self, family: Family) -> Seen:
+        own, agents = self._examined(family)
+        analysis = analysis_of(own, agents)
+        tally = _tally(family, analysis, [own, *agents], self._usage(family))
+        times = self._timeline(family, own, agents)
+        pairs = (pair for one in (own, *agents) for pair in one.examined.found)
+        found = tuple(tables.Found(detector.name, detector.lens, finding.severity) for detector, finding in pairs)
+        return Seen(tally, self._shown(family, analysis, tally, times), found)
+
+    def _examined(self, family: Family) -> tuple[Examination, list[Examination]]:
+        now, prices = self._asked.now, self._asked.prices
+        own = examine(self._connection, family.row, now=now, prices=prices)
+        if len(family.members) == 1:
+            return own, []
+        return own, agents_of(self._connection, family.row, now=now, prices=prices)
+
+    def _usage(self, family: Family) -> Usage:
+        together = Usage()
+        for member in family.members:
+            if member in self._used:
+                together.include(self._used[member])
+        return together
+
+    def _timeline(self, family: Family, own: Examination, agents: Iterable[Examination]) -> Timeline | None:
+        if not self._asked.timelines:
+            return None
+        times = (
+            AgentTimes(agent.session_id, row["started_by"], believable(row["started_at"]), believable(row["ended_at"]))
+            for agent in agents
+            if (row := agent.row)["parent_session"] == own.row["id"] and row["started_by"] is not None
+        )
+        return timeline(own.history, family.started_at, times, self._entries)
+
+    def _shown(self, family: Family, found: Analysis, tally: Tally, times: Timeline | None) -> ReportedSession:
+        row = family.row
+        title = one_line(row["title"] or row["snippet"] or "(no request)", USER_MESSAGE)
+        ended = believable(row["ended_at"])
+        return ReportedSession(
+            session_id=found.session_id,
+            provider=Provider(row["provider"]),
+            kind=shown_kind(row),
+            project=shown_path(row["root_path"] or "") or (row["project_hash"] and row["project_hash"][:SHORT_HASH]),
+            title=title,
+            start_time=iso(family.started_at),
+            duration_seconds=(ended - family.started_at) // 1000 if ended and family.started_at else None,
+            active_seconds=row["active_ms"] // 1000 if family.started_at else None,
+            ending=found.ending,
+            score=found.score,
+            unscored=found.unscored,
+            parts=found.parts,
+            turns=row["turn_count"],
+            tool_calls=tally.tool_calls,
+            failed_calls=tally.failed_calls,
+            total_tokens=tally.usage.total,
+            cost_usd=tally.usage.cost,
+            cost_made=tally.usage.cost_made,
+            model=row["model"] and one_line(row["model"], LABEL),
+            agents=found.agents,
+            insights=_kept(found.insights),
+            total_insights=len(found.insights),
+            detectors=Counter(insight.detector for insight in found.insights),
+            severities=Counter(insight.severity for insight in found.insights),
+            time=found.time,
+            timeline=times,
+        )
+
+
+def _kept(insights: Sequence[Insight]) -> list[Insight]:
+    """As many as a report shows, given the worst first: of each detector the worst one, and the worst of the others."""
+    worst: dict[str, int] = {}
+    for place, insight in enumerate(insights):
+        worst.setdefault(insight.detector, place)
+    others = sorted(set(range(len(insights))) - set(worst.values()))
+    return [insights[place] for place in sorted([*worst.values(), *others][:INSIGHTS])]
+
+
+def _tally(family: Family, found: Analysis, every: Sequence[Examination], usage: Usage) -> Tally:
+    """What is remembered of a session, given all examinations of it and its sub-agents."""
+    return Tally(
+        started_at=family.started_at,
+        score=found.score,
+        ending=found.ending.ending,
+        tool_calls=sum(one.row["tool_calls"] for one in every),
+        failed_calls=sum(one.row["failed_calls"] for one in every),
+        loops=any(detector.lens == "Loops" for one in every for detector, _ in one.examined.found),
+        usage=usage,
+    )

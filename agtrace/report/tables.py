@@ -1,0 +1,113 @@
+"""The tables of a report: sums over its sessions by score, day, tool, model and detector."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import orjson
+from agtrace_schema.analysis import Lens, ReportedDay, ReportedDetector, ReportedModel, ReportedTool, Severity
+from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
+from agtrace_schema.events import EventType, Outcome
+
+from agtrace.health.history_reader import NO_TOOL
+from agtrace.report.figures import Tally, endings, mean_score, usage_of_all
+from agtrace.report.selection import Family
+from agtrace.sessions.query import COUNTED, iso
+from agtrace.text.lines import LABEL, one_line
+
+_TENS = 10
+
+_CALLS = f"""
+SELECT e.session_id, n.text, count(*), coalesce(sum(e.outcome = :failed), 0)
+FROM json_each(:ids) wanted JOIN event e ON e.session_id = wanted.value LEFT JOIN name n ON n.id = e.name_id
+WHERE e.type = :call AND {COUNTED} GROUP BY 1, 2
+"""
+
+
+class Found(NamedTuple):
+    """A finding, as far as it is counted."""
+
+    detector: str
+    lens: Lens
+    severity: Severity
+
+
+def histogram(tallies: Iterable[Tally]) -> list[int]:
+    """How many sessions have a score of 0 to 9, 10 to 19, ... 90 to 100."""
+    tens = Counter(min(tally.score // _TENS, _TENS - 1) for tally in tallies if tally.score is not None)
+    return [tens[ten] for ten in range(_TENS)]
+
+
+def days(tallies: Iterable[Tally]) -> list[ReportedDay]:
+    """The days (UTC) on which sessions began, in order; what a session used counts on its first day."""
+    return [
+        ReportedDay(
+            day=day,
+            sessions=len(those),
+            endings=endings(those),
+            mean_score=mean_score(those),
+            total_tokens=(used := usage_of_all(those)).total or 0,
+            cost_usd=used.cost,
+        )
+        for day, those in _by_day(tallies)
+    ]
+
+
+def models(tallies: Iterable[Tally]) -> list[ReportedModel]:
+    """What each model used on each of these days, the one with the most tokens first."""
+    return [
+        ReportedModel(day=day, model=one_line(name, LABEL), total_tokens=usage.total or 0, cost_usd=usage.cost)
+        for day, those in _by_day(tallies)
+        for name, usage in sorted(usage_of_all(those).models.items(), key=lambda item: (-(item[1].total or 0), item[0]))
+    ]
+
+
+def _by_day(tallies: Iterable[Tally]) -> list[tuple[str, list[Tally]]]:
+    found: dict[str, list[Tally]] = defaultdict(list)
+    for tally in tallies:
+        day = iso(tally.started_at)
+        if day is not None:
+            found[day[:10]].append(tally)
+    return sorted(found.items())
+
+
+def tools(connection: sqlite3.Connection, families: Sequence[Family]) -> list[ReportedTool]:
+    """The tools that were called in these sessions and their sub-agents, the one that failed most first."""
+    calls: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    failing: dict[str, set[int]] = defaultdict(set)
+    session_of = {member: family.row["id"] for family in families for member in family.members}
+    named = {
+        "ids": orjson.dumps(list(session_of)).decode(), "call": TYPE_CODE[EventType.TOOL_CALL],
+        "failed": OUTCOME_CODE[Outcome.FAILED],
+    }  # fmt: skip
+    for member, name, called, failed in connection.execute(_CALLS, named):
+        tool = one_line(name or NO_TOOL, LABEL)
+        calls[tool] += called
+        failures[tool] += failed
+        if failed:
+            failing[tool].add(session_of[member])
+    found = (
+        ReportedTool(tool=tool, calls=called, failed=failures[tool], sessions=len(failing[tool]))
+        for tool, called in calls.items()
+    )
+    return sorted(found, key=lambda tool: (-tool.failed, -tool.calls, tool.tool))
+
+
+def detectors(found: Iterable[Sequence[Found]]) -> list[ReportedDetector]:
+    """How often each detector found something, given the findings of each session; the most frequent first."""
+    sessions: Counter[str] = Counter()
+    findings: Counter[tuple[str, Lens]] = Counter()
+    critical: Counter[str] = Counter()
+    for of_session in found:
+        sessions.update({one.detector for one in of_session})
+        findings.update((one.detector, one.lens) for one in of_session)
+        critical.update(one.detector for one in of_session if one.severity == "Critical")
+    table = (
+        ReportedDetector(detector=name, lens=lens, sessions=sessions[name], findings=count, critical=critical[name])
+        for (name, lens), count in findings.items()
+    )
+    return sorted(table, key=lambda row: (-row.sessions, -row.findings, row.detector))

@@ -1,0 +1,47 @@
+"""A process that examines sessions for a report, for another process to put together.
+
+`python -m agtrace.report.worker INDEX ENTRIES` answers each pickle of its input (what is asked, and the ids of
+sessions) with a pickle of what was seen in them. It ends when its input does. Both ends are this program's.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from agtrace_indexer import redact
+
+from agtrace.index.reader import open_read_only
+from agtrace.report.selection import families
+from agtrace.report.survey import Asked, Crossing, Examiner
+
+
+def serve(database: Path, entries: int, portions: BinaryIO, answers: BinaryIO) -> None:
+    """Examine one portion after the other, by the rules for secrets that lie beside the index."""
+    redact.use(database.parent)
+    with closing(open_read_only(database)) as connection:
+        known = None
+        while True:
+            asked, ids = _next(portions)
+            known = known or {family.row["id"]: family for family in families(connection, asked.selection)}
+            seen = Examiner(connection, asked, [known[id] for id in ids if id in known], entries).all()
+            answer: list[Crossing] = [(one.tally, one.shown.model_dump_json().encode(), one.found) for one in seen]
+            pickle.dump(answer, answers)
+            answers.flush()
+
+
+def _next(portions: BinaryIO) -> tuple[Asked, Sequence[int]]:
+    """The next portion. Raises `EOFError` where there is none."""
+    portion: tuple[Asked, Sequence[int]] = pickle.load(portions)
+    return portion
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the first one decides
+    with suppress(EOFError, BrokenPipeError):
+        serve(Path(sys.argv[1]), int(sys.argv[2]), sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,1 @@
+"""What is told of sessions, turns, steps and events, from the rows of the index."""

@@ -1,0 +1,100 @@
+"""What became of a tool execution that failed: the call that succeeded later, and the changes made until then."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from math import ceil
+from typing import Any
+
+from agtrace_schema.answers import Aftermath
+from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
+from agtrace_schema.events import EventType, Outcome
+
+from agtrace.sessions.query import EVENT, StoredEvent, find_event, with_texts
+from agtrace.sessions.steps import telling_argument
+
+_LOOKED_AT = 400
+"""Later calls of the same tool that are compared: in a longer session the next ones are what matters."""
+
+_READ_AT_ONCE = 16
+_CHANGES_SHOWN = 5
+_ALIKE = 0.6
+"""How much of the failed call's text a later one has to begin with."""
+
+_LATER = f"""
+{EVENT}
+WHERE e.session_id = :session AND e.event_index > :call AND e.type = {TYPE_CODE[EventType.TOOL_CALL]}
+  AND e.name_id = :name AND e.superseded_by IS NULL
+ORDER BY e.event_index LIMIT {_LOOKED_AT}
+"""
+
+_UNDONE = ", ".join(str(OUTCOME_CODE[outcome]) for outcome in (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED))
+
+_CHANGES = f"""
+SELECT DISTINCT e.event_index FROM touched t JOIN event e USING (session_id, event_index)
+WHERE session_id = ? AND event_index > ? AND event_index < ? AND t.access = 'write'
+  AND e.superseded_by IS NULL AND (e.outcome IS NULL OR e.outcome NOT IN ({_UNDONE}))
+ORDER BY e.event_index
+"""
+
+
+def aftermath(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredEvent) -> Aftermath | None:
+    """What followed the failure that this event, a call or its result, tells; None where nothing like it succeeded.
+
+    The same call is looked for first, then one of the same tool that begins alike, among the next calls of the tool.
+    Changes are calls that wrote files and did not fail.
+    """
+    if event.outcome is not Outcome.FAILED:
+        return None
+    call = event if event.type == EventType.TOOL_CALL else _call_of(connection, session, event)
+    if call is None or call.row["name_id"] is None:
+        return None
+    failed, alike = 0, None
+    for later in _later(connection, session, call):
+        same = later.rest.get("arguments") == call.rest.get("arguments")
+        if same and later.outcome is Outcome.OK:
+            return _told(connection, session, call, later, failed, same=True)
+        failed += same and later.outcome is Outcome.FAILED
+        if alike is None and later.outcome is Outcome.OK and _begins_alike(call, later):
+            alike = later
+    return None if alike is None else _told(connection, session, call, alike, failed, same=False)
+
+
+def _call_of(connection: sqlite3.Connection, session: sqlite3.Row, result: StoredEvent) -> StoredEvent | None:
+    link = result.row["link"]
+    return None if link is None else find_event(connection, session, link)
+
+
+def _later(connection: sqlite3.Connection, session: sqlite3.Row, call: StoredEvent) -> Iterator[StoredEvent]:
+    named = {"session": session["id"], "call": call.event_index, "name": call.row["name_id"]}
+    found = connection.execute(_LATER, named)
+    while rows := found.fetchmany(_READ_AT_ONCE):
+        yield from with_texts(connection, rows)
+
+
+def _begins_alike(call: StoredEvent, later: StoredEvent) -> bool:
+    said = telling_argument(call.rest.get("arguments"))
+    again = telling_argument(later.rest.get("arguments"))
+    return bool(said) and again.startswith(said[: ceil(len(said) * _ALIKE)])
+
+
+def _told(
+    connection: sqlite3.Connection,
+    session: sqlite3.Row,
+    call: StoredEvent,
+    later: StoredEvent,
+    failed: int,
+    *,
+    same: bool,
+) -> Aftermath:
+    place: tuple[Any, ...] = (session["id"], call.event_index, later.event_index)
+    changes = [row[0] for row in connection.execute(_CHANGES, place)]
+    return Aftermath(
+        same_call=same,
+        succeeded=later.event_index,
+        result_event=later.row["link"],
+        failed_again=failed or None,
+        changes=changes[-_CHANGES_SHOWN:] or None,
+        total_changes=len(changes) if len(changes) > _CHANGES_SHOWN else None,
+    )

@@ -1,0 +1,224 @@
+"""Single events: the preview that a search shows, and an event whole."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+from agtrace_indexer.redact import redact
+from agtrace_schema.answers import EventDetails, EventOrigin, EventPlace, EventPreview
+from agtrace_schema.events import EventType, Json
+
+from agtrace.sessions.aftermath import aftermath
+from agtrace.sessions.query import StoredEvent, iso, short_id
+from agtrace.shaping.json_values import flattened
+from agtrace.text.lines import one_line, shown_path, without_controls
+
+PREVIEW = 300
+"""Characters of a preview's text (R-114)."""
+
+_ARGUMENTS = 100
+_ARGUMENTS_WITH_MATCH = 200
+_PREVIEW_BYTES = 600
+_BEFORE_MATCH = 80
+_LONGEST_NAME = 100
+_MARGIN = 4096  # characters around a match that are masked before it is cut: no secret is longer
+_ARGUMENTS_SHOWN = 6
+_ARGUMENT_LEVELS = 5  # of objects, within the 8 that an answer may have (R-006)
+
+
+def preview(connection: sqlite3.Connection, session_id: str, event: StoredEvent, query: str) -> EventPreview:
+    """Show an event around the first place that matches the query."""
+    turn, is_call = _turn(connection, event.row), event.type == EventType.TOOL_CALL
+    return EventPreview(
+        session_id=session_id,
+        event_index=event.event_index,
+        timestamp=iso(event.row["ts"]),
+        event_type=event.type,
+        turn_index=turn,
+        step_index=None if turn is None else event.row["step_index"],
+        call_event=None if is_call else event.row["link"],
+        result_event=event.row["link"] if is_call else None,
+        outcome=event.outcome,
+        copied=True if event.row["copy_of"] is not None else None,
+        preview=_preview(connection, event, query),
+    )
+
+
+def excerpt(text: str, query: str, most: int) -> str:
+    """Cut a text to about `most` characters around the first match, `...` where it was cut.
+
+    The match is found as search finds it (A to Z folded); without a match, the beginning is shown.
+    """
+    found = max(_fold(text).find(_fold(query)), 0) if query else 0
+    low, high = max(found - _MARGIN, 0), found + len(query) + most + _MARGIN
+    seen = redact(text[low:high])  # before it is cut shorter: half a secret would not be known for one
+    position = max(_fold(seen).find(_fold(query)), 0) if query else 0
+    start = max(0, position - _BEFORE_MATCH) if low or position + len(query) > most - 3 else 0
+    end = min(start + most, len(seen))
+    while len(seen[start:end].encode("utf-8", "replace")) > _PREVIEW_BYTES:
+        end = start + (end - start) * 9 // 10
+    left, right = low or start, end < len(seen) or high < len(text)
+    return f"{'...' if left else ''}{without_controls(seen[start:end])}{'...' if right else ''}"
+
+
+def details(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredEvent) -> EventDetails:
+    """An event with its links, its origin and its payload, all but the payload's text."""
+    row = event.row
+    turn = _turn(connection, row)
+    is_call = event.type == EventType.TOOL_CALL
+    last = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session["id"],)).fetchone()[0]
+    return EventDetails(
+        session_id=session["uid"],
+        event_index=event.event_index,
+        timestamp=iso(row["ts"]),
+        event_type=event.type,
+        kind=kind_of(event),
+        turn_index=turn,
+        step_index=None if turn is None else row["step_index"],
+        outcome=event.outcome,
+        duration_ms=row["duration_ms"],
+        call_event=None if is_call else row["link"],
+        result_event=row["link"] if is_call else None,
+        previous_event=event.event_index - 1 if event.event_index else None,
+        next_event=event.event_index + 1 if event.event_index < last else None,
+        superseded=True if row["superseded_by"] is not None else None,
+        copy_of=_copied_from(connection, row["copy_of"]),
+        started_session=_started_session(connection, session, event) if is_call else None,
+        later=aftermath(connection, session, event),
+        origin=EventOrigin(
+            file=shown_path(session["path"].partition("#replaced-")[0]),
+            line=row["line"],
+            byte_offset=row["offset"],
+            byte_length=row["length"],
+        ),
+        payload=_payload(event),
+    )
+
+
+def kind_of(event: StoredEvent) -> str | None:
+    """The kind of a text in the user's role or of a notification, which may be any word of the log."""
+    return _name(event) if event.type in (EventType.USER, EventType.NOTIFICATION) else None
+
+
+def _name(event: StoredEvent) -> str | None:
+    name = event.row["name"]
+    return None if name is None else one_line(name, _LONGEST_NAME)
+
+
+def _turn(connection: sqlite3.Connection, row: sqlite3.Row) -> int | None:
+    """The turn of an event, if anything of it is left: a turn that was taken back can't be opened."""
+    place = (row["session_id"], row["turn_index"])
+    found = connection.execute("SELECT turn_index FROM turn WHERE session_id = ? AND turn_index = ?", place).fetchone()
+    return found["turn_index"] if found else None
+
+
+def _copied_from(connection: sqlite3.Connection, original: int | None) -> EventPlace | None:
+    """The event that this one is a copy of; an empty place where its log isn't indexed."""
+    if original is None:
+        return None
+    row = connection.execute(
+        "SELECT s.uid, e.event_index FROM event e JOIN session s ON s.id = e.session_id WHERE e.id = ?", (original,)
+    ).fetchone()
+    if row is None:
+        return EventPlace()
+    return EventPlace(session_id=short_id(connection, row["uid"]), event_index=row["event_index"])
+
+
+def _started_session(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredEvent) -> str | None:
+    row = connection.execute(
+        "SELECT uid FROM session WHERE parent_session = ? AND started_by = ? ORDER BY id LIMIT 1",
+        (session["id"], event.event_index),
+    ).fetchone()
+    return short_id(connection, row["uid"]) if row else None
+
+
+def canonical_text(event: StoredEvent) -> str:
+    """The text that the chunks of an event join to: a call's arguments as indented JSON, else its body."""
+    if event.type == EventType.TOOL_CALL:
+        return json.dumps(event.rest.get("arguments"), ensure_ascii=False, indent=2)
+    return event.text
+
+
+def text_key(event: StoredEvent) -> str:
+    """Where in the payload the canonical text stands."""
+    return {EventType.TOOL_CALL: "arguments_json", EventType.TOOL_RESULT: "content"}.get(event.type, "text")
+
+
+def whole(event: StoredEvent) -> dict[str, Json]:
+    """What stands in the payload instead of the whole text: a call's arguments as an object, figures as such."""
+    if event.type == EventType.TOOL_CALL:
+        return {"arguments": flattened(event.rest.get("arguments"), _ARGUMENT_LEVELS)}
+    return {"complete": event.rest["complete"]} if event.type == EventType.TOKEN_USAGE else {}
+
+
+def _payload(event: StoredEvent) -> dict[str, Json]:
+    """The payload (R-115) without its text."""
+    rest = {key: value for key, value in event.rest.items() if key != "arguments"}
+    match event.type:
+        case EventType.TOOL_CALL:
+            return {"name": event.row["name"], **rest}
+        case EventType.TOOL_RESULT:
+            return {"tool": event.row["name"], **rest} if event.row["name"] else rest
+        case _:
+            return rest
+
+
+def token_usage(connection: sqlite3.Connection, session_row: int, event_index: int) -> dict[str, Any]:
+    """The known figures of a TokenUsage event."""
+    row = connection.execute(
+        "SELECT model, response_id, input_tokens, cache_creation_5m_tokens, cache_creation_1h_tokens, "
+        "cache_read_tokens, output_tokens, reasoning_tokens, complete, context_window "
+        "FROM token_usage WHERE session_id = ? AND event_index = ?",
+        (session_row, event_index),
+    ).fetchone()
+    figures = {name: row[name] for name in row.keys() if row[name] is not None}  # noqa: SIM118  # a Row yields values
+    return {**figures, "complete": bool(row["complete"])}
+
+
+def reference(connection: sqlite3.Connection, session: sqlite3.Row, event_index: int) -> str:
+    """The `ax://` reference of an event."""
+    return f"ax://event/{short_id(connection, session['uid'])}/{event_index}"
+
+
+def _preview(connection: sqlite3.Connection, event: StoredEvent, query: str) -> dict[str, Any]:
+    match event.type:
+        case EventType.TOOL_CALL:
+            return {"tool": _name(event), "arguments": _arguments(event.rest.get("arguments"), query)}
+        case EventType.TOOL_RESULT:
+            return {"tool": _name(event), "preview": excerpt(event.text, query, PREVIEW)}
+        case EventType.TOKEN_USAGE:
+            usage = token_usage(connection, event.row["session_id"], event.event_index)
+            return {"input": usage.get("input_tokens"), "output": usage.get("output_tokens")}
+        case EventType.USER | EventType.NOTIFICATION:
+            return {"kind": _name(event), "text": excerpt(event.text, query, PREVIEW)}
+        case _:
+            return {"text": excerpt(event.text, query, PREVIEW)}
+
+
+def _arguments(arguments: Any, query: str) -> Any:
+    """The arguments, each shortened; the one that matches is shown around the match, and first where many are."""
+    if not isinstance(arguments, dict):
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        return excerpt(text, query, _ARGUMENTS_WITH_MATCH)
+    shown: dict[str, str] = {}
+    for key, value in sorted(arguments.items(), key=lambda item: not _holds(item[1], query)):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        room = _ARGUMENTS_WITH_MATCH if query and _holds(value, query) and not shown else _ARGUMENTS
+        shown[one_line(key, 50)] = excerpt(text, query, room)
+        if len(shown) == _ARGUMENTS_SHOWN or sum(map(len, shown.values())) > PREVIEW:
+            break
+    return shown
+
+
+def _holds(value: Any, query: str) -> bool:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _fold(query) in _fold(text)
+
+
+_ASCII_FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
+
+def _fold(text: str) -> str:
+    return text.translate(_ASCII_FOLD) if not text.isascii() else text.lower()

@@ -1,0 +1,119 @@
+"""The files that sessions touched, as their tool calls name them, and which of them two sessions share."""
+
+from __future__ import annotations
+
+import ntpath
+import posixpath
+import re
+import sqlite3
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agtrace_schema.answers import TouchedFile
+from agtrace_schema.comparison import ComparedFiles, SharedFile
+
+from agtrace.sessions.transcript import LIVE
+from agtrace.text.lines import shown_path
+
+_LONGEST_PATH = 160
+
+_FILES = f"""
+SELECT p.text AS path, sum(t.access = 'read') AS reads, sum(t.access = 'write') AS writes
+FROM touched t JOIN event e USING (session_id, event_index) JOIN path p ON p.id = t.path_id
+WHERE e.session_id = :session AND e.event_index <= :last AND e.copy_of IS NULL AND {LIVE} GROUP BY 1
+"""
+
+_ALL = 1 << 62
+
+_WORKTREE = re.compile(r"^.+?[/\\]\.claude[/\\]worktrees[/\\][^/\\]+")
+_WINDOWS = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
+
+
+class Access(NamedTuple):
+    """How many calls read and how many write a file."""
+
+    reads: int
+    writes: int
+
+
+def touched_files(
+    connection: sqlite3.Connection,
+    row: sqlite3.Row,
+    *,
+    same_project: bool,
+    last_event: int = _ALL,
+    newest_row: int = _ALL,
+) -> dict[str, Access]:
+    """The files of a session by a key that another session of the same project has as well.
+
+    `last_event` and the id of its row are those of a snapshot, where it isn't all that there is.
+    """
+    files: dict[str, Access] = {}
+    for found in connection.execute(_FILES, {"session": row["id"], "last": last_event, "newest": newest_row}):
+        path = file_key(found["path"], row["cwd"], _checkout(row) if same_project else None)
+        before = files.get(path, Access(0, 0))
+        files[path] = Access(before.reads + found["reads"], before.writes + found["writes"])
+    return files
+
+
+def file_key(path: str, cwd: str | None, checkout: str | None) -> str:
+    """By what a file is compared: its absolute path, or the path below the checkout where one is given.
+
+    A relative path is one below the working directory; paths of Windows follow Windows' rules.
+    """
+    rules = ntpath if _WINDOWS.match(cwd or "") or _WINDOWS.match(path) else posixpath
+    if cwd and not path.startswith("~") and not rules.isabs(path):
+        path = rules.join(cwd, path)
+    path = rules.normpath(path)
+    if checkout is None:
+        return path
+    start = rules.join(rules.normpath(checkout), "")
+    return (path[len(start) :] or ".") if rules.join(path, "").startswith(start) else path
+
+
+def _checkout(row: sqlite3.Row) -> str | None:
+    """Where the files of a session's project lie: in a worktree, at the project's root, else where it works."""
+    cwd, root = row["cwd"], row["root_path"]
+    if cwd is None:
+        return root  # type: ignore[no-any-return]
+    worktree = _WORKTREE.match(cwd)
+    if worktree:
+        return worktree[0]
+    inside = root and (cwd == root or cwd.startswith((root.rstrip("/\\") + "/", root.rstrip("/\\") + "\\")))
+    return root if inside else cwd  # type: ignore[no-any-return]
+
+
+def compared_files(one: dict[str, Access], two: dict[str, Access], most: int) -> ComparedFiles:
+    """The files of both sessions by who touched them, at most this many in each list."""
+    only_1, only_2 = _most_written(one, one.keys() - two.keys()), _most_written(two, two.keys() - one.keys())
+    sums = {
+        path: Access(*(a + b for a, b in zip(one[path], two[path], strict=True))) for path in one.keys() & two.keys()
+    }
+    both = _most_written(sums, sums)
+    return ComparedFiles(
+        total_only_in_1=len(only_1),
+        total_only_in_2=len(only_2),
+        total_in_both=len(both),
+        only_in_1=[TouchedFile(path=_shown_path(path), **one[path]._asdict()) for path in only_1[:most]],
+        only_in_2=[TouchedFile(path=_shown_path(path), **two[path]._asdict()) for path in only_2[:most]],
+        in_both=[_shared_file(path, one[path], two[path]) for path in both[:most]],
+    )
+
+
+def files_by_use(files: dict[str, Access]) -> list[TouchedFile]:
+    """Files, most written first."""
+    return [TouchedFile(path=_shown_path(path), **files[path]._asdict()) for path in _most_written(files, files)]
+
+
+def _most_written(files: dict[str, Access], paths: Iterable[str]) -> list[str]:
+    return sorted(paths, key=lambda path: (-files[path].writes, -files[path].reads, path))
+
+
+def _shared_file(path: str, one: Access, two: Access) -> SharedFile:
+    return SharedFile(
+        path=_shown_path(path), reads_1=one.reads, writes_1=one.writes, reads_2=two.reads, writes_2=two.writes
+    )
+
+
+def _shown_path(path: str) -> str:
+    return shown_path(path, _LONGEST_PATH)

@@ -1,0 +1,59 @@
+"""The beginnings of texts and arguments, for previews: masked before they are cut, and told how much there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from agtrace_indexer.redact import redact, redact_json
+
+from agtrace.shaping.json_values import flattened, shortened
+from agtrace.text.lines import cut, without_controls
+
+SHOWN = 500
+"""Characters of a quote at most (R-112)."""
+
+_LOOKED_AT = 16 * SHOWN  # characters of a text, far beyond the cut: half a secret isn't recognised
+_SHORTEST = 20  # characters of an argument
+_LEVELS = 3  # of objects in arguments, within the 8 that an answer may have (R-006)
+
+
+def seen(text: str) -> str:
+    """The beginning of a text, longer than any preview, without control characters and secrets."""
+    return redact(_readable(text))
+
+
+def beginning(text: str, key: str = "text") -> dict[str, Any]:
+    """The first characters of a text under `key`, and as `chars` how many all of it has where that is more."""
+    start = seen(text)
+    shown = cut(start, SHOWN)
+    return {key: shown, "chars": len(text) if shown != start or len(text) > _LOOKED_AT else None}
+
+
+def arguments_quote(arguments: Any) -> tuple[Any, int | None]:
+    """A call's arguments with long values cut, and how many characters they have as JSON where something was."""
+    masked = flattened(redact_json(_readable(arguments)), _LEVELS)
+    if _size(masked) <= SHOWN:
+        return masked, None
+    for most in range(SHOWN, _SHORTEST, -_SHORTEST):
+        short, _ = shortened(masked, most)
+        if _size(short) <= SHOWN:
+            return short, _size(arguments)
+    return cut(_json(short), SHOWN), _size(arguments)
+
+
+def _readable(value: Any) -> Any:
+    """A JSON value whose texts are cut far beyond what is shown, without control characters."""
+    if isinstance(value, str):
+        return without_controls(value[:_LOOKED_AT])
+    if isinstance(value, dict):
+        return {_readable(key): _readable(item) for key, item in value.items()}
+    return [_readable(item) for item in value] if isinstance(value, list) else value
+
+
+def _size(value: Any) -> int:
+    return len(_json(value))
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,83 @@
+"""A long text in chunks: so many lines, and so many bytes as JSON, at most."""
+
+from __future__ import annotations
+
+import orjson
+
+LINES_PER_CHUNK = 200
+"""Lines of a chunk of text at most (R-077)."""
+
+
+def escaped_size(text: str) -> int:
+    """The bytes that a string takes inside JSON, without its quotes."""
+    return len(orjson.dumps(text)) - 2
+
+
+def chunk_end(text: str, start: int, most_bytes: int) -> int:
+    """Where the chunk that begins at `start` ends: behind at most 200 lines that take at most this many bytes as JSON.
+
+    A chunk ends behind a newline; only a line that is longer than the budget is cut, at a character.
+    """
+    ends = _line_ends(text, start, most_bytes)
+    if escaped_size(text[start : ends[-1]]) <= most_bytes:
+        return ends[-1]
+    fits, too_many = -1, len(ends) - 1
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if escaped_size(text[start : ends[middle]]) <= most_bytes:
+            fits = middle
+        else:
+            too_many = middle
+    begun = ends[fits] if fits >= 0 else start
+    left = most_bytes - escaped_size(text[start:begun])
+    following = text[begun : ends[fits + 1]]
+    if fits < 0 or (left > most_bytes // 2 and escaped_size(following) > most_bytes):
+        return begun + _longest_prefix(following, left)
+    return begun
+
+
+def chunks_from(text: str, start: int, most_bytes: int) -> int:
+    """How many chunks a text has from `start` on, at least one."""
+    count = 1
+    while (start := chunk_end(text, start, most_bytes)) < len(text):
+        count += 1
+    return count
+
+
+def line_count(text: str) -> int:
+    """How many lines a text has, at least one: behind the last newline there is none."""
+    return text.count("\n") + (not text.endswith("\n"))
+
+
+def line_start(text: str, lines: int) -> int | None:
+    """Where the line begins that has so many lines before it; None where there are fewer newlines."""
+    end = 0
+    for _ in range(lines):
+        newline = text.find("\n", end)
+        if newline < 0:
+            return None
+        end = newline + 1
+    return end
+
+
+def _line_ends(text: str, start: int, most_bytes: int) -> list[int]:
+    """Where the next lines end, as many as a chunk can have: a character takes at least one byte."""
+    ends: list[int] = []
+    end = start
+    while len(ends) < LINES_PER_CHUNK and end < len(text) and end - start <= most_bytes:
+        newline = text.find("\n", end)
+        end = len(text) if newline < 0 else newline + 1
+        ends.append(end)
+    return ends or [start]
+
+
+def _longest_prefix(line: str, most_bytes: int) -> int:
+    """How many characters of a line take at most this many bytes as JSON, at least one."""
+    fits, too_many = 1, min(len(line), most_bytes) + 1
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        if escaped_size(line[:middle]) <= most_bytes:
+            fits = middle
+        else:
+            too_many = middle
+    return fits

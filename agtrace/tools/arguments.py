@@ -1,0 +1,153 @@
+"""The arguments of the tools: one model each, which is also the tool's input schema.
+
+Unknown arguments are refused. Trouble becomes `InvalidParameter`, which names the field, what is
+allowed and the nearest valid value.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from agtrace_schema.events import EventType, Provider
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import PydanticCustomError
+
+from agtrace.problems import InvalidParameter
+from agtrace.text.lines import repeated
+
+_LARGEST = 2**53
+_LENGTHS = ("minLength", "maxLength")
+_BOUNDS = (("minimum", 0), ("minimum", 1), ("maximum", _LARGEST))
+
+DEFAULT_LIMIT = 10
+LARGEST_LIMIT = 50
+
+Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT, description="Items of a page, up to 50.")]
+Cursor = Annotated[str | None, Field(description="next_cursor of the answer before.")]
+SessionId = Annotated[str, StringConstraints(min_length=1, max_length=200), Field(description="Id, or its beginning.")]
+ProjectHash = Annotated[
+    str | None,
+    StringConstraints(min_length=1, max_length=200, to_lower=True),
+    Field(description="Or its beginning."),
+]
+Time = Annotated[str | None, Field(max_length=60, description="ISO 8601, or 30m, 12h, 7d, 2w, today, yesterday.")]
+Until = Annotated[str | None, Field(max_length=60)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+"""A piece of a text that is looked for."""
+
+
+def listed(given: Any) -> Any:
+    """Read a comma-separated string as the list that it stands for (R-072)."""
+    names = [name.strip() for name in given.split(",")] if isinstance(given, str) else given
+    if isinstance(names, list) and not any(names):
+        raise PydanticCustomError("empty", "name at least one")
+    return [name for name in names if name != ""] if isinstance(names, list) else names
+
+
+Fields = Annotated[list[str] | None, BeforeValidator(listed)]
+"""The fields that an answer should have; `projection` reads them."""
+
+
+def turn_number(given: Any) -> Any:
+    """Read `turn-3`, as level summary names it, as 3."""
+    return given.removeprefix("turn-") if isinstance(given, str) else given
+
+
+TurnIndex = Annotated[int | None, Field(ge=0, le=_LARGEST), BeforeValidator(turn_number)]
+
+
+class Arguments(BaseModel):
+    """The arguments of one tool."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+Model = TypeVar("Model", bound=Arguments)
+
+
+def parse(model: type[Model], given: Mapping[str, Any]) -> Model:
+    """Read the arguments of a call. Raises `InvalidParameter` for the first one that doesn't fit."""
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as error:
+        raise _problem(model, error) from None
+
+
+def input_schema(model: type[Arguments]) -> dict[str, Any]:
+    """The JSON schema of a tool's arguments, without what a model doesn't need to read.
+
+    Bounds that no honest value reaches are left out: what exceeds them is refused all the same.
+    """
+    schema = model.model_json_schema()
+    properties = {
+        name: {key: value for key, value in part.items() if (key, value) not in _BOUNDS and key not in _LENGTHS}
+        for name, part in _properties(schema).items()
+    }
+    lean: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    return lean | ({"required": schema["required"]} if schema.get("required") else {})
+
+
+def _properties(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    definitions = schema.get("$defs", {})
+    return {name: _lean(part, definitions) for name, part in schema["properties"].items()}
+
+
+def _lean(part: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """One parameter: references resolved; titles, nulls and defaults of null left out."""
+    if "anyOf" in part:
+        known = [option for option in part["anyOf"] if option.get("type") != "null"]
+        part = {**part, **known[0]}
+    if "$ref" in part:
+        part = {**definitions[part["$ref"].rpartition("/")[2]], **part}
+        part.pop("description", None) if "description" not in part else None
+    if "const" in part:
+        part = {**part, "enum": [part["const"]]}
+    unread = {"title", "anyOf", "$ref", "const"} | ({"default"} if part.get("default", 0) is None else set())
+    lean = {name: value for name, value in part.items() if name not in unread}
+    return {name: value for name, value in lean.items() if name != "description" or not _is_docstring(value)}
+
+
+def _is_docstring(description: str) -> bool:
+    return description in {(kind.__doc__ or "").strip() for kind in (EventType, Provider)}
+
+
+def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter:
+    errors = error.errors(include_url=False, include_context=True)
+    first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
+    field = str(first["loc"][0]) if first["loc"] else "arguments"
+    known = list(model.model_fields)
+    if first["type"] == "extra_forbidden":
+        nearest = difflib.get_close_matches(field, known, 1)
+        return InvalidParameter(
+            field, f"unknown argument {repeated(field, 60)!r}; this tool takes {', '.join(known)}", known, *nearest
+        )
+    if first["type"] == "missing":
+        return InvalidParameter(field, f"{field} is missing", known)
+    schema = _properties(model.model_json_schema()).get(field, {})
+    given = first.get("input")
+    choices = schema.get("enum") or schema.get("items", {}).get("enum")
+    if choices:
+        return _wrong_choice(field, given, choices)
+    if first["type"] == "less_than_equal" and field == "limit":
+        return InvalidParameter(
+            field, f"limit exceeds maximum of {LARGEST_LIMIT}", f"1 to {LARGEST_LIMIT}", LARGEST_LIMIT
+        )
+    bound = {"greater_than_equal": "minimum", "less_than_equal": "maximum"}.get(first["type"], "")
+    allowed = {name: schema[name] for name in ("type", "minimum", "maximum", "maxLength", "pattern") if name in schema}
+    text = ", ".join(f"{name} {value}" for name, value in allowed.items())
+    return InvalidParameter(field, f"{field}: {first['msg']}", text, schema.get(bound))
+
+
+_JSON_TYPES = {dict: "object", list: "array", bool: "boolean", int: "number", float: "number", type(None): "null"}
+
+
+def _wrong_choice(field: str, given: Any, allowed: list[str]) -> InvalidParameter:
+    given = given if isinstance(given, str) else _JSON_TYPES[type(given)]  # an integer may be too long to be written
+    folded = {choice.lower(): choice for choice in allowed}
+    close = difflib.get_close_matches(given.lower(), list(folded), 1, cutoff=0.4)
+    nearest = folded[close[0]] if close else None
+    also = f"; did you mean {nearest}?" if nearest else ""
+    message = f"{field}: {repeated(given, 60)!r} is not one of {', '.join(allowed)}{also}"
+    return InvalidParameter(field, message, allowed, nearest)

@@ -1,0 +1,1 @@
+"""What a person does about agtrace itself: setting agents up, forgetting, looking after the index."""
