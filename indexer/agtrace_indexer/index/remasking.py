@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
+from collections.abc import Callable
 from itertools import accumulate, count
 from operator import add
 from typing import Any
@@ -109,12 +110,17 @@ def _mask_record_types(connection: sqlite3.Connection) -> None:
 
 def _mask_ids(connection: sqlite3.Connection) -> None:
     """The ids of sessions and responses, and the models: what they tie together they still do."""
-    connection.create_function("plain_id", 1, plain_id, deterministic=True)
-    connection.create_function("identifier", 1, identifier, deterministic=True)
-    connection.create_function("told_hash", 1, told_hash, deterministic=True)
-    connection.create_function("masked", 1, redact, deterministic=True)
+    for name, function in (
+        ("plain_id", plain_id), ("identifier", identifier), ("told_hash", told_hash), ("masked", redact),
+    ):  # fmt: skip
+        connection.create_function(name, 1, _or_null(function), deterministic=True)
     for statement in _IDS:
         connection.execute(statement)
+
+
+def _or_null(function: Callable[[str], str | None]) -> Callable[[str | None], str | None]:
+    """A function of texts that SQL may also ask of a null."""
+    return lambda text: None if text is None else function(text)
 
 
 def _mask_states(connection: sqlite3.Connection) -> None:
