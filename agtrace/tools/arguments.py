@@ -7,11 +7,12 @@ allowed and the nearest valid value.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 from agtrace_schema.events import EventType, Provider
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import PydanticCustomError
 
 from agtrace.problems import InvalidParameter
@@ -27,9 +28,18 @@ LARGEST_LIMIT = 50
 Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT, description="Items of a page, up to 50.")]
 Cursor = Annotated[str | None, Field(description="next_cursor of the answer before.")]
 SessionId = Annotated[str, StringConstraints(min_length=1, max_length=200), Field(description="Id, or its beginning.")]
+_HEXADECIMAL = re.compile("[0-9A-Fa-f]+")
+
+
+def _as_hash(given: str | None) -> str | None:
+    """A hash in lower case. What is none stays as it was typed: changed, a secret in it is not known any more."""
+    return given.lower() if given and _HEXADECIMAL.fullmatch(given) else given
+
+
 ProjectHash = Annotated[
     str | None,
-    StringConstraints(min_length=1, max_length=200, to_lower=True),
+    StringConstraints(min_length=1, max_length=200),
+    AfterValidator(_as_hash),
     Field(description="Or its beginning."),
 ]
 Time = Annotated[str | None, Field(max_length=60, description="ISO 8601, or 30m, 12h, 7d, 2w, today, yesterday.")]
