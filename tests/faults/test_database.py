@@ -179,6 +179,22 @@ def test_a_repair_names_what_is_lost_and_keeps_the_damaged_file(undisturbed: Und
     assert again.json()["found"] == {"tables": [], "derived": []}
 
 
+def test_an_archived_session_whose_token_figures_are_lost_is_kept_and_named(
+    undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    database = undisturbed.copy(tmp_path / "data")
+    of_archived = "session_id IN (SELECT s.id FROM session s JOIN file f ON f.id = s.file_id WHERE f.gone)"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        events = connection.execute(f"SELECT count(*) FROM event WHERE {of_archived}").fetchone()
+        assert connection.execute(f"DELETE FROM token_usage WHERE {of_archived}").rowcount > 0
+    assert "lost their token figures" in str(examine(database))
+    done = repaired(undisturbed, database)
+    assert done.lost and {lost.events for lost in done.lost} == {0}
+    assert not examine(database)
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute(f"SELECT count(*) FROM event WHERE {of_archived}").fetchone() == events
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_no_command_ends_in_a_traceback(command: list[str], undisturbed: Undisturbed, tmp_path: Path) -> None:
     database = undisturbed.copy(tmp_path / "data")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from agtrace_indexer.events.drafts import SessionFacts
 from agtrace_indexer.index.names import Interning
 from agtrace_indexer.index.tombstones import hidden
-from agtrace_indexer.repair.damage import EVENT_IS_SOUND
+from agtrace_indexer.repair.damage import EVENT_IS_SOUND, EVENTS_WITHOUT_FIGURES
 
 BESIDE = ("token_usage", "request", "touched", "agent_start", "naming")
 """Tables with rows of a session whose keys begin with it."""
@@ -167,8 +167,12 @@ def drop_what_does_not_fit(target: sqlite3.Connection, done: Salvage) -> None:
             f"DELETE FROM {table} AS t WHERE NOT EXISTS (SELECT 1 FROM event e WHERE e.session_id = t.session_id "
             "AND e.event_index = t.event_index)"
         )
-    for query in (_WITHOUT_PATH, _WITHOUT_NAME):
+    for query in (_WITHOUT_PATH, _WITHOUT_NAME, f"SELECT DISTINCT session_id {EVENTS_WITHOUT_FIGURES}"):
         done.incomplete |= {session for (session,) in execute(query)}
+    execute(
+        "INSERT INTO token_usage (session_id, event_index, complete) "
+        f"SELECT session_id, event_index, 0 {EVENTS_WITHOUT_FIGURES}"
+    )
     execute("DELETE FROM touched WHERE path_id NOT IN (SELECT id FROM path)")
     execute(
         "UPDATE event AS e SET link = NULL WHERE link IS NOT NULL AND NOT EXISTS "

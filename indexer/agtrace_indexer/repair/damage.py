@@ -72,6 +72,10 @@ _ITS_EVENTS = """FROM event e WHERE e.session_id = b.session_id AND e.event_inde
 
 _USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
 
+EVENTS_WITHOUT_FIGURES = f"""FROM event e WHERE e.type = {_USAGE} AND NOT EXISTS
+  (SELECT 1 FROM token_usage u WHERE u.session_id = e.session_id AND u.event_index = e.event_index)"""
+"""Events that say how many tokens were used, and of which the figures are lost."""
+
 _MISFITS = {
     "{} blocks have other times than their events":
         f"SELECT count(*) FROM block b WHERE (t0, t1, types) != "
@@ -80,8 +84,7 @@ _MISFITS = {
         f"SELECT count(*) FROM token_usage u WHERE NOT EXISTS (SELECT 1 FROM event e "
         f"WHERE e.session_id = u.session_id AND e.event_index = u.event_index AND e.type = {_USAGE})",
     "{} events have lost their token figures":
-        f"SELECT count(*) FROM event e WHERE e.type = {_USAGE} AND NOT EXISTS "
-        f"(SELECT 1 FROM token_usage u WHERE u.session_id = e.session_id AND u.event_index = e.event_index)",
+        f"SELECT count(*) {EVENTS_WITHOUT_FIGURES}",
     "{} events are linked to none": "SELECT count(*) FROM event e WHERE link IS NOT NULL AND NOT EXISTS "
         "(SELECT 1 FROM event o WHERE o.session_id = e.session_id AND o.event_index = e.link)",
     "{} paths were neither read nor written": "SELECT count(*) FROM touched WHERE access NOT IN ('read', 'write')",
