@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.lock import WriteLock
+from agtrace_indexer.index.tables import Role, of_role, unused
 from agtrace_indexer.texts import word_index
 
 _FREE = 10
@@ -89,10 +90,7 @@ def scrub(connection: sqlite3.Connection, *, patience: float = 1) -> str | None:
 
 
 _ORPHANS = (
-    "DELETE FROM path WHERE id NOT IN (SELECT path_id FROM touched)",
-    "DELETE FROM name WHERE id NOT IN (SELECT name_id FROM event WHERE name_id IS NOT NULL "
-    "UNION SELECT name_id FROM block_tool)",
-    "DELETE FROM project WHERE id NOT IN (SELECT project_id FROM session WHERE project_id IS NOT NULL)",
+    *(f"DELETE FROM {table} WHERE {unused(table)}" for table in of_role(Role.SHARED)),
     "UPDATE project SET root_path = NULL WHERE id NOT IN "
     "(SELECT project_id FROM session WHERE project_id IS NOT NULL AND cwd IS NOT NULL)",
 )

@@ -19,26 +19,17 @@ from agtrace_schema.database import VERSION
 from agtrace_schema.events import EventType
 
 from agtrace_indexer.index.catalog import make_tables
+from agtrace_indexer.index.tables import Role, of_role, pointers
 from agtrace_indexer.texts import checksum
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 _MOST_TOLD = 20
 
-_DERIVED = frozenset({"turn", "kin", "model_usage", "sqlite_stat1", "sqlite_stat4"})
+_DERIVED = frozenset({*of_role(Role.DERIVED), "sqlite_stat1", "sqlite_stat4"})
 """Tables that are made of others; so are the tables of the word index."""
 
-_OF_WORDS = re.compile(r"words(_\w+)?|word|vocabulary(_part\w*)?|trigram")
-
-_POINTERS = (
-    ("session", "file_id", "file"), ("session", "project_id", "project"), ("event", "session_id", "session"),
-    ("event", "name_id", "name"), ("event", "superseded_by", "event"), ("block", "session_id", "session"),
-    ("block_data", "block_id", "block"), ("block_tool", "block_id", "block"), ("block_tool", "name_id", "name"),
-    ("token_usage", "session_id", "session"), ("request", "session_id", "session"),
-    ("touched", "session_id", "session"), ("touched", "path_id", "path"), ("agent_start", "session_id", "session"),
-    ("naming", "session_id", "session"), ("turn", "session_id", "session"), ("model_usage", "session_id", "session"),
-    ("record_type", "file_id", "file"),
-)  # fmt: skip
-"""(table, column, the table whose row it names)."""
+_OF_WORDS = re.compile(rf"(?:{'|'.join(of_role(Role.WORDS))})(?:_(?:config|content|data|docsize|idx))?")
+"""Tables of the word index, and those in which FTS5 keeps them."""
 
 _WHOLE_NUMBERS = ("session_id", "event_index", "type", "ts", "line", "offset", "length")
 _OR_UNKNOWN = (
@@ -245,7 +236,7 @@ def _contents(connection: sqlite3.Connection) -> Iterator[str]:
         "{} events lie in no block": "SELECT (SELECT count(*) FROM event) - (SELECT sum(event_count) FROM block)",
         "{} blocks have no text": "SELECT count(*) FROM block WHERE id NOT IN (SELECT block_id FROM block_data)",
     }
-    for table, column, other in _POINTERS:
+    for table, column, other in pointers():
         key = "rowid" if table == "block_data" or other != "session" else "id"
         checks[f"{{}} rows of {table} belong to no {other}"] = (
             f"SELECT count(*) FROM {table} WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT {key} FROM {other})"
