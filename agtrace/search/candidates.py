@@ -6,9 +6,10 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from agtrace_indexer.index import checksum, vocabulary
+from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
 from agtrace_indexer.repair.damage import is_damage
-from agtrace_indexer.texts import checksum, vocabulary
-from agtrace_indexer.texts.word_index import FOUND, INSERTED, NEVER, NONE, OVERLAP, PIECES, words_of
+from agtrace_indexer.texts.pieces import OVERLAP, PIECES, words_of
 
 from agtrace.index.reader import Reading
 

@@ -175,9 +175,9 @@ class _Work:
         """Read what changed, and commit."""
         from agtrace_indexer.index.store import Store
         from agtrace_indexer.index.tombstones import Tombstones
+        from agtrace_indexer.index.word_index import cover_if_due
         from agtrace_indexer.logs.progress import Progress
         from agtrace_indexer.reader.reader import Reader
-        from agtrace_indexer.texts.word_index import cover_if_due
 
         catalog, changed = self.catalog, self.plan.changed
         store = Store(catalog.connection)

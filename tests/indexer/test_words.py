@@ -11,10 +11,11 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
+from agtrace_indexer.index import vocabulary, word_index
 from agtrace_indexer.index.catalog import Catalog, open_database
-from agtrace_indexer.texts import vocabulary, word_index
+from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
 from agtrace_indexer.texts.blocks import BlockText, pack
-from agtrace_indexer.texts.word_index import FOUND, INSERTED, NEVER, NONE, OVERLAP, PIECES, pieces
+from agtrace_indexer.texts.pieces import OVERLAP, PIECES, pieces
 from agtrace_schema.database import MIGRATIONS, VERSION
 from hypothesis import example, given, settings
 from hypothesis import strategies as st

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agtrace_indexer.index import word_index
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.progress import Progress
 from agtrace_indexer.parallel import pool, worker
 from agtrace_indexer.run import Summary, index
-from agtrace_indexer.texts import word_index
 
 from tests import corpus
 from tests.agtrace.asking import claude_log

@@ -7,9 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from agtrace_indexer.index import word_index
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.lock import WriteLock
-from agtrace_indexer.texts import word_index
 
 _FREE = 10
 """Per cent of free pages from which on the file is written anew: it takes 2 s a gigabyte and its size once more."""

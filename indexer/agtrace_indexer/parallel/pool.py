@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from agtrace_indexer.index import word_index
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.progress import Progress
 from agtrace_indexer.parallel import merging, processes
 from agtrace_indexer.parallel.worker import MOST
-from agtrace_indexer.texts import word_index
 
 LEAST = 16 * 1024 * 1024
 """Bytes of new logs from which on workers are started: it takes them 0.2 s."""

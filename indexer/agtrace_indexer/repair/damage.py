@@ -18,8 +18,8 @@ from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.database import VERSION
 from agtrace_schema.events import EventType
 
+from agtrace_indexer.index import checksum
 from agtrace_indexer.index.catalog import make_tables
-from agtrace_indexer.texts import checksum
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 _MOST_TOLD = 20

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from agtrace_indexer.index import word_index
 from agtrace_indexer.index.catalog import Catalog, open_database, remove_attempts
 from agtrace_indexer.index.lock import WriteLock, reach_disk
 from agtrace_indexer.index.opening import open_to_read, refuse_newer
@@ -29,7 +30,6 @@ from agtrace_indexer.repair.rereadable import Logs
 from agtrace_indexer.repair.salvage import TABLES, salvage
 from agtrace_indexer.repair.second_look import afresh
 from agtrace_indexer.run import index, refuse_newer_reading
-from agtrace_indexer.texts import word_index
 
 _NOT_AS_IT_LIES = "not all can be read as it lies there: the first page, the end or the write-ahead log is damaged"
 
