@@ -16,7 +16,7 @@ import sys
 
 from agtrace_schema.database import WORDS
 
-from agtrace_indexer.index import checksum
+from agtrace_indexer.index import checksum, meta
 from agtrace_indexer.index.vocabulary import add_words, is_swollen, list_anew
 from agtrace_indexer.texts.blocks import unpack
 from agtrace_indexer.texts.pieces import PIECES, has_long_word, pieces, words_in
@@ -151,8 +151,7 @@ def put_in_order(connection: sqlite3.Connection) -> None:
     if not prepared(connection):
         return
     gone, there = _blocks(connection)
-    dropped = connection.execute("SELECT value FROM meta WHERE key = 'words_without'").fetchone()
-    if gone - int(dropped[0] if dropped else 0) > there // _STALE:
+    if gone - int(meta.get(connection, "words_without") or 0) > there // _STALE:
         make_anew(connection)
     else:
         connection.execute("INSERT INTO words(words) VALUES ('optimize')")
@@ -181,7 +180,7 @@ def make_anew(connection: sqlite3.Connection) -> None:
         pass
     complete(connection, bulk=True)
     gone, _ = _blocks(connection)
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('words_without', ?)", (str(gone),))
+    meta.put(connection, "words_without", str(gone))
 
 
 def _insert_block(connection: sqlite3.Connection, block: int, text: bytes) -> int:
