@@ -9,7 +9,8 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
-from agtrace_indexer.families.belonging import STARTED, THESE_FILES, Logs, json_ids
+from agtrace_indexer.families.belonging import STARTED, Logs
+from agtrace_indexer.index.ids import FILES, as_json
 from agtrace_indexer.index.tombstones import PROVIDERS, Tombstones, digest_of
 from agtrace_indexer.redact import redact_json
 from agtrace_indexer.repair.repair import damaged_copies
@@ -29,7 +30,7 @@ _TITLES = 5
 
 _HEADS = f"""
 SELECT s.uid, s.kind, s.title, s.snippet, s.started_at, s.ended_at, s.event_count, f.path, f.gone
-FROM session s JOIN file f ON f.id = s.file_id WHERE s.file_id IN {THESE_FILES} ORDER BY s.started_at, s.id
+FROM session s JOIN file f ON f.id = s.file_id WHERE s.file_id IN {FILES} ORDER BY s.started_at, s.id
 """
 
 # What a session that stays holds of what goes: the same lines in a log of its own.
@@ -37,7 +38,7 @@ _ALSO_IN = f"""
 SELECT o.uid, count(DISTINCT e.identity) AS events FROM session s JOIN kin k ON k.session_id = s.id
 JOIN session o ON o.id = k.other_id JOIN event e ON e.session_id = s.id
 JOIN event c ON c.identity = e.identity AND c.session_id = o.id
-WHERE s.file_id IN {THESE_FILES} AND o.file_id NOT IN {THESE_FILES}
+WHERE s.file_id IN {FILES} AND o.file_id NOT IN {FILES}
   AND e.identity > 0 AND c.identity > 0 AND e.type != :usage
 GROUP BY o.id ORDER BY events DESC, o.uid
 """
@@ -45,7 +46,7 @@ GROUP BY o.id ORDER BY events DESC, o.uid
 # What stays of a sub-agent in the log of the session that started it.
 _TOLD_IN = f"""
 SELECT DISTINCT p.uid FROM session s JOIN session p ON p.id = s.parent_session
-WHERE s.file_id IN {THESE_FILES} AND p.file_id NOT IN {THESE_FILES} AND s.kind IN {STARTED} ORDER BY p.uid
+WHERE s.file_id IN {FILES} AND p.file_id NOT IN {FILES} AND s.kind IN {STARTED} ORDER BY p.uid
 """
 
 
@@ -73,7 +74,7 @@ def digests(connection: sqlite3.Connection, files: Iterable[int]) -> set[str]:
 
 def describe(settings: Settings, connection: sqlite3.Connection, files: set[int]) -> dict[str, Any]:
     """What these files hold, as it may be shown: redacted, titles and ids on one line."""
-    named = {"files": json_ids(files), "usage": TYPE_CODE[EventType.TOKEN_USAGE]}
+    named = {"files": as_json(files), "usage": TYPE_CODE[EventType.TOKEN_USAGE]}
     rows = connection.execute(_HEADS, named).fetchall()
     main = [row for row in rows if row["kind"] in ("main", "fork")]
     titles = (row["title"] or row["snippet"] for row in main or rows)
