@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from agtrace_schema.database import MIGRATIONS, VERSION
 
 from agtrace_indexer.index import meta
-from agtrace_indexer.index.opening import refuse_empty, refuse_newer
+from agtrace_indexer.index.opening import refuse_empty, refuse_newer, state_of
 from agtrace_indexer.index.tombstones import hidden, place_of, stamp
 
 _TUNING = """
@@ -157,7 +157,7 @@ class Catalog:
     @property
     def state(self) -> int:
         """A number that another one's commit changes, as long as this catalog is open."""
-        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+        return state_of(self.connection)
 
     def known(self) -> dict[str, Known]:
         """What tells whether files changed, by path."""

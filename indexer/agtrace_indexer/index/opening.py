@@ -48,6 +48,16 @@ def refuse_newer(connection: sqlite3.Connection) -> None:
         raise NewerIndex("tables", version, VERSION)
 
 
+def state_of(connection: sqlite3.Connection) -> int:
+    """A number that another connection's commit changes, for as long as this one is open."""
+    return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+
+def path_of(connection: sqlite3.Connection) -> Path:
+    """The file that a connection has opened."""
+    return next(Path(path) for _, name, path in connection.execute("PRAGMA database_list") if name == "main")
+
+
 def _connected(path: Path, how: str, options: dict[str, Any]) -> sqlite3.Connection:
     connection: sqlite3.Connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?{how}", uri=True, timeout=5, **options
