@@ -129,7 +129,7 @@ class Answers:
         try:
             return self._read_once(tool, wanted, freshness, most)
         except sqlite3.DatabaseError as error:
-            from agtrace_indexer.repair.damage import is_damage
+            from agtrace_indexer.index.opening import is_damage
             from agtrace_indexer.repair.second_look import afresh
 
             if not is_damage(error):

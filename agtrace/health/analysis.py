@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from agtrace_indexer.index.questions import histories
 from agtrace_schema.analysis import AgentHealth, Analysis, Evidence, Insight, Severity, Share, TokenShares
-from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES, TYPE_CODE
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.health.detectors.ending import ending_of
@@ -26,7 +27,7 @@ from agtrace.health.history import Call, Entry, History, Message, Notice, Said, 
 from agtrace.health.history_reader import read_history
 from agtrace.health.score import Examined, Score, score
 from agtrace.health.shares import LARGEST, token_shares
-from agtrace.sessions.query import COUNTED, sessions_where, short_id
+from agtrace.sessions.query import sessions_where, short_id
 from agtrace.sessions.steps import telling_argument
 from agtrace.text.lines import one_line
 from agtrace.usage.prices import PriceTable
@@ -34,13 +35,6 @@ from agtrace.usage.prices import PriceTable
 _QUOTE = 80
 _MESSAGE = 240
 _SEVERITIES: list[Severity] = ["Critical", "Warning", "Info"]
-
-_BELOW = """
-WITH RECURSIVE below (id) AS (
-  SELECT id FROM session WHERE parent_session = :id AND kind = 'subagent'
-  UNION SELECT s.id FROM below b JOIN session s ON s.parent_session = b.id AND s.kind = 'subagent')
-SELECT id FROM below WHERE id != :id
-"""
 
 
 @dataclass
@@ -113,7 +107,7 @@ def agents_of(
     connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable
 ) -> list[Examination]:
     """The sub-agents below a session, each examined, oldest first."""
-    ids = [str(row[0]) for row in connection.execute(_BELOW, {"id": session["id"]})]
+    ids = [str(row) for row in histories.sub_agents(connection, session["id"])]
     if not ids:
         return []
     rows = sessions_where(connection, f"s.id IN ({', '.join(ids)}) ORDER BY s.started_at, s.id", {})
@@ -186,11 +180,9 @@ def _said(entry: Entry | None, event_index: int) -> str:
 
 
 def _counts(connection: sqlite3.Connection, session: sqlite3.Row) -> dict[str, dict[str, int]]:
-    by_type = connection.execute(
-        f"SELECT type, count(*) AS n FROM event e WHERE e.session_id = ? AND {COUNTED} GROUP BY type",
-        (session["id"],),
-    )
-    types = {EVENT_TYPE_CODES[row["type"]]: row["n"] for row in by_type}
+    types = {
+        EVENT_TYPE_CODES[code]: count for code, count in histories.counts_by_type(connection, session["id"]).items()
+    }
     names = {
         "assistant_messages": EventType.MESSAGE,
         "tool_calls": EventType.TOOL_CALL,
@@ -199,12 +191,7 @@ def _counts(connection: sqlite3.Connection, session: sqlite3.Row) -> dict[str, d
         "reasoning": EventType.REASONING,
         "notifications": EventType.NOTIFICATION,
     }
-    calls = connection.execute(
-        f"SELECT outcome, count(*) AS n FROM event e WHERE e.session_id = ? AND e.type = ? AND {COUNTED} "
-        "GROUP BY outcome",
-        (session["id"], TYPE_CODE[EventType.TOOL_CALL]),
-    )
     outcomes: Counter[str] = Counter()
-    for row in calls:
-        outcomes[Outcome.UNKNOWN if row["outcome"] is None else OUTCOME_CODES[row["outcome"]]] += row["n"]
+    for code, count in histories.calls_by_outcome(connection, session["id"]).items():
+        outcomes[Outcome.UNKNOWN if code is None else OUTCOME_CODES[code]] += count
     return {"event_counts": {name: types.get(kind, 0) for name, kind in names.items()}, "outcomes": dict(outcomes)}

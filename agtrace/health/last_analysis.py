@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
+from agtrace_indexer.index.opening import state_of
+
 if TYPE_CHECKING:
     from agtrace_schema.analysis import Analysis
 
@@ -25,7 +27,7 @@ class LastAnalysis:
         """What `agtrace.health.analysis.analyze` gives."""
         from agtrace.health.analysis import analyze  # 35 ms: all detectors, which no other answer needs
 
-        written = connection.execute("PRAGMA data_version").fetchone()[0]
+        written = state_of(connection)
         asked = connection, written, session["id"], int(now // _GOOD_FOR_SECONDS)
         if self._found is None or self._of != asked:
             self._of, self._found = asked, analyze(connection, session, now=now, prices=prices)

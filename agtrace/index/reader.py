@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agtrace_indexer import redact
 from agtrace_indexer.index.lock import Busy, wait_for_writer
-from agtrace_indexer.index.opening import open_to_read, refuse_newer
+from agtrace_indexer.index.opening import Reading, open_to_read, refuse_newer
 from agtrace_indexer.logs.discovery import homes
 from agtrace_indexer.run import index
 
@@ -210,17 +210,6 @@ class Reader:
         if not path.exists():
             raise IndexUnavailable("there is no index yet: it is being made, or run `agtrace index`", "Try again.")
         return open_read_only(path)
-
-
-class Reading(sqlite3.Connection):
-    """A connection that reads an index."""
-
-    seal: str | None = None
-    """The seal of the word index that was looked at last."""
-    whole: bool | None = None
-    """Whether the word index was what its seal says; None before it was looked at."""
-    is_still: bool = False
-    """Whether the index is taken for a file that nobody writes, so that later changes go unnoticed."""
 
 
 def open_read_only(path: Path) -> Reading:

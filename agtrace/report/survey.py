@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from queue import SimpleQueue
 from subprocess import Popen
 from typing import NamedTuple, TypeAlias
 
 import orjson
+from agtrace_indexer.index.opening import path_of
 from agtrace_indexer.parallel import processes
 from agtrace_schema.analysis import Analysis, Insight, ReportedSession, Timeline
 from agtrace_schema.events import Provider
@@ -99,7 +99,7 @@ def examine_all(connection: sqlite3.Connection, asked: Asked, chosen: Sequence[F
 def _on_all_cores(
     connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], entries: int, cores: int
 ) -> Iterator[Seen]:
-    path = next(Path(row[2]) for row in connection.execute("PRAGMA database_list") if row[1] == "main")
+    path = path_of(connection)
     ids = [family.row["id"] for family in chosen]
     portions = [ids[start : start + _PORTION] for start in range(0, len(ids), _PORTION)]
     with (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
+from agtrace_indexer.index.questions.matches import Filters
 from agtrace_schema.events import EventType, Provider
 from pydantic import Field
 
 from agtrace.problems import InvalidParameter
-from agtrace.search.filters import Filters
 from agtrace.search.hits import Order
 from agtrace.search.matching import Contains, ContainsAll, ContainsInTurn, Matcher, Matches
 from agtrace.search.question import Question

@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from agtrace_indexer.index.questions.matches import Filters
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import WordCount
 
 from agtrace.problems import Problem, SearchTimeout
 from agtrace.search.deadline import Deadline
-from agtrace.search.filters import Filters
 from agtrace.search.hits import Hit, Order
 from agtrace.search.matching import Contains
 from agtrace.search.question import Question, snapshot_of

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from agtrace_indexer.index.questions import upkeep
 from agtrace_schema.health import SizeOfCall, Sizes
 
 from agtrace.answers.desk import Answers
@@ -51,14 +52,13 @@ class _Call(NamedTuple):
 
 def chosen(connection: sqlite3.Connection, session: str | None, most: int) -> list[tuple[str, int | None]]:
     """A session, or the newest ones, at most this many: each with its largest event."""
-    rows = (
-        connection.execute("SELECT id, uid FROM session ORDER BY started_at DESC, id DESC LIMIT ?", (most,)).fetchall()
-        if session is None
-        else [find_session(connection, session)]
-    )
-    largest = "SELECT event_index FROM event WHERE session_id = ? ORDER BY length DESC, event_index LIMIT 1"
-    events = [connection.execute(largest, (row["id"],)).fetchone() for row in rows]
-    return [(short_id(connection, row["uid"]), event and event[0]) for row, event in zip(rows, events, strict=True)]
+    sessions: list[tuple[int, str]]
+    if session is None:
+        sessions = upkeep.newest_sessions(connection, most)
+    else:
+        found = find_session(connection, session)
+        sessions = [(found["id"], found["uid"])]
+    return [(short_id(connection, uid), upkeep.largest_event(connection, row)) for row, uid in sessions]
 
 
 def measure(answers: Answers, sessions: Iterable[tuple[str, int | None]]) -> Sizes:

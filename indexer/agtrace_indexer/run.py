@@ -175,9 +175,9 @@ class _Work:
         """Read what changed, and commit."""
         from agtrace_indexer.index.store import Store
         from agtrace_indexer.index.tombstones import Tombstones
+        from agtrace_indexer.index.word_index import cover_if_due
         from agtrace_indexer.logs.progress import Progress
         from agtrace_indexer.reader.reader import Reader
-        from agtrace_indexer.texts.word_index import cover_if_due
 
         catalog, changed = self.catalog, self.plan.changed
         store = Store(catalog.connection)
@@ -301,32 +301,22 @@ class _Work:
 
 def _summary(catalog: Catalog, work: _Work, progress: Progress | None, started: float) -> Summary:
     plan = work.plan
-    query = catalog.connection.execute
-    sessions, events = query("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
-    records, unreadable = query(
-        "SELECT coalesce(sum(records), 0), coalesce(sum(unreadable_lines), 0) FROM file"
-    ).fetchone()
-    unknown = dict(
-        query("SELECT type, sum(count) FROM record_type WHERE status = 'unknown' GROUP BY type ORDER BY type")
-    )
-    (unreadable_files,) = query(
-        "SELECT count(*) FROM file WHERE status = 'unreadable' OR (status = 'log' AND stamp = '' AND NOT gone)"
-    ).fetchone()
+    totals = catalog.totals()
     opened = progress.files_opened if progress else 0
     return Summary(
         files_seen=plan.seen,
         files_changed=opened,
         files_opened=opened,
         bytes_read=progress.bytes_read if progress else 0,
-        sessions=sessions,
-        events=events,
-        records=records,
-        unreadable_lines=unreadable,
-        unknown_record_types=unknown,
+        sessions=totals.sessions,
+        events=totals.events,
+        records=totals.records,
+        unreadable_lines=totals.unreadable_lines,
+        unknown_record_types=totals.unknown_record_types,
         seconds=round(time.monotonic() - started, 3),
         files_behind=len(plan.changed) if progress else 0,
         bytes_behind=plan.bytes_behind if progress else 0,
-        files_unreadable=unreadable_files,
+        files_unreadable=totals.unreadable_files,
         index_bytes=catalog.size,
         no_logs=work.no_logs,
     )

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from agtrace_indexer.index import word_index as word_index
+from agtrace_indexer.index.questions.matches import Filters
 from agtrace_indexer.texts import blocks
-from agtrace_indexer.texts import word_index as word_index
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.search import question as search
 from agtrace.search import scan
 from agtrace.search.deadline import Deadline
-from agtrace.search.filters import Filters
 from agtrace.search.hits import Order, Place
 from agtrace.search.matching import Contains, ContainsAll, ContainsInTurn, Matcher, Matches
 from agtrace.search.question import Question, snapshot_of
@@ -291,7 +291,7 @@ def test_what_is_common_is_found_without_reading_everything(
     """Each order stops where no block that is left can change the page."""
     opened: list[int] = []
     text = scan.Scan.text
-    monkeypatch.setattr(scan.Scan, "text", lambda self, block: opened.append(block["id"]) or text(self, block))
+    monkeypatch.setattr(scan.Scan, "text", lambda self, block: opened.append(block.id) or text(self, block))
     for matcher in (Contains("tide"), ContainsAll("tide x")):
         opened.clear()
         assert (

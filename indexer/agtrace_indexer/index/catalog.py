@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.database import MIGRATIONS, VERSION
 
-from agtrace_indexer.index.opening import refuse_empty, refuse_newer
+from agtrace_indexer.index import meta
+from agtrace_indexer.index.opening import refuse_empty, refuse_newer, state_of
 from agtrace_indexer.index.tombstones import hidden, place_of, stamp
 
 _TUNING = """
@@ -26,6 +27,27 @@ _OF_FILES = """
 SELECT id, path, status, reason, provider, gone, stamp, size, read_to, lines, records, unreadable_lines,
   pending_bytes, head, head_size, anchor, anchor_size FROM file
 """
+
+
+_SUMS_OF_FILES = """
+SELECT coalesce(sum(records), 0), coalesce(sum(unreadable_lines), 0),
+  count(*) FILTER (WHERE status = 'unreadable' OR (status = 'log' AND stamp = '' AND NOT gone))
+FROM file
+"""
+
+_UNKNOWN = "SELECT type, sum(count) FROM record_type WHERE status = 'unknown' GROUP BY type ORDER BY type"
+
+
+class Totals(NamedTuple):
+    """What the whole index holds."""
+
+    sessions: int
+    events: int
+    records: int
+    unreadable_lines: int
+    unreadable_files: int
+    """Files that can't be opened or read to their end."""
+    unknown_record_types: dict[str, int]
 
 
 class Known(NamedTuple):
@@ -135,7 +157,7 @@ class Catalog:
     @property
     def state(self) -> int:
         """A number that another one's commit changes, as long as this catalog is open."""
-        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+        return state_of(self.connection)
 
     def known(self) -> dict[str, Known]:
         """What tells whether files changed, by path."""
@@ -155,6 +177,13 @@ class Catalog:
         cursor.row_factory = sqlite3.Row
         return cursor.execute(f"{_OF_FILES} WHERE {condition}", arguments).fetchall()
 
+    def totals(self) -> Totals:
+        """What all sessions and files sum up to."""
+        query = self.connection.execute
+        sessions, events = query("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
+        records, lines, files = query(_SUMS_OF_FILES).fetchone()
+        return Totals(sessions, events, records, lines, files, dict(query(_UNKNOWN).fetchall()))
+
     def is_unfinished(self) -> bool:
         """Whether a run ended before it told which sessions belong together, or left traces of deleted texts."""
         pending = "SELECT 1 FROM session s JOIN file f ON f.id = s.file_id WHERE s.pending AND NOT f.gone LIMIT 1"
@@ -168,12 +197,11 @@ class Catalog:
 
     def meta(self, key: str) -> str | None:
         """A fact about the index."""
-        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else None
+        return meta.get(self.connection, key)
 
     def set_meta(self, key: str, value: str) -> None:
         """Record a fact about the index."""
-        self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        meta.put(self.connection, key, value)
 
     def roots(self) -> list[str]:
         """The paths that are kept fresh."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,17 @@ from agtrace_schema.database import VERSION
 
 _MOST_VERSIONS = 1000
 """Versions are counted one by one: a number beyond that was never written, it is damage."""
+
+
+class Reading(sqlite3.Connection):
+    """A connection that reads an index."""
+
+    seal: str | None = None
+    """The seal of the word index that was looked at last."""
+    whole: bool | None = None
+    """Whether the word index was what its seal says; None before it was looked at."""
+    is_still: bool = False
+    """Whether the index is taken for a file that nobody writes, so that later changes go unnoticed."""
 
 
 class NewerIndex(sqlite3.OperationalError):
@@ -46,6 +58,29 @@ def refuse_newer(connection: sqlite3.Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if VERSION < version < _MOST_VERSIONS:
         raise NewerIndex("tables", version, VERSION)
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether an error of SQLite, or of ours about what it gave, says that the file is damaged or is no index."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if not isinstance(error, sqlite3.DatabaseError):
+        return False
+    if code is None:
+        return not isinstance(error, (sqlite3.OperationalError, sqlite3.ProgrammingError)) or "decode" in str(error)
+    if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT):
+        return True
+    missing = re.match("no such (table|column|index)|malformed|unknown tokenizer|vtable constructor", str(error))
+    return code == sqlite3.SQLITE_ERROR and missing is not None
+
+
+def state_of(connection: sqlite3.Connection) -> int:
+    """A number that another connection's commit changes, for as long as this one is open."""
+    return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+
+def path_of(connection: sqlite3.Connection) -> Path:
+    """The file that a connection has opened."""
+    return next(Path(path) for _, name, path in connection.execute("PRAGMA database_list") if name == "main")
 
 
 def _connected(path: Path, how: str, options: dict[str, Any]) -> sqlite3.Connection:

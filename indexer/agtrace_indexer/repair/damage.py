@@ -18,9 +18,10 @@ from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.database import VERSION
 from agtrace_schema.events import EventType
 
+from agtrace_indexer.index import checksum
 from agtrace_indexer.index.catalog import make_tables
+from agtrace_indexer.index.opening import is_damage
 from agtrace_indexer.index.tables import Role, of_role, pointers
-from agtrace_indexer.texts import checksum
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 _MOST_TOLD = 20
@@ -132,19 +133,6 @@ def look(connection: sqlite3.Connection) -> Damage:
         tuple(text for derived, text in told if not derived),
         tuple(text for derived, text in told if derived and (False, text) not in told),
     )
-
-
-def is_damage(error: BaseException) -> bool:
-    """Whether an error of SQLite, or of ours about what it gave, says that the file is damaged or is no index."""
-    code = getattr(error, "sqlite_errorcode", None)
-    if not isinstance(error, sqlite3.DatabaseError):
-        return False
-    if code is None:
-        return not isinstance(error, (sqlite3.OperationalError, sqlite3.ProgrammingError)) or "decode" in str(error)
-    if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT):
-        return True
-    missing = re.match("no such (table|column|index)|malformed|unknown tokenizer|vtable constructor", str(error))
-    return code == sqlite3.SQLITE_ERROR and missing is not None
 
 
 Finding = tuple[bool, str]

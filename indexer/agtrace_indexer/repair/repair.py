@@ -18,18 +18,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from agtrace_indexer.index import word_index
 from agtrace_indexer.index.catalog import Catalog, open_database, remove_attempts
 from agtrace_indexer.index.lock import WriteLock, reach_disk
-from agtrace_indexer.index.opening import open_to_read, refuse_newer
+from agtrace_indexer.index.opening import is_damage, open_to_read, refuse_newer
 from agtrace_indexer.logs.progress import Progress
 from agtrace_indexer.repair.consistency import Lost, Salvage, settle
-from agtrace_indexer.repair.damage import Damage, is_damage, look
+from agtrace_indexer.repair.damage import Damage, look
 from agtrace_indexer.repair.first_page import renew_first_page
 from agtrace_indexer.repair.rereadable import Logs
 from agtrace_indexer.repair.salvage import SAVED, salvage
 from agtrace_indexer.repair.second_look import afresh
 from agtrace_indexer.run import index, refuse_newer_reading
-from agtrace_indexer.texts import word_index
 
 _NOT_AS_IT_LIES = "not all can be read as it lies there: the first page, the end or the write-ahead log is damaged"
 

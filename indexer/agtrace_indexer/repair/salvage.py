@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from agtrace_indexer.index.opening import is_damage
 from agtrace_indexer.index.sums import sum_session, sum_turns
 from agtrace_indexer.index.tables import BESIDE, TABLES, Role, of_role
 from agtrace_indexer.repair.consistency import (
@@ -20,7 +21,7 @@ from agtrace_indexer.repair.consistency import (
     number,
     tell_lost,
 )
-from agtrace_indexer.repair.damage import holds_all_texts, is_damage
+from agtrace_indexer.repair.damage import holds_all_texts
 from agtrace_indexer.texts.blocks import unpack
 
 IsWanted = Callable[[dict[str, Any]], bool]
