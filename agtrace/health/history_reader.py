@@ -12,12 +12,13 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import orjson
+from agtrace_indexer.index.questions.conditions import COUNTED
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.texts.blocks import BlockText, unpack
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, Provider, UserKind
 
 from agtrace.health.history import KEPT, Call, Entry, History, Message, Notice, Said, Thought, Usage
-from agtrace.sessions.query import COUNTED
 from agtrace.usage.prices import PriceTable
 
 AT_WORK_SECONDS = 600
@@ -68,18 +69,18 @@ class _Row(NamedTuple):
     duration_ms: int | None
 
 
-def read_history(connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable) -> History:
+def read_history(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> History:
     """What happened in a session, copies and what was taken back left out; `now` is seconds since 1970 UTC."""
     plain = connection.cursor()
     plain.row_factory = None
-    rows = [_Row(*row) for row in plain.execute(_EVENTS, (session["id"],))]
-    agents = dict(plain.execute(_AGENTS, (session["id"],)).fetchall())
+    rows = [_Row(*row) for row in plain.execute(_EVENTS, (session.id,))]
+    agents = dict(plain.execute(_AGENTS, (session.id,)).fetchall())
     entries = _Reading(plain, session, rows, agents, prices).entries()
     return History(
-        provider=Provider(session["provider"]),
+        provider=Provider(session.provider),
         entries=entries,
-        turns=session["turn_count"],
-        at_work=not session["gone"] and abs(now - (session["ended_at"] or 0) / 1000) < AT_WORK_SECONDS,
+        turns=session.turn_count,
+        at_work=not session.gone and abs(now - (session.ended_at or 0) / 1000) < AT_WORK_SECONDS,
         agents=agents,
     )
 
@@ -90,12 +91,12 @@ class _Reading:
     def __init__(
         self,
         plain: sqlite3.Cursor,
-        session: sqlite3.Row,
+        session: Session,
         rows: list[_Row],
         agents: dict[int, str],
         prices: PriceTable,
     ) -> None:
-        self._plain, self._id, self._rows, self._agents = plain, session["id"], rows, agents
+        self._plain, self._id, self._rows, self._agents = plain, session.id, rows, agents
         self._prices = prices
 
     def entries(self) -> list[Entry]:

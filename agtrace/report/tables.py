@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import orjson
+from agtrace_indexer.index.questions.conditions import COUNTED
 from agtrace_schema.analysis import Lens, ReportedDay, ReportedDetector, ReportedModel, ReportedTool, Severity
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
@@ -15,7 +16,7 @@ from agtrace_schema.events import EventType, Outcome
 from agtrace.health.history_reader import NO_TOOL
 from agtrace.report.figures import Tally, endings, mean_score, usage_of_all
 from agtrace.report.selection import Family
-from agtrace.sessions.query import COUNTED, iso
+from agtrace.sessions.query import iso
 from agtrace.text.lines import LABEL, one_line
 
 _TENS = 10
@@ -79,7 +80,7 @@ def tools(connection: sqlite3.Connection, families: Sequence[Family]) -> list[Re
     calls: Counter[str] = Counter()
     failures: Counter[str] = Counter()
     failing: dict[str, set[int]] = defaultdict(set)
-    session_of = {member: family.row["id"] for family in families for member in family.members}
+    session_of = {member: family.row.id for family in families for member in family.members}
     named = {
         "ids": orjson.dumps(list(session_of)).decode(), "call": TYPE_CODE[EventType.TOOL_CALL],
         "failed": OUTCOME_CODE[Outcome.FAILED],

@@ -6,10 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from agtrace_indexer.index.questions.conditions import PROJECTS_BY_HASH
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
-
-from agtrace.sessions.query import PROJECTS_BY_HASH
 
 _CALL, _RESULT = TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT]
 _OF_PROJECT = f"b.session_id IN (SELECT id FROM session WHERE project_id IN ({PROJECTS_BY_HASH}))"

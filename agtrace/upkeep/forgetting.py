@@ -118,13 +118,13 @@ def _is_gone(connection: sqlite3.Connection, given: str, tombstones: Tombstones)
 
 def _file_of(connection: sqlite3.Connection, given: str) -> int:
     session = find_session(connection, given)
-    if session["thread"] != "":
+    if session.thread != "":
         head = "SELECT uid FROM session WHERE file_id = ? AND thread = ''"
-        (parent,) = connection.execute(head, (session["file_id"],)).fetchone() or ("",)
+        (parent,) = connection.execute(head, (session.file_id,)).fetchone() or ("",)
         raise InvalidParameter(
-            "session", f"{session['uid']} is a sub-agent that stands in the log of {parent}: forget that one"
+            "session", f"{session.uid} is a sub-agent that stands in the log of {parent}: forget that one"
         )
-    return int(session["file_id"])
+    return session.file_id
 
 
 def _of_project(connection: sqlite3.Connection, project: str) -> set[int]:

@@ -51,14 +51,15 @@ class _Call(NamedTuple):
 
 def chosen(connection: sqlite3.Connection, session: str | None, most: int) -> list[tuple[str, int | None]]:
     """A session, or the newest ones, at most this many: each with its largest event."""
-    rows = (
-        connection.execute("SELECT id, uid FROM session ORDER BY started_at DESC, id DESC LIMIT ?", (most,)).fetchall()
-        if session is None
-        else [find_session(connection, session)]
-    )
+    newest = "SELECT id, uid FROM session ORDER BY started_at DESC, id DESC LIMIT ?"
+    if session is None:
+        rows = [(row["id"], row["uid"]) for row in connection.execute(newest, (most,))]
+    else:
+        named = find_session(connection, session)
+        rows = [(named.id, named.uid)]
     largest = "SELECT event_index FROM event WHERE session_id = ? ORDER BY length DESC, event_index LIMIT 1"
-    events = [connection.execute(largest, (row["id"],)).fetchone() for row in rows]
-    return [(short_id(connection, row["uid"]), event and event[0]) for row, event in zip(rows, events, strict=True)]
+    events = [connection.execute(largest, (id,)).fetchone() for id, _ in rows]
+    return [(short_id(connection, uid), event and event[0]) for (_, uid), event in zip(rows, events, strict=True)]
 
 
 def measure(answers: Answers, sessions: Iterable[tuple[str, int | None]]) -> Sizes:
