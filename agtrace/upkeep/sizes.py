@@ -57,7 +57,7 @@ def chosen(connection: sqlite3.Connection, session: str | None, most: int) -> li
         sessions = upkeep.newest_sessions(connection, most)
     else:
         found = find_session(connection, session)
-        sessions = [(found["id"], found["uid"])]
+        sessions = [(found.id, found.uid)]
     return [(short_id(connection, uid), upkeep.largest_event(connection, row)) for row, uid in sessions]
 
 
