@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import orjson
 from agtrace_indexer.index.questions import histories
 from agtrace_indexer.index.questions.histories import PastEvent, TokenFigures
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, Provider, UserKind
 
@@ -29,14 +30,14 @@ _LONGEST_ARGUMENT = 20_000
 _LEVELS = 6
 
 
-def read_history(connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable) -> History:
+def read_history(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> History:
     """What happened in a session, copies and what was taken back left out; `now` is seconds since 1970 UTC."""
-    reading = _Reading(connection, session["id"], prices)
+    reading = _Reading(connection, session.id, prices)
     return History(
-        provider=Provider(session["provider"]),
+        provider=Provider(session.provider),
         entries=reading.entries(),
-        turns=session["turn_count"],
-        at_work=not session["gone"] and abs(now - (session["ended_at"] or 0) / 1000) < AT_WORK_SECONDS,
+        turns=session.turn_count,
+        at_work=not session.gone and abs(now - (session.ended_at or 0) / 1000) < AT_WORK_SECONDS,
         agents=reading.agents,
     )
 

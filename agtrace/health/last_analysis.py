@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from agtrace_indexer.index.opening import state_of
 
 if TYPE_CHECKING:
+    from agtrace_indexer.index.questions.sessions import Session
     from agtrace_schema.analysis import Analysis
 
     from agtrace.usage.prices import PriceTable
@@ -23,12 +24,12 @@ class LastAnalysis:
         self._of: tuple[sqlite3.Connection, int, int, int] | None = None
         self._found: Analysis | None = None
 
-    def get(self, connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable) -> Analysis:
+    def get(self, connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> Analysis:
         """What `agtrace.health.analysis.analyze` gives."""
         from agtrace.health.analysis import analyze  # 35 ms: all detectors, which no other answer needs
 
         written = state_of(connection)
-        asked = connection, written, session["id"], int(now // _GOOD_FOR_SECONDS)
+        asked = connection, written, session.id, int(now // _GOOD_FOR_SECONDS)
         if self._found is None or self._of != asked:
             self._of, self._found = asked, analyze(connection, session, now=now, prices=prices)
         return self._found

@@ -13,12 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from agtrace_indexer.index.questions import reports
+from agtrace_indexer.index.questions import reports, sessions
+from agtrace_indexer.index.questions.sessions import Session
 
 from agtrace.problems import UnknownProject
 from agtrace.report.wording import AGENTS
 from agtrace.sessions.listing import SHORT_HASH
-from agtrace.sessions.query import iso, sessions_where
+from agtrace.sessions.query import iso
 from agtrace.text.lines import counted, repeated
 
 _SHORTEST_HASH = 4
@@ -63,14 +64,14 @@ def minute(moment: int) -> str:
 class Family:
     """A session of a report with the sub-agents that are rolled up into it."""
 
-    row: sqlite3.Row
+    row: Session
     members: tuple[int, ...]
     """The rows of the session and of the sub-agents below it."""
 
     @property
     def started_at(self) -> int:
         """When the session began, in milliseconds since 1970 UTC; 0 is unknown."""
-        return believable(self.row["started_at"])
+        return believable(self.row.started_at)
 
 
 def believable(moment: int | None) -> int:
@@ -100,16 +101,11 @@ def projects_named(connection: sqlite3.Connection, given: str) -> tuple[int, ...
 def families(connection: sqlite3.Connection, selection: Selection) -> list[Family]:
     """The sessions that this is about whenever they began, oldest first, as their own clocks tell it."""
     below = _below(connection)
-    rows = sessions_where(
-        connection,
-        "s.kind != 'warmup' AND (:provider IS NULL OR s.provider = :provider) ORDER BY coalesce(s.started_at, 0), s.id",
-        {"provider": selection.provider},
-    )
     wanted = None if selection.projects is None else set(selection.projects)
     return [
-        Family(row, below[row["id"]])
-        for row in rows
-        if row["id"] in below and (wanted is None or row["project_id"] in wanted)
+        Family(session, below[session.id])
+        for session in sessions.of_provider(connection, selection.provider)
+        if session.id in below and (wanted is None or session.project_id in wanted)
     ]
 
 

@@ -71,7 +71,7 @@ def tools(connection: sqlite3.Connection, families: Sequence[Family]) -> list[Re
     calls: Counter[str] = Counter()
     failures: Counter[str] = Counter()
     failing: dict[str, set[int]] = defaultdict(set)
-    session_of = {member: family.row["id"] for family in families for member in family.members}
+    session_of = {member: family.row.id for family in families for member in family.members}
     for member, name, called, failed in reports.calls_by_tool(connection, session_of):
         tool = one_line(name or NO_TOOL, LABEL)
         calls[tool] += called

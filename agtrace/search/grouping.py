@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import EventPreview, SessionMatches
 from agtrace_schema.events import Provider
 
@@ -12,7 +14,7 @@ from agtrace.search.matching import Matcher
 from agtrace.search.question import SessionHits
 from agtrace.sessions import events
 from agtrace.sessions.listing import SHORT_HASH
-from agtrace.sessions.query import iso, sessions_where, short_id, with_texts
+from agtrace.sessions.query import iso, short_id, with_texts
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 
 _HIT = (
@@ -33,11 +35,7 @@ def previews(connection: sqlite3.Connection, hits: list[Hit], matcher: Matcher) 
 
 def session_matches(connection: sqlite3.Connection, found: SessionHits, matcher: Matcher) -> list[SessionMatches]:
     """Show the sessions of a page, each with one of its hits."""
-    rows = {
-        row["id"]: row
-        for hit in found.hits
-        for row in sessions_where(connection, "s.id = :id", {"id": hit.session_row})
-    }
+    rows = {session.id: session for session in sessions.in_rows(connection, (hit.session_row for hit in found.hits))}
     shown = previews(connection, found.hits, matcher)
     return [
         _session(rows[hit.session_row], preview, found.counts[hit.session_row], found.counts_exact)
@@ -45,15 +43,15 @@ def session_matches(connection: sqlite3.Connection, found: SessionHits, matcher:
     ]
 
 
-def _session(row: sqlite3.Row, preview: EventPreview, matches: int, exact: bool) -> SessionMatches:
-    title, snippet = row["title"], row["snippet"]
+def _session(session: Session, preview: EventPreview, matches: int, exact: bool) -> SessionMatches:
+    title, snippet = session.title, session.snippet
     return SessionMatches(
         session_id=preview.session_id,
-        provider=Provider(row["provider"]),
+        provider=Provider(session.provider),
         title=title and one_line(title, 2 * LABEL),
         snippet=None if title else snippet and one_line(snippet, USER_MESSAGE // 2),
-        project_hash=row["project_hash"] and row["project_hash"][:SHORT_HASH],
-        start_time=iso(row["started_at"]),
+        project_hash=session.project_hash and session.project_hash[:SHORT_HASH],
+        start_time=iso(session.started_at),
         matches=matches,
         matches_exact=None if exact else False,
         match=preview,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import Aftermath
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
@@ -39,7 +40,7 @@ ORDER BY e.event_index
 """
 
 
-def aftermath(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredEvent) -> Aftermath | None:
+def aftermath(connection: sqlite3.Connection, session: Session, event: StoredEvent) -> Aftermath | None:
     """What followed the failure that this event, a call or its result, tells; None where nothing like it succeeded.
 
     The same call is looked for first, then one of the same tool that begins alike, among the next calls of the tool.
@@ -61,13 +62,13 @@ def aftermath(connection: sqlite3.Connection, session: sqlite3.Row, event: Store
     return None if alike is None else _told(connection, session, call, alike, failed, same=False)
 
 
-def _call_of(connection: sqlite3.Connection, session: sqlite3.Row, result: StoredEvent) -> StoredEvent | None:
+def _call_of(connection: sqlite3.Connection, session: Session, result: StoredEvent) -> StoredEvent | None:
     link = result.row["link"]
     return None if link is None else find_event(connection, session, link)
 
 
-def _later(connection: sqlite3.Connection, session: sqlite3.Row, call: StoredEvent) -> Iterator[StoredEvent]:
-    named = {"session": session["id"], "call": call.event_index, "name": call.row["name_id"]}
+def _later(connection: sqlite3.Connection, session: Session, call: StoredEvent) -> Iterator[StoredEvent]:
+    named = {"session": session.id, "call": call.event_index, "name": call.row["name_id"]}
     found = connection.execute(_LATER, named)
     while rows := found.fetchmany(_READ_AT_ONCE):
         yield from with_texts(connection, rows)
@@ -81,14 +82,14 @@ def _begins_alike(call: StoredEvent, later: StoredEvent) -> bool:
 
 def _told(
     connection: sqlite3.Connection,
-    session: sqlite3.Row,
+    session: Session,
     call: StoredEvent,
     later: StoredEvent,
     failed: int,
     *,
     same: bool,
 ) -> Aftermath:
-    place: tuple[Any, ...] = (session["id"], call.event_index, later.event_index)
+    place: tuple[Any, ...] = (session.id, call.event_index, later.event_index)
     changes = [row[0] for row in connection.execute(_CHANGES, place)]
     return Aftermath(
         same_call=same,

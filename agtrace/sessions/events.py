@@ -6,6 +6,8 @@ import json
 import sqlite3
 from typing import Any
 
+from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import EventDetails, EventOrigin, EventPlace, EventPreview
 from agtrace_schema.events import EventType, Json
@@ -63,14 +65,14 @@ def excerpt(text: str, query: str, most: int) -> str:
     return f"{'...' if left else ''}{without_controls(seen[start:end])}{'...' if right else ''}"
 
 
-def details(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredEvent) -> EventDetails:
+def details(connection: sqlite3.Connection, session: Session, event: StoredEvent) -> EventDetails:
     """An event with its links, its origin and its payload, all but the payload's text."""
     row = event.row
     turn = _turn(connection, row)
     is_call = event.type == EventType.TOOL_CALL
-    last = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session["id"],)).fetchone()[0]
+    last = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session.id,)).fetchone()[0]
     return EventDetails(
-        session_id=session["uid"],
+        session_id=session.uid,
         event_index=event.event_index,
         timestamp=iso(row["ts"]),
         event_type=event.type,
@@ -88,7 +90,7 @@ def details(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredE
         started_session=_started_session(connection, session, event) if is_call else None,
         later=aftermath(connection, session, event),
         origin=EventOrigin(
-            file=shown_path(session["path"].partition("#replaced-")[0]),
+            file=shown_path(session.path.partition("#replaced-")[0]),
             line=row["line"],
             byte_offset=row["offset"],
             byte_length=row["length"],
@@ -126,12 +128,9 @@ def _copied_from(connection: sqlite3.Connection, original: int | None) -> EventP
     return EventPlace(session_id=short_id(connection, row["uid"]), event_index=row["event_index"])
 
 
-def _started_session(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredEvent) -> str | None:
-    row = connection.execute(
-        "SELECT uid FROM session WHERE parent_session = ? AND started_by = ? ORDER BY id LIMIT 1",
-        (session["id"], event.event_index),
-    ).fetchone()
-    return short_id(connection, row["uid"]) if row else None
+def _started_session(connection: sqlite3.Connection, session: Session, event: StoredEvent) -> str | None:
+    started = sessions.started_by(connection, session.id, [event.event_index])
+    return short_id(connection, started[event.event_index]) if started else None
 
 
 def canonical_text(event: StoredEvent) -> str:
@@ -177,9 +176,9 @@ def token_usage(connection: sqlite3.Connection, session_row: int, event_index: i
     return {**figures, "complete": bool(row["complete"])}
 
 
-def reference(connection: sqlite3.Connection, session: sqlite3.Row, event_index: int) -> str:
+def reference(connection: sqlite3.Connection, session: Session, event_index: int) -> str:
     """The `ax://` reference of an event."""
-    return f"ax://event/{short_id(connection, session['uid'])}/{event_index}"
+    return f"ax://event/{short_id(connection, session.uid)}/{event_index}"
 
 
 def _preview(connection: sqlite3.Connection, event: StoredEvent, query: str) -> dict[str, Any]:

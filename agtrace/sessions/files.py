@@ -9,10 +9,11 @@ import sqlite3
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from agtrace_indexer.index.questions.conditions import LIVE
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import TouchedFile
 from agtrace_schema.comparison import ComparedFiles, SharedFile
 
-from agtrace.sessions.transcript import LIVE
 from agtrace.text.lines import shown_path
 
 _LONGEST_PATH = 160
@@ -38,7 +39,7 @@ class Access(NamedTuple):
 
 def touched_files(
     connection: sqlite3.Connection,
-    row: sqlite3.Row,
+    session: Session,
     *,
     same_project: bool,
     last_event: int = _ALL,
@@ -49,8 +50,8 @@ def touched_files(
     `last_event` and the id of its row are those of a snapshot, where it isn't all that there is.
     """
     files: dict[str, Access] = {}
-    for found in connection.execute(_FILES, {"session": row["id"], "last": last_event, "newest": newest_row}):
-        path = file_key(found["path"], row["cwd"], _checkout(row) if same_project else None)
+    for found in connection.execute(_FILES, {"session": session.id, "last": last_event, "newest": newest_row}):
+        path = file_key(found["path"], session.cwd, _checkout(session) if same_project else None)
         before = files.get(path, Access(0, 0))
         files[path] = Access(before.reads + found["reads"], before.writes + found["writes"])
     return files
@@ -71,16 +72,16 @@ def file_key(path: str, cwd: str | None, checkout: str | None) -> str:
     return (path[len(start) :] or ".") if rules.join(path, "").startswith(start) else path
 
 
-def _checkout(row: sqlite3.Row) -> str | None:
+def _checkout(session: Session) -> str | None:
     """Where the files of a session's project lie: in a worktree, at the project's root, else where it works."""
-    cwd, root = row["cwd"], row["root_path"]
+    cwd, root = session.cwd, session.root_path
     if cwd is None:
-        return root  # type: ignore[no-any-return]
+        return root
     worktree = _WORKTREE.match(cwd)
     if worktree:
         return worktree[0]
     inside = root and (cwd == root or cwd.startswith((root.rstrip("/\\") + "/", root.rstrip("/\\") + "\\")))
-    return root if inside else cwd  # type: ignore[no-any-return]
+    return root if inside else cwd
 
 
 def compared_files(one: dict[str, Access], two: dict[str, Access], most: int) -> ComparedFiles:

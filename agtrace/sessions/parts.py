@@ -9,6 +9,9 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from agtrace_indexer.events.searchable_text import without_preface
+from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions.conditions import LIVE
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import CallQuote, EventQuote, Quote, ResultQuote, StepDetail, ToolExecution, TurnSteps
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
@@ -16,7 +19,7 @@ from agtrace_schema.events import EventType, Outcome
 from agtrace.sessions.query import EVENT, StoredEvent, short_id, with_texts
 from agtrace.sessions.quotes import arguments_quote, beginning
 from agtrace.sessions.steps import StepUsage
-from agtrace.sessions.transcript import LIVE, newest_row
+from agtrace.sessions.transcript import newest_row
 from agtrace.text.lines import LABEL, one_line
 
 _READ_AT_ONCE = 4  # events: each can be as large as the longest line
@@ -33,10 +36,6 @@ WHERE e.session_id = :session AND e.event_index > :behind AND e.event_index <= :
   AND e.turn_index IS coalesce(:turn, e.turn_index)
   AND NOT (c.id IS NOT NULL AND c.link IS e.event_index AND {_LIVE_CALL})
 ORDER BY e.event_index
-"""
-
-_AGENTS = """
-SELECT started_by, uid FROM session WHERE parent_session = ? AND started_by IN ({}) ORDER BY id DESC
 """
 
 
@@ -67,11 +66,11 @@ class Part(NamedTuple):
 
 
 def parts_of(
-    connection: sqlite3.Connection, session: sqlite3.Row, *, behind: int, last_event: int, turn_index: int | None
+    connection: sqlite3.Connection, session: Session, *, behind: int, last_event: int, turn_index: int | None
 ) -> Iterator[Part]:
     """The parts of a session behind an event, or those of a turn, in file order; each is read when it is asked for."""
     named = {
-        "session": session["id"], "behind": behind, "last": last_event, "turn": turn_index,
+        "session": session.id, "behind": behind, "last": last_event, "turn": turn_index,
         "newest": newest_row(connection, session, last_event), "result": TYPE_CODE[EventType.TOOL_RESULT],
     }  # fmt: skip
     found = connection.execute(_PARTS, named)
@@ -103,11 +102,11 @@ class _Beside:
         answers = f"{EVENT} WHERE e.session_id = ? AND e.event_index IN ({linked})"
         results = with_texts(connection, connection.execute(answers, (session_row,)).fetchall())
         usages = f"SELECT * FROM token_usage WHERE session_id = ? AND event_index IN ({_events(rows)})"
-        agents = connection.execute(_AGENTS.format(_events(calls)), (session_row,)).fetchall()
+        agents = sessions.started_by(connection, session_row, (row["event_index"] for row in calls))
         return cls(
             {result.row["link"]: result for result in results},
             {row["event_index"]: row for row in connection.execute(usages, (session_row,))},
-            {row["started_by"]: short_id(connection, row["uid"]) for row in agents},
+            {call: short_id(connection, uid) for call, uid in agents.items()},
         )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import NamedTuple
 
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.texts.blocks import BlockText
 from agtrace_schema.answers import Thought
 from agtrace_schema.codes import TYPE_CODE
@@ -64,16 +65,16 @@ class Chain(NamedTuple):
     """How many of the readable ones the log repeats from another session's."""
 
 
-def chain_of(connection: sqlite3.Connection, session: sqlite3.Row, extent: Extent) -> Chain:
+def chain_of(connection: sqlite3.Connection, session: Session, extent: Extent) -> Chain:
     """Find the thoughts of a session, copies included; what was superseded is left out.
 
     Codex' encrypted reasoning is counted over the whole log, so it is hidden only where no turn is asked for.
     """
     named = {
-        "session": session["id"], "thinking": _THINKING, "last_event": extent.last_event, "turn": extent.turn_index,
+        "session": session.id, "thinking": _THINKING, "last_event": extent.last_event, "turn": extent.turn_index,
     }  # fmt: skip
     rows = connection.execute(_THOUGHTS, named).fetchall()
-    with_text = _with_text(connection, session["id"], [row["event_index"] for row in rows])
+    with_text = _with_text(connection, session.id, [row["event_index"] for row in rows])
     left_out = 0 if extent.turn_index is not None else _left_out(connection, session)
     return Chain(
         readable=[row["event_index"] for row in rows if row["event_index"] in with_text],
@@ -82,16 +83,14 @@ def chain_of(connection: sqlite3.Connection, session: sqlite3.Row, extent: Exten
     )
 
 
-def thoughts(
-    connection: sqlite3.Connection, session: sqlite3.Row, indices: list[int], last_event: int
-) -> list[Thought]:
+def thoughts(connection: sqlite3.Connection, session: Session, indices: list[int], last_event: int) -> list[Thought]:
     """Open these thoughts."""
     if not indices:
         return []
     listed = ", ".join(map(str, indices))
     condition = f"e.session_id = ? AND e.event_index IN ({listed}) ORDER BY e.event_index"
-    rows = connection.execute(f"{EVENT} WHERE {condition}", (session["id"],)).fetchall()
-    following = _actions(connection, session["id"], rows, last_event)
+    rows = connection.execute(f"{EVENT} WHERE {condition}", (session.id,)).fetchall()
+    following = _actions(connection, session.id, rows, last_event)
     return [_thought(event, following.get(event.event_index)) for event in with_texts(connection, rows)]
 
 
@@ -125,8 +124,8 @@ def _with_text(connection: sqlite3.Connection, session_row: int, indices: list[i
     return found
 
 
-def _left_out(connection: sqlite3.Connection, session: sqlite3.Row) -> int:
-    return int(connection.execute(_LEFT_OUT, (session["file_id"],)).fetchone()[0])
+def _left_out(connection: sqlite3.Connection, session: Session) -> int:
+    return int(connection.execute(_LEFT_OUT, (session.file_id,)).fetchone()[0])
 
 
 def _actions(

@@ -10,6 +10,9 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions.conditions import LIVE
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import FailedExecution, Model, ToolUse
 from agtrace_schema.codes import OUTCOME_CODE, OUTCOME_CODES, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
@@ -18,7 +21,6 @@ from agtrace.sessions import listing, turns
 from agtrace.sessions.files import files_by_use, touched_files
 from agtrace.sessions.query import EVENT, with_texts
 from agtrace.sessions.quotes import seen
-from agtrace.sessions.transcript import LIVE
 from agtrace.text.lines import LABEL, one_line
 from agtrace.usage.prices import PriceTable
 from agtrace.usage.usage import Usage, model_totals, usage_of
@@ -67,7 +69,7 @@ class Source(NamedTuple):
     """A session at the moment of a snapshot."""
 
     connection: sqlite3.Connection
-    session: sqlite3.Row
+    session: Session
     prices: PriceTable
     last_event: int
     newest_row: int
@@ -77,7 +79,7 @@ class Source(NamedTuple):
 
     def rows(self, sql: str, **named: Any) -> list[sqlite3.Row]:
         """The rows of a query over the session's events."""
-        place = {"session": self.session["id"], "last": self.last_event, "newest": self.newest_row}
+        place = {"session": self.session.id, "last": self.last_event, "newest": self.newest_row}
         return self.connection.execute(sql, {**_CODES, **place, **named}).fetchall()
 
 
@@ -141,7 +143,7 @@ def _failures(source: Source, behind: tuple[int, ...], most: int) -> Section:
 
 def _models(source: Source, behind: tuple[int, ...], most: int) -> Section:
     """In the order in which they were first used."""
-    usage = usage_of(source.connection, source.prices, [source.session["id"]]).get(source.session["id"], Usage())
+    usage = usage_of(source.connection, source.prices, [source.session.id]).get(source.session.id, Usage())
     first = {row["model"] or "unknown": row["first"] for row in source.rows(_MODELS)}
     left = [name for name in first if name in usage.models and first[name] > (behind[0] if behind else -1)][:most]
     items = [model_totals(name, usage.models[name]) for name in left]
@@ -150,11 +152,12 @@ def _models(source: Source, behind: tuple[int, ...], most: int) -> Section:
 
 def _children(source: Source, behind: tuple[int, ...], most: int) -> Section:
     """The sessions that come from this one, oldest first."""
-    rows = [row for row in listing.children_of(source.connection, source.session) if row["id"] <= source.newest_session]
-    places = [(row["started_at"] or 0, row["id"]) for row in rows]
+    all_of_it = sessions.children(source.connection, source.session)
+    children = [child for child in all_of_it if child.id <= source.newest_session]
+    places = [(child.started_at or 0, child.id) for child in children]
     left = [number for number, place in enumerate(places) if place > behind][:most]
-    items = [listing.child_item(source.connection, rows[number]) for number in left]
-    return Section(items, [places[number] for number in left], len(rows))
+    items = [listing.child_item(source.connection, children[number]) for number in left]
+    return Section(items, [places[number] for number in left], len(children))
 
 
 def _turns(source: Source, behind: tuple[int, ...], most: int) -> Section:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import StepSummary, Tokens
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
@@ -98,7 +99,7 @@ class Step(NamedTuple):
 
 def steps_of(
     connection: sqlite3.Connection,
-    session: sqlite3.Row,
+    session: Session,
     *,
     behind: tuple[int, int],
     last_event: int,
@@ -110,7 +111,7 @@ def steps_of(
     A turn without a response counts as a step -1.
     """
     named = {
-        **_CODES, "session": session["id"], "last_event": last_event, "turn": turn_index, "behind_turn": behind[0],
+        **_CODES, "session": session.id, "last_event": last_event, "turn": turn_index, "behind_turn": behind[0],
         "reasoning": _CODES["reasoning"] if include_reasoning else None,
     }  # fmt: skip
     for turn in connection.execute(_TURNS, named):

@@ -13,15 +13,14 @@ import re
 import sqlite3
 from collections.abc import Iterator
 
+from agtrace_indexer.index.questions.conditions import LIVE
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.events import EventType
 
 from agtrace.sessions import events
 from agtrace.sessions.query import StoredEvent, iso, with_texts
 from agtrace.shaping.replies import Entry
 from agtrace.text.lines import LABEL, UNSEEN, named
-
-LIVE = "(e.superseded_by IS NULL OR e.superseded_by > :newest)"
-"""SQL: event e was no superseded one at the moment of the snapshot, whose newest event has the id :newest."""
 
 _HEADING = "## event "
 _LIKE_A_HEADING = re.compile(f"(?:^|(?<=[\r\u2028\u2029]))(?=[ \x00-\x09\x0b-\x1f{UNSEEN}]*{_HEADING})", re.M)
@@ -36,14 +35,14 @@ ORDER BY e.event_index
 
 
 def entries(
-    connection: sqlite3.Connection, session: sqlite3.Row, from_event: int, last_event: int, turn_index: int | None
+    connection: sqlite3.Connection, session: Session, from_event: int, last_event: int, turn_index: int | None
 ) -> Iterator[Entry]:
     """The events from one on, as far as the snapshot's last event goes, or those of a turn.
 
     Each is read when it is asked for: one of them can be as large as the longest line.
     """
     named = {
-        "session": session["id"], "first": from_event, "last": last_event, "turn": turn_index,
+        "session": session.id, "first": from_event, "last": last_event, "turn": turn_index,
         "newest": newest_row(connection, session, last_event),
     }  # fmt: skip
     for row in connection.execute(_EVENTS, named):
@@ -54,9 +53,9 @@ def entries(
         yield Entry(event.event_index, heading(event), text, event.type == EventType.TOOL_RESULT)
 
 
-def newest_row(connection: sqlite3.Connection, session: sqlite3.Row, last_event: int) -> int:
+def newest_row(connection: sqlite3.Connection, session: Session, last_event: int) -> int:
     """The id of the newest event of a snapshot: what has a higher one came later."""
-    place = (session["id"], last_event)
+    place = (session.id, last_event)
     found = connection.execute("SELECT id FROM event WHERE session_id = ? AND event_index = ?", place).fetchone()
     return int(found["id"]) if found else 0
 

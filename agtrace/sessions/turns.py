@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import FailingTurns, TurnDetail, TurnOutcome, TurnOverview
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, UserKind
@@ -63,28 +64,28 @@ _CODES = {
 
 
 def turn_overviews(
-    connection: sqlite3.Connection, session: sqlite3.Row, from_turn: int, last_event: int, most: int
+    connection: sqlite3.Connection, session: Session, from_turn: int, last_event: int, most: int
 ) -> list[TurnOverview]:
     """The turns of a session from one on, at most this many, as far as the snapshot's last event goes."""
     rows = connection.execute(
         f"{_TURN} WHERE t.session_id = ? AND t.turn_index >= ? AND t.first_event <= ? ORDER BY t.turn_index LIMIT ?",
-        (session["id"], from_turn, last_event, most),
+        (session.id, from_turn, last_event, most),
     ).fetchall()
-    endings = _endings(connection, session["id"], rows)
+    endings = _endings(connection, session.id, rows)
     return [_overview(row, _outcome(endings[row["turn_index"]])) for row in rows]
 
 
-def turn_details(connection: sqlite3.Connection, session: sqlite3.Row, steps: Iterable[Step]) -> list[TurnDetail]:
+def turn_details(connection: sqlite3.Connection, session: Session, steps: Iterable[Step]) -> list[TurnDetail]:
     """Group steps into their turns."""
     grouped = {index: list(group) for index, group in groupby(steps, key=lambda step: step.turn_index)}
     listed = ", ".join(map(str, grouped))
     rows = connection.execute(
-        f"{_TURN} WHERE t.session_id = ? AND t.turn_index IN ({listed}) ORDER BY t.turn_index", (session["id"],)
+        f"{_TURN} WHERE t.session_id = ? AND t.turn_index IN ({listed}) ORDER BY t.turn_index", (session.id,)
     ).fetchall()
     if not rows:
         return []
-    endings = _endings(connection, session["id"], rows)
-    actions = _key_actions(connection.execute(_ACTIONS, _span(session["id"], rows)).fetchall())
+    endings = _endings(connection, session.id, rows)
+    actions = _key_actions(connection.execute(_ACTIONS, _span(session.id, rows)).fetchall())
     return [
         TurnDetail(
             turn_index=row["turn_index"],
@@ -98,48 +99,48 @@ def turn_details(connection: sqlite3.Connection, session: sqlite3.Row, steps: It
     ]
 
 
-def failing_turns(connection: sqlite3.Connection, session: sqlite3.Row, last_event: int) -> FailingTurns | None:
+def failing_turns(connection: sqlite3.Connection, session: Session, last_event: int) -> FailingTurns | None:
     """The turns with failed tool calls, all of them counted; those that are copied count in another session."""
     rows = connection.execute(
         "SELECT turn_index FROM turn WHERE session_id = ? AND failed_calls > 0 AND NOT copied AND first_event <= ? "
         "ORDER BY turn_index",
-        (session["id"], last_event),
+        (session.id, last_event),
     ).fetchall()
     if not rows:
         return None
     return FailingTurns(total=len(rows), turns=[row["turn_index"] for row in rows[:_FAILING_SHOWN]])
 
 
-def last_outcome(connection: sqlite3.Connection, session: sqlite3.Row) -> TurnOutcome:
+def last_outcome(connection: sqlite3.Connection, session: Session) -> TurnOutcome:
     """How the last turn of a session ended; unknown where it has none."""
-    last = connection.execute("SELECT max(turn_index) FROM turn WHERE session_id = ?", (session["id"],)).fetchone()[0]
+    last = connection.execute("SELECT max(turn_index) FROM turn WHERE session_id = ?", (session.id,)).fetchone()[0]
     return "unknown" if last is None else turn_overviews(connection, session, last, _ALL_EVENTS, 1)[0].outcome
 
 
-def count_turns(connection: sqlite3.Connection, session: sqlite3.Row, last_event: int) -> int:
+def count_turns(connection: sqlite3.Connection, session: Session, last_event: int) -> int:
     """How many turns a session has, as far as the snapshot's last event goes."""
     begun = "SELECT count(*) FROM turn WHERE session_id = ? AND first_event <= ?"
-    return int(connection.execute(begun, (session["id"], last_event)).fetchone()[0])
+    return int(connection.execute(begun, (session.id, last_event)).fetchone()[0])
 
 
 def turn_behind(
-    connection: sqlite3.Connection, session: sqlite3.Row, turn_index: int | None, last_event: int
+    connection: sqlite3.Connection, session: Session, turn_index: int | None, last_event: int
 ) -> int | None:
     """The turn that follows one, as far as the snapshot's last event goes; None behind the last one."""
     behind = "SELECT min(turn_index) FROM turn WHERE session_id = ? AND turn_index > ? AND first_event <= ?"
-    place = (session["id"], -1 if turn_index is None else turn_index, last_event)
+    place = (session.id, -1 if turn_index is None else turn_index, last_event)
     found = connection.execute(behind, place).fetchone()[0]
     return None if found is None else int(found)
 
 
-def check_turn(connection: sqlite3.Connection, session: sqlite3.Row, turn_index: int) -> None:
+def check_turn(connection: sqlite3.Connection, session: Session, turn_index: int) -> None:
     """Raise `InvalidRange` for a turn that the session doesn't have, or not any more."""
     turns = "SELECT 1 FROM turn WHERE session_id = ? AND turn_index = ?"
-    if connection.execute(turns, (session["id"], turn_index)).fetchone():
+    if connection.execute(turns, (session.id, turn_index)).fetchone():
         return
-    last = connection.execute("SELECT max(turn_index) FROM turn WHERE session_id = ?", (session["id"],)).fetchone()[0]
+    last = connection.execute("SELECT max(turn_index) FROM turn WHERE session_id = ?", (session.id,)).fetchone()[0]
     last = -1 if last is None else last
-    trouble = f"out of bounds: the session has {session['turn_count'] + session['copied_turns']} turns (max: {last})"
+    trouble = f"out of bounds: the session has {session.turn_count + session.copied_turns} turns (max: {last})"
     raise InvalidRange(
         f"Turn {turn_index} {trouble if turn_index > last else 'was taken back: nothing of it is left in the session'}",
         "Leave out turn_index to see every turn.",

@@ -36,11 +36,11 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
     connection = context.connection
     session = find_session(connection, wanted.session_id)
     event = find_event(connection, session, wanted.event_index)
-    query = {**query_of(wanted), "session_id": session["uid"]}
+    query = {**query_of(wanted), "session_id": session.uid}
     if event.type == "TokenUsage":
-        event.rest.update(events.token_usage(connection, session["id"], event.event_index))
+        event.rest.update(events.token_usage(connection, session.id, event.event_index))
     described = dump(events.details(connection, session, event))
-    shown = short_id(connection, session["uid"])
+    shown = short_id(connection, session.uid)
     hint = after_event(connection, session, shown, described)
     text = LongText(
         call=partial(call, TOOL.name, session_id=shown, event_index=event.event_index),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any
 
+from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions.sessions import Filters
 from agtrace_schema.answers import SessionItem
 from agtrace_schema.events import Provider
 from pydantic import Field
 
 from agtrace.sessions import listing
-from agtrace.sessions.listing import SessionFilters
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Fields, Limit, ProjectHash, Text, Time, Until
@@ -57,12 +58,12 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
     context.check_project(wanted.project_hash)
     kept = projection(wanted.fields, SessionItem) if wanted.fields else None
     since, until = context.moment("since", wanted.since), context.moment("until", wanted.until, end=True)
-    behind, snapshot = None, listing.newest_session_row(connection)
+    behind, snapshot = None, sessions.newest_row(connection)
     if wanted.cursor is not None:
         start, row, snapshot, since_mark, until_mark = context.cursors.read(TOOL.name, query, wanted.cursor)
         behind, since, until = (start, row), unmark(since_mark), unmark(until_mark)
     given = wanted.model_dump(include={"provider", "project_hash", "query", "path", "min_tokens", "has_failures"})
-    filters = SessionFilters(**given, since=since, until=until)
+    filters = Filters(**given, since=since, until=until)
     page = listing.list_sessions(
         connection, filters, wanted.limit, snapshot=snapshot, behind=behind, prices=context.prices
     )
@@ -96,17 +97,17 @@ def _opening(item: SessionItem) -> str:
     return f"{call('get_session_details', session_id=item.id)} shows a session's turns {size}."
 
 
-def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, snapshot: int) -> str:
+def _widening(context: Context, wanted: ListSessions, filters: Filters, snapshot: int) -> str:
     """What to ask where nothing was found: the call without the one filter that hides everything, if it is one."""
     given: dict[str, Any] = wanted.model_dump(mode="json", include=set(_FILTERS), exclude_none=True)
     inside = f"; {call('search_event_previews', query=wanted.query)} looks inside of sessions" if wanted.query else ""
     for name in filter(given.__contains__, _FILTERS):
-        left = listing.count_sessions(context.connection, replace(filters, **{name: None}), snapshot)
+        left = sessions.count(context.connection, replace(filters, **{name: None}), newest=snapshot).sessions
         without = call(TOOL.name, **{key: value for key, value in given.items() if key != name})
         if left and len(without) + len(inside) <= _LONGEST_CALL:
             others = f"shows {left} session{'s' * (left != 1)} that {name} hides {sessions_kilobytes(left)}"
             return f"{without} {others}{inside}."
-    total = listing.count_sessions(context.connection, SessionFilters(), snapshot)
+    total = sessions.count(context.connection, Filters(), newest=snapshot).sessions
     if given and total:
         return f"{call(TOOL.name)} shows all {total} without filters {sessions_kilobytes(total)}{inside}."
     return "Run `agtrace doctor` to see which logs were found."

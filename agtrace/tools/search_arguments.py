@@ -64,7 +64,7 @@ def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Qu
     context.check_project(wanted.project_hash)
     session = find_session(context.connection, wanted.session_id) if wanted.session_id is not None else None
     filters = Filters(
-        session_row=session["id"] if session else None,
+        session_row=session.id if session else None,
         provider=wanted.provider,
         project_hash=wanted.project_hash,
         event_type=wanted.event_type,
@@ -90,7 +90,7 @@ def identity(context: Context, wanted: SearchEventPreviews) -> dict[str, Any]:
     """The arguments as they identify a query, with the whole id of the session."""
     given = wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     if wanted.session_id is not None:
-        given["session_id"] = find_session(context.connection, wanted.session_id)["uid"]
+        given["session_id"] = find_session(context.connection, wanted.session_id).uid
     return given
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from agtrace_indexer.index.questions import sessions
 from agtrace_schema.answers import ChildItem, FailedExecution, Model, TurnOverview
 
-from agtrace.sessions.listing import newest_session_row
 from agtrace.sessions.sections import LISTS, Source
 from agtrace.sessions.transcript import newest_row
 from agtrace.shaping.replies import Pages
@@ -28,9 +28,9 @@ def answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str,
     lists = [name for name in names if name in LISTS]
     if len(names) == 1 and lists:
         return _pages(view, names[0])
-    source = _source(view, newest_session_row(view.context.connection))
+    source = _source(view, sessions.newest_row(view.context.connection))
     found = {name: LISTS[name](source, (), _SHOWN) for name in lists}
-    facts: dict[str, Any] = {"session_id": view.session["uid"]}
+    facts: dict[str, Any] = {"session_id": view.session.uid}
     if "session" in names:
         facts |= {name: value for name, value in view.top.items() if name not in _ELSEWHERE}
     if "stats" in names:
@@ -45,9 +45,9 @@ def answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str,
 
 def _pages(view: View, name: str) -> tuple[Pages, str]:
     """A list alone, in pages."""
-    newest, *behind = view.position or (newest_session_row(view.context.connection),)
+    newest, *behind = view.position or (sessions.newest_row(view.context.connection),)
     items, places, total = LISTS[name](_source(view, newest), tuple(behind), _READ + 1)
-    pages = replace(view, top={"session_id": view.session["uid"]}).pages(
+    pages = replace(view, top={"session_id": view.session.uid}).pages(
         min(len(items), _READ),
         lambda count: dump_all(items[:count]),
         lambda count: view.cursor(newest, *places[count - 1]),

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from agtrace_indexer.index.questions.conditions import PROJECTS_BY_HASH
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import Analysis
 from agtrace_schema.answers import Model
 from agtrace_schema.health import Health
@@ -15,7 +17,6 @@ from agtrace_schema.health import Health
 from agtrace.health.last_analysis import LastAnalysis
 from agtrace.index.freshness import Freshness
 from agtrace.problems import InvalidParameter
-from agtrace.sessions.query import PROJECTS_BY_HASH
 from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import repeated
@@ -46,7 +47,7 @@ class Context:
     """Give the figures of index and server."""
     last_analysis: LastAnalysis
 
-    def analysis(self, session: sqlite3.Row) -> Analysis:
+    def analysis(self, session: Session) -> Analysis:
         """The health of a session, every finding included."""
         return self.last_analysis.get(self.connection, session, now=self.now, prices=self.prices)
 

@@ -95,12 +95,12 @@ def _is_gone(connection: sqlite3.Connection, given: str, tombstones: Tombstones)
 
 def _file_of(connection: sqlite3.Connection, given: str) -> int:
     session = find_session(connection, given)
-    if session["thread"] != "":
-        parent = upkeep.head_of(connection, session["file_id"]) or ""
+    if session.thread != "":
+        parent = upkeep.head_of(connection, session.file_id) or ""
         raise InvalidParameter(
-            "session", f"{session['uid']} is a sub-agent that stands in the log of {parent}: forget that one"
+            "session", f"{session.uid} is a sub-agent that stands in the log of {parent}: forget that one"
         )
-    return int(session["file_id"])
+    return session.file_id
 
 
 def _of_project(connection: sqlite3.Connection, project: str) -> set[int]:
