@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from agtrace_indexer.index.opening import one_moment
 from agtrace_schema.health import Health
 
 from agtrace.answers.log import log_to_stderr
@@ -140,8 +141,7 @@ class Answers:
         cursors = self._cursors_here()
         with self._index.reader() as reader:
             connection = reader.connection
-            connection.execute("BEGIN")
-            try:
+            with one_moment(connection):
                 self._index.check_masks(connection)
                 context = Context(
                     connection,
@@ -154,8 +154,6 @@ class Answers:
                     reader.kept(LastAnalysis),
                 )
                 return answer(tool.answer(context, wanted), freshness, most)
-            finally:
-                connection.rollback()  # also where SQLite ended the transaction itself
 
     def _cursors_here(self) -> Cursors:
         """What makes and reads cursors; where no key can be kept, they are of use to this process alone."""

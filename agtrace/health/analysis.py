@@ -106,8 +106,8 @@ def _found(detector: Detector, history: History) -> list[Finding]:
 
 def agents_of(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> list[Examination]:
     """The sub-agents below a session, each examined, oldest first."""
-    found = sessions.in_rows(connection, histories.sub_agents(connection, session.id))
-    return [examine(connection, agent, now=now, prices=prices) for agent in found]
+    agents = sessions.in_rows(connection, histories.sub_agents(connection, session.id))
+    return [examine(connection, agent, now=now, prices=prices) for agent in agents]
 
 
 def analyze(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> Analysis:

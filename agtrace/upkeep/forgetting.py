@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agtrace_indexer.families.belonging import Logs
+from agtrace_indexer.index.opening import one_moment
 from agtrace_indexer.index.questions import upkeep
 from agtrace_indexer.index.tombstones import PROVIDERS, Tombstones, digest_of
 from agtrace_indexer.redact import redact_json
@@ -78,8 +79,7 @@ def chosen(
     Sessions of which a whole id is given, and which were forgotten before, are `already` gone.
     """
     tombstones = Tombstones.of(settings.database)
-    with closing(open_read_only(settings.database)) as connection:
-        connection.execute("BEGIN")
+    with closing(open_read_only(settings.database)) as connection, one_moment(connection):
         already = [given for given in sessions if _is_gone(connection, given, tombstones)]
         left = [given for given in sessions if given not in already] if sessions else None
         files = choose(connection, left, project, before)

@@ -52,13 +52,8 @@ class _Call(NamedTuple):
 
 def chosen(connection: sqlite3.Connection, session: str | None, most: int) -> list[tuple[str, int | None]]:
     """A session, or the newest ones, at most this many: each with its largest event."""
-    sessions: list[tuple[int, str]]
-    if session is None:
-        sessions = upkeep.newest_sessions(connection, most)
-    else:
-        found = find_session(connection, session)
-        sessions = [(found.id, found.uid)]
-    return [(short_id(connection, uid), upkeep.largest_event(connection, row)) for row, uid in sessions]
+    found = upkeep.newest_sessions(connection, most) if session is None else [find_session(connection, session)]
+    return [(short_id(connection, one.uid), upkeep.largest_event(connection, one.id)) for one in found]
 
 
 def measure(answers: Answers, sessions: Iterable[tuple[str, int | None]]) -> Sizes:

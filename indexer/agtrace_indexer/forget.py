@@ -92,20 +92,21 @@ def _finish(connection: sqlite3.Connection, database: Path, now: float) -> None:
 
 def _carry_out(connection: sqlite3.Connection, database: Path, files: set[int]) -> None:
     """Delete what was read of these files, in a transaction of its own."""
-    connection.execute("BEGIN IMMEDIATE")
-    hid = _hide_beside(connection, Tombstones.of(database))
+    store = Store(connection)
+    store.begin()
+    hid = _hide_beside(store, Tombstones.of(database))
     if files:
-        _delete(connection, files)
+        _delete(store, files)
     if files or hid:
         note_scrub(connection, of_events=bool(files))
     meta.put(connection, "forgotten", stamp(database))
-    connection.execute("COMMIT")
+    store.commit()
 
 
-def _delete(connection: sqlite3.Connection, files: set[int]) -> None:
+def _delete(store: Store, files: set[int]) -> None:
+    connection = store.connection
     _inherit(connection, removal.archived_copies(connection, files))
     removal.drop_given_titles(connection, files)
-    store = Store(connection)
     removal.leave_children(connection, files)
     for file in sorted(files):
         _hide(store, file)
@@ -134,9 +135,9 @@ def _hide(store: Store, file: int) -> None:
         store.show(path)
 
 
-def _hide_beside(connection: sqlite3.Connection, tombstones: Tombstones) -> bool:
+def _hide_beside(store: Store, tombstones: Tombstones) -> bool:
     """Forget the names of files that are no logs and bear a forgotten session's id; whether there were any."""
-    found = [file for file, path in removal.no_logs(connection) if tombstones.names(path)]
+    found = [file for file, path in removal.no_logs(store.connection) if tombstones.names(path)]
     for file in found:
-        _hide(Store(connection), file)
+        _hide(store, file)
     return bool(found)

@@ -6,7 +6,6 @@ The no-op run is the common one: it imports no parser and opens no log.
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -17,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from agtrace_indexer import redact
 from agtrace_indexer.events import strings
-from agtrace_indexer.index.catalog import Catalog, remove_attempts
+from agtrace_indexer.index.catalog import Catalog, KnownFile, remove_attempts
 from agtrace_indexer.index.lock import WriteLock
 from agtrace_indexer.index.opening import NewerIndex
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.reader.plan import Archived, Plan, make_plan
 
 if TYPE_CHECKING:
+    from agtrace_indexer.index.store import Store
     from agtrace_indexer.logs.progress import Progress
     from agtrace_indexer.reader.reader import Reader
 
@@ -184,7 +184,7 @@ class _Work:
         progress = Progress(files_total=len(changed), bytes_total=sum(found.size for found, _ in changed))
         store.begin()
         self._note_beginning()
-        self._mask_again_if_due()
+        self._mask_again_if_due(store)
         forgotten = Tombstones.of(catalog.path)
         reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild, forgotten=forgotten)
         self._read(reader)
@@ -232,7 +232,7 @@ class _Work:
             expire(catalog.connection, catalog.path, self.keep_days, now)
         scrub(catalog.connection, patience=_PATIENCE)
 
-    def _mask_again_if_due(self) -> None:
+    def _mask_again_if_due(self, store: Store) -> None:
         """Mask what is there where the rules changed, before anything else is shown; then all logs are read again."""
         if not _masked_otherwise(self.catalog):
             return
@@ -241,8 +241,8 @@ class _Work:
         mask_again(self.catalog.connection)
         self.catalog.set_meta("redaction", redact.digest())
         self.catalog.set_meta("reading", "0")  # until all of them are
-        self.catalog.connection.execute("COMMIT")
-        self.catalog.connection.execute("BEGIN IMMEDIATE")
+        store.commit()
+        store.begin()
 
     @property
     def _late(self) -> bool:
@@ -265,10 +265,10 @@ class _Work:
             reader.store.begin()
             self.plan.changed = [change for change in self.plan.changed if change[0].path not in done]
 
-    def _is_new(self, found: Found, row: sqlite3.Row | None, archived: Archived) -> bool:
+    def _is_new(self, found: Found, row: KnownFile | None, archived: Archived) -> bool:
         """Whether a log is read from its beginning, whatever is known of others."""
         if row is not None:
-            return self.rebuild and bool(row["status"] == "log")
+            return self.rebuild and bool(row.status == "log")
         return not archived.may_have(found)
 
     def _finish(self, reader: Reader) -> None:
@@ -277,7 +277,7 @@ class _Work:
         from agtrace_indexer.families.joining import join_families
         from agtrace_indexer.index.archive import sum_up_archive
 
-        reader.store.mark_gone(row["id"] for row in self.plan.gone if self.catalog.file(row["path"]) is not None)
+        reader.store.mark_gone(row.id for row in self.plan.gone if self.catalog.file(row.path) is not None)
         for found, _ in self.plan.odd:
             status = "duplicate" if (found.oddity or "").startswith("the same log") else "skipped"
             reader.set_aside(found, self.catalog.file(found.path), status, found.oddity or "")
@@ -294,8 +294,8 @@ class _Work:
         """Keep no file fresh that was named now and holds no log."""
         for path in self.new_roots:
             row = self.catalog.file(path)
-            if row is not None and row["status"] in _NO_LOG and not os.path.isdir(path):
-                self.no_logs[path] = row["reason"]
+            if row is not None and row.status in _NO_LOG and not os.path.isdir(path):
+                self.no_logs[path] = row.reason or ""
                 self.catalog.drop_root(path)
 
 

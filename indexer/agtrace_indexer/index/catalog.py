@@ -23,9 +23,9 @@ PRAGMA wal_autocheckpoint=8192;     -- pages, 32 MB: at 4 MB a cold index of 1 G
 PRAGMA journal_size_limit=33554432; -- a WAL that grew beyond it, behind a long read, is cut back
 """
 
-_OF_FILES = """
-SELECT id, path, status, reason, provider, gone, stamp, size, read_to, lines, records, unreadable_lines,
-  pending_bytes, head, head_size, anchor, anchor_size FROM file
+_FILES = """
+SELECT id, path, status, reason, provider, gone, stamp, size, read_to, lines, records, unreadable_lines, head,
+  head_size, anchor, anchor_size FROM file
 """
 
 
@@ -48,6 +48,28 @@ class Totals(NamedTuple):
     unreadable_files: int
     """Files that can't be opened or read to their end."""
     unknown_record_types: dict[str, int]
+
+
+class KnownFile(NamedTuple):
+    """A file as it was when it was last read; `agtrace_schema.database` says what the columns are."""
+
+    id: int
+    path: str
+    status: str
+    reason: str | None
+    provider: str | None
+    gone: int
+    stamp: str
+    size: int
+    read_to: int
+    lines: int
+    records: int
+    unreadable_lines: int
+    head: bytes
+    """Only a log has one, as it has a provider and an anchor."""
+    head_size: int
+    anchor: bytes
+    anchor_size: int
 
 
 class Known(NamedTuple):
@@ -164,18 +186,16 @@ class Catalog:
         rows = self.connection.execute("SELECT path, stamp, status, gone FROM file")
         return {path: Known(stamp, status, gone) for path, stamp, status, gone in rows}
 
-    def file(self, path: str) -> sqlite3.Row | None:
+    def file(self, path: str) -> KnownFile | None:
         """The row of a file, without its state; also one that is remembered by a digest of its path."""
         return next(iter(self._files("path IN (?, ?)", path, hidden(path))), None)
 
-    def gone_files(self) -> list[sqlite3.Row]:
+    def gone_files(self) -> list[KnownFile]:
         """The rows of vanished files."""
         return self._files("gone")
 
-    def _files(self, condition: str, *arguments: str) -> list[sqlite3.Row]:
-        cursor = self.connection.cursor()
-        cursor.row_factory = sqlite3.Row
-        return cursor.execute(f"{_OF_FILES} WHERE {condition}", arguments).fetchall()
+    def _files(self, condition: str, *arguments: str) -> list[KnownFile]:
+        return [KnownFile(*row) for row in self.connection.execute(f"{_FILES} WHERE {condition}", arguments)]
 
     def totals(self) -> Totals:
         """What all sessions and files sum up to."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,16 @@ def is_damage(error: BaseException) -> bool:
         return True
     missing = re.match("no such (table|column|index)|malformed|unknown tokenizer|vtable constructor", str(error))
     return code == sqlite3.SQLITE_ERROR and missing is not None
+
+
+@contextmanager
+def one_moment(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let everything that is asked within this context see the index as it is at one moment."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.rollback()  # also where SQLite ended the transaction itself
 
 
 def state_of(connection: sqlite3.Connection) -> int:

@@ -18,9 +18,6 @@ _CODES = {
     "failed": OUTCOME_CODE[Outcome.FAILED],
 }
 
-COUNTED = "e.superseded_by IS NULL AND e.copy_of IS NULL"
-"""SQL: whether an event (alias e) counts in its session: neither superseded nor copied from an older one."""
-
 _WHOLE_INPUT = (
     "coalesce({0}input_tokens, 0) + coalesce({0}cache_creation_5m_tokens, 0) "
     "+ coalesce({0}cache_creation_1h_tokens, 0) + coalesce({0}cache_read_tokens, 0)"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agtrace_indexer.index import checksum, vocabulary
 from agtrace_indexer.index.opening import Reading, is_damage
-from agtrace_indexer.index.questions.tuples import tuples
+from agtrace_indexer.index.questions.rows import value, values
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
 from agtrace_indexer.texts.candidates import Cut, Places, places, words_in_query
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES
@@ -32,7 +32,7 @@ def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) 
     A thorough answer names fewer of them and takes up to 100 ms, the other one 20 ms. Blocks that the word index
     doesn't cover are always among them; others may be gone.
     """
-    if connection.execute(f"SELECT 1 FROM block WHERE words IN ({INSERTED}, {FOUND}) LIMIT 1").fetchone() is None:
+    if value(connection, f"SELECT 1 FROM block WHERE words IN ({INSERTED}, {FOUND}) LIMIT 1") is None:
         return None
     unlisted, uncovered = _blocks(connection, INSERTED), _blocks(connection, NONE) | _blocks(connection, NEVER)
     whole, cut = words_in_query(query)
@@ -104,7 +104,7 @@ def _having_cut(
 def _blocks(connection: sqlite3.Connection, state: int) -> set[int]:
     """The blocks whose words are in this state, other than `FOUND`."""
     query = f"SELECT id FROM block WHERE words != {FOUND} AND words = ?"
-    return {block for (block,) in tuples(connection, query, (state,))}
+    return set(values(connection, query, (state,)))
 
 
 def _any_of(connection: sqlite3.Connection, spellings: list[bytes], unit: int) -> set[int]:
@@ -115,7 +115,7 @@ def _any_of(connection: sqlite3.Connection, spellings: list[bytes], unit: int) -
 def _holding(connection: sqlite3.Connection, match: bytes, unit: int) -> set[int]:
     """The pieces whose words match, or the blocks they are of."""
     query = f"SELECT rowid / {unit} FROM words WHERE words MATCH ?"
-    return {piece for (piece,) in tuples(connection, query, (match,))}
+    return set(values(connection, query, (match,)))
 
 
 def _quoted(word: bytes) -> bytes:

@@ -10,8 +10,8 @@ import orjson
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
-from agtrace_indexer.index.questions.tuples import tuples
-from agtrace_indexer.index.sums import COUNTED
+from agtrace_indexer.index.questions.conditions import COUNTED
+from agtrace_indexer.index.questions.rows import pairs, rows, values
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 _EVENTS = f"""
@@ -105,52 +105,59 @@ class TokenFigures(NamedTuple):
 
 def events(connection: sqlite3.Connection, session_row: int) -> list[PastEvent]:
     """The events of a session in file order, copies and superseded ones left out."""
-    return [PastEvent(*row) for row in tuples(connection, _EVENTS, (session_row,))]
+    return list(rows(connection, PastEvent, _EVENTS, (session_row,)))
 
 
 def payloads(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, dict[str, Any]]]:
     """Each event with what its text doesn't say, in file order, one block in memory at a time."""
-    for first, payload in tuples(connection, _PAYLOADS, (session_row,)):
-        for event_index, rest in enumerate(orjson.loads(unpack(payload)), first):
+    for first, payloads in rows(connection, _unpacked, _PAYLOADS, (session_row,)):
+        for event_index, rest in enumerate(payloads, first):
             yield event_index, rest or {}
+
+
+def _unpacked(first: int, payload: bytes) -> tuple[int, list[dict[str, Any] | None]]:
+    return first, orjson.loads(unpack(payload))
 
 
 def texts(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, BlockText]]:
     """The texts of a session, block by block, each with the index of its first event."""
-    for first, ends, text in tuples(connection, _TEXTS, (session_row,)):
-        yield first, BlockText.of(ends, text)
+    return rows(connection, _text, _TEXTS, (session_row,))
+
+
+def _text(first: int, ends: bytes, text: bytes) -> tuple[int, BlockText]:
+    return first, BlockText.of(ends, text)
 
 
 def touched(connection: sqlite3.Connection, session_row: int) -> Iterator[TouchedFile]:
     """The files that the calls of a session name, in file order."""
-    return map(TouchedFile._make, tuples(connection, _TOUCHED, (session_row,)))
+    return rows(connection, TouchedFile, _TOUCHED, (session_row,))
 
 
 def token_figures(connection: sqlite3.Connection, session_row: int) -> Iterator[TokenFigures]:
     """The figures of the responses of a session."""
-    return map(TokenFigures._make, tuples(connection, _USAGES, (session_row,)))
+    return rows(connection, TokenFigures, _USAGES, (session_row,))
 
 
 def requests(connection: sqlite3.Connection, session_row: int) -> set[int]:
     """The events that open the turns of a session."""
-    return {event_index for (event_index,) in tuples(connection, _REQUESTS, (session_row,))}
+    return set(values(connection, _REQUESTS, (session_row,)))
 
 
 def agents(connection: sqlite3.Connection, session_row: int) -> dict[int, str]:
     """The event of a call -> the id of the sub-agent that it started."""
-    return dict(tuples(connection, _AGENTS, (session_row,)).fetchall())
+    return pairs(connection, _AGENTS, (session_row,))
 
 
 def sub_agents(connection: sqlite3.Connection, session_row: int) -> list[int]:
     """The rows of all sub-agents below a session; a circle in damaged logs ends where it began."""
-    return [row for (row,) in tuples(connection, _BELOW, {"id": session_row})]
+    return values(connection, _BELOW, {"id": session_row})
 
 
 def counts_by_type(connection: sqlite3.Connection, session_row: int) -> dict[int, int]:
     """How many events of each type (`codes.EVENT_TYPE_CODES`) count in a session."""
-    return dict(tuples(connection, _BY_TYPE, (session_row,)).fetchall())
+    return pairs(connection, _BY_TYPE, (session_row,))
 
 
 def calls_by_outcome(connection: sqlite3.Connection, session_row: int) -> dict[int | None, int]:
     """How many tool calls of each outcome (`codes.OUTCOME_CODES`) count in a session; None has no result."""
-    return dict(tuples(connection, _BY_OUTCOME, (session_row,)).fetchall())
+    return pairs(connection, _BY_OUTCOME, (session_row,))

@@ -12,14 +12,12 @@ from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace_indexer.index.ids import as_json
-from agtrace_indexer.index.questions.tuples import tuples
+from agtrace_indexer.index.questions.conditions import PROJECTS_BY_HASH
+from agtrace_indexer.index.questions.rows import first, listed, rows, value, values
 from agtrace_indexer.texts.blocks import BlockText
 
 _CALL, _RESULT = TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT]
-_OF_PROJECT = (
-    "b.session_id IN (SELECT id FROM session WHERE project_id IN "
-    "(SELECT id FROM project WHERE hash >= :hash AND hash < :hash || char(1114111)))"
-)
+_OF_PROJECT = f"b.session_id IN (SELECT id FROM session WHERE project_id IN ({PROJECTS_BY_HASH}))"
 _OF_PROVIDER = "b.session_id IN (SELECT id FROM session WHERE provider = :provider)"
 _OF_SESSIONS = "b.session_id IN (SELECT value FROM json_each(:sessions))"
 _NAMED = "IN (SELECT id FROM name WHERE text = :tool COLLATE NOCASE)"
@@ -140,7 +138,7 @@ def blocks(
         conditions=_and(conditions),
         order=_NEWEST_FIRST if newest_first else _OLDEST_FIRST,
     )
-    return map(Block._make, tuples(connection, query, arguments))
+    return rows(connection, Block, query, arguments)
 
 
 def _way(filters: Filters, *, newest_first: bool) -> str:
@@ -152,14 +150,12 @@ def _way(filters: Filters, *, newest_first: bool) -> str:
 
 def blocks_of_session(connection: sqlite3.Connection, session_row: int) -> list[Block]:
     """All blocks of a session, in file order."""
-    return list(map(Block._make, tuples(connection, _OF_SESSION, (session_row,))))
+    return list(rows(connection, Block, _OF_SESSION, (session_row,)))
 
 
 def sessions_of(connection: sqlite3.Connection, blocks: Iterable[int]) -> set[int]:
     """The sessions that these blocks are of; a block may be gone."""
-    chosen = ", ".join(map(str, blocks))
-    query = f"SELECT DISTINCT session_id FROM block WHERE id IN ({chosen})"
-    return {session for (session,) in tuples(connection, query)}
+    return set(values(connection, f"SELECT DISTINCT session_id FROM block WHERE id IN {listed(blocks)}"))
 
 
 def events(
@@ -172,20 +168,20 @@ def events(
         "until": span.until,
     }  # fmt: skip
     query = _EVENTS.format(conditions=_and(conditions))
-    return list(map(FoundEvent._make, tuples(connection, query, arguments)))
+    return list(rows(connection, FoundEvent, query, arguments))
 
 
 def text(connection: sqlite3.Connection, block: int) -> BlockText:
     """The texts of a block. Raises `sqlite3.DatabaseError` where it has none: that is damage."""
-    row = tuples(connection, "SELECT ends, text FROM block_data WHERE block_id = ?", (block,)).fetchone()
-    if row is None:
+    found = first(connection, BlockText.of, "SELECT ends, text FROM block_data WHERE block_id = ?", (block,))
+    if found is None:
         raise sqlite3.DatabaseError("a block has no text")
-    return BlockText.of(*row)
+    return found
 
 
 def newest_event(connection: sqlite3.Connection) -> int:
     """The id of the newest event, the mark of what the index holds now; 0 where it is empty."""
-    return int(tuples(connection, "SELECT coalesce(max(id), 0) FROM event").fetchone()[0])
+    return int(value(connection, "SELECT coalesce(max(id), 0) FROM event"))
 
 
 def _of_blocks(filters: Filters) -> tuple[list[str], dict[str, Any]]:
@@ -223,8 +219,8 @@ def _given(*wanted: tuple[Any, str, dict[str, Any]]) -> tuple[list[str], dict[st
     """The conditions with their arguments that belong to a value, where there is one."""
     conditions: list[str] = []
     arguments: dict[str, Any] = {}
-    for value, condition, named in wanted:
-        if value is not None:
+    for given, condition, named in wanted:
+        if given is not None:
             conditions.append(condition)
             arguments |= named
     return conditions, arguments

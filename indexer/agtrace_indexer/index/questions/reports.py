@@ -10,8 +10,8 @@ from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace_indexer.index.ids import as_json
-from agtrace_indexer.index.questions.tuples import tuples
-from agtrace_indexer.index.sums import COUNTED
+from agtrace_indexer.index.questions.conditions import COUNTED
+from agtrace_indexer.index.questions.rows import rows
 
 _PARENTS = "SELECT id, kind, parent_session FROM session WHERE kind != 'warmup' ORDER BY id"
 
@@ -51,14 +51,14 @@ class ToolCalls(NamedTuple):
 
 def relatives(connection: sqlite3.Connection) -> Iterator[Relative]:
     """All sessions but warm-ups, by their rows."""
-    return map(Relative._make, tuples(connection, _PARENTS))
+    return rows(connection, Relative, _PARENTS)
 
 
 def projects(connection: sqlite3.Connection) -> list[Project]:
     """All projects, by their roots."""
-    return [Project(*row) for row in tuples(connection, _PROJECTS)]
+    return list(rows(connection, Project, _PROJECTS))
 
 
 def calls_by_tool(connection: sqlite3.Connection, sessions: Iterable[int]) -> Iterator[ToolCalls]:
     """The tools that each of these sessions called, what was copied or superseded left out."""
-    return map(ToolCalls._make, tuples(connection, _CALLS, (as_json(sessions),)))
+    return rows(connection, ToolCalls, _CALLS, (as_json(sessions),))

@@ -37,6 +37,11 @@ def values(connection: sqlite3.Connection, sql: str, arguments: Arguments = ()) 
     return [row[0] for row in _asked(connection, sql, arguments)]
 
 
+def pairs(connection: sqlite3.Connection, sql: str, arguments: Arguments = ()) -> dict[Any, Any]:
+    """The second column of all rows by the first."""
+    return dict(_asked(connection, sql, arguments).fetchall())
+
+
 def listed(numbers: Iterable[int]) -> str:
     """Numbers as SQL lists them behind `IN`."""
     return f"({', '.join(map(str, numbers))})"

@@ -10,6 +10,7 @@ from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace_indexer.index.ids import FILES, as_json
+from agtrace_indexer.index.questions.rows import rows, value, values
 
 _NOTIFICATION = TYPE_CODE[EventType.NOTIFICATION]
 _USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
@@ -167,6 +168,13 @@ class HeldSession(NamedTuple):
     gone: int
 
 
+class NewSession(NamedTuple):
+    """A session by its row and its id."""
+
+    id: int
+    uid: str
+
+
 class SharedEvents(NamedTuple):
     """Another session with some of the same events in a log of its own."""
 
@@ -179,42 +187,42 @@ class SharedEvents(NamedTuple):
 
 def totals(connection: sqlite3.Connection) -> Totals:
     """How much the index holds."""
-    return Totals(*connection.execute(_TOTALS).fetchone())
+    return next(rows(connection, Totals, _TOTALS))
 
 
 def roots(connection: sqlite3.Connection) -> list[str]:
     """The paths that are kept fresh."""
-    return [path for (path,) in connection.execute("SELECT path FROM root ORDER BY path")]
+    return values(connection, "SELECT path FROM root ORDER BY path")
 
 
 def providers(connection: sqlite3.Connection) -> list[ProviderTotals]:
     """How much the index holds of each agent."""
-    return [ProviderTotals(*row) for row in connection.execute(_PROVIDERS)]
+    return list(rows(connection, ProviderTotals, _PROVIDERS))
 
 
 def logs(connection: sqlite3.Connection) -> list[LogFile]:
     """Every log, by its path."""
-    return [LogFile(*row) for row in connection.execute(_LOGS)]
+    return list(rows(connection, LogFile, _LOGS))
 
 
 def files_not_read(connection: sqlite3.Connection) -> list[UnreadFile]:
     """The files that hold no log, or none that can be read."""
-    return [UnreadFile(*row) for row in connection.execute(_NOT_READ)]
+    return list(rows(connection, UnreadFile, _NOT_READ))
 
 
 def logs_partly_read(connection: sqlite3.Connection) -> list[PartlyReadFile]:
     """The logs that weren't read to their end."""
-    return [PartlyReadFile(*row) for row in connection.execute(_PARTLY_READ)]
+    return list(rows(connection, PartlyReadFile, _PARTLY_READ))
 
 
 def unreadable_lines(connection: sqlite3.Connection) -> list[UnreadableLine]:
     """The lines that couldn't be parsed, by file and place."""
-    return [UnreadableLine(*row) for row in connection.execute(_UNREADABLE_LINES)]
+    return list(rows(connection, UnreadableLine, _UNREADABLE_LINES))
 
 
 def record_types(connection: sqlite3.Connection, status: str) -> list[RecordType]:
     """The types of records that are `unknown` or were `skipped`, the most frequent first."""
-    return [RecordType(*row) for row in connection.execute(_RECORD_TYPES, (status,))]
+    return list(rows(connection, RecordType, _RECORD_TYPES, (status,)))
 
 
 # -- what `agtrace forget` shows -------------------------------------------------------------------
@@ -222,52 +230,51 @@ def record_types(connection: sqlite3.Connection, status: str) -> list[RecordType
 
 def held_by(connection: sqlite3.Connection, files: Collection[int]) -> list[HeldSession]:
     """The sessions of these files, oldest first."""
-    return [HeldSession(*row) for row in connection.execute(_HELD, {"files": as_json(files)})]
+    return list(rows(connection, HeldSession, _HELD, {"files": as_json(files)}))
 
 
 def also_in(connection: sqlite3.Connection, files: Collection[int]) -> list[SharedEvents]:
     """The sessions of other files that hold some of the same events, those with most of them first."""
-    return [SharedEvents(*row) for row in connection.execute(_ALSO_IN, {"files": as_json(files)})]
+    return list(rows(connection, SharedEvents, _ALSO_IN, {"files": as_json(files)}))
 
 
 def told_in(connection: sqlite3.Connection, files: Collection[int]) -> list[str]:
     """The ids of the sessions in other files that started sub-agents in these, and tell of them."""
-    return [uid for (uid,) in connection.execute(_TOLD_IN, {"files": as_json(files)})]
+    return values(connection, _TOLD_IN, {"files": as_json(files)})
 
 
 def has_session(connection: sqlite3.Connection, uid: str) -> bool:
     """Whether there is a session with exactly this id."""
-    return connection.execute("SELECT 1 FROM session WHERE uid = ?", (uid,)).fetchone() is not None
+    return value(connection, "SELECT 1 FROM session WHERE uid = ?", (uid,)) is not None
 
 
 def head_of(connection: sqlite3.Connection, file: int) -> str | None:
     """The id of the session whose log a file is; others in the same file are its sub-agents."""
-    found = connection.execute("SELECT uid FROM session WHERE file_id = ? AND thread = ''", (file,)).fetchone()
-    return None if found is None else found[0]
+    uid: str | None = value(connection, "SELECT uid FROM session WHERE file_id = ? AND thread = ''", (file,))
+    return uid
 
 
 def names_of_projects(connection: sqlite3.Connection, projects: Iterable[int]) -> list[str]:
     """The roots of projects, or their hashes where no root is known."""
     query = "SELECT coalesce(root_path, hash) FROM project WHERE id = ?"
-    return [str(connection.execute(query, (project,)).fetchone()[0]) for project in projects]
+    return [str(value(connection, query, (project,))) for project in projects]
 
 
 def files_of_project(connection: sqlite3.Connection, project: int) -> set[int]:
     """The files of the logs of a project."""
-    query = "SELECT file_id FROM session WHERE project_id = ? AND thread = ''"
-    return {file for (file,) in connection.execute(query, (project,))}
+    return set(values(connection, "SELECT file_id FROM session WHERE project_id = ? AND thread = ''", (project,)))
 
 
 # -- what `agtrace budget` measures by -------------------------------------------------------------
 
 
-def newest_sessions(connection: sqlite3.Connection, most: int) -> list[tuple[int, str]]:
-    """The sessions that began last, newest first, at most so many: (row, id)."""
+def newest_sessions(connection: sqlite3.Connection, most: int) -> list[NewSession]:
+    """The sessions that began last, newest first, at most so many."""
     query = "SELECT id, uid FROM session ORDER BY started_at DESC, id DESC LIMIT ?"
-    return [(row, uid) for row, uid in connection.execute(query, (most,))]
+    return list(rows(connection, NewSession, query, (most,)))
 
 
 def largest_event(connection: sqlite3.Connection, session_row: int) -> int | None:
     """The index of the event with the longest line in its log; None where a session has no event."""
-    found = connection.execute(_LARGEST, (session_row,)).fetchone()
-    return None if found is None else found[0]
+    event_index: int | None = value(connection, _LARGEST, (session_row,))
+    return event_index
