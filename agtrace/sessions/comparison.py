@@ -10,7 +10,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions import sessions, turns
 from agtrace_indexer.index.questions.conditions import COUNTED
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.codes import OUTCOME_CODE, OUTCOME_CODES, TYPE_CODE
@@ -37,12 +37,6 @@ _CODES: dict[str, Any] = {
 }
 
 _SPAN = f"SELECT min(nullif(e.ts, 0)) AS first, max(nullif(e.ts, 0)) AS last FROM event e WHERE {_OWN}"
-
-_STEPS = f"""
-SELECT count(*) FROM (SELECT DISTINCT e.turn_index, e.step_index FROM event e
-  JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index
-  WHERE {_OWN} AND e.step_index IS NOT NULL)
-"""
 
 _TOOLS = f"""
 SELECT coalesce(n.text, '') AS name, count(*) AS calls, sum(e.outcome IS :failed) AS failed
@@ -158,7 +152,7 @@ def _facts(
         active_seconds=head.stats.active_seconds,
         outcome=last_outcome(connection, session),
         turns=head.stats.total_turns,
-        steps=connection.execute(_STEPS, named).fetchone()[0],
+        steps=turns.count_steps(connection, session.id),
         tool_calls=head.stats.tool_calls,
         failures=_failures(connection, named),
         responses=head.stats.responses,

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from typing import Any
 
-from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions import sessions, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import EventDetails, EventOrigin, EventPlace, EventPreview
@@ -111,9 +111,8 @@ def _name(event: StoredEvent) -> str | None:
 
 def _turn(connection: sqlite3.Connection, row: sqlite3.Row) -> int | None:
     """The turn of an event, if anything of it is left: a turn that was taken back can't be opened."""
-    place = (row["session_id"], row["turn_index"])
-    found = connection.execute("SELECT turn_index FROM turn WHERE session_id = ? AND turn_index = ?", place).fetchone()
-    return found["turn_index"] if found else None
+    turn: int | None = row["turn_index"]
+    return turn if turns.exists(connection, row["session_id"], turn) else None
 
 
 def _copied_from(connection: sqlite3.Connection, original: int | None) -> EventPlace | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from agtrace_indexer.index.questions import turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import StepSummary, Tokens
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
@@ -22,21 +23,6 @@ _NAMED = 8  # calls of a step
 _SUMMARY = 480  # characters that name calls, within the 500 of a string (R-008)
 _INPUT = KINDS[:4]  # what a response was given to read, cached or not
 _TELLING_ARGUMENTS = ("file_path", "path", "command", "cmd", "pattern", "query", "url", "description", "prompt")
-
-_TURNS = """
-SELECT turn_index, first_event, last_event FROM turn
-WHERE session_id = :session AND turn_index >= :behind_turn AND turn_index = coalesce(:turn, turn_index)
-  AND first_event <= :last_event ORDER BY turn_index
-"""
-
-_STEPS = """
-SELECT step_index, min(event_index) AS first, max(event_index) AS last, sum(type = :call) AS calls,
-  sum(type = :call AND outcome IS :failed) AS failed
-FROM event
-WHERE session_id = :session AND event_index BETWEEN :first AND :last AND turn_index = :turn
-  AND step_index > :behind AND superseded_by IS NULL
-GROUP BY step_index ORDER BY step_index
-"""
 
 _OF_STEP = """
 e.session_id = :session AND e.event_index BETWEEN :first AND :last AND e.turn_index = :turn AND e.step_index = :step
@@ -110,38 +96,34 @@ def steps_of(
 
     A turn without a response counts as a step -1.
     """
-    named = {
-        **_CODES, "session": session.id, "last_event": last_event, "turn": turn_index, "behind_turn": behind[0],
+    for turn in turns.spans(connection, session.id, from_turn=behind[0], only=turn_index, last_event=last_event):
+        shown_to = behind[1] if turn.turn_index == behind[0] else -2
+        span = turn._replace(last_event=min(turn.last_event, last_event))
+        found = turns.steps(connection, session.id, span, shown_to)
+        if not found and shown_to < -1:
+            yield Step(turn.turn_index, -1, None)
+        for step in found:
+            yield _step(connection, session, step, include_reasoning=include_reasoning)
+
+
+def _step(connection: sqlite3.Connection, session: Session, step: turns.Step, *, include_reasoning: bool) -> Step:
+    place = {
+        **_CODES, "session": session.id, "turn": step.turn_index, "step": step.step_index,
+        "first": step.first_event, "last": step.last_event,
         "reasoning": _CODES["reasoning"] if include_reasoning else None,
     }  # fmt: skip
-    for turn in connection.execute(_TURNS, named):
-        shown_to = behind[1] if turn["turn_index"] == behind[0] else -2
-        place = {
-            **named, "turn": turn["turn_index"], "behind": shown_to,
-            "first": turn["first_event"], "last": min(turn["last_event"], last_event),
-        }  # fmt: skip
-        rows = connection.execute(_STEPS, place).fetchall()
-        if not rows and shown_to < -1:
-            yield Step(turn["turn_index"], -1, None)
-        for row in rows:
-            yield _step(
-                connection, row, {**place, "step": row["step_index"], "first": row["first"], "last": row["last"]}
-            )
-
-
-def _step(connection: sqlite3.Connection, row: sqlite3.Row, place: dict[str, Any]) -> Step:
     usage = StepUsage.of(connection.execute(_USAGES, place).fetchall())
     summary = StepSummary(
-        step_index=row["step_index"],
-        first_event=row["first"],
-        tool_calls=row["calls"],
-        failed_tools=row["failed"],
+        step_index=step.step_index,
+        first_event=step.first_event,
+        tool_calls=step.calls,
+        failed_tools=step.failed,
         tokens=usage.tokens,
         context_tokens=usage.context_tokens,
         tokens_incomplete=usage.incomplete,
-        **_said(connection, row["calls"], place),
+        **_said(connection, step.calls, place),
     )
-    return Step(place["turn"], row["step_index"], summary)
+    return Step(step.turn_index, step.step_index, summary)
 
 
 def _said(connection: sqlite3.Connection, total_calls: int, place: dict[str, Any]) -> dict[str, str]:

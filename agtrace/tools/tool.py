@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from agtrace_indexer.index.questions import turns
 from agtrace_indexer.index.questions.conditions import PROJECTS_BY_HASH
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import Analysis
@@ -123,14 +124,10 @@ def overview_kilobytes(turns: int) -> str:
 
 def turn_kilobytes(connection: sqlite3.Connection, session_row: int, turn_index: int, level: str) -> str:
     """The size of the first page in which get_session_details opens a turn at level turns or steps."""
-    row = connection.execute(
-        "SELECT step_count, tool_calls, last_event - first_event + 1 AS events FROM turn "
-        "WHERE session_id = ? AND turn_index = ?",
-        (session_row, turn_index),
-    ).fetchone()
+    steps, events = turns.size(connection, session_row, turn_index)
     if level == "turns":
-        return kilobytes(min(900 + 110 * row["step_count"], 28_000), min(4_000 + 900 * row["step_count"], 30_720))
-    return kilobytes(min(900 + 60 * row["events"], 28_000), min(4_000 + 1_000 * row["events"], 32_000))
+        return kilobytes(min(900 + 110 * steps, 28_000), min(4_000 + 900 * steps, 30_720))
+    return kilobytes(min(900 + 60 * events, 28_000), min(4_000 + 1_000 * events, 32_000))
 
 
 def event_kilobytes(connection: sqlite3.Connection, session_row: int, event_index: int) -> str:

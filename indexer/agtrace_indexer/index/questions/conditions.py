@@ -1,6 +1,9 @@
-"""Conditions that several topics share, as SQL over `event` e or `project`."""
+"""What the queries of several topics share: conditions as SQL over `event` e or `project`, and the codes they name."""
 
 from __future__ import annotations
+
+from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
+from agtrace_schema.events import EventType
 
 COUNTED = "e.superseded_by IS NULL AND e.copy_of IS NULL"
 """The events that count in their session: neither replaced nor copied from an older one."""
@@ -10,3 +13,14 @@ LIVE = "(e.superseded_by IS NULL OR e.superseded_by > :newest)"
 
 PROJECTS_BY_HASH = "SELECT id FROM project WHERE hash >= :hash AND hash < :hash || char(1114111)"
 """The projects whose hash begins with :hash."""
+
+CODES: dict[str, int] = {
+    "user": TYPE_CODE[EventType.USER],
+    "message": TYPE_CODE[EventType.MESSAGE],
+    "reasoning": TYPE_CODE[EventType.REASONING],
+    "call": TYPE_CODE[EventType.TOOL_CALL],
+    "result": TYPE_CODE[EventType.TOOL_RESULT],
+    "notification": TYPE_CODE[EventType.NOTIFICATION],
+    **{outcome.value: code for outcome, code in OUTCOME_CODE.items()},
+}
+"""The codes of `event.type` and `event.outcome` by the names that queries give them: `e.type = :call`."""
