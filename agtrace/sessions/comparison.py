@@ -10,16 +10,17 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from agtrace_indexer.index.questions import sessions, turns
+from agtrace_indexer.index.questions import events, sessions, turns
 from agtrace_indexer.index.questions.conditions import COUNTED
 from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.codes import OUTCOME_CODE, OUTCOME_CODES, TYPE_CODE
 from agtrace_schema.comparison import CallFailures, ComparedSession, ComparedTool, Comparison, FailedCall, Relation
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.sessions.files import Access, compared_files, touched_files
 from agtrace.sessions.listing import session_head, shown_kind
-from agtrace.sessions.query import EVENT, short_id, with_texts
+from agtrace.sessions.query import short_id
 from agtrace.sessions.sections import NO_TOOL
 from agtrace.sessions.turns import last_outcome
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
@@ -171,11 +172,8 @@ def _facts(
 def _failures(connection: sqlite3.Connection, named: dict[str, Any]) -> CallFailures:
     counts = connection.execute(_ENDS, named).fetchone()
     found = connection.execute(_EXAMPLES, named).fetchall()
-    listed = ", ".join(str(row["shown"]) for row in found)
-    rows = connection.execute(
-        f"{EVENT} WHERE e.session_id = :session AND e.event_index IN ({listed})", named
-    ).fetchall()
-    quotes = {event.event_index: one_line(event.text, _QUOTE) for event in with_texts(connection, rows)}
+    shown = events.several(connection, named["session"], (row["shown"] for row in found))
+    quotes = {event.event_index: one_line(event.text, _QUOTE) for event in with_texts(connection, shown)}
     examples = [
         FailedCall(
             event_index=row["shown"],

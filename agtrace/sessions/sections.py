@@ -10,16 +10,17 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions import events, sessions
 from agtrace_indexer.index.questions.conditions import LIVE
+from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.answers import FailedExecution, Model, ToolUse
 from agtrace_schema.codes import OUTCOME_CODE, OUTCOME_CODES, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.sessions import listing, turns
 from agtrace.sessions.files import files_by_use, touched_files
-from agtrace.sessions.query import EVENT, with_texts
 from agtrace.sessions.quotes import seen
 from agtrace.text.lines import LABEL, one_line
 from agtrace.usage.prices import PriceTable
@@ -71,15 +72,13 @@ class Source(NamedTuple):
     connection: sqlite3.Connection
     session: Session
     prices: PriceTable
-    last_event: int
-    newest_row: int
-    """The id of its newest event."""
+    then: Snapshot
     newest_session: int
     """The newest session of the index."""
 
     def rows(self, sql: str, **named: Any) -> list[sqlite3.Row]:
         """The rows of a query over the session's events."""
-        place = {"session": self.session.id, "last": self.last_event, "newest": self.newest_row}
+        place = {"session": self.session.id, "last": self.then.last_event, "newest": self.then.newest_row}
         return self.connection.execute(sql, {**_CODES, **place, **named}).fetchall()
 
 
@@ -111,8 +110,8 @@ def _files(source: Source, behind: tuple[int, ...], most: int) -> Section:
             source.connection,
             source.session,
             same_project=True,
-            last_event=source.last_event,
-            newest_row=source.newest_row,
+            last_event=source.then.last_event,
+            newest_row=source.then.newest_row,
         )
     )
     items = found[start : start + most]
@@ -123,9 +122,8 @@ def _failures(source: Source, behind: tuple[int, ...], most: int) -> Section:
     """Executions that failed, were rejected or interrupted, in file order."""
     rows = source.rows(_FAILURES, behind=behind[0] if behind else -1, most=most)
     shown = [row["call_event"] if row["result_event"] is None else row["result_event"] for row in rows]
-    listed = ", ".join(map(str, shown))
-    events = source.rows(f"{EVENT} WHERE e.session_id = :session AND e.event_index IN ({listed})")
-    quotes = {event.event_index: one_line(seen(event.text), _QUOTE) for event in with_texts(source.connection, events)}
+    opened = with_texts(source.connection, events.several(source.connection, source.session.id, shown))
+    quotes = {event.event_index: one_line(seen(event.text), _QUOTE) for event in opened}
     items = [
         FailedExecution(
             turn_index=row["turn"],
@@ -162,8 +160,8 @@ def _children(source: Source, behind: tuple[int, ...], most: int) -> Section:
 
 def _turns(source: Source, behind: tuple[int, ...], most: int) -> Section:
     start = behind[0] + 1 if behind else 0
-    items = turns.turn_overviews(source.connection, source.session, start, source.last_event, most)
-    total = turns.count_turns(source.connection, source.session, source.last_event)
+    items = turns.turn_overviews(source.connection, source.session, start, source.then.last_event, most)
+    total = turns.count_turns(source.connection, source.session, source.then.last_event)
     return Section(items, [(item.turn_index,) for item in items], total)
 
 

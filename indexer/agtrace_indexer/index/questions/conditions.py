@@ -11,6 +11,12 @@ COUNTED = "e.superseded_by IS NULL AND e.copy_of IS NULL"
 LIVE = "(e.superseded_by IS NULL OR e.superseded_by > :newest)"
 """The events that no other had replaced at the moment of a snapshot, whose newest event has the id :newest."""
 
+OF_STEP = """
+e.session_id = :session AND e.event_index BETWEEN :first_event AND :last_event
+AND e.turn_index = :turn_index AND e.step_index = :step_index AND e.superseded_by IS NULL
+"""
+"""The events of a `turns.Step`."""
+
 PROJECTS_BY_HASH = "SELECT id FROM project WHERE hash >= :hash AND hash < :hash || char(1114111)"
 """The projects whose hash begins with :hash."""
 

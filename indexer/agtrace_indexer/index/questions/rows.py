@@ -26,11 +26,11 @@ def first(connection: sqlite3.Connection, form: Callable[..., Row], sql: str, ar
     return None if row is None else form(*row)
 
 
-def one(connection: sqlite3.Connection, form: Callable[..., Row], sql: str, arguments: Arguments = ()) -> Row:
-    """What `form` makes of the only row. Raises `LookupError` where there is none."""
+def only(connection: sqlite3.Connection, form: Callable[..., Row], sql: str, arguments: Arguments = ()) -> Row:
+    """What `form` makes of the only row. Raises `KeyError` where there is none."""
     row = _asked(connection, sql, arguments).fetchone()
     if row is None:
-        raise LookupError("the index has no such row")
+        raise KeyError("the index has no such row")
     return form(*row)
 
 

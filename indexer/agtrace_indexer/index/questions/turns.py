@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from agtrace_schema.events import UserKind
 
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED
-from agtrace_indexer.index.questions.rows import listed, one, rows, value, values
-from agtrace_indexer.index.questions.usage import COLUMNS, TokenCounts
+from agtrace_indexer.index.questions.rows import listed, only, rows, value, values
+from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
 from agtrace_indexer.index.sums import TOTAL
 
 _TURN = f"""
 SELECT t.turn_index, t.first_event, t.last_event, t.started_at, t.request_event, r.text, t.copied, t.step_count,
-  t.tool_calls, t.failed_calls, t.incomplete_usage, {COLUMNS}
+  t.tool_calls, t.failed_calls, t.incomplete_usage, {TOKEN_COLUMNS}
 FROM turn t LEFT JOIN request r ON r.session_id = t.session_id AND r.event_index = t.request_event
 """
 
@@ -219,7 +219,7 @@ def _span(session_row: int, turns: Sequence[Turn]) -> dict[str, Any]:
 def size(connection: sqlite3.Connection, session_row: int, turn_index: int) -> Size:
     """How much there is in a turn that the session has."""
     sql = "SELECT step_count, last_event - first_event + 1 FROM turn WHERE session_id = ? AND turn_index = ?"
-    return one(connection, Size, sql, (session_row, turn_index))
+    return only(connection, Size, sql, (session_row, turn_index))
 
 
 def tokens(connection: sqlite3.Connection, session_row: int) -> int:
@@ -232,10 +232,10 @@ def tokens(connection: sqlite3.Connection, session_row: int) -> int:
 
 
 def spans(
-    connection: sqlite3.Connection, session_row: int, *, from_turn: int, only: int | None, last_event: int
+    connection: sqlite3.Connection, session_row: int, *, from_turn: int, turn_index: int | None, last_event: int
 ) -> Iterator[Span]:
-    """Where the turns of a session stand, from one on or only one, if they began with this event at the latest."""
-    named = {"session": session_row, "from_turn": from_turn, "turn": only, "last_event": last_event}
+    """Where the turns of a session stand, from one on or one alone, if they began with this event at the latest."""
+    named = {"session": session_row, "from_turn": from_turn, "turn": turn_index, "last_event": last_event}
     return rows(connection, Span, _SPANS, named)
 
 
