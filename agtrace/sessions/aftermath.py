@@ -6,13 +6,11 @@ import sqlite3
 from collections.abc import Iterator
 from itertools import islice
 from math import ceil
-from typing import Any
 
-from agtrace_indexer.index.questions import events
+from agtrace_indexer.index.questions import events, files
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 from agtrace_schema.answers import Aftermath
-from agtrace_schema.codes import OUTCOME_CODE
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.sessions.query import find_event
@@ -25,15 +23,6 @@ _READ_AT_ONCE = 16
 _CHANGES_SHOWN = 5
 _ALIKE = 0.6
 """How much of the failed call's text a later one has to begin with."""
-
-_UNDONE = ", ".join(str(OUTCOME_CODE[outcome]) for outcome in (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED))
-
-_CHANGES = f"""
-SELECT DISTINCT e.event_index FROM touched t JOIN event e USING (session_id, event_index)
-WHERE session_id = ? AND event_index > ? AND event_index < ? AND t.access = 'write'
-  AND e.superseded_by IS NULL AND (e.outcome IS NULL OR e.outcome NOT IN ({_UNDONE}))
-ORDER BY e.event_index
-"""
 
 
 def aftermath(connection: sqlite3.Connection, session: Session, event: StoredEvent) -> Aftermath | None:
@@ -84,8 +73,7 @@ def _told(
     *,
     same: bool,
 ) -> Aftermath:
-    place: tuple[Any, ...] = (session.id, call.event_index, later.event_index)
-    changes = [row[0] for row in connection.execute(_CHANGES, place)]
+    changes = files.changes(connection, session.id, after=call.event_index, before=later.event_index)
     return Aftermath(
         same_call=same,
         succeeded=later.event_index,

@@ -11,6 +11,9 @@ COUNTED = "e.superseded_by IS NULL AND e.copy_of IS NULL"
 LIVE = "(e.superseded_by IS NULL OR e.superseded_by > :newest)"
 """The events that no other had replaced at the moment of a snapshot, whose newest event has the id :newest."""
 
+OWN_THEN = f"e.session_id = :session AND e.event_index <= :last AND e.copy_of IS NULL AND {LIVE}"
+"""The events that counted in their session at the moment of a snapshot."""
+
 OF_STEP = """
 e.session_id = :session AND e.event_index BETWEEN :first_event AND :last_event
 AND e.turn_index = :turn_index AND e.step_index = :step_index AND e.superseded_by IS NULL
