@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
+from agtrace_indexer.index.questions import events as stored_events
 from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.answers import EventPreview, SessionMatches
 from agtrace_schema.events import Provider
 
@@ -14,22 +16,17 @@ from agtrace.search.matching import Matcher
 from agtrace.search.question import SessionHits
 from agtrace.sessions import events
 from agtrace.sessions.listing import SHORT_HASH
-from agtrace.sessions.query import iso, short_id, with_texts
+from agtrace.sessions.query import iso, short_id
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
-
-_HIT = (
-    "SELECT e.*, n.text AS name, s.uid FROM event e JOIN session s ON s.id = e.session_id "
-    "LEFT JOIN name n ON n.id = e.name_id WHERE e.session_id = ? AND e.event_index = ?"
-)
 
 
 def previews(connection: sqlite3.Connection, hits: list[Hit], matcher: Matcher) -> list[EventPreview]:
     """Show hits around the place that matches."""
-    rows = [connection.execute(_HIT, (hit.session_row, hit.event_index)).fetchone() for hit in hits]
-    ids = {uid: short_id(connection, uid) for uid in {row["uid"] for row in rows}}
+    found = [stored_events.one(connection, hit.session_row, hit.event_index) for hit in hits]
+    ids = {row: short_id(connection, sessions.id_of(connection, row)) for row in {hit.session_row for hit in hits}}
     return [
-        events.preview(connection, ids[event.row["uid"]], event, matcher.matched(event.text))
-        for event in with_texts(connection, rows)
+        events.preview(connection, ids[event.row.session_row], event, matcher.matched(event.text))
+        for event in with_texts(connection, found)
     ]
 
 

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from agtrace_indexer.index.questions import sessions
-from agtrace_indexer.index.questions.conditions import COUNTED
+from agtrace_indexer.index.questions import calls, events, sessions, turns
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.codes import OUTCOME_CODE, OUTCOME_CODES, TYPE_CODE
+from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.comparison import CallFailures, ComparedSession, ComparedTool, Comparison, FailedCall, Relation
-from agtrace_schema.events import EventType, Outcome
 
 from agtrace.sessions.files import Access, compared_files, touched_files
 from agtrace.sessions.listing import session_head, shown_kind
-from agtrace.sessions.query import EVENT, short_id, with_texts
+from agtrace.sessions.query import short_id
 from agtrace.sessions.sections import NO_TOOL
 from agtrace.sessions.turns import last_outcome
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
@@ -28,41 +26,6 @@ from agtrace.usage.usage import Usage, usage_of
 
 _QUOTE = 80
 _MODELS = 3
-
-_OWN = f"e.session_id = :session AND {COUNTED}"
-
-_CODES: dict[str, Any] = {
-    "call": TYPE_CODE[EventType.TOOL_CALL],
-    **{outcome.value: OUTCOME_CODE[outcome] for outcome in (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)},
-}
-
-_SPAN = f"SELECT min(nullif(e.ts, 0)) AS first, max(nullif(e.ts, 0)) AS last FROM event e WHERE {_OWN}"
-
-_STEPS = f"""
-SELECT count(*) FROM (SELECT DISTINCT e.turn_index, e.step_index FROM event e
-  JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index
-  WHERE {_OWN} AND e.step_index IS NOT NULL)
-"""
-
-_TOOLS = f"""
-SELECT coalesce(n.text, '') AS name, count(*) AS calls, sum(e.outcome IS :failed) AS failed
-FROM event e LEFT JOIN name n ON n.id = e.name_id WHERE {_OWN} AND e.type = :call GROUP BY 1
-"""
-
-_ENDS = f"""
-SELECT coalesce(sum(e.outcome = :failed), 0) AS failed, coalesce(sum(e.outcome = :rejected), 0) AS rejected,
-  coalesce(sum(e.outcome = :interrupted), 0) AS interrupted
-FROM event e WHERE {_OWN} AND e.type = :call
-"""
-
-# The calls that did not end well, failed ones first; `shown` is the event that tells: the result, if there is one.
-_EXAMPLES = f"""
-SELECT coalesce(r.event_index, e.event_index) AS shown, e.outcome, n.text AS name
-FROM event e LEFT JOIN name n ON n.id = e.name_id
-LEFT JOIN event r ON r.session_id = e.session_id AND r.event_index = e.link AND r.superseded_by IS NULL
-WHERE {_OWN} AND e.type = :call AND e.outcome IN (:failed, :rejected, :interrupted)
-ORDER BY e.outcome != :failed, shown LIMIT :most
-"""
 
 
 class Lengths(NamedTuple):
@@ -133,18 +96,17 @@ def compare(
 def _side(
     connection: sqlite3.Connection, session: Session, same_project: bool, prices: PriceTable, most_failures: int
 ) -> Side:
-    named = {**_CODES, "session": session.id, "most": most_failures}
-    tools = {tool["name"]: (tool["calls"], tool["failed"]) for tool in connection.execute(_TOOLS, named)}
+    tools = {tool.name: (tool.calls, tool.failed) for tool in calls.tools(connection, session.id)}
     files = touched_files(connection, session, same_project=same_project)
-    return Side(session, short_id(connection, session.uid), _facts(connection, session, named, prices), tools, files)
+    return Side(
+        session, short_id(connection, session.uid), _facts(connection, session, prices, most_failures), tools, files
+    )
 
 
-def _facts(
-    connection: sqlite3.Connection, session: Session, named: dict[str, Any], prices: PriceTable
-) -> ComparedSession:
+def _facts(connection: sqlite3.Connection, session: Session, prices: PriceTable, most_failures: int) -> ComparedSession:
     head = session_head(connection, session, prices)
     usage = usage_of(connection, prices, [session.id]).get(session.id, Usage())
-    span = connection.execute(_SPAN, named).fetchone()
+    first, last = events.times(connection, session.id)
     return ComparedSession(
         session_id=short_id(connection, session.uid),
         provider=head.provider,
@@ -154,13 +116,13 @@ def _facts(
         project_hash=head.project_hash,
         root_path=head.root_path,
         start_time=head.start_time,
-        duration_seconds=None if span["first"] is None else (span["last"] - span["first"]) // 1000,
+        duration_seconds=None if first is None or last is None else (last - first) // 1000,
         active_seconds=head.stats.active_seconds,
         outcome=last_outcome(connection, session),
         turns=head.stats.total_turns,
-        steps=connection.execute(_STEPS, named).fetchone()[0],
+        steps=turns.count_steps(connection, session.id),
         tool_calls=head.stats.tool_calls,
-        failures=_failures(connection, named),
+        failures=_failures(connection, session, most_failures),
         responses=head.stats.responses,
         total_tokens=head.stats.total_tokens,
         tokens=head.stats.tokens,
@@ -174,24 +136,20 @@ def _facts(
     )
 
 
-def _failures(connection: sqlite3.Connection, named: dict[str, Any]) -> CallFailures:
-    counts = connection.execute(_ENDS, named).fetchone()
-    found = connection.execute(_EXAMPLES, named).fetchall()
-    listed = ", ".join(str(row["shown"]) for row in found)
-    rows = connection.execute(
-        f"{EVENT} WHERE e.session_id = :session AND e.event_index IN ({listed})", named
-    ).fetchall()
-    quotes = {event.event_index: one_line(event.text, _QUOTE) for event in with_texts(connection, rows)}
+def _failures(connection: sqlite3.Connection, session: Session, most: int) -> CallFailures:
+    found = calls.worst(connection, session.id, most)
+    shown = events.several(connection, session.id, (call.shown for call in found))
+    quotes = {event.event_index: one_line(event.text, _QUOTE) for event in with_texts(connection, shown)}
     examples = [
         FailedCall(
-            event_index=row["shown"],
-            tool=one_line(row["name"] or NO_TOOL, LABEL),
-            outcome=OUTCOME_CODES[row["outcome"]],
-            quote=quotes[row["shown"]],
+            event_index=call.shown,
+            tool=one_line(call.tool or NO_TOOL, LABEL),
+            outcome=call.outcome,
+            quote=quotes[call.shown],
         )
-        for row in found
+        for call in found
     ]
-    return CallFailures(**dict(counts), examples=examples)
+    return CallFailures(**calls.ill_ended(connection, session.id)._asdict(), examples=examples)
 
 
 # -- tools -----------------------------------------------------------------------------------------

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions import sessions, turns
 from agtrace_indexer.index.questions.conditions import COUNTED
 from agtrace_indexer.index.questions.sessions import Child, Filters, Session
-from agtrace_indexer.index.sums import TOTAL, WHOLE_INPUT
+from agtrace_indexer.index.sums import WHOLE_INPUT
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
 from agtrace_schema.events import Provider
 
@@ -24,8 +24,6 @@ MODELS_SHOWN = 3
 """Models of a session or a project that an overview names."""
 
 _CHILDREN = 10
-
-_IN_TURNS = f"SELECT coalesce(sum({TOTAL}), 0) FROM turn u WHERE u.session_id = ?"
 
 _PEAK = f"""
 SELECT max({WHOLE_INPUT}), max(u.context_window) FROM token_usage u JOIN event e USING (session_id, event_index)
@@ -155,8 +153,7 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
 
 
 def _outside_turns(connection: sqlite3.Connection, session: Session, usage: Usage) -> int:
-    (in_turns,) = connection.execute(_IN_TURNS, (session.id,)).fetchone()
-    return max((usage.total or 0) + int(session.copied_tokens) - int(in_turns), 0)
+    return max((usage.total or 0) + session.copied_tokens - turns.tokens(connection, session.id), 0)
 
 
 def _copied(session: Session) -> Copied | None:

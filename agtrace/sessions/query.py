@@ -1,18 +1,13 @@
-"""Reading rows of the index: sessions by id or prefix, events with their texts."""
+"""Finding what a request names: sessions by id or prefix, events by their index."""
 
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
-import orjson
-from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions import events, sessions
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.texts.blocks import BlockText, unpack
-from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
-from agtrace_schema.events import EventType, Outcome
+from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 
 from agtrace.problems import AmbiguousSessionPrefix, InvalidEventIndex, SessionNotFound
 from agtrace.sessions.references import session_in
@@ -22,39 +17,6 @@ SHORTEST_ID = 8
 
 MATCHES_SHOWN = 10
 _NEAREST = 3
-
-EVENT = """
-SELECT e.*, n.text AS name FROM event e LEFT JOIN name n ON n.id = e.name_id
-"""
-"""The rows of events (alias e), with their name (alias n)."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredEvent:
-    """An event of the index with its texts."""
-
-    row: sqlite3.Row
-    text: str
-    rest: dict[str, Any]
-    """What its text doesn't say."""
-
-    @property
-    def event_index(self) -> int:
-        """Its place in the session."""
-        return int(self.row["event_index"])
-
-    @property
-    def type(self) -> EventType:
-        """Its type."""
-        return EVENT_TYPE_CODES[int(self.row["type"])]
-
-    @property
-    def outcome(self) -> Outcome | None:
-        """How the tool execution ended; None for what is no tool execution. A call without a result is unknown."""
-        code = self.row["outcome"]
-        if code is None:
-            return Outcome.UNKNOWN if self.type == EventType.TOOL_CALL else None
-        return OUTCOME_CODES[int(code)]
 
 
 def find_session(connection: sqlite3.Connection, given: str) -> Session:
@@ -85,40 +47,17 @@ def short_id(connection: sqlite3.Connection, uid: str) -> str:
 
 def find_event(connection: sqlite3.Connection, session: Session, event_index: int) -> StoredEvent:
     """One event of a session. Raises `InvalidEventIndex` before the first and beyond the last one."""
-    row = connection.execute(
-        f"{EVENT} WHERE e.session_id = ? AND e.event_index = ?", (session.id, event_index)
-    ).fetchone()
-    if row is None:
-        last = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session.id,))
-        raise InvalidEventIndex(short_id(connection, session.uid), event_index, last.fetchone()[0] or 0)
-    return with_texts(connection, [row])[0]
-
-
-def with_texts(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> list[StoredEvent]:
-    """Add the texts to rows of `event` (with their name), opening each block once."""
-    blocks: dict[int, tuple[int, BlockText, list[Any]]] = {}
-    events = []
-    for row in rows:
-        block = connection.execute(
-            "SELECT id, first_index FROM block WHERE session_id = ? AND first_index <= ? "
-            "ORDER BY first_index DESC LIMIT 1",
-            (row["session_id"], row["event_index"]),
-        ).fetchone()
-        if block["id"] not in blocks:
-            ends, text, rest = connection.execute(
-                "SELECT ends, text, payload FROM block_data WHERE block_id = ?", (block["id"],)
-            ).fetchone()
-            blocks[block["id"]] = (block["first_index"], BlockText.of(ends, text), orjson.loads(unpack(rest)))
-        first, texts, rests = blocks[block["id"]]
-        number = row["event_index"] - first
-        events.append(StoredEvent(row, texts.text(number), rests[number] or {}))
-    return events
+    event = events.at(connection, session.id, event_index)
+    if event is None:
+        last = events.last(connection, session.id)
+        raise InvalidEventIndex(short_id(connection, session.uid), event_index, last or 0)
+    return with_texts(connection, [event])[0]
 
 
 def last_event_of(connection: sqlite3.Connection, session: Session) -> int:
     """The newest event of a session: its index is the snapshot of a walk; -1 where there is none."""
-    found = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session.id,)).fetchone()
-    return -1 if found[0] is None else int(found[0])
+    last = events.last(connection, session.id)
+    return -1 if last is None else last
 
 
 def iso(milliseconds: int | None) -> str | None:

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from agtrace_indexer.index.questions import files
 from agtrace_indexer.index.questions.sessions import Session
 
 from agtrace.tools.tool import call, event_kilobytes, overview_kilobytes, turn_kilobytes
@@ -24,7 +25,7 @@ def after_event(connection: sqlite3.Connection, session: Session, shown_id: str,
         if "changes" in later:
             return opens(later["changes"][-1], f"the last change before {again} succeeded (event {later['succeeded']})")
         return opens(later.get("result_event", later["succeeded"]), f"the result of {again} that succeeded")
-    if result is not None and not _writes(connection, session, event["event_index"]):
+    if result is not None and not files.writes(connection, session.id, event["event_index"]):  # that would say little
         return opens(result, "the result of this call")
     turn = event.get("turn_index")
     if turn is not None:
@@ -34,10 +35,3 @@ def after_event(connection: sqlite3.Connection, session: Session, shown_id: str,
         return f"{opened} shows what {around} {size}."
     opened = call("get_session_details", session_id=shown_id)
     return f"{opened} shows its session {overview_kilobytes(session.turn_count)}."
-
-
-def _writes(connection: sqlite3.Connection, session: Session, event_index: int) -> bool:
-    """Whether a call wrote a file: its result says little."""
-    place = (session.id, event_index)
-    wrote = "SELECT 1 FROM touched WHERE session_id = ? AND event_index = ? AND access = 'write'"
-    return connection.execute(wrote, place).fetchone() is not None

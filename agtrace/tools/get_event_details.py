@@ -59,7 +59,7 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
         lambda *position: context.cursors.make(TOOL.name, query, position),
     )
     outcome = f", {event.outcome}" if event.outcome else ""
-    name = f" {named(event.row['name'], LABEL)}" if event.row["name"] else ""
+    name = f" {named(event.row.name, LABEL)}" if event.row.name else ""
     what = f"Event {event.event_index} of {shown}: {event.type}{name}{outcome}"
     return Reply(
         summary=one_line(what + part_asked(wanted), SUMMARY),

@@ -130,7 +130,7 @@ def _event(opening: _Opening) -> Reply:
         transcript.body(connection, event),
         output=event.type == "ToolResult",
     )
-    name = f" {named(event.row['name'], 40)}" if event.row["name"] else ""
+    name = f" {named(event.row.name, 40)}" if event.row.name else ""
     return opening.reply(f"Event {event.event_index} of {opening.shown_id}: {event.type}{name}", given)
 
 

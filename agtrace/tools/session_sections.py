@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions import events, sessions
 from agtrace_schema.answers import ChildItem, FailedExecution, Model, TurnOverview
 
 from agtrace.sessions.sections import LISTS, Source
-from agtrace.sessions.transcript import newest_row
 from agtrace.shaping.replies import Pages
 from agtrace.tools.session_view import LARGEST_OVERVIEW, NAME, View
 from agtrace.tools.tool import LIST_BYTES, call, dump_all, kilobytes
@@ -60,8 +59,8 @@ def _pages(view: View, name: str) -> tuple[Pages, str]:
 
 def _source(view: View, newest_session: int) -> Source:
     connection, session = view.context.connection, view.session
-    newest = newest_row(connection, session, view.last_event)
-    return Source(connection, session, view.context.prices, view.last_event, newest, newest_session)
+    then = events.snapshot(connection, session.id, view.last_event)
+    return Source(connection, session, view.context.prices, then, newest_session)
 
 
 def _rest_hint(view: View, name: str, total: int) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from agtrace_indexer.index.questions import events, turns
 from agtrace_indexer.index.questions.conditions import PROJECTS_BY_HASH
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import Analysis
@@ -123,22 +124,16 @@ def overview_kilobytes(turns: int) -> str:
 
 def turn_kilobytes(connection: sqlite3.Connection, session_row: int, turn_index: int, level: str) -> str:
     """The size of the first page in which get_session_details opens a turn at level turns or steps."""
-    row = connection.execute(
-        "SELECT step_count, tool_calls, last_event - first_event + 1 AS events FROM turn "
-        "WHERE session_id = ? AND turn_index = ?",
-        (session_row, turn_index),
-    ).fetchone()
+    size = turns.size(connection, session_row, turn_index)
     if level == "turns":
-        return kilobytes(min(900 + 110 * row["step_count"], 28_000), min(4_000 + 900 * row["step_count"], 30_720))
-    return kilobytes(min(900 + 60 * row["events"], 28_000), min(4_000 + 1_000 * row["events"], 32_000))
+        return kilobytes(min(900 + 110 * size.steps, 28_000), min(4_000 + 900 * size.steps, 30_720))
+    return kilobytes(min(900 + 60 * size.events, 28_000), min(4_000 + 1_000 * size.events, 32_000))
 
 
 def event_kilobytes(connection: sqlite3.Connection, session_row: int, event_index: int) -> str:
     """The size of the answer in which get_event_details opens an event: at most the line that it stands on."""
-    line = connection.execute(
-        "SELECT length FROM event WHERE session_id = ? AND event_index = ?", (session_row, event_index)
-    ).fetchone()
-    return kilobytes(0, min(EVENT_AROUND + (line[0] if line else 0), LIST_BYTES))
+    line = events.line_length(connection, session_row, event_index)
+    return kilobytes(0, min(EVENT_AROUND + line, LIST_BYTES))
 
 
 def mark(time: int | None) -> int:

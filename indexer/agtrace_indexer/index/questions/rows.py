@@ -26,6 +26,14 @@ def first(connection: sqlite3.Connection, form: Callable[..., Row], sql: str, ar
     return None if row is None else form(*row)
 
 
+def only(connection: sqlite3.Connection, form: Callable[..., Row], sql: str, arguments: Arguments = ()) -> Row:
+    """What `form` makes of the only row. Raises `KeyError` where there is none."""
+    row = _asked(connection, sql, arguments).fetchone()
+    if row is None:
+        raise KeyError("the index has no such row")
+    return form(*row)
+
+
 def value(connection: sqlite3.Connection, sql: str, arguments: Arguments = ()) -> Any:
     """The first column of the first row; None where there is none."""
     row = _asked(connection, sql, arguments).fetchone()

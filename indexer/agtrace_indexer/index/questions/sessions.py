@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agtrace_indexer.index.questions.conditions import COUNTED, PROJECTS_BY_HASH
-from agtrace_indexer.index.questions.rows import first, listed, rows, value, values
+from agtrace_indexer.index.questions.rows import first, listed, only, rows, value, values
 
 _SESSION = """
 SELECT s.id, s.file_id, s.thread, s.uid, s.own_id, s.provider, s.kind,
@@ -260,7 +260,7 @@ def count(connection: sqlite3.Connection, filters: Filters, *, newest: int) -> C
     """How many sessions a list has."""
     condition, arguments = _condition(filters, newest)
     sql = f"SELECT count(*), coalesce(sum(s.failed_calls > 0), 0) FROM session s WHERE {condition}"
-    return next(rows(connection, Counts, sql, arguments))
+    return only(connection, Counts, sql, arguments)
 
 
 def _condition(filters: Filters, newest: int) -> tuple[str, dict[str, Any]]:
@@ -299,7 +299,7 @@ def parent_id(connection: sqlite3.Connection, session: Session) -> str | None:
 
 def with_agents(connection: sqlite3.Connection, row: int) -> Family:
     """The sums of the session of a row and of all sub-agents below it."""
-    return next(rows(connection, _family, _WITH_AGENTS, {"id": row}))
+    return only(connection, _family, _WITH_AGENTS, {"id": row})
 
 
 def _family(sessions: int, tool_calls: int, failed_calls: int, ids: str) -> Family:
