@@ -6,7 +6,8 @@ parser is loaded when a log is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -20,6 +21,41 @@ Rewrite: TypeAlias = "Callable[[list[Record]], list[Record]] | None"
 """Turns the records of a whole document into a patch of what was read of it; None where it is read anew."""
 
 
+class Home(NamedTuple):
+    """Where an agent keeps its logs."""
+
+    variable: str
+    """The environment variable that moves the folder."""
+    meaning: str
+    """What the variable says, and what holds without it, for the table of settings."""
+    folder: str
+    """Where it is without the variable, below the user's home: `.codex`."""
+    logs: tuple[str, ...]
+    """The folders in it that hold logs: `sessions`."""
+    several: bool = False
+    """Whether the variable may name several folders, separated by commas."""
+
+    def roots(self, environment: Mapping[str, str], home: Path) -> list[Path]:
+        """The folders of logs on a machine with these variables, whether they exist or not."""
+        named = environment.get(self.variable)
+        if named and self.several:
+            folders = [Path(part.strip()) for part in named.split(",") if part.strip()]
+        else:
+            folders = [Path(named) if named else home / self.folder]
+        return [folder / logs for folder in folders for logs in self.logs]
+
+
+class Forms(NamedTuple):
+    """How an agent keeps one log in several files for a while: the first of them is read, the others repeat it."""
+
+    beginning: str
+    """How the names of these files begin."""
+    log_of: Callable[[str, str], tuple[str, str] | None]
+    """Tells from folder and name of a file what all files of its log have in common; None where it has no other."""
+    rank: Callable[[str], tuple[bool, ...]]
+    """Tells from the path of a file how far it stands behind the others of its log."""
+
+
 class Agent(NamedTuple):
     """A coding agent."""
 
@@ -29,6 +65,8 @@ class Agent(NamedTuple):
     """What people call it: `Claude Code`."""
     parser: Callable[[], Parser]
     """Loads the module that reads its logs."""
+    home: Home
+    forms: Forms | None = None
     keys_remembered: int | None = 0
     """How many keys of drafts are remembered for each session (`Draft.key`); None is all."""
     repeats_lines: bool = False

@@ -9,6 +9,9 @@ from agtrace_indexer.providers.codex import CODEX
 from agtrace_indexer.providers.gemini import GEMINI
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from agtrace_schema.events import Provider
 
     from agtrace_indexer.events.drafts import Record
@@ -16,6 +19,18 @@ if TYPE_CHECKING:
 
 AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI)}
 """The agents by name: to add one, write its package and name it here."""
+
+
+FORMS = tuple(agent.forms for agent in AGENTS.values() if agent.forms is not None)
+"""How agents keep one log in several files."""
+
+
+def homes(environment: Mapping[str, str], home: Path) -> list[Path]:
+    """The folders where the agents keep their logs on this machine, whether they exist or not.
+
+    The variables by which agents are told other folders are honoured.
+    """
+    return [root for agent in AGENTS.values() for root in agent.home.roots(environment, home)]
 
 
 def parser_of(provider: str) -> Parser:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agtrace_indexer.providers.provider import Agent, Parser
+from agtrace_indexer.providers.provider import Agent, Home, Parser
 
 
 def _parser() -> Parser:
@@ -15,6 +15,9 @@ CLAUDE_CODE = Agent(
     name="claude_code",
     title="Claude Code",
     parser=_parser,
+    home=Home(
+        "CLAUDE_CONFIG_DIR", "the home of Claude Code's logs; default ~/.claude", ".claude", ("projects",), several=True
+    ),
     keys_remembered=64,  # only lines of one response repeat a key, and they stand close together
     repeats_lines=True,
 )

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from agtrace_indexer.providers.provider import Agent, Parser
+import re
+
+from agtrace_indexer.providers.provider import Agent, Forms, Home, Parser
+
+_ROLLOUT = re.compile(r"(rollout-.+)\.jsonl(?:\.zst)?$", re.DOTALL)
+_PLACE = re.compile(r"(.*)[/\\](?:sessions[/\\]\d{4}[/\\]\d\d[/\\]\d\d|archived_sessions)$", re.DOTALL)
 
 
 def _parser() -> Parser:
@@ -11,10 +16,23 @@ def _parser() -> Parser:
     return parser
 
 
+def _log_of(folder: str, name: str) -> tuple[str, str] | None:
+    """A rollout is the same below `sessions` and in `archived_sessions`, plain and compressed."""
+    rollout, place = _ROLLOUT.match(name), _PLACE.match(folder)
+    return (place[1] if place else folder, rollout[1]) if rollout else None
+
+
+def _rank(path: str) -> tuple[bool, ...]:
+    """A plain rollout goes before its `.zst`, a live one before its archived copy."""
+    return "archived_sessions" in path, path.endswith(".zst")
+
+
 CODEX = Agent(
     name="codex",
     title="Codex",
     parser=_parser,
+    home=Home("CODEX_HOME", "the home of Codex's logs; default ~/.codex", ".codex", ("sessions", "archived_sessions")),
+    forms=Forms("rollout-", _log_of, _rank),
     replays_items=True,
 )
 """What is known about Codex."""

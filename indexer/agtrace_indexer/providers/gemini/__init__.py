@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from agtrace_indexer.providers.provider import Agent, Parser
+import re
+
+from agtrace_indexer.providers.provider import Agent, Forms, Home, Parser
+
+_SESSION = re.compile(r"(session-.+)\.jsonl?$", re.DOTALL)
 
 
 def _parser() -> Parser:
@@ -11,10 +15,22 @@ def _parser() -> Parser:
     return parser
 
 
+def _log_of(folder: str, name: str) -> tuple[str, str] | None:
+    """A `.jsonl` continues the `.json` of its name."""
+    session = _SESSION.match(name)
+    return (folder, session[1]) if session else None
+
+
+def _rank(path: str) -> tuple[bool, ...]:
+    return (path.endswith(".json"),)
+
+
 GEMINI = Agent(
     name="gemini",
     title="Gemini CLI",
     parser=_parser,
+    home=Home("GEMINI_CLI_HOME", "the folder that holds Gemini CLI's .gemini; default ~", "", (".gemini/tmp",)),
+    forms=Forms("session-", _log_of, _rank),
     keys_remembered=None,  # any message can be replaced or rewound
 )
 """What is known about Gemini CLI."""
