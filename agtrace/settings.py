@@ -29,7 +29,7 @@ LARGEST_CURSOR_TTL = 366 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a user can set; `VARIABLES` has the documentation of each."""
+    """What a user can set; `variables` has the documentation of each."""
 
     data_dir: Path
     max_response_bytes: int
@@ -97,11 +97,15 @@ VARIABLES: dict[str, str] = {
         "with `agtrace mcp --http`: web origins, comma-separated, whose pages may use it besides loopback's; "
         "default: none"
     ),
-    "CLAUDE_CONFIG_DIR": "the home of Claude Code's logs; default ~/.claude",
-    "CODEX_HOME": "the home of Codex's logs; default ~/.codex",
-    "GEMINI_CLI_HOME": "the folder that holds Gemini CLI's .gemini; default ~",
 }
-"""Every variable that agtrace reads, with its meaning."""
+"""The variables of agtrace's own, with their meaning."""
+
+
+def variables() -> dict[str, str]:
+    """Every variable that agtrace reads, with its meaning: its own, and those that tell where agents keep logs."""
+    from agtrace_indexer.providers.registry import AGENTS
+
+    return VARIABLES | {agent.home.variable: agent.home.meaning for agent in AGENTS.values()}
 
 
 def load(environment: Mapping[str, str] | None = None) -> Settings:

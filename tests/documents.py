@@ -61,7 +61,7 @@ def tool_table() -> str:
 def setting_table() -> str:
     """The environment variables."""
     rows = ["| variable | meaning |", "|---|---|"]
-    return "\n".join(rows + [f"| `{name}` | {meaning} |" for name, meaning in settings.VARIABLES.items()])
+    return "\n".join(rows + [f"| `{name}` | {meaning} |" for name, meaning in settings.variables().items()])
 
 
 def detector_table() -> str:

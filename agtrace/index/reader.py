@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from agtrace_indexer import redact
 from agtrace_indexer.index.lock import Busy, wait_for_writer
 from agtrace_indexer.index.opening import Reading, open_to_read, refuse_newer
-from agtrace_indexer.logs.discovery import homes
+from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import index
 
 from agtrace.index.freshness import Freshness

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from agtrace_indexer.index.catalog import Catalog, Known, KnownFile
 from agtrace_indexer.index.tombstones import hidden
 from agtrace_indexer.logs.discovery import REPEATS, Found, preferred, walk
+from agtrace_indexer.providers.registry import FORMS
 
 
 @dataclass(slots=True)
@@ -37,7 +38,7 @@ def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> P
     known = catalog.known()
     hides = bool(catalog.meta("forgotten"))
     plan = Plan(seen=len(found))
-    instead = preferred(found)
+    instead = preferred(found, FORMS)
     for file in found:
         before = known.pop(file.path, None) or (known.pop(hidden(file.path), None) if hides else None)
         if file.path in instead:

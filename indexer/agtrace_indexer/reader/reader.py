@@ -25,7 +25,7 @@ from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import ANCHOR, CountedFile, open_regular, start_of
 from agtrace_indexer.logs.lines import Line, Lines
 from agtrace_indexer.logs.progress import Progress
-from agtrace_indexer.providers.registry import FORMATS, PATCHES, unroll
+from agtrace_indexer.providers.registry import parser_of, unroll
 from agtrace_indexer.reader.exclusion import KeptOut, kept_out, kept_out_so_far
 from agtrace_indexer.reader.log import Log, digest
 from agtrace_indexer.reader.recognition import BEFORE_JSON, HEAD, begin, document_in, why_no_log
@@ -235,16 +235,17 @@ class Reader:
     ) -> tuple[Log, list[Record]]:
         """The log of a document, and the records that bring it up to date: all, or what a rewrite changed."""
         if known is not None and known.status == "log":
-            if not self._rebuild and known.provider == provider and provider in PATCHES:
+            as_patch = parser_of(provider).as_patch
+            if not self._rebuild and known.provider == provider and as_patch is not None:
                 log = known_log(self.store, found, known, b"")
                 log.head, log.head_size = digest(head), len(head)
-                return log, PATCHES[provider](records)
+                return log, as_patch(records)
             self.store.forget_contents(known.id)
         return self._new_log(found, provider, head), records
 
     def _new_log(self, found: Found, provider: Provider, head: bytes) -> Log:
         log = Log(found, None, "log", None, provider, head=digest(head), head_size=len(head))
-        log.state = FORMATS[provider].begin(PurePath(found.path))
+        log.state = parser_of(provider).begin(PurePath(found.path))
         log.file_id = self.store.save_file(found.path, log.columns(), None)
         return log
 

@@ -14,7 +14,7 @@ from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.content import Content
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import CountedFile, checksum_to, inode, read_up_to
-from agtrace_indexer.providers.registry import FORMATS
+from agtrace_indexer.providers.registry import parser_of
 from agtrace_indexer.reader.log import Log, digest
 
 Place: TypeAlias = tuple[Content, bytes]
@@ -54,5 +54,5 @@ def known_log(store: Store, found: Found, known: KnownFile, anchor: bytes) -> Lo
 
 def begins_alike(row: KnownFile, path: str) -> bool:
     """Whether the new path of a log says the same of it as the one before."""
-    begin = FORMATS[Provider(row.provider or "")].begin
+    begin = parser_of(Provider(row.provider or "")).begin
     return begin(PurePath(row.path)).to_json() == begin(PurePath(path)).to_json()
