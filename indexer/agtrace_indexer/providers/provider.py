@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
+from agtrace_indexer.events.tools import Tools
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import PurePath
@@ -67,6 +69,7 @@ class Agent(NamedTuple):
     """Loads the module that reads its logs."""
     home: Home
     forms: Forms | None = None
+    tools: Tools = Tools()
     keys_remembered: int | None = 0
     """How many keys of drafts are remembered for each session (`Draft.key`); None is all."""
     repeats_lines: bool = False

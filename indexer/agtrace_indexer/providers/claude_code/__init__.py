@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import Agent, Home, Parser
 
 
@@ -17,6 +18,19 @@ CLAUDE_CODE = Agent(
     parser=_parser,
     home=Home(
         "CLAUDE_CONFIG_DIR", "the home of Claude Code's logs; default ~/.claude", ".claude", ("projects",), several=True
+    ),
+    tools=Tools(
+        shells=frozenset({"Bash", "PowerShell"}),
+        reading=frozenset({"LS", "LSP", "Glob"}),
+        waiting=frozenset({"BashOutput", "TaskOutput", "AgentOutputTool", "Monitor", "ScheduleWakeup"}),
+        asking=frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"}),
+        starting=frozenset({"Task", "Agent"}),
+        servers=("mcp__agtrace__", "mcp__plugin_agtrace_agtrace__"),  # the second one from a plugin
+        commands=("command",),
+        paths=("file_path", "notebook_path"),
+        removed=("old_string",),
+        added=("new_string",),
+        contents=("content", "new_source"),
     ),
     keys_remembered=64,  # only lines of one response repeat a key, and they stand close together
     repeats_lines=True,
