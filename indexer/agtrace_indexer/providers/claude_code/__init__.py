@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Home, Parser
+from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Parser, Sign
 
 
 def _parser() -> Parser:
@@ -32,6 +32,15 @@ CLAUDE_CODE = Agent(
         added=("new_string",),
         contents=("content", "new_source"),
     ),
+    notices=Notices(
+        api_errors=frozenset({"api_error"}),
+        retried_errors=frozenset({"system/api_error", "system/error"}),
+        compactions=(Sign("system/compact_boundary"),),
+    ),
+    no_messages=frozenset({"No response requested."}),  # where a session goes on after a command
+    hidden_reasoning="as signatures only",
+    longest_command_ms=600_000,
+    client=Client("claude-code", 50_000),
     keys_remembered=64,  # only lines of one response repeat a key, and they stand close together
     repeats_lines=True,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Forms, Home, Parser
+from agtrace_indexer.providers.provider import Agent, Client, Forms, Home, Notices, Parser, Sign
 
 _ROLLOUT = re.compile(r"(rollout-.+)\.jsonl(?:\.zst)?$", re.DOTALL)
 _PLACE = re.compile(r"(.*)[/\\](?:sessions[/\\]\d{4}[/\\]\d\d[/\\]\d\d|archived_sessions)$", re.DOTALL)
@@ -45,6 +45,14 @@ CODEX = Agent(
         servers=("mcp__agtrace__", "agtrace.", "agtrace__"),  # with a namespace, in events
         commands=("command", "cmd", "script", "input"),
     ),
+    notices=Notices(
+        api_errors=frozenset({"error"}),
+        retried_errors=frozenset({"stream_error"}),
+        interruptions=(Sign("turn_aborted", r"\Ainterrupted"),),
+        compactions=(Sign("compacted"),),
+    ),
+    hidden_reasoning="encrypted or empty",
+    client=Client("codex-mcp-client", 11_900),  # with some models it cuts the middle out of more than 12,000 bytes
     replays_items=True,
 )
 """What is known about Codex."""

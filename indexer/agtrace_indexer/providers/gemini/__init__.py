@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Forms, Home, Parser
+from agtrace_indexer.providers.provider import Agent, Client, Forms, Home, Notices, Parser, Sign
 
 _SESSION = re.compile(r"(session-.+)\.jsonl?$", re.DOTALL)
 
@@ -44,6 +44,12 @@ GEMINI = Agent(
         added=("new_string",),
         contents=("content",),
     ),
+    notices=Notices(
+        api_errors=frozenset({"error"}),
+        interruptions=(Sign("info", r"\ARequest cancelled\."),),
+        compactions=(Sign("info", r"(?i)\bcompressed (?:context will be sent|from\b)"),),
+    ),
+    client=Client("gemini-cli-mcp-client", 39_900),  # it counts 41 characters around an answer, and cuts above 40,000
     keys_remembered=None,  # any message can be replaced or rewound
 )
 """What is known about Gemini CLI."""
