@@ -6,6 +6,7 @@ import sqlite3
 from typing import Any
 
 from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import Thought
 
 from agtrace.sessions import reasoning, turns
@@ -16,8 +17,6 @@ from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, Ses
 from agtrace.tools.tool import LIST_BYTES, Context, Tool, call, dump_all, event_kilobytes, kilobytes, query_of
 
 _LONG_BYTES = 51_200
-
-_HIDDEN = {"claude_code": "as signatures only", "codex": "encrypted or empty"}
 
 
 class GetReasoningChain(Arguments):
@@ -81,7 +80,7 @@ def _summary(provider: str, shown_id: str, turn_index: int | None, chain: Chain)
     if readable:
         return f"{where}: {_counted(readable)}{f', {hidden} more hidden' if hidden else ''}"
     if hidden:
-        return f"{where}: no readable reasoning: {_counted(hidden)}, logged {_HIDDEN.get(provider, 'without text')}"
+        return f"{where}: no readable reasoning: {_counted(hidden)}, logged {AGENTS[provider].hidden_reasoning}"
     return f"{where}: no reasoning: {provider} logged none here"
 
 

@@ -43,6 +43,8 @@ class Draft:
     """Whether the log itself tells that this belongs to the replayed history of another one."""
     clustered: bool = False
     """Whether this was written at the instant at which its log began: a replay, where nothing better tells."""
+    ends_turn: bool = False
+    """Whether a notification tells that the turn ended before its calls did; a user's interruption always does."""
 
 
 class Retraction(NamedTuple):

@@ -6,9 +6,12 @@ parser is loaded when a log is read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from agtrace_indexer.events.tools import Tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
 
 Rewrite: TypeAlias = "Callable[[list[Record]], list[Record]] | None"
 """Turns the records of a whole document into a patch of what was read of it; None where it is read anew."""
+
+
+_LOOKED_AT = 1_000
+"""Characters of a notification's text in which a sign is looked for."""
 
 
 class Home(NamedTuple):
@@ -56,6 +63,40 @@ class Forms(NamedTuple):
     """Tells from the path of a file how far it stands behind the others of its log."""
 
 
+class Sign(NamedTuple):
+    """How a notification is told that says a certain thing."""
+
+    kind: str
+    text: str = ""
+    """A regular expression that stands in its text; empty where the kind is enough."""
+
+    def fits(self, kind: str, text: str) -> bool:
+        """Whether a notification of this kind and text says so."""
+        return kind == self.kind and (not self.text or re.search(self.text, text[:_LOOKED_AT]) is not None)
+
+
+class Notices(NamedTuple):
+    """By which notifications an agent's log tells of the model's API, of the human and of the context window."""
+
+    api_errors: frozenset[str] = frozenset()
+    """Kinds: the API failed, and the agent didn't ask again. The turn ends there unless the human goes on with it."""
+    retried_errors: frozenset[str] = frozenset()
+    """Kinds: the API failed, and the agent asked again by itself."""
+    interruptions: tuple[Sign, ...] = ()
+    """The human stopped the model."""
+    compactions: tuple[Sign, ...] = ()
+    """The context was replaced by a summary of it."""
+
+
+class Client(NamedTuple):
+    """An agent as a client of our MCP server."""
+
+    name: str
+    """The name that it gives itself, or the beginning of it up to a hyphen."""
+    characters: int
+    """Beyond this it cuts an answer a second time, or moves it to a file."""
+
+
 class Agent(NamedTuple):
     """A coding agent."""
 
@@ -67,6 +108,15 @@ class Agent(NamedTuple):
     """Loads the module that reads its logs."""
     home: Home
     forms: Forms | None = None
+    tools: Tools = Tools()
+    notices: Notices = Notices()
+    no_messages: frozenset[str] = frozenset()
+    """What it writes in the model's place where the model said nothing."""
+    hidden_reasoning: str = "without text"
+    """How its logs hold reasoning that can't be read."""
+    longest_command_ms: int | None = None
+    """After how many milliseconds it ends a command, unless it is configured otherwise; None where it never does."""
+    client: Client | None = None
     keys_remembered: int | None = 0
     """How many keys of drafts are remembered for each session (`Draft.key`); None is all."""
     repeats_lines: bool = False

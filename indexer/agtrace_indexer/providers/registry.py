@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agtrace_indexer.events.tools import OF_MCP_SERVERS, together
 from agtrace_indexer.providers.claude_code import CLAUDE_CODE
 from agtrace_indexer.providers.codex import CODEX
 from agtrace_indexer.providers.gemini import GEMINI
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI)}
 """The agents by name: to add one, write its package and name it here."""
 
+
+TOOLS = together([*(agent.tools for agent in AGENTS.values()), OF_MCP_SERVERS])
+"""The tools that logs may name."""
 
 FORMS = tuple(agent.forms for agent in AGENTS.values() if agent.forms is not None)
 """How agents keep one log in several files."""

@@ -20,7 +20,7 @@ from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.decoding import crowded, decode
 from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, LONGEST_LINE, Line
 from agtrace_indexer.logs.progress import Progress
-from agtrace_indexer.providers.registry import AGENTS
+from agtrace_indexer.providers.registry import AGENTS, TOOLS
 from agtrace_indexer.reader.log import Log
 from agtrace_indexer.redact import looked_at
 
@@ -223,7 +223,7 @@ class Transcript:
     ) -> None:
         thread = self.log.threads.setdefault(draft.thread, Thread())
         session_id = self._session(draft.thread)
-        event = thread.place(draft, line)
+        event = thread.place(draft, line, TOOLS)
         self.store.add_event(session_id, event, text, rest, found)
         for ending in event.ends:
             self.store.end(session_id, thread.next_index, ending)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agtrace_indexer.providers.provider import Agent, Home, Parser
+from agtrace_indexer.events.tools import Tools
+from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Parser, Sign
 
 
 def _parser() -> Parser:
@@ -18,6 +19,28 @@ CLAUDE_CODE = Agent(
     home=Home(
         "CLAUDE_CONFIG_DIR", "the home of Claude Code's logs; default ~/.claude", ".claude", ("projects",), several=True
     ),
+    tools=Tools(
+        shells=frozenset({"Bash", "PowerShell"}),
+        reading=frozenset({"LS", "LSP", "Glob"}),
+        waiting=frozenset({"BashOutput", "TaskOutput", "AgentOutputTool", "Monitor", "ScheduleWakeup"}),
+        asking=frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"}),
+        starting=frozenset({"Task", "Agent"}),
+        servers=("mcp__agtrace__", "mcp__plugin_agtrace_agtrace__"),  # the second one from a plugin
+        commands=("command",),
+        paths=("file_path", "notebook_path"),
+        removed=("old_string",),
+        added=("new_string",),
+        contents=("content", "new_source"),
+    ),
+    notices=Notices(
+        api_errors=frozenset({"api_error"}),
+        retried_errors=frozenset({"system/api_error", "system/error"}),
+        compactions=(Sign("system/compact_boundary"),),
+    ),
+    no_messages=frozenset({"No response requested."}),  # where a session goes on after a command
+    hidden_reasoning="as signatures only",
+    longest_command_ms=600_000,
+    client=Client("claude-code", 50_000),
     keys_remembered=64,  # only lines of one response repeat a key, and they stand close together
     repeats_lines=True,
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from agtrace_indexer.providers.provider import Agent, Forms, Home, Parser
+from agtrace_indexer.events.tools import Tools
+from agtrace_indexer.providers.provider import Agent, Client, Forms, Home, Notices, Parser, Sign
 
 _ROLLOUT = re.compile(r"(rollout-.+)\.jsonl(?:\.zst)?$", re.DOTALL)
 _PLACE = re.compile(r"(.*)[/\\](?:sessions[/\\]\d{4}[/\\]\d\d[/\\]\d\d|archived_sessions)$", re.DOTALL)
@@ -33,6 +34,25 @@ CODEX = Agent(
     parser=_parser,
     home=Home("CODEX_HOME", "the home of Codex's logs; default ~/.codex", ".codex", ("sessions", "archived_sessions")),
     forms=Forms("rollout-", _log_of, _rank),
+    tools=Tools(
+        shells=frozenset({"container.exec", "exec", "exec_command", "local_shell", "shell", "shell_command"}),
+        patching=frozenset({"exec", "exec_command", "local_shell", "shell", "shell_command"}),
+        reading=frozenset({"view_image"}),
+        waiting=frozenset({"write_stdin"}),
+        asking=frozenset({"request_user_input"}),
+        starting=frozenset({"spawn_agent", "resume_agent"}),
+        unanswered=frozenset({"web_search"}),
+        servers=("mcp__agtrace__", "agtrace.", "agtrace__"),  # with a namespace, in events
+        commands=("command", "cmd", "script", "input"),
+    ),
+    notices=Notices(
+        api_errors=frozenset({"error"}),
+        retried_errors=frozenset({"stream_error"}),
+        interruptions=(Sign("turn_aborted", r"\Ainterrupted"),),
+        compactions=(Sign("compacted"),),
+    ),
+    hidden_reasoning="encrypted or empty",
+    client=Client("codex-mcp-client", 11_900),  # with some models it cuts the middle out of more than 12,000 bytes
     replays_items=True,
 )
 """What is known about Codex."""

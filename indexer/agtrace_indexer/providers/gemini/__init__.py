@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from agtrace_indexer.providers.provider import Agent, Forms, Home, Parser
+from agtrace_indexer.events.tools import Tools
+from agtrace_indexer.providers.provider import Agent, Client, Forms, Home, Notices, Parser, Sign
 
 _SESSION = re.compile(r"(session-.+)\.jsonl?$", re.DOTALL)
 
@@ -31,6 +32,24 @@ GEMINI = Agent(
     parser=_parser,
     home=Home("GEMINI_CLI_HOME", "the folder that holds Gemini CLI's .gemini; default ~", "", (".gemini/tmp",)),
     forms=Forms("session-", _log_of, _rank),
+    tools=Tools(
+        shells=frozenset({"run_shell_command"}),
+        reading=frozenset({"google_web_search", "grep_search", "search_file_content"}),
+        asking=frozenset({"ask_user", "enter_plan_mode", "exit_plan_mode"}),
+        starting=frozenset({"codebase_investigator", "delegate_to_agent", "generalist"}),
+        servers=("mcp_agtrace_", "agtrace__", ""),  # where two servers have a tool of this name; before 2026
+        commands=("command",),
+        paths=("absolute_path", "file_path"),
+        removed=("old_string",),
+        added=("new_string",),
+        contents=("content",),
+    ),
+    notices=Notices(
+        api_errors=frozenset({"error"}),
+        interruptions=(Sign("info", r"\ARequest cancelled\."),),
+        compactions=(Sign("info", r"(?i)\bcompressed (?:context will be sent|from\b)"),),
+    ),
+    client=Client("gemini-cli-mcp-client", 39_900),  # it counts 41 characters around an answer, and cuts above 40,000
     keys_remembered=None,  # any message can be replaced or rewound
 )
 """What is known about Gemini CLI."""
