@@ -7,7 +7,7 @@ may hold the text, and those are read, in the same order; without it all are.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Set
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
@@ -83,21 +83,25 @@ class Scan:
 
     def hits(self, block: Block) -> list[FoundEvent]:
         """The events of a block that answer the query, pass the filters and lie behind the place."""
-        first, last = block.first_index, block.last_index
-        rows = self.events(block, first, last) if self.filters.are_of_events else None
+        rows = self.events(block) if self.filters.are_of_events else None
         if rows == []:
             return []  # before the block is opened
         numbers = self.matcher.numbers(self.text(block), self.places.get(block.id), self.deadline)
         if not numbers:
             return []
         if rows is None:
-            rows = self.events(block, first + min(numbers), first + max(numbers))
-        return self.not_own([row for row in rows if row.event_index - first in numbers and self.lies_behind(row)])
+            rows = self.events(block, numbers)
+        else:
+            rows = [row for row in rows if row.event_index - block.first_index in numbers]
+        return self.not_own([row for row in rows if self.lies_behind(row)])
 
-    def events(self, block: Block, first: int, last: int, *, anywhere: bool = False) -> list[FoundEvent]:
-        """The events of a block between two indices that pass the filters; few before the place unless anywhere."""
+    def events(self, block: Block, numbers: Set[int] | None = None, *, anywhere: bool = False) -> list[FoundEvent]:
+        """The events of a block, or those with some numbers, that pass the filters.
+
+        Few of them lie before the place, unless they may lie anywhere.
+        """
         span = Span(self._since, self._until) if anywhere else self._span
-        return matches.events(self.connection, self.filters, block, first, last, self.snapshot, span)
+        return matches.events(self.connection, self.filters, block, self.snapshot, span, numbers)
 
     def text(self, block: Block) -> BlockText:
         """The texts of a block."""

@@ -53,9 +53,7 @@ class TurnScan(Scan):
             if not any(numbers):
                 continue
             first = block.first_index
-            rows = self.events(block, first, block.last_index, anywhere=True)
-            saying = [row for row in rows if any(row.event_index - first in found for found in numbers)]
-            for row in self.not_own(saying):
+            for row in self.not_own(self.events(block, set().union(*numbers), anywhere=True)):
                 if row.turn is None:
                     continue
                 for turns, found in zip(having, numbers, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -48,7 +48,7 @@ _OF_SESSION = f"{_BLOCK} WHERE b.session_id = ? ORDER BY b.first_index"
 _NEWEST_FIRST, _OLDEST_FIRST = "b.t1 DESC, b.id DESC", "b.t0, b.id"
 
 _EVENTS = """
-SELECT e.id, e.session_id, e.event_index, e.ts, e.turn_index, e.own
+SELECT e.event_index, e.id, e.session_id, e.ts, e.turn_index, e.own
 FROM event e
 WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last
   AND e.id <= :snapshot AND (e.superseded_by IS NULL OR e.superseded_by > :snapshot)
@@ -110,9 +110,9 @@ class Block(NamedTuple):
 class FoundEvent(NamedTuple):
     """An event that passes the filters."""
 
+    event_index: int
     id: int
     session: int
-    event_index: int
     ts: int
     turn: int | None
     own: int
@@ -159,16 +159,30 @@ def sessions_of(connection: sqlite3.Connection, blocks: Iterable[int]) -> set[in
 
 
 def events(
-    connection: sqlite3.Connection, filters: Filters, block: Block, first: int, last: int, snapshot: int, span: Span
+    connection: sqlite3.Connection,
+    filters: Filters,
+    block: Block,
+    snapshot: int,
+    span: Span,
+    numbers: Set[int] | None = None,
 ) -> list[FoundEvent]:
-    """The events of a block between two indices that pass the filters, as a snapshot has them."""
-    conditions, arguments = _of_events(filters)
+    """The events of a block that pass the filters, as a snapshot has them; of all or of some of its events.
+
+    `numbers` are those of events within the block. Where it is given it isn't empty.
+    """
+    begin, (conditions, arguments) = block.first_index, _of_events(filters)
     arguments |= {
-        "session": block.session, "first": first, "last": last, "snapshot": snapshot, "since": span.since,
+        "session": block.session,
+        "first": begin if numbers is None else begin + min(numbers),
+        "last": block.last_index if numbers is None else begin + max(numbers),
+        "snapshot": snapshot,
+        "since": span.since,
         "until": span.until,
-    }  # fmt: skip
-    query = _EVENTS.format(conditions=_and(conditions))
-    return list(rows(connection, FoundEvent, query, arguments))
+    }
+    cursor = connection.cursor()
+    cursor.row_factory = None  # few of many events may be wanted: only of those rows of our own are made
+    found = cursor.execute(_EVENTS.format(conditions=_and(conditions)), arguments)
+    return [FoundEvent._make(row) for row in found if numbers is None or row[0] - begin in numbers]
 
 
 def text(connection: sqlite3.Connection, block: int) -> BlockText:
