@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
+from agtrace_indexer.index.questions.usage import Among
 from agtrace_schema.answers import ProjectItem
 from agtrace_schema.events import Provider
 
@@ -51,9 +52,8 @@ def list_projects(
     newest, row = behind or (1 << 62, 1 << 62)
     named = {"newest": newest, "row": row, "limit": limit + 1, "snapshot": snapshot}
     rows = connection.execute(_PROJECTS, named).fetchall()
-    ids = ", ".join(str(row["id"]) for row in rows[:limit])
-    condition = f"s.project_id IN ({ids}) AND s.id <= :snapshot"
-    used = usage_by(connection, prices, "s.project_id", condition, {"snapshot": snapshot})
+    shown = tuple(row["id"] for row in rows[:limit])
+    used = usage_by(connection, prices, Among("project", projects=shown, newest=snapshot))
     items = [_project_item(row, used.get(row["id"], Usage())) for row in rows[:limit]]
     places = [(row["newest"], row["id"]) for row in rows[:limit]]
     return ProjectPage(items, places, rows[0]["total"] if rows else 0, len(rows) > limit)
