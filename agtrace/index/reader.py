@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from agtrace_indexer import redact
 from agtrace_indexer.index.lock import Busy, wait_for_writer
 from agtrace_indexer.index.opening import Reading, open_to_read, refuse_newer
+from agtrace_indexer.index.questions import state
 from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import index
 
@@ -123,8 +124,8 @@ class Index:
         Otherwise a search could tell what they mask. While the rules can't be used, those before them still hold.
         """
         if self._unusable is None:
-            row = connection.execute("SELECT value FROM meta WHERE key = 'redaction'").fetchone()
-            if row is not None and not redact.same_own_rules(row[0]):
+            masked_by = state.masked_by(connection)
+            if masked_by is not None and not redact.same_own_rules(masked_by):
                 raise IndexUnavailable(
                     "the rules for secrets have changed, and the index isn't masked by them yet",
                     "Ask again in a moment.",
@@ -133,10 +134,9 @@ class Index:
     def _built(self) -> bool:
         try:
             with self.reader() as reader:
-                row = reader.connection.execute("SELECT value FROM meta WHERE key = 'built'").fetchone()
+                return state.is_built(reader.connection)
         except (IndexUnavailable, sqlite3.Error):
             return False
-        return row is not None and row[0] == "1"
 
     def _told(self, trouble: Exception) -> str:
         """Why indexing failed, with the next step where the index itself is why."""

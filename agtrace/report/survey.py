@@ -14,7 +14,6 @@ from queue import SimpleQueue
 from subprocess import Popen
 from typing import NamedTuple, TypeAlias
 
-import orjson
 from agtrace_indexer.index.opening import path_of
 from agtrace_indexer.parallel import processes
 from agtrace_schema.analysis import Analysis, Insight, ReportedSession, Timeline
@@ -30,7 +29,7 @@ from agtrace.sessions.listing import SHORT_HASH, shown_kind
 from agtrace.sessions.query import iso
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
 from agtrace.usage.prices import PriceTable
-from agtrace.usage.usage import Usage, usage_by
+from agtrace.usage.usage import Usage, usage_of
 
 INSIGHTS = 50
 """Findings of a session that a report shows."""
@@ -43,7 +42,6 @@ LEAST_EVENTS = 60_000
 
 _PORTION = 50
 _MOST_WORKERS = 8
-_IDS = "s.id IN (SELECT value FROM json_each(:ids))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +133,7 @@ class Examiner:
 
     def __init__(self, connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], entries: int) -> None:
         self._connection, self._asked, self._chosen = connection, asked, chosen
-        ids = orjson.dumps([member for family in chosen for member in family.members]).decode()
-        self._used = usage_by(connection, asked.prices, "s.id", _IDS, {"ids": ids})
+        self._used = usage_of(connection, asked.prices, (member for family in chosen for member in family.members))
         self._entries = entries
 
     def all(self) -> list[Seen]:

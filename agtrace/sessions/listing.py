@@ -6,9 +6,8 @@ import sqlite3
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions import sessions, turns
-from agtrace_indexer.index.questions.conditions import COUNTED
 from agtrace_indexer.index.questions.sessions import Child, Filters, Session
-from agtrace_indexer.index.sums import WHOLE_INPUT
+from agtrace_indexer.index.questions.usage import Among, largest_request
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
 from agtrace_schema.events import Provider
 
@@ -24,11 +23,6 @@ MODELS_SHOWN = 3
 """Models of a session or a project that an overview names."""
 
 _CHILDREN = 10
-
-_PEAK = f"""
-SELECT max({WHOLE_INPUT}), max(u.context_window) FROM token_usage u JOIN event e USING (session_id, event_index)
-WHERE u.session_id = ? AND {COUNTED}
-"""
 
 
 class SessionPage(NamedTuple):
@@ -128,7 +122,7 @@ def child_item(connection: sqlite3.Connection, child: Child) -> ChildItem:
 
 def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable) -> SessionStats:
     usage = usage_of(connection, prices, [session.id]).get(session.id, Usage())
-    peak, window = connection.execute(_PEAK, (session.id,)).fetchone()
+    peak, window = largest_request(connection, session.id)
     return SessionStats(
         total_turns=session.turn_count,
         total_events=session.event_count,
@@ -173,7 +167,7 @@ def _with_children(connection: sqlite3.Connection, session: Session, prices: Pri
     family = sessions.with_agents(connection, session.id)
     if len(family.ids) < 2:
         return None
-    usage = usage_by(connection, prices, "0", f"s.id IN ({', '.join(map(str, family.ids))})").get(0, Usage())
+    usage = usage_by(connection, prices, Among("all", sessions=family.ids)).get(0, Usage())
     return WithChildren(
         sessions=family.sessions,
         tool_calls=family.tool_calls,

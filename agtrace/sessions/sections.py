@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from agtrace_indexer.index.questions import calls, events, sessions
-from agtrace_indexer.index.questions.conditions import OWN_THEN
+from agtrace_indexer.index.questions import calls, events, sessions, usage
 from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.answers import FailedExecution, Model, ToolUse
-from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
-from agtrace_schema.events import EventType, Outcome
 
 from agtrace.sessions import listing, turns
 from agtrace.sessions.files import files_by_use, touched_files
@@ -31,16 +28,6 @@ NO_TOOL = "unknown tool"
 
 _QUOTE = 80
 
-_MODELS = f"""
-SELECT coalesce(u.model, '') AS model, min(u.event_index) AS first
-FROM event e JOIN token_usage u USING (session_id, event_index) WHERE {OWN_THEN} GROUP BY 1 ORDER BY 2
-"""
-
-_CODES: dict[str, Any] = {
-    "call": TYPE_CODE[EventType.TOOL_CALL],
-    **{outcome.value: OUTCOME_CODE[outcome] for outcome in (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)},
-}
-
 
 class Source(NamedTuple):
     """A session at the moment of a snapshot."""
@@ -51,11 +38,6 @@ class Source(NamedTuple):
     then: Snapshot
     newest_session: int
     """The newest session of the index."""
-
-    def rows(self, sql: str, **named: Any) -> list[sqlite3.Row]:
-        """The rows of a query over the session's events."""
-        place = {"session": self.session.id, "last": self.then.last_event, "newest": self.then.newest_row}
-        return self.connection.execute(sql, {**_CODES, **place, **named}).fetchall()
 
 
 class Section(NamedTuple):
@@ -109,10 +91,12 @@ def _failures(source: Source, behind: tuple[int, ...], most: int) -> Section:
 
 def _models(source: Source, behind: tuple[int, ...], most: int) -> Section:
     """In the order in which they were first used."""
-    usage = usage_of(source.connection, source.prices, [source.session.id]).get(source.session.id, Usage())
-    first = {row["model"] or "unknown": row["first"] for row in source.rows(_MODELS)}
-    left = [name for name in first if name in usage.models and first[name] > (behind[0] if behind else -1)][:most]
-    items = [model_totals(name, usage.models[name]) for name in left]
+    connection, session_row = source.connection, source.session.id
+    used = usage_of(connection, source.prices, [session_row]).get(session_row, Usage())
+    models = usage.models_then(connection, session_row, source.then)
+    first = {name or "unknown": event for name, event in models.items()}
+    left = [name for name in first if name in used.models and first[name] > (behind[0] if behind else -1)][:most]
+    items = [model_totals(name, used.models[name]) for name in left]
     return Section(items, [(first[name],) for name in left], len(first))
 
 

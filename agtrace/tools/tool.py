@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from agtrace_indexer.index.questions import events, turns
-from agtrace_indexer.index.questions.conditions import PROJECTS_BY_HASH
+from agtrace_indexer.index.questions import events, projects, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import Analysis
 from agtrace_schema.answers import Model
@@ -56,7 +55,7 @@ class Context:
         """Raise `InvalidParameter` for a hash that is the beginning of no project's."""
         if project_hash is None or self.freshness.state != "ready":
             return
-        if self.connection.execute(PROJECTS_BY_HASH, {"hash": project_hash}).fetchone() is None:
+        if not projects.has_hash(self.connection, project_hash):
             given = repeated(project_hash, 60)
             unknown = f"project_hash: no project's hash begins with {given!r}; get_project_info() lists them"
             raise InvalidParameter("project_hash", unknown)
