@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rooms import arrows, circle_in, rooms
+from tests.rooms import KEEPERS_OF_SQL, arrows, asks, circle_in, rooms, sql
 
 MOST_ROOMS = {"agtrace_indexer": 14, "agtrace": 18}
 MOST_ARROWS = {"agtrace_indexer": 45, "agtrace": 90}
@@ -25,3 +25,8 @@ def test_the_rooms_of_logs_know_no_table_and_no_agent() -> None:
     found = arrows("agtrace_indexer")
     assert found.get("logs", {}) == {} and found.get("redact", {}) == {} and found.get("texts", {}) == {}
     assert set(found["events"]) == {"logs", "redact"} and set(found["providers"]) == {"events"}
+
+
+def test_sql_stands_only_where_the_index_is_written_asked_and_mended() -> None:
+    assert {name for name, _ in sql() if not name.startswith(KEEPERS_OF_SQL)} == set()
+    assert {name for name in asks() if not name.startswith(KEEPERS_OF_SQL)} == set()

@@ -12,11 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from agtrace_indexer.index.lock import Busy
+from agtrace_indexer.index.opening import open_read_only
 from agtrace_indexer.run import Summary
 from agtrace_indexer.run import index as run_index
 
 from agtrace.commands import UNREADABLE, fail, print_json, tell, unreadable_index, usable
-from agtrace.index.reader import home_roots, open_read_only
+from agtrace.index.reader import home_roots
 
 if TYPE_CHECKING:
     from agtrace_indexer.logs.progress import Progress

@@ -9,10 +9,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from agtrace_indexer.index.lock import Busy
+from agtrace_indexer.index.opening import open_read_only
 from agtrace_indexer.index.roots import Root, UnknownRoot, listed, remove, removed
 
 from agtrace.commands import UNREADABLE, USAGE, fail, print_json, unreadable_index, usable
-from agtrace.index.reader import home_roots, open_read_only
+from agtrace.index.reader import home_roots
 
 if TYPE_CHECKING:
     from agtrace.settings import Settings

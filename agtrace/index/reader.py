@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agtrace_indexer import redact
 from agtrace_indexer.index.lock import Busy, wait_for_writer
-from agtrace_indexer.index.opening import Reading, open_to_read, refuse_newer
+from agtrace_indexer.index.opening import Reading, open_read_only, refuse_newer
 from agtrace_indexer.index.questions import state
 from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import index
@@ -210,21 +210,6 @@ class Reader:
         if not path.exists():
             raise IndexUnavailable("there is no index yet: it is being made, or run `agtrace index`", "Try again.")
         return open_read_only(path)
-
-
-def open_read_only(path: Path) -> Reading:
-    """A connection that reads an index, for any thread; rows have names. Raises `sqlite3.Error`.
-
-    An index of a newer agtrace is refused as `NewerIndex`.
-    """
-    connection, still = open_to_read(path, check_same_thread=False, factory=Reading)
-    assert isinstance(connection, Reading)
-    connection.is_still = still
-    connection.row_factory = sqlite3.Row
-    refuse_newer(connection)
-    connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
-    connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    return connection
 
 
 def _rules_in_use(settings: Settings) -> str | None:

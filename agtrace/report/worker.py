@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agtrace_indexer import redact
+from agtrace_indexer.index.opening import open_read_only
 
-from agtrace.index.reader import open_read_only
 from agtrace.report.selection import families
 from agtrace.report.survey import Asked, Crossing, Examiner
 

@@ -10,13 +10,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agtrace_indexer.families.belonging import Logs
-from agtrace_indexer.index.opening import one_moment
+from agtrace_indexer.index.opening import one_moment, open_read_only
 from agtrace_indexer.index.questions import upkeep
 from agtrace_indexer.index.tombstones import PROVIDERS, Tombstones, digest_of
 from agtrace_indexer.redact import redact_json
 from agtrace_indexer.repair.repair import damaged_copies
 
-from agtrace.index.reader import open_read_only
 from agtrace.problems import InvalidParameter, UnknownProject
 from agtrace.report.selection import projects_named
 from agtrace.sessions.query import find_session, iso

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from agtrace_indexer.index.lock import Busy, WriteLock
 from agtrace_indexer.index.maintenance import optimize
+from agtrace_indexer.index.opening import open_read_only
 from agtrace_indexer.index.tombstones import FORGOTTEN, add, digest_of
 from agtrace_indexer.repair.repair import NotRepaired, Repaired, damaged_copies, examine, repair
 from agtrace_indexer.run import index
@@ -27,7 +28,6 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
-from agtrace.index.reader import open_read_only
 from agtrace.search.question import Filters, search, snapshot_of
 from agtrace.settings import Settings
 from tests import corpus

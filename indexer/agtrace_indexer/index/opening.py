@@ -49,6 +49,20 @@ def open_to_read(path: Path, **options: Any) -> tuple[sqlite3.Connection, bool]:
     return _connected(path, "mode=ro&immutable=1", options), True
 
 
+def open_read_only(path: Path) -> Reading:
+    """A connection that only reads an index, for any thread, with the index mapped into memory. Raises `sqlite3.Error`.
+
+    An index of a newer agtrace is refused as `NewerIndex`.
+    """
+    connection, still = open_to_read(path, check_same_thread=False, factory=Reading)
+    assert isinstance(connection, Reading)
+    connection.is_still = still
+    refuse_newer(connection)
+    connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
+    connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    return connection
+
+
 def refuse_empty(path: Path) -> None:
     """Raise `sqlite3.DatabaseError` for a file of no bytes: SQLite would take what lost everything for a new index."""
     if path.exists() and path.stat().st_size == 0:
