@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agtrace_indexer.families.belonging import STARTED, THESE_FILES, Logs, json_ids
-from agtrace_indexer.index.tombstones import PROVIDERS, Tombstones, digest_of
+from agtrace_indexer.index.tombstones import Tombstones, digest_of
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.redact import redact_json
 from agtrace_indexer.repair.repair import damaged_copies
 from agtrace_schema.codes import TYPE_CODE
@@ -111,7 +112,7 @@ def chosen(
 
 def _is_gone(connection: sqlite3.Connection, given: str, tombstones: Tombstones) -> bool:
     id = session_in(given.strip())
-    if not any(tombstones.has(digest_of(provider, id)) for provider in PROVIDERS):
+    if not any(tombstones.has(digest_of(agent, id)) for agent in AGENTS):
         return False
     return connection.execute("SELECT 1 FROM session WHERE uid = ?", (id,)).fetchone() is None
 

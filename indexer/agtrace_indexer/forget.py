@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from agtrace_indexer.families.belonging import THESE_FILES, Logs, json_ids
+from agtrace_indexer.families.belonging import THESE_FILES, Logs, json_ids, lies_beside
 from agtrace_indexer.families.id_suffixes import tell_apart
 from agtrace_indexer.families.joining import join_families
 from agtrace_indexer.index.catalog import Catalog, remove_attempts
@@ -158,7 +158,7 @@ def _hide(store: Store, file: int) -> None:
 def _hide_beside(connection: sqlite3.Connection, tombstones: Tombstones) -> bool:
     """Forget the names of files that are no logs and bear a forgotten session's id; whether there were any."""
     rows = connection.execute("SELECT id, path FROM file WHERE status NOT IN ('log', 'forgotten')").fetchall()
-    found = [file for file, path in rows if tombstones.names(path)]
+    found = [file for file, path in rows if lies_beside(path, tombstones)]
     for file in found:
         _hide(Store(connection), file)
     return bool(found)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import NamedTuple
 
 from agtrace_indexer.events.strings import plain_id
 from agtrace_indexer.index.tombstones import UUID, Tombstones, digest_of
+from agtrace_indexer.providers.registry import AGENTS
 
 _SESSIONS = """
 SELECT s.id, s.file_id, s.thread, s.provider, s.own_id, s.parent_id, s.kind, s.parent_session, s.ended_at, f.path
@@ -60,6 +61,22 @@ def known_as(own_id: str, path: str) -> str:
     if own_id != plain_id(stem) or _TOLD_BY_NAME.fullmatch(stem):
         return own_id
     return f"{own_id}\0{_ADDED.sub('', path)}"
+
+
+def lies_beside(path: str, forgotten: Tombstones) -> bool:
+    """Whether a folder or file of this path has the id of a forgotten session in its name.
+
+    Agents keep more of a session beside its log: spilled outputs, descriptions of sub-agents, copies.
+    """
+    return any(digest_of(agent, plain_id(name)) in forgotten for name in set(_names(path)) for agent in AGENTS)
+
+
+def _names(path: str) -> Iterator[str]:
+    """What in a path may be an id: folders, the file's name without its endings, and uuids within these."""
+    parts = PurePath(path).parts
+    yield from parts[1:]
+    yield parts[-1].partition(".")[0]
+    yield from re.findall(UUID, path)
 
 
 class Logs:

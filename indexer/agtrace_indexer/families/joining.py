@@ -17,6 +17,7 @@ from agtrace_schema.events import EventType
 from agtrace_indexer.events.identity import LINE_SPAN
 from agtrace_indexer.families.copies import attribute_copies, find_kin
 from agtrace_indexer.families.replays import attribute_replays
+from agtrace_indexer.providers.registry import AGENTS
 
 _THERE = "(SELECT 1 FROM file f WHERE f.id = s.file_id AND NOT f.gone)"
 
@@ -159,7 +160,7 @@ def _parent(cursor: sqlite3.Cursor, row: dict[str, Any]) -> tuple[int | None, in
     found = cursor.execute(_STARTED_BY, row).fetchone() if row["kind"] != "main" else None
     if found is None and row["parent_id"] is not None:
         found = cursor.execute(_NAMED_PARENT, row).fetchone()
-    if found is None and row["kind"] in ("main", "fork") and row["provider"] != "codex":
+    if found is None and row["kind"] in ("main", "fork") and not AGENTS[row["provider"]].replays_items:
         found = cursor.execute(_COPIED_FROM, row).fetchone()
     if found is None and row["line"] is not None:
         found = cursor.execute(_CONTINUED, row).fetchone()

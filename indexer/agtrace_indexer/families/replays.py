@@ -1,4 +1,4 @@
-"""Codex's forks and sub-agents: their logs begin with a replay of their parent's history.
+"""Forks and sub-agents whose logs begin with a replay of their parent's history, as Codex's do.
 
 The replayed items are the parent's own, stamped anew. How far the replay goes the log itself tells
 where its turns have ids with times in them (`session.replayed_to`). Where it can't, but says that there
@@ -13,11 +13,14 @@ import sqlite3
 from collections.abc import Iterable
 
 from agtrace_indexer.index.sums import sum_session, sum_turns
+from agtrace_indexer.providers.registry import AGENTS
 
-_CANDIDATES = """
+_REPLAYING = ", ".join(f"'{agent.name}'" for agent in AGENTS.values() if agent.replays_items)
+
+_CANDIDATES = f"""
 SELECT s.id, s.replayed_to, s.clustered_to, p.id FROM session s
-LEFT JOIN session p ON p.id = s.parent_session AND p.provider = 'codex'
-WHERE s.id = ? AND s.provider = 'codex' AND NOT (SELECT f.gone FROM file f WHERE f.id = s.file_id)
+LEFT JOIN session p ON p.id = s.parent_session AND p.provider = s.provider
+WHERE s.id = ? AND s.provider IN ({_REPLAYING}) AND NOT (SELECT f.gone FROM file f WHERE f.id = s.file_id)
   AND (s.replayed_to > 0 OR s.clustered_to IS NOT NULL OR s.copied_events > 0)
 """
 
@@ -34,7 +37,7 @@ _MISSES = 3
 
 
 def attribute_replays(connection: sqlite3.Connection, sessions: Iterable[int]) -> None:
-    """Tell for Codex sessions which of their events are replayed, and make their sums again."""
+    """Tell for such sessions which of their events are replayed, and make their sums again."""
     for session in sorted(sessions):
         for row in connection.execute(_CANDIDATES, (session,)).fetchall():
             _attribute(connection, *row)
