@@ -12,7 +12,8 @@ from typing import Any
 from agtrace_indexer.families.belonging import Logs
 from agtrace_indexer.index.opening import one_moment, open_read_only
 from agtrace_indexer.index.questions import upkeep
-from agtrace_indexer.index.tombstones import PROVIDERS, Tombstones, digest_of
+from agtrace_indexer.index.tombstones import Tombstones, digest_of
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.redact import redact_json
 from agtrace_indexer.repair.repair import damaged_copies
 
@@ -87,7 +88,7 @@ def chosen(
 
 def _is_gone(connection: sqlite3.Connection, given: str, tombstones: Tombstones) -> bool:
     id = session_in(given.strip())
-    if not any(tombstones.has(digest_of(provider, id)) for provider in PROVIDERS):
+    if not any(tombstones.has(digest_of(agent, id)) for agent in AGENTS):
         return False
     return not upkeep.has_session(connection, id)
 

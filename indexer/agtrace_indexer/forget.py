@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from agtrace_indexer.families.belonging import Logs
+from agtrace_indexer.families.belonging import Logs, lies_beside
 from agtrace_indexer.families.id_suffixes import tell_apart
 from agtrace_indexer.families.joining import join_families
 from agtrace_indexer.index import kin, meta, removal
@@ -137,7 +137,7 @@ def _hide(store: Store, file: int) -> None:
 
 def _hide_beside(store: Store, tombstones: Tombstones) -> bool:
     """Forget the names of files that are no logs and bear a forgotten session's id; whether there were any."""
-    found = [file for file, path in removal.no_logs(store.connection) if tombstones.names(path)]
+    found = [file for file, path in removal.no_logs(store.connection) if lies_beside(path, tombstones)]
     for file in found:
         _hide(store, file)
     return bool(found)

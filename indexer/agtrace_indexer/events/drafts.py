@@ -90,7 +90,7 @@ class SessionFacts:
     description: str | None = None
     """What a sub-agent was started for."""
     kind: str = "main"
-    """main, subagent or fork."""
+    """main, subagent, fork, or warmup: a sub-agent in whose log nobody asks and no tool is called."""
     agent_type: str | None = None
     """The role or nickname of a sub-agent."""
     cwd: str | None = None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
 from agtrace_indexer.events.strings import plain_id
 from agtrace_indexer.index import lineage
 from agtrace_indexer.index.lineage import Logged
 from agtrace_indexer.index.tombstones import UUID, Tombstones, digest_of
+from agtrace_indexer.providers.registry import AGENTS
 
 STARTED = ("subagent", "warmup")
 """The kinds of sessions that another one started and that go with it; a fork is a session of its own."""
@@ -34,6 +35,22 @@ def known_as(own_id: str, path: str) -> str:
 
 def _key(session: Logged) -> tuple[str, str]:
     return session.provider, known_as(session.own_id, session.path)
+
+
+def lies_beside(path: str, forgotten: Tombstones) -> bool:
+    """Whether a folder or file of this path has the id of a forgotten session in its name.
+
+    Agents keep more of a session beside its log: spilled outputs, descriptions of sub-agents, copies.
+    """
+    return any(digest_of(agent, plain_id(name)) in forgotten for name in set(_names(path)) for agent in AGENTS)
+
+
+def _names(path: str) -> Iterator[str]:
+    """What in a path may be an id: folders, the file's name without its endings, and uuids within these."""
+    parts = PurePath(path).parts
+    yield from parts[1:]
+    yield parts[-1].partition(".")[0]
+    yield from re.findall(UUID, path)
 
 
 class Logs:

@@ -15,6 +15,7 @@ from agtrace_indexer.families.copies import attribute_copies, find_kin
 from agtrace_indexer.families.replays import attribute_replays
 from agtrace_indexer.index import lineage
 from agtrace_indexer.index.lineage import ToBeLinked
+from agtrace_indexer.providers.registry import AGENTS
 
 _DEEPEST = 64
 
@@ -86,7 +87,7 @@ def _parent(connection: sqlite3.Connection, session: ToBeLinked) -> tuple[int | 
     found = lineage.starter_of(connection, session) if session.kind != "main" else None
     if found is None and session.parent_id is not None:
         found = lineage.named_parent_of(connection, session)
-    if found is None and session.kind in ("main", "fork") and session.provider != "codex":
+    if found is None and session.kind in ("main", "fork") and not AGENTS[session.provider].replays_items:
         found = lineage.copied_from(connection, session)
     if found is None and session.line is not None:
         found = lineage.continued_from(connection, session)

@@ -1,4 +1,4 @@
-"""Codex's forks and sub-agents: their logs begin with a replay of their parent's history.
+"""Forks and sub-agents whose logs begin with a replay of their parent's history, as Codex's do.
 
 The replayed items are the parent's own, stamped anew. How far the replay goes the log itself tells
 where its turns have ids with times in them (`session.replayed_to`). Where it can't, but says that there
@@ -14,15 +14,18 @@ from collections.abc import Iterable
 
 from agtrace_indexer.index import kin
 from agtrace_indexer.index.kin import Replay
+from agtrace_indexer.providers.registry import AGENTS
+
+_REPLAYING = frozenset(agent.name for agent in AGENTS.values() if agent.replays_items)
 
 _MISSES = 3
 """So many items of its own in a row end a replay that only comparing can tell."""
 
 
 def attribute_replays(connection: sqlite3.Connection, sessions: Iterable[int]) -> None:
-    """Tell for Codex sessions which of their events are replayed, and make their sums again."""
+    """Tell for such sessions which of their events are replayed, and make their sums again."""
     for session in sorted(sessions):
-        replay = kin.replay(connection, session)
+        replay = kin.replay(connection, session, _REPLAYING)
         if replay is not None:
             _attribute(connection, session, replay)
 

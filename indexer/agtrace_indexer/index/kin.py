@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -66,8 +67,9 @@ ORDER BY e.identity, e.session_id, e.event_index
 
 _REPLAY = """
 SELECT s.replayed_to, s.clustered_to, p.id FROM session s
-LEFT JOIN session p ON p.id = s.parent_session AND p.provider = 'codex'
-WHERE s.id = ? AND s.provider = 'codex' AND NOT (SELECT f.gone FROM file f WHERE f.id = s.file_id)
+LEFT JOIN session p ON p.id = s.parent_session AND p.provider = s.provider
+WHERE s.id = :session AND s.provider IN (SELECT value FROM json_each(:agents))
+  AND NOT (SELECT f.gone FROM file f WHERE f.id = s.file_id)
   AND (s.replayed_to > 0 OR s.clustered_to IS NOT NULL OR s.copied_events > 0)
 """
 
@@ -198,9 +200,9 @@ def held(connection: sqlite3.Connection, sessions: Iterable[int]) -> Iterator[He
     return map(Held._make, connection.execute(_HELD, (as_json(sessions),)))
 
 
-def replay(connection: sqlite3.Connection, session: int) -> Replay | None:
-    """How a Codex session begins; None where it replays nothing, and never did, or its log is gone."""
-    found = connection.execute(_REPLAY, (session,)).fetchone()
+def replay(connection: sqlite3.Connection, session: int, agents: Iterable[str]) -> Replay | None:
+    """How a session of one of these agents begins; None where it replays nothing, and never did, or its log is gone."""
+    found = connection.execute(_REPLAY, {"session": session, "agents": json.dumps(sorted(agents))}).fetchone()
     return None if found is None else Replay(*found)
 
 

@@ -191,10 +191,9 @@ class Store:
             "clustered_to": thread.clustered_to if facts.replays else None,
             "continues": facts.continues and line_identity(facts.continues),
         }  # fmt: skip
-        changes = ", ".join(f"{name} = :{name}" for name in columns if name != "kind")
+        changes = ", ".join(f"{name} = :{name}" for name in columns)
         self.connection.execute(
             f"UPDATE session SET {changes}, pending = max(pending, 1), "
-            "kind = CASE WHEN kind = 'warmup' AND :kind = 'subagent' THEN kind ELSE :kind END, "
             "uid = CASE WHEN own_id = :own_id THEN uid WHEN EXISTS (SELECT 1 FROM session WHERE uid = :own_id) "
             "  THEN :own_id || '~new' || id ELSE :own_id END WHERE id = :id",
             {**columns, "id": session_id},

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from agtrace_schema.events import Provider
 
 from agtrace_indexer.events.drafts import Record
+from agtrace_indexer.families.belonging import lies_beside
 from agtrace_indexer.index.catalog import KnownFile
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.tombstones import Tombstones
@@ -111,7 +112,7 @@ class Reader:
             return False
         if known is not None and known.status == "forgotten":
             return True
-        return self._forgotten.names(found.path) or (status == "duplicate" and self.store.hides(reason))
+        return lies_beside(found.path, self._forgotten) or (status == "duplicate" and self.store.hides(reason))
 
     def commit_if_due(self, more: int = 0) -> None:
         """Commit when enough has gathered; the index is then complete up to here."""

@@ -22,7 +22,7 @@ from agtrace_indexer.providers.claude_code.identities import identify
 from agtrace_indexer.providers.claude_code.notices import unknown_line
 from agtrace_indexer.providers.claude_code.recognition import is_own
 from agtrace_indexer.providers.claude_code.records import READERS
-from agtrace_indexer.providers.claude_code.sessions import named_by
+from agtrace_indexer.providers.claude_code.sessions import named_by, note_work
 from agtrace_indexer.providers.provider import Rewrite
 
 as_patch: Rewrite = None
@@ -51,4 +51,5 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
     read = READERS.get(kind) if isinstance(kind, str) else None
     said = unknown_line(record, state, text(kind) or "untyped") if read is None else read(record, state)
     identify(said, identifier(record.get("uuid")))
+    note_work(said, state)
     return said
