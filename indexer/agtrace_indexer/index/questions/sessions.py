@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agtrace_indexer.index.questions.conditions import COUNTED, PROJECTS_BY_HASH
-from agtrace_indexer.index.questions.rows import first, listed, only, rows, value, values
+from agtrace_indexer.index.questions.rows import first, listed, only, pairs, rows, value, values
 
 _SESSION = """
 SELECT s.id, s.file_id, s.thread, s.uid, s.own_id, s.provider, s.kind,
@@ -315,11 +315,7 @@ def started_by(connection: sqlite3.Connection, row: int, calls: Iterable[int]) -
         "SELECT started_by, uid FROM session "
         f"WHERE parent_session = ? AND started_by IN {listed(calls)} ORDER BY id DESC"
     )
-    return dict(rows(connection, _pair, sql, (row,)))
-
-
-def _pair(event_index: int, uid: str) -> tuple[int, str]:
-    return event_index, uid
+    return pairs(connection, sql, (row,))
 
 
 def shared_events(connection: sqlite3.Connection, one: int, other: int) -> int:

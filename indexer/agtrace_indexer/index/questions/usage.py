@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from agtrace_indexer.index.ids import as_json
 from agtrace_indexer.index.questions.conditions import COUNTED, OF_STEP, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.rows import listed, only, rows
+from agtrace_indexer.index.questions.rows import listed, only, pairs, rows
 from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
 from agtrace_indexer.index.questions.turns import Step
 from agtrace_indexer.index.sums import WHOLE_INPUT
@@ -102,11 +103,7 @@ def models_then(connection: sqlite3.Connection, session_row: int, then: Snapshot
     What has no name is called ''.
     """
     named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
-    return dict(rows(connection, _first_use, _MODELS_THEN, named))
-
-
-def _first_use(model: str, event_index: int) -> tuple[str, int]:
-    return model, event_index
+    return pairs(connection, _MODELS_THEN, named)
 
 
 # -- sums of sessions ------------------------------------------------------------------------------
@@ -157,16 +154,12 @@ def by_model(connection: sqlite3.Connection, among: Among) -> Iterator[ModelSums
 
 def without_figures(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
     """By key, how many sessions there are in which a model answered and whose log has no figures at all."""
-    return dict(rows(connection, _pair, *_asked(_WITHOUT_FIGURES, among)))
+    return pairs(connection, *_asked(_WITHOUT_FIGURES, among))
 
 
 def counted_twice(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
     """By key, how many sessions of vanished logs share events with logs that are there: these count in both."""
-    return dict(rows(connection, _pair, *_asked(_COUNTED_TWICE, among)))
-
-
-def _pair(key: int, sessions: int) -> tuple[int, int]:
-    return key, sessions
+    return pairs(connection, *_asked(_COUNTED_TWICE, among))
 
 
 def _asked(query: str, among: Among) -> tuple[str, dict[str, Any]]:
@@ -179,7 +172,7 @@ def _asked(query: str, among: Among) -> tuple[str, dict[str, Any]]:
     ):
         if given is not None:
             conditions.append(condition)
-            arguments[name] = f"[{', '.join(map(str, given))}]"
+            arguments[name] = as_json(given)
     if among.newest is not None:
         conditions.append("s.id <= :newest")
         arguments["newest"] = among.newest
