@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 from agtrace_indexer.texts.blocks import BlockText, unpack
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
-from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, Provider, UserKind
+from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, UserKind
 
 from agtrace.health.history import KEPT, Call, Entry, History, Message, Notice, Said, Thought, Usage
 from agtrace.sessions.query import COUNTED
@@ -76,7 +76,7 @@ def read_history(connection: sqlite3.Connection, session: sqlite3.Row, *, now: f
     agents = dict(plain.execute(_AGENTS, (session["id"],)).fetchall())
     entries = _Reading(plain, session, rows, agents, prices).entries()
     return History(
-        provider=Provider(session["provider"]),
+        provider=session["provider"],
         entries=entries,
         turns=session["turn_count"],
         at_work=not session["gone"] and abs(now - (session["ended_at"] or 0) / 1000) < AT_WORK_SECONDS,

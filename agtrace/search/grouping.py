@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 
 from agtrace_schema.answers import EventPreview, SessionMatches
-from agtrace_schema.events import Provider
 
 from agtrace.search.hits import Hit
 from agtrace.search.matching import Matcher
@@ -49,7 +48,7 @@ def _session(row: sqlite3.Row, preview: EventPreview, matches: int, exact: bool)
     title, snippet = row["title"], row["snippet"]
     return SessionMatches(
         session_id=preview.session_id,
-        provider=Provider(row["provider"]),
+        provider=row["provider"],
         title=title and one_line(title, 2 * LABEL),
         snippet=None if title else snippet and one_line(snippet, USER_MESSAGE // 2),
         project_hash=row["project_hash"] and row["project_hash"][:SHORT_HASH],

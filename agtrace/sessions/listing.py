@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from agtrace_indexer.index.sums import TOTAL, WHOLE_INPUT
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
-from agtrace_schema.events import Provider
 
 from agtrace.sessions.query import COUNTED, PROJECTS_BY_HASH, iso, sessions_where, short_id
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
@@ -138,7 +137,7 @@ def session_item(connection: sqlite3.Connection, row: sqlite3.Row, usage: Usage)
     title, snippet = row["title"], row["snippet"]
     return SessionItem(
         id=short_id(connection, row["uid"]),
-        provider=Provider(row["provider"]),
+        provider=row["provider"],
         project_hash=row["project_hash"] and row["project_hash"][:SHORT_HASH],
         kind=None if shown_kind(row) == "main" else shown_kind(row),
         parent_id=_shown_parent(connection, row),
@@ -169,7 +168,7 @@ def session_head(connection: sqlite3.Connection, row: sqlite3.Row, prices: Price
     children, parent = children_of(connection, row), _shown_parent(connection, row)
     return SessionHead(
         session_id=row["uid"],
-        provider=Provider(row["provider"]),
+        provider=row["provider"],
         kind=shown_kind(row),
         parent_id=parent,
         parent_missing=True if row["parent_id"] and parent is None else None,

@@ -6,7 +6,6 @@ import sqlite3
 from typing import NamedTuple
 
 from agtrace_schema.answers import ProjectItem
-from agtrace_schema.events import Provider
 
 from agtrace.sessions.listing import MODELS_SHOWN, SHORT_HASH
 from agtrace.sessions.query import iso
@@ -64,7 +63,7 @@ def _project_item(row: sqlite3.Row, usage: Usage) -> ProjectItem:
         hash=row["hash"][:SHORT_HASH],
         root_path=row["root_path"] and shown_path(row["root_path"]),
         session_count=row["sessions"],
-        providers=sorted(map(Provider, row["providers"].split(","))),
+        providers=sorted(row["providers"].split(",")),
         failed_calls=row["failed"],
         responses=usage.responses,
         total_tokens=usage.total,

@@ -5,15 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any
 
+from agtrace_indexer.providers.registry import TITLES
 from agtrace_schema.answers import SessionItem
-from agtrace_schema.events import Provider
 from pydantic import Field
 
 from agtrace.sessions import listing
 from agtrace.sessions.listing import SessionFilters
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply
-from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Fields, Limit, ProjectHash, Text, Time, Until
+from agtrace.tools.arguments import (
+    DEFAULT_LIMIT,
+    Agent,
+    Arguments,
+    Cursor,
+    Fields,
+    Limit,
+    ProjectHash,
+    Text,
+    Time,
+    Until,
+)
 from agtrace.tools.tool import (
     Context,
     Tool,
@@ -36,7 +47,7 @@ class ListSessions(Arguments):
 
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor = None
-    provider: Provider | None = None
+    provider: Agent | None = None
     project_hash: ProjectHash = None
     since: Time = None
     until: Until = None
@@ -115,7 +126,7 @@ def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, s
 TOOL = Tool(
     "list_sessions",
     "List sessions",
-    "Past sessions of Claude Code, Codex and Gemini CLI on this machine, newest first: first request, turns, "
+    f"Past sessions of {TITLES} on this machine, newest first: first request, turns, "
     "failures, tokens. Start here to see what was worked on, by project and time; to find a certain error, "
     "file or phrase use search_event_previews. Next: get_session_details with an id.",
     ListSessions,

@@ -6,8 +6,6 @@ import sqlite3
 from pathlib import PurePath
 from typing import TypeAlias
 
-from agtrace_schema.events import Provider
-
 from agtrace_indexer.events.assembly import Thread
 from agtrace_indexer.events.drafts import LogState
 from agtrace_indexer.index.store import Store
@@ -46,7 +44,7 @@ def known_log(store: Store, found: Found, known: Row, anchor: bytes) -> Log:
     assert stored is not None
     threads = {key: Thread(**thread) for key, thread in stored["threads"].items()}
     return Log(
-        found, known["id"], "log", None, Provider(known["provider"]), known["read_to"], known["lines"],
+        found, known["id"], "log", None, known["provider"], known["read_to"], known["lines"],
         known["records"], known["unreadable_lines"], 0, known["head"], known["head_size"], anchor,
         stored["checksum"], LogState.from_json(stored["parser"]), threads, long_tail=stored["long_tail"],
         unended=stored["unended"],
