@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from agtrace_indexer.providers.registry import AGENTS, SETUPS, TITLES
 
 from agtrace import __version__
 from agtrace.commands.options import (
-    PROVIDERS,
     Address,
     as_json,
     cursor,
@@ -43,15 +43,16 @@ class _InOrder(click.Group):
 @click.group(
     cls=_InOrder,
     context_settings={"help_option_names": ["-h", "--help"]},
+    help=f"""Find what your coding agents did: one local index over the logs of {TITLES}.
+
+    Begin with `agtrace index`, then `agtrace search TEXT`, or let an agent search: `agtrace setup claude`.
+    """,
     epilog="The index lies in AGTRACE_DATA_DIR, by default in your platform's folder for user data. "
     "Nothing leaves the machine.",
 )
 @click.version_option(__version__, prog_name="agtrace")
 def agtrace() -> None:
-    """Find what your coding agents did: one local index over the logs of Claude Code, Codex and Gemini CLI.
-
-    Begin with `agtrace index`, then `agtrace search TEXT`, or let an agent search: `agtrace setup claude`.
-    """
+    """Find what coding agents did."""
 
 
 @agtrace.command(short_help="Index the agents' logs; only what changed is read.")
@@ -192,7 +193,7 @@ def analyze(session: str, as_json: bool) -> None:
 
 @agtrace.command(short_help="Tell the health of many sessions.")
 @click.option("--project", metavar="P", help="Of one project: its path, the end of it, or the beginning of its hash.")
-@click.option("--provider", type=click.Choice(PROVIDERS), help="Of one agent.")
+@click.option("--provider", type=click.Choice(list(AGENTS)), help="Of one agent.")
 @click.option("--since", metavar="TIME", help="That began from a time on: 2026-11-03, 12h, 7d, yesterday.")
 @click.option("--until", metavar="TIME", help="That began up to a time, written as for --since.")
 @click.option("--html", metavar="FILE", help="Write a page for a browser, one file without network; - is stdout.")
@@ -369,7 +370,7 @@ def budget(session: str | None, most: int, as_json: bool) -> None:
 
 
 @agtrace.command(short_help="Add the MCP server to an agent.")
-@click.argument("agent", type=click.Choice(["claude", "codex", "gemini"]))
+@click.argument("agent", type=click.Choice(list(SETUPS)))
 @click.option("--apply", is_flag=True, help="Run the command that adds the server, instead of showing it.")
 def setup(agent: str, apply: bool) -> None:
     """Add the MCP server to an agent: shows the command, --apply runs it."""

@@ -7,11 +7,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from agtrace_indexer.providers.registry import AGENTS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-PROVIDERS = ["claude_code", "codex", "gemini"]
-"""The agents whose logs are read."""
 
 _PORT = re.compile("[0-9]{1,5}")
 _LINES = re.compile(r"(?P<one>[0-9]{1,15})|(?P<first>[0-9]{0,15}):(?P<last>[0-9]{0,15})")
@@ -68,7 +66,7 @@ def list_options(command: Command) -> Command:
         click.option(
             "--project", "project_hash", metavar="HASH", help="Of one project: its hash or the beginning of it."
         ),
-        click.option("--provider", type=click.Choice(PROVIDERS), help="Of one agent."),
+        click.option("--provider", type=click.Choice(list(AGENTS)), help="Of one agent."),
     ):
         command = option(command)
     return command

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from agtrace_indexer.providers.setup import Setup
 from agtrace_indexer.redact import redact
 
 from agtrace.commands import UNREADABLE, fail, settings
 from agtrace.serving import interruption
 from agtrace.upkeep.agents import (
     AGENTS,
-    Agent,
     add_command,
     config_path,
     entry_in,
@@ -47,7 +47,7 @@ def run(name: str, *, apply: bool) -> None:
     sys.stdout.write(f"Or write into {place}:\n\n{snippet(agent, executable, variables)}")
 
 
-def _apply(agent: Agent, executable: str, variables: dict[str, str], place: Path) -> None:
+def _apply(agent: Setup, executable: str, variables: dict[str, str], place: Path) -> None:
     """Add the server; an entry that is there is replaced, but for its environment, and stays where that fails."""
     if shutil.which(agent.executable) is None:
         fail(
@@ -69,7 +69,7 @@ def _apply(agent: Agent, executable: str, variables: dict[str, str], place: Path
         sys.stdout.write(f"{name} was set in {place} and isn't any more: write it there again\n")
 
 
-def _entry(agent: Agent, place: Path) -> dict[str, Any] | None:
+def _entry(agent: Setup, place: Path) -> dict[str, Any] | None:
     try:
         return entry_in(agent, place.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -78,7 +78,7 @@ def _entry(agent: Agent, place: Path) -> dict[str, Any] | None:
         fail(f"{place}: {error}; nothing was changed: run setup without --apply", UNREADABLE)
 
 
-def _replaced(agent: Agent, before: dict[str, Any] | None, command: list[str]) -> int:
+def _replaced(agent: Setup, before: dict[str, Any] | None, command: list[str]) -> int:
     """Put the new entry in the place of the one before; give the exit code of what failed, after all is put back."""
     removal = remove_command(agent) if before is not None else None
     if removal and (code := _run(removal, quietly=True)):

@@ -15,7 +15,7 @@ from agtrace_indexer.index.questions import histories
 from agtrace_indexer.index.questions.histories import PastEvent, TokenFigures
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
-from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, Provider, UserKind
+from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, UserKind
 
 from agtrace.health.history import KEPT, Call, Entry, History, Message, Notice, Said, Thought, Usage
 from agtrace.usage.prices import PriceTable
@@ -34,7 +34,7 @@ def read_history(connection: sqlite3.Connection, session: Session, *, now: float
     """What happened in a session, copies and what was taken back left out; `now` is seconds since 1970 UTC."""
     reading = _Reading(connection, session.id, prices)
     return History(
-        provider=Provider(session.provider),
+        provider=session.provider,
         entries=reading.entries(),
         turns=session.turn_count,
         at_work=not session.gone and abs(now - (session.ended_at or 0) / 1000) < AT_WORK_SECONDS,

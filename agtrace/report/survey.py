@@ -17,7 +17,6 @@ from typing import NamedTuple, TypeAlias
 from agtrace_indexer.index.opening import path_of
 from agtrace_indexer.parallel import processes
 from agtrace_schema.analysis import Analysis, Insight, ReportedSession, Timeline
-from agtrace_schema.events import Provider
 
 from agtrace.health.analysis import Examination, agents_of, analysis_of, examine
 from agtrace.problems import TooManyEvents
@@ -179,7 +178,7 @@ class Examiner:
         ended = believable(row.ended_at)
         return ReportedSession(
             session_id=found.session_id,
-            provider=Provider(row.provider),
+            provider=row.provider,
             kind=shown_kind(row),
             project=shown_path(row.root_path or "") or (row.project_hash and row.project_hash[:SHORT_HASH]),
             title=title,

@@ -9,7 +9,6 @@ from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.answers import EventPreview, SessionMatches
-from agtrace_schema.events import Provider
 
 from agtrace.search.hits import Hit
 from agtrace.search.matching import Matcher
@@ -44,7 +43,7 @@ def _session(session: Session, preview: EventPreview, matches: int, exact: bool)
     title, snippet = session.title, session.snippet
     return SessionMatches(
         session_id=preview.session_id,
-        provider=Provider(session.provider),
+        provider=session.provider,
         title=title and one_line(title, 2 * LABEL),
         snippet=None if title else snippet and one_line(snippet, USER_MESSAGE // 2),
         project_hash=session.project_hash and session.project_hash[:SHORT_HASH],

@@ -9,7 +9,6 @@ from agtrace_indexer.index.questions import sessions, turns
 from agtrace_indexer.index.questions.sessions import Child, Filters, Session
 from agtrace_indexer.index.questions.usage import Among, largest_request
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
-from agtrace_schema.events import Provider
 
 from agtrace.sessions.query import iso, short_id
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
@@ -61,7 +60,7 @@ def session_item(connection: sqlite3.Connection, session: Session, usage: Usage)
     title, snippet = session.title, session.snippet
     return SessionItem(
         id=short_id(connection, session.uid),
-        provider=Provider(session.provider),
+        provider=session.provider,
         project_hash=session.project_hash and session.project_hash[:SHORT_HASH],
         kind=None if shown_kind(session) == "main" else shown_kind(session),
         parent_id=_shown_parent(connection, session),
@@ -92,7 +91,7 @@ def session_head(connection: sqlite3.Connection, session: Session, prices: Price
     children, parent = sessions.children(connection, session), _shown_parent(connection, session)
     return SessionHead(
         session_id=session.uid,
-        provider=Provider(session.provider),
+        provider=session.provider,
         kind=shown_kind(session),
         parent_id=parent,
         parent_missing=True if session.parent_id and parent is None else None,

@@ -9,7 +9,6 @@ from agtrace_indexer.index.questions import projects
 from agtrace_indexer.index.questions.projects import Project
 from agtrace_indexer.index.questions.usage import Among
 from agtrace_schema.answers import ProjectItem
-from agtrace_schema.events import Provider
 
 from agtrace.sessions.listing import MODELS_SHOWN, SHORT_HASH
 from agtrace.sessions.query import iso
@@ -54,7 +53,7 @@ def _project_item(project: Project, usage: Usage) -> ProjectItem:
         hash=project.hash[:SHORT_HASH],
         root_path=project.root_path and shown_path(project.root_path),
         session_count=project.sessions,
-        providers=sorted(map(Provider, project.providers)),
+        providers=sorted(project.providers),
         failed_calls=project.failed_calls,
         responses=usage.responses,
         total_tokens=usage.total,

@@ -11,8 +11,18 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import EventType, Provider
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticCustomError
 
 from agtrace.problems import InvalidParameter
@@ -55,6 +65,16 @@ def listed(given: Any) -> Any:
         raise PydanticCustomError("empty", "name at least one")
     return [name for name in names if name != ""] if isinstance(names, list) else names
 
+
+def known_agent(given: str) -> str:
+    """Refuse the name of an agent whose logs nobody reads."""
+    if given not in AGENTS:
+        raise PydanticCustomError("enum", "no agent has this name")
+    return given
+
+
+Agent = Annotated[Provider, AfterValidator(known_agent), WithJsonSchema({"enum": list(AGENTS), "type": "string"})]
+"""The name of an agent whose logs are read."""
 
 Fields = Annotated[list[str] | None, BeforeValidator(listed)]
 """The fields that an answer should have; `projection` reads them."""
@@ -120,7 +140,7 @@ def _lean(part: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_docstring(description: str) -> bool:
-    return description in {(kind.__doc__ or "").strip() for kind in (EventType, Provider)}
+    return description == (EventType.__doc__ or "").strip()
 
 
 def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter:

@@ -7,14 +7,25 @@ from typing import Annotated, Any
 
 from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.sessions import Filters
+from agtrace_indexer.providers.registry import TITLES
 from agtrace_schema.answers import SessionItem
-from agtrace_schema.events import Provider
 from pydantic import Field
 
 from agtrace.sessions import listing
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply
-from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Fields, Limit, ProjectHash, Text, Time, Until
+from agtrace.tools.arguments import (
+    DEFAULT_LIMIT,
+    Agent,
+    Arguments,
+    Cursor,
+    Fields,
+    Limit,
+    ProjectHash,
+    Text,
+    Time,
+    Until,
+)
 from agtrace.tools.tool import (
     Context,
     Tool,
@@ -37,7 +48,7 @@ class ListSessions(Arguments):
 
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor = None
-    provider: Provider | None = None
+    provider: Agent | None = None
     project_hash: ProjectHash = None
     since: Time = None
     until: Until = None
@@ -116,7 +127,7 @@ def _widening(context: Context, wanted: ListSessions, filters: Filters, snapshot
 TOOL = Tool(
     "list_sessions",
     "List sessions",
-    "Past sessions of Claude Code, Codex and Gemini CLI on this machine, newest first: first request, turns, "
+    f"Past sessions of {TITLES} on this machine, newest first: first request, turns, "
     "failures, tokens. Start here to see what was worked on, by project and time; to find a certain error, "
     "file or phrase use search_event_previews. Next: get_session_details with an id.",
     ListSessions,

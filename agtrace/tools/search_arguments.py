@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from agtrace_indexer.index.questions.matches import Filters
-from agtrace_schema.events import EventType, Provider
+from agtrace_schema.events import EventType
 from pydantic import Field
 
 from agtrace.problems import InvalidParameter
@@ -14,7 +14,7 @@ from agtrace.search.hits import Order
 from agtrace.search.matching import Contains, ContainsAll, ContainsInTurn, Matcher, Matches
 from agtrace.search.question import Question
 from agtrace.sessions.query import find_session
-from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, ProjectHash, Time, Until
+from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, Arguments, Cursor, Limit, ProjectHash, Time, Until
 from agtrace.tools.tool import Context
 
 
@@ -40,7 +40,7 @@ class SearchEventPreviews(Arguments):
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor = None
     session_id: Annotated[str | None, Field(max_length=200)] = None
-    provider: Provider | None = None
+    provider: Agent | None = None
     project_hash: ProjectHash = None
     event_type: Annotated[EventType | None, Field(description="ToolResult: outputs and errors. User: prompts.")] = None
     tool: Annotated[str | None, Field(max_length=200, description="Name of a tool, such as Bash.")] = None

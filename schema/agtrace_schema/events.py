@@ -15,12 +15,8 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Non
 """Any JSON value."""
 
 
-class Provider(StrEnum):
-    """The agents whose logs agtrace reads."""
-
-    CLAUDE_CODE = "claude_code"
-    CODEX = "codex"
-    GEMINI = "gemini"
+Provider: TypeAlias = str
+"""The agent that wrote a log, by the name that the indexer's registry of agents has for it: `codex`."""
 
 
 class EventType(StrEnum):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import PurePath
 
     from agtrace_indexer.events.drafts import LogState, Record, Said
+    from agtrace_indexer.providers.setup import Setup
 
 
 Rewrite: TypeAlias = "Callable[[list[Record]], list[Record]] | None"
@@ -117,6 +118,10 @@ class Agent(NamedTuple):
     longest_command_ms: int | None = None
     """After how many milliseconds it ends a command, unless it is configured otherwise; None where it never does."""
     client: Client | None = None
+    command: str = ""
+    """The name of its program, by which `agtrace setup` is asked for it: `claude`."""
+    setup: Callable[[], Setup] | None = None
+    """Loads how our MCP server is added to it; None where it can't be."""
     keys_remembered: int | None = 0
     """How many keys of drafts are remembered for each session (`Draft.key`); None is all."""
     repeats_lines: bool = False

@@ -29,6 +29,13 @@ FORMS = tuple(agent.forms for agent in AGENTS.values() if agent.forms is not Non
 """How agents keep one log in several files."""
 
 
+TITLES = " and ".join(", ".join(agent.title for agent in AGENTS.values()).rsplit(", ", 1))
+"""What people call the agents, in a sentence: `Claude Code, Codex and Gemini CLI`."""
+
+SETUPS = {agent.command: agent.setup for agent in AGENTS.values() if agent.setup is not None}
+"""How our MCP server is added to agents, by the names of their programs."""
+
+
 def homes(environment: Mapping[str, str], home: Path) -> list[Path]:
     """The folders where the agents keep their logs on this machine, whether they exist or not.
 
@@ -46,7 +53,7 @@ def recognize(record: Record) -> Provider | None:
     """The provider whose record this is; None if no provider claims it."""
     for agent in AGENTS.values():
         if agent.parser().recognizes(record):
-            return _provider(agent)
+            return agent.name
     return None
 
 
@@ -55,11 +62,5 @@ def unroll(document: Any) -> tuple[Provider, list[Record]] | None:
     for agent in AGENTS.values():
         records = agent.parser().unroll(document)
         if records is not None:
-            return _provider(agent), list(records)
+            return agent.name, list(records)
     return None
-
-
-def _provider(agent: Agent) -> Provider:
-    from agtrace_schema.events import Provider
-
-    return Provider(agent.name)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TypeAlias
 
-from agtrace_schema.events import Provider
-
 from agtrace_indexer.events.assembly import Thread
 from agtrace_indexer.events.drafts import LogState
 from agtrace_indexer.index.catalog import KnownFile
@@ -45,7 +43,7 @@ def known_log(store: Store, found: Found, known: KnownFile, anchor: bytes) -> Lo
     assert stored is not None
     threads = {key: Thread(**thread) for key, thread in stored["threads"].items()}
     return Log(
-        found, known.id, "log", None, Provider(known.provider or ""), known.read_to, known.lines,
+        found, known.id, "log", None, known.provider or "", known.read_to, known.lines,
         known.records, known.unreadable_lines, 0, known.head, known.head_size, anchor,
         stored["checksum"], LogState.from_json(stored["parser"]), threads, long_tail=stored["long_tail"],
         unended=stored["unended"],
@@ -54,5 +52,5 @@ def known_log(store: Store, found: Found, known: KnownFile, anchor: bytes) -> Lo
 
 def begins_alike(row: KnownFile, path: str) -> bool:
     """Whether the new path of a log says the same of it as the one before."""
-    begin = parser_of(Provider(row.provider or "")).begin
+    begin = parser_of(row.provider or "").begin
     return begin(PurePath(row.path)).to_json() == begin(PurePath(path)).to_json()

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Parser, Sign
+
+if TYPE_CHECKING:
+    from agtrace_indexer.providers.setup import Setup
 
 
 def _parser() -> Parser:
     from agtrace_indexer.providers.claude_code import parser
 
     return parser
+
+
+def _setup() -> Setup:
+    from agtrace_indexer.providers.claude_code.setup import SETUP
+
+    return SETUP
 
 
 CLAUDE_CODE = Agent(
@@ -40,6 +51,8 @@ CLAUDE_CODE = Agent(
     no_messages=frozenset({"No response requested."}),  # where a session goes on after a command
     hidden_reasoning="as signatures only",
     longest_command_ms=600_000,
+    command="claude",
+    setup=_setup,
     client=Client("claude-code", 50_000),
     keys_remembered=64,  # only lines of one response repeat a key, and they stand close together
     repeats_lines=True,

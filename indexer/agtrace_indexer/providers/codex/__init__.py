@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import Agent, Client, Forms, Home, Notices, Parser, Sign
+
+if TYPE_CHECKING:
+    from agtrace_indexer.providers.setup import Setup
 
 _ROLLOUT = re.compile(r"(rollout-.+)\.jsonl(?:\.zst)?$", re.DOTALL)
 _PLACE = re.compile(r"(.*)[/\\](?:sessions[/\\]\d{4}[/\\]\d\d[/\\]\d\d|archived_sessions)$", re.DOTALL)
@@ -15,6 +19,12 @@ def _parser() -> Parser:
     from agtrace_indexer.providers.codex import parser
 
     return parser
+
+
+def _setup() -> Setup:
+    from agtrace_indexer.providers.codex.setup import SETUP
+
+    return SETUP
 
 
 def _log_of(folder: str, name: str) -> tuple[str, str] | None:
@@ -52,6 +62,8 @@ CODEX = Agent(
         compactions=(Sign("compacted"),),
     ),
     hidden_reasoning="encrypted or empty",
+    command="codex",
+    setup=_setup,
     client=Client("codex-mcp-client", 11_900),  # with some models it cuts the middle out of more than 12,000 bytes
     replays_items=True,
 )

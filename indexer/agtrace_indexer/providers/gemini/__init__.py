@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.providers.provider import Agent, Client, Forms, Home, Notices, Parser, Sign
+
+if TYPE_CHECKING:
+    from agtrace_indexer.providers.setup import Setup
 
 _SESSION = re.compile(r"(session-.+)\.jsonl?$", re.DOTALL)
 
@@ -14,6 +18,12 @@ def _parser() -> Parser:
     from agtrace_indexer.providers.gemini import parser
 
     return parser
+
+
+def _setup() -> Setup:
+    from agtrace_indexer.providers.gemini.setup import SETUP
+
+    return SETUP
 
 
 def _log_of(folder: str, name: str) -> tuple[str, str] | None:
@@ -49,6 +59,8 @@ GEMINI = Agent(
         interruptions=(Sign("info", r"\ARequest cancelled\."),),
         compactions=(Sign("info", r"(?i)\bcompressed (?:context will be sent|from\b)"),),
     ),
+    command="gemini",
+    setup=_setup,
     client=Client("gemini-cli-mcp-client", 39_900),  # it counts 41 characters around an answer, and cuts above 40,000
     keys_remembered=None,  # any message can be replaced or rewound
 )
