@@ -88,10 +88,11 @@ class _Stream(TextIOWrapper):
 
 def _end_if_damaged() -> None:
     """End the process with what is damaged in the index, if anything is: what it says may be anything."""
-    from agtrace.commands import UNREADABLE, fail, settings
+    from agtrace.commands.errors import UNREADABLE, fail
     from agtrace.index.trouble import damage_in
+    from agtrace.settings import load
 
-    database = settings().database
+    database = load().database
     problem = damage_in(database) if database.exists() else None
     if problem is not None:
         fail(problem.message, UNREADABLE, problem.hint or "")
@@ -99,7 +100,7 @@ def _end_if_damaged() -> None:
 
 def _end(why: OSError) -> None:
     """End the process: in silence where nobody reads on (`agtrace report | head -1`), else with the reason."""
-    from agtrace.commands import USAGE, fail
+    from agtrace.commands.errors import USAGE, fail
 
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())  # what is still kept back has no way out

@@ -1,28 +1,19 @@
-"""`agtrace compare` and `reasoning`: ask as an agent would, print for a person."""
+"""`agtrace compare`: show two sessions side by side."""
 
 from __future__ import annotations
 
-from agtrace.commands import ask, print_json
+import click
+
+from agtrace.commands.asking import ask
+from agtrace.commands.options import as_json
+from agtrace.commands.printing import leave
 
 
-def compare(id1: str, id2: str, *, as_json: bool) -> None:
-    """Show two sessions side by side."""
+@click.command(short_help="Compare two sessions.")
+@click.argument("id1", metavar="SESSION")
+@click.argument("id2", metavar="SESSION")
+@as_json
+def compare(id1: str, id2: str, as_json: bool) -> None:
+    """Compare two sessions, also of different agents: tools, files, failures, tokens, time and outcome."""
     answer = ask("compare_sessions", {"id1": id1, "id2": id2})
-    if as_json:
-        print_json(answer)
-        return
-    from agtrace import render
-
-    render.comparison(answer)
-
-
-def reasoning(session: str, *, turn_index: int | None, limit: int, cursor: str | None, as_json: bool) -> None:
-    """Show the thinking of a session."""
-    wanted = {"session_id": session, "turn_index": turn_index, "limit": limit, "cursor": cursor}
-    answer = ask("get_reasoning_chain", wanted)
-    if as_json:
-        print_json(answer)
-        return
-    from agtrace import render
-
-    render.reasoning(answer)
+    leave(answer, as_json, lambda render: render.comparison(answer))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import Any
 
 import click
-from agtrace_indexer.index.lock import Busy
 
-from agtrace import commands
-from agtrace.commands import TROUBLE, UNREADABLE, USAGE, fail, usable
-from agtrace.commands.index import megabytes
-from agtrace.problems import Problem
+from agtrace.commands.asking import behind, usable, with_index
+from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
+from agtrace.commands.options import plain_json
+from agtrace.commands.printing import leave_lines, megabytes, print_lines
 
 _REFRESH_SECONDS = 10
 _PATIENCE = 60
@@ -23,34 +21,43 @@ _PATIENCE = 60
 _SHOWN = 10
 
 
-def run(
-    sessions: tuple[str, ...], project: str | None, before: str | None, *, yes: bool, dry_run: bool, as_json: bool
+@click.command(short_help="Take sessions out of the index for good.")
+@click.argument("sessions", nargs=-1, metavar="[SESSION]...")
+@click.option("--project", metavar="P", help="Of one project: its path, the end of it, or the beginning of its hash.")
+@click.option("--before", metavar="TIME", help="That ended before a time: 2026-11-03, 12h, 7d, yesterday.")
+@click.option("--yes", is_flag=True, help="Don't ask.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be forgotten.")
+@plain_json
+def forget(
+    sessions: tuple[str, ...], project: str | None, before: str | None, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Choose, show, ask, forget. Exits 1 where traces are left or nobody agreed, 2 where nobody could be asked."""
+    """Take sessions out of the index for good: those named, or all that fit; with several conditions, where all hold.
+
+    With a session go its sub-agents. Nothing of them is left in the index or beside it but a digest of each id, so that
+    they are not read again, not even into a new index. The agents' own logs stay where they are; one without an id
+    is known by its place, and read again where it is moved. It shows what goes and asks first: the index is written
+    anew, which needs as much room as it has. AGTRACE_KEEP_DAYS does the same by age, all the time.
+
+    \b
+      agtrace forget fb3cff44
+      agtrace forget --project tidepool --before 90d --dry-run
+    """
     if not (sessions or project is not None or before is not None):
         fail("name what to forget: sessions, --project or --before", USAGE)
-    try:
-        digests, told = _chosen(sessions, project, before)
-        asking = bool(digests) and not (dry_run or yes)
-        if asking and not sys.stdin.isatty():
-            fail("nothing is forgotten: --yes is needed where nobody can be asked", USAGE)
-        if asking or not as_json:
-            _print(_description(told), sys.stderr if asking else sys.stdout)
-        forgotten, left = bool(digests) and not dry_run, None
-        if forgotten:
-            if asking and not click.confirm(f"Forget {_counted(told)} for good?", err=True):
-                fail("nothing is forgotten", TROUBLE)
-            left = _forget(digests)
-    except Problem as problem:
-        fail(problem.message, USAGE, *commands.next_steps(problem.code, problem.details))
-    except Busy as error:
-        fail(str(error), UNREADABLE)
-    except (sqlite3.Error, OSError) as error:
-        commands.unreadable_index(error)
-    if as_json:
-        commands.print_json({**told, "forgotten": forgotten, "traces_left": left})
-    elif forgotten:
-        _print(_result(left), sys.stdout)
+    digests, told = _chosen(sessions, project, before)
+    forgotten, left = bool(digests) and not dry_run, None
+    asking = forgotten and not yes
+    if asking and not sys.stdin.isatty():
+        fail("nothing is forgotten: --yes is needed where nobody can be asked", USAGE)
+    if asking or not as_json:
+        print_lines(_readable(_description(told)), sys.stderr if asking else sys.stdout)
+    if asking and not click.confirm(f"Forget {_counted(told)} for good?", err=True):
+        fail("nothing is forgotten", TROUBLE)
+    if forgotten:
+        left = _forget(digests)
+    leave_lines(
+        {**told, "forgotten": forgotten, "traces_left": left}, as_json, _readable(_result(left)) if forgotten else ()
+    )
     if left is not None:
         sys.exit(TROUBLE)
 
@@ -71,12 +78,10 @@ def _chosen(sessions: tuple[str, ...], project: str | None, before: str | None) 
     from agtrace.index.reader import Index
     from agtrace.upkeep.forgetting import chosen
 
-    found = usable()
-    if not found.database.exists():
-        fail("there is no index yet: run agtrace index", UNREADABLE)
+    found = with_index()
     freshness = Index(found).refresh(_REFRESH_SECONDS)
     if freshness.state != "ready":
-        commands.tell(commands.behind(freshness.state, freshness.files_behind, freshness.problem))
+        tell(behind(freshness.state, freshness.files_behind, freshness.problem))
     return chosen(found, sessions, project, before)
 
 
@@ -124,9 +129,7 @@ def _result(left: str | None) -> Iterator[str]:
         yield "the next `agtrace index` overwrites them; until then end what reads the index, such as MCP servers"
 
 
-def _print(lines: Iterator[str], stream: TextIO) -> None:
+def _readable(lines: Iterator[str]) -> Iterator[str]:
     from agtrace.text.lines import unbroken
 
-    for line in lines:
-        stream.write(unbroken(line) + "\n")
-    stream.flush()
+    yield from map(unbroken, lines)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 
-from agtrace.commands import TROUBLE, UNREADABLE, fail, print_json, unreadable_index, usable
-from agtrace.problems import Problem
+import click
+
+from agtrace.commands.asking import usable
+from agtrace.commands.errors import TROUBLE
+from agtrace.commands.options import as_json
+from agtrace.commands.printing import leave
 
 
-def run(*, as_json: bool) -> None:
-    """Look, print, and exit 1 if the index is in trouble."""
+@click.command(short_help="Tell how index and configuration are.")
+@as_json
+def health(as_json: bool) -> None:
+    """Tell how the index is: its state, how far it lies behind, its size. Exits 1 if it is in trouble.
+
+    A server tells the same, and the sizes of its answers, as the resource ax://health and at /healthz.
+    """
     from agtrace.answers.status import look
 
-    try:
-        found = look(usable())
-    except Problem as problem:
-        fail(str(problem), UNREADABLE)
-    except (sqlite3.Error, OSError) as error:
-        unreadable_index(error)
-    if as_json:
-        print_json(found.model_dump(mode="json", exclude_none=True))
-    else:
-        from agtrace import render
-
-        render.health(found)
+    found = look(usable())
+    leave(found.model_dump(mode="json", exclude_none=True), as_json, lambda render: render.health(found))
     sys.exit(TROUBLE if found.index.problem or found.configuration.problem else 0)

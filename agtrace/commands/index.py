@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -11,19 +10,18 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agtrace_indexer.index.lock import Busy
-from agtrace_indexer.index.opening import open_read_only
-from agtrace_indexer.run import Summary
-from agtrace_indexer.run import index as run_index
+import click
 
-from agtrace.commands import UNREADABLE, fail, print_json, tell, unreadable_index, usable
-from agtrace.index.reader import home_roots
+from agtrace.commands.asking import usable, with_index
+from agtrace.commands.errors import patiently
+from agtrace.commands.options import plain_json
+from agtrace.commands.printing import counted, leave_lines, megabytes, print_json, print_lines
 
 if TYPE_CHECKING:
     from agtrace_indexer.logs.progress import Progress
+    from agtrace_indexer.run import Summary
 
     from agtrace.settings import Settings
-
 
 _NICENESS = 5
 """Agents that wait for an answer go before."""
@@ -34,43 +32,54 @@ _PATIENCE = 600
 """Seconds that the command waits for another one to end."""
 
 
-def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: int | None = 2) -> Summary:
+@click.command(short_help="Index the agents' logs; only what changed is read.")
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(exists=True))
+@click.option("--rebuild", is_flag=True, help="Read every log again that is still there.")
+@click.option("--watch", is_flag=True, help="Stay, and index what changes within a second, until Ctrl-C.")
+@click.option("--optimize", is_flag=True, help="Put the index in order instead: merge, and give free space back.")
+@plain_json
+def index(paths: tuple[str, ...], rebuild: bool, watch: bool, optimize: bool, as_json: bool) -> None:
+    """Index the agents' logs, or the given files and folders; only what changed is read.
+
+    A PATH may hold logs of any of the agents, under any name, plain or .zst. It is kept fresh from
+    then on: before every answer, or all the time with --watch. That prints a line (with --json, an
+    object on a line) for each run that changed something.
+    """
+    if optimize and (paths or rebuild or watch):
+        raise click.UsageError("--optimize stands alone")
+    if watch:
+        from agtrace.commands.watch import stay
+
+        stay(paths, rebuild=rebuild, as_json=as_json)
+    elif optimize:
+        _optimize(as_json=as_json)
+    else:
+        index_once(paths, rebuild=rebuild, as_json=as_json)
+
+
+def index_once(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: int | None = 2) -> Summary:
     """Index, and print what was found and done; JSON on a single line if `indent` is None."""
     chosen = usable()
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
-    try:
-        roots = roots_of(paths)
-        with _progress_bar(shown=sys.stderr.isatty() and not as_json) as report:
-            summary = _index(chosen, roots, report, rebuild=rebuild)
-    except Busy as error:
-        fail(str(error), UNREADABLE)
-    except (sqlite3.Error, OSError) as error:
-        unreadable_index(error)
+    roots = roots_of(paths)
+    with _progress_bar(shown=sys.stderr.isatty() and not as_json) as report:
+        summary = _index(chosen, roots, report, rebuild=rebuild)
     if as_json:
         print_json({**asdict(summary), "index": str(chosen.database)}, indent)
     else:
-        sys.stdout.write("\n".join(_lines(summary, roots)) + "\n")
+        print_lines(_lines(summary, roots))
     return summary
 
 
-def optimize(*, as_json: bool) -> None:
+def _optimize(*, as_json: bool) -> None:
     """Put the index in order, and print what that brought."""
-    from agtrace_indexer.index.maintenance import optimize as put_in_order
+    from agtrace_indexer.index.maintenance import optimize
 
-    database = usable().database
-    if not database.exists():
-        fail("there is no index yet: run agtrace index", UNREADABLE)
-    try:
-        done = put_in_order(database, patience=_PATIENCE)
-    except Busy as error:
-        fail(str(error), UNREADABLE)
-    except (sqlite3.Error, OSError) as error:
-        unreadable_index(error)
-    if as_json:
-        print_json({**asdict(done), "index": str(database)})
-    else:
-        sys.stdout.write(f"the index had {megabytes(done.bytes_before)}, it has {megabytes(done.bytes_after)}\n")
+    database = with_index().database
+    done = optimize(database, patience=_PATIENCE)
+    told = f"the index had {megabytes(done.bytes_before)}, it has {megabytes(done.bytes_after)}"
+    leave_lines({**asdict(done), "index": str(database)}, as_json, [told])
 
 
 def roots_of(paths: tuple[str, ...]) -> list[str]:
@@ -79,6 +88,8 @@ def roots_of(paths: tuple[str, ...]) -> list[str]:
     """
     if paths:
         return list(paths)
+    from agtrace.index.reader import home_roots
+
     chosen = usable()
     taken_away = _removed(chosen)
     return [root for root in home_roots(chosen) if root not in taken_away]
@@ -86,6 +97,7 @@ def roots_of(paths: tuple[str, ...]) -> list[str]:
 
 def _removed(chosen: Settings) -> set[str]:
     """The homes that `agtrace roots remove` took away."""
+    from agtrace_indexer.index.opening import open_read_only
     from agtrace_indexer.index.roots import removed
 
     if not chosen.database.exists():
@@ -96,12 +108,10 @@ def _removed(chosen: Settings) -> set[str]:
 
 def _index(chosen: Settings, roots: list[str], report: Callable[[Progress], None] | None, *, rebuild: bool) -> Summary:
     """Index, and wait for another process that is writing."""
-    run = partial(run_index, chosen.database, roots, report=report, rebuild=rebuild, keep_days=chosen.keep_days)
-    try:
-        return run(patience=1)
-    except Busy:
-        tell("another agtrace is indexing: waiting for it")
-        return run(patience=_PATIENCE)
+    from agtrace_indexer.run import index
+
+    run = partial(index, chosen.database, roots, report=report, rebuild=rebuild, keep_days=chosen.keep_days)
+    return patiently(lambda seconds: run(patience=seconds), _PATIENCE)
 
 
 def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
@@ -129,16 +139,6 @@ def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
     if unknown:
         kinds = counted(len(summary.unknown_record_types), "unknown type")
         yield f"{counted(unknown, 'record')} of {kinds} kept and searchable: agtrace doctor names them"
-
-
-def megabytes(size: int) -> str:
-    """A size for people."""
-    return f"{size / 1e6:,.1f} MB"
-
-
-def counted(count: int, what: str) -> str:
-    """A number of things, in words."""
-    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 @contextmanager

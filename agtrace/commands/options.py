@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 from agtrace_indexer.providers.registry import AGENTS
+from agtrace_schema.events import EventType
+from agtrace_schema.requests import Level, Mode, Section, WordsIn
+
+from agtrace.commands.errors import USAGE, fail
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+PROVIDERS = list(AGENTS)
+"""The agents whose logs are read."""
+
+EVENT_TYPES = [str(kind) for kind in EventType]
+LEVELS = list(get_args(Level))
+SECTIONS = list(get_args(Section))
+MODES = list(get_args(Mode))
+WORDS = list(get_args(WordsIn))
 
 _PORT = re.compile("[0-9]{1,5}")
 _LINES = re.compile(r"(?P<one>[0-9]{1,15})|(?P<first>[0-9]{0,15}):(?P<last>[0-9]{0,15})")
@@ -66,7 +79,7 @@ def list_options(command: Command) -> Command:
         click.option(
             "--project", "project_hash", metavar="HASH", help="Of one project: its hash or the beginning of it."
         ),
-        click.option("--provider", type=click.Choice(list(AGENTS)), help="Of one agent."),
+        click.option("--provider", type=click.Choice(PROVIDERS), help="Of one agent."),
     ):
         command = option(command)
     return command
@@ -75,10 +88,14 @@ def list_options(command: Command) -> Command:
 def text_options(command: Command) -> Command:
     """The options of a long text."""
     for option in (
-        click.option(
-            "--mode", type=click.Choice(["minimal", "standard", "verbose"]), help="A digest: failing lines first."
-        ),
+        click.option("--mode", type=click.Choice(MODES), help="A digest: failing lines first."),
         click.option("--lines", type=Lines(), help="Only these lines of a text: 10:20, 10:, :20 or 10."),
     ):
         command = option(command)
     return command
+
+
+def check_fields(fields: str | None, *, as_json: bool) -> None:
+    """End the process where fields are asked for, which only JSON has."""
+    if fields is not None and not as_json:
+        fail("--fields goes with --json", USAGE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 import tempfile
 import time
@@ -15,13 +14,17 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from agtrace_schema.analysis import Report, ReportedSession
+import click
 
-from agtrace.commands import TROUBLE, UNREADABLE, USAGE, behind, fail, print_json, tell, unreadable_index, usable
-from agtrace.problems import IndexUnavailable, Problem, SettingError
+from agtrace.commands.asking import behind, usable
+from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
+from agtrace.commands.options import PROVIDERS, plain_json
+from agtrace.commands.printing import print_json
 
 if TYPE_CHECKING:
-    from agtrace.usage.prices import PriceTable
+    import sqlite3
+
+    from agtrace_schema.analysis import Report, ReportedSession
 
 _REFRESH_SECONDS = 10
 """How long a report waits for changed logs to be indexed."""
@@ -58,13 +61,35 @@ class Ways:
         return [option for option, wanted in taken.items() if wanted]
 
 
-def run(filters: Filters, ways: Ways, *, fail_under: int | None, by_mean: bool) -> None:
-    """Make the report, print and write it; exit 1 if its sessions are below what they should have."""
+@click.command(short_help="Tell the health of many sessions.")
+@click.option("--project", metavar="P", help="Of one project: its path, the end of it, or the beginning of its hash.")
+@click.option("--provider", type=click.Choice(PROVIDERS), help="Of one agent.")
+@click.option("--since", metavar="TIME", help="That began from a time on: 2026-11-03, 12h, 7d, yesterday.")
+@click.option("--until", metavar="TIME", help="That began up to a time, written as for --since.")
+@click.option("--html", metavar="FILE", help="Write a page for a browser, one file without network; - is stdout.")
+@plain_json
+@click.option("--markdown", is_flag=True, help="Print Markdown, for the summary of a CI run.")
+@click.option("--fail-under", type=click.IntRange(0, 100), metavar="N", help="Exit 1 if a scored session is below N.")
+@click.option("--mean", "by_mean", is_flag=True, help="With --fail-under: if the mean of the scores is.")
+def report(
+    html: str | None, as_json: bool, markdown: bool, fail_under: int | None, by_mean: bool, **filters: str | None
+) -> None:
+    """Tell the health of all sessions, or of a project, a period, an agent: scores, how they ended, what fails,
+    what it costs, the worst ones; and what got better or worse than in the same time before.
+
+    A session is in the period in which it began. Its sub-agents are rolled up into it.
+
+    \b
+      agtrace report --since 7d
+      agtrace report --project tidepool --html report.html
+      agtrace report --since 1d --markdown --fail-under 60
+    """
+    ways = Ways(html, as_json, markdown)
     if len(ways.on_stdout) > 1:
         fail(f"{' and '.join(ways.on_stdout)} don't go together", USAGE)
     if by_mean and fail_under is None:
         fail("--mean goes with --fail-under", USAGE)
-    found = made(filters, timelines=ways.html is not None)
+    found = made(Filters(**filters), timelines=html is not None)
     if found.behind:
         tell(found.behind)
     _leave(found, ways)
@@ -74,40 +99,25 @@ def run(filters: Filters, ways: Ways, *, fail_under: int | None, by_mean: bool) 
 
 def made(filters: Filters, *, timelines: bool) -> Report:
     """The report as it may leave."""
-    from agtrace.report.report import report
+    from agtrace.report.report import report as survey
     from agtrace.report.selection import Selection, projects_named
     from agtrace.report.survey import Asked
     from agtrace.shaping.printed import printed
     from agtrace.times import moment
+    from agtrace.usage.prices import load as load_prices
 
     now = time.time()
     today = datetime.fromtimestamp(now, UTC)
-    prices = _prices()
-    try:
-        with _index() as (connection, lacking):
-            selection = Selection(
-                provider=filters.provider,
-                project=filters.project,
-                projects=None if filters.project is None else projects_named(connection, filters.project),
-                since=None if filters.since is None else moment("since", filters.since, today),
-                until=None if filters.until is None else moment("until", filters.until, today, end=True),
-            )
-            return printed(report(connection, Asked(selection, now, prices, timelines, lacking)))
-    except IndexUnavailable as problem:
-        fail(problem.message, UNREADABLE, problem.hint or "")
-    except Problem as problem:
-        fail(str(problem), USAGE)
-    except (sqlite3.Error, OSError) as error:
-        unreadable_index(error)
-
-
-def _prices() -> PriceTable:
-    from agtrace.usage.prices import load
-
-    try:
-        return load(usable().prices)
-    except SettingError as unusable:
-        fail(str(unusable), USAGE)
+    prices = load_prices(usable().prices)
+    with _index() as (connection, lacking):
+        selection = Selection(
+            provider=filters.provider,
+            project=filters.project,
+            projects=None if filters.project is None else projects_named(connection, filters.project),
+            since=None if filters.since is None else moment("since", filters.since, today),
+            until=None if filters.until is None else moment("until", filters.until, today, end=True),
+        )
+        return printed(survey(connection, Asked(selection, now, prices, timelines, lacking)))
 
 
 @contextmanager

@@ -2,62 +2,57 @@
 
 from __future__ import annotations
 
-import sqlite3
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from agtrace_indexer.index.lock import Busy
-from agtrace_indexer.index.opening import open_read_only
-from agtrace_indexer.index.roots import Root, UnknownRoot, listed, remove, removed
+import click
 
-from agtrace.commands import UNREADABLE, USAGE, fail, print_json, unreadable_index, usable
-from agtrace.index.reader import home_roots
+from agtrace.commands.asking import with_index
+from agtrace.commands.options import plain_json
+from agtrace.commands.printing import leave_lines
 
 if TYPE_CHECKING:
-    from agtrace.settings import Settings
+    from agtrace_indexer.index.roots import Root
 
 _PATIENCE = 60
 """Seconds that the command waits for another one that is writing."""
 
 
-def show(*, as_json: bool) -> None:
-    """Print the roots."""
-    chosen = _settings()
-    try:
-        with closing(open_read_only(chosen.database)) as connection:
-            roots, away = listed(connection), sorted(removed(connection))
-    except (sqlite3.Error, OSError) as error:
-        unreadable_index(error)
-    if as_json:
-        print_json({"roots": [root._asdict() for root in roots], "removed": away})
-    else:
-        _print(_lines(roots, away))
+@click.group(short_help="List what is kept fresh, or take it away.", invoke_without_command=True)
+@plain_json
+@click.pass_context
+def roots(context: click.Context, as_json: bool) -> None:
+    """List the files and folders that are kept fresh; `agtrace roots remove PATH` takes one away."""
+    if context.invoked_subcommand is None:
+        _list(as_json=as_json)
 
 
-def take_away(path: str, *, as_json: bool) -> None:
-    """Take a root away, and print what becomes of its sessions."""
-    chosen = _settings()
-    try:
-        root = remove(chosen.database, path, home_roots(chosen), patience=_PATIENCE)
-    except UnknownRoot as unknown:
-        fail(f"{unknown} is no root: `agtrace roots` lists them", USAGE)
-    except Busy as error:
-        fail(str(error), UNREADABLE)
-    except (sqlite3.Error, OSError) as error:
-        unreadable_index(error)
-    if as_json:
-        print_json({"removed": root._asdict()})
-    else:
-        _print(_told(root))
+@roots.command(short_help="Keep a file or folder fresh no more.")
+@click.argument("path", type=click.Path())
+@plain_json
+def remove(path: str, as_json: bool) -> None:
+    """Keep a file or folder fresh no more. Its sessions stay, as archived ones do, until `agtrace forget`.
+
+    A plain `agtrace index` doesn't bring it back, `agtrace index PATH` does.
+    """
+    from agtrace_indexer.index.roots import remove as take_away
+
+    from agtrace.index.reader import home_roots
+
+    chosen = with_index()
+    root = take_away(chosen.database, path, home_roots(chosen), patience=_PATIENCE)
+    leave_lines({"removed": root._asdict()}, as_json, _readable(_told(root)))
 
 
-def _settings() -> Settings:
-    chosen = usable()
-    if not chosen.database.exists():
-        fail("there is no index yet: run agtrace index", UNREADABLE)
-    return chosen
+def _list(*, as_json: bool) -> None:
+    from agtrace_indexer.index.opening import open_read_only
+    from agtrace_indexer.index.roots import listed, removed
+
+    with closing(open_read_only(with_index().database)) as connection:
+        found, away = listed(connection), sorted(removed(connection))
+    value = {"roots": [root._asdict() for root in found], "removed": away}
+    leave_lines(value, as_json, _readable(_lines(found, away)))
 
 
 def _lines(roots: list[Root], away: list[str]) -> Iterator[str]:
@@ -80,9 +75,7 @@ def _held(root: Root) -> str:
     return f"{counted(root.logs, 'log')}, {counted(root.sessions, 'session')}"
 
 
-def _print(lines: Iterator[str]) -> None:
+def _readable(lines: Iterator[str]) -> Iterator[str]:
     from agtrace.render.terminal import plain
 
-    for line in lines:
-        sys.stdout.write(plain(line) + "\n")
-    sys.stdout.flush()
+    yield from map(plain, lines)

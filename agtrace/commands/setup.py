@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 from agtrace_indexer.providers.setup import Setup
-from agtrace_indexer.redact import redact
 
-from agtrace.commands import UNREADABLE, fail, settings
-from agtrace.serving import interruption
+from agtrace.commands.errors import UNREADABLE, fail
+from agtrace.settings import load
 from agtrace.upkeep.agents import (
     AGENTS,
     add_command,
@@ -31,20 +31,26 @@ _WRITTEN = frozenset({"type", "command", "args", "env"})
 """What the agents write into an entry."""
 
 
-def run(name: str, *, apply: bool) -> None:
-    """Show the command that adds the server and the settings it writes, or run it."""
-    agent = AGENTS[name]
+@click.command(short_help="Add the MCP server to an agent.")
+@click.argument("agent", type=click.Choice(list(AGENTS)))
+@click.option("--apply", is_flag=True, help="Run the command that adds the server, instead of showing it.")
+def setup(agent: str, apply: bool) -> None:
+    """Add the MCP server to an agent: shows the command, --apply runs it."""
+    chosen = AGENTS[agent]
     executable = os.path.abspath(shutil.which("agtrace") or sys.argv[0])  # the agent starts it in other folders
-    environment = settings().environment
-    place = config_path(agent, Path.home(), environment)
+    environment = load().environment
+    place = config_path(chosen, Path.home(), environment)
     variables = {_DATA_DIR: os.path.abspath(environment[_DATA_DIR])} if environment.get(_DATA_DIR) else {}
     if apply:
-        _apply(agent, executable, variables, place)
-        return
-    command = shlex.join(add_command(agent, executable, variables))
-    sys.stdout.write(f"To add agtrace to {agent.title}, run:\n\n  {command}\n\n")
+        _apply(chosen, executable, variables, place)
+    else:
+        _show(agent, shlex.join(add_command(chosen, executable, variables)))
+        sys.stdout.write(f"Or write into {place}:\n\n{snippet(chosen, executable, variables)}")
+
+
+def _show(name: str, command: str) -> None:
+    sys.stdout.write(f"To add agtrace to {AGENTS[name].title}, run:\n\n  {command}\n\n")
     sys.stdout.write(f"(`agtrace setup {name} --apply` runs it, and keeps the environment of an entry that is there.) ")
-    sys.stdout.write(f"Or write into {place}:\n\n{snippet(agent, executable, variables)}")
 
 
 def _apply(agent: Setup, executable: str, variables: dict[str, str], place: Path) -> None:
@@ -54,6 +60,10 @@ def _apply(agent: Setup, executable: str, variables: dict[str, str], place: Path
             f"{agent.title} isn't on the PATH (no {agent.executable!r}): install it, or run setup without --apply",
             UNREADABLE,
         )
+    from agtrace_indexer.redact import redact
+
+    from agtrace.serving import interruption
+
     before = _entry(agent, place)
     kept = {name: str(value) for name, value in ((before or {}).get("env") or {}).items()}
     command = add_command(agent, executable, kept | variables)
@@ -85,10 +95,15 @@ def _replaced(agent: Setup, before: dict[str, Any] | None, command: list[str]) -
         return code
     code = _run(command)
     if code and removal and before is not None and _run(put_back_command(agent, before), quietly=True):
+        from agtrace_indexer.redact import redact
+
         fail(f"{agent.executable} can't write: the entry {redact(str(before))} is gone from its settings", UNREADABLE)
     return code
 
 
 def _run(command: Sequence[str], *, quietly: bool = False) -> int:
     """The exit code of an agent's command; Ctrl-C doesn't reach it."""
-    return subprocess.run(command, check=False, capture_output=quietly, start_new_session=True).returncode
+    try:
+        return subprocess.run(command, check=False, capture_output=quietly, start_new_session=True).returncode
+    except OSError as error:
+        fail(f"{command[0]} can't be run: {error.strerror or error}", UNREADABLE)

@@ -13,40 +13,38 @@ from types import FrameType
 
 from agtrace_indexer.watch.loop import Change, watch
 
-from agtrace.commands import index, print_json, tell, usable
+from agtrace.commands.asking import usable
+from agtrace.commands.errors import tell
+from agtrace.commands.index import index_once, roots_of
+from agtrace.commands.printing import counted, print_json, print_lines
 
 
-def run(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
+def stay(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
     """Index, then keep the index fresh. SIGTERM ends it with 0, Ctrl-C with 130."""
     signal.signal(signal.SIGTERM, _end)
     threading.excepthook = _lost
     chosen = usable()
     database = chosen.database
-    summary = index.run(paths, rebuild=rebuild, as_json=as_json, indent=None)
+    summary = index_once(paths, rebuild=rebuild, as_json=as_json, indent=None)
     if not as_json:
-        _print("watching, until Ctrl-C")
-    with closing(watch(database, index.roots_of(paths), summary, tell, chosen.keep_days)) as changes:
+        print_lines(["watching, until Ctrl-C"])
+    with closing(watch(database, roots_of(paths), summary, tell, chosen.keep_days)) as changes:
         for change in changes:
             if as_json:
                 print_json({**asdict(change.summary), "index": str(database)}, indent=None)
             else:
-                _print(f"{datetime.now():%H:%M:%S}  {', '.join(_words(change))}")
+                print_lines([f"{datetime.now():%H:%M:%S}  {', '.join(_words(change))}"])
 
 
 def _words(change: Change) -> Iterator[str]:
     """What a person reads behind a run."""
     if change.summary.files_changed:
-        yield f"{index.counted(change.summary.files_changed, 'file')} read"
+        yield f"{counted(change.summary.files_changed, 'file')} read"
     if change.files < 0:
-        yield f"{index.counted(-change.files, 'file')} gone"
+        yield f"{counted(-change.files, 'file')} gone"
     for more, what in ((change.events, "event"), (change.sessions, "session")):
         if more:
             yield f"{more:+,} {what}{'s' * (abs(more) != 1)}"
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
 
 
 def _end(_signal: int, _frame: FrameType | None) -> None:

@@ -11,13 +11,13 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Literal, NamedTuple
+from typing import NamedTuple
+
+from agtrace_schema.requests import Mode
 
 from agtrace.shaping.failures import Failures
 from agtrace.text.chunking import escaped_size
 from agtrace.text.failing_lines import Failing
-
-Mode = Literal["minimal", "standard", "verbose"]
 
 
 class Limits(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
+from agtrace_schema.requests import Mode
 from pydantic import Field
 
 from agtrace.sessions import events
 from agtrace.sessions.query import find_event, find_session, short_id
-from agtrace.shaping.digest import Mode
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import LABEL, SUMMARY, named, one_line
 from agtrace.tools.arguments import Arguments, Cursor, SessionId

@@ -8,12 +8,13 @@ from itertools import islice
 from typing import Annotated, Any, Protocol
 
 from agtrace_indexer.redact import redact
+from agtrace_schema.requests import Mode
 from pydantic import Field
 
 from agtrace.problems import InvalidParameter, InvalidRange
 from agtrace.sessions.long_texts import lines_of, told_lines
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
-from agtrace.shaping.digest import LIMITS, Mode, gather
+from agtrace.shaping.digest import LIMITS, gather
 from agtrace.shaping.digest import Digest as Shortened
 from agtrace.shaping.failures import Failures
 from agtrace.shaping.replies import Body, Digest, Made

@@ -9,13 +9,13 @@ from functools import partial
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions.sessions import Session
+from agtrace_schema.requests import Mode
 from pydantic import Field
 
 from agtrace.sessions import events, transcript
 from agtrace.sessions.long_texts import place_of, session_lines, session_stream
 from agtrace.sessions.query import find_event, find_session, last_event_of, short_id
 from agtrace.sessions.references import Reference, parse
-from agtrace.shaping.digest import Mode
 from agtrace.shaping.printed import printed
 from agtrace.shaping.replies import Body, Digest, Reply, Stream
 from agtrace.text.lines import counted, named

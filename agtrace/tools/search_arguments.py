@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from agtrace_indexer.index.questions.matches import Filters
 from agtrace_schema.events import EventType
+from agtrace_schema.requests import WordsIn
 from pydantic import Field
 
 from agtrace.problems import InvalidParameter
@@ -29,7 +30,7 @@ class SearchEventPreviews(Arguments):
         ),
     ]
     words: Annotated[
-        Literal["event", "turn"] | None,
+        WordsIn | None,
         Field(description="All words of query, in any order, in one event or turn."),
     ] = None
     regex: Annotated[bool, Field(description="query is a regular expression; ^ and $ are ends of lines.")] = False

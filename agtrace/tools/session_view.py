@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import TurnOverview
+from agtrace_schema.requests import Level, Section
 from pydantic import BeforeValidator, Field
 
 from agtrace.problems import InvalidParameter
@@ -39,14 +40,14 @@ class GetSessionDetails(Arguments):
 
     session_id: SessionId
     detail_level: Annotated[
-        Literal["summary", "turns", "steps", "full"],
+        Level,
         Field(
             description="summary: one line a turn; turns: one line a step; steps: the first 500 characters of every "
             "thought, message, argument and output; full: everything, verbatim."
         ),
     ] = "summary"
     sections: Annotated[
-        list[Literal["session", "stats", "children", "turns", "tools", "files", "failures", "models"]] | None,
+        list[Section] | None,
         BeforeValidator(listed),
         Field(description="Only these, in full."),
     ] = None

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from agtrace_indexer.run import index
 from click.testing import CliRunner
 
-from agtrace import commands
 from agtrace.commands import group
+from agtrace.commands.asking import answers
 from agtrace.settings import load
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
@@ -53,7 +53,7 @@ def agtrace_here(*arguments: str | Path, **environment: str) -> Said:
     Not `index`, which would make the whole test run give way to other processes.
     """
     assert arguments[:1] != ("index",)
-    commands.answers.cache_clear()
+    answers.cache_clear()
     environment = {"COLUMNS": "160", **environment}
     run = CliRunner().invoke(group.agtrace, list(map(str, arguments)), prog_name="agtrace", env=environment)
     assert run.exception is None or isinstance(run.exception, SystemExit), run.exception

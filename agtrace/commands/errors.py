@@ -1,0 +1,152 @@
+"""What a command says and how it exits when it can't do what was asked: the one place for messages and exit codes.
+
+Commands let errors pass; `explained` turns those that have an explanation into a message on stderr and an exit code.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import click
+
+from agtrace.problems import Problem, SettingError
+
+TROUBLE = 1
+"""Trouble was found where that is the question."""
+
+USAGE = 2
+"""The call was wrong."""
+
+UNREADABLE = 3
+"""Data can't be read."""
+
+_USAGE_CODES = frozenset(
+    {
+        "invalid_parameter",
+        "invalid_cursor",
+        "invalid_range",
+        "invalid_event_index",
+        "invalid_artifact_ref",
+        "session_not_found",
+        "ambiguous_session_prefix",
+    }
+)
+"""Codes of errors that mean a wrong call; with any other, data can't be read."""
+
+_NEXT_STEPS = {
+    "session_not_found": "`agtrace sessions` lists the newest ids.",
+    "invalid_cursor": "Leave out --cursor to start again.",
+}
+
+Done = TypeVar("Done")
+
+
+class NoIndex(Exception):
+    """There is no index to work on."""
+
+
+class Explanation(NamedTuple):
+    """What a person reads about an error, and the exit code."""
+
+    code: int
+    message: str
+    more: tuple[str, ...] = ()
+    """Lines below the message."""
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """End the process with the explanation of an error in the block; an error without one passes."""
+    try:
+        yield
+    except Exception as error:
+        found = None if _is_click_s_own(error) else _explanation(error)
+        if found is None:
+            raise
+        fail(found.message, found.code, *found.more)
+
+
+def explanation_of(code: str, message: str, hint: str | None, details: dict[str, Any]) -> Explanation:
+    """The explanation of an error of an answer, with the ids that may be meant and what to do next."""
+    matches = (f"  {match}" for match in details.get("matches", ()))
+    steps = [_NEXT_STEPS[code]] if code in _NEXT_STEPS else []
+    hints = [hint or ""] if code == "index_unavailable" else []
+    return Explanation(USAGE if code in _USAGE_CODES else UNREADABLE, message, (*matches, *steps, *hints))
+
+
+def fail(message: str, code: int, *more: str) -> NoReturn:
+    """Print an error and end the process; each of `more` is printed on a line of its own."""
+    tell(message, *more)
+    sys.exit(code)
+
+
+def tell(sentence: str, *more: str) -> None:
+    """Print a sentence on stderr, and lines below it: they may hold what was typed, names of files and of logs."""
+    from agtrace_indexer.redact import redact
+
+    from agtrace.text.lines import unbroken
+
+    lines = (unbroken(redact(line)) for line in (f"agtrace: {sentence}", *more))
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
+
+
+def patiently(work: Callable[[float], Done], seconds: float) -> Done:
+    """Do what writes the index, given the seconds to wait for another process that writes; say it when waiting long."""
+    from agtrace_indexer.index.lock import Busy
+
+    try:
+        return work(1)
+    except Busy:
+        tell("another agtrace is indexing: waiting for it")
+    return work(seconds)
+
+
+def _is_click_s_own(error: Exception) -> bool:
+    """Whether Click prints an error and ends; what was typed is repeated without secrets."""
+    if isinstance(error, click.UsageError):
+        from agtrace_indexer.redact import redact
+
+        vars(error)["message"] = redact(error.message)
+    return isinstance(error, (click.ClickException, click.Abort, click.exceptions.Exit))
+
+
+def _explanation(error: Exception) -> Explanation | None:
+    if isinstance(error, Problem):
+        return explanation_of(error.code, error.message, error.hint, error.details)
+    if isinstance(error, SettingError):
+        return Explanation(USAGE, str(error))
+    if isinstance(error, NoIndex):
+        return Explanation(UNREADABLE, "there is no index yet: run agtrace index")
+    return _explanation_of_indexing(error)
+
+
+def _explanation_of_indexing(error: Exception) -> Explanation | None:
+    """The explanation of an error of the indexer, of SQLite or of the file system."""
+    import sqlite3
+
+    from agtrace_indexer.index.lock import Busy
+    from agtrace_indexer.index.roots import UnknownRoot
+    from agtrace_indexer.redact import UnusableRules
+    from agtrace_indexer.repair.repair import NotRepaired
+
+    if isinstance(error, UnusableRules):
+        return Explanation(USAGE, str(error))
+    if isinstance(error, UnknownRoot):
+        return Explanation(USAGE, f"{error} is no root: `agtrace roots` lists them")
+    if isinstance(error, (Busy, NotRepaired)):
+        return Explanation(UNREADABLE, str(error))
+    if isinstance(error, (sqlite3.Error, OSError)):
+        return _explanation_of_index(error)
+    return None
+
+
+def _explanation_of_index(error: Any) -> Explanation:
+    """Why the index can't be opened, read or written."""
+    from agtrace.index.soundness import Soundness
+    from agtrace.settings import load
+
+    problem = Soundness(load().database).unusable(error)
+    return Explanation(UNREADABLE, problem.message, (problem.hint or "",))

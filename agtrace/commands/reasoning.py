@@ -1,0 +1,23 @@
+"""`agtrace reasoning`: show only the thinking of a session."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from agtrace.commands.asking import ask
+from agtrace.commands.options import as_json, cursor
+from agtrace.commands.printing import leave
+
+
+@click.command(short_help="Show only the thinking of a session.")
+@click.argument("session")
+@click.option("--turn", "turn_index", type=int, help="Only of one turn.")
+@click.option("--limit", type=int, default=10, show_default=True, help="Most thoughts, up to 50.")
+@cursor
+@as_json
+def reasoning(session: str, as_json: bool, **asked: Any) -> None:
+    """Show only the thinking of a session, each piece with what the model did next."""
+    answer = ask("get_reasoning_chain", {"session_id": session, **asked})
+    leave(answer, as_json, lambda render: render.reasoning(answer))

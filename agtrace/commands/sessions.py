@@ -1,0 +1,30 @@
+"""`agtrace sessions`: list sessions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from agtrace.commands.asking import ask
+from agtrace.commands.options import check_fields, fields, list_options, path
+from agtrace.commands.printing import leave
+
+
+@click.command(short_help="List sessions, newest first.")
+@click.option("--query", metavar="TEXT", help="With a text in the title or in a request.")
+@path
+@click.option("--min-tokens", type=int, metavar="N", help="That took at least so many tokens.")
+@click.option("--failures/--no-failures", "has_failures", default=None, help="With failed tool calls, or without any.")
+@fields
+@list_options
+def sessions(as_json: bool, **filters: Any) -> None:
+    """List sessions, newest first.
+
+    \b
+      agtrace sessions --failures --since yesterday
+      agtrace sessions --path src/store.py
+    """
+    check_fields(filters["fields"], as_json=as_json)
+    answer = ask("list_sessions", filters)
+    leave(answer, as_json, lambda render: render.sessions(answer))

@@ -1,0 +1,29 @@
+"""Long texts for a terminal: what is asked of one, and printing it to its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agtrace.commands.asking import pages
+from agtrace.commands.printing import leave
+
+
+def text_asked(asked: dict[str, Any]) -> dict[str, Any]:
+    """The options of a long text as the arguments of a tool."""
+    first, last = asked["lines"] or (None, None)
+    return {"start_line": first, "end_line": last, "mode": asked["mode"], "cursor": asked["cursor"]}
+
+
+def print_text(tool: str, wanted: dict[str, Any], *, as_json: bool) -> None:
+    """Print a text from this chunk to its end."""
+    following = pages(tool, wanted)
+    answer = next(following)
+
+    def for_person(render: Any) -> None:
+        render.text_head(answer)
+        render.text_body(answer)
+        for chunk in following:
+            render.text_body(chunk)
+        render.text_rest(answer)
+
+    leave(answer, as_json, for_person)
