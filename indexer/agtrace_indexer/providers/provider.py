@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from agtrace_indexer.events.tools import Tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import PurePath
+    from pathlib import Path, PurePath
 
     from agtrace_indexer.events.drafts import LogState, Record, Said
     from agtrace_indexer.providers.setup import Setup
@@ -45,6 +44,8 @@ class Home(NamedTuple):
 
     def roots(self, environment: Mapping[str, str], home: Path) -> list[Path]:
         """The folders of logs on a machine with these variables, whether they exist or not."""
+        from pathlib import Path  # a command that only prints its help does without
+
         named = environment.get(self.variable)
         if named and self.several:
             folders = [Path(part.strip()) for part in named.split(",") if part.strip()]
