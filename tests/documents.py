@@ -13,9 +13,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import get_args
 
+import click
 from agtrace_schema import analysis, answers, comparison, database, events, health
 
 from agtrace import settings
+from agtrace.commands.group import agtrace
 from agtrace.health.detectors.registry import DETECTORS
 from agtrace.tools import TOOLS
 
@@ -41,7 +43,7 @@ def documents() -> dict[Path, str]:
     """Every generated file with the text that it should have."""
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
-    for name, part in (("tools", tool_table()), ("settings", setting_table())):
+    for name, part in (("tools", tool_table()), ("commands", command_table()), ("settings", setting_table())):
         text = between(text, name, part)
     page = ROOT / "docs" / "health.md"
     rules = between(page.read_text(encoding="utf-8"), "detectors", detector_table())
@@ -56,6 +58,30 @@ def tool_table() -> str:
         arguments = ", ".join(f"**{name}**" if field.is_required() else name for name, field in fields)
         rows.append(f"| `{tool.name}` | {arguments} | {tool.description} |")
     return "\n".join(rows)
+
+
+def command_table() -> str:
+    """The commands with their arguments, what each does, and its options."""
+    rows = ["| command | what it does | options |", "|---|---|---|"]
+    return "\n".join([*rows, *_commands(click.Context(agtrace, info_name="agtrace"))])
+
+
+def _commands(group: click.Context) -> Iterator[str]:
+    """A row for each command of a group, and for those below it."""
+    assert isinstance(group.command, click.Group)
+    for name, command in group.command.commands.items():
+        context = click.Context(command, group, name)
+        arguments = [p.make_metavar(context) for p in command.params if isinstance(p, click.Argument)]
+        options = [f"`{option}`" for p in command.params if isinstance(p, click.Option) for option in _names(p)]
+        told = inspect.cleandoc(command.help or "").split("\n\n")[0]
+        written = " ".join([context.command_path, *arguments]).replace("|", "\\|")
+        yield f"| `{written}` | {' '.join(told.split())} | {' '.join(options)} |"
+        if isinstance(command, click.Group):
+            yield from _commands(context)
+
+
+def _names(option: click.Option) -> Iterator[str]:
+    yield from (*option.opts, *option.secondary_opts)
 
 
 def setting_table() -> str:

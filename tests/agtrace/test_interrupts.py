@@ -19,7 +19,7 @@ from tests.faults.serving import gone
 MOMENTS = [0.02, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55]
 """Seconds after the first line of ours, most of them while Python still imports."""
 
-BEGIN = "import os; from agtrace.interruption import end_at_interrupt; end_at_interrupt(); os.write(1, b'.')\n"
+BEGIN = "import os; from agtrace.serving.interruption import end_at_interrupt; end_at_interrupt(); os.write(1, b'.')\n"
 COMMAND = BEGIN + "from agtrace.cli import main; main()"
 ON_ALL_CORES = (
     BEGIN
