@@ -11,11 +11,11 @@ from pathlib import Path
 from agtrace.problems import SettingError
 
 ABSOLUTE_MAX_BYTES = 102_400
-"""No answer about traces is larger, whatever is asked for (R-026)."""
+"""No answer about traces is larger, whatever is asked for."""
 
 SMALLEST_MAX_BYTES = 2_048
 SEARCH_TIMEOUT_SECONDS = 30
-"""A search is stopped after this, unless the user sets another time (R-119)."""
+"""A search is stopped after this, unless the user sets another time."""
 
 LONGEST_SEARCH = 3600
 SHORTEST_TOKEN = 16
@@ -40,7 +40,7 @@ class Settings:
     """The user's price table, laid over the built-in one."""
     search_timeout_seconds: int = SEARCH_TIMEOUT_SECONDS
     search_events: bool = False
-    """Whether the deprecated tool is offered (R-116)."""
+    """Whether the deprecated tool is offered."""
     keep_days: int | None = None
     """After how many days without an event a session is forgotten; None is never."""
     http_token: str | None = field(default=None, repr=False)

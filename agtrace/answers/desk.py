@@ -78,7 +78,7 @@ class Answers:
         started = time.monotonic()
         given = self._ask(self.tools[name], arguments, min(most, self._settings.max_response_bytes))
         size = len(given.text.encode())
-        with suppress(Exception):  # what counts answers never costs one
+        with suppress(Exception):  # what counts answers never costs one
             self._metrics.record(name, arguments, given, size)
         took = round(1000 * (time.monotonic() - started), 1)
         oversized = {} if given.asked_bytes is None else {"asked_bytes": given.asked_bytes}

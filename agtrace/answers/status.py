@@ -1,4 +1,4 @@
-"""How index and server are: the same figures for ax://health, /healthz, /readyz and `agtrace health` (R-103)."""
+"""How index and server are: the same figures for ax://health, /healthz, /readyz and `agtrace health`."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from agtrace.shaping.json_values import flattened
 from agtrace.text.lines import one_line, shown_path, without_controls
 
 PREVIEW = 300
-"""Characters of a preview's text (R-114)."""
+"""Characters of a preview's text."""
 
 _ARGUMENTS = 100
 _ARGUMENTS_WITH_MATCH = 200
@@ -29,7 +29,7 @@ _BEFORE_MATCH = 80
 _LONGEST_NAME = 100
 _MARGIN = 4096  # characters around a match that are masked before it is cut: no secret is longer
 _ARGUMENTS_SHOWN = 6
-_ARGUMENT_LEVELS = 5  # of objects, within the 8 that an answer may have (R-006)
+_ARGUMENT_LEVELS = 5  # of objects, within the 8 that an answer may have
 
 
 def preview(connection: sqlite3.Connection, session_id: str, event: StoredEvent, query: str) -> EventPreview:
@@ -151,7 +151,7 @@ def whole(event: StoredEvent) -> dict[str, Json]:
 
 
 def _payload(event: StoredEvent) -> dict[str, Json]:
-    """The payload (R-115) without its text."""
+    """The payload without its text."""
     rest = {key: value for key, value in event.rest.items() if key != "arguments"}
     match event.type:
         case EventType.TOOL_CALL:

@@ -1,4 +1,4 @@
-"""A session part by part, in file order: the beginnings of what was thought, said, done and given back (R-112)."""
+"""A session part by part, in file order: the beginnings of what was thought, said, done and given back."""
 
 from __future__ import annotations
 

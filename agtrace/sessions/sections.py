@@ -1,4 +1,4 @@
-"""The sections of a session, each in full (R-071): lists that can be walked to their end, and facts.
+"""The sections of a session, each in full: lists that can be walked to their end, and facts.
 
 A list is what it was when the walk began, copies of another session's events left out: what came later is not in it,
 and what was taken back later still is. Only counters of the same items may have grown.

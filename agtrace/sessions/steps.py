@@ -20,7 +20,7 @@ from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 
 _REASONING = 200
 _NAMED = 8  # calls of a step
-_SUMMARY = 480  # characters that name calls, within the 500 of a string
+_SUMMARY = 480  # characters that name calls, within the 500 of a string
 _INPUT = 4  # kinds that tell what a response was given to read, cached or not: they stand first
 _TELLING_ARGUMENTS = ("file_path", "path", "command", "cmd", "pattern", "query", "url", "description", "prompt")
 

@@ -35,7 +35,7 @@ class AnalyzeSession(Arguments):
 
 
 def answer(context: Context, wanted: AnalyzeSession) -> Reply:
-    """The health of a session (R-113)."""
+    """The health of a session."""
     session = find_session(context.connection, wanted.session_id)
     found = context.analysis(session)
     asked = {"Failures": wanted.include_failures, "Loops": wanted.include_loops}

@@ -59,7 +59,7 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 def listed(given: Any) -> Any:
-    """Read a comma-separated string as the list that it stands for (R-072)."""
+    """Read a comma-separated string as the list that it stands for."""
     names = [name.strip() for name in given.split(",")] if isinstance(given, str) else given
     if isinstance(names, list) and not any(names):
         raise PydanticCustomError("empty", "name at least one")

@@ -49,7 +49,7 @@ class CompareSessions(Arguments):
 
 
 def answer(context: Context, wanted: CompareSessions) -> Reply:
-    """Two sessions side by side (R-120)."""
+    """Two sessions side by side."""
     connection = context.connection
     one, two = find_session(connection, wanted.id1), find_session(connection, wanted.id2)
     if one.id == two.id:

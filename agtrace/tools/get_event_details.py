@@ -31,7 +31,7 @@ class GetEventDetails(Arguments):
 
 
 def answer(context: Context, wanted: GetEventDetails) -> Reply:
-    """One event (R-115)."""
+    """One event."""
     check_asked(wanted)
     connection = context.connection
     session = find_session(connection, wanted.session_id)

@@ -19,7 +19,7 @@ class GetProjectInfo(Arguments):
 
 
 def answer(context: Context, wanted: GetProjectInfo) -> Reply:
-    """Projects, last active first (R-111)."""
+    """Projects, last active first."""
     query = query_of(wanted)
     behind, snapshot = None, sessions.newest_row(context.connection)
     if wanted.cursor is not None:

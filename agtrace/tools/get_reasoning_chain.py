@@ -29,7 +29,7 @@ class GetReasoningChain(Arguments):
 
 
 def answer(context: Context, wanted: GetReasoningChain) -> Reply:
-    """The readable thinking of a session, in file order (R-120)."""
+    """The readable thinking of a session, in file order."""
     connection = context.connection
     session = find_session(connection, wanted.session_id)
     if wanted.turn_index is not None:

@@ -29,7 +29,7 @@ _MODELS: dict[str, type[Model]] = {
 
 
 def answer(context: Context, wanted: GetSessionDetails) -> Reply:
-    """A session at one of four levels, or by sections (R-071, R-112, R-027, R-028)."""
+    """A session at one of four levels, or by sections."""
     view = view_of(context, wanted)
     names, fields = list(dict.fromkeys(wanted.sections or [])), wanted.fields
     model = SessionSections if names else _MODELS[wanted.detail_level]

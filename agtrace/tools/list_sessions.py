@@ -64,7 +64,7 @@ _FILTERS = ("has_failures", "min_tokens", "path", "query", "since", "until", "pr
 
 
 def answer(context: Context, wanted: ListSessions) -> Reply:
-    """Sessions by start, newest first (R-110)."""
+    """Sessions by start, newest first."""
     connection, query = context.connection, query_of(wanted)
     context.check_project(wanted.project_hash)
     kept = projection(wanted.fields, SessionItem) if wanted.fields else None

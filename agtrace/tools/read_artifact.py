@@ -61,7 +61,7 @@ class ReadArtifact(Arguments):
 
 
 def answer(context: Context, wanted: ReadArtifact) -> Reply:
-    """What a reference refers to, complete (R-086)."""
+    """What a reference refers to, complete."""
     check_asked(wanted)
     reference = parse(wanted.ref)
     session = find_session(context.connection, reference.session) if reference.session else None

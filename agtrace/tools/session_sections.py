@@ -1,4 +1,4 @@
-"""The sections of a session that are asked for by name: one of them in full, several each by its beginning (R-071)."""
+"""The sections of a session that are asked for by name: one of them in full, several each by its beginning."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 An event is addressed as session + `event_index` (0, 1, 2 ... in file order). Its payload is
 one of the seven classes below, which nobody changes (frozen ones take three times as long to make); the names of
-the types are fixed (R-117).
+the types are fixed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Provider: TypeAlias = str
 
 
 class EventType(StrEnum):
-    """The seven kinds of events (R-117)."""
+    """The seven kinds of events."""
 
     USER = "User"
     MESSAGE = "Message"

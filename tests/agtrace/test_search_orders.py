@@ -252,7 +252,7 @@ def grouped(hits: list[Event]) -> list[tuple[int, Place, int]]:
 def test_every_walk_finds_what_a_plain_scan_finds(
     connection: sqlite3.Connection, events: list[Event], kind: str, order: Order, without_own: bool
 ) -> None:
-    """R-040, R-045, R-114: all filters, both orders, a text or words, events or sessions."""
+    """All filters, both orders, a text or words, events or sessions."""
     matcher, plain = KINDS[kind]
     chance, snapshot = random.Random(f"{kind} {order} {without_own}"), snapshot_of(connection)
     for query, (given, keep) in chance.sample(list(product(QUERIES, FILTERS)), 14):
@@ -341,7 +341,7 @@ def growing(tmp_path: Path) -> tuple[Asker, Callable[[], None]]:
 def test_no_walk_is_disturbed_by_what_is_indexed_meanwhile(
     growing: tuple[Asker, Callable[[], None]], key: str, arguments: dict[str, Any]
 ) -> None:
-    """R-046: disjoint and complete for the moment of the first page; which counters go on growing is no matter."""
+    """Disjoint and complete for the moment of the first page; which counters go on growing is no matter."""
     asker, grow = growing
     before = [_identity(item) for item in asker.items("search_event_previews", key, **arguments)]
     found = []

@@ -327,7 +327,7 @@ def _anything(random_: random.Random) -> History:
 
 
 def test_no_history_is_an_error_and_findings_are_few_and_ordered() -> None:
-    """R-113: a finding names at most five events, each of this session, in file order."""
+    """A finding names at most five events, each of this session, in file order."""
     fired = set()
     for seed in range(400):
         history = _anything(random.Random(seed))

@@ -192,7 +192,7 @@ def as_version_3(database: Path, older: Path) -> None:
 
 
 def test_search_leaves_them_out_says_how_many_and_finds_them_on_request(tmp_path: Path) -> None:
-    """R-114; known bug 61."""
+    """Known bug 61."""
     asking(claude_log(tmp_path / "logs", ONE))
     asker = Asker(tmp_path / "data", tmp_path / "logs")
     found = asker.ask("search_event_previews", query="tide")
