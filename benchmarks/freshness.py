@@ -16,7 +16,7 @@ import orjson
 from agtrace_indexer.run import index
 
 from agtrace.index.reader import Index
-from agtrace.search.question import Filters, search, snapshot_of
+from agtrace.search.question import EventFilters, search, snapshot_of
 from benchmarks.ground import Ground, files_of
 from benchmarks.table import number, percentile, ratio, table
 
@@ -116,7 +116,7 @@ def _append_and_find(kept: Index, log: Path, count: int) -> float:
 def _search(connection: sqlite3.Connection, text: str) -> int:
     connection.execute("BEGIN")
     try:
-        return len(search(connection, text, Filters(), 10, snapshot=snapshot_of(connection)).hits)
+        return len(search(connection, text, EventFilters(), 10, snapshot=snapshot_of(connection)).hits)
     finally:
         connection.rollback()
 

@@ -15,7 +15,7 @@ import anyio
 
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
-from agtrace.search.question import Filters, Hits, Place, search, snapshot_of
+from agtrace.search.question import EventFilters, Hits, Place, search, snapshot_of
 from agtrace.sessions.query import find_session
 from agtrace.times import moment
 from benchmarks import queries
@@ -35,7 +35,7 @@ COMMANDS_A_ROUND = 4
 SLOWEST = 8
 
 _OPTIONS = {"session_id": "--session", "event_type": "--type", "project_hash": "--project"}
-"""Filters whose option on the command line has another name."""
+"""EventFilters whose option on the command line has another name."""
 
 IN_PROCESS, ASKED, MCP, COMMAND, RIPGREP = (
     "search in process",
@@ -137,9 +137,9 @@ def _search(connection: sqlite3.Connection, query: Query, behind: Place | None =
         connection.rollback()
 
 
-def _filters(connection: sqlite3.Connection, query: Query) -> Filters:
+def _filters(connection: sqlite3.Connection, query: Query) -> EventFilters:
     now = datetime.now(UTC)
-    return Filters(
+    return EventFilters(
         session_row=find_session(connection, query.session_id).id if query.session_id else None,
         provider=query.provider,
         project_hash=query.project_hash,

@@ -20,6 +20,8 @@ SOURCES = {
     "agtrace_indexer": ROOT / "indexer" / "agtrace_indexer",
     "agtrace": ROOT / "agtrace",
 }
+"""In the direction of the arrow: a package may import itself and those before it."""
+
 _FACES = {"__init__", "__main__"}
 _SQL = re.compile(
     r"\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|WITH\s+\w+.*\bAS\s*\(|ATTACH|VACUUM)\b\s"

@@ -29,15 +29,9 @@ from agtrace.settings import load
 from agtrace.tools import TOOLS
 from tests.conftest import SAMPLES
 from tests.documents import documents
+from tests.rooms import SOURCES as PACKAGES
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = {
-    "agtrace_schema": ROOT / "schema" / "agtrace_schema",
-    "agtrace_indexer": ROOT / "indexer" / "agtrace_indexer",
-    "agtrace": ROOT / "agtrace",
-}
-"""In the direction of the arrow: a package may import itself and those before it."""
-
 SNAPSHOT = ROOT / "tests" / "agtrace" / "tools_list.json"
 FACTS_OF_AGENTS = {
     *("events", "events.tools", "providers", "providers.provider", "providers.registry"),

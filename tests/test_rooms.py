@@ -33,6 +33,19 @@ def test_agtrace_gets_rows_of_our_own_and_none_of_sqlite() -> None:
     assert rows == []
 
 
+ORDER = ("logs", "redact", "events", "texts", "providers", "index", "families", "reader", "parallel", "forget", "run",
+         "watch", "repair")  # fmt: skip
+"""The rooms of the indexer as `indexer/README.md` lists them: each imports only those before it."""
+
+
+def test_the_rooms_of_the_indexer_import_only_those_above_them() -> None:
+    assert rooms("agtrace_indexer") == set(ORDER)
+    found = arrows("agtrace_indexer")
+    assert [
+        modules for here, to in found.items() for there, modules in to.items() if ORDER.index(there) > ORDER.index(here)
+    ] == []
+
+
 def test_the_rooms_of_logs_know_no_table_and_no_agent() -> None:
     found = arrows("agtrace_indexer")
     assert found.get("logs", {}) == {} and found.get("redact", {}) == {} and found.get("texts", {}) == {}

@@ -195,8 +195,10 @@ class Reader:
         return known
 
     def kept(self, kind: type[Kept]) -> Kept:
-        """What its users keep between two questions, one of a kind: made when it is first asked for."""
-        found: Kept = self._kept.setdefault(kind, kind())
+        """The object of this class that is kept until the index is opened anew; made when first asked for."""
+        if kind not in self._kept:
+            self._kept[kind] = kind()
+        found: Kept = self._kept[kind]
         return found
 
     def close(self) -> None:

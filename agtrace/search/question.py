@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from agtrace_indexer.index.questions.matches import Filters, newest_event
+from agtrace_indexer.index.questions.matches import EventFilters, newest_event
 
 from agtrace.problems import SearchTimeout
 from agtrace.search.deadline import Deadline
@@ -31,7 +31,7 @@ _STEPS_BETWEEN_LOOKS_AT_THE_CLOCK = 50_000
 _FOR_COUNTS = 2.0
 """Seconds to count the hits of the sessions on a page."""
 
-__all__ = ["Filters", "Hit", "Hits", "Order", "Place", "Question", "SessionHits", "search", "snapshot_of"]
+__all__ = ["EventFilters", "Hit", "Hits", "Order", "Place", "Question", "SessionHits", "search", "snapshot_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Question:
 
     connection: sqlite3.Connection
     matcher: Matcher
-    filters: Filters
+    filters: EventFilters
     snapshot: int
     order: Order = Order.NEWEST
 
@@ -136,7 +136,7 @@ class Question:
 def search(
     connection: sqlite3.Connection,
     query: str | Matcher,
-    filters: Filters,
+    filters: EventFilters,
     limit: int,
     *,
     snapshot: int,

@@ -13,7 +13,7 @@ from itertools import chain, islice
 
 from agtrace_indexer.index.questions import matches
 from agtrace_indexer.index.questions.candidates import candidates_of_all
-from agtrace_indexer.index.questions.matches import Block, Filters, FoundEvent, Span
+from agtrace_indexer.index.questions.matches import Block, EventFilters, FoundEvent, Span
 from agtrace_indexer.texts.blocks import BlockText
 from agtrace_indexer.texts.candidates import Places
 
@@ -42,7 +42,7 @@ class Scan:
 
     connection: sqlite3.Connection
     matcher: Matcher
-    filters: Filters
+    filters: EventFilters
     snapshot: int
     order: Order
     behind: Place

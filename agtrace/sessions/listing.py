@@ -6,7 +6,7 @@ import sqlite3
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions import sessions, turns
-from agtrace_indexer.index.questions.sessions import Child, Filters, Session
+from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters
 from agtrace_indexer.index.questions.usage import Among, largest_request
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
 
@@ -38,7 +38,7 @@ class SessionPage(NamedTuple):
 
 def list_sessions(
     connection: sqlite3.Connection,
-    filters: Filters,
+    filters: SessionFilters,
     limit: int,
     *,
     snapshot: int,

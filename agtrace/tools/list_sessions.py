@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions import sessions
-from agtrace_indexer.index.questions.sessions import Filters
+from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_indexer.providers.registry import TITLES
 from agtrace_schema.answers import SessionItem
 from pydantic import Field
@@ -74,7 +74,7 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
         start, row, snapshot, since_mark, until_mark = context.cursors.read(TOOL.name, query, wanted.cursor)
         behind, since, until = (start, row), unmark(since_mark), unmark(until_mark)
     given = wanted.model_dump(include={"provider", "project_hash", "query", "path", "min_tokens", "has_failures"})
-    filters = Filters(**given, since=since, until=until)
+    filters = SessionFilters(**given, since=since, until=until)
     page = listing.list_sessions(
         connection, filters, wanted.limit, snapshot=snapshot, behind=behind, prices=context.prices
     )
@@ -108,7 +108,7 @@ def _opening(item: SessionItem) -> str:
     return f"{call('get_session_details', session_id=item.id)} shows a session's turns {size}."
 
 
-def _widening(context: Context, wanted: ListSessions, filters: Filters, snapshot: int) -> str:
+def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, snapshot: int) -> str:
     """What to ask where nothing was found: the call without the one filter that hides everything, if it is one."""
     given: dict[str, Any] = wanted.model_dump(mode="json", include=set(_FILTERS), exclude_none=True)
     inside = f"; {call('search_event_previews', query=wanted.query)} looks inside of sessions" if wanted.query else ""
@@ -118,7 +118,7 @@ def _widening(context: Context, wanted: ListSessions, filters: Filters, snapshot
         if left and len(without) + len(inside) <= _LONGEST_CALL:
             others = f"shows {left} session{'s' * (left != 1)} that {name} hides {sessions_kilobytes(left)}"
             return f"{without} {others}{inside}."
-    total = sessions.count(context.connection, Filters(), newest=snapshot).sessions
+    total = sessions.count(context.connection, SessionFilters(), newest=snapshot).sessions
     if given and total:
         return f"{call(TOOL.name)} shows all {total} without filters {sessions_kilobytes(total)}{inside}."
     return "Run `agtrace doctor` to see which logs were found."

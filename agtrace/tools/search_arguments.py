@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from agtrace_indexer.index.questions.matches import Filters
+from agtrace_indexer.index.questions.matches import EventFilters
 from agtrace_schema.events import EventType
 from agtrace_schema.requests import WordsIn
 from pydantic import Field
@@ -64,7 +64,7 @@ def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Qu
         raise InvalidParameter("words", "a regular expression isn't looked for by its words: leave out words or regex")
     context.check_project(wanted.project_hash)
     session = find_session(context.connection, wanted.session_id) if wanted.session_id is not None else None
-    filters = Filters(
+    filters = EventFilters(
         session_row=session.id if session else None,
         provider=wanted.provider,
         project_hash=wanted.project_hash,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from agtrace_indexer.index.questions import sessions
-from agtrace_indexer.index.questions.matches import Filters
+from agtrace_indexer.index.questions.matches import EventFilters
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import WordCount
 
@@ -165,7 +165,7 @@ class _Alternatives:
     def _without_filters(self) -> Iterator[str | None]:
         """The search without the filter that hides what there is, or without all of them."""
         given = [name for name in FILTERS if getattr(self._wanted, name) is not None]
-        everything = Filters(without_own=self._asked.filters.without_own)
+        everything = EventFilters(without_own=self._asked.filters.without_own)
         if not given or not (in_all := self._found(replace(self._asked, filters=everything))):
             return
         for name in given:

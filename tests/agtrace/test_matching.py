@@ -28,7 +28,7 @@ from agtrace.problems import InvalidParameter, SearchTimeout
 from agtrace.search import question, scan
 from agtrace.search.deadline import Deadline
 from agtrace.search.matching import Contains, Matches, fold, required_literal
-from agtrace.search.question import Filters, Place, snapshot_of
+from agtrace.search.question import EventFilters, Place, snapshot_of
 from tests.agtrace.asking import Asker, claude_log
 from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here, index_here
 from tests.conftest import SAMPLES
@@ -301,7 +301,7 @@ def all_pages(connection: sqlite3.Connection, pattern: str, limit: int) -> list[
     behind, found = None, []
     while True:
         page = question.search(
-            connection, Matches(pattern), Filters(), limit, snapshot=snapshot_of(connection), behind=behind
+            connection, Matches(pattern), EventFilters(), limit, snapshot=snapshot_of(connection), behind=behind
         )
         found += [hit.place for hit in page.hits]
         if not page.more:
@@ -403,17 +403,17 @@ def test_a_search_without_time_is_stopped_and_the_connection_goes_on(
 ) -> None:
     snapshot = snapshot_of(connection)
     with pytest.raises(SearchTimeout):
-        question.search(connection, make(query), Filters(), 10, snapshot=snapshot, deadline=Deadline(-1.0))
+        question.search(connection, make(query), EventFilters(), 10, snapshot=snapshot, deadline=Deadline(-1.0))
     counted = "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n LIMIT 100000) SELECT count(*) FROM n"
     assert connection.execute(counted).fetchone()[0] == 100_000, "nobody looks at the clock any more"
-    assert question.search(connection, "tide", Filters(), 10, snapshot=snapshot).hits
+    assert question.search(connection, "tide", EventFilters(), 10, snapshot=snapshot).hits
 
 
 def test_a_query_that_sqlite_is_busy_with_is_stopped_as_well(
     connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(question, "_STEPS_BETWEEN_LOOKS_AT_THE_CLOCK", 50)
-    nowhere = Filters(tool="no such tool")  # no block is opened: only SQLite looks at the clock
+    nowhere = EventFilters(tool="no such tool")  # no block is opened: only SQLite looks at the clock
     snapshot = snapshot_of(connection)
     with pytest.raises(SearchTimeout):
         question.search(connection, "tide", nowhere, 10, snapshot=snapshot, deadline=Deadline(-1.0))

@@ -21,7 +21,7 @@ from agtrace_indexer.run import index
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
-from agtrace.search.question import Filters, Place, search, snapshot_of
+from agtrace.search.question import EventFilters, Place, search, snapshot_of
 from tests.conftest import LOGS, SAMPLES
 from tests.contents import texts
 
@@ -247,7 +247,7 @@ def scan(stored: list[Stored]) -> Callable[[str], list[Stored]]:
     return scan
 
 
-def all_pages(connection: sqlite3.Connection, query: str, filters: Filters, limit: int) -> list[Place]:
+def all_pages(connection: sqlite3.Connection, query: str, filters: EventFilters, limit: int) -> list[Place]:
     """Every hit, page by page."""
     snapshot, behind, found = snapshot_of(connection), None, []
     while True:
@@ -292,31 +292,31 @@ def test_all_pages_together_are_what_a_plain_scan_finds_newest_first(
     for _, needle in needles():
         expected = scan(needle)
         query = "".join(chance.choice((letter.swapcase(), letter)) if letter.isascii() else letter for letter in needle)
-        assert all_pages(connection, query, Filters(), limit_for(len(expected), chance)) == places(expected), query
+        assert all_pages(connection, query, EventFilters(), limit_for(len(expected), chance)) == places(expected), query
 
 
-def some_filters(stored: list[Stored], chance: random.Random) -> Iterator[tuple[Filters, list[Stored]]]:
+def some_filters(stored: list[Stored], chance: random.Random) -> Iterator[tuple[EventFilters, list[Stored]]]:
     """Each filter for itself and some together, with what a scan leaves of the events."""
     event = chance.choice([event for event in stored if event.ts and event.project])
     times = sorted(chance.choice(stored).ts for _ in range(2))
     tool = chance.choice([event.name for event in stored if event.type == EventType.TOOL_CALL and event.name])
     execution = (EventType.TOOL_CALL, EventType.TOOL_RESULT)
     has_tool = [e for e in stored if e.type in execution and (e.name or "").lower() == tool.lower()]
-    yield Filters(session_row=event.session), [e for e in stored if e.session == event.session]
-    yield Filters(provider=event.provider), [e for e in stored if e.provider == event.provider]
+    yield EventFilters(session_row=event.session), [e for e in stored if e.session == event.session]
+    yield EventFilters(provider=event.provider), [e for e in stored if e.provider == event.provider]
     prefix = str(event.project)[: chance.choice((4, 12, 64))]
     of_project = [e for e in stored if (e.project or "").startswith(prefix)]
-    yield Filters(project_hash=prefix), of_project
-    yield Filters(event_type=event.type), [e for e in stored if e.type == event.type]
-    yield Filters(tool=tool.upper()), has_tool
-    yield Filters(failed=True), [e for e in stored if e.outcome == Outcome.FAILED]
-    yield Filters(failed=False), [e for e in stored if e.outcome != Outcome.FAILED]
-    yield Filters(since=times[1]), [e for e in stored if e.ts >= times[1]]
-    yield Filters(until=times[0]), [e for e in stored if e.ts <= times[0]]
-    yield Filters(since=times[0], until=times[1]), [e for e in stored if times[0] <= e.ts <= times[1]]
-    yield Filters(since=event.ts, until=event.ts), [e for e in stored if e.ts == event.ts]
+    yield EventFilters(project_hash=prefix), of_project
+    yield EventFilters(event_type=event.type), [e for e in stored if e.type == event.type]
+    yield EventFilters(tool=tool.upper()), has_tool
+    yield EventFilters(failed=True), [e for e in stored if e.outcome == Outcome.FAILED]
+    yield EventFilters(failed=False), [e for e in stored if e.outcome != Outcome.FAILED]
+    yield EventFilters(since=times[1]), [e for e in stored if e.ts >= times[1]]
+    yield EventFilters(until=times[0]), [e for e in stored if e.ts <= times[0]]
+    yield EventFilters(since=times[0], until=times[1]), [e for e in stored if times[0] <= e.ts <= times[1]]
+    yield EventFilters(since=event.ts, until=event.ts), [e for e in stored if e.ts == event.ts]
     yield (
-        Filters(provider=event.provider, project_hash=prefix, tool=tool, failed=True, until=times[1]),
+        EventFilters(provider=event.provider, project_hash=prefix, tool=tool, failed=True, until=times[1]),
         [
             e
             for e in of_project
@@ -370,7 +370,7 @@ def test_no_text_is_a_syntax_error_and_none_finds_less_than_a_scan(
     query: str, connection: sqlite3.Connection, scan: Callable[[str], list[Stored]]
 ) -> None:
     expected = scan(query)
-    assert all_pages(connection, query, Filters(), max(50, len(expected) // 2)) == places(expected)
+    assert all_pages(connection, query, EventFilters(), max(50, len(expected) // 2)) == places(expected)
 
 
 def small_index(folder: Path, *records: dict[str, Any]) -> sqlite3.Connection:
@@ -389,7 +389,9 @@ def prompt(text: str, time: str) -> dict[str, Any]:
 
 def test_only_the_letters_a_to_z_are_folded(tmp_path: Path) -> None:
     connection = small_index(tmp_path, prompt("Été in PARIS", "2026-10-01T10:00:00Z"))
-    found = {query: len(all_pages(connection, query, Filters(), 10)) for query in ("Été in paris", "été", "ÉTÉ", "tÉ")}
+    found = {
+        query: len(all_pages(connection, query, EventFilters(), 10)) for query in ("Été in paris", "été", "ÉTÉ", "tÉ")
+    }
     assert found == {"Été in paris": 1, "été": 0, "ÉTÉ": 0, "tÉ": 0}
 
 
@@ -398,5 +400,5 @@ def test_time_that_runs_backwards_behind_lines_without_time_hides_nothing(tmp_pa
     late, early = prompt("gauge late", "2026-10-01T10:00:00Z"), prompt("gauge early", "2026-09-01T10:00:00Z")
     connection = small_index(tmp_path, title, late, early)
     until = 1_788_300_000_000
-    assert len(all_pages(connection, "gauge early", Filters(until=until), 10)) == 1
-    assert len(all_pages(connection, "", Filters(until=until), 10)) == 1
+    assert len(all_pages(connection, "gauge early", EventFilters(until=until), 10)) == 1
+    assert len(all_pages(connection, "", EventFilters(until=until), 10)) == 1

@@ -40,7 +40,7 @@ Said = list[tuple[bytes, list[str]]]
 
 STATUSES = frozenset({"log", "empty", "unrecognized", "unreadable", "skipped", "duplicate", "waiting"})
 COMPARED = 2_048
-"""Characters of a text by which a line is known again (`agtrace_indexer.identity`)."""
+"""Characters of a text by which a line is known again (`agtrace_indexer.events.identity`)."""
 
 _FIRST = 64
 """Lines among which one must be known for a file to be a log."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from agtrace_indexer.index.tables import TABLES, Role, delete_sessions_rows, of_role, pointers, unused
+from agtrace_indexer.index.tables import TABLES, Role, delete_rows_of_session, of_role, pointers, unused
 from agtrace_indexer.run import index
 
 from tests.conftest import SAMPLES
@@ -42,8 +42,7 @@ def test_every_column_that_is_named_is_there(connection: sqlite3.Connection) -> 
 
 
 def test_every_column_that_ends_in_id_names_a_row_or_is_told_why_not(connection: sqlite3.Connection) -> None:
-    of_logs = {"own_id", "parent_id", "response_id", "agent_id"}
-    """Ids as logs write them."""
+    of_logs = {"own_id", "parent_id", "response_id", "agent_id"}  # as logs write them
     for name in TABLES:
         found = {column for column in columns(connection, name) if column.endswith("_id")} - of_logs
         assert found == {column for column in TABLES[name].ids if column.endswith("_id")}, name
@@ -51,8 +50,7 @@ def test_every_column_that_ends_in_id_names_a_row_or_is_told_why_not(connection:
 
 def test_every_row_that_is_named_is_there(connection: sqlite3.Connection) -> None:
     for name, column, other in pointers():
-        key = "block_id" if other == "block_data" else "id"
-        lost = f"SELECT count(*) FROM {name} WHERE {column} NOT IN (SELECT {key} FROM {other})"
+        lost = f"SELECT count(*) FROM {name} WHERE {column} NOT IN (SELECT id FROM {other})"
         assert connection.execute(lost).fetchone() == (0,), (name, column)
     for shared in of_role(Role.SHARED):
         assert connection.execute(f"SELECT count(*) FROM {shared} WHERE {unused(shared)}").fetchone() == (0,)
@@ -61,7 +59,7 @@ def test_every_row_that_is_named_is_there(connection: sqlite3.Connection) -> Non
 def test_of_a_session_whose_rows_are_deleted_no_row_is_left_in_any_table(connection: sqlite3.Connection) -> None:
     try:
         for (session,) in connection.execute("SELECT id FROM session").fetchall():
-            delete_sessions_rows(connection, session)
+            delete_rows_of_session(connection, session)
         left = {
             name: count
             for name in of_role(Role.SESSION, Role.EVENT, Role.BLOCK, Role.DERIVED)

@@ -13,34 +13,21 @@ from functools import cache
 from agtrace_schema.database import MIGRATIONS
 
 from agtrace_indexer.index.store import Store
+from agtrace_indexer.index.tables import TABLES, Role, of_role, pointers
 
 _ATTACHED = "shard"
 
 _MOVED: dict[str, dict[str, str]] = {
-    "file": {"id": "file"},
-    "record_type": {"file_id": "file"},
-    "session": {"id": "session", "file_id": "file"},
-    "turn": {"session_id": "session"},
-    "event": {"id": "event", "session_id": "session", "superseded_by": "event"},
-    "token_usage": {"session_id": "session"},
-    "block": {"id": "block", "session_id": "session"},
-    "block_data": {"block_id": "block"},
-    "block_tool": {"block_id": "block"},
-    "agent_start": {"session_id": "session"},
-    "naming": {"session_id": "session"},
-    "request": {"session_id": "session"},
-    "touched": {"session_id": "session"},
-    "model_usage": {"session_id": "session"},
+    name: ({"id": name} if TABLES[name].numbered else {})
+    | {column: other for column, other in TABLES[name].ids.items() if TABLES[other].role is not Role.SHARED}
+    for name in of_role(Role.FILE, Role.SESSION, Role.EVENT, Role.BLOCK, Role.DERIVED)
 }
-"""Table -> the columns with ids of rows, and whose: they are moved behind the ids that are taken."""
+"""Table -> the columns with ids of rows, and whose: they are moved beyond the ids that are taken."""
 
 _SHARED: dict[str, tuple[str, str]] = {
-    "name_id": ("name", "text"),
-    "path_id": ("path", "text"),
-    "project_id": ("project", "hash"),
+    column: (other, TABLES[other].told_by) for _, column, other in pointers() if TABLES[other].role is Role.SHARED
 }
 """Column with the id of a shared string -> the table that has it, and the column that tells it."""
-
 
 _NEEDLESS = ("event_failed", "block_newest", "block_unworded", "session_started")
 """Indexes that are of no use while logs are read; what takes the rows in has its own."""

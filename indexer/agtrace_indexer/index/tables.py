@@ -1,5 +1,6 @@
-"""The tables of the index, each once: what its rows belong to, which rows of other tables they name, which texts of
-logs they hold. What deletes, moves, masks, checks or saves rows goes by this; `schema/README.md` has the columns.
+"""The tables of the index: what their rows belong to, which other rows they name, which text from logs they hold.
+
+Whatever deletes, moves, masks, checks or saves rows goes by this list; `schema/README.md` has the columns.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Table(NamedTuple):
     numbered: bool = False
     """Whether its rows have numbers (`id`) that other rows may name."""
     texts: tuple[str, ...] = ()
-    """Columns with texts of logs that are masked each for itself; its ids are none."""
+    """Columns with text from logs, each masked by itself; ids are not among them."""
     told_by: str = ""
     """Of shared strings: the column that tells one from another."""
 
@@ -99,8 +100,8 @@ def unused(shared: str) -> str:
     return f"id NOT IN ({used})"
 
 
-def delete_sessions_rows(connection: sqlite3.Connection, session_id: int) -> None:
-    """Delete all rows that belong to a session, but its own."""
+def delete_rows_of_session(connection: sqlite3.Connection, session_id: int) -> None:
+    """Delete all rows that belong to a session, except its own row in `session`."""
     for name, table in TABLES.items():
         if "block_id" in table.ids:
             its_blocks = "SELECT id FROM block WHERE session_id = ?"

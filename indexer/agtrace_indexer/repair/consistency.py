@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from agtrace_indexer.events.drafts import SessionFacts
 from agtrace_indexer.index.names import Interning
-from agtrace_indexer.index.tables import BESIDE, TABLES, Role, delete_sessions_rows, of_role, unused
+from agtrace_indexer.index.tables import BESIDE, TABLES, Role, delete_rows_of_session, of_role, unused
 from agtrace_indexer.index.tombstones import hidden
 from agtrace_indexer.repair.damage import EVENT_IS_SOUND, EVENTS_WITHOUT_FIGURES
 
@@ -201,7 +201,7 @@ def tell_lost(target: sqlite3.Connection, done: Salvage, expected: dict[int, int
 
 
 def _drop_session(target: sqlite3.Connection, session: int) -> None:
-    delete_sessions_rows(target, session)
+    delete_rows_of_session(target, session)
     target.execute("DELETE FROM session WHERE id = ?", (session,))
 
 

@@ -16,13 +16,12 @@ from agtrace_indexer.index.questions.calls import Failure, IllEnded, RankedTool,
 from agtrace_indexer.index.questions.events import Address, Event, Placed, Snapshot, Thinking, Times
 from agtrace_indexer.index.questions.files import Touched
 from agtrace_indexer.index.questions.histories import PastEvent, TokenFigures, TouchedFile
-from agtrace_indexer.index.questions.matches import Block, FoundEvent
-from agtrace_indexer.index.questions.matches import Filters as SearchFilters
+from agtrace_indexer.index.questions.matches import Block, EventFilters, FoundEvent
 from agtrace_indexer.index.questions.matches import Span as TimeSpan
 from agtrace_indexer.index.questions.projects import Project
 from agtrace_indexer.index.questions.reports import Project as NamedProject
 from agtrace_indexer.index.questions.reports import Relative, ToolCalls
-from agtrace_indexer.index.questions.sessions import Child, Counts, Family, Filters, Neighbours, Session
+from agtrace_indexer.index.questions.sessions import Child, Counts, Family, Neighbours, Session, SessionFilters
 from agtrace_indexer.index.questions.state import Totals
 from agtrace_indexer.index.questions.texts import StoredEvent
 from agtrace_indexer.index.questions.turns import Ending, Size, Span, Step, ToolUse, Turn
@@ -77,11 +76,11 @@ class Sessions(Protocol[Connection]):
         """All sessions but warm-ups, of one provider or of all, oldest first."""
 
     def page(
-        self, connection: Connection, filters: Filters, *, newest: int, behind: tuple[int, int] | None, most: int
+        self, connection: Connection, filters: SessionFilters, *, newest: int, behind: tuple[int, int] | None, most: int
     ) -> list[Session]:
         """The sessions of a list behind a (start, row), newest first; warm-ups are no sessions."""
 
-    def count(self, connection: Connection, filters: Filters, *, newest: int) -> Counts:
+    def count(self, connection: Connection, filters: SessionFilters, *, newest: int) -> Counts:
         """How many sessions a list has."""
 
     def children(self, connection: Connection, session: Session) -> list[Child]:
@@ -319,7 +318,7 @@ class Matches(Protocol[Connection]):
     def blocks(
         self,
         connection: Connection,
-        filters: SearchFilters,
+        filters: EventFilters,
         span: TimeSpan,
         *,
         newest_first: bool,
@@ -336,7 +335,7 @@ class Matches(Protocol[Connection]):
     def events(
         self,
         connection: Connection,
-        filters: SearchFilters,
+        filters: EventFilters,
         block: Block,
         snapshot: int,
         span: TimeSpan,

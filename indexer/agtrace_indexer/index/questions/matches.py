@@ -57,7 +57,7 @@ WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class EventFilters:
     """What restricts a search; None restricts nothing. Times are milliseconds since 1970 UTC."""
 
     session_row: int | None = None
@@ -121,7 +121,7 @@ class FoundEvent(NamedTuple):
 
 def blocks(
     connection: sqlite3.Connection,
-    filters: Filters,
+    filters: EventFilters,
     span: Span,
     *,
     newest_first: bool,
@@ -141,7 +141,7 @@ def blocks(
     return rows(connection, Block, query, arguments)
 
 
-def _way(filters: Filters, *, newest_first: bool) -> str:
+def _way(filters: EventFilters, *, newest_first: bool) -> str:
     """How SQLite is to go through the blocks: by their time, unless one session's are few."""
     if filters.session_row is not None:
         return "INDEXED BY block_place"
@@ -160,7 +160,7 @@ def sessions_of(connection: sqlite3.Connection, blocks: Iterable[int]) -> set[in
 
 def events(
     connection: sqlite3.Connection,
-    filters: Filters,
+    filters: EventFilters,
     block: Block,
     snapshot: int,
     span: Span,
@@ -198,7 +198,7 @@ def newest_event(connection: sqlite3.Connection) -> int:
     return int(value(connection, "SELECT coalesce(max(id), 0) FROM event"))
 
 
-def _of_blocks(filters: Filters) -> tuple[list[str], dict[str, Any]]:
+def _of_blocks(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
     """What blocks with such events fulfil, as SQL over `block` b, with its arguments."""
     return _given(
         (filters.session_row, "b.session_id = :session_row", {"session_row": filters.session_row}),
@@ -212,7 +212,7 @@ def _of_blocks(filters: Filters) -> tuple[list[str], dict[str, Any]]:
     )
 
 
-def _of_events(filters: Filters) -> tuple[list[str], dict[str, Any]]:
+def _of_events(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
     """What such events fulfil beyond that, as SQL over `event` e, with its arguments.
 
     The calls to agtrace are left out later, since they are counted.
@@ -225,7 +225,7 @@ def _of_events(filters: Filters) -> tuple[list[str], dict[str, Any]]:
     )
 
 
-def _type(filters: Filters) -> int:
+def _type(filters: EventFilters) -> int:
     return 0 if filters.event_type is None else TYPE_CODE[filters.event_type]
 
 

@@ -164,7 +164,7 @@ class Family(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class SessionFilters:
     """What restricts a list of sessions; None restricts nothing. Times are milliseconds since 1970 UTC."""
 
     provider: str | None = None
@@ -241,7 +241,7 @@ def of_provider(connection: sqlite3.Connection, provider: str | None) -> list[Se
 
 
 def page(
-    connection: sqlite3.Connection, filters: Filters, *, newest: int, behind: tuple[int, int] | None, most: int
+    connection: sqlite3.Connection, filters: SessionFilters, *, newest: int, behind: tuple[int, int] | None, most: int
 ) -> list[Session]:
     """The sessions of a list behind a (start, row), newest first; warm-ups are no sessions.
 
@@ -256,14 +256,14 @@ def page(
     return list(rows(connection, Session, sql, {**arguments, "start": start, "row": row, "most": most}))
 
 
-def count(connection: sqlite3.Connection, filters: Filters, *, newest: int) -> Counts:
+def count(connection: sqlite3.Connection, filters: SessionFilters, *, newest: int) -> Counts:
     """How many sessions a list has."""
     condition, arguments = _condition(filters, newest)
     sql = f"SELECT count(*), coalesce(sum(s.failed_calls > 0), 0) FROM session s WHERE {condition}"
     return only(connection, Counts, sql, arguments)
 
 
-def _condition(filters: Filters, newest: int) -> tuple[str, dict[str, Any]]:
+def _condition(filters: SessionFilters, newest: int) -> tuple[str, dict[str, Any]]:
     """What the sessions of a list fulfil, as SQL over `session` s, with its arguments."""
     conditions, arguments = ["s.kind != 'warmup'", "s.id <= :newest"], {"newest": newest}
     wanted: list[tuple[str, str, Any]] = [

@@ -5,15 +5,14 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions.rows import only, value
+from agtrace_indexer.index import meta
+from agtrace_indexer.index.questions.rows import only
 
 _TOTALS = """
 SELECT count(*) FILTER (WHERE kind != 'warmup'), coalesce(sum(event_count), 0), max(ended_at),
   (SELECT count(*) FROM file WHERE status = 'log')
 FROM session
 """
-
-_FACT = "SELECT value FROM meta WHERE key = ?"
 
 
 class Totals(NamedTuple):
@@ -38,10 +37,9 @@ def totals(connection: sqlite3.Connection) -> Totals:
 
 def is_built(connection: sqlite3.Connection) -> bool:
     """Whether a run over all roots has ended since the index was made."""
-    return bool(value(connection, _FACT, ("built",)) == "1")
+    return meta.get(connection, "built") == "1"
 
 
 def masked_by(connection: sqlite3.Connection) -> str | None:
     """The digest of the rules for secrets by which the index is masked; None where it isn't noted."""
-    found: str | None = value(connection, _FACT, ("redaction",))
-    return found
+    return meta.get(connection, "redaction")
