@@ -42,7 +42,7 @@ _HEXADECIMAL = re.compile("[0-9A-Fa-f]+")
 
 
 def _as_hash(given: str | None) -> str | None:
-    """A hash in lower case. What is none stays as it was typed: changed, a secret in it is not known any more."""
+    """A hash in lower case. Anything else stays as typed: once changed, a secret in it could not be recognized."""
     return given.lower() if given and _HEXADECIMAL.fullmatch(given) else given
 
 
@@ -131,7 +131,6 @@ def _lean(part: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
         part = {**part, **known[0]}
     if "$ref" in part:
         part = {**definitions[part["$ref"].rpartition("/")[2]], **part}
-        part.pop("description", None) if "description" not in part else None
     if "const" in part:
         part = {**part, "enum": [part["const"]]}
     unread = {"title", "anyOf", "$ref", "const"} | ({"default"} if part.get("default", 0) is None else set())
