@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from agtrace_indexer.index import word_index as word_index
-from agtrace_indexer.index.questions.matches import Filters
+from agtrace_indexer.index.questions.matches import EventFilters
 from agtrace_indexer.texts import blocks
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
@@ -201,7 +201,9 @@ FILTERS: tuple[tuple[dict[str, Any], Callable[[Event], bool]], ...] = (
 )
 
 
-def wanted(events: list[Event], scan: Scan, query: str, filters: Filters, keep: Callable[[Event], bool]) -> list[Event]:
+def wanted(
+    events: list[Event], scan: Scan, query: str, filters: EventFilters, keep: Callable[[Event], bool]
+) -> list[Event]:
     left = [event for event in events if keep(event) and not (filters.without_own and event.own)]
     return scan(left, query)
 
@@ -256,7 +258,7 @@ def test_every_walk_finds_what_a_plain_scan_finds(
     matcher, plain = KINDS[kind]
     chance, snapshot = random.Random(f"{kind} {order} {without_own}"), snapshot_of(connection)
     for query, (given, keep) in chance.sample(list(product(QUERIES, FILTERS)), 14):
-        filters = Filters(**given, without_own=without_own)
+        filters = EventFilters(**given, without_own=without_own)
         expected = wanted(events, plain, query, filters, keep)
         hits = expected if order is Order.NEWEST else expected[::-1]
         asked = Question(connection, matcher(query), filters, snapshot, order)
@@ -268,7 +270,7 @@ def test_every_walk_finds_what_a_plain_scan_finds(
 def test_a_regular_expression_finds_the_same_the_other_way_round(connection: sqlite3.Connection) -> None:
     snapshot = snapshot_of(connection)
     newest, oldest = (
-        pages(Question(connection, Matches("tide.*x$|mole"), Filters(), snapshot, order), 7) for order in Order
+        pages(Question(connection, Matches("tide.*x$|mole"), EventFilters(), snapshot, order), 7) for order in Order
     )
     assert newest == oldest[::-1]
     assert len(newest) > 50
@@ -278,7 +280,7 @@ def test_what_is_left_out_is_counted(connection: sqlite3.Connection, events: lis
     """Known bug 61: a search that finds itself."""
     snapshot = snapshot_of(connection)
     for query, order in product(("tide", "x"), Order):
-        asked = Question(connection, Contains(query), Filters(without_own=True), snapshot, order)
+        asked = Question(connection, Contains(query), EventFilters(without_own=True), snapshot, order)
         own = sum(event.own for event in containing(events, query))
         assert asked.page(10_000, None, Deadline()).left_out == own > 0
         assert asked.sessions(10_000, None, 0, Deadline()).left_out == own
@@ -295,7 +297,7 @@ def test_what_is_common_is_found_without_reading_everything(
     for matcher in (Contains("tide"), ContainsAll("tide x")):
         opened.clear()
         assert (
-            not Question(connection, matcher, Filters(), snapshot_of(connection), order)
+            not Question(connection, matcher, EventFilters(), snapshot_of(connection), order)
             .page(3, None, Deadline())
             .complete
         )

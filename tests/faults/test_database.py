@@ -28,7 +28,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
-from agtrace.search.question import Filters, search, snapshot_of
+from agtrace.search.question import EventFilters, search, snapshot_of
 from agtrace.settings import Settings
 from tests import corpus
 from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here
@@ -224,7 +224,7 @@ def found(database: Path) -> dict[str, list[int]]:
     with closing(open_read_only(database)) as connection:
         snapshot = snapshot_of(connection)
         return {
-            query: [hit.event_id for hit in search(connection, query, Filters(), 50, snapshot=snapshot).hits]
+            query: [hit.event_id for hit in search(connection, query, EventFilters(), 50, snapshot=snapshot).hits]
             for query in QUERIES
         }
 

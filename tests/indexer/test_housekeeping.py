@@ -14,7 +14,7 @@ from agtrace_indexer.index.maintenance import optimize
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.run import index
 
-from agtrace.search.question import Filters, search, snapshot_of
+from agtrace.search.question import EventFilters, search, snapshot_of
 from tests.contents import contents
 from tests.corpus import make
 
@@ -43,7 +43,9 @@ def found(database: Path) -> dict[str, list[tuple[int, int]]]:
     with reading(database) as connection:
         snapshot = snapshot_of(connection)
         return {
-            query: [(hit.ts, hit.event_id) for hit in search(connection, query, Filters(), 50, snapshot=snapshot).hits]
+            query: [
+                (hit.ts, hit.event_id) for hit in search(connection, query, EventFilters(), 50, snapshot=snapshot).hits
+            ]
             for query in QUERIES
         }
 
