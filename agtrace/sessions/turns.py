@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
+from agtrace_indexer.providers.provider import Notices
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import FailingTurns, TurnDetail, TurnOutcome, TurnOverview
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, UserKind
@@ -32,7 +35,8 @@ SELECT e.turn_index, count(e.step_index) AS responses,
   max(CASE WHEN e.type = :result AND e.outcome = :failed THEN e.event_index END) AS last_failed,
   max(CASE WHEN e.type = :result THEN e.event_index END) AS last_result,
   max(CASE WHEN e.type = :message THEN e.event_index END) AS last_message,
-  max(CASE WHEN e.type = :notification AND n.text = 'api_error' THEN e.event_index END) AS api_error
+  max(CASE WHEN e.type = :notification AND n.text IN (SELECT value FROM json_each(:errors))
+    THEN e.event_index END) AS api_error
 FROM event e LEFT JOIN name n ON n.id = e.name_id
 WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND e.superseded_by IS NULL
 GROUP BY e.turn_index
@@ -70,8 +74,8 @@ def turn_overviews(
         f"{_TURN} WHERE t.session_id = ? AND t.turn_index >= ? AND t.first_event <= ? ORDER BY t.turn_index LIMIT ?",
         (session["id"], from_turn, last_event, most),
     ).fetchall()
-    endings = _endings(connection, session["id"], rows)
-    return [_overview(row, _outcome(endings[row["turn_index"]])) for row in rows]
+    endings = _endings(connection, session, rows)
+    return [_overview(row, endings[row["turn_index"]]) for row in rows]
 
 
 def turn_details(connection: sqlite3.Connection, session: sqlite3.Row, steps: Iterable[Step]) -> list[TurnDetail]:
@@ -83,7 +87,7 @@ def turn_details(connection: sqlite3.Connection, session: sqlite3.Row, steps: It
     ).fetchall()
     if not rows:
         return []
-    endings = _endings(connection, session["id"], rows)
+    endings = _endings(connection, session, rows)
     actions = _key_actions(connection.execute(_ACTIONS, _span(session["id"], rows)).fetchall())
     return [
         TurnDetail(
@@ -91,7 +95,7 @@ def turn_details(connection: sqlite3.Connection, session: sqlite3.Row, steps: It
             user_message=one_line(row["request"] or "", USER_MESSAGE),
             copied=True if row["copied"] else None,
             steps=[step.summary for step in grouped[row["turn_index"]] if step.summary is not None],
-            outcome=_outcome(endings[row["turn_index"]]),
+            outcome=endings[row["turn_index"]],
             key_actions=actions.get(row["turn_index"], []),
         )
         for row in rows
@@ -148,11 +152,15 @@ def check_turn(connection: sqlite3.Connection, session: sqlite3.Row, turn_index:
     )
 
 
-def _endings(connection: sqlite3.Connection, session_row: int, turns: Sequence[sqlite3.Row]) -> dict[int, sqlite3.Row]:
-    """What happened in these turns, by turn."""
+def _endings(
+    connection: sqlite3.Connection, session: sqlite3.Row, turns: Sequence[sqlite3.Row]
+) -> dict[int, TurnOutcome]:
+    """How these turns ended, by turn."""
     if not turns:
         return {}
-    return {row["turn_index"]: row for row in connection.execute(_ENDINGS, _span(session_row, turns))}
+    notices = AGENTS[session["provider"]].notices
+    given = {**_span(session["id"], turns), "errors": json.dumps(sorted(notices.api_errors))}
+    return {row["turn_index"]: _outcome(row, notices) for row in connection.execute(_ENDINGS, given)}
 
 
 def _span(session_row: int, turns: Sequence[sqlite3.Row]) -> dict[str, Any]:
@@ -161,7 +169,7 @@ def _span(session_row: int, turns: Sequence[sqlite3.Row]) -> dict[str, Any]:
     return {**_CODES, "session": session_row, "first": first, "last": last}
 
 
-def _outcome(ending: sqlite3.Row) -> TurnOutcome:
+def _outcome(ending: sqlite3.Row, notices: Notices) -> TurnOutcome:
     """How a turn ended.
 
     failed: the last tool execution failed, or the model's API did, and no message followed; partial: executions
@@ -169,7 +177,7 @@ def _outcome(ending: sqlite3.Row) -> TurnOutcome:
     call isn't known; success otherwise.
     """
     said = -1 if ending["last_message"] is None else ending["last_message"]
-    if ending["api_error"] is not None and ending["api_error"] > max(said, ending["last_result"] or -1):
+    if _failed_at_api(ending, said, notices):
         return "failed"
     if not ending["responses"]:
         return "unknown"
@@ -180,6 +188,15 @@ def _outcome(ending: sqlite3.Row) -> TurnOutcome:
     if ending["stopped"]:
         return "partial"
     return "unknown" if ending["open_call"] is not None and ending["open_call"] > said else "success"
+
+
+def _failed_at_api(ending: sqlite3.Row, said: int, notices: Notices) -> bool:
+    """Whether the model's API failed and the model said and did nothing more.
+
+    Where the human's commands may fail in the same words, what stands behind the model's last word is theirs.
+    """
+    error, done = ending["api_error"], ending["last_result"] or -1
+    return error is not None and error > max(said, done) and (said <= done or not notices.also_of_commands)
 
 
 def _overview(row: sqlite3.Row, outcome: TurnOutcome) -> TurnOverview:
