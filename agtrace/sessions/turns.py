@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from agtrace_indexer.index.questions import turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.turns import Ending, ToolUse, Turn
+from agtrace_indexer.providers.provider import Notices
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import FailingTurns, TurnDetail, TurnOutcome, TurnOverview
 
 from agtrace.problems import InvalidRange
@@ -27,8 +29,8 @@ def turn_overviews(
 ) -> list[TurnOverview]:
     """The turns of a session from one on, at most this many, as far as the snapshot's last event goes."""
     found = turns.page(connection, session.id, from_turn=from_turn, last_event=last_event, most=most)
-    endings = turns.endings(connection, session.id, found)
-    return [_overview(turn, _outcome(endings[turn.turn_index])) for turn in found]
+    outcomes = _outcomes(connection, session, found)
+    return [_overview(turn, outcomes[turn.turn_index]) for turn in found]
 
 
 def turn_details(connection: sqlite3.Connection, session: Session, steps: Iterable[Step]) -> list[TurnDetail]:
@@ -37,7 +39,7 @@ def turn_details(connection: sqlite3.Connection, session: Session, steps: Iterab
     found = turns.several(connection, session.id, grouped)
     if not found:
         return []
-    endings = turns.endings(connection, session.id, found)
+    outcomes = _outcomes(connection, session, found)
     actions = _key_actions(turns.tools(connection, session.id, found))
     return [
         TurnDetail(
@@ -45,7 +47,7 @@ def turn_details(connection: sqlite3.Connection, session: Session, steps: Iterab
             user_message=one_line(turn.request or "", USER_MESSAGE),
             copied=True if turn.copied else None,
             steps=[step.summary for step in grouped[turn.turn_index] if step.summary is not None],
-            outcome=_outcome(endings[turn.turn_index]),
+            outcome=outcomes[turn.turn_index],
             key_actions=actions.get(turn.turn_index, []),
         )
         for turn in found
@@ -91,7 +93,14 @@ def check_turn(connection: sqlite3.Connection, session: Session, turn_index: int
     )
 
 
-def _outcome(ending: Ending) -> TurnOutcome:
+def _outcomes(connection: sqlite3.Connection, session: Session, found: Sequence[Turn]) -> dict[int, TurnOutcome]:
+    """How these turns of a session ended, by turn."""
+    notices = AGENTS[session.provider].notices
+    endings = turns.endings(connection, session.id, found, api_errors=notices.api_errors)
+    return {turn: _outcome(ending, notices) for turn, ending in endings.items() if turn is not None}
+
+
+def _outcome(ending: Ending, notices: Notices) -> TurnOutcome:
     """How a turn ended.
 
     failed: the last tool execution failed, or the model's API did, and no message followed; partial: executions
@@ -99,7 +108,7 @@ def _outcome(ending: Ending) -> TurnOutcome:
     call isn't known; success otherwise.
     """
     said = -1 if ending.last_message is None else ending.last_message
-    if ending.api_error is not None and ending.api_error > max(said, ending.last_result or -1):
+    if _failed_at_api(ending, said, notices):
         return "failed"
     if not ending.responses:
         return "unknown"
@@ -109,6 +118,15 @@ def _outcome(ending: Ending) -> TurnOutcome:
     if ending.stopped:
         return "partial"
     return "unknown" if ending.open_call is not None and ending.open_call > said else "success"
+
+
+def _failed_at_api(ending: Ending, said: int, notices: Notices) -> bool:
+    """Whether the model's API failed and the model said and did nothing more.
+
+    Where the human's commands may fail in the same words, what stands behind the model's last word is theirs.
+    """
+    error, done = ending.api_error, ending.last_result or -1
+    return error is not None and error > max(said, done) and (said <= done or not notices.also_of_commands)
 
 
 def _overview(turn: Turn, outcome: TurnOutcome) -> TurnOverview:

@@ -28,4 +28,5 @@ _PREFIXES = (
 )
 
 OWN_TOOLS = frozenset(map("".join, product(_PREFIXES, TOOLS)))
-"""Every spelling of a tool's name in a log, where the server is called agtrace."""
+"""Every spelling of a tool's name in a log when version 4 of the tables came, where the server is called agtrace: what
+the migration marks. In logs that are read the indexer knows them by what each agent's package says of servers."""

@@ -58,6 +58,40 @@ def gemini_message(number: int, kind: str, text: str) -> dict[str, Any]:
     return {"id": f"m{number}", "timestamp": f"2026-11-01T10:00:{number:02}Z", "type": kind, "content": text}
 
 
+def gemini_session(folder: Path, *messages: tuple[str, str]) -> None:
+    """Write a session of Gemini CLI with these messages, each by its type and text."""
+    head = {"sessionId": ONE, "projectHash": "ab" * 32, "startTime": "2026-11-01T10:00:00Z", "kind": "main"}
+    written = [head, *(gemini_message(number, *message) for number, message in enumerate(messages))]
+    path = folder / "home" / "session-1.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in written))
+
+
+def test_an_error_of_the_api_ends_a_turn_of_codex_and_one_that_is_tried_again_does_not(tmp_path: Path) -> None:
+    lines = [
+        ("session_meta", {"id": ONE, "timestamp": "2026-11-01T10:00:00Z", "cwd": "/x"}),
+        ("response_item", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "please"}]}),
+        ("event_msg", {"type": "error", "message": "stream disconnected before completion"}),
+        ("response_item", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "again"}]}),
+        ("event_msg", {"type": "stream_error", "message": "Reconnecting... 1/5"}),
+        ("response_item", {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "ok"}]}),
+    ]
+    path = tmp_path / "home" / "rollout-1.jsonl"
+    written = ({"timestamp": "2026-11-01T10:00:01Z", "type": kind, "payload": payload} for kind, payload in lines)
+    path.write_text("".join(json.dumps(record) + "\n" for record in written))
+    assert outcomes(tmp_path) == ["failed", "success"]
+
+
+def test_an_error_of_the_api_ends_a_turn_of_gemini(tmp_path: Path) -> None:
+    gemini_session(tmp_path, ("user", "please"), ("error", "[API Error: 500]"), ("user", "again"), ("gemini", "ok"))
+    assert outcomes(tmp_path) == ["failed", "success"]
+
+
+def test_an_error_behind_the_last_word_of_gemini_is_one_of_a_command(tmp_path: Path) -> None:
+    """Its logs have every error of its screen."""
+    gemini_session(tmp_path, ("user", "please"), ("gemini", "ok"), ("error", "Unknown command: /tides"))
+    assert outcomes(tmp_path) == ["success"]
+
+
 def test_a_turn_behind_one_that_was_taken_back_can_be_opened(tmp_path: Path) -> None:
     messages = [gemini_message(n, "gemini" if n % 2 else "user", f"text {n}") for n in range(6)]
     head = {"sessionId": ONE, "projectHash": "ab" * 32, "startTime": "2026-11-01T10:00:00Z", "kind": "main"}

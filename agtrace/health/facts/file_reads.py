@@ -7,6 +7,7 @@ from collections.abc import Collection, Hashable
 from functools import lru_cache
 
 import orjson
+from agtrace_indexer.providers.registry import TOOLS
 
 from agtrace.health.facts.actions import command_of, deed
 from agtrace.health.facts.programs import reads
@@ -34,7 +35,7 @@ def files_read(call: Call) -> tuple[str, ...]:
     if call.failed or call.result_event is None:
         return ()
     if call.reads:
-        return call.reads if _READER.search(call.tool) else ()
+        return call.reads if call.tool in TOOLS.showing or _READER.search(call.tool) else ()
     command = command_of(call)
     return _shown(command) if command is not None and _MAY_SHOW.search(command) else ()
 

@@ -28,7 +28,7 @@ def touched(call: ToolCall, tools: Tools) -> dict[str, str]:
     found = dict(_patched(call)) if "patch" in call.name or call.name in tools.patching else {}
     if not found and isinstance(call.arguments, dict):
         named = _named(call.arguments, tools.paths)
-        found = dict.fromkeys(named, _access(call.name)) if named else {}
+        found = dict.fromkeys(named, _access(call.name, tools.editing)) if named else {}
     return found if len(found) <= _MOST_PATHS else dict(islice(found.items(), _MOST_PATHS))
 
 
@@ -38,9 +38,9 @@ def _named(arguments: dict[str, Any], names: tuple[str, ...]) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def _access(tool: str) -> str:
+def _access(tool: str, editing: frozenset[str]) -> str:
     """What a tool does with the files that its calls name."""
-    return "write" if _WRITERS.search(tool) else "read"
+    return "write" if tool in editing or _WRITERS.search(tool) else "read"
 
 
 def _patched(call: ToolCall) -> Iterator[tuple[str, str]]:

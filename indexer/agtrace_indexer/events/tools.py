@@ -17,6 +17,10 @@ class Tools(NamedTuple):
     """Run commands."""
     patching: frozenset[str] = frozenset()
     """Apply patches that stand in their commands, besides all tools with `patch` in their names."""
+    editing: frozenset[str] = frozenset()
+    """Write the files that their calls name, though no word in their names says so (`edit`, `write` do)."""
+    showing: frozenset[str] = frozenset()
+    """Show the contents of the files that their calls name, though no word in their names says so (`read`, `view`)."""
     reading: frozenset[str] = frozenset()
     """Change nothing, though no word in their names says so (`read`, `search` and the like do)."""
     waiting: frozenset[str] = frozenset()

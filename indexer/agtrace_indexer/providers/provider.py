@@ -82,6 +82,9 @@ class Notices(NamedTuple):
 
     api_errors: frozenset[str] = frozenset()
     """Kinds: the API failed, and the agent didn't ask again. The turn ends there unless the human goes on with it."""
+    also_of_commands: bool = False
+    """Whether errors of these kinds may be those of the human's commands as well: one that stands behind the model's
+    last word then says nothing of the turn."""
     retried_errors: frozenset[str] = frozenset()
     """Kinds: the API failed, and the agent asked again by itself."""
     interruptions: tuple[Sign, ...] = ()

@@ -125,8 +125,10 @@ class Turns(Protocol[Connection]):
     def failing(self, connection: Connection, session_row: int, last_event: int) -> list[int]:
         """The turns with failed tool calls that began with this event at the latest; copied ones are left out."""
 
-    def endings(self, connection: Connection, session_row: int, turns: Sequence[Turn]) -> dict[int | None, Ending]:
-        """What happened in these turns of a session, by turn."""
+    def endings(
+        self, connection: Connection, session_row: int, turns: Sequence[Turn], *, api_errors: Collection[str]
+    ) -> dict[int | None, Ending]:
+        """What happened in these turns of a session, by turn; `api_errors` are kinds of notifications."""
 
     def tools(self, connection: Connection, session_row: int, turns: Sequence[Turn]) -> Iterator[ToolUse]:
         """The tools that were called in these turns of a session, of each turn in the order of their first calls."""

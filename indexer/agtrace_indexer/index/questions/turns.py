@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from agtrace_schema.events import UserKind
@@ -28,7 +29,8 @@ SELECT e.turn_index, count(e.step_index) AS responses,
   max(CASE WHEN e.type = :result AND e.outcome = :failed THEN e.event_index END) AS last_failed,
   max(CASE WHEN e.type = :result THEN e.event_index END) AS last_result,
   max(CASE WHEN e.type = :message THEN e.event_index END) AS last_message,
-  max(CASE WHEN e.type = :notification AND n.text = 'api_error' THEN e.event_index END) AS api_error
+  max(CASE WHEN e.type = :notification AND n.text IN (SELECT value FROM json_each(:api_errors))
+    THEN e.event_index END) AS api_error
 FROM event e LEFT JOIN name n ON n.id = e.name_id
 WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND e.superseded_by IS NULL
 GROUP BY e.turn_index
@@ -197,11 +199,13 @@ def failing(connection: sqlite3.Connection, session_row: int, last_event: int) -
     return values(connection, sql, (session_row, last_event))
 
 
-def endings(connection: sqlite3.Connection, session_row: int, turns: Sequence[Turn]) -> dict[int | None, Ending]:
-    """What happened in these turns of a session, by turn."""
+def endings(
+    connection: sqlite3.Connection, session_row: int, turns: Sequence[Turn], *, api_errors: Collection[str]
+) -> dict[int | None, Ending]:
+    """What happened in these turns of a session, by turn; `api_errors` are kinds of notifications."""
     if not turns:
         return {}
-    named = {**_span(session_row, turns), "stop": UserKind.INTERRUPTION}
+    named = {**_span(session_row, turns), "stop": UserKind.INTERRUPTION, "api_errors": json.dumps(sorted(api_errors))}
     return {ending.turn_index: ending for ending in rows(connection, Ending, _ENDINGS, named)}
 
 

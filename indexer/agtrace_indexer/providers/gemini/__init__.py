@@ -56,6 +56,7 @@ GEMINI = Agent(
     ),
     notices=Notices(
         api_errors=frozenset({"error"}),
+        also_of_commands=True,
         interruptions=(Sign("info", r"\ARequest cancelled\."),),
         compactions=(Sign("info", r"(?i)\bcompressed (?:context will be sent|from\b)"),),
     ),

@@ -1,0 +1,1 @@
+"""A coding agent that nobody has written, and what it takes to have its logs read."""

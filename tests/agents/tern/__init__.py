@@ -1,0 +1,57 @@
+"""Tern, an agent that nobody has written: logs of JSON lines, and finished sessions as one JSON document.
+
+The folder is copied beside the packages of the other agents: what it imports from itself is relative for that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agtrace_indexer.events.tools import Tools
+from agtrace_indexer.providers.provider import Agent, Home, Notices, Parser, Sign
+
+if TYPE_CHECKING:
+    from agtrace_indexer.providers.setup import Setup
+
+
+def _parser() -> Parser:
+    from . import parser
+
+    return parser
+
+
+def _setup() -> Setup:
+    from .setup import SETUP
+
+    return SETUP
+
+
+TERN = Agent(
+    name="tern",
+    title="Tern",
+    parser=_parser,
+    home=Home("TERN_NEST", "the home of Tern's logs; default ~/.tern", ".tern", ("flights",)),
+    tools=Tools(
+        shells=frozenset({"dive"}),
+        editing=frozenset({"preen"}),
+        showing=frozenset({"peer"}),
+        asking=frozenset({"call_out"}),
+        waiting=frozenset({"hover"}),
+        starting=frozenset({"hatch"}),
+        servers=("agtrace/",),
+        commands=("line",),
+        paths=("target",),
+        removed=("was",),
+        added=("becomes",),
+    ),
+    notices=Notices(
+        api_errors=frozenset({"storm"}),
+        retried_errors=frozenset({"gust"}),
+        interruptions=(Sign("landed", r"\Aby hand"),),
+        compactions=(Sign("moult"),),
+    ),
+    hidden_reasoning="as birdsong",
+    command="tern",
+    setup=_setup,
+)
+"""What is known about Tern."""
