@@ -26,7 +26,6 @@ _COMMANDS: dict[str, Callable[[], click.Command]] = {
     "doctor": lambda: import_module("agtrace.commands.doctor").doctor,
     "roots": lambda: import_module("agtrace.commands.roots").roots,
     "forget": lambda: import_module("agtrace.commands.forget").forget,
-    "budget": lambda: import_module("agtrace.commands.budget").budget,
     "setup": lambda: import_module("agtrace.commands.setup").setup,
 }
 """The commands in the order in which one comes to need them."""

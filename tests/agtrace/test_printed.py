@@ -181,24 +181,7 @@ def test_a_digest_ends_with_the_command_that_shows_what_it_leaves_out(failing_ru
     assert offered(read)[0][:4] == ["agtrace", "read", "ax://event/aaaaaaaa/2", "--lines"]
 
 
-# -- budget and health ---------------------------------------------------------------------------------
-
-
-def test_no_answer_over_the_samples_is_larger_than_it_may_be(indexed: Path) -> None:
-    said = agtrace_here("budget", "--sessions", "6")
-    assert (said.code, said.err) == (0, "")
-    assert said.out.endswith("none over its budget\n")
-
-
-def test_the_budget_of_one_session_is_measured_over_every_kind_of_call(indexed: Path) -> None:
-    said = agtrace_here("budget", SURGE, "--json")
-    sizes = said.json()
-    assert (said.code, sizes["over_budget"]) == (0, 0)
-    calls = {measured["call"]: measured for measured in sizes["calls"]}
-    assert all(measured["largest_bytes"] <= measured["budget_bytes"] for measured in calls.values())
-    assert calls["get_session_details(detail_level='turns')"]["answers"] == 1
-    shown = len(json.dumps(answer_of("show", SURGE), ensure_ascii=False, separators=(",", ":")).encode())
-    assert abs(calls["get_session_details()"]["largest_bytes"] - shown) < 20, "what an agent gets"
+# -- health -------------------------------------------------------------------------------------------
 
 
 def test_health_tells_how_the_index_is(indexed: Path) -> None:
@@ -235,7 +218,6 @@ def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
         ["search", "潮汐 x", "--words", "event"],
         ["show", "aaaaaaaa"],
         ["show", "aaaaaaaa", "--sections", sections],
-        ["budget", "aaaaaaaa"],
     ):
         said = agtrace_here(*command, COLUMNS=str(columns))
         assert said.code == 0 and said.out
