@@ -63,7 +63,7 @@ def tool_table() -> str:
 def command_table() -> str:
     """The commands with their arguments, what each does, and its options."""
     rows = ["| command | what it does | options |", "|---|---|---|"]
-    return "\n".join([*rows, *_commands(click.Context(agtrace, info_name="agtrace"))])
+    return "\n".join([*rows, *_commands(click.Context(agtrace, info_name="agtrace", **agtrace.context_settings))])
 
 
 def _commands(group: click.Context) -> Iterator[str]:
