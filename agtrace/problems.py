@@ -1,4 +1,4 @@
-"""Trouble in a request: each exception knows its error code and writes its own message (R-118).
+"""Trouble in a request: each exception knows its error code and writes its own message.
 
 Trouble in the user's logs is data and never an exception. The codes are those of the answer contract.
 """
@@ -136,7 +136,7 @@ class InvalidRange(Problem):
 
 
 class InvalidArtifactRef(Problem):
-    """A reference of no form that there is (R-085)."""
+    """A reference of no form that there is."""
 
     code = "invalid_artifact_ref"
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from agtrace.problems import SettingError
 
 ABSOLUTE_MAX_BYTES = 102_400
-"""No answer about traces is larger, whatever is asked for (R-026)."""
+"""No answer about traces is larger, whatever is asked for."""
 
 SMALLEST_MAX_BYTES = 2_048
 SEARCH_TIMEOUT_SECONDS = 30
-"""A search is stopped after this, unless the user sets another time (R-119)."""
+"""A search is stopped after this, unless the user sets another time."""
 
 LONGEST_SEARCH = 3600
 SHORTEST_TOKEN = 16
@@ -29,7 +29,7 @@ LARGEST_CURSOR_TTL = 366 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a user can set; `VARIABLES` has the documentation of each."""
+    """What a user can set; `variables` has the documentation of each."""
 
     data_dir: Path
     max_response_bytes: int
@@ -40,7 +40,7 @@ class Settings:
     """The user's price table, laid over the built-in one."""
     search_timeout_seconds: int = SEARCH_TIMEOUT_SECONDS
     search_events: bool = False
-    """Whether the deprecated tool is offered (R-116)."""
+    """Whether the deprecated tool is offered."""
     keep_days: int | None = None
     """After how many days without an event a session is forgotten; None is never."""
     http_token: str | None = field(default=None, repr=False)
@@ -97,11 +97,15 @@ VARIABLES: dict[str, str] = {
         "with `agtrace mcp --http`: web origins, comma-separated, whose pages may use it besides loopback's; "
         "default: none"
     ),
-    "CLAUDE_CONFIG_DIR": "the home of Claude Code's logs; default ~/.claude",
-    "CODEX_HOME": "the home of Codex's logs; default ~/.codex",
-    "GEMINI_CLI_HOME": "the folder that holds Gemini CLI's .gemini; default ~",
 }
-"""Every variable that agtrace reads, with its meaning."""
+"""The variables of agtrace's own, with their meaning."""
+
+
+def variables() -> dict[str, str]:
+    """Every variable that agtrace reads, with its meaning: its own, and those that tell where agents keep logs."""
+    from agtrace_indexer.providers.registry import AGENTS
+
+    return VARIABLES | {agent.home.variable: agent.home.meaning for agent in AGENTS.values()}
 
 
 def load(environment: Mapping[str, str] | None = None) -> Settings:

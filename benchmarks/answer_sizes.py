@@ -52,6 +52,9 @@ _OF_EVENT: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 """How the largest event of every session is opened."""
 
+_NEWEST = "SELECT id, uid FROM session ORDER BY started_at DESC, id DESC LIMIT ?"
+_LARGEST = "SELECT event_index FROM event WHERE session_id = ? ORDER BY length DESC, event_index LIMIT 1"
+
 
 class SizeOfCall(NamedTuple):
     """How large the answers to one kind of call were; sizes are bytes of the JSON text."""
@@ -118,14 +121,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def chosen(connection: sqlite3.Connection, session: str | None, most: int) -> list[tuple[str, int | None]]:
     """A session, or the newest ones, at most this many: each with its largest event."""
-    rows = (
-        connection.execute("SELECT id, uid FROM session ORDER BY started_at DESC, id DESC LIMIT ?", (most,)).fetchall()
-        if session is None
-        else [find_session(connection, session)]
-    )
-    largest = "SELECT event_index FROM event WHERE session_id = ? ORDER BY length DESC, event_index LIMIT 1"
-    events = [connection.execute(largest, (row["id"],)).fetchone() for row in rows]
-    return [(short_id(connection, row["uid"]), event and event[0]) for row, event in zip(rows, events, strict=True)]
+    found: list[tuple[int, str]] = connection.execute(_NEWEST, (most,)).fetchall()
+    if session is not None:
+        one = find_session(connection, session)
+        found = [(one.id, one.uid)]
+    largest = (connection.execute(_LARGEST, (row,)).fetchone() for row, _ in found)
+    return [(short_id(connection, uid), event and event[0]) for (_, uid), event in zip(found, largest, strict=True)]
 
 
 def measure(answers: Answers, sessions: Iterable[tuple[str, int | None]]) -> Sizes:

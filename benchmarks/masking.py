@@ -17,6 +17,7 @@ from agtrace_indexer import redact
 from agtrace_indexer.events import strings
 from agtrace_indexer.logs.discovery import Found, walk
 from agtrace_indexer.parallel import worker
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_indexer.redact import fields
 from agtrace_indexer.texts.blocks import unpack
 from agtrace_schema.events import Provider
@@ -77,13 +78,13 @@ def by_agent(folder: Path) -> Logs:
             if agent:
                 logs.setdefault(agent, []).append(found)
     strings.start()
-    return {agent: logs[agent] for agent in Provider if agent in logs}
+    return {agent: logs[agent] for agent in AGENTS if agent in logs}
 
 
 def _agent(found: Found) -> Provider | None:
     with closing(_read(found)) as connection:
         row = connection.execute("SELECT provider FROM session").fetchone()
-    return Provider(row[0]) if row else None
+    return row[0] if row else None
 
 
 def texts(logs: Logs, most: int) -> list[str]:

@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Any, TypeVar
 
+from agtrace_indexer.index.questions import events
+from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
-
-from agtrace.sessions.query import EVENT, StoredEvent, with_texts
 
 T = TypeVar("T")
 
@@ -191,9 +191,8 @@ def _spread(connection: sqlite3.Connection, rng: Random) -> Iterator[_Event]:
 
 
 def _events_of(connection: sqlite3.Connection, session: _Session, numbers: list[int]) -> list[_Event]:
-    condition = f"e.session_id = ? AND e.superseded_by IS NULL AND e.event_index IN ({','.join(map(str, numbers))})"
-    rows = connection.execute(f"{EVENT} WHERE {condition} ORDER BY e.event_index", (session.row_id,)).fetchall()
-    return [_Event(stored, session) for stored in with_texts(connection, rows)]
+    found = [event for event in events.several(connection, session.row_id, numbers) if not event.superseded]
+    return [_Event(stored, session) for stored in with_texts(connection, found)]
 
 
 _RAREST_TOOLS = """
@@ -201,8 +200,9 @@ SELECT n.text FROM event e JOIN name n ON n.id = e.name_id WHERE e.type = :call
 GROUP BY n.id ORDER BY count(*), n.text LIMIT 2
 """
 
-_CALLS_OF = f"""
-{EVENT} JOIN session s ON s.id = e.session_id
+_CALLS_OF = """
+SELECT e.session_id, e.event_index
+FROM event e JOIN name n ON n.id = e.name_id JOIN session s ON s.id = e.session_id
 WHERE e.type = :call AND n.text = :tool ORDER BY s.uid, e.event_index LIMIT 20
 """
 
@@ -318,7 +318,7 @@ def _event_type(sample: _Sample, kind: str, number: int) -> Query:
 def _tool(sample: _Sample, kind: str, number: int) -> Query:
     """A tool that is used as often as any event says."""
     event = sample.rng.choice([event for event in sample.events if event.stored.type == EventType.TOOL_CALL])
-    return Query(kind, sample.common(), tool=event.stored.row["name"])
+    return Query(kind, sample.common(), tool=event.stored.row.name)
 
 
 def _rare_tool(sample: _Sample, kind: str, number: int) -> Query:
@@ -326,8 +326,9 @@ def _rare_tool(sample: _Sample, kind: str, number: int) -> Query:
     call = TYPE_CODE[EventType.TOOL_CALL]
     tools = [row[0] for row in sample.connection.execute(_RAREST_TOOLS, {"call": call})]
     tool = sample.rng.choice(tools)
-    rows = sample.connection.execute(_CALLS_OF, {"call": call, "tool": tool}).fetchall()
-    words = {word for stored in with_texts(sample.connection, rows) for word in _WORD.findall(stored.text)}
+    places = sample.connection.execute(_CALLS_OF, {"call": call, "tool": tool})
+    calls = with_texts(sample.connection, [events.one(sample.connection, *place) for place in places])
+    words = {word for stored in calls for word in _WORD.findall(stored.text)}
     usual = sorted(words, key=lambda word: (-sample.words[word.lower()], word))[:8]
     return Query(kind, sample.rng.choice(usual), tool=tool)
 
@@ -339,7 +340,7 @@ def _failed(sample: _Sample, kind: str, number: int) -> Query:
 def _day(sample: _Sample, kind: str, number: int) -> Query:
     """The day of an event that has the word."""
     event = sample.event()
-    day = datetime.fromtimestamp(event.stored.row["ts"] / 1000, UTC).strftime("%Y-%m-%d")
+    day = datetime.fromtimestamp(event.stored.row.ts / 1000, UTC).strftime("%Y-%m-%d")
     return Query(kind, sample.medium(event), since=f"{day}T00:00:00Z", until=f"{day}T23:59:59Z")
 
 

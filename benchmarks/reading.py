@@ -17,21 +17,20 @@ from agtrace_indexer.events import strings
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.parallel import worker
 from agtrace_indexer.parallel.pool import portions
-from agtrace_schema.events import Provider
+from agtrace_indexer.providers.registry import AGENTS
 
 from benchmarks.masking import Logs, without_masking
 from benchmarks.table import number, table
 
 TURNS = 5
 """At least, however large the logs are."""
-_NAMES = {Provider.CLAUDE_CODE: "Claude Code", Provider.CODEX: "Codex", Provider.GEMINI: "Gemini CLI"}
 _HEAD = ["agent", "files", "MB", "turns", "with, MB/s", "without, MB/s", "share %, median", "share %, best"]
 
 
 def report(logs: Logs, megabytes: float) -> str:
     """The share for each agent, after so many megabytes (10^6 bytes) of its logs were read in either way."""
     redact.redact("")
-    rows = [_row(_NAMES[agent], files, megabytes) for agent, files in logs.items()]
+    rows = [_row(AGENTS[agent].title, files, megabytes) for agent, files in logs.items()]
     return table(_HEAD, rows)
 
 

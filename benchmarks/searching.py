@@ -140,7 +140,7 @@ def _search(connection: sqlite3.Connection, query: Query, behind: Place | None =
 def _filters(connection: sqlite3.Connection, query: Query) -> Filters:
     now = datetime.now(UTC)
     return Filters(
-        session_row=find_session(connection, query.session_id)["id"] if query.session_id else None,
+        session_row=find_session(connection, query.session_id).id if query.session_id else None,
         provider=query.provider,
         project_hash=query.project_hash,
         event_type=query.event_type,

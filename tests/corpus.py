@@ -22,6 +22,9 @@ _PUBLISHED = Path(__file__).resolve().parents[2] / "shared" / "logs"
 _LARGE_SOURCE = "d41f7a52-6c0e-4b8e-9a37-2f5e81c0b944"
 _UUID = re.compile(rb"\b([0-9a-f]{8})(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b")
 
+_AGENT = re.compile(rb"""(\bagent-a?|"agentId": ?"a?|\bagentId: a?)([0-9a-f]{8})([0-9a-f]{8})?\b""")
+"""The ids of Claude Code's sub-agents: 8 hexadecimal digits, or `a` and 16 of them."""
+
 
 def make(folder: Path, megabytes: int) -> int:
     """Write logs of at least so many megabytes below a folder; give their bytes."""
@@ -58,8 +61,9 @@ def _large_log(folder: Path) -> int:
 
 
 def renewed(content: bytes, number: int) -> bytes:
-    """Give every UUID of a text another beginning: the same UUID and number, the same beginning."""
+    """Give every id of a text another beginning: the same id and number, the same beginning."""
     salt = zlib.crc32(str(number).encode())
+    content = _AGENT.sub(lambda found: b"%b%08x%b" % (found[1], int(found[2], 16) ^ salt, found[3] or b""), content)
     return _UUID.sub(lambda found: b"%08x%b" % (int(found[1], 16) ^ salt, found[2]), content)
 
 

@@ -87,7 +87,7 @@ def _names(option: click.Option) -> Iterator[str]:
 def setting_table() -> str:
     """The environment variables."""
     rows = ["| variable | meaning |", "|---|---|"]
-    return "\n".join(rows + [f"| `{name}` | {meaning} |" for name, meaning in settings.VARIABLES.items()])
+    return "\n".join(rows + [f"| `{name}` | {meaning} |" for name, meaning in settings.variables().items()])
 
 
 def detector_table() -> str:

@@ -16,7 +16,7 @@ from tests.agtrace.asking import Asker, call_in
 from tests.conftest import SAMPLES
 
 MOST_CALLS = 8
-"""An investigation takes three to eight calls (R-026)."""
+"""An investigation takes three to eight calls."""
 
 Facts = Callable[[dict[str, Any]], bool]
 

@@ -38,6 +38,8 @@ def main() -> None:
         _print(f"{package}: {len(rooms(package))} rooms, {number} arrows, a circle of rooms: {circle}")
     outside = sorted({name for name, _ in sql() if not name.startswith(KEEPERS_OF_SQL)})
     _print(f"modules with SQL outside {' and '.join(KEEPERS_OF_SQL)}: {len(outside)}")
+    asking = sorted({name for name in asks() if not name.startswith(KEEPERS_OF_SQL)})
+    _print(f"modules that execute statements outside these: {len(asking)}")
     _print(f"except clauses in agtrace/commands: {excepts(SOURCES['agtrace'] / 'commands')}")
     _print(f"lines of Python in the three packages: {lines():,}")
 
@@ -112,6 +114,15 @@ def sql() -> Iterator[tuple[str, str]]:
                 text = node.value if isinstance(node, ast.Constant) else None
                 if isinstance(text, str) and id(node) not in said and _SQL.match(text):
                     yield name, text
+
+
+def asks() -> Iterator[str]:
+    """The module of each call that executes a statement."""
+    for package in SOURCES:
+        for name, tree in modules(package).items():
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Attribute) and node.attr in ("execute", "executemany", "executescript"):
+                    yield name
 
 
 def excepts(folder: Path) -> int:

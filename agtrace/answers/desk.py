@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from agtrace_indexer.index.opening import one_moment
 from agtrace_schema.health import Health
 
 from agtrace.answers.log import log_to_stderr
@@ -77,7 +78,7 @@ class Answers:
         started = time.monotonic()
         given = self._ask(self.tools[name], arguments, min(most, self._settings.max_response_bytes))
         size = len(given.text.encode())
-        with suppress(Exception):  # what counts answers never costs one (R-105)
+        with suppress(Exception):  # what counts answers never costs one
             self._metrics.record(name, arguments, given, size)
         took = round(1000 * (time.monotonic() - started), 1)
         oversized = {} if given.asked_bytes is None else {"asked_bytes": given.asked_bytes}
@@ -129,7 +130,7 @@ class Answers:
         try:
             return self._read_once(tool, wanted, freshness, most)
         except sqlite3.DatabaseError as error:
-            from agtrace_indexer.repair.damage import is_damage
+            from agtrace_indexer.index.opening import is_damage
             from agtrace_indexer.repair.second_look import afresh
 
             if not is_damage(error):
@@ -140,8 +141,7 @@ class Answers:
         cursors = self._cursors_here()
         with self._index.reader() as reader:
             connection = reader.connection
-            connection.execute("BEGIN")
-            try:
+            with one_moment(connection):
                 self._index.check_masks(connection)
                 context = Context(
                     connection,
@@ -154,8 +154,6 @@ class Answers:
                     reader.kept(LastAnalysis),
                 )
                 return answer(tool.answer(context, wanted), freshness, most)
-            finally:
-                connection.rollback()  # also where SQLite ended the transaction itself
 
     def _cursors_here(self) -> Cursors:
         """What makes and reads cursors; where no key can be kept, they are of use to this process alone."""

@@ -13,11 +13,11 @@ from agtrace_schema.health import AnswerHealth
 from agtrace.shaping.shape import Answer
 
 _REMEMBERED = 1_000
-_ALERT_SHARE = 0.05  # R-104
+_ALERT_SHARE = 0.05
 
 
 class Metrics:
-    """Counts of answers. Safe to use from several threads; recording takes microseconds (R-105)."""
+    """Counts of answers. Safe to use from several threads; recording takes microseconds."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

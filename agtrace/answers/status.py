@@ -1,4 +1,4 @@
-"""How index and server are: the same figures for ax://health, /healthz, /readyz and `agtrace health` (R-103)."""
+"""How index and server are: the same figures for ax://health, /healthz, /readyz and `agtrace health`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
+from agtrace_indexer.index.questions import state
 from agtrace_indexer.redact import redact
 from agtrace_schema.database import VERSION
 from agtrace_schema.health import Configuration, Health, IndexHealth
@@ -21,13 +22,6 @@ from agtrace.text.lines import one_line
 from agtrace.usage.prices import load as load_prices
 
 _LONGEST_PROBLEM = 400
-
-_SESSIONS = """
-SELECT count(*) FILTER (WHERE kind != 'warmup'), coalesce(sum(event_count), 0), max(ended_at) FROM session
-"""
-"""Sessions as list_sessions counts them."""
-
-_LOGS = "SELECT count(*) FROM file WHERE status = 'log'"
 
 
 def look(settings: Settings, *, refresh_seconds: float = 10) -> Health:
@@ -70,17 +64,17 @@ def health(
 
 
 def _index(connection: sqlite3.Connection | None, settings: Settings, freshness: Freshness) -> IndexHealth:
-    sessions, events, newest = (0, 0, None) if connection is None else connection.execute(_SESSIONS).fetchone()
+    totals = state.EMPTY if connection is None else state.totals(connection)
     return IndexHealth(
         state=freshness.state,
         files_behind=freshness.files_behind,
         bytes_behind=freshness.bytes_behind,
         problem=freshness.problem and _line(freshness.problem),
-        sessions=sessions,
-        events=events,
-        logs=0 if connection is None else connection.execute(_LOGS).fetchone()[0],
+        sessions=totals.sessions,
+        events=totals.events,
+        logs=totals.logs,
         bytes=_size(settings.database),
-        newest_event=iso(newest),
+        newest_event=iso(totals.newest_event),
         tables_version=VERSION,
     )
 

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from agtrace_indexer.providers.registry import TITLES
 
 from agtrace import __version__
 from agtrace.commands.errors import explained
@@ -60,12 +61,13 @@ class _Group(click.Group):
     cls=_Group,
     commands=_Modules(),
     context_settings={"help_option_names": ["-h", "--help"]},
+    help=f"""Find what your coding agents did: one local index over the logs of {TITLES}.
+
+    Begin with `agtrace index`, then `agtrace search TEXT`, or let an agent search: `agtrace setup claude`.
+    """,
     epilog="The index lies in AGTRACE_DATA_DIR, by default in your platform's folder for user data. "
     "Nothing leaves the machine.",
 )
 @click.version_option(__version__, prog_name="agtrace")
 def agtrace() -> None:
-    """Find what your coding agents did: one local index over the logs of Claude Code, Codex and Gemini CLI.
-
-    Begin with `agtrace index`, then `agtrace search TEXT`, or let an agent search: `agtrace setup claude`.
-    """
+    """Find what coding agents did."""

@@ -97,9 +97,8 @@ def roots_of(paths: tuple[str, ...]) -> list[str]:
 
 def _removed(chosen: Settings) -> set[str]:
     """The homes that `agtrace roots remove` took away."""
+    from agtrace_indexer.index.opening import open_read_only
     from agtrace_indexer.index.roots import removed
-
-    from agtrace.index.reader import open_read_only
 
     if not chosen.database.exists():
         return set()

@@ -7,14 +7,15 @@ from collections.abc import Callable
 from typing import Any, TypeVar, get_args
 
 import click
-from agtrace_schema.events import EventType, Provider
+from agtrace_indexer.providers.registry import AGENTS
+from agtrace_schema.events import EventType
 from agtrace_schema.requests import Level, Mode, Section, WordsIn
 
 from agtrace.commands.errors import USAGE, fail
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-PROVIDERS = [str(provider) for provider in Provider]
+PROVIDERS = list(AGENTS)
 """The agents whose logs are read."""
 
 EVENT_TYPES = [str(kind) for kind in EventType]

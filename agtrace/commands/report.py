@@ -123,17 +123,16 @@ def made(filters: Filters, *, timelines: bool) -> Report:
 @contextmanager
 def _index() -> Iterator[tuple[sqlite3.Connection, str | None]]:
     """The index as it is at one moment, brought up to date; and what it lacks, as a sentence."""
+    from agtrace_indexer.index.opening import one_moment
+
     from agtrace.index.reader import Index
 
     index = Index(usable())
     fresh = index.refresh(_REFRESH_SECONDS)
     with index.reader() as reader:
         connection = reader.connection
-        connection.execute("BEGIN")
-        try:
+        with one_moment(connection):
             yield connection, None if fresh.state == "ready" else behind(fresh.state, fresh.files_behind, fresh.problem)
-        finally:
-            connection.rollback()
 
 
 def _leave(found: Report, ways: Ways) -> None:

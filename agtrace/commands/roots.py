@@ -46,9 +46,8 @@ def remove(path: str, as_json: bool) -> None:
 
 
 def _list(*, as_json: bool) -> None:
+    from agtrace_indexer.index.opening import open_read_only
     from agtrace_indexer.index.roots import listed, removed
-
-    from agtrace.index.reader import open_read_only
 
     with closing(open_read_only(with_index().database)) as connection:
         found, away = listed(connection), sorted(removed(connection))

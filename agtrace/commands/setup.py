@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from agtrace_indexer.providers.setup import Setup
 
 from agtrace.commands.errors import UNREADABLE, fail
 from agtrace.settings import load
 from agtrace.upkeep.agents import (
     AGENTS,
-    Agent,
     add_command,
     config_path,
     entry_in,
@@ -53,7 +53,7 @@ def _show(name: str, command: str) -> None:
     sys.stdout.write(f"(`agtrace setup {name} --apply` runs it, and keeps the environment of an entry that is there.) ")
 
 
-def _apply(agent: Agent, executable: str, variables: dict[str, str], place: Path) -> None:
+def _apply(agent: Setup, executable: str, variables: dict[str, str], place: Path) -> None:
     """Add the server; an entry that is there is replaced, but for its environment, and stays where that fails."""
     if shutil.which(agent.executable) is None:
         fail(
@@ -79,7 +79,7 @@ def _apply(agent: Agent, executable: str, variables: dict[str, str], place: Path
         sys.stdout.write(f"{name} was set in {place} and isn't any more: write it there again\n")
 
 
-def _entry(agent: Agent, place: Path) -> dict[str, Any] | None:
+def _entry(agent: Setup, place: Path) -> dict[str, Any] | None:
     try:
         return entry_in(agent, place.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -88,7 +88,7 @@ def _entry(agent: Agent, place: Path) -> dict[str, Any] | None:
         fail(f"{place}: {error}; nothing was changed: run setup without --apply", UNREADABLE)
 
 
-def _replaced(agent: Agent, before: dict[str, Any] | None, command: list[str]) -> int:
+def _replaced(agent: Setup, before: dict[str, Any] | None, command: list[str]) -> int:
     """Put the new entry in the place of the one before; give the exit code of what failed, after all is put back."""
     removal = remove_command(agent) if before is not None else None
     if removal and (code := _run(removal, quietly=True)):

@@ -19,6 +19,7 @@ _OF_SESSION = {
 _OF_EVENT = {"lines": "--lines", "mode": "--mode"}
 _WITHOUT_SECTIONS = ("level", "turn_index", "reasoning")
 _LONGEST_INDEX = 15
+_LONGEST_PLACE = 200
 """Digits of an event's index."""
 
 
@@ -84,7 +85,9 @@ def _place(place: str) -> tuple[str, int | None]:
     if not colon:
         return place, None
     if not (event.isascii() and event.isdecimal() and len(event) <= _LONGEST_INDEX):
-        fail(f"{event!r} is no event index: write SESSION:NUMBER, such as fb3cff44:42", USAGE)
+        from agtrace.text.lines import named
+
+        fail(f"{named(place, _LONGEST_PLACE)} names no event: write SESSION:NUMBER, such as fb3cff44:42", USAGE)
     return session_id, int(event)
 
 

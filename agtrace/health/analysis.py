@@ -12,8 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from agtrace_indexer.index.questions import histories, sessions
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import AgentHealth, Analysis, Evidence, Insight, Severity, Share, TokenShares
-from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES, TYPE_CODE
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.health.detectors.ending import ending_of
@@ -26,7 +28,7 @@ from agtrace.health.history import Call, Entry, History, Message, Notice, Said, 
 from agtrace.health.history_reader import read_history
 from agtrace.health.score import Examined, Score, score
 from agtrace.health.shares import LARGEST, token_shares
-from agtrace.sessions.query import COUNTED, sessions_where, short_id
+from agtrace.sessions.query import short_id
 from agtrace.sessions.steps import telling_argument
 from agtrace.text.lines import one_line
 from agtrace.usage.prices import PriceTable
@@ -35,19 +37,12 @@ _QUOTE = 80
 _MESSAGE = 240
 _SEVERITIES: list[Severity] = ["Critical", "Warning", "Info"]
 
-_BELOW = """
-WITH RECURSIVE below (id) AS (
-  SELECT id FROM session WHERE parent_session = :id AND kind = 'subagent'
-  UNION SELECT s.id FROM below b JOIN session s ON s.parent_session = b.id AND s.kind = 'subagent')
-SELECT id FROM below WHERE id != :id
-"""
-
 
 @dataclass
 class Examination:
     """One session by itself, read and examined."""
 
-    row: sqlite3.Row
+    row: Session
     session_id: str
     """As short as answers show it."""
     history: History
@@ -84,7 +79,7 @@ class Examination:
         return one_line(_said(self.by_event.get(event_index), event_index), _QUOTE)
 
 
-def examine(connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable) -> Examination:
+def examine(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> Examination:
     """Run every detector over a session; `now` is seconds since 1970 UTC."""
     history = read_history(connection, session, now=now, prices=prices)
     found = tuple((detector, finding) for detector in DETECTORS for finding in _found(detector, history))
@@ -97,7 +92,7 @@ def examine(connection: sqlite3.Connection, session: sqlite3.Row, *, now: float,
         ending=ending_of(history),
         found=found,
     )
-    return Examination(session, short_id(connection, session["uid"]), history, examined)
+    return Examination(session, short_id(connection, session.uid), history, examined)
 
 
 def _found(detector: Detector, history: History) -> list[Finding]:
@@ -109,18 +104,13 @@ def _found(detector: Detector, history: History) -> list[Finding]:
         return [Finding(severity="Info", message=broken, count=1, events=())]
 
 
-def agents_of(
-    connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable
-) -> list[Examination]:
+def agents_of(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> list[Examination]:
     """The sub-agents below a session, each examined, oldest first."""
-    ids = [str(row[0]) for row in connection.execute(_BELOW, {"id": session["id"]})]
-    if not ids:
-        return []
-    rows = sessions_where(connection, f"s.id IN ({', '.join(ids)}) ORDER BY s.started_at, s.id", {})
-    return [examine(connection, row, now=now, prices=prices) for row in rows]
+    agents = sessions.in_rows(connection, histories.sub_agents(connection, session.id))
+    return [examine(connection, agent, now=now, prices=prices) for agent in agents]
 
 
-def analyze(connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable) -> Analysis:
+def analyze(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> Analysis:
     """The health of a session with its sub-agents, every finding included, the worst first."""
     own = examine(connection, session, now=now, prices=prices)
     agents = agents_of(connection, session, now=now, prices=prices)
@@ -158,14 +148,14 @@ def _agent(agent: Examination) -> AgentHealth:
         session_id=agent.session_id,
         score=own.score,
         findings=len(agent.examined.found),
-        tool_calls=agent.row["tool_calls"],
-        failed_calls=agent.row["failed_calls"],
+        tool_calls=agent.row.tool_calls,
+        failed_calls=agent.row.failed_calls,
     )
 
 
 def _shares(own: Examination, agents: Sequence[Examination]) -> TokenShares:
     """Where the tokens of a session went, and how many its sub-agents took."""
-    taken = sorted(((agent.row["total_tokens"] or 0, agent.session_id) for agent in agents), reverse=True)
+    taken = sorted(((agent.row.total_tokens or 0, agent.session_id) for agent in agents), reverse=True)
     shares = [Share(name=name, tokens=tokens) for tokens, name in taken if tokens]
     return token_shares(own.history).model_copy(update={"agents": shares[:LARGEST] or None})
 
@@ -185,12 +175,8 @@ def _said(entry: Entry | None, event_index: int) -> str:
             return ""
 
 
-def _counts(connection: sqlite3.Connection, session: sqlite3.Row) -> dict[str, dict[str, int]]:
-    by_type = connection.execute(
-        f"SELECT type, count(*) AS n FROM event e WHERE e.session_id = ? AND {COUNTED} GROUP BY type",
-        (session["id"],),
-    )
-    types = {EVENT_TYPE_CODES[row["type"]]: row["n"] for row in by_type}
+def _counts(connection: sqlite3.Connection, session: Session) -> dict[str, dict[str, int]]:
+    types = {EVENT_TYPE_CODES[code]: count for code, count in histories.counts_by_type(connection, session.id).items()}
     names = {
         "assistant_messages": EventType.MESSAGE,
         "tool_calls": EventType.TOOL_CALL,
@@ -199,12 +185,7 @@ def _counts(connection: sqlite3.Connection, session: sqlite3.Row) -> dict[str, d
         "reasoning": EventType.REASONING,
         "notifications": EventType.NOTIFICATION,
     }
-    calls = connection.execute(
-        f"SELECT outcome, count(*) AS n FROM event e WHERE e.session_id = ? AND e.type = ? AND {COUNTED} "
-        "GROUP BY outcome",
-        (session["id"], TYPE_CODE[EventType.TOOL_CALL]),
-    )
     outcomes: Counter[str] = Counter()
-    for row in calls:
-        outcomes[Outcome.UNKNOWN if row["outcome"] is None else OUTCOME_CODES[row["outcome"]]] += row["n"]
+    for code, count in histories.calls_by_outcome(connection, session.id).items():
+        outcomes[Outcome.UNKNOWN if code is None else OUTCOME_CODES[code]] += count
     return {"event_counts": {name: types.get(kind, 0) for name, kind in names.items()}, "outcomes": dict(outcomes)}

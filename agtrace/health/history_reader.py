@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import orjson
-from agtrace_indexer.texts.blocks import BlockText, unpack
+from agtrace_indexer.index.questions import histories
+from agtrace_indexer.index.questions.histories import PastEvent, TokenFigures
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
-from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, Provider, UserKind
+from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, UserKind
 
 from agtrace.health.history import KEPT, Call, Entry, History, Message, Notice, Said, Thought, Usage
-from agtrace.sessions.query import COUNTED
 from agtrace.usage.prices import PriceTable
 
 AT_WORK_SECONDS = 600
@@ -29,82 +29,35 @@ NO_TOOL = "unknown tool"
 _LONGEST_ARGUMENT = 20_000
 _LEVELS = 6
 
-_EVENTS = f"""
-SELECT e.event_index, e.type, e.ts, e.turn_index, e.step_index, n.text, e.outcome, e.link, e.duration_ms
-FROM event e LEFT JOIN name n ON n.id = e.name_id
-WHERE e.session_id = ? AND {COUNTED} ORDER BY e.event_index
-"""
 
-_BLOCKS = """
-SELECT b.first_index, d.{column}, d.ends FROM block b JOIN block_data d ON d.block_id = b.id
-WHERE b.session_id = ? ORDER BY b.first_index
-"""
-
-_TOUCHED = """
-SELECT t.event_index, t.access, p.text FROM touched t JOIN path p ON p.id = t.path_id WHERE t.session_id = ?
-ORDER BY t.event_index, p.text
-"""
-
-_USAGES = """
-SELECT event_index, model, input_tokens, cache_creation_5m_tokens, cache_creation_1h_tokens, cache_read_tokens,
-  output_tokens, context_window
-FROM token_usage WHERE session_id = ?
-"""
-
-_AGENTS = (
-    "SELECT started_by, uid FROM session WHERE parent_session = ? AND started_by IS NOT NULL AND kind = 'subagent'"
-)
-
-
-class _Row(NamedTuple):
-    event_index: int
-    type: int
-    ts: int
-    turn: int | None
-    step: int | None
-    name: str | None
-    outcome: int | None
-    link: int | None
-    duration_ms: int | None
-
-
-def read_history(connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable) -> History:
+def read_history(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> History:
     """What happened in a session, copies and what was taken back left out; `now` is seconds since 1970 UTC."""
-    plain = connection.cursor()
-    plain.row_factory = None
-    rows = [_Row(*row) for row in plain.execute(_EVENTS, (session["id"],))]
-    agents = dict(plain.execute(_AGENTS, (session["id"],)).fetchall())
-    entries = _Reading(plain, session, rows, agents, prices).entries()
+    reading = _Reading(connection, session.id, prices)
     return History(
-        provider=Provider(session["provider"]),
-        entries=entries,
-        turns=session["turn_count"],
-        at_work=not session["gone"] and abs(now - (session["ended_at"] or 0) / 1000) < AT_WORK_SECONDS,
-        agents=agents,
+        provider=session.provider,
+        entries=reading.entries(),
+        turns=session.turn_count,
+        at_work=not session.gone and abs(now - (session.ended_at or 0) / 1000) < AT_WORK_SECONDS,
+        agents=reading.agents,
     )
 
 
 class _Reading:
     """Reads one session."""
 
-    def __init__(
-        self,
-        plain: sqlite3.Cursor,
-        session: sqlite3.Row,
-        rows: list[_Row],
-        agents: dict[int, str],
-        prices: PriceTable,
-    ) -> None:
-        self._plain, self._id, self._rows, self._agents = plain, session["id"], rows, agents
-        self._prices = prices
+    def __init__(self, connection: sqlite3.Connection, session_row: int, prices: PriceTable) -> None:
+        self._connection, self._row, self._prices = connection, session_row, prices
+        self._events = histories.events(connection, session_row)
+        self.agents = histories.agents(connection, session_row)
+        """The event of a call -> the id of the sub-agent that it started."""
 
     def entries(self) -> list[Entry]:
         """Everything that happened, in file order."""
         calls = self._calls()
-        texts, requests = self._texts(), self._requests()
-        usages = {row[0]: row[1:] for row in self._plain.execute(_USAGES, (self._id,))}
+        texts, requests = self._texts(), histories.requests(self._connection, self._row)
+        usages = {usage.event_index: usage for usage in histories.token_figures(self._connection, self._row)}
         entries: list[Entry] = []
-        for row in self._rows:
+        for row in self._events:
             match EVENT_TYPE_CODES[row.type]:
                 case EventType.TOOL_CALL:
                     entries.append(calls[row.event_index])
@@ -134,9 +87,9 @@ class _Reading:
     def _calls(self) -> dict[int, Call]:
         """The executions by their event, without what came back; that of a result without a call by the result's."""
         reads, writes = self._touched()
-        rows = {row.event_index: row for row in self._rows}
+        rows = {row.event_index: row for row in self._events}
         calls: dict[int, Call] = {}
-        for event_index, rest in self._payloads():
+        for event_index, rest in histories.payloads(self._connection, self._row):
             row = rows.get(event_index)
             kind = None if row is None else EVENT_TYPE_CODES[row.type]
             if row is None or kind not in (EventType.TOOL_CALL, EventType.TOOL_RESULT):
@@ -160,7 +113,7 @@ class _Reading:
                 duration_ms=row.duration_ms,
                 reads=tuple(reads.get(row.event_index, ())),
                 writes=tuple(writes.get(row.event_index, ())),
-                agent=row.event_index in self._agents,
+                agent=row.event_index in self.agents,
             )
             if kind is EventType.TOOL_RESULT:
                 call.result_event = row.event_index
@@ -168,40 +121,29 @@ class _Reading:
             calls[row.event_index] = call
         return calls
 
-    def _payloads(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Each event with what its text doesn't say, one block in memory at a time."""
-        for first, payload, _ in self._plain.execute(_BLOCKS.format(column="payload"), (self._id,)):
-            for event_index, rest in enumerate(orjson.loads(unpack(payload)), first):
-                yield event_index, rest or {}
-
     def _texts(self) -> dict[int, _Text]:
         """The texts that detectors read; tool calls are known by their arguments."""
         wanted = {
             row.event_index
-            for row in self._rows
+            for row in self._events
             if EVENT_TYPE_CODES[row.type] not in (EventType.TOOL_CALL, EventType.TOKEN_USAGE, EventType.REASONING)
         }
         found = {}
-        for first, text, ends in self._plain.execute(_BLOCKS.format(column="text"), (self._id,)):
-            block = BlockText.of(ends, text)
+        for first, block in histories.texts(self._connection, self._row):
             for number in range(len(block.ends)):
                 if first + number in wanted:
                     found[first + number] = _Text.of(block.text(number))
         return found
 
-    def _requests(self) -> set[int]:
-        rows = self._plain.execute("SELECT request_event FROM turn WHERE session_id = ?", (self._id,))
-        return {row[0] for row in rows if row[0] is not None}
-
     def _touched(self) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
         reads: dict[int, list[str]] = defaultdict(list)
         writes: dict[int, list[str]] = defaultdict(list)
-        for event_index, access, path in self._plain.execute(_TOUCHED, (self._id,)):
+        for event_index, access, path in histories.touched(self._connection, self._row):
             (writes if access == "write" else reads)[event_index].append(path)
         return reads, writes
 
-    def _usage(self, row: _Row, figures: tuple[Any, ...]) -> Usage:
-        model, fresh, short_lived, long_lived, cached, output, window = figures
+    def _usage(self, row: PastEvent, figures: TokenFigures) -> Usage:
+        _, model, fresh, short_lived, long_lived, cached, output, window = figures
         created = None if short_lived is None and long_lived is None else (short_lived or 0) + (long_lived or 0)
         return Usage(
             event_index=row.event_index,
@@ -233,7 +175,7 @@ class _Text(NamedTuple):
         return cls(f"{text[:KEPT]}\n...\n{text[-KEPT:]}", len(text), middle)
 
 
-def _end(call: Call, row: _Row, rest: dict[str, Any]) -> None:
+def _end(call: Call, row: PastEvent, rest: dict[str, Any]) -> None:
     """Note how an execution ended."""
     call.answered_at = row.ts
     call.told_by_text = rest.get("outcome_source") == OutcomeSource.TEXT
@@ -245,7 +187,7 @@ def _answer(call: Call, text: _Text) -> None:
     call.result, call.result_chars, call.middle = text
 
 
-def _action(row: _Row, arguments: Json) -> bytes:
+def _action(row: PastEvent, arguments: Json) -> bytes:
     """Equal for calls of one tool with equal arguments; what has no arguments is equal to nothing."""
     said = row.event_index if arguments is None else [row.name, arguments]
     return blake2b(orjson.dumps(said, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()

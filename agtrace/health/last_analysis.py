@@ -5,7 +5,10 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
+from agtrace_indexer.index.opening import state_of
+
 if TYPE_CHECKING:
+    from agtrace_indexer.index.questions.sessions import Session
     from agtrace_schema.analysis import Analysis
 
     from agtrace.usage.prices import PriceTable
@@ -21,12 +24,12 @@ class LastAnalysis:
         self._of: tuple[sqlite3.Connection, int, int, int] | None = None
         self._found: Analysis | None = None
 
-    def get(self, connection: sqlite3.Connection, session: sqlite3.Row, *, now: float, prices: PriceTable) -> Analysis:
+    def get(self, connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> Analysis:
         """What `agtrace.health.analysis.analyze` gives."""
         from agtrace.health.analysis import analyze  # 35 ms: all detectors, which no other answer needs
 
-        written = connection.execute("PRAGMA data_version").fetchone()[0]
-        asked = connection, written, session["id"], int(now // _GOOD_FOR_SECONDS)
+        written = state_of(connection)
+        asked = connection, written, session.id, int(now // _GOOD_FOR_SECONDS)
         if self._found is None or self._of != asked:
             self._of, self._found = asked, analyze(connection, session, now=now, prices=prices)
         return self._found

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agtrace_indexer import redact
 from agtrace_indexer.index.lock import Busy, wait_for_writer
-from agtrace_indexer.index.opening import open_to_read, refuse_newer
-from agtrace_indexer.logs.discovery import homes
+from agtrace_indexer.index.opening import Reading, open_read_only, refuse_newer
+from agtrace_indexer.index.questions import state
+from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import index
 
 from agtrace.index.freshness import Freshness
@@ -123,8 +124,8 @@ class Index:
         Otherwise a search could tell what they mask. While the rules can't be used, those before them still hold.
         """
         if self._unusable is None:
-            row = connection.execute("SELECT value FROM meta WHERE key = 'redaction'").fetchone()
-            if row is not None and not redact.same_own_rules(row[0]):
+            masked_by = state.masked_by(connection)
+            if masked_by is not None and not redact.same_own_rules(masked_by):
                 raise IndexUnavailable(
                     "the rules for secrets have changed, and the index isn't masked by them yet",
                     "Ask again in a moment.",
@@ -133,10 +134,9 @@ class Index:
     def _built(self) -> bool:
         try:
             with self.reader() as reader:
-                row = reader.connection.execute("SELECT value FROM meta WHERE key = 'built'").fetchone()
+                return state.is_built(reader.connection)
         except (IndexUnavailable, sqlite3.Error):
             return False
-        return row is not None and row[0] == "1"
 
     def _told(self, trouble: Exception) -> str:
         """Why indexing failed, with the next step where the index itself is why."""
@@ -210,32 +210,6 @@ class Reader:
         if not path.exists():
             raise IndexUnavailable("there is no index yet: it is being made, or run `agtrace index`", "Try again.")
         return open_read_only(path)
-
-
-class Reading(sqlite3.Connection):
-    """A connection that reads an index."""
-
-    seal: str | None = None
-    """The seal of the word index that was looked at last."""
-    whole: bool | None = None
-    """Whether the word index was what its seal says; None before it was looked at."""
-    is_still: bool = False
-    """Whether the index is taken for a file that nobody writes, so that later changes go unnoticed."""
-
-
-def open_read_only(path: Path) -> Reading:
-    """A connection that reads an index, for any thread; rows have names. Raises `sqlite3.Error`.
-
-    An index of a newer agtrace is refused as `NewerIndex`.
-    """
-    connection, still = open_to_read(path, check_same_thread=False, factory=Reading)
-    assert isinstance(connection, Reading)
-    connection.is_still = still
-    connection.row_factory = sqlite3.Row
-    refuse_newer(connection)
-    connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
-    connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    return connection
 
 
 def _rules_in_use(settings: Settings) -> str | None:

@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from agtrace_indexer.index.opening import is_damage
+
 from agtrace.index.trouble import damage_in, misread, unusable
 from agtrace.problems import IndexUnavailable
 
@@ -55,10 +57,6 @@ class Soundness:
 
         That is waited for as in `damage`.
         """
-        from agtrace_indexer.repair.damage import (
-            is_damage,  # only where something went wrong: it loads what reads blocks
-        )
-
         if not is_damage(error):
             return unusable(error)
         return self.damage(seconds=seconds, good_for=0) or misread(error)

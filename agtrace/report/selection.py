@@ -13,18 +13,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from agtrace_indexer.index.questions import reports, sessions
+from agtrace_indexer.index.questions.sessions import Session
+
 from agtrace.problems import UnknownProject
 from agtrace.report.wording import AGENTS
 from agtrace.sessions.listing import SHORT_HASH
-from agtrace.sessions.query import iso, sessions_where
+from agtrace.sessions.query import iso
 from agtrace.text.lines import counted, repeated
 
 _SHORTEST_HASH = 4
 """Characters of a hash that are enough to name a project."""
 
 _PROJECTS_NAMED = 5
-
-_ALL = "SELECT id, kind, parent_session FROM session WHERE kind != 'warmup' ORDER BY id"
 
 _EVER = 1 << 62
 
@@ -63,14 +64,14 @@ def minute(moment: int) -> str:
 class Family:
     """A session of a report with the sub-agents that are rolled up into it."""
 
-    row: sqlite3.Row
+    row: Session
     members: tuple[int, ...]
     """The rows of the session and of the sub-agents below it."""
 
     @property
     def started_at(self) -> int:
         """When the session began, in milliseconds since 1970 UTC; 0 is unknown."""
-        return believable(self.row["started_at"])
+        return believable(self.row.started_at)
 
 
 def believable(moment: int | None) -> int:
@@ -83,17 +84,15 @@ def projects_named(connection: sqlite3.Connection, given: str) -> tuple[int, ...
 
     Raises `InvalidParameter` where there is none, naming some that there are.
     """
-    rows = connection.execute(
-        "SELECT id, hash, root_path FROM project ORDER BY root_path IS NULL, root_path, hash"
-    ).fetchall()
+    projects = reports.projects(connection)
     wanted, here = _slashes(given), _slashes(str(Path(given).expanduser().absolute().resolve()))
-    paths = {row["id"]: _slashes(row["root_path"] or "") for row in rows}
+    paths = {project.id: _slashes(project.root_path or "") for project in projects}
     found = [id for id, path in paths.items() if path and path in (wanted, here)]
     found = found or [id for id, path in paths.items() if wanted and path.endswith(f"/{wanted.lstrip('/')}")]
     if not found and len(wanted) >= _SHORTEST_HASH:
-        found = [row["id"] for row in rows if row["hash"].startswith(wanted.lower())]
+        found = [project.id for project in projects if project.hash.startswith(wanted.lower())]
     if not found:
-        known = [row["root_path"] or row["hash"][:SHORT_HASH] for row in rows]
+        known = [project.root_path or project.hash[:SHORT_HASH] for project in projects]
         trouble = f"no project is called {repeated(given, 100)!r} (the index has {len(known) or 'none'})"
         raise UnknownProject(trouble, known[:_PROJECTS_NAMED])
     return tuple(found)
@@ -102,16 +101,11 @@ def projects_named(connection: sqlite3.Connection, given: str) -> tuple[int, ...
 def families(connection: sqlite3.Connection, selection: Selection) -> list[Family]:
     """The sessions that this is about whenever they began, oldest first, as their own clocks tell it."""
     below = _below(connection)
-    rows = sessions_where(
-        connection,
-        "s.kind != 'warmup' AND (:provider IS NULL OR s.provider = :provider) ORDER BY coalesce(s.started_at, 0), s.id",
-        {"provider": selection.provider},
-    )
     wanted = None if selection.projects is None else set(selection.projects)
     return [
-        Family(row, below[row["id"]])
-        for row in rows
-        if row["id"] in below and (wanted is None or row["project_id"] in wanted)
+        Family(session, below[session.id])
+        for session in sessions.of_provider(connection, selection.provider)
+        if session.id in below and (wanted is None or session.project_id in wanted)
     ]
 
 
@@ -126,7 +120,7 @@ def in_period(found: Iterable[Family], since: int | None, until: int | None) -> 
 def _below(connection: sqlite3.Connection) -> dict[int, tuple[int, ...]]:
     """By the session that stands in a report: itself and the sub-agents that are rolled up into it."""
     parents: dict[int, int | None] = {}
-    for id, kind, parent in connection.execute(_ALL):
+    for id, kind, parent in reports.relatives(connection):
         parents[id] = parent if kind == "subagent" else None
     found: dict[int, list[int]] = defaultdict(list)
     for id in parents:

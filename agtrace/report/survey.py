@@ -10,15 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from queue import SimpleQueue
 from subprocess import Popen
 from typing import NamedTuple, TypeAlias
 
-import orjson
+from agtrace_indexer.index.opening import path_of
 from agtrace_indexer.parallel import processes
 from agtrace_schema.analysis import Analysis, Insight, ReportedSession, Timeline
-from agtrace_schema.events import Provider
 
 from agtrace.health.analysis import Examination, agents_of, analysis_of, examine
 from agtrace.problems import TooManyEvents
@@ -30,7 +28,7 @@ from agtrace.sessions.listing import SHORT_HASH, shown_kind
 from agtrace.sessions.query import iso
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
 from agtrace.usage.prices import PriceTable
-from agtrace.usage.usage import Usage, usage_by
+from agtrace.usage.usage import Usage, usage_of
 
 INSIGHTS = 50
 """Findings of a session that a report shows."""
@@ -43,7 +41,6 @@ LEAST_EVENTS = 60_000
 
 _PORTION = 50
 _MOST_WORKERS = 8
-_IDS = "s.id IN (SELECT value FROM json_each(:ids))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ def examine_all(connection: sqlite3.Connection, asked: Asked, chosen: Sequence[F
     """Examine these sessions; where worker processes can't be had, in this one. Raises `TooManyEvents`."""
     entries = max(FEWEST_ENTRIES, min(MOST_ENTRIES, ENTRIES_IN_ALL // max(len(chosen), 1)))
     cores = min(os.cpu_count() or 1, _MOST_WORKERS)
-    events = sum(family.row["event_count"] for family in chosen)
+    events = sum(family.row.event_count for family in chosen)
     if asked.most_events is not None and events > asked.most_events:
         raise TooManyEvents(len(chosen))
     if asked.most_events is None and cores > 1 and events >= LEAST_EVENTS:
@@ -99,8 +96,8 @@ def examine_all(connection: sqlite3.Connection, asked: Asked, chosen: Sequence[F
 def _on_all_cores(
     connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], entries: int, cores: int
 ) -> Iterator[Seen]:
-    path = next(Path(row[2]) for row in connection.execute("PRAGMA database_list") if row[1] == "main")
-    ids = [family.row["id"] for family in chosen]
+    path = path_of(connection)
+    ids = [family.row.id for family in chosen]
     portions = [ids[start : start + _PORTION] for start in range(0, len(ids), _PORTION)]
     with (
         ThreadPoolExecutor(cores) as threads,
@@ -135,8 +132,7 @@ class Examiner:
 
     def __init__(self, connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], entries: int) -> None:
         self._connection, self._asked, self._chosen = connection, asked, chosen
-        ids = orjson.dumps([member for family in chosen for member in family.members]).decode()
-        self._used = usage_by(connection, asked.prices, "s.id", _IDS, {"ids": ids})
+        self._used = usage_of(connection, asked.prices, (member for family in chosen for member in family.members))
         self._entries = entries
 
     def all(self) -> list[Seen]:
@@ -170,36 +166,36 @@ class Examiner:
         if not self._asked.timelines:
             return None
         times = (
-            AgentTimes(agent.session_id, row["started_by"], believable(row["started_at"]), believable(row["ended_at"]))
+            AgentTimes(agent.session_id, row.started_by, believable(row.started_at), believable(row.ended_at))
             for agent in agents
-            if (row := agent.row)["parent_session"] == own.row["id"] and row["started_by"] is not None
+            if (row := agent.row).parent_session == own.row.id and row.started_by is not None
         )
         return timeline(own.history, family.started_at, times, self._entries)
 
     def _shown(self, family: Family, found: Analysis, tally: Tally, times: Timeline | None) -> ReportedSession:
         row = family.row
-        title = one_line(row["title"] or row["snippet"] or "(no request)", USER_MESSAGE)
-        ended = believable(row["ended_at"])
+        title = one_line(row.title or row.snippet or "(no request)", USER_MESSAGE)
+        ended = believable(row.ended_at)
         return ReportedSession(
             session_id=found.session_id,
-            provider=Provider(row["provider"]),
+            provider=row.provider,
             kind=shown_kind(row),
-            project=shown_path(row["root_path"] or "") or (row["project_hash"] and row["project_hash"][:SHORT_HASH]),
+            project=shown_path(row.root_path or "") or (row.project_hash and row.project_hash[:SHORT_HASH]),
             title=title,
             start_time=iso(family.started_at),
             duration_seconds=(ended - family.started_at) // 1000 if ended and family.started_at else None,
-            active_seconds=row["active_ms"] // 1000 if family.started_at else None,
+            active_seconds=row.active_ms // 1000 if family.started_at else None,
             ending=found.ending,
             score=found.score,
             unscored=found.unscored,
             parts=found.parts,
-            turns=row["turn_count"],
+            turns=row.turn_count,
             tool_calls=tally.tool_calls,
             failed_calls=tally.failed_calls,
             total_tokens=tally.usage.total,
             cost_usd=tally.usage.cost,
             cost_made=tally.usage.cost_made,
-            model=row["model"] and one_line(row["model"], LABEL),
+            model=row.model and one_line(row.model, LABEL),
             agents=found.agents,
             insights=_kept(found.insights),
             total_insights=len(found.insights),
@@ -225,8 +221,8 @@ def _tally(family: Family, found: Analysis, every: Sequence[Examination], usage:
         started_at=family.started_at,
         score=found.score,
         ending=found.ending.ending,
-        tool_calls=sum(one.row["tool_calls"] for one in every),
-        failed_calls=sum(one.row["failed_calls"] for one in every),
+        tool_calls=sum(one.row.tool_calls for one in every),
+        failed_calls=sum(one.row.failed_calls for one in every),
         loops=any(detector.lens == "Loops" for one in every for detector, _ in one.examined.found),
         usage=usage,
     )

@@ -7,24 +7,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import orjson
+from agtrace_indexer.index.questions import reports
 from agtrace_schema.analysis import Lens, ReportedDay, ReportedDetector, ReportedModel, ReportedTool, Severity
-from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
-from agtrace_schema.events import EventType, Outcome
 
 from agtrace.health.history_reader import NO_TOOL
 from agtrace.report.figures import Tally, endings, mean_score, usage_of_all
 from agtrace.report.selection import Family
-from agtrace.sessions.query import COUNTED, iso
+from agtrace.sessions.query import iso
 from agtrace.text.lines import LABEL, one_line
 
 _TENS = 10
-
-_CALLS = f"""
-SELECT e.session_id, n.text, count(*), coalesce(sum(e.outcome = :failed), 0)
-FROM json_each(:ids) wanted JOIN event e ON e.session_id = wanted.value LEFT JOIN name n ON n.id = e.name_id
-WHERE e.type = :call AND {COUNTED} GROUP BY 1, 2
-"""
 
 
 class Found(NamedTuple):
@@ -79,12 +71,8 @@ def tools(connection: sqlite3.Connection, families: Sequence[Family]) -> list[Re
     calls: Counter[str] = Counter()
     failures: Counter[str] = Counter()
     failing: dict[str, set[int]] = defaultdict(set)
-    session_of = {member: family.row["id"] for family in families for member in family.members}
-    named = {
-        "ids": orjson.dumps(list(session_of)).decode(), "call": TYPE_CODE[EventType.TOOL_CALL],
-        "failed": OUTCOME_CODE[Outcome.FAILED],
-    }  # fmt: skip
-    for member, name, called, failed in connection.execute(_CALLS, named):
+    session_of = {member: family.row.id for family in families for member in family.members}
+    for member, name, called, failed in reports.calls_by_tool(connection, session_of):
         tool = one_line(name or NO_TOOL, LABEL)
         calls[tool] += called
         failures[tool] += failed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from agtrace_indexer.providers import registry
 from agtrace_schema.analysis import Change, Ending, Report, ReportedSession
 
 from agtrace.report.figures import LOW
@@ -17,7 +18,7 @@ ENDINGS: tuple[Ending, ...] = (
 )  # fmt: skip
 """How sessions end, from best to worst."""
 
-AGENTS = {"claude_code": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
+AGENTS = {agent.name: agent.title for agent in registry.AGENTS.values()}
 """What the agents are called, by provider."""
 
 _LONGEST = 140

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agtrace_indexer import redact
+from agtrace_indexer.index.opening import open_read_only
 
-from agtrace.index.reader import open_read_only
 from agtrace.report.selection import families
 from agtrace.report.survey import Asked, Crossing, Examiner
 
@@ -28,7 +28,7 @@ def serve(database: Path, entries: int, portions: BinaryIO, answers: BinaryIO) -
         known = None
         while True:
             asked, ids = _next(portions)
-            known = known or {family.row["id"]: family for family in families(connection, asked.selection)}
+            known = known or {family.row.id: family for family in families(connection, asked.selection)}
             seen = Examiner(connection, asked, [known[id] for id in ids if id in known], entries).all()
             answer: list[Crossing] = [(one.tally, one.shown.model_dump_json().encode(), one.found) for one in seen]
             pickle.dump(answer, answers)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
-import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
+
+from agtrace_indexer.index.questions.matches import Block, FoundEvent
 
 _END_OF_TIME = 1 << 62
 
@@ -42,9 +43,9 @@ class Order(StrEnum):
         """The larger, the earlier among the results."""
         return self.sign * ts, self.sign * event_id
 
-    def first_of(self, block: sqlite3.Row) -> int:
+    def first_of(self, block: Block) -> int:
         """The rank in time that no hit of a block exceeds, nor one of the blocks behind it."""
-        return self.sign * int(block["t1"] if self is Order.NEWEST else block["t0"])
+        return self.sign * (block.t1 if self is Order.NEWEST else block.t0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Kept(Protocol):
     def found(self) -> int:
         """How many were seen."""
 
-    def add(self, rows: list[sqlite3.Row]) -> None:
+    def add(self, rows: list[FoundEvent]) -> None:
         """Take up hits."""
 
     def settled(self, rank: int) -> bool:
@@ -90,8 +91,8 @@ class _Ranked(NamedTuple):
         return Hit(self.session_row, self.event_index, order.sign * self.event_id, order.sign * self.ts)
 
 
-def _ranked(order: Order, row: sqlite3.Row) -> _Ranked:
-    return _Ranked(*order.rank(row["ts"], row["id"]), row["session_id"], row["event_index"])
+def _ranked(order: Order, row: FoundEvent) -> _Ranked:
+    return _Ranked(*order.rank(row.ts, row.id), row.session, row.event_index)
 
 
 class First:
@@ -102,7 +103,7 @@ class First:
         self._order = order
         self._heap: list[_Ranked] = []
 
-    def add(self, rows: list[sqlite3.Row]) -> None:
+    def add(self, rows: list[FoundEvent]) -> None:
         """Take up hits."""
         for row in rows:
             hit = _ranked(self._order, row)
@@ -136,7 +137,7 @@ class FirstOfSessions:
         """Sessions that were seen, those before the place too."""
         return len(self._first)
 
-    def add(self, rows: list[sqlite3.Row]) -> None:
+    def add(self, rows: list[FoundEvent]) -> None:
         """Take up hits."""
         for row in rows:
             hit = _ranked(self._order, row)

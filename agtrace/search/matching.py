@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from agtrace_indexer.texts.blocks import BlockText
-from agtrace_indexer.texts.word_index import pieces
+from agtrace_indexer.texts.pieces import pieces
 
 from agtrace.problems import InvalidParameter
 from agtrace.search.deadline import Deadline

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
+from agtrace_indexer.index.questions.matches import Filters, newest_event
+
 from agtrace.problems import SearchTimeout
 from agtrace.search.deadline import Deadline
-from agtrace.search.filters import Filters
 from agtrace.search.hits import First, FirstOfSessions, Hit, Kept, Order, Place
 from agtrace.search.matching import Contains, ContainsInTurn, Matcher
 from agtrace.search.scan import Scan
@@ -65,7 +66,7 @@ class SessionHits:
 
 def snapshot_of(connection: sqlite3.Connection) -> int:
     """The mark of what the index holds now: the newest event's id."""
-    return connection.execute("SELECT coalesce(max(id), 0) FROM event").fetchone()[0]  # type: ignore[no-any-return]
+    return newest_event(connection)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,10 @@ import sqlite3
 from dataclasses import dataclass, field
 from typing import cast
 
-from agtrace.search.candidates import candidates
+from agtrace_indexer.index.questions import matches
+from agtrace_indexer.index.questions.candidates import candidates
+from agtrace_indexer.index.questions.matches import Block, FoundEvent
+
 from agtrace.search.matching import ContainsInTurn
 from agtrace.search.scan import Scan
 
@@ -23,10 +26,6 @@ _ASKED_FOR = 4
 _MOST_BLOCKS = 2_000
 """Blocks that may hold a word: where there are more of them it narrows little down."""
 
-_BLOCKS_OF_SESSION = (
-    "SELECT id, session_id, first_index, event_count FROM block WHERE session_id = ? ORDER BY first_index"
-)
-
 
 @dataclass(slots=True)
 class TurnScan(Scan):
@@ -35,41 +34,39 @@ class TurnScan(Scan):
     read: set[int] = field(default_factory=set)
     """The sessions that were read whole."""
 
-    def hits(self, block: sqlite3.Row) -> list[sqlite3.Row]:
+    def hits(self, block: Block) -> list[FoundEvent]:
         """The hits of the block's session, if the block is the first one that tells of any; none of any other block."""
-        session = block["session_id"]
+        session = block.session
         if session in self.read or not Scan.hits(self, block):
             return []
         self.read.add(session)
         return [row for row in self._turns_of(session) if self.lies_behind(row)]
 
-    def _turns_of(self, session: int) -> list[sqlite3.Row]:
+    def _turns_of(self, session: int) -> list[FoundEvent]:
         """The events that stand for the turns of a session that have all words."""
         matcher = cast(ContainsInTurn, self.matcher)
         having: list[set[int]] = [set() for _ in matcher.words]
-        shown: dict[int, sqlite3.Row] = {}
-        for block in self.connection.execute(_BLOCKS_OF_SESSION, (session,)).fetchall():
+        shown: dict[int, FoundEvent] = {}
+        for block in matches.blocks_of_session(self.connection, session):
             self.deadline.check()
             numbers = matcher.of_each_word(self.text(block))
             if not any(numbers):
                 continue
-            first = block["first_index"]
-            rows = self.events(block, first, first + block["event_count"] - 1, anywhere=True)
-            saying = [row for row in rows if any(row["event_index"] - first in found for found in numbers)]
-            for row in self.not_own(saying):
-                if row["turn_index"] is None:
+            first = block.first_index
+            for row in self.not_own(self.events(block, set().union(*numbers), anywhere=True)):
+                if row.turn is None:
                     continue
                 for turns, found in zip(having, numbers, strict=True):
-                    if row["event_index"] - first in found:
-                        turns.add(row["turn_index"])
-                before = shown.get(row["turn_index"])
-                if row["event_index"] - first in numbers[0] and (before is None or _time(before) < _time(row)):
-                    shown[row["turn_index"]] = row
+                    if row.event_index - first in found:
+                        turns.add(row.turn)
+                before = shown.get(row.turn)
+                if row.event_index - first in numbers[0] and (before is None or _time(before) < _time(row)):
+                    shown[row.turn] = row
         return [shown[turn] for turn in set.intersection(*having)]
 
 
-def _time(row: sqlite3.Row) -> tuple[int, int]:
-    return row["ts"], row["id"]
+def _time(row: FoundEvent) -> tuple[int, int]:
+    return row.ts, row.id
 
 
 def sessions_with(
@@ -80,11 +77,6 @@ def sessions_with(
     for word in matcher.words[1 : _ASKED_FOR + 1]:
         blocks = candidates(connection, word, thorough=False)
         if blocks is not None and len(blocks) <= _MOST_BLOCKS:
-            sessions = _sessions_of(connection, blocks)
+            sessions = matches.sessions_of(connection, blocks)
             found = sessions if found is None else found & sessions
     return None if found is None else tuple(sorted(found))
-
-
-def _sessions_of(connection: sqlite3.Connection, blocks: dict[int, list[int] | None]) -> set[int]:
-    chosen = ", ".join(map(str, blocks))
-    return {row[0] for row in connection.execute(f"SELECT DISTINCT session_id FROM block WHERE id IN ({chosen})")}

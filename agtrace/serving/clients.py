@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from agtrace_indexer.providers.registry import AGENTS
+
 from agtrace.settings import ABSOLUTE_MAX_BYTES
 
 CLIENTS: dict[str, int] = {
-    "claude-code": 50_000,
-    "codex-mcp-client": 11_900,  # with some models it cuts the middle out of what has more than 12,000 bytes
-    "gemini-cli-mcp-client": 39_900,  # it counts the 41 characters that it puts around an answer, and cuts above 40,000
+    agent.client.name: agent.client.characters for agent in AGENTS.values() if agent.client is not None
 }
 """Characters by the name that a client gives itself; Gemini CLI appends the name of the server.
 

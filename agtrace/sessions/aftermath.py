@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from itertools import islice
 from math import ceil
-from typing import Any
 
+from agtrace_indexer.index.questions import events, files
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 from agtrace_schema.answers import Aftermath
-from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
-from agtrace.sessions.query import EVENT, StoredEvent, find_event, with_texts
+from agtrace.sessions.query import find_event
 from agtrace.sessions.steps import telling_argument
 
 _LOOKED_AT = 400
@@ -22,24 +24,8 @@ _CHANGES_SHOWN = 5
 _ALIKE = 0.6
 """How much of the failed call's text a later one has to begin with."""
 
-_LATER = f"""
-{EVENT}
-WHERE e.session_id = :session AND e.event_index > :call AND e.type = {TYPE_CODE[EventType.TOOL_CALL]}
-  AND e.name_id = :name AND e.superseded_by IS NULL
-ORDER BY e.event_index LIMIT {_LOOKED_AT}
-"""
 
-_UNDONE = ", ".join(str(OUTCOME_CODE[outcome]) for outcome in (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED))
-
-_CHANGES = f"""
-SELECT DISTINCT e.event_index FROM touched t JOIN event e USING (session_id, event_index)
-WHERE session_id = ? AND event_index > ? AND event_index < ? AND t.access = 'write'
-  AND e.superseded_by IS NULL AND (e.outcome IS NULL OR e.outcome NOT IN ({_UNDONE}))
-ORDER BY e.event_index
-"""
-
-
-def aftermath(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredEvent) -> Aftermath | None:
+def aftermath(connection: sqlite3.Connection, session: Session, event: StoredEvent) -> Aftermath | None:
     """What followed the failure that this event, a call or its result, tells; None where nothing like it succeeded.
 
     The same call is looked for first, then one of the same tool that begins alike, among the next calls of the tool.
@@ -48,10 +34,10 @@ def aftermath(connection: sqlite3.Connection, session: sqlite3.Row, event: Store
     if event.outcome is not Outcome.FAILED:
         return None
     call = event if event.type == EventType.TOOL_CALL else _call_of(connection, session, event)
-    if call is None or call.row["name_id"] is None:
+    if call is None or call.row.name is None:
         return None
     failed, alike = 0, None
-    for later in _later(connection, session, call):
+    for later in _later(connection, session, call, call.row.name):
         same = later.rest.get("arguments") == call.rest.get("arguments")
         if same and later.outcome is Outcome.OK:
             return _told(connection, session, call, later, failed, same=True)
@@ -61,16 +47,15 @@ def aftermath(connection: sqlite3.Connection, session: sqlite3.Row, event: Store
     return None if alike is None else _told(connection, session, call, alike, failed, same=False)
 
 
-def _call_of(connection: sqlite3.Connection, session: sqlite3.Row, result: StoredEvent) -> StoredEvent | None:
-    link = result.row["link"]
+def _call_of(connection: sqlite3.Connection, session: Session, result: StoredEvent) -> StoredEvent | None:
+    link = result.row.link
     return None if link is None else find_event(connection, session, link)
 
 
-def _later(connection: sqlite3.Connection, session: sqlite3.Row, call: StoredEvent) -> Iterator[StoredEvent]:
-    named = {"session": session["id"], "call": call.event_index, "name": call.row["name_id"]}
-    found = connection.execute(_LATER, named)
-    while rows := found.fetchmany(_READ_AT_ONCE):
-        yield from with_texts(connection, rows)
+def _later(connection: sqlite3.Connection, session: Session, call: StoredEvent, tool: str) -> Iterator[StoredEvent]:
+    found = events.later_calls(connection, session.id, tool, behind=call.event_index, most=_LOOKED_AT)
+    while some := list(islice(found, _READ_AT_ONCE)):
+        yield from with_texts(connection, some)
 
 
 def _begins_alike(call: StoredEvent, later: StoredEvent) -> bool:
@@ -81,19 +66,18 @@ def _begins_alike(call: StoredEvent, later: StoredEvent) -> bool:
 
 def _told(
     connection: sqlite3.Connection,
-    session: sqlite3.Row,
+    session: Session,
     call: StoredEvent,
     later: StoredEvent,
     failed: int,
     *,
     same: bool,
 ) -> Aftermath:
-    place: tuple[Any, ...] = (session["id"], call.event_index, later.event_index)
-    changes = [row[0] for row in connection.execute(_CHANGES, place)]
+    changes = files.changes(connection, session.id, after=call.event_index, before=later.event_index)
     return Aftermath(
         same_call=same,
         succeeded=later.event_index,
-        result_event=later.row["link"],
+        result_event=later.row.link,
         failed_again=failed or None,
         changes=changes[-_CHANGES_SHOWN:] or None,
         total_changes=len(changes) if len(changes) > _CHANGES_SHOWN else None,

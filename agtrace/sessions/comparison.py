@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from agtrace_schema.codes import OUTCOME_CODE, OUTCOME_CODES, TYPE_CODE
+from agtrace_indexer.index.questions import calls, events, sessions, turns
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.comparison import CallFailures, ComparedSession, ComparedTool, Comparison, FailedCall, Relation
-from agtrace_schema.events import EventType, Outcome
 
 from agtrace.sessions.files import Access, compared_files, touched_files
 from agtrace.sessions.listing import session_head, shown_kind
-from agtrace.sessions.query import COUNTED, EVENT, short_id, with_texts
+from agtrace.sessions.query import short_id
 from agtrace.sessions.sections import NO_TOOL
 from agtrace.sessions.turns import last_outcome
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
@@ -25,51 +26,6 @@ from agtrace.usage.usage import Usage, usage_of
 
 _QUOTE = 80
 _MODELS = 3
-
-_OWN = f"e.session_id = :session AND {COUNTED}"
-
-_CODES: dict[str, Any] = {
-    "call": TYPE_CODE[EventType.TOOL_CALL],
-    **{outcome.value: OUTCOME_CODE[outcome] for outcome in (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)},
-}
-
-_SPAN = f"SELECT min(nullif(e.ts, 0)) AS first, max(nullif(e.ts, 0)) AS last FROM event e WHERE {_OWN}"
-
-_STEPS = f"""
-SELECT count(*) FROM (SELECT DISTINCT e.turn_index, e.step_index FROM event e
-  JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index
-  WHERE {_OWN} AND e.step_index IS NOT NULL)
-"""
-
-_TOOLS = f"""
-SELECT coalesce(n.text, '') AS name, count(*) AS calls, sum(e.outcome IS :failed) AS failed
-FROM event e LEFT JOIN name n ON n.id = e.name_id WHERE {_OWN} AND e.type = :call GROUP BY 1
-"""
-
-_ENDS = f"""
-SELECT coalesce(sum(e.outcome = :failed), 0) AS failed, coalesce(sum(e.outcome = :rejected), 0) AS rejected,
-  coalesce(sum(e.outcome = :interrupted), 0) AS interrupted
-FROM event e WHERE {_OWN} AND e.type = :call
-"""
-
-# The calls that did not end well, failed ones first; `shown` is the event that tells: the result, if there is one.
-_EXAMPLES = f"""
-SELECT coalesce(r.event_index, e.event_index) AS shown, e.outcome, n.text AS name
-FROM event e LEFT JOIN name n ON n.id = e.name_id
-LEFT JOIN event r ON r.session_id = e.session_id AND r.event_index = e.link AND r.superseded_by IS NULL
-WHERE {_OWN} AND e.type = :call AND e.outcome IN (:failed, :rejected, :interrupted)
-ORDER BY e.outcome != :failed, shown LIMIT :most
-"""
-
-# Events of one session that repeat the other's, and events of both that repeat the same event of a third.
-_COPIED = """
-SELECT count(*) FROM event e JOIN event o ON o.id = e.copy_of
-WHERE e.session_id = :one AND o.session_id = :other AND e.superseded_by IS NULL
-"""
-_COPIED_BOTH = """
-SELECT count(*) FROM event e WHERE e.session_id = :one AND e.copy_of > 0 AND e.superseded_by IS NULL
-  AND e.copy_of IN (SELECT copy_of FROM event WHERE session_id = :other AND copy_of > 0 AND superseded_by IS NULL)
-"""
 
 
 class Lengths(NamedTuple):
@@ -86,7 +42,7 @@ class Lengths(NamedTuple):
 class Side:
     """What is known of one of the two sessions, with whole lists."""
 
-    row: sqlite3.Row
+    row: Session
     shown_id: str
     facts: ComparedSession
     tools: dict[str, tuple[int, int]]
@@ -123,10 +79,10 @@ class Compared:
 
 
 def compare(
-    connection: sqlite3.Connection, one: sqlite3.Row, two: sqlite3.Row, prices: PriceTable, most_failures: int
+    connection: sqlite3.Connection, one: Session, two: Session, prices: PriceTable, most_failures: int
 ) -> Compared:
     """Put two sessions side by side; at most this many failures of each are quoted."""
-    same_project = one["project_id"] is not None and one["project_id"] == two["project_id"]
+    same_project = one.project_id is not None and one.project_id == two.project_id
     return Compared(
         _side(connection, one, same_project, prices, most_failures),
         _side(connection, two, same_project, prices, most_failures),
@@ -138,36 +94,35 @@ def compare(
 
 
 def _side(
-    connection: sqlite3.Connection, row: sqlite3.Row, same_project: bool, prices: PriceTable, most_failures: int
+    connection: sqlite3.Connection, session: Session, same_project: bool, prices: PriceTable, most_failures: int
 ) -> Side:
-    named = {**_CODES, "session": row["id"], "most": most_failures}
-    tools = {tool["name"]: (tool["calls"], tool["failed"]) for tool in connection.execute(_TOOLS, named)}
-    files = touched_files(connection, row, same_project=same_project)
-    return Side(row, short_id(connection, row["uid"]), _facts(connection, row, named, prices), tools, files)
+    tools = {tool.name: (tool.calls, tool.failed) for tool in calls.tools(connection, session.id)}
+    files = touched_files(connection, session, same_project=same_project)
+    return Side(
+        session, short_id(connection, session.uid), _facts(connection, session, prices, most_failures), tools, files
+    )
 
 
-def _facts(
-    connection: sqlite3.Connection, row: sqlite3.Row, named: dict[str, Any], prices: PriceTable
-) -> ComparedSession:
-    head = session_head(connection, row, prices)
-    usage = usage_of(connection, prices, [row["id"]]).get(row["id"], Usage())
-    span = connection.execute(_SPAN, named).fetchone()
+def _facts(connection: sqlite3.Connection, session: Session, prices: PriceTable, most_failures: int) -> ComparedSession:
+    head = session_head(connection, session, prices)
+    usage = usage_of(connection, prices, [session.id]).get(session.id, Usage())
+    first, last = events.times(connection, session.id)
     return ComparedSession(
-        session_id=short_id(connection, row["uid"]),
+        session_id=short_id(connection, session.uid),
         provider=head.provider,
         kind=head.kind,
         title=head.title,
-        snippet=one_line(row["snippet"], USER_MESSAGE) if row["snippet"] and not head.title else None,
+        snippet=one_line(session.snippet, USER_MESSAGE) if session.snippet and not head.title else None,
         project_hash=head.project_hash,
         root_path=head.root_path,
         start_time=head.start_time,
-        duration_seconds=None if span["first"] is None else (span["last"] - span["first"]) // 1000,
+        duration_seconds=None if first is None or last is None else (last - first) // 1000,
         active_seconds=head.stats.active_seconds,
-        outcome=last_outcome(connection, row),
+        outcome=last_outcome(connection, session),
         turns=head.stats.total_turns,
-        steps=connection.execute(_STEPS, named).fetchone()[0],
+        steps=turns.count_steps(connection, session.id),
         tool_calls=head.stats.tool_calls,
-        failures=_failures(connection, named),
+        failures=_failures(connection, session, most_failures),
         responses=head.stats.responses,
         total_tokens=head.stats.total_tokens,
         tokens=head.stats.tokens,
@@ -181,24 +136,20 @@ def _facts(
     )
 
 
-def _failures(connection: sqlite3.Connection, named: dict[str, Any]) -> CallFailures:
-    counts = connection.execute(_ENDS, named).fetchone()
-    found = connection.execute(_EXAMPLES, named).fetchall()
-    listed = ", ".join(str(row["shown"]) for row in found)
-    rows = connection.execute(
-        f"{EVENT} WHERE e.session_id = :session AND e.event_index IN ({listed})", named
-    ).fetchall()
-    quotes = {event.event_index: one_line(event.text, _QUOTE) for event in with_texts(connection, rows)}
+def _failures(connection: sqlite3.Connection, session: Session, most: int) -> CallFailures:
+    found = calls.worst(connection, session.id, most)
+    shown = events.several(connection, session.id, (call.shown for call in found))
+    quotes = {event.event_index: one_line(event.text, _QUOTE) for event in with_texts(connection, shown)}
     examples = [
         FailedCall(
-            event_index=row["shown"],
-            tool=one_line(row["name"] or NO_TOOL, LABEL),
-            outcome=OUTCOME_CODES[row["outcome"]],
-            quote=quotes[row["shown"]],
+            event_index=call.shown,
+            tool=one_line(call.tool or NO_TOOL, LABEL),
+            outcome=call.outcome,
+            quote=quotes[call.shown],
         )
-        for row in found
+        for call in found
     ]
-    return CallFailures(**dict(counts), examples=examples)
+    return CallFailures(**calls.ill_ended(connection, session.id)._asdict(), examples=examples)
 
 
 # -- tools -----------------------------------------------------------------------------------------
@@ -223,17 +174,17 @@ def compared_tools(one: dict[str, tuple[int, int]], two: dict[str, tuple[int, in
 # -- both sides ------------------------------------------------------------------------------------
 
 
-def relation_of(connection: sqlite3.Connection, one: sqlite3.Row, two: sqlite3.Row) -> Relation | None:
+def relation_of(connection: sqlite3.Connection, one: Session, two: Session) -> Relation | None:
     """How two sessions belong together, or None."""
     shared = _shared_events(connection, one, two)
     started_by = None
-    if two["parent_session"] == one["id"]:
-        summary, started_by = f"2 {_descent(two)} 1", two["started_by"]
-    elif one["parent_session"] == two["id"]:
-        summary, started_by = f"1 {_descent(one)} 2", one["started_by"]
-    elif one["parent_session"] is not None and one["parent_session"] == two["parent_session"]:
-        parent = connection.execute("SELECT uid FROM session WHERE id = ?", (one["parent_session"],)).fetchone()
-        summary = f"1 and 2 have the same parent, {short_id(connection, parent['uid'])}"
+    if two.parent_session == one.id:
+        summary, started_by = f"2 {_descent(two)} 1", two.started_by
+    elif one.parent_session == two.id:
+        summary, started_by = f"1 {_descent(one)} 2", one.started_by
+    elif one.parent_session is not None and one.parent_session == two.parent_session:
+        parent = short_id(connection, sessions.id_of(connection, one.parent_session))
+        summary = f"1 and 2 have the same parent, {parent}"
     elif shared:
         summary = "1 and 2 share events"
     else:
@@ -241,13 +192,11 @@ def relation_of(connection: sqlite3.Connection, one: sqlite3.Row, two: sqlite3.R
     return Relation(summary=summary, started_by_event=started_by, shared_events=shared or None)
 
 
-def _descent(child: sqlite3.Row) -> str:
+def _descent(child: Session) -> str:
     return {"subagent": "is a sub-agent of", "fork": "is a fork of"}.get(shown_kind(child), "goes on from")
 
 
-def _shared_events(connection: sqlite3.Connection, one: sqlite3.Row, two: sqlite3.Row) -> int:
-    if not one["copied_events"] and not two["copied_events"]:
+def _shared_events(connection: sqlite3.Connection, one: Session, two: Session) -> int:
+    if not one.copied_events and not two.copied_events:
         return 0
-    ways = ({"one": one["id"], "other": two["id"]}, {"one": two["id"], "other": one["id"]})
-    copied = sum(connection.execute(_COPIED, way).fetchone()[0] for way in ways)
-    return int(copied + connection.execute(_COPIED_BOTH, ways[0]).fetchone()[0])
+    return sessions.shared_events(connection, one.id, two.id)

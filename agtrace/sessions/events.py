@@ -6,17 +6,21 @@ import json
 import sqlite3
 from typing import Any
 
+from agtrace_indexer.index.questions import events, sessions, turns, usage
+from agtrace_indexer.index.questions.events import Event
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import StoredEvent
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import EventDetails, EventOrigin, EventPlace, EventPreview
 from agtrace_schema.events import EventType, Json
 
 from agtrace.sessions.aftermath import aftermath
-from agtrace.sessions.query import StoredEvent, iso, short_id
+from agtrace.sessions.query import iso, last_event_of, short_id
 from agtrace.shaping.json_values import flattened
 from agtrace.text.lines import one_line, shown_path, without_controls
 
 PREVIEW = 300
-"""Characters of a preview's text (R-114)."""
+"""Characters of a preview's text."""
 
 _ARGUMENTS = 100
 _ARGUMENTS_WITH_MATCH = 200
@@ -25,7 +29,7 @@ _BEFORE_MATCH = 80
 _LONGEST_NAME = 100
 _MARGIN = 4096  # characters around a match that are masked before it is cut: no secret is longer
 _ARGUMENTS_SHOWN = 6
-_ARGUMENT_LEVELS = 5  # of objects, within the 8 that an answer may have (R-006)
+_ARGUMENT_LEVELS = 5  # of objects, within the 8 that an answer may have
 
 
 def preview(connection: sqlite3.Connection, session_id: str, event: StoredEvent, query: str) -> EventPreview:
@@ -34,14 +38,14 @@ def preview(connection: sqlite3.Connection, session_id: str, event: StoredEvent,
     return EventPreview(
         session_id=session_id,
         event_index=event.event_index,
-        timestamp=iso(event.row["ts"]),
+        timestamp=iso(event.row.ts),
         event_type=event.type,
         turn_index=turn,
-        step_index=None if turn is None else event.row["step_index"],
-        call_event=None if is_call else event.row["link"],
-        result_event=event.row["link"] if is_call else None,
+        step_index=None if turn is None else event.row.step_index,
+        call_event=None if is_call else event.row.link,
+        result_event=event.row.link if is_call else None,
         outcome=event.outcome,
-        copied=True if event.row["copy_of"] is not None else None,
+        copied=True if event.row.copy_of is not None else None,
         preview=_preview(connection, event, query),
     )
 
@@ -63,35 +67,35 @@ def excerpt(text: str, query: str, most: int) -> str:
     return f"{'...' if left else ''}{without_controls(seen[start:end])}{'...' if right else ''}"
 
 
-def details(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredEvent) -> EventDetails:
+def details(connection: sqlite3.Connection, session: Session, event: StoredEvent) -> EventDetails:
     """An event with its links, its origin and its payload, all but the payload's text."""
     row = event.row
     turn = _turn(connection, row)
     is_call = event.type == EventType.TOOL_CALL
-    last = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session["id"],)).fetchone()[0]
+    last = last_event_of(connection, session)
     return EventDetails(
-        session_id=session["uid"],
+        session_id=session.uid,
         event_index=event.event_index,
-        timestamp=iso(row["ts"]),
+        timestamp=iso(row.ts),
         event_type=event.type,
         kind=kind_of(event),
         turn_index=turn,
-        step_index=None if turn is None else row["step_index"],
+        step_index=None if turn is None else row.step_index,
         outcome=event.outcome,
-        duration_ms=row["duration_ms"],
-        call_event=None if is_call else row["link"],
-        result_event=row["link"] if is_call else None,
+        duration_ms=row.duration_ms,
+        call_event=None if is_call else row.link,
+        result_event=row.link if is_call else None,
         previous_event=event.event_index - 1 if event.event_index else None,
         next_event=event.event_index + 1 if event.event_index < last else None,
-        superseded=True if row["superseded_by"] is not None else None,
-        copy_of=_copied_from(connection, row["copy_of"]),
+        superseded=True if row.superseded else None,
+        copy_of=_copied_from(connection, row.copy_of),
         started_session=_started_session(connection, session, event) if is_call else None,
         later=aftermath(connection, session, event),
         origin=EventOrigin(
-            file=shown_path(session["path"].partition("#replaced-")[0]),
-            line=row["line"],
-            byte_offset=row["offset"],
-            byte_length=row["length"],
+            file=shown_path(session.path.partition("#replaced-")[0]),
+            line=row.line,
+            byte_offset=row.offset,
+            byte_length=row.length,
         ),
         payload=_payload(event),
     )
@@ -103,35 +107,28 @@ def kind_of(event: StoredEvent) -> str | None:
 
 
 def _name(event: StoredEvent) -> str | None:
-    name = event.row["name"]
+    name = event.row.name
     return None if name is None else one_line(name, _LONGEST_NAME)
 
 
-def _turn(connection: sqlite3.Connection, row: sqlite3.Row) -> int | None:
+def _turn(connection: sqlite3.Connection, row: Event) -> int | None:
     """The turn of an event, if anything of it is left: a turn that was taken back can't be opened."""
-    place = (row["session_id"], row["turn_index"])
-    found = connection.execute("SELECT turn_index FROM turn WHERE session_id = ? AND turn_index = ?", place).fetchone()
-    return found["turn_index"] if found else None
+    return row.turn_index if turns.exists(connection, row.session_row, row.turn_index) else None
 
 
 def _copied_from(connection: sqlite3.Connection, original: int | None) -> EventPlace | None:
     """The event that this one is a copy of; an empty place where its log isn't indexed."""
     if original is None:
         return None
-    row = connection.execute(
-        "SELECT s.uid, e.event_index FROM event e JOIN session s ON s.id = e.session_id WHERE e.id = ?", (original,)
-    ).fetchone()
-    if row is None:
+    found = events.address(connection, original)
+    if found is None:
         return EventPlace()
-    return EventPlace(session_id=short_id(connection, row["uid"]), event_index=row["event_index"])
+    return EventPlace(session_id=short_id(connection, found.uid), event_index=found.event_index)
 
 
-def _started_session(connection: sqlite3.Connection, session: sqlite3.Row, event: StoredEvent) -> str | None:
-    row = connection.execute(
-        "SELECT uid FROM session WHERE parent_session = ? AND started_by = ? ORDER BY id LIMIT 1",
-        (session["id"], event.event_index),
-    ).fetchone()
-    return short_id(connection, row["uid"]) if row else None
+def _started_session(connection: sqlite3.Connection, session: Session, event: StoredEvent) -> str | None:
+    started = sessions.started_by(connection, session.id, [event.event_index])
+    return short_id(connection, started[event.event_index]) if started else None
 
 
 def canonical_text(event: StoredEvent) -> str:
@@ -154,32 +151,30 @@ def whole(event: StoredEvent) -> dict[str, Json]:
 
 
 def _payload(event: StoredEvent) -> dict[str, Json]:
-    """The payload (R-115) without its text."""
+    """The payload without its text."""
     rest = {key: value for key, value in event.rest.items() if key != "arguments"}
     match event.type:
         case EventType.TOOL_CALL:
-            return {"name": event.row["name"], **rest}
+            return {"name": event.row.name, **rest}
         case EventType.TOOL_RESULT:
-            return {"tool": event.row["name"], **rest} if event.row["name"] else rest
+            return {"tool": event.row.name, **rest} if event.row.name else rest
         case _:
             return rest
 
 
 def token_usage(connection: sqlite3.Connection, session_row: int, event_index: int) -> dict[str, Any]:
     """The known figures of a TokenUsage event."""
-    row = connection.execute(
-        "SELECT model, response_id, input_tokens, cache_creation_5m_tokens, cache_creation_1h_tokens, "
-        "cache_read_tokens, output_tokens, reasoning_tokens, complete, context_window "
-        "FROM token_usage WHERE session_id = ? AND event_index = ?",
-        (session_row, event_index),
-    ).fetchone()
-    figures = {name: row[name] for name in row.keys() if row[name] is not None}  # noqa: SIM118  # a Row yields values
-    return {**figures, "complete": bool(row["complete"])}
+    (told,) = usage.figures(connection, session_row, [event_index])
+    known = {
+        "model": told.model, "response_id": told.response_id, **told.tokens._asdict(),
+        "complete": bool(told.complete), "context_window": told.context_window,
+    }  # fmt: skip
+    return {name: figure for name, figure in known.items() if figure is not None}
 
 
-def reference(connection: sqlite3.Connection, session: sqlite3.Row, event_index: int) -> str:
+def reference(connection: sqlite3.Connection, session: Session, event_index: int) -> str:
     """The `ax://` reference of an event."""
-    return f"ax://event/{short_id(connection, session['uid'])}/{event_index}"
+    return f"ax://event/{short_id(connection, session.uid)}/{event_index}"
 
 
 def _preview(connection: sqlite3.Connection, event: StoredEvent, query: str) -> dict[str, Any]:
@@ -189,8 +184,8 @@ def _preview(connection: sqlite3.Connection, event: StoredEvent, query: str) -> 
         case EventType.TOOL_RESULT:
             return {"tool": _name(event), "preview": excerpt(event.text, query, PREVIEW)}
         case EventType.TOKEN_USAGE:
-            usage = token_usage(connection, event.row["session_id"], event.event_index)
-            return {"input": usage.get("input_tokens"), "output": usage.get("output_tokens")}
+            told = token_usage(connection, event.row.session_row, event.event_index)
+            return {"input": told.get("input_tokens"), "output": told.get("output_tokens")}
         case EventType.USER | EventType.NOTIFICATION:
             return {"kind": _name(event), "text": excerpt(event.text, query, PREVIEW)}
         case _:

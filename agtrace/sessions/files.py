@@ -9,21 +9,15 @@ import sqlite3
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from agtrace_indexer.index.questions import files
+from agtrace_indexer.index.questions.events import NOW, Snapshot
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import TouchedFile
 from agtrace_schema.comparison import ComparedFiles, SharedFile
 
-from agtrace.sessions.transcript import LIVE
 from agtrace.text.lines import shown_path
 
 _LONGEST_PATH = 160
-
-_FILES = f"""
-SELECT p.text AS path, sum(t.access = 'read') AS reads, sum(t.access = 'write') AS writes
-FROM touched t JOIN event e USING (session_id, event_index) JOIN path p ON p.id = t.path_id
-WHERE e.session_id = :session AND e.event_index <= :last AND e.copy_of IS NULL AND {LIVE} GROUP BY 1
-"""
-
-_ALL = 1 << 62
 
 _WORKTREE = re.compile(r"^.+?[/\\]\.claude[/\\]worktrees[/\\][^/\\]+")
 _WINDOWS = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
@@ -38,22 +32,18 @@ class Access(NamedTuple):
 
 def touched_files(
     connection: sqlite3.Connection,
-    row: sqlite3.Row,
+    session: Session,
     *,
     same_project: bool,
-    last_event: int = _ALL,
-    newest_row: int = _ALL,
+    then: Snapshot = NOW,
 ) -> dict[str, Access]:
-    """The files of a session by a key that another session of the same project has as well.
-
-    `last_event` and the id of its row are those of a snapshot, where it isn't all that there is.
-    """
-    files: dict[str, Access] = {}
-    for found in connection.execute(_FILES, {"session": row["id"], "last": last_event, "newest": newest_row}):
-        path = file_key(found["path"], row["cwd"], _checkout(row) if same_project else None)
-        before = files.get(path, Access(0, 0))
-        files[path] = Access(before.reads + found["reads"], before.writes + found["writes"])
-    return files
+    """The files of a session by a key that another session of the same project has as well."""
+    found: dict[str, Access] = {}
+    for file in files.touched(connection, session.id, then):
+        path = file_key(file.path, session.cwd, _checkout(session) if same_project else None)
+        before = found.get(path, Access(0, 0))
+        found[path] = Access(before.reads + file.reads, before.writes + file.writes)
+    return found
 
 
 def file_key(path: str, cwd: str | None, checkout: str | None) -> str:
@@ -71,16 +61,16 @@ def file_key(path: str, cwd: str | None, checkout: str | None) -> str:
     return (path[len(start) :] or ".") if rules.join(path, "").startswith(start) else path
 
 
-def _checkout(row: sqlite3.Row) -> str | None:
+def _checkout(session: Session) -> str | None:
     """Where the files of a session's project lie: in a worktree, at the project's root, else where it works."""
-    cwd, root = row["cwd"], row["root_path"]
+    cwd, root = session.cwd, session.root_path
     if cwd is None:
-        return root  # type: ignore[no-any-return]
+        return root
     worktree = _WORKTREE.match(cwd)
     if worktree:
         return worktree[0]
     inside = root and (cwd == root or cwd.startswith((root.rstrip("/\\") + "/", root.rstrip("/\\") + "\\")))
-    return root if inside else cwd  # type: ignore[no-any-return]
+    return root if inside else cwd
 
 
 def compared_files(one: dict[str, Access], two: dict[str, Access], most: int) -> ComparedFiles:
@@ -100,13 +90,13 @@ def compared_files(one: dict[str, Access], two: dict[str, Access], most: int) ->
     )
 
 
-def files_by_use(files: dict[str, Access]) -> list[TouchedFile]:
+def files_by_use(touched: dict[str, Access]) -> list[TouchedFile]:
     """Files, most written first."""
-    return [TouchedFile(path=_shown_path(path), **files[path]._asdict()) for path in _most_written(files, files)]
+    return [TouchedFile(path=_shown_path(path), **touched[path]._asdict()) for path in _most_written(touched, touched)]
 
 
-def _most_written(files: dict[str, Access], paths: Iterable[str]) -> list[str]:
-    return sorted(paths, key=lambda path: (-files[path].writes, -files[path].reads, path))
+def _most_written(touched: dict[str, Access], paths: Iterable[str]) -> list[str]:
+    return sorted(paths, key=lambda path: (-touched[path].writes, -touched[path].reads, path))
 
 
 def _shared_file(path: str, one: Access, two: Access) -> SharedFile:

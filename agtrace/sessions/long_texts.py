@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.redact import redact
 
 from agtrace.sessions import transcript
@@ -61,7 +62,7 @@ def place_of(entries: Iterable[Entry], start: int, end: int) -> LinePlace:
 
 def session_stream(
     connection: sqlite3.Connection,
-    session: sqlite3.Row,
+    session: Session,
     *,
     last_event: int,
     place: tuple[int, ...],

@@ -1,43 +1,28 @@
-"""A session part by part, in file order: the beginnings of what was thought, said, done and given back (R-112)."""
+"""A session part by part, in file order: the beginnings of what was thought, said, done and given back."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 from agtrace_indexer.events.searchable_text import without_preface
+from agtrace_indexer.index.questions import events, sessions, usage
+from agtrace_indexer.index.questions.events import Event, Placed
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
+from agtrace_indexer.index.questions.usage import Figures
 from agtrace_schema.answers import CallQuote, EventQuote, Quote, ResultQuote, StepDetail, ToolExecution, TurnSteps
-from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
-from agtrace.sessions.query import EVENT, StoredEvent, short_id, with_texts
+from agtrace.sessions.query import short_id
 from agtrace.sessions.quotes import arguments_quote, beginning
 from agtrace.sessions.steps import StepUsage
-from agtrace.sessions.transcript import LIVE, newest_row
 from agtrace.text.lines import LABEL, one_line
 
 _READ_AT_ONCE = 4  # events: each can be as large as the longest line
-
-_LIVE_CALL = LIVE.replace("e.", "c.")
-
-# A result is a part of its own only where its call doesn't show it.
-_PARTS = f"""
-SELECT e.*, n.text AS name, t.turn_index AS turn, t.request_event IS e.event_index AS opens, t.copied AS copied_turn
-FROM event e LEFT JOIN name n ON n.id = e.name_id
-LEFT JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index
-LEFT JOIN event c ON e.type = :result AND c.session_id = e.session_id AND c.event_index = e.link
-WHERE e.session_id = :session AND e.event_index > :behind AND e.event_index <= :last AND {LIVE}
-  AND e.turn_index IS coalesce(:turn, e.turn_index)
-  AND NOT (c.id IS NOT NULL AND c.link IS e.event_index AND {_LIVE_CALL})
-ORDER BY e.event_index
-"""
-
-_AGENTS = """
-SELECT started_by, uid FROM session WHERE parent_session = ? AND started_by IN ({}) ORDER BY id DESC
-"""
 
 
 class Part(NamedTuple):
@@ -67,17 +52,16 @@ class Part(NamedTuple):
 
 
 def parts_of(
-    connection: sqlite3.Connection, session: sqlite3.Row, *, behind: int, last_event: int, turn_index: int | None
+    connection: sqlite3.Connection, session: Session, *, behind: int, last_event: int, turn_index: int | None
 ) -> Iterator[Part]:
     """The parts of a session behind an event, or those of a turn, in file order; each is read when it is asked for."""
-    named = {
-        "session": session["id"], "behind": behind, "last": last_event, "turn": turn_index,
-        "newest": newest_row(connection, session, last_event), "result": TYPE_CODE[EventType.TOOL_RESULT],
-    }  # fmt: skip
-    found = connection.execute(_PARTS, named)
-    while rows := found.fetchmany(_READ_AT_ONCE):
-        beside = _Beside.of(connection, rows)
-        yield from (_part(event, beside) for event in with_texts(connection, rows))
+    then = events.snapshot(connection, session.id, last_event)
+    found = events.without_answers(connection, session.id, then, from_event=behind + 1, turn_index=turn_index)
+    while some := list(islice(found, _READ_AT_ONCE)):
+        some_events = [placed.event for placed in some]
+        beside = _Beside.of(connection, session, some_events)
+        opened = with_texts(connection, some_events)
+        yield from (_part(placed, event, beside) for placed, event in zip(some, opened, strict=True))
 
 
 def by_turns(parts: Iterable[Part]) -> list[TurnSteps]:
@@ -91,37 +75,32 @@ class _Beside:
 
     results: dict[int, StoredEvent]
     """By the event of the call."""
-    usages: dict[int, sqlite3.Row]
+    usages: dict[int, Figures]
     agents: dict[int, str]
 
     @classmethod
-    def of(cls, connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> _Beside:
-        """Read what belongs to these rows of events."""
-        session_row = rows[0]["session_id"]
-        calls = [row for row in rows if row["type"] == TYPE_CODE[EventType.TOOL_CALL]]
-        linked = _listed(row["link"] for row in calls if row["link"] is not None)
-        answers = f"{EVENT} WHERE e.session_id = ? AND e.event_index IN ({linked})"
-        results = with_texts(connection, connection.execute(answers, (session_row,)).fetchall())
-        usages = f"SELECT * FROM token_usage WHERE session_id = ? AND event_index IN ({_events(rows)})"
-        agents = connection.execute(_AGENTS.format(_events(calls)), (session_row,)).fetchall()
+    def of(cls, connection: sqlite3.Connection, session: Session, some: list[Event]) -> _Beside:
+        """Read what belongs to these events of a session."""
+        calls = [event for event in some if event.type == EventType.TOOL_CALL]
+        linked = [call.link for call in calls if call.link is not None]
+        results = with_texts(connection, events.several(connection, session.id, linked))
+        figures = usage.figures(connection, session.id, (event.event_index for event in some))
+        agents = sessions.started_by(connection, session.id, (call.event_index for call in calls))
         return cls(
-            {result.row["link"]: result for result in results},
-            {row["event_index"]: row for row in connection.execute(usages, (session_row,))},
-            {row["started_by"]: short_id(connection, row["uid"]) for row in agents},
+            {result.row.link: result for result in results if result.row.link is not None},
+            {told.event_index: told for told in figures},
+            {call: short_id(connection, uid) for call, uid in agents.items()},
         )
 
 
-def _part(event: StoredEvent, beside: _Beside) -> Part:
-    row = event.row
-    step = None if row["turn"] is None else row["step_index"]
-    shown = _shown(event, beside, opens=bool(row["opens"]))
+def _part(placed: Placed, event: StoredEvent, beside: _Beside) -> Part:
     return Part(
         event_index=event.event_index,
-        turn_index=row["turn"],
-        step_index=step,
-        opens_turn=bool(row["opens"]),
-        shown=shown,
-        copied_turn=bool(row["copied_turn"]),
+        turn_index=placed.turn_index,
+        step_index=None if placed.turn_index is None else placed.event.step_index,
+        opens_turn=placed.opens_turn,
+        shown=_shown(event, beside, opens=placed.opens_turn),
+        copied_turn=placed.copied_turn,
         is_reasoning=event.type == EventType.REASONING,
     )
 
@@ -137,7 +116,7 @@ def _shown(event: StoredEvent, beside: _Beside, *, opens: bool) -> Quote | ToolE
             return ToolExecution(
                 result=result,
                 outcome=event.outcome,
-                call_event=event.row["link"],
+                call_event=event.row.link,
                 result_event=event.event_index,
             )
         case EventType.TOKEN_USAGE:
@@ -147,7 +126,7 @@ def _shown(event: StoredEvent, beside: _Beside, *, opens: bool) -> Quote | ToolE
             return EventQuote(
                 event_index=event.event_index,
                 event_type=event.type,
-                kind=event.row["name"] and one_line(event.row["name"], LABEL),
+                kind=event.row.name and one_line(event.row.name, LABEL),
                 **beginning(text),
             )
 
@@ -157,10 +136,10 @@ def _execution(call: StoredEvent, beside: _Beside) -> ToolExecution:
     result = beside.results.get(call.event_index)
     arguments, chars = arguments_quote(call.rest.get("arguments"))
     return ToolExecution(
-        call=CallQuote(name=one_line(call.row["name"] or "", LABEL), arguments=arguments, chars=chars),
+        call=CallQuote(name=one_line(call.row.name or "", LABEL), arguments=arguments, chars=chars),
         result=None if result is None else ResultQuote(**beginning(result.text, "content")),
         outcome=call.outcome,
-        duration_ms=call.row["duration_ms"],
+        duration_ms=call.row.duration_ms,
         call_event=call.event_index,
         result_event=None if result is None else result.event_index,
         agent=beside.agents.get(call.event_index),
@@ -224,11 +203,3 @@ def _step(entry: list[Part]) -> StepDetail:
             case Quote():
                 shown["reasoning" if part.is_reasoning else "message"] = part.shown
     return StepDetail(**shown)
-
-
-def _events(rows: Iterable[sqlite3.Row]) -> str:
-    return _listed(row["event_index"] for row in rows)
-
-
-def _listed(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))

@@ -1,16 +1,13 @@
-"""Reading rows of the index: sessions by id or prefix, events with their texts."""
+"""Finding what a request names: sessions by id or prefix, events by their index."""
 
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
-import orjson
-from agtrace_indexer.texts.blocks import BlockText, unpack
-from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
-from agtrace_schema.events import EventType, Outcome
+from agtrace_indexer.index.questions import events, sessions
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
 
 from agtrace.problems import AmbiguousSessionPrefix, InvalidEventIndex, SessionNotFound
 from agtrace.sessions.references import session_in
@@ -19,53 +16,10 @@ SHORTEST_ID = 8
 """Characters of an id that answers show at least."""
 
 MATCHES_SHOWN = 10
-
-PROJECTS_BY_HASH = "SELECT id FROM project WHERE hash >= :hash AND hash < :hash || char(1114111)"
-"""The projects whose hash begins with :hash."""
-
-_SESSION = """
-SELECT s.*, p.hash AS project_hash, p.root_path, f.path, f.gone
-FROM session s JOIN file f ON f.id = s.file_id LEFT JOIN project p ON p.id = s.project_id
-"""
-
-EVENT = """
-SELECT e.*, n.text AS name FROM event e LEFT JOIN name n ON n.id = e.name_id
-"""
-"""The rows of events (alias e), with their name (alias n)."""
-
-COUNTED = "e.superseded_by IS NULL AND e.copy_of IS NULL"
-"""SQL: the events (alias e) that count in their session: neither replaced nor copied from an older one."""
+_NEAREST = 3
 
 
-@dataclass(frozen=True, slots=True)
-class StoredEvent:
-    """An event of the index with its texts."""
-
-    row: sqlite3.Row
-    text: str
-    rest: dict[str, Any]
-    """What its text doesn't say."""
-
-    @property
-    def event_index(self) -> int:
-        """Its place in the session."""
-        return int(self.row["event_index"])
-
-    @property
-    def type(self) -> EventType:
-        """Its type."""
-        return EVENT_TYPE_CODES[int(self.row["type"])]
-
-    @property
-    def outcome(self) -> Outcome | None:
-        """How the tool execution ended; None for what is no tool execution. A call without a result is unknown."""
-        code = self.row["outcome"]
-        if code is None:
-            return Outcome.UNKNOWN if self.type == EventType.TOOL_CALL else None
-        return OUTCOME_CODES[int(code)]
-
-
-def find_session(connection: sqlite3.Connection, given: str) -> sqlite3.Row:
+def find_session(connection: sqlite3.Connection, given: str) -> Session:
     """The session with this id or unambiguous prefix of an id, or the one that an `ax://` reference is about.
 
     A prefix of an id that several logs share (`X`, `X~2`) is one of `X`: so it was before the second log came.
@@ -73,75 +27,37 @@ def find_session(connection: sqlite3.Connection, given: str) -> sqlite3.Row:
     Raises `SessionNotFound` or `AmbiguousSessionPrefix`.
     """
     prefix = session_in(given.strip())
-    exact = connection.execute(f"{_SESSION} WHERE s.uid = ?", (prefix,)).fetchone()
+    exact = sessions.with_id(connection, prefix)
     if exact is not None:
-        return exact  # type: ignore[no-any-return]
-    found = connection.execute(
-        f"{_SESSION} WHERE s.uid >= ?1 AND s.uid < ?1 || char(1114111) ORDER BY s.uid LIMIT ?2",
-        (prefix, MATCHES_SHOWN),
-    ).fetchall()
+        return exact
+    found = sessions.with_prefix(connection, prefix, MATCHES_SHOWN)
     if not prefix or not found:
         raise SessionNotFound(given, _nearest_ids(connection, prefix))
-    total = _how_many_begin_with(connection, prefix)
-    if total > 1 + _how_many_begin_with(connection, f"{found[0]['uid']}~"):
-        raise AmbiguousSessionPrefix(given, [short_id(connection, row["uid"]) for row in found[:MATCHES_SHOWN]], total)
-    return found[0]  # type: ignore[no-any-return]
-
-
-def _how_many_begin_with(connection: sqlite3.Connection, prefix: str) -> int:
-    query = "SELECT count(*) FROM session WHERE uid >= ?1 AND uid < ?1 || char(1114111)"
-    return int(connection.execute(query, (prefix,)).fetchone()[0])
+    total = sessions.count_with_prefix(connection, prefix)
+    if total > 1 + sessions.count_with_prefix(connection, f"{found[0].uid}~"):
+        raise AmbiguousSessionPrefix(given, [short_id(connection, session.uid) for session in found], total)
+    return found[0]
 
 
 def short_id(connection: sqlite3.Connection, uid: str) -> str:
     """As many characters of an id as tell it apart from every other, at least 8."""
-    before = connection.execute("SELECT max(uid) FROM session WHERE uid < ?", (uid,)).fetchone()[0]
-    after = connection.execute("SELECT min(uid) FROM session WHERE uid > ?", (uid,)).fetchone()[0]
-    shared = max(_shared_beginning(uid, other or "") for other in (before, after))
+    shared = max(_shared_beginning(uid, other or "") for other in sessions.neighbours(connection, uid))
     return uid[: max(SHORTEST_ID, shared + 1)]
 
 
-def find_event(connection: sqlite3.Connection, session: sqlite3.Row, event_index: int) -> StoredEvent:
+def find_event(connection: sqlite3.Connection, session: Session, event_index: int) -> StoredEvent:
     """One event of a session. Raises `InvalidEventIndex` before the first and beyond the last one."""
-    row = connection.execute(
-        f"{EVENT} WHERE e.session_id = ? AND e.event_index = ?", (session["id"], event_index)
-    ).fetchone()
-    if row is None:
-        last = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session["id"],))
-        raise InvalidEventIndex(short_id(connection, session["uid"]), event_index, last.fetchone()[0] or 0)
-    return with_texts(connection, [row])[0]
+    event = events.at(connection, session.id, event_index)
+    if event is None:
+        last = events.last(connection, session.id)
+        raise InvalidEventIndex(short_id(connection, session.uid), event_index, last or 0)
+    return with_texts(connection, [event])[0]
 
 
-def with_texts(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> list[StoredEvent]:
-    """Add the texts to rows of `event` (with their name), opening each block once."""
-    blocks: dict[int, tuple[int, BlockText, list[Any]]] = {}
-    events = []
-    for row in rows:
-        block = connection.execute(
-            "SELECT id, first_index FROM block WHERE session_id = ? AND first_index <= ? "
-            "ORDER BY first_index DESC LIMIT 1",
-            (row["session_id"], row["event_index"]),
-        ).fetchone()
-        if block["id"] not in blocks:
-            ends, text, rest = connection.execute(
-                "SELECT ends, text, payload FROM block_data WHERE block_id = ?", (block["id"],)
-            ).fetchone()
-            blocks[block["id"]] = (block["first_index"], BlockText.of(ends, text), orjson.loads(unpack(rest)))
-        first, texts, rests = blocks[block["id"]]
-        number = row["event_index"] - first
-        events.append(StoredEvent(row, texts.text(number), rests[number] or {}))
-    return events
-
-
-def last_event_of(connection: sqlite3.Connection, session: sqlite3.Row) -> int:
+def last_event_of(connection: sqlite3.Connection, session: Session) -> int:
     """The newest event of a session: its index is the snapshot of a walk; -1 where there is none."""
-    found = connection.execute("SELECT max(event_index) FROM event WHERE session_id = ?", (session["id"],)).fetchone()
-    return -1 if found[0] is None else int(found[0])
-
-
-def sessions_where(connection: sqlite3.Connection, condition: str, arguments: dict[str, Any]) -> list[sqlite3.Row]:
-    """The sessions (alias s, project p, file f) that fulfil an SQL condition, with their project and file."""
-    return connection.execute(f"{_SESSION} WHERE {condition}", arguments).fetchall()
+    last = events.last(connection, session.id)
+    return -1 if last is None else last
 
 
 def iso(milliseconds: int | None) -> str | None:
@@ -163,10 +79,7 @@ def _shared_beginning(one: str, other: str) -> int:
 def _nearest_ids(connection: sqlite3.Connection, prefix: str) -> list[str]:
     """Ids that begin alike, longest common beginning first; none if not even 3 characters agree."""
     for length in range(len(prefix) - 1, 2, -1):
-        rows = connection.execute(
-            "SELECT uid FROM session WHERE uid >= ?1 AND uid < ?1 || char(1114111) ORDER BY uid LIMIT 3",
-            (prefix[:length],),
-        ).fetchall()
-        if rows:
-            return [short_id(connection, row["uid"]) for row in rows]
+        found = sessions.ids_with_prefix(connection, prefix[:length], _NEAREST)
+        if found:
+            return [short_id(connection, uid) for uid in found]
     return []

@@ -11,11 +11,11 @@ from agtrace.shaping.json_values import flattened, shortened
 from agtrace.text.lines import cut, without_controls
 
 SHOWN = 500
-"""Characters of a quote at most (R-112)."""
+"""Characters of a quote at most."""
 
 _LOOKED_AT = 16 * SHOWN  # characters of a text, far beyond the cut: half a secret isn't recognised
 _SHORTEST = 20  # characters of an argument
-_LEVELS = 3  # of objects in arguments, within the 8 that an answer may have (R-006)
+_LEVELS = 3  # of objects in arguments, within the 8 that an answer may have
 
 
 def seen(text: str) -> str:

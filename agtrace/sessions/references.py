@@ -1,4 +1,4 @@
-"""References: `ax://` addresses of a session, an event, an analysis, a report and the health of the server (R-085)."""
+"""References: `ax://` addresses of a session, an event, an analysis, a report and the health of the server."""
 
 from __future__ import annotations
 

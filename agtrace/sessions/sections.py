@@ -1,4 +1,4 @@
-"""The sections of a session, each in full (R-071): lists that can be walked to their end, and facts.
+"""The sections of a session, each in full: lists that can be walked to their end, and facts.
 
 A list is what it was when the walk began, copies of another session's events left out: what came later is not in it,
 and what was taken back later still is. Only counters of the same items may have grown.
@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from agtrace_indexer.index.questions import calls, events, sessions, usage
+from agtrace_indexer.index.questions.events import Snapshot
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.answers import FailedExecution, Model, ToolUse
-from agtrace_schema.codes import OUTCOME_CODE, OUTCOME_CODES, TYPE_CODE
-from agtrace_schema.events import EventType, Outcome
 
 from agtrace.sessions import listing, turns
 from agtrace.sessions.files import files_by_use, touched_files
-from agtrace.sessions.query import EVENT, with_texts
 from agtrace.sessions.quotes import seen
-from agtrace.sessions.transcript import LIVE
 from agtrace.text.lines import LABEL, one_line
 from agtrace.usage.prices import PriceTable
 from agtrace.usage.usage import Usage, model_totals, usage_of
@@ -27,58 +27,17 @@ NO_TOOL = "unknown tool"
 """What is shown where a log doesn't name the tool."""
 
 _QUOTE = 80
-_BEFORE_ALL = -(1 << 62)
-
-OWN_THEN = f"e.session_id = :session AND e.event_index <= :last AND e.copy_of IS NULL AND {LIVE}"
-"""SQL: the events (alias e) that counted in their session at the moment of a snapshot."""
-
-_TOOLS = f"""
-WITH used AS (
-  SELECT n.text AS name, -count(*) AS rank, sum(e.outcome IS :failed) AS failed, min(e.event_index) AS first
-  FROM event e LEFT JOIN name n ON n.id = e.name_id WHERE {OWN_THEN} AND e.type = :call GROUP BY e.name_id)
-SELECT *, (SELECT count(*) FROM used) AS total FROM used
-WHERE (rank, first) > (:rank, :first) ORDER BY rank, first LIMIT :most
-"""
-
-_ILL_ENDED = f"""
-{OWN_THEN} AND e.type = :call AND e.outcome IN (:failed, :rejected, :interrupted) AND coalesce(e.link, 0) <= :last
-"""
-
-_FAILURES = f"""
-SELECT e.event_index AS call_event, r.event_index AS result_event, t.turn_index AS turn, e.outcome, n.text AS name
-FROM event e LEFT JOIN name n ON n.id = e.name_id
-LEFT JOIN event r ON r.session_id = e.session_id AND r.event_index = e.link
-LEFT JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index
-WHERE {_ILL_ENDED} AND e.event_index > :behind ORDER BY e.event_index LIMIT :most
-"""
-
-_MODELS = f"""
-SELECT coalesce(u.model, '') AS model, min(u.event_index) AS first
-FROM event e JOIN token_usage u USING (session_id, event_index) WHERE {OWN_THEN} GROUP BY 1 ORDER BY 2
-"""
-
-_CODES: dict[str, Any] = {
-    "call": TYPE_CODE[EventType.TOOL_CALL],
-    **{outcome.value: OUTCOME_CODE[outcome] for outcome in (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)},
-}
 
 
 class Source(NamedTuple):
     """A session at the moment of a snapshot."""
 
     connection: sqlite3.Connection
-    session: sqlite3.Row
+    session: Session
     prices: PriceTable
-    last_event: int
-    newest_row: int
-    """The id of its newest event."""
+    then: Snapshot
     newest_session: int
     """The newest session of the index."""
-
-    def rows(self, sql: str, **named: Any) -> list[sqlite3.Row]:
-        """The rows of a query over the session's events."""
-        place = {"session": self.session["id"], "last": self.last_event, "newest": self.newest_row}
-        return self.connection.execute(sql, {**_CODES, **place, **named}).fetchall()
 
 
 class Section(NamedTuple):
@@ -93,74 +52,68 @@ class Section(NamedTuple):
 
 def _tools(source: Source, behind: tuple[int, ...], most: int) -> Section:
     """Most used first."""
-    rank, first = behind or (_BEFORE_ALL, 0)
-    rows = source.rows(_TOOLS, rank=rank, first=first, most=most)
+    place = (behind[0], behind[1]) if behind else None
+    found = calls.tools_then(source.connection, source.session.id, source.then, behind=place, most=most)
     items = [
-        ToolUse(name=one_line(row["name"] or NO_TOOL, LABEL), calls=-row["rank"], failed=row["failed"]) for row in rows
+        ToolUse(name=one_line(tool.name or NO_TOOL, LABEL), calls=-tool.rank, failed=tool.failed) for tool in found
     ]
-    return Section(items, [(row["rank"], row["first"]) for row in rows], rows[0]["total"] if rows else 0)
+    return Section(items, [(tool.rank, tool.first) for tool in found], found[0].total if found else 0)
 
 
 def _files(source: Source, behind: tuple[int, ...], most: int) -> Section:
     """Most written first; the whole list is made for each page, and the same one each time."""
     (start,) = behind or (0,)
-    found = files_by_use(
-        touched_files(
-            source.connection,
-            source.session,
-            same_project=True,
-            last_event=source.last_event,
-            newest_row=source.newest_row,
-        )
-    )
+    found = files_by_use(touched_files(source.connection, source.session, same_project=True, then=source.then))
     items = found[start : start + most]
     return Section(items, [(start + number,) for number in range(1, len(items) + 1)], len(found))
 
 
 def _failures(source: Source, behind: tuple[int, ...], most: int) -> Section:
     """Executions that failed, were rejected or interrupted, in file order."""
-    rows = source.rows(_FAILURES, behind=behind[0] if behind else -1, most=most)
-    shown = [row["call_event"] if row["result_event"] is None else row["result_event"] for row in rows]
-    listed = ", ".join(map(str, shown))
-    events = source.rows(f"{EVENT} WHERE e.session_id = :session AND e.event_index IN ({listed})")
-    quotes = {event.event_index: one_line(seen(event.text), _QUOTE) for event in with_texts(source.connection, events)}
+    connection, session_row, then = source.connection, source.session.id, source.then
+    found = calls.failures_then(connection, session_row, then, behind=behind[0] if behind else -1, most=most)
+    opened = with_texts(connection, events.several(connection, session_row, (call.shown for call in found)))
+    quotes = {event.event_index: one_line(seen(event.text), _QUOTE) for event in opened}
     items = [
         FailedExecution(
-            turn_index=row["turn"],
-            call_event=row["call_event"],
-            result_event=row["result_event"],
-            tool=one_line(row["name"] or NO_TOOL, LABEL),
-            outcome=OUTCOME_CODES[row["outcome"]],
-            quote=quotes[event],
+            turn_index=call.turn_index,
+            call_event=call.call_event,
+            result_event=call.result_event,
+            tool=one_line(call.tool or NO_TOOL, LABEL),
+            outcome=call.outcome,
+            quote=quotes[call.shown],
         )
-        for row, event in zip(rows, shown, strict=True)
+        for call in found
     ]
-    (total,) = source.rows(f"SELECT count(*) FROM event e WHERE {_ILL_ENDED}")[0]
-    return Section(items, [(row["call_event"],) for row in rows], total)
+    total = calls.count_failures_then(connection, session_row, then)
+    return Section(items, [(call.call_event,) for call in found], total)
 
 
 def _models(source: Source, behind: tuple[int, ...], most: int) -> Section:
     """In the order in which they were first used."""
-    usage = usage_of(source.connection, source.prices, [source.session["id"]]).get(source.session["id"], Usage())
-    first = {row["model"] or "unknown": row["first"] for row in source.rows(_MODELS)}
-    left = [name for name in first if name in usage.models and first[name] > (behind[0] if behind else -1)][:most]
-    items = [model_totals(name, usage.models[name]) for name in left]
+    connection, session_row = source.connection, source.session.id
+    used = usage_of(connection, source.prices, [session_row]).get(session_row, Usage())
+    models = usage.models_then(connection, session_row, source.then)
+    first = {name or "unknown": event for name, event in models.items()}
+    left = [name for name in first if name in used.models and first[name] > (behind[0] if behind else -1)][:most]
+    items = [model_totals(name, used.models[name]) for name in left]
     return Section(items, [(first[name],) for name in left], len(first))
 
 
 def _children(source: Source, behind: tuple[int, ...], most: int) -> Section:
     """The sessions that come from this one, oldest first."""
-    rows = [row for row in listing.children_of(source.connection, source.session) if row["id"] <= source.newest_session]
-    places = [(row["started_at"] or 0, row["id"]) for row in rows]
+    all_of_it = sessions.children(source.connection, source.session)
+    children = [child for child in all_of_it if child.id <= source.newest_session]
+    places = [(child.started_at or 0, child.id) for child in children]
     left = [number for number, place in enumerate(places) if place > behind][:most]
-    items = [listing.child_item(source.connection, rows[number]) for number in left]
-    return Section(items, [places[number] for number in left], len(rows))
+    items = [listing.child_item(source.connection, children[number]) for number in left]
+    return Section(items, [places[number] for number in left], len(children))
 
 
 def _turns(source: Source, behind: tuple[int, ...], most: int) -> Section:
     start = behind[0] + 1 if behind else 0
-    items = turns.turn_overviews(source.connection, source.session, start, source.last_event, most)
-    total = turns.count_turns(source.connection, source.session, source.last_event)
+    items = turns.turn_overviews(source.connection, source.session, start, source.then.last_event, most)
+    total = turns.count_turns(source.connection, source.session, source.then.last_event)
     return Section(items, [(item.turn_index,) for item in items], total)
 
 

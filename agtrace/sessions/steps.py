@@ -7,54 +7,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from agtrace_indexer.index.questions import events, turns, usage
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
+from agtrace_indexer.index.questions.tokens import TokenCounts
+from agtrace_indexer.index.questions.usage import Figures
 from agtrace_schema.answers import StepSummary, Tokens
-from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
-from agtrace_schema.events import EventType, Outcome
+from agtrace_schema.events import EventType
 
-from agtrace.sessions.query import EVENT, StoredEvent, with_texts
 from agtrace.sessions.quotes import seen
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
-from agtrace.usage.usage import KINDS
 
 _REASONING = 200
 _NAMED = 8  # calls of a step
-_SUMMARY = 480  # characters that name calls, within the 500 of a string (R-008)
-_INPUT = KINDS[:4]  # what a response was given to read, cached or not
+_SUMMARY = 480  # characters that name calls, within the 500 of a string
+_INPUT = 4  # kinds that tell what a response was given to read, cached or not: they stand first
 _TELLING_ARGUMENTS = ("file_path", "path", "command", "cmd", "pattern", "query", "url", "description", "prompt")
-
-_TURNS = """
-SELECT turn_index, first_event, last_event FROM turn
-WHERE session_id = :session AND turn_index >= :behind_turn AND turn_index = coalesce(:turn, turn_index)
-  AND first_event <= :last_event ORDER BY turn_index
-"""
-
-_STEPS = """
-SELECT step_index, min(event_index) AS first, max(event_index) AS last, sum(type = :call) AS calls,
-  sum(type = :call AND outcome IS :failed) AS failed
-FROM event
-WHERE session_id = :session AND event_index BETWEEN :first AND :last AND turn_index = :turn
-  AND step_index > :behind AND superseded_by IS NULL
-GROUP BY step_index ORDER BY step_index
-"""
-
-_OF_STEP = """
-e.session_id = :session AND e.event_index BETWEEN :first AND :last AND e.turn_index = :turn AND e.step_index = :step
-AND e.superseded_by IS NULL
-"""
-
-_SAID = f"{EVENT} WHERE {_OF_STEP} AND e.type IN (:call, :message, :reasoning) ORDER BY e.event_index"
-
-_USAGES = f"""
-SELECT u.* FROM event e JOIN token_usage u USING (session_id, event_index) WHERE {_OF_STEP} ORDER BY e.event_index
-"""
-
-_CODES = {
-    "call": TYPE_CODE[EventType.TOOL_CALL],
-    "message": TYPE_CODE[EventType.MESSAGE],
-    "reasoning": TYPE_CODE[EventType.REASONING],
-    "failed": OUTCOME_CODE[Outcome.FAILED],
-}
-
 
 ALWAYS_SHOWN = ("input_tokens", "output_tokens")
 """The kinds of tokens that are shown where they are known; the others only where they aren't zero."""
@@ -71,11 +39,11 @@ class StepUsage:
     """True where the log has only placeholder figures."""
 
     @classmethod
-    def of(cls, rows: Sequence[sqlite3.Row]) -> StepUsage:
-        """Sum up rows of `token_usage`, in file order."""
-        if not rows:
+    def of(cls, figures: Sequence[Figures]) -> StepUsage:
+        """Sum up the figures of responses, in file order."""
+        if not figures:
             return cls()
-        sums = {kind: _sum(row[kind] for row in rows) for kind in KINDS}
+        sums = {kind: _sum(getattr(each.tokens, kind) for each in figures) for kind in TokenCounts._fields}
         known = {
             kind.removesuffix("_tokens"): sum
             for kind, sum in sums.items()
@@ -83,8 +51,8 @@ class StepUsage:
         }
         return cls(
             tokens=Tokens(**known) if known else None,
-            context_tokens=_sum(rows[-1][kind] for kind in _INPUT),
-            incomplete=None if all(row["complete"] for row in rows) else True,
+            context_tokens=_sum(figures[-1].tokens[:_INPUT]),
+            incomplete=None if all(each.complete for each in figures) else True,
         )
 
 
@@ -98,7 +66,7 @@ class Step(NamedTuple):
 
 def steps_of(
     connection: sqlite3.Connection,
-    session: sqlite3.Row,
+    session: Session,
     *,
     behind: tuple[int, int],
     last_event: int,
@@ -109,52 +77,46 @@ def steps_of(
 
     A turn without a response counts as a step -1.
     """
-    named = {
-        **_CODES, "session": session["id"], "last_event": last_event, "turn": turn_index, "behind_turn": behind[0],
-        "reasoning": _CODES["reasoning"] if include_reasoning else None,
-    }  # fmt: skip
-    for turn in connection.execute(_TURNS, named):
-        shown_to = behind[1] if turn["turn_index"] == behind[0] else -2
-        place = {
-            **named, "turn": turn["turn_index"], "behind": shown_to,
-            "first": turn["first_event"], "last": min(turn["last_event"], last_event),
-        }  # fmt: skip
-        rows = connection.execute(_STEPS, place).fetchall()
-        if not rows and shown_to < -1:
-            yield Step(turn["turn_index"], -1, None)
-        for row in rows:
-            yield _step(
-                connection, row, {**place, "step": row["step_index"], "first": row["first"], "last": row["last"]}
-            )
+    for turn in turns.spans(connection, session.id, from_turn=behind[0], turn_index=turn_index, last_event=last_event):
+        shown_to = behind[1] if turn.turn_index == behind[0] else -2
+        span = turn._replace(last_event=min(turn.last_event, last_event))
+        found = turns.steps(connection, session.id, span, shown_to)
+        if not found and shown_to < -1:
+            yield Step(turn.turn_index, -1, None)
+        for step in found:
+            yield _step(connection, session, step, include_reasoning=include_reasoning)
 
 
-def _step(connection: sqlite3.Connection, row: sqlite3.Row, place: dict[str, Any]) -> Step:
-    usage = StepUsage.of(connection.execute(_USAGES, place).fetchall())
+def _step(connection: sqlite3.Connection, session: Session, step: turns.Step, *, include_reasoning: bool) -> Step:
+    used = StepUsage.of(usage.of_step(connection, session.id, step))
     summary = StepSummary(
-        step_index=row["step_index"],
-        first_event=row["first"],
-        tool_calls=row["calls"],
-        failed_tools=row["failed"],
-        tokens=usage.tokens,
-        context_tokens=usage.context_tokens,
-        tokens_incomplete=usage.incomplete,
-        **_said(connection, row["calls"], place),
+        step_index=step.step_index,
+        first_event=step.first_event,
+        tool_calls=step.calls,
+        failed_tools=step.failed,
+        tokens=used.tokens,
+        context_tokens=used.context_tokens,
+        tokens_incomplete=used.incomplete,
+        **_said(connection, session, step, include_reasoning=include_reasoning),
     )
-    return Step(place["turn"], row["step_index"], summary)
+    return Step(step.turn_index, step.step_index, summary)
 
 
-def _said(connection: sqlite3.Connection, total_calls: int, place: dict[str, Any]) -> dict[str, str]:
+def _said(
+    connection: sqlite3.Connection, session: Session, step: turns.Step, *, include_reasoning: bool
+) -> dict[str, str]:
     """What the model said and asked for, as one line; its thinking, where that is asked for."""
-    rows: dict[int, list[sqlite3.Row]] = {_CODES["call"]: [], _CODES["message"]: [], _CODES["reasoning"]: []}
-    for row in connection.execute(_SAID, place):
-        rows[row["type"]].append(row)
-    first = [row for kind, of_kind in rows.items() for row in of_kind[: 1 if kind == _CODES["message"] else _NAMED]]
-    events = with_texts(connection, first)
-    calls = [event for event in events if event.type == EventType.TOOL_CALL]
-    message = "".join(seen(event.text) for event in events if event.type == EventType.MESSAGE)
-    thought = one_line(" ".join(seen(event.text) for event in events if event.type == EventType.REASONING), _REASONING)
+    shown = {EventType.TOOL_CALL: _NAMED, EventType.MESSAGE: 1}
+    if include_reasoning:
+        shown[EventType.REASONING] = _NAMED
+    of_step = events.of_step(connection, session.id, step, shown)
+    first = [event for kind, most in shown.items() for event in [e for e in of_step if e.type == kind][:most]]
+    opened = with_texts(connection, first)
+    calls = [event for event in opened if event.type == EventType.TOOL_CALL]
+    message = "".join(seen(event.text) for event in opened if event.type == EventType.MESSAGE)
+    thought = one_line(" ".join(seen(event.text) for event in opened if event.type == EventType.REASONING), _REASONING)
     said = one_line(message, USER_MESSAGE if not calls else LABEL * 2)
-    summary = " ".join(filter(None, [said, _named_calls(calls, total_calls, _SUMMARY - len(said))]))
+    summary = " ".join(filter(None, [said, _named_calls(calls, step.calls, _SUMMARY - len(said))]))
     return {"summary": summary} | ({"reasoning": thought} if thought else {})
 
 
@@ -180,7 +142,7 @@ def telling_argument(arguments: Any) -> str:
 def _call_label(call: StoredEvent) -> str:
     """The tool's name with the argument that tells most."""
     what = telling_argument(call.rest.get("arguments"))
-    return f"{one_line(call.row['name'], LABEL)} {one_line(seen(what), 80)}".strip()
+    return f"{one_line(call.row.name or '', LABEL)} {one_line(seen(what), 80)}".strip()
 
 
 def _sum(figures: Any) -> int | None:

@@ -14,7 +14,7 @@ _LONGEST_CURSOR = "x" * 64
 _WIDEST_NUMBER = 9_999_999
 
 SHORT = 3_333
-"""Characters of a thousand estimated tokens: a text of no more is given whole where that is possible at all (R-075)."""
+"""Characters of a thousand estimated tokens: a text of no more is given whole where that is possible at all."""
 
 WIDEST: dict[type[Any], Chunk] = {
     Body: Chunk(

@@ -1,7 +1,7 @@
 """Digests: the head and the tail of a long text with every failing line of it, within limits of their own.
 
-Characters are the limit that counts, lines the safety net (R-017); bytes are what the answer leaves. The failing lines
-go first, wherever they stand; head and tail share the rest. Each limit is checked before a line is taken (R-020).
+Characters are the limit that counts, lines the safety net; bytes are what the answer leaves. The failing lines
+go first, wherever they stand; head and tail share the rest. Each limit is checked before a line is taken.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LIMITS: dict[Mode, Limits] = {
     "standard": Limits(40_000, 800, 200, 40_960),
     "verbose": Limits(200_000, 4_000, 500, 102_400),
 }
-"""Fixed, whatever the text is (R-017, R-019, R-023)."""
+"""Fixed, whatever the text is."""
 
 _NOTES = 400  # characters for what is said about the digest, and its lines:
 _NOTE_LINES = 3

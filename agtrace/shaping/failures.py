@@ -42,7 +42,7 @@ class _Kept:
 
 
 class Failures:
-    """The failing lines of an output, noted one after the other: exact counts in bounded memory (R-022)."""
+    """The failing lines of an output, noted one after the other: exact counts in bounded memory."""
 
     def __init__(self, most: int = 1000, chars: int = 100_000) -> None:
         self.count = 0

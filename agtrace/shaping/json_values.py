@@ -32,7 +32,7 @@ def shortened(value: Any, most: int, path: str = "") -> tuple[Any, list[str]]:
 
 
 def flattened(value: Any, levels: int) -> Any:
-    """Write objects that lie deeper than `levels` as dotted keys of the last level; values are preserved (R-006)."""
+    """Write objects that lie deeper than `levels` as dotted keys of the last level; values are preserved."""
     if isinstance(value, list):
         return [flattened(item, levels) for item in value]
     if not isinstance(value, dict):

@@ -21,7 +21,7 @@ OPTIONAL = frozenset(
         "peak_context_tokens", "responses", "time", "token_shares", "tokens", "tokens_made", "total_models", "version",
     }
 )  # fmt: skip
-"""Fields that go first. Ids, names, outcomes and counts never do (R-070)."""
+"""Fields that go first. Ids, names, outcomes and counts never do."""
 
 _LOGGED = frozenset({"arguments", "payload", "preview"})
 """Fields that hold objects of a log: nothing in them has a name of ours."""
@@ -142,7 +142,7 @@ page, then counts and a reference."""
 def down(value: Any, budget: int) -> Iterator[tuple[Any, dict[str, Any] | None]]:
     """The payload as asked, then ever smaller, each with its `truncation`.
 
-    Failures keep a quarter of the budget (R-022): a list that is cut to its first and last items has as many others
+    Failures keep a quarter of the budget: a list that is cut to its first and last items has as many others
     that failed as fit into that.
     """
     yield value, None

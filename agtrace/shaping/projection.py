@@ -1,6 +1,6 @@
-"""The fields that are asked for (R-072): a name of the answer's model, dotted for what lies further in.
+"""The fields that are asked for: a name of the answer's model, dotted for what lies further in.
 
-Whatever is asked for, what tells one thing from another stays, so that every answer can be gone on from (R-070).
+Whatever is asked for, what tells one thing from another stays, so that every answer can be gone on from.
 """
 
 from __future__ import annotations

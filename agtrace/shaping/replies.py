@@ -142,4 +142,4 @@ class Reply:
     counts: dict[str, int] = field(default_factory=dict)
     """Exact counts that stay even where nothing else fits."""
     only: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    """Keeps the fields of the payload that are asked for (R-072)."""
+    """Keeps the fields of the payload that are asked for."""

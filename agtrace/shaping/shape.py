@@ -37,7 +37,7 @@ _TRUNCATION_PART = 140  # that `truncation` takes beside a digest
 _LONGEST_HINT = 400
 _LONGEST_MESSAGE = 600
 _MOST_EVER = 1_048_576
-"""No answer of any kind is larger (R-018)."""
+"""No answer of any kind is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Answer:
     budget: int = ABSOLUTE_MAX_BYTES
     """Bytes that it may take."""
     asked_bytes: int | None = None
-    """What the answer as asked would have taken, where it didn't fit (R-101)."""
+    """What the answer as asked would have taken, where it didn't fit."""
 
 
 def answer(reply: Reply, freshness: Freshness, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
@@ -67,7 +67,7 @@ def answer(reply: Reply, freshness: Freshness, most: int = ABSOLUTE_MAX_BYTES) -
 
 
 def error_answer(problem: Problem, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
-    """The answer to a request that can't be answered (R-118), in at most `most` bytes."""
+    """The answer to a request that can't be answered, in at most `most` bytes."""
     for details in _detail_rungs(redact_json(problem.details)):
         message = redact(problem.message)
         body = ErrorBody.model_validate(
@@ -96,7 +96,7 @@ def _leaving(answer: Answer) -> Answer:
 
 
 def estimated_tokens(characters: int) -> int:
-    """An estimate: four characters a token, a fifth more for safety (R-060)."""
+    """An estimate: four characters a token, a fifth more for safety."""
     return math.ceil(characters / 4 * 1.2)
 
 
@@ -284,7 +284,7 @@ def _index_state(fresh: Freshness) -> dict[str, Any] | None:
 
 def _pagination(pagination: Pagination) -> dict[str, Any]:
     known = _known(pagination)
-    known.setdefault("next_cursor", None)  # null on the last page (R-043)
+    known.setdefault("next_cursor", None)  # null on the last page
     return known
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 LINES_PER_CHUNK = 200
-"""Lines of a chunk of text at most (R-077)."""
+"""Lines of a chunk of text at most."""
 
 
 def escaped_size(text: str) -> int:

@@ -7,13 +7,13 @@ import re
 from agtrace_indexer.redact import redact
 
 SUMMARY = 100
-"""Characters of an answer's summary (R-002)."""
+"""Characters of an answer's summary."""
 
 USER_MESSAGE = 200
 """Characters of a request or a snippet."""
 
 LABEL = 50
-"""Characters of a label (R-004)."""
+"""Characters of a label."""
 
 PATH = 500
 """Characters of the path of a project or a log."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import orjson
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import Analysis, Insight
 
 from agtrace.sessions.query import find_session
@@ -34,13 +35,13 @@ class AnalyzeSession(Arguments):
 
 
 def answer(context: Context, wanted: AnalyzeSession) -> Reply:
-    """The health of a session (R-113)."""
+    """The health of a session."""
     session = find_session(context.connection, wanted.session_id)
     found = context.analysis(session)
     asked = {"Failures": wanted.include_failures, "Loops": wanted.include_loops}
     insights = [insight for insight in found.insights if asked.get(insight.lens, True)]
     left_out = len(found.insights) - len(insights)
-    counts = {"findings": len(insights), "failed_calls": session["failed_calls"]}
+    counts = {"findings": len(insights), "failed_calls": session.failed_calls}
     return Reply(
         summary=_summary(found, insights, left_out),
         data=_worst(found.model_copy(update={"insights": insights})),
@@ -74,18 +75,18 @@ def opens_evidence(connection: sqlite3.Connection, place: tuple[str, int]) -> st
     """The hint that opens a piece of evidence."""
     session_id, event = place
     opened = call("get_event_details", session_id=session_id, event_index=event)
-    size = event_kilobytes(connection, find_session(connection, session_id)["id"], event)
+    size = event_kilobytes(connection, find_session(connection, session_id).id, event)
     return f"{opened} opens the first piece of evidence {size}."
 
 
-def _hint(context: Context, session: sqlite3.Row, session_id: str, insights: list[Insight], left_out: int) -> str:
+def _hint(context: Context, session: Session, session_id: str, insights: list[Insight], left_out: int) -> str:
     place = first_evidence(session_id, insights)
     if place is not None:
         return opens_evidence(context.connection, place)
     if left_out:
         again = call(TOOL.name, session_id=session_id, include_failures=True, include_loops=True)
         return f"{again} shows every finding {kilobytes(0, _BYTES)}."
-    size = overview_kilobytes(session["turn_count"] + session["copied_turns"])
+    size = overview_kilobytes(session.turn_count + session.copied_turns)
     return f"{call('get_session_details', session_id=session_id)} shows its turns {size}."
 
 

@@ -7,11 +7,22 @@ allowed and the nearest valid value.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import EventType, Provider
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticCustomError
 
 from agtrace.problems import InvalidParameter
@@ -27,9 +38,18 @@ LARGEST_LIMIT = 50
 Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT, description="Items of a page, up to 50.")]
 Cursor = Annotated[str | None, Field(description="next_cursor of the answer before.")]
 SessionId = Annotated[str, StringConstraints(min_length=1, max_length=200), Field(description="Id, or its beginning.")]
+_HEXADECIMAL = re.compile("[0-9A-Fa-f]+")
+
+
+def _as_hash(given: str | None) -> str | None:
+    """A hash in lower case. What is none stays as it was typed: changed, a secret in it is not known any more."""
+    return given.lower() if given and _HEXADECIMAL.fullmatch(given) else given
+
+
 ProjectHash = Annotated[
     str | None,
-    StringConstraints(min_length=1, max_length=200, to_lower=True),
+    StringConstraints(min_length=1, max_length=200),
+    AfterValidator(_as_hash),
     Field(description="Or its beginning."),
 ]
 Time = Annotated[str | None, Field(max_length=60, description="ISO 8601, or 30m, 12h, 7d, 2w, today, yesterday.")]
@@ -39,12 +59,22 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 def listed(given: Any) -> Any:
-    """Read a comma-separated string as the list that it stands for (R-072)."""
+    """Read a comma-separated string as the list that it stands for."""
     names = [name.strip() for name in given.split(",")] if isinstance(given, str) else given
     if isinstance(names, list) and not any(names):
         raise PydanticCustomError("empty", "name at least one")
     return [name for name in names if name != ""] if isinstance(names, list) else names
 
+
+def known_agent(given: str) -> str:
+    """Refuse the name of an agent whose logs nobody reads."""
+    if given not in AGENTS:
+        raise PydanticCustomError("enum", "no agent has this name")
+    return given
+
+
+Agent = Annotated[Provider, AfterValidator(known_agent), WithJsonSchema({"enum": list(AGENTS), "type": "string"})]
+"""The name of an agent whose logs are read."""
 
 Fields = Annotated[list[str] | None, BeforeValidator(listed)]
 """The fields that an answer should have; `projection` reads them."""
@@ -110,7 +140,7 @@ def _lean(part: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_docstring(description: str) -> bool:
-    return description in {(kind.__doc__ or "").strip() for kind in (EventType, Provider)}
+    return description == (EventType.__doc__ or "").strip()
 
 
 def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter:

@@ -49,11 +49,11 @@ class CompareSessions(Arguments):
 
 
 def answer(context: Context, wanted: CompareSessions) -> Reply:
-    """Two sessions side by side (R-120)."""
+    """Two sessions side by side."""
     connection = context.connection
     one, two = find_session(connection, wanted.id1), find_session(connection, wanted.id2)
-    if one["id"] == two["id"]:
-        same = f"id1 and id2 are the same session, {short_id(connection, one['uid'])}: give two different ones"
+    if one.id == two.id:
+        same = f"id1 and id2 are the same session, {short_id(connection, one.uid)}: give two different ones"
         raise InvalidParameter("id2", same, "another session than id1")
     compared = comparison.compare(connection, one, two, context.prices, _LONG_LENGTHS[0].failures)
     differences = list(_differences(compared.one, compared.two))
@@ -67,8 +67,8 @@ def answer(context: Context, wanted: CompareSessions) -> Reply:
         hint=_hint(connection, compared) + more,
         untrusted=True,
         counts={
-            f"{what}_{number}": row[what] or 0
-            for number, row in ((1, one), (2, two))
+            f"{what}_{number}": getattr(session, what) or 0
+            for number, session in ((1, one), (2, two))
             for what in ("turn_count", "tool_calls", "failed_calls", "total_tokens")
         },
     )
@@ -108,9 +108,9 @@ def _hint(connection: sqlite3.Connection, compared: Compared) -> str:
     if worst.facts.failures.examples:
         example = worst.facts.failures.examples[0]
         opening = call("get_event_details", session_id=worst.shown_id, event_index=example.event_index)
-        size = event_kilobytes(connection, worst.row["id"], example.event_index)
+        size = event_kilobytes(connection, worst.row.id, example.event_index)
         return f"{opening} opens the first call of {_number(compared, worst)} that did not end well {size}."
-    size = overview_kilobytes(compared.two.row["turn_count"] + compared.two.row["copied_turns"])
+    size = overview_kilobytes(compared.two.row.turn_count + compared.two.row.copied_turns)
     return f"{call('get_session_details', session_id=compared.two.shown_id)} shows the turns of 2 {size}."
 
 
@@ -135,12 +135,12 @@ def _differences(one: Side, two: Side) -> Iterator[str]:
     yield from _token_difference(a, b)
     if a.cost_made in _SOUND and b.cost_made in _SOUND:
         yield from _times_more("cost", a.cost_usd or 0, b.cost_usd or 0)
-    yield from _times_more("active time", one.row["active_ms"], two.row["active_ms"])
+    yield from _times_more("active time", one.row.active_ms, two.row.active_ms)
     yield from _times_more("turns", a.turns, b.turns)
     yield from _times_more("steps", a.steps, b.steps)
     if a.provider != b.provider or _main_model(a) != _main_model(b):
         yield one_line(f"1: {a.provider}, {_main_model(a)}; 2: {b.provider}, {_main_model(b)}", SUMMARY)
-    if len({one.row["project_id"], two.row["project_id"]} - {None}) == 2:
+    if len({one.row.project_id, two.row.project_id} - {None}) == 2:
         yield "different projects"
     yield from _tool_differences(one.tools, two.tools)
     yield from _file_difference(one.files, two.files)

@@ -6,15 +6,18 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from agtrace_indexer.index.questions import files
+from agtrace_indexer.index.questions.sessions import Session
+
 from agtrace.tools.tool import call, event_kilobytes, overview_kilobytes, turn_kilobytes
 
 
-def after_event(connection: sqlite3.Connection, session: sqlite3.Row, shown_id: str, event: Mapping[str, Any]) -> str:
+def after_event(connection: sqlite3.Connection, session: Session, shown_id: str, event: Mapping[str, Any]) -> str:
     """The next call for an event as get_event_details describes it, with its size."""
 
     def opens(event_index: int, what: str) -> str:
         opened = call("get_event_details", session_id=shown_id, event_index=event_index)
-        return f"{opened} opens {what} {event_kilobytes(connection, session['id'], event_index)}."
+        return f"{opened} opens {what} {event_kilobytes(connection, session.id, event_index)}."
 
     later, result = event.get("later"), event.get("result_event")
     if later:
@@ -22,20 +25,13 @@ def after_event(connection: sqlite3.Connection, session: sqlite3.Row, shown_id: 
         if "changes" in later:
             return opens(later["changes"][-1], f"the last change before {again} succeeded (event {later['succeeded']})")
         return opens(later.get("result_event", later["succeeded"]), f"the result of {again} that succeeded")
-    if result is not None and not _writes(connection, session, event["event_index"]):
+    if result is not None and not files.writes(connection, session.id, event["event_index"]):  # that would say little
         return opens(result, "the result of this call")
     turn = event.get("turn_index")
     if turn is not None:
         opened = call("get_session_details", session_id=shown_id, detail_level="turns", turn_index=turn)
-        size = turn_kilobytes(connection, session["id"], turn, "turns")
+        size = turn_kilobytes(connection, session.id, turn, "turns")
         around = "was tried after it" if event.get("outcome") == "failed" else "happened around it"
         return f"{opened} shows what {around} {size}."
     opened = call("get_session_details", session_id=shown_id)
-    return f"{opened} shows its session {overview_kilobytes(session['turn_count'])}."
-
-
-def _writes(connection: sqlite3.Connection, session: sqlite3.Row, event_index: int) -> bool:
-    """Whether a call wrote a file: its result says little."""
-    place = (session["id"], event_index)
-    wrote = "SELECT 1 FROM touched WHERE session_id = ? AND event_index = ? AND access = 'write'"
-    return connection.execute(wrote, place).fetchone() is not None
+    return f"{opened} shows its session {overview_kilobytes(session.turn_count)}."

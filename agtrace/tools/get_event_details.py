@@ -31,16 +31,16 @@ class GetEventDetails(Arguments):
 
 
 def answer(context: Context, wanted: GetEventDetails) -> Reply:
-    """One event (R-115)."""
+    """One event."""
     check_asked(wanted)
     connection = context.connection
     session = find_session(connection, wanted.session_id)
     event = find_event(connection, session, wanted.event_index)
-    query = {**query_of(wanted), "session_id": session["uid"]}
+    query = {**query_of(wanted), "session_id": session.uid}
     if event.type == "TokenUsage":
-        event.rest.update(events.token_usage(connection, session["id"], event.event_index))
+        event.rest.update(events.token_usage(connection, session.id, event.event_index))
     described = dump(events.details(connection, session, event))
-    shown = short_id(connection, session["uid"])
+    shown = short_id(connection, session.uid)
     hint = after_event(connection, session, shown, described)
     text = LongText(
         call=partial(call, TOOL.name, session_id=shown, event_index=event.event_index),
@@ -59,7 +59,7 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
         lambda *position: context.cursors.make(TOOL.name, query, position),
     )
     outcome = f", {event.outcome}" if event.outcome else ""
-    name = f" {named(event.row['name'], LABEL)}" if event.row["name"] else ""
+    name = f" {named(event.row.name, LABEL)}" if event.row.name else ""
     what = f"Event {event.event_index} of {shown}: {event.type}{name}{outcome}"
     return Reply(
         summary=one_line(what + part_asked(wanted), SUMMARY),

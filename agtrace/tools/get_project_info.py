@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from agtrace_indexer.index.questions import sessions
 from agtrace_schema.answers import ProjectItem
 
 from agtrace.sessions import projects
-from agtrace.sessions.listing import newest_session_row
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit
 from agtrace.tools.tool import Context, Tool, call, dump_all, list_budget, query_of, sessions_kilobytes, unless_behind
@@ -19,9 +19,9 @@ class GetProjectInfo(Arguments):
 
 
 def answer(context: Context, wanted: GetProjectInfo) -> Reply:
-    """Projects, last active first (R-111)."""
+    """Projects, last active first."""
     query = query_of(wanted)
-    behind, snapshot = None, newest_session_row(context.connection)
+    behind, snapshot = None, sessions.newest_row(context.connection)
     if wanted.cursor is not None:
         newest, row, snapshot = context.cursors.read(TOOL.name, query, wanted.cursor)
         behind = (newest, row)

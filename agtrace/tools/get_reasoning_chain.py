@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.answers import Thought
 
 from agtrace.sessions import reasoning, turns
@@ -15,8 +17,6 @@ from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, Ses
 from agtrace.tools.tool import LIST_BYTES, Context, Tool, call, dump_all, event_kilobytes, kilobytes, query_of
 
 _LONG_BYTES = 51_200
-
-_HIDDEN = {"claude_code": "as signatures only", "codex": "encrypted or empty"}
 
 
 class GetReasoningChain(Arguments):
@@ -29,22 +29,22 @@ class GetReasoningChain(Arguments):
 
 
 def answer(context: Context, wanted: GetReasoningChain) -> Reply:
-    """The readable thinking of a session, in file order (R-120)."""
+    """The readable thinking of a session, in file order."""
     connection = context.connection
     session = find_session(connection, wanted.session_id)
     if wanted.turn_index is not None:
         turns.check_turn(connection, session, wanted.turn_index)
-    query = {**query_of(wanted), "session_id": session["uid"]}
+    query = {**query_of(wanted), "session_id": session.uid}
     behind, last_event = -1, last_event_of(connection, session)
     if wanted.cursor is not None:
         behind, last_event = context.cursors.read(TOOL.name, query, wanted.cursor)
     chain = reasoning.chain_of(connection, session, Extent(wanted.turn_index, last_event))
     left = [index for index in chain.readable if index > behind]
     shown = reasoning.thoughts(connection, session, left[: wanted.limit], last_event)
-    shown_id = short_id(connection, session["uid"])
+    shown_id = short_id(connection, session.uid)
     head = _head(shown_id, wanted.turn_index, chain)
     return Reply(
-        summary=_summary(session["provider"], shown_id, wanted.turn_index, chain),
+        summary=_summary(session.provider, shown_id, wanted.turn_index, chain),
         data=Pages(
             size=len(shown),
             build=lambda count: {**head, "chain": dump_all(shown[:count])},
@@ -80,7 +80,7 @@ def _summary(provider: str, shown_id: str, turn_index: int | None, chain: Chain)
     if readable:
         return f"{where}: {_counted(readable)}{f', {hidden} more hidden' if hidden else ''}"
     if hidden:
-        return f"{where}: no readable reasoning: {_counted(hidden)}, logged {_HIDDEN.get(provider, 'without text')}"
+        return f"{where}: no readable reasoning: {_counted(hidden)}, logged {AGENTS[provider].hidden_reasoning}"
     return f"{where}: no reasoning: {provider} logged none here"
 
 
@@ -88,16 +88,16 @@ def _counted(number: int) -> str:
     return f"{number} thought{'s' * (number != 1)}"
 
 
-def _hint(connection: sqlite3.Connection, session: sqlite3.Row, turn_index: int | None, shown: list[Thought]) -> str:
+def _hint(connection: sqlite3.Connection, session: Session, turn_index: int | None, shown: list[Thought]) -> str:
     """Open the longest of the thoughts that were cut, else the first; without any, the steps."""
-    shown_id = short_id(connection, session["uid"])
+    shown_id = short_id(connection, session.uid)
     cut = max(shown, key=lambda thought: thought.chars or 0, default=None)
     if cut is None:
         opening = call("get_session_details", session_id=shown_id, detail_level="turns", turn_index=turn_index)
         return f"{opening} shows what was done {kilobytes(0, 30_720)}."
     what = f"a thought of {cut.chars:,} characters" if cut.chars else "a thought with its links"
     opening = call("get_event_details", session_id=shown_id, event_index=cut.event_index)
-    return f"{opening} opens {what} {event_kilobytes(connection, session['id'], cut.event_index)}."
+    return f"{opening} opens {what} {event_kilobytes(connection, session.id, cut.event_index)}."
 
 
 TOOL = Tool(

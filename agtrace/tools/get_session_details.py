@@ -29,7 +29,7 @@ _MODELS: dict[str, type[Model]] = {
 
 
 def answer(context: Context, wanted: GetSessionDetails) -> Reply:
-    """A session at one of four levels, or by sections (R-071, R-112, R-027, R-028)."""
+    """A session at one of four levels, or by sections."""
     view = view_of(context, wanted)
     names, fields = list(dict.fromkeys(wanted.sections or [])), wanted.fields
     model = SessionSections if names else _MODELS[wanted.detail_level]
@@ -46,9 +46,9 @@ def answer(context: Context, wanted: GetSessionDetails) -> Reply:
         reference=f"ax://session/{view.shown_id}",
         untrusted=True,
         counts={
-            "total_turns": session["turn_count"],
-            "tool_calls": session["tool_calls"],
-            "failed_calls": session["failed_calls"],
+            "total_turns": session.turn_count,
+            "tool_calls": session.tool_calls,
+            "failed_calls": session.failed_calls,
         },
         only=only,
     )
@@ -62,10 +62,10 @@ def _asks_for(fields: list[str], key: str) -> bool:
 def _headline(view: View) -> str:
     session = view.session
     outcome = turns.last_outcome(view.context.connection, session)
-    failed, calls = session["failed_calls"], session["tool_calls"]
+    failed, calls = session.failed_calls, session.tool_calls
     state = f"{failed} of {calls} tool calls failed" if failed else "no failed tool calls"
-    size = f"{counted(session['event_count'], 'event')}, {counted(session['turn_count'], 'turn')}"
-    start, end = session["started_at"], session["ended_at"]
+    size = f"{counted(session.event_count, 'event')}, {counted(session.turn_count, 'turn')}"
+    start, end = session.started_at, session.ended_at
     lasted = "" if start is None or end is None else f"{(end - start) // 1000} s, "
     return f"Session {view.shown_id}: {outcome}, {state} ({lasted}{size})"
 
@@ -148,7 +148,7 @@ def _level_full(view: View) -> tuple[Stream, str]:
         place=view.position,
         budget=view.budget,
         frame=view.top,
-        essential={"session_id": view.session["uid"]},
+        essential={"session_id": view.session.uid},
         cursor=view.cursor,
         turn_index=view.wanted.turn_index,
     )

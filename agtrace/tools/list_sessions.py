@@ -5,15 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any
 
+from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions.sessions import Filters
+from agtrace_indexer.providers.registry import TITLES
 from agtrace_schema.answers import SessionItem
-from agtrace_schema.events import Provider
 from pydantic import Field
 
 from agtrace.sessions import listing
-from agtrace.sessions.listing import SessionFilters
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply
-from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Fields, Limit, ProjectHash, Text, Time, Until
+from agtrace.tools.arguments import (
+    DEFAULT_LIMIT,
+    Agent,
+    Arguments,
+    Cursor,
+    Fields,
+    Limit,
+    ProjectHash,
+    Text,
+    Time,
+    Until,
+)
 from agtrace.tools.tool import (
     Context,
     Tool,
@@ -36,7 +48,7 @@ class ListSessions(Arguments):
 
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor = None
-    provider: Provider | None = None
+    provider: Agent | None = None
     project_hash: ProjectHash = None
     since: Time = None
     until: Until = None
@@ -52,17 +64,17 @@ _FILTERS = ("has_failures", "min_tokens", "path", "query", "since", "until", "pr
 
 
 def answer(context: Context, wanted: ListSessions) -> Reply:
-    """Sessions by start, newest first (R-110)."""
+    """Sessions by start, newest first."""
     connection, query = context.connection, query_of(wanted)
     context.check_project(wanted.project_hash)
     kept = projection(wanted.fields, SessionItem) if wanted.fields else None
     since, until = context.moment("since", wanted.since), context.moment("until", wanted.until, end=True)
-    behind, snapshot = None, listing.newest_session_row(connection)
+    behind, snapshot = None, sessions.newest_row(connection)
     if wanted.cursor is not None:
         start, row, snapshot, since_mark, until_mark = context.cursors.read(TOOL.name, query, wanted.cursor)
         behind, since, until = (start, row), unmark(since_mark), unmark(until_mark)
     given = wanted.model_dump(include={"provider", "project_hash", "query", "path", "min_tokens", "has_failures"})
-    filters = SessionFilters(**given, since=since, until=until)
+    filters = Filters(**given, since=since, until=until)
     page = listing.list_sessions(
         connection, filters, wanted.limit, snapshot=snapshot, behind=behind, prices=context.prices
     )
@@ -96,17 +108,17 @@ def _opening(item: SessionItem) -> str:
     return f"{call('get_session_details', session_id=item.id)} shows a session's turns {size}."
 
 
-def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, snapshot: int) -> str:
+def _widening(context: Context, wanted: ListSessions, filters: Filters, snapshot: int) -> str:
     """What to ask where nothing was found: the call without the one filter that hides everything, if it is one."""
     given: dict[str, Any] = wanted.model_dump(mode="json", include=set(_FILTERS), exclude_none=True)
     inside = f"; {call('search_event_previews', query=wanted.query)} looks inside of sessions" if wanted.query else ""
     for name in filter(given.__contains__, _FILTERS):
-        left = listing.count_sessions(context.connection, replace(filters, **{name: None}), snapshot)
+        left = sessions.count(context.connection, replace(filters, **{name: None}), newest=snapshot).sessions
         without = call(TOOL.name, **{key: value for key, value in given.items() if key != name})
         if left and len(without) + len(inside) <= _LONGEST_CALL:
             others = f"shows {left} session{'s' * (left != 1)} that {name} hides {sessions_kilobytes(left)}"
             return f"{without} {others}{inside}."
-    total = listing.count_sessions(context.connection, SessionFilters(), snapshot)
+    total = sessions.count(context.connection, Filters(), newest=snapshot).sessions
     if given and total:
         return f"{call(TOOL.name)} shows all {total} without filters {sessions_kilobytes(total)}{inside}."
     return "Run `agtrace doctor` to see which logs were found."
@@ -115,7 +127,7 @@ def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, s
 TOOL = Tool(
     "list_sessions",
     "List sessions",
-    "Past sessions of Claude Code, Codex and Gemini CLI on this machine, newest first: first request, turns, "
+    f"Past sessions of {TITLES} on this machine, newest first: first request, turns, "
     "failures, tokens. Start here to see what was worked on, by project and time; to find a certain error, "
     "file or phrase use search_event_previews. Next: get_session_details with an id.",
     ListSessions,

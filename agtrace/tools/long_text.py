@@ -103,7 +103,7 @@ def body_or_digest(
     read_cursor: Callable[[str], tuple[int, ...]],
     make_cursor: Callable[..., str],
 ) -> Body | Digest:
-    """A text that is at hand: its chunks or those of a range (R-078), or a digest of it (R-017)."""
+    """A text that is at hand: its chunks or those of a range, or a digest of it."""
     redacted = redact(given.text)
     start, end = check_range(asked, line_count(redacted), given.call)
     if asked.mode:
@@ -190,7 +190,7 @@ def _digest_hint(
 
 
 def _told(given: LongText, lines: list[str], most_bytes: int) -> tuple[dict[str, Any], str]:
-    """What the first chunk of an output says of its failures, and the call that shows those that it doesn't (R-022)."""
+    """What the first chunk of an output says of its failures, and the call that shows those that it doesn't."""
     failures = Failures()
     for number, (text, failing) in enumerate(told_lines(lines, output=True), 1):
         if failing:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.requests import Mode
 from pydantic import Field
 
@@ -61,7 +61,7 @@ class ReadArtifact(Arguments):
 
 
 def answer(context: Context, wanted: ReadArtifact) -> Reply:
-    """What a reference refers to, complete (R-086)."""
+    """What a reference refers to, complete."""
     check_asked(wanted)
     reference = parse(wanted.ref)
     session = find_session(context.connection, reference.session) if reference.session else None
@@ -75,10 +75,10 @@ class _Opening:
     context: Context
     wanted: ReadArtifact
     reference: Reference
-    row: sqlite3.Row | None
+    row: Session | None
 
     @property
-    def session(self) -> sqlite3.Row:
+    def session(self) -> Session:
         """The session that the reference is about."""
         assert self.row is not None
         return self.row
@@ -86,7 +86,7 @@ class _Opening:
     @property
     def shown_id(self) -> str:
         """Its id as answers show it."""
-        return short_id(self.context.connection, self.session["uid"])
+        return short_id(self.context.connection, self.session.uid)
 
     def read_cursor(self, cursor: str) -> tuple[int, ...]:
         """The position of a cursor."""
@@ -98,7 +98,7 @@ class _Opening:
 
     def _query(self) -> dict[str, Any]:
         kind, _, event_index, since = self.reference
-        return {**query_of(self.wanted), "ref": [kind, self.row and self.row["uid"], event_index, since]}
+        return {**query_of(self.wanted), "ref": [kind, self.row and self.row.uid, event_index, since]}
 
     def text(self, ref: str, hint: str, text: str = "", *, output: bool = False) -> LongText:
         """A text under its shortest reference."""
@@ -126,11 +126,11 @@ def _event(opening: _Opening) -> Reply:
     given = opening.text(
         events.reference(connection, session, event.event_index),
         f"{opened} shows its call or result and its place in the log "
-        f"{event_kilobytes(connection, session['id'], event.event_index)}.",
+        f"{event_kilobytes(connection, session.id, event.event_index)}.",
         transcript.body(connection, event),
         output=event.type == "ToolResult",
     )
-    name = f" {named(event.row['name'], 40)}" if event.row["name"] else ""
+    name = f" {named(event.row.name, 40)}" if event.row.name else ""
     return opening.reply(f"Event {event.event_index} of {opening.shown_id}: {event.type}{name}", given)
 
 
@@ -220,8 +220,8 @@ def _health(opening: _Opening) -> Reply:
     return opening.reply(f"Health: the index is {health.index.state.replace('_', ' ')}, {total:,} sessions", given)
 
 
-def _overview(session: sqlite3.Row) -> str:
-    return overview_kilobytes(session["turn_count"])
+def _overview(session: Session) -> str:
+    return overview_kilobytes(session.turn_count)
 
 
 def _json(value: dict[str, Any]) -> str:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from agtrace_schema.events import EventType, Provider
+from agtrace_indexer.index.questions.matches import Filters
+from agtrace_schema.events import EventType
 from agtrace_schema.requests import WordsIn
 from pydantic import Field
 
 from agtrace.problems import InvalidParameter
-from agtrace.search.filters import Filters
 from agtrace.search.hits import Order
 from agtrace.search.matching import Contains, ContainsAll, ContainsInTurn, Matcher, Matches
 from agtrace.search.question import Question
 from agtrace.sessions.query import find_session
-from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, ProjectHash, Time, Until
+from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, Arguments, Cursor, Limit, ProjectHash, Time, Until
 from agtrace.tools.tool import Context
 
 
@@ -41,7 +41,7 @@ class SearchEventPreviews(Arguments):
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor = None
     session_id: Annotated[str | None, Field(max_length=200)] = None
-    provider: Provider | None = None
+    provider: Agent | None = None
     project_hash: ProjectHash = None
     event_type: Annotated[EventType | None, Field(description="ToolResult: outputs and errors. User: prompts.")] = None
     tool: Annotated[str | None, Field(max_length=200, description="Name of a tool, such as Bash.")] = None
@@ -65,7 +65,7 @@ def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Qu
     context.check_project(wanted.project_hash)
     session = find_session(context.connection, wanted.session_id) if wanted.session_id is not None else None
     filters = Filters(
-        session_row=session["id"] if session else None,
+        session_row=session.id if session else None,
         provider=wanted.provider,
         project_hash=wanted.project_hash,
         event_type=wanted.event_type,
@@ -91,7 +91,7 @@ def identity(context: Context, wanted: SearchEventPreviews) -> dict[str, Any]:
     """The arguments as they identify a query, with the whole id of the session."""
     given = wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     if wanted.session_id is not None:
-        given["session_id"] = find_session(context.connection, wanted.session_id)["uid"]
+        given["session_id"] = find_session(context.connection, wanted.session_id).uid
     return given
 
 

@@ -33,7 +33,7 @@ class _Walk:
 
 
 def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
-    """The events that answer a query (R-114), newest first, or as the order says; on request by session."""
+    """The events that answer a query, newest first, or as the order says; on request by session."""
     walk, deadline = _walk(context, wanted), Deadline(context.search_seconds)
     found: Hits | SessionHits
     if wanted.group_by is None:

@@ -1,4 +1,4 @@
-"""search_events: the search under its former name and arguments, for who still calls it (R-116)."""
+"""search_events: the search under its former name and arguments, for who still calls it."""
 
 from __future__ import annotations
 

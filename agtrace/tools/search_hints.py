@@ -8,12 +8,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions.matches import Filters
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import WordCount
 
 from agtrace.problems import Problem, SearchTimeout
 from agtrace.search.deadline import Deadline
-from agtrace.search.filters import Filters
 from agtrace.search.hits import Hit, Order
 from agtrace.search.matching import Contains
 from agtrace.search.question import Question, snapshot_of
@@ -73,8 +74,8 @@ def _last_word(context: Context, asked: Question, deadline: Deadline) -> Hit | N
 
 
 def _opens(context: Context, hit: Hit) -> str:
-    (uid,) = context.connection.execute("SELECT uid FROM session WHERE id = ?", (hit.session_row,)).fetchone()
-    return call("get_event_details", session_id=short_id(context.connection, uid), event_index=hit.event_index)
+    session_id = short_id(context.connection, sessions.id_of(context.connection, hit.session_row))
+    return call("get_event_details", session_id=session_id, event_index=hit.event_index)
 
 
 def _size(context: Context, hit: Hit) -> str:
@@ -108,7 +109,7 @@ def _session_named(context: Context, query: str) -> str | None:
         session = find_session(context.connection, given)
     except Problem:
         return None
-    opens = call("get_session_details", session_id=short_id(context.connection, session["uid"]))
+    opens = call("get_session_details", session_id=short_id(context.connection, session.uid))
     return f"{opens} opens the session with this id {_OF_LIST}."
 
 

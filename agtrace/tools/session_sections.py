@@ -1,4 +1,4 @@
-"""The sections of a session that are asked for by name: one of them in full, several each by its beginning (R-071)."""
+"""The sections of a session that are asked for by name: one of them in full, several each by its beginning."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from agtrace_indexer.index.questions import events, sessions
 from agtrace_schema.answers import ChildItem, FailedExecution, Model, TurnOverview
 
-from agtrace.sessions.listing import newest_session_row
 from agtrace.sessions.sections import LISTS, Source
-from agtrace.sessions.transcript import newest_row
 from agtrace.shaping.replies import Pages
 from agtrace.tools.session_view import LARGEST_OVERVIEW, NAME, View
 from agtrace.tools.tool import LIST_BYTES, call, dump_all, kilobytes
@@ -28,9 +27,9 @@ def answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str,
     lists = [name for name in names if name in LISTS]
     if len(names) == 1 and lists:
         return _pages(view, names[0])
-    source = _source(view, newest_session_row(view.context.connection))
+    source = _source(view, sessions.newest_row(view.context.connection))
     found = {name: LISTS[name](source, (), _SHOWN) for name in lists}
-    facts: dict[str, Any] = {"session_id": view.session["uid"]}
+    facts: dict[str, Any] = {"session_id": view.session.uid}
     if "session" in names:
         facts |= {name: value for name, value in view.top.items() if name not in _ELSEWHERE}
     if "stats" in names:
@@ -45,9 +44,9 @@ def answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str,
 
 def _pages(view: View, name: str) -> tuple[Pages, str]:
     """A list alone, in pages."""
-    newest, *behind = view.position or (newest_session_row(view.context.connection),)
+    newest, *behind = view.position or (sessions.newest_row(view.context.connection),)
     items, places, total = LISTS[name](_source(view, newest), tuple(behind), _READ + 1)
-    pages = replace(view, top={"session_id": view.session["uid"]}).pages(
+    pages = replace(view, top={"session_id": view.session.uid}).pages(
         min(len(items), _READ),
         lambda count: dump_all(items[:count]),
         lambda count: view.cursor(newest, *places[count - 1]),
@@ -60,8 +59,8 @@ def _pages(view: View, name: str) -> tuple[Pages, str]:
 
 def _source(view: View, newest_session: int) -> Source:
     connection, session = view.context.connection, view.session
-    newest = newest_row(connection, session, view.last_event)
-    return Source(connection, session, view.context.prices, view.last_event, newest, newest_session)
+    then = events.snapshot(connection, session.id, view.last_event)
+    return Source(connection, session, view.context.prices, then, newest_session)
 
 
 def _rest_hint(view: View, name: str, total: int) -> str:

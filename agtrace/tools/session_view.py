@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import TurnOverview
 from agtrace_schema.requests import Level, Section
 from pydantic import BeforeValidator, Field
@@ -69,7 +69,7 @@ class View:
 
     context: Context
     wanted: GetSessionDetails
-    session: sqlite3.Row
+    session: Session
     shown_id: str
     last_event: int
     """The newest event of the snapshot."""
@@ -86,7 +86,7 @@ class View:
 
     def cursor(self, *position: int) -> str:
         """The cursor that continues behind a position."""
-        query = {**query_of(self.wanted), "session_id": self.session["uid"]}
+        query = {**query_of(self.wanted), "session_id": self.session.uid}
         return self.context.cursors.make(NAME, query, (self.last_event, *position))
 
     def pages(
@@ -109,18 +109,18 @@ class View:
             more=more,
             first=not self.position,
             total=total,
-            essential=lambda count: {"session_id": self.session["uid"], key: smallest(count)},
+            essential=lambda count: {"session_id": self.session.uid, key: smallest(count)},
         )
 
     def hint(self, level: str, turn_index: int, what: str) -> str:
         """The call that opens a turn at a level."""
         opening = call(NAME, session_id=self.shown_id, detail_level=level, turn_index=turn_index)
-        return f"{opening} {what} {turn_kilobytes(self.context.connection, self.session['id'], turn_index, level)}."
+        return f"{opening} {what} {turn_kilobytes(self.context.connection, self.session.id, turn_index, level)}."
 
     def event_hint(self, event_index: int, what: str) -> str:
         """The call that opens an event."""
         opening = call("get_event_details", session_id=self.shown_id, event_index=event_index)
-        return f"{opening} opens {what} {event_kilobytes(self.context.connection, self.session['id'], event_index)}."
+        return f"{opening} opens {what} {event_kilobytes(self.context.connection, self.session.id, event_index)}."
 
     def onward_hint(self, turn_index: int | None) -> str:
         """Behind a turn in which nothing failed: the call that opens the next one, or else the thinking."""
@@ -137,7 +137,7 @@ class View:
 
     def failing_turn_hint(self, listed: list[TurnOverview]) -> str:
         """Of a session that failed often, the diagnosis; else the first turn with a failure, or the first turn."""
-        if self.session["failed_calls"] >= _MANY_FAILURES and not self.position and self.wanted.turn_index is None:
+        if self.session.failed_calls >= _MANY_FAILURES and not self.position and self.wanted.turn_index is None:
             return self.diagnosis_hint()
         with_failures = turns.failing_turns(self.context.connection, self.session, self.last_event)
         of_all = with_failures.turns[0] if with_failures else None
@@ -156,15 +156,15 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
     session = find_session(connection, wanted.session_id)
     if wanted.turn_index is not None:
         turns.check_turn(connection, session, wanted.turn_index)
-    shown_id, last_event = short_id(connection, session["uid"]), last_event_of(connection, session)
+    shown_id, last_event = short_id(connection, session.uid), last_event_of(connection, session)
     if wanted.cursor is None:
         head = listing.session_head(connection, session, context.prices)
         if wanted.detail_level == "summary":
             head = head.model_copy(update={"failing_turns": turns.failing_turns(connection, session, last_event)})
         return View(context, wanted, session, shown_id, last_event, (), dump(head))
-    query = {**query_of(wanted), "session_id": session["uid"]}
+    query = {**query_of(wanted), "session_id": session.uid}
     last_event, *position = context.cursors.read(NAME, query, wanted.cursor)
-    return View(context, wanted, session, shown_id, last_event, tuple(position), {"session_id": session["uid"]})
+    return View(context, wanted, session, shown_id, last_event, tuple(position), {"session_id": session.uid})
 
 
 def _check_sections(wanted: GetSessionDetails) -> None:

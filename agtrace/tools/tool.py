@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from agtrace_indexer.index.questions import events, projects, turns
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import Analysis
 from agtrace_schema.answers import Model
 from agtrace_schema.health import Health
@@ -15,7 +17,6 @@ from agtrace_schema.health import Health
 from agtrace.health.last_analysis import LastAnalysis
 from agtrace.index.freshness import Freshness
 from agtrace.problems import InvalidParameter
-from agtrace.sessions.query import PROJECTS_BY_HASH
 from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import repeated
@@ -46,7 +47,7 @@ class Context:
     """Give the figures of index and server."""
     last_analysis: LastAnalysis
 
-    def analysis(self, session: sqlite3.Row) -> Analysis:
+    def analysis(self, session: Session) -> Analysis:
         """The health of a session, every finding included."""
         return self.last_analysis.get(self.connection, session, now=self.now, prices=self.prices)
 
@@ -54,7 +55,7 @@ class Context:
         """Raise `InvalidParameter` for a hash that is the beginning of no project's."""
         if project_hash is None or self.freshness.state != "ready":
             return
-        if self.connection.execute(PROJECTS_BY_HASH, {"hash": project_hash}).fetchone() is None:
+        if not projects.has_hash(self.connection, project_hash):
             given = repeated(project_hash, 60)
             unknown = f"project_hash: no project's hash begins with {given!r}; get_project_info() lists them"
             raise InvalidParameter("project_hash", unknown)
@@ -122,22 +123,16 @@ def overview_kilobytes(turns: int) -> str:
 
 def turn_kilobytes(connection: sqlite3.Connection, session_row: int, turn_index: int, level: str) -> str:
     """The size of the first page in which get_session_details opens a turn at level turns or steps."""
-    row = connection.execute(
-        "SELECT step_count, tool_calls, last_event - first_event + 1 AS events FROM turn "
-        "WHERE session_id = ? AND turn_index = ?",
-        (session_row, turn_index),
-    ).fetchone()
+    size = turns.size(connection, session_row, turn_index)
     if level == "turns":
-        return kilobytes(min(900 + 110 * row["step_count"], 28_000), min(4_000 + 900 * row["step_count"], 30_720))
-    return kilobytes(min(900 + 60 * row["events"], 28_000), min(4_000 + 1_000 * row["events"], 32_000))
+        return kilobytes(min(900 + 110 * size.steps, 28_000), min(4_000 + 900 * size.steps, 30_720))
+    return kilobytes(min(900 + 60 * size.events, 28_000), min(4_000 + 1_000 * size.events, 32_000))
 
 
 def event_kilobytes(connection: sqlite3.Connection, session_row: int, event_index: int) -> str:
     """The size of the answer in which get_event_details opens an event: at most the line that it stands on."""
-    line = connection.execute(
-        "SELECT length FROM event WHERE session_id = ? AND event_index = ?", (session_row, event_index)
-    ).fetchone()
-    return kilobytes(0, min(EVENT_AROUND + (line[0] if line else 0), LIST_BYTES))
+    line = events.line_length(connection, session_row, event_index)
+    return kilobytes(0, min(EVENT_AROUND + line, LIST_BYTES))
 
 
 def mark(time: int | None) -> int:

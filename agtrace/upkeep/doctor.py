@@ -7,12 +7,11 @@ import sqlite3
 from typing import Any
 
 from agtrace_indexer.index.maintenance import scrub_is_due
+from agtrace_indexer.index.questions import upkeep
 from agtrace_indexer.redact import redact_json
 from agtrace_indexer.repair.damage import Damage
 from agtrace_indexer.repair.repair import damaged_copies
 from agtrace_indexer.repair.repair import examine as look_for_damage
-from agtrace_schema.codes import TYPE_CODE
-from agtrace_schema.events import EventType
 
 from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index, home_roots
@@ -55,11 +54,11 @@ def _found(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
     return {
         "index": _index(settings, connection, freshness),
         "homes": _homes(settings),
-        "roots": [row[0] for row in connection.execute("SELECT path FROM root ORDER BY path")],
+        "roots": upkeep.roots(connection),
         "agents": _agents(connection),
         "files": _files(connection),
         "not_read": _not_read(connection),
-        "partly_read": _partly_read(connection),
+        "partly_read": [log._asdict() for log in upkeep.logs_partly_read(connection)],
         "unreadable_lines": _unreadable_lines(connection),
         "unknown_record_types": _record_types(connection, "unknown"),
         "left_out_record_types": _record_types(connection, "skipped"),
@@ -102,36 +101,25 @@ def _file_of(settings: Settings, freshness: Freshness) -> dict[str, Any]:
 
 
 def _index(settings: Settings, connection: sqlite3.Connection, freshness: Freshness) -> dict[str, Any]:
-    sessions, events = connection.execute("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
     return {
         **_file_of(settings, freshness),
-        "sessions": sessions,
-        "events": events,
-        "archived_files": connection.execute("SELECT count(*) FROM file WHERE gone").fetchone()[0],
-        "forgotten_files": connection.execute("SELECT count(*) FROM file WHERE status = 'forgotten'").fetchone()[0],
+        **upkeep.totals(connection)._asdict(),
         "traces_left": scrub_is_due(connection),
     }
 
 
 def _agents(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    rows = connection.execute(
-        """
-        SELECT s.provider, count(DISTINCT s.file_id) AS files, count(*) AS sessions,
-          group_concat(DISTINCT s.version) AS versions, min(s.started_at) AS first, max(s.ended_at) AS last
-        FROM session s GROUP BY s.provider ORDER BY s.provider
-        """
-    ).fetchall()
     return [
         {
-            "provider": row["provider"],
-            "files": row["files"],
-            "sessions": row["sessions"],
+            "provider": found.provider,
+            "files": found.files,
+            "sessions": found.sessions,
             "versions": [
                 one_line(version, _HEAD_SHOWN)
-                for version in sorted(filter(None, (row["versions"] or "").split(",")), key=_version_key)
+                for version in sorted(filter(None, (found.versions or "").split(",")), key=_version_key)
             ],
         }
-        for row in rows
+        for found in upkeep.providers(connection)
     ]
 
 
@@ -142,66 +130,40 @@ def _version_key(version: str) -> list[tuple[int, str]]:
 
 def _files(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     """Every log, with what was read of it."""
-    rows = connection.execute(
-        """
-        SELECT f.path, f.provider, f.gone, f.size, f.lines, f.records, f.unreadable_lines, f.pending_bytes,
-          count(s.id) AS sessions, coalesce(sum(s.event_count), 0) AS events,
-          coalesce(sum(s.tool_calls), 0) AS tool_calls, coalesce(sum(s.failed_calls), 0) AS failed_calls
-        FROM file f LEFT JOIN session s ON s.file_id = f.id WHERE f.status = 'log' GROUP BY f.id ORDER BY f.path
-        """
-    ).fetchall()
-    return [dict(row) | {"gone": bool(row["gone"])} for row in rows]
+    return [log._asdict() | {"gone": bool(log.gone)} for log in upkeep.logs(connection)]
 
 
 def _not_read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    rows = connection.execute(
-        "SELECT path, status, reason, size FROM file WHERE status NOT IN ('log', 'forgotten') ORDER BY status, path"
-    ).fetchall()
-    return [dict(row) | {"advice": _ADVICE[row["status"]]} for row in rows]
-
-
-def _partly_read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    rows = connection.execute(
-        "SELECT path, reason, pending_bytes FROM file WHERE status = 'log' AND reason IS NOT NULL ORDER BY path"
-    ).fetchall()
-    return [dict(row) for row in rows]
+    return [file._asdict() | {"advice": _ADVICE[file.status]} for file in upkeep.files_not_read(connection)]
 
 
 def _unreadable_lines(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    rows = connection.execute(
-        """
-        SELECT f.path, e.line, e.offset, e.length, n.text AS kind, s.uid, e.event_index
-        FROM name n JOIN event e ON e.name_id = n.id
-          JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id
-        WHERE n.text IN ('unreadable_line', 'oversized_line') AND e.type = ? AND e.superseded_by IS NULL
-        ORDER BY f.path, e.line
-        """,
-        (TYPE_CODE[EventType.NOTIFICATION],),
-    ).fetchall()
     reasons = {"unreadable_line": "no JSON", "oversized_line": "longer than is parsed: its head is kept"}
     return [
         {
-            "path": row["path"],
-            "line": row["line"],
-            "byte_offset": row["offset"],
-            "byte_length": row["length"],
-            "reason": reasons[row["kind"]],
-            "event": f"{row['uid']}:{row['event_index']}",
+            "path": line.path,
+            "line": line.line,
+            "byte_offset": line.offset,
+            "byte_length": line.length,
+            "reason": reasons[line.kind],
+            "event": f"{line.uid}:{line.event_index}",
         }
-        for row in rows
+        for line in upkeep.unreadable_lines(connection)
     ]
 
 
 def _record_types(connection: sqlite3.Connection, status: str) -> list[dict[str, Any]]:
-    rows = connection.execute(
-        """
-        SELECT t.type, f.provider, sum(t.count) AS count, count(*) AS files, f.path, t.first_line AS line
-        FROM record_type t JOIN file f ON f.id = t.file_id WHERE t.status = ?
-        GROUP BY f.provider, t.type ORDER BY count DESC, t.type
-        """,
-        (status,),
-    ).fetchall()
-    return [dict(row) | {"type": one_line(row["type"], _HEAD_SHOWN)} for row in rows]
+    return [
+        {
+            "type": one_line(found.type, _HEAD_SHOWN),
+            "provider": found.provider,
+            "count": found.records,
+            "files": found.files,
+            "path": found.path,
+            "line": found.line,
+        }
+        for found in upkeep.record_types(connection, status)
+    ]
 
 
 def _trouble(found: dict[str, Any]) -> list[str]:

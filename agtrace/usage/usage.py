@@ -10,48 +10,21 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
+from agtrace_indexer.index.questions import usage
+from agtrace_indexer.index.questions.tokens import TokenCounts
+from agtrace_indexer.index.questions.usage import Among, ModelSums
 from agtrace_schema.answers import Made, ModelTotals
 
 from agtrace.text.lines import LABEL, one_line
 from agtrace.usage.prices import ModelUsage, PriceTable
 
-KINDS = (
-    "input_tokens",
-    "cache_creation_5m_tokens",
-    "cache_creation_1h_tokens",
-    "cache_read_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-)
+KINDS = TokenCounts._fields
 """The kinds of tokens; reasoning is a part of the output, the others add up to the total."""
 
 _ADDED = KINDS[:-1]
-_EACH = "s.id"
-
-_ROWS = f"""
-SELECT {{key}} AS key, m.model, m.speed, m.context_class, m.told,
-  sum(m.responses) AS responses, sum(m.incomplete) AS incomplete,
-  {", ".join(f"sum(m.{kind}) AS {kind}" for kind in KINDS)}, sum(m.cost_usd) AS cost_usd
-FROM model_usage m JOIN session s ON s.id = m.session_id WHERE {{condition}}
-GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, sum(m.responses) DESC, 2, 3, 4, 5
-"""
-
-_UNTOLD = """
-SELECT {key} AS key, count(*) AS sessions FROM session s
-WHERE {condition} AND s.responses = 0 AND s.copied_responses = 0
-  AND EXISTS (SELECT 1 FROM turn t WHERE t.session_id = s.id AND t.step_count > 0 AND NOT t.copied) GROUP BY 1
-"""
-
-# Sessions of vanished logs that share events with logs that are there: what they share counts in both.
-_SHARED = """
-SELECT {key} AS key, count(DISTINCT s.id) AS sessions FROM session s JOIN file f ON f.id = s.file_id AND f.gone
-JOIN kin k ON k.session_id = s.id JOIN session o ON o.id = k.other_id JOIN file g ON g.id = o.file_id AND NOT g.gone
-WHERE {condition} GROUP BY 1
-"""
 
 
 @dataclass(slots=True)
@@ -112,15 +85,15 @@ class Usage:
         ranked = sorted(self.models.items(), key=lambda item: -(item[1].total or 0))
         return [model_totals(name, usage) for name, usage in ranked[:most]]
 
-    def add(self, row: sqlite3.Row, prices: PriceTable) -> None:
-        """Add the responses of one row of `model_usage`."""
-        for usage in (self, self.models.setdefault(row["model"] or "unknown", Usage())):
-            usage.responses += row["responses"]
-            usage.incomplete += row["incomplete"]
-            for kind in KINDS:
-                if row[kind] is not None:
-                    usage.tokens[kind] = usage.tokens.get(kind, 0) + row[kind]
-            usage._add_cost(row, prices)
+    def add(self, used: ModelSums, prices: PriceTable) -> None:
+        """Add responses that are priced alike."""
+        for sums in (self, self.models.setdefault(used.model or "unknown", Usage())):
+            sums.responses += used.responses
+            sums.incomplete += used.incomplete
+            for kind, tokens in used.tokens._asdict().items():
+                if tokens is not None:
+                    sums.tokens[kind] = sums.tokens.get(kind, 0) + tokens
+            sums._add_cost(used, prices)
 
     def include(self, other: Usage) -> None:
         """Add what another session used."""
@@ -128,25 +101,26 @@ class Usage:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for kind, tokens in other.tokens.items():
             self.tokens[kind] = self.tokens.get(kind, 0) + tokens
-        for model, usage in other.models.items():
-            self.models.setdefault(model, Usage()).include(usage)
+        for model, sums in other.models.items():
+            self.models.setdefault(model, Usage()).include(sums)
 
-    def _add_cost(self, row: sqlite3.Row, prices: PriceTable) -> None:
+    def _add_cost(self, used: ModelSums, prices: PriceTable) -> None:
         """The provider's own figure where there is one, else list prices."""
-        if row["told"]:
-            self.dollars += row["cost_usd"]
-            self.priced += row["responses"]
-            self.told += row["responses"]
+        if used.told:
+            self.dollars += used.cost_usd or 0
+            self.priced += used.responses
+            self.told += used.responses
             return
-        if all(row[kind] is None for kind in _ADDED):
+        added = used.tokens[: len(_ADDED)]
+        if all(tokens is None for tokens in added):
             return
-        figures = (row[kind] or 0 for kind in _ADDED)
+        figures = (tokens or 0 for tokens in added)
         cost = prices.cost(
-            ModelUsage(row["model"] or None, row["speed"] or None, row["context_class"], row["responses"], *figures)
+            ModelUsage(used.model or None, used.speed or None, used.context_class, used.responses, *figures)
         )
         if cost is not None:
             self.dollars += cost
-            self.priced += row["responses"]
+            self.priced += used.responses
 
 
 def model_totals(name: str, usage: Usage) -> ModelTotals:
@@ -161,28 +135,19 @@ def model_totals(name: str, usage: Usage) -> ModelTotals:
     )
 
 
-def usage_by(
-    connection: sqlite3.Connection,
-    prices: PriceTable,
-    key: str,
-    condition: str,
-    arguments: Mapping[str, Any] | None = None,
-) -> dict[Any, Usage]:
-    """The usage of the sessions (alias s) that fulfil a condition, grouped by an SQL expression of s."""
-    cursor = connection.cursor()
-    cursor.row_factory = sqlite3.Row
-    found: dict[Any, Usage] = defaultdict(Usage)
-    for row in cursor.execute(_ROWS.format(key=key, condition=condition), arguments or {}):
-        found[row["key"]].add(row, prices)
-    for row in cursor.execute(_UNTOLD.format(key=key, condition=condition), arguments or {}):
-        found[row["key"]].untold += row["sessions"]
-    if key != _EACH:
-        for row in cursor.execute(_SHARED.format(key=key, condition=condition), arguments or {}):
-            found[row["key"]].shared += row["sessions"]
+def usage_by(connection: sqlite3.Connection, prices: PriceTable, among: Among) -> dict[int, Usage]:
+    """The usage of some sessions, by the key that they are summed up by."""
+    found: dict[int, Usage] = defaultdict(Usage)
+    for used in usage.by_model(connection, among):
+        found[used.key].add(used, prices)
+    for key, sessions in usage.without_figures(connection, among).items():
+        found[key].untold += sessions
+    if among.by != "session":
+        for key, sessions in usage.counted_twice(connection, among).items():
+            found[key].shared += sessions
     return found
 
 
 def usage_of(connection: sqlite3.Connection, prices: PriceTable, sessions: Iterable[int]) -> dict[int, Usage]:
     """The usage of each of these sessions, by itself."""
-    ids = ", ".join(map(str, sessions))
-    return usage_by(connection, prices, _EACH, f"s.id IN ({ids})")
+    return usage_by(connection, prices, Among("session", sessions=tuple(sessions)))

@@ -6,7 +6,6 @@ The no-op run is the common one: it imports no parser and opens no log.
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -17,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from agtrace_indexer import redact
 from agtrace_indexer.events import strings
-from agtrace_indexer.index.catalog import Catalog, remove_attempts
+from agtrace_indexer.index.catalog import Catalog, KnownFile, remove_attempts
 from agtrace_indexer.index.lock import WriteLock
 from agtrace_indexer.index.opening import NewerIndex
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.reader.plan import Archived, Plan, make_plan
 
 if TYPE_CHECKING:
+    from agtrace_indexer.index.store import Store
     from agtrace_indexer.logs.progress import Progress
     from agtrace_indexer.reader.reader import Reader
 
@@ -175,16 +175,16 @@ class _Work:
         """Read what changed, and commit."""
         from agtrace_indexer.index.store import Store
         from agtrace_indexer.index.tombstones import Tombstones
+        from agtrace_indexer.index.word_index import cover_if_due
         from agtrace_indexer.logs.progress import Progress
         from agtrace_indexer.reader.reader import Reader
-        from agtrace_indexer.texts.word_index import cover_if_due
 
         catalog, changed = self.catalog, self.plan.changed
         store = Store(catalog.connection)
         progress = Progress(files_total=len(changed), bytes_total=sum(found.size for found, _ in changed))
         store.begin()
         self._note_beginning()
-        self._mask_again_if_due()
+        self._mask_again_if_due(store)
         forgotten = Tombstones.of(catalog.path)
         reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild, forgotten=forgotten)
         self._read(reader)
@@ -232,7 +232,7 @@ class _Work:
             expire(catalog.connection, catalog.path, self.keep_days, now)
         scrub(catalog.connection, patience=_PATIENCE)
 
-    def _mask_again_if_due(self) -> None:
+    def _mask_again_if_due(self, store: Store) -> None:
         """Mask what is there where the rules changed, before anything else is shown; then all logs are read again."""
         if not _masked_otherwise(self.catalog):
             return
@@ -241,8 +241,8 @@ class _Work:
         mask_again(self.catalog.connection)
         self.catalog.set_meta("redaction", redact.digest())
         self.catalog.set_meta("reading", "0")  # until all of them are
-        self.catalog.connection.execute("COMMIT")
-        self.catalog.connection.execute("BEGIN IMMEDIATE")
+        store.commit()
+        store.begin()
 
     @property
     def _late(self) -> bool:
@@ -265,10 +265,10 @@ class _Work:
             reader.store.begin()
             self.plan.changed = [change for change in self.plan.changed if change[0].path not in done]
 
-    def _is_new(self, found: Found, row: sqlite3.Row | None, archived: Archived) -> bool:
+    def _is_new(self, found: Found, row: KnownFile | None, archived: Archived) -> bool:
         """Whether a log is read from its beginning, whatever is known of others."""
         if row is not None:
-            return self.rebuild and bool(row["status"] == "log")
+            return self.rebuild and bool(row.status == "log")
         return not archived.may_have(found)
 
     def _finish(self, reader: Reader) -> None:
@@ -277,7 +277,7 @@ class _Work:
         from agtrace_indexer.families.joining import join_families
         from agtrace_indexer.index.archive import sum_up_archive
 
-        reader.store.mark_gone(row["id"] for row in self.plan.gone if self.catalog.file(row["path"]) is not None)
+        reader.store.mark_gone(row.id for row in self.plan.gone if self.catalog.file(row.path) is not None)
         for found, _ in self.plan.odd:
             status = "duplicate" if (found.oddity or "").startswith("the same log") else "skipped"
             reader.set_aside(found, self.catalog.file(found.path), status, found.oddity or "")
@@ -294,39 +294,29 @@ class _Work:
         """Keep no file fresh that was named now and holds no log."""
         for path in self.new_roots:
             row = self.catalog.file(path)
-            if row is not None and row["status"] in _NO_LOG and not os.path.isdir(path):
-                self.no_logs[path] = row["reason"]
+            if row is not None and row.status in _NO_LOG and not os.path.isdir(path):
+                self.no_logs[path] = row.reason or ""
                 self.catalog.drop_root(path)
 
 
 def _summary(catalog: Catalog, work: _Work, progress: Progress | None, started: float) -> Summary:
     plan = work.plan
-    query = catalog.connection.execute
-    sessions, events = query("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
-    records, unreadable = query(
-        "SELECT coalesce(sum(records), 0), coalesce(sum(unreadable_lines), 0) FROM file"
-    ).fetchone()
-    unknown = dict(
-        query("SELECT type, sum(count) FROM record_type WHERE status = 'unknown' GROUP BY type ORDER BY type")
-    )
-    (unreadable_files,) = query(
-        "SELECT count(*) FROM file WHERE status = 'unreadable' OR (status = 'log' AND stamp = '' AND NOT gone)"
-    ).fetchone()
+    totals = catalog.totals()
     opened = progress.files_opened if progress else 0
     return Summary(
         files_seen=plan.seen,
         files_changed=opened,
         files_opened=opened,
         bytes_read=progress.bytes_read if progress else 0,
-        sessions=sessions,
-        events=events,
-        records=records,
-        unreadable_lines=unreadable,
-        unknown_record_types=unknown,
+        sessions=totals.sessions,
+        events=totals.events,
+        records=totals.records,
+        unreadable_lines=totals.unreadable_lines,
+        unknown_record_types=totals.unknown_record_types,
         seconds=round(time.monotonic() - started, 3),
         files_behind=len(plan.changed) if progress else 0,
         bytes_behind=plan.bytes_behind if progress else 0,
-        files_unreadable=unreadable_files,
+        files_unreadable=totals.unreadable_files,
         index_bytes=catalog.size,
         no_logs=work.no_logs,
     )

@@ -28,7 +28,7 @@ class Evidence(Model):
 
 
 class Insight(Model):
-    """One finding (R-113)."""
+    """One finding."""
 
     turn_index: int | None = None
     severity: Severity

@@ -28,7 +28,7 @@ class Model(BaseModel):
 
 
 class SessionItem(Model):
-    """One session in a list (R-110)."""
+    """One session in a list."""
 
     id: str
     """As many characters as tell it apart, at least 8; every tool accepts it."""
@@ -71,7 +71,7 @@ class ModelTotals(Model):
 
 
 class ProjectItem(Model):
-    """One project (R-111)."""
+    """One project."""
 
     hash: str
     root_path: str | None = None
@@ -174,7 +174,7 @@ class ChildItem(Model):
 
 
 class FailingTurns(Model):
-    """The turns of its own in which tool executions of a session failed (R-022)."""
+    """The turns of its own in which tool executions of a session failed."""
 
     total: int
     turns: list[int]
@@ -217,7 +217,7 @@ class SessionHead(Model):
 
 
 class TurnOverview(Model):
-    """One turn at level summary (R-112)."""
+    """One turn at level summary."""
 
     id: str
     """`turn-0` and so on."""
@@ -405,7 +405,7 @@ class SessionSteps(SessionHead):
 
 
 class SessionSections(SessionHead):
-    """The sections that can be asked for (R-071), beside those of the head; a total where several are asked for."""
+    """The sections that can be asked for, beside those of the head; a total where several are asked for."""
 
     turns: list[TurnOverview]
     total_turns: int | None = None
@@ -425,7 +425,7 @@ class SessionSections(SessionHead):
 
 
 class EventPreview(Model):
-    """One hit of a search (R-114)."""
+    """One hit of a search."""
 
     session_id: str
     event_index: int
@@ -441,7 +441,7 @@ class EventPreview(Model):
     copied: bool | None = None
     """True where an older session has the same event; it counts there."""
     preview: dict[str, Any]
-    """The preview by type (R-114); the text around the match."""
+    """The preview by type; the text around the match."""
 
 
 class SessionMatches(Model):
@@ -519,7 +519,7 @@ class FailingLine(Model):
 
 
 class FailuresTold(Model):
-    """What a tool's output tells of failures, where it doesn't fit whole: the counts are exact (R-022)."""
+    """What a tool's output tells of failures, where it doesn't fit whole: the counts are exact."""
 
     failing_lines: int
     failed_tests: int
@@ -534,7 +534,7 @@ class FailuresTold(Model):
 
 
 class EventDetails(Model):
-    """Payload of get_event_details (R-115)."""
+    """Payload of get_event_details."""
 
     session_id: str
     event_index: int
@@ -583,7 +583,7 @@ class Artifact(Model):
 
 
 class Pagination(Model):
-    """Of lists; absent when everything fits one first page (R-048)."""
+    """Of lists; absent when everything fits one first page."""
 
     total_in_page: int
     total_count: int | None = None
@@ -618,7 +618,7 @@ class IndexState(Model):
 
 
 class ErrorBody(Model):
-    """What went wrong, and what to do next (R-118)."""
+    """What went wrong, and what to do next."""
 
     code: Literal[
         "invalid_parameter",
@@ -641,7 +641,7 @@ class ErrorBody(Model):
 
 
 class Thought(Model):
-    """A piece of readable thinking, in file order (R-120)."""
+    """A piece of readable thinking, in file order."""
 
     event_index: int
     turn_index: int | None = None

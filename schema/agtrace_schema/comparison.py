@@ -105,7 +105,7 @@ class ComparedFiles(Model):
 
 
 class Comparison(Model):
-    """Payload of compare_sessions (R-120)."""
+    """Payload of compare_sessions."""
 
     differences: list[str]
     """The marked ones in a few words each, the weightiest first."""

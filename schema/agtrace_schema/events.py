@@ -2,7 +2,7 @@
 
 An event is addressed as session + `event_index` (0, 1, 2 ... in file order). Its payload is
 one of the seven classes below, which nobody changes (frozen ones take three times as long to make); the names of
-the types are fixed (R-117).
+the types are fixed.
 """
 
 from __future__ import annotations
@@ -15,16 +15,12 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Non
 """Any JSON value."""
 
 
-class Provider(StrEnum):
-    """The agents whose logs agtrace reads."""
-
-    CLAUDE_CODE = "claude_code"
-    CODEX = "codex"
-    GEMINI = "gemini"
+Provider: TypeAlias = str
+"""The agent that wrote a log, by the name that the indexer's registry of agents has for it: `codex`."""
 
 
 class EventType(StrEnum):
-    """The seven kinds of events (R-117)."""
+    """The seven kinds of events."""
 
     USER = "User"
     MESSAGE = "Message"

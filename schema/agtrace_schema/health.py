@@ -28,7 +28,7 @@ class IndexHealth(Model):
 
 
 class AnswerHealth(Model):
-    """The answers since the server started (R-100, R-103, R-104)."""
+    """The answers since the server started."""
 
     count: int
     errors: int

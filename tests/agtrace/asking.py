@@ -123,7 +123,7 @@ def query(asker: Asker, sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
 
 
 def check(given: Answer, most: int) -> None:
-    """What holds for every answer and every error (R-002, R-003, R-005)."""
+    """What holds for every answer and every error."""
     value = given.value
     assert json.loads(given.text) == value, "the text and the structured content are the same"
     assert len(given.text.encode()) <= most, f"{len(given.text.encode())} of {most} bytes: {given.text[:300]}"
@@ -138,7 +138,7 @@ def check(given: Answer, most: int) -> None:
 
 
 def check_shape(name: str, given: Answer) -> None:
-    """How deep an answer is and how long its strings are (R-006, R-008); texts that were asked for are verbatim."""
+    """How deep an answer is and how long its strings are; texts that were asked for are verbatim."""
     deepest = 4 if name in _FLAT else 8
     data = given.value.get("data", {})
     assert max(map(_depth, _items(data)), default=0) <= deepest, f"{name}: deeper than {deepest}"

@@ -8,8 +8,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from agtrace_indexer.providers.setup import SERVER_NAME
 
-from agtrace.upkeep.agents import AGENTS, SERVER_NAME, add_command, config_path, entry_in, remove_command, snippet
+from agtrace.upkeep.agents import AGENTS, add_command, config_path, entry_in, remove_command, snippet
 
 HOME = Path("/home/mira")
 STRANGE = 'C:\\Program Files\\agtrace "beta" \x7f 潮汐 🐟.exe'

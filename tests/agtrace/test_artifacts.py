@@ -93,7 +93,7 @@ def read(asker: Asker, **arguments: Any) -> str:
 def test_the_chunks_of_a_range_join_to_exactly_these_lines(
     asker: Asker, whole: dict[int, str], data: st.DataObject, index: int, most: int
 ) -> None:
-    """R-078: of the redacted canonical text; a chunk counts the lines of the whole."""
+    """Of the redacted canonical text; a chunk counts the lines of the whole."""
     text = whole[index]
     first = data.draw(st.integers(1, count(text)))
     last = data.draw(st.integers(first, min(count(text), first + 900)))
@@ -166,7 +166,7 @@ def test_the_cursor_of_a_range_continues_no_other_one(asker: Asker) -> None:
 @pytest.mark.parametrize("mode", ["minimal", "standard", "verbose"])
 @pytest.mark.parametrize("most", [None, 2_048])
 def test_a_digest_is_one_answer_within_its_budget(asker: Asker, index: int, mode: str, most: int | None) -> None:
-    """R-017, R-018, R-021: 10,240, 40,960 and 102,400 bytes, or what is asked for; its hint leads on."""
+    """10,240, 40,960 and 102,400 bytes, or what is asked for; its hint leads on."""
     value = asker.ask("get_event_details", session_id=ONE, event_index=index, mode=mode, max_bytes=most)
     assert "chunk" not in value
     assert ("truncation" in value) == (value["hint"].find("start_line") >= 0 or value["hint"].find("mode") >= 0)
@@ -175,7 +175,7 @@ def test_a_digest_is_one_answer_within_its_budget(asker: Asker, index: int, mode
 
 @pytest.mark.parametrize("mode", [None, "minimal", "standard", "verbose"])
 def test_a_test_run_tells_the_names_of_all_its_failures_in_one_answer(asker: Asker, mode: str | None) -> None:
-    """R-022: 60 of 1,000 cases fail; all names, the exact counts and the runner's verdict."""
+    """60 of 1,000 cases fail; all names, the exact counts and the runner's verdict."""
     value = asker.ask("get_event_details", session_id=ONE, event_index=RUN, mode=mode)
     failures = value["data"]["failures"]
     assert (failures["failing_lines"], failures["failed_tests"]) == (121, 60)
@@ -192,7 +192,7 @@ def test_a_test_run_tells_the_names_of_all_its_failures_in_one_answer(asker: Ask
 
 @pytest.mark.parametrize("mode", [None, "minimal", "standard", "verbose"])
 def test_a_failure_at_line_9000_of_10000_is_told_in_every_answer(asker: Asker, mode: str | None) -> None:
-    """R-022: with the call that shows what is around it."""
+    """With the call that shows what is around it."""
     value = asker.ask("get_event_details", session_id=ONE, event_index=MANY, mode=mode)
     text = "FAILED tests/test_tide.py::test_ebb - assert 3 == 4"
     if mode:
@@ -210,7 +210,7 @@ def test_a_failure_at_line_9000_of_10000_is_told_in_every_answer(asker: Asker, m
 
 @pytest.mark.parametrize("most", [2_048, 10_240])
 def test_hints_lead_to_every_failure_however_small_the_answers_are(asker: Asker, most: int) -> None:
-    """R-011, R-022: where the user allows no larger answer, the lines themselves are named at last."""
+    """Where the user allows no larger answer, the lines themselves are named at last."""
     small = asker.with_most(most)
     seen, value = "", small.ask("get_event_details", session_id=ONE, event_index=RUN)
     for _ in range(3):
@@ -248,7 +248,7 @@ def test_an_output_that_fits_is_shown_without_a_summary_of_its_failures(asker: A
 
 
 def test_a_text_of_less_than_a_thousand_tokens_is_no_chunk(asker: Asker) -> None:
-    """R-075: what stands around it gives way."""
+    """What stands around it gives way."""
     value = asker.ask("get_event_details", session_id=ONE, event_index=SHORT)
     assert value["data"]["payload"]["content"] == "潮" * 3_150 and "chunk" not in value
 
@@ -292,7 +292,7 @@ def transcript(asker: Asker) -> str:
 def test_the_chunks_of_a_range_of_a_session_join_to_exactly_these_lines(
     asker: Asker, transcript: str, data: st.DataObject, most: int
 ) -> None:
-    """R-078: counted over the whole text, headings too."""
+    """Counted over the whole text, headings too."""
     total = transcript.count("\n")
     first = data.draw(st.integers(1, total))
     last = data.draw(st.integers(first, min(total, first + 700)))
@@ -336,7 +336,7 @@ def test_a_digest_of_a_session_has_the_failures_of_its_outputs(asker: Asker) -> 
 
 
 def test_an_analysis_is_read_with_every_finding(asker: Asker) -> None:
-    """R-086: more than the ten that analyze_session shows."""
+    """More than the ten that analyze_session shows."""
     shown = asker.ask("analyze_session", session_id=ONE)
     complete = json.loads(read(asker, ref=shown["artifact_ref"], max_bytes=2_048))
     assert len(complete["insights"]) == shown["data"]["total_insights"] > len(shown["data"]["insights"])
@@ -355,7 +355,6 @@ def test_health_is_read_as_an_artifact(asker: Asker) -> None:
             "ax://session/", "ax://health/now", "https://example.org", "aaaaaaaa", "ax://event/aaaaaaaa/" + "9" * 40],
 )  # fmt: skip
 def test_a_reference_of_no_known_form_is_refused(asker: Asker, ref: str) -> None:
-    """R-085"""
     error = asker.error("read_artifact", ref=ref)
     assert error["code"] == "invalid_artifact_ref"
     assert error["message"].startswith(f"Invalid artifact ref: {ref}")
@@ -413,6 +412,5 @@ def test_an_artifact_takes_no_more_than_it_is_asked_for(asker: Asker, most: int,
 
 
 def test_a_secret_is_in_no_text_of_an_artifact(asker: Asker, transcript: str) -> None:
-    """R-119"""
     assert TOKEN not in transcript and redact(transcript) == transcript
     assert TOKEN not in read(asker, ref=f"ax://event/{ONE}/{STRANGE}", mode="verbose")

@@ -117,7 +117,7 @@ WRONG = [
     (["show", f"{LARGE}:3", "--lines", "-1"], "names no lines"),
     (["show", f"{LARGE}:3", "--lines", "5000:"], "it has"),
     (["show", f"{LARGE}:3", "--mode", "tiny"], "'tiny' is not one of"),
-    (["show", f"{LARGE}:{'9' * 5000}"], "is no event index"),
+    (["show", f"{LARGE}:{'9' * 5000}"], "names no event"),
     (["show", LARGE, "--lines", "1:2"], "--lines goes with one event"),
     (["show", LARGE, "--mode", "minimal"], f"agtrace read ax://session/{LARGE}"),
     (["show", f"{LARGE}:3", "--sections", "tools"], "--sections goes with a session"),

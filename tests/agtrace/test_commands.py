@@ -137,7 +137,7 @@ def test_every_command_and_setting_is_in_the_help() -> None:
         (["show", "01a1"], "Session ID prefix '01a1' matches"),
         (["show", ""], ""),
         (["show", f"{LARGE}:999999"], "Event index 999999 out of bounds"),
-        (["show", f"{LARGE}:last"], "'last' is no event index"),
+        (["show", f"{LARGE}:last"], "names no event"),
         (["show", LARGE, "--turn", "9999"], "9999"),
         (["show", LARGE, "--turn", "-1"], "turn_index"),
         (["analyze", "zzzzzzzz"], "Session not found: zzzzzzzz"),
@@ -158,6 +158,25 @@ def test_a_wrong_call_says_why_and_exits_with_2(arguments: list[str], message: s
     assert (said.code, said.out) == (2, "")
     assert message in said.err
     assert len(said.err) < 1500
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["show", "--", "apiKey: '{secret}'"],
+        ["show", "--", "CREATE LOGIN tide WITH PASSWORD = N'{secret}';"],
+        ["search", "x", "--project", "CREATE LOGIN tide WITH PASSWORD = N'{secret}';"],
+        ["sessions", "--project", "artifactory: AKCp8H42a1g5Hspe1{secret}GmjCYkwBoqh7fNFk2InMV"],
+    ],
+    ids=" ".join,
+)
+def test_a_secret_in_a_wrong_place_is_not_printed_changed_or_cut_so_that_it_is_known_no_more(
+    arguments: list[str], indexed: Path
+) -> None:
+    secret = "xL4dIz7x5zVWXM" + "pStX3u6EhvPvCmJwuyWsZ"
+    said = run(*(argument.replace("{secret}", secret) for argument in arguments))
+    assert said.code == 2 and "[redacted: " in said.err
+    assert secret[:14].lower() not in said.err.lower()
 
 
 @pytest.mark.parametrize(

@@ -228,7 +228,7 @@ def test_what_was_taken_back_counts_nowhere(samples: Asker) -> None:
 
 
 def test_a_fork_is_told_and_only_its_own_events_count(logs_of: tuple[ClaudeLog, ClaudeLog], tmp_path: Path) -> None:
-    """R-120: the copies are named."""
+    """The copies are named."""
     origin, _ = logs_of
     origin.prompt("first").call("Bash", {"command": "make"}, "no rule", failed=True)
     respond(

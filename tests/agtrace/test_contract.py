@@ -38,7 +38,7 @@ def asker(world: World, tmp_path_factory: pytest.TempPathFactory) -> Asker:
 
 
 def test_every_answer_keeps_the_contract(world: World, asker: Asker) -> None:
-    """R-002, R-003, R-005, R-006, R-008, R-018, R-026: size, summary, depth, strings, schema, both copies."""
+    """Size, summary, depth, strings, schema, both copies."""
     answered = 0
     for name, arguments in calls(world):
         given = asker.anything(name, **arguments)
@@ -49,7 +49,7 @@ def test_every_answer_keeps_the_contract(world: World, asker: Asker) -> None:
 
 
 def test_default_arguments_never_exceed_the_portable_size(world: World, asker: Asker) -> None:
-    """R-005: 10,240 bytes with nothing but what a tool needs."""
+    """10,240 bytes with nothing but what a tool needs."""
     for name, tool in TOOLS.items():
         needed = input_schema(tool.arguments).get("required", [])
         given = asker.anything(name, **{argument: VALUES[argument][0] for argument in needed})
@@ -58,14 +58,14 @@ def test_default_arguments_never_exceed_the_portable_size(world: World, asker: A
 
 @pytest.mark.parametrize("most", [2_048, 10_240])
 def test_the_configured_maximum_holds_for_any_arguments(world: World, asker: Asker, most: int) -> None:
-    """R-011: whatever is asked for."""
+    """Whatever is asked for."""
     clamped = asker.with_most(most)
     for name, arguments in [*calls(world)][:: 5 if most == PORTABLE else 11]:
         clamped.anything(name, **arguments)  # it checks the size
 
 
 def test_the_same_call_gives_the_same_answer(world: World, asker: Asker) -> None:
-    """R-031: on an unchanged index, also from another process."""
+    """On an unchanged index, also from another process."""
     other = Asker(asker.settings.data_dir, ttl=YEAR)
     for name, arguments in [*calls(world)][::9]:
         if name != "read_artifact" or arguments["ref"] != "ax://health":
@@ -76,7 +76,7 @@ def test_the_same_call_gives_the_same_answer(world: World, asker: Asker) -> None
     "world", [world for world in WORLDS if world.name in ("empty", "outputs", "emoji")], indirect=True
 )
 def test_what_no_argument_expects_is_answered_within_the_contract(asker: Asker) -> None:
-    """R-118: errors, too; what is refused depends little on what there is."""
+    """Errors, too; what is refused depends little on what there is."""
     refused = sum(asker.anything(tool, **arguments).is_error for tool, arguments in strange_calls())
     assert refused > 100
 
@@ -111,7 +111,7 @@ def _names(text: str) -> set[str]:
 
 @pytest.mark.parametrize("mode", [None, "minimal", "standard", "verbose"])
 def test_sixty_failures_of_a_thousand_are_named_or_counted(outputs: Asker, mode: str | None) -> None:
-    """R-022: all names, or the exact count and the call that shows the rest."""
+    """All names, or the exact count and the call that shows the rest."""
     asked = {"mode": mode} if mode else {}
     value = outputs.ask("get_event_details", session_id=SESSION, event_index=2, **asked)
     printed = run_of_tests()
@@ -128,7 +128,6 @@ def test_sixty_failures_of_a_thousand_are_named_or_counted(outputs: Asker, mode:
 
 @pytest.mark.parametrize("mode", [None, "minimal", "standard", "verbose"])
 def test_a_failure_in_line_9_000_of_10_000_is_shown(outputs: Asker, mode: str | None) -> None:
-    """R-022"""
     asked = {"mode": mode} if mode else {}
     value = outputs.ask("get_event_details", session_id=SESSION, event_index=4, **asked)
     assert "tests/test_tides.py::test_neap_tide" in str(value["data"])
@@ -141,7 +140,7 @@ def test_a_failure_in_line_9_000_of_10_000_is_shown(outputs: Asker, mode: str | 
 
 
 def test_every_hint_can_be_followed(asker: Asker, world: World) -> None:
-    """R-029: what a hint writes out as a call is a call that gives an answer."""
+    """What a hint writes out as a call is a call that gives an answer."""
     followed: set[str] = set()
     for name, arguments in [*calls(world)][::4]:
         given = asker.anything(name, **arguments)

@@ -39,7 +39,7 @@ def chosen(asker: Asker) -> Iterator[tuple[str, int]]:
 
 
 def test_the_coordinates_of_an_event_are_the_same_in_previews_levels_and_details(indexed: Asker) -> None:
-    """R-115: 100 events; session prefix, turn, step and event index."""
+    """100 events; session prefix, turn, step and event index."""
     for uid, index in chosen(indexed):
         event = indexed.ask("get_event_details", session_id=uid, event_index=index)["data"]
         place = (event["event_index"], event.get("turn_index"), event.get("step_index"))

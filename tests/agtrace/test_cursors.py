@@ -38,14 +38,13 @@ def test_a_cursor_gives_back_its_position(position: tuple[int, ...]) -> None:
 
 
 def test_the_same_call_gives_the_same_cursor_within_half_its_lifetime() -> None:
-    """R-031: a repeated request has the same answer, its cursor included."""
+    """A repeated request has the same answer, its cursor included."""
     first = cursors(NOON // 1800 * 1800).make("list_sessions", QUERY, (1, 2))
     assert cursors(NOON // 1800 * 1800 + 1799).make("list_sessions", QUERY, (1, 2)) == first
 
 
 @pytest.mark.parametrize("ttl", [1, 2, 3, 600, 3600])
 def test_a_cursor_lives_at_least_as_long_as_the_setting_says_and_not_twice_as_long(ttl: int) -> None:
-    """R-046"""
     made = cursors(ttl=ttl).make("list_sessions", QUERY, (7,))
     assert cursors(NOON + ttl - 0.001, ttl=ttl).read("list_sessions", QUERY, made) == (7,)
     late = cursors(NOON + 2 * ttl + 1, ttl=ttl)
@@ -53,13 +52,11 @@ def test_a_cursor_lives_at_least_as_long_as_the_setting_says_and_not_twice_as_lo
 
 
 def test_a_cursor_is_valid_after_a_restart(tmp_path: Path) -> None:
-    """R-046"""
     made = cursors(key=load_key(tmp_path / "data" / "cursor.key")).make("list_sessions", QUERY, (7,))
     assert cursors(key=load_key(tmp_path / "data" / "cursor.key")).read("list_sessions", QUERY, made) == (7,)
 
 
 def test_the_key_is_readable_by_its_owner_only(tmp_path: Path) -> None:
-    """R-049"""
     load_key(tmp_path / "data" / "cursor.key")
     assert stat.S_IMODE((tmp_path / "data" / "cursor.key").stat().st_mode) == 0o600
     assert [file.name for file in (tmp_path / "data").iterdir()] == ["cursor.key"]
@@ -81,27 +78,24 @@ def test_a_damaged_key_is_replaced(tmp_path: Path) -> None:
     ],
 )
 def test_a_cursor_of_another_tool_or_query_is_a_mismatch(tool: str, query: dict[str, object]) -> None:
-    """R-047, R-049"""
     made = cursors().make("search_event_previews", QUERY, (7,))
     assert refusal(made, tool=tool, **query) == "mismatch"
 
 
 @pytest.mark.parametrize("changed", [{"limit": 50}, {"cursor": "before"}, {"max_bytes": 4096}, {"since": None}])
 def test_the_page_size_is_no_part_of_the_query(changed: dict[str, object]) -> None:
-    """R-053: the size of a page may change from page to page."""
+    """The size of a page may change from page to page."""
     made = cursors().make("search_event_previews", QUERY, (7,))
     assert cursors().read("search_event_previews", QUERY | changed, made) == (7,)
 
 
 def test_a_cursor_of_another_installation_is_malformed() -> None:
-    """R-049"""
     foreign = cursors(key=bytes(32)).make("search_event_previews", QUERY, (7,))
     assert refusal(foreign) == "malformed"
 
 
 @given(st.integers(0, 10**6), st.sampled_from(string.ascii_letters + string.digits + "-_."))
 def test_a_cursor_with_one_changed_character_is_malformed(place: int, character: str) -> None:
-    """R-047, R-049"""
     made = cursors().make("search_event_previews", QUERY, (1_790_000_000_000, 4711, 5000))
     place %= len(made)
     tampered = made[:place] + character + made[place + 1 :]
@@ -111,12 +105,11 @@ def test_a_cursor_with_one_changed_character_is_malformed(place: int, character:
 
 @given(st.text(max_size=80))
 def test_any_text_that_is_no_cursor_is_malformed(text: str) -> None:
-    """R-047"""
     assert refusal(text) == "malformed"
 
 
 def test_nothing_of_the_query_can_be_read_out_of_a_cursor() -> None:
-    """R-049: the same position of two queries differs in nothing but the fingerprint and the signature."""
+    """The same position of two queries differs in nothing but the fingerprint and the signature."""
     one, other = (
         base64.urlsafe_b64decode(cursors().make("t", {"query": query}, (7,)).partition(".")[0] + "==")
         for query in ("a", "a much longer query about the database")

@@ -441,7 +441,7 @@ OUTPUTS = {
 
 @pytest.mark.parametrize("runner", OUTPUTS)
 def test_the_failed_tests_of_a_run_are_counted_once_each(runner: str) -> None:
-    """R-022: however often and in however many ways the runner names them."""
+    """However often and in however many ways the runner names them."""
     output, names, verdict = OUTPUTS[runner]
     lines = dedent(output).splitlines()
     failures = Failures()

@@ -34,7 +34,6 @@ def asker(tmp_path: Path) -> Asker:
 
 
 def test_the_index_is_told_by_its_state_its_lag_and_its_size(asker: Asker) -> None:
-    """R-103"""
     index = asker.answers.health().index
     assert (index.state, index.problem) == ("ready", None)
     assert (index.sessions, index.events, index.logs) == (3, 5, 3)
@@ -43,7 +42,6 @@ def test_the_index_is_told_by_its_state_its_lag_and_its_size(asker: Asker) -> No
 
 
 def test_answers_are_told_by_number_size_and_whether_they_fitted(asker: Asker) -> None:
-    """R-100, R-103"""
     assert (asker.answers.health().answers or Metrics().health()).count == 0
     first = asker.ask("list_sessions", limit=2)
     asker.ask("list_sessions", limit=2, cursor=first["pagination"]["next_cursor"])
@@ -61,7 +59,7 @@ def test_answers_are_told_by_number_size_and_whether_they_fitted(asker: Asker) -
 
 
 def test_more_than_one_answer_in_twenty_that_did_not_fit_is_an_alert() -> None:
-    """R-104: above 5 %."""
+    """Above 5 %."""
     metrics, fitted = Metrics(), Answer("{}", {"success": True})
     for _ in range(19):
         metrics.record("list_sessions", {}, fitted, 2)
@@ -74,7 +72,7 @@ def test_more_than_one_answer_in_twenty_that_did_not_fit_is_an_alert() -> None:
 
 
 def test_counting_takes_microseconds_and_loses_nothing_between_threads() -> None:
-    """R-105: at most 10 ms is asked; it is a thousandth of that."""
+    """At most 10 ms is asked; it is a thousandth of that."""
     metrics, given = Metrics(), Answer("{}", {"success": True, "pagination": {"next_cursor": "x"}})
 
     def record() -> None:
@@ -101,12 +99,11 @@ class Uncountable(dict[str, Any]):
 
 
 def test_an_answer_is_given_though_it_can_not_be_counted(asker: Asker) -> None:
-    """R-105: recording never affects an answer."""
+    """Recording never affects an answer."""
     assert asker.answers.ask("list_sessions", Uncountable(limit=2)).value["success"]
 
 
 def test_what_did_not_fit_is_logged_with_what_it_would_have_taken(asker: Asker) -> None:
-    """R-101, R-106"""
     logged: list[Any] = []
     answers = Answers(asker.settings, log=logged.append)
     answers.ask("get_event_details", {"session_id": "fb3cff44", "event_index": 2})
@@ -126,7 +123,7 @@ def test_the_figures_wait_for_no_question(asker: Asker) -> None:
 
 
 def test_a_configuration_is_told_from_another_and_what_is_wrong_with_it(asker: Asker, tmp_path: Path) -> None:
-    """R-093: what can't be used is said, and done without; the token is no part of it."""
+    """What can't be used is said, and done without; the token is no part of it."""
     told = asker.answers.health().configuration
     assert told.problem is None
     other = Answers(replace(asker.settings, max_response_bytes=20_000), log=lambda record: None).health()

@@ -15,13 +15,11 @@ MEDIAN_OF_AN_ANSWER = 3 * 1024
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.text)
 def test_a_question_is_answered_by_following_hints_alone(samples: Asker, question: Question) -> None:
-    """R-026, R-028, R-029"""
     found = investigate(samples, question)
     assert found.solved, "\n".join(found.calls)
 
 
 def test_the_median_question_takes_less_than_15_kilobytes_and_the_median_answer_less_than_3(samples: Asker) -> None:
-    """R-014, R-026"""
     found = [investigate(samples, question) for question in QUESTIONS]
     assert statistics.median(sum(investigation.sizes) for investigation in found) < MEDIAN_OF_A_QUESTION
     assert statistics.median(size for item in found for size in item.sizes) < MEDIAN_OF_AN_ANSWER

@@ -37,7 +37,7 @@ def rungs(value: Any, budget: int = 4_096) -> list[tuple[Any, dict[str, Any] | N
 @settings(max_examples=40, deadline=None)
 @given(st.dictionaries(st.text(min_size=1, max_size=20), VALUES, max_size=8), st.integers(2_048, 20_000))
 def test_any_payload_fits_any_budget_as_valid_json(data: dict[str, Any], budget: int) -> None:
-    """R-005, R-018: JSON is never cut."""
+    """JSON is never cut."""
     given_answer = answer(Reply("Some data", data, budget, counts={"total": 7}), READY)
     check(given_answer, budget)
     if given_answer.asked_bytes is None:
@@ -73,7 +73,6 @@ def _untabled(value: Any) -> Any:
 
 
 def test_optional_fields_go_first_and_identifying_ones_never() -> None:
-    """R-070"""
     head = {
         "session_id": "fb3cff44",
         "version": "2.1.212",
@@ -99,7 +98,6 @@ def test_rows_become_a_table_without_loss() -> None:
 
 
 def test_a_list_keeps_its_first_its_last_and_what_failed() -> None:
-    """R-007, R-022"""
     found = {"turns": [turn(number, failed=number in (40, 77)) for number in range(100)]}
     smaller, told = rungs(found)[5]
     rows = smaller["turns"]["rows"]
@@ -108,7 +106,6 @@ def test_a_list_keeps_its_first_its_last_and_what_failed() -> None:
 
 
 def test_failures_keep_a_quarter_of_the_budget_and_the_rest_of_them_is_counted() -> None:
-    """R-022"""
     found = {"turns": [turn(number, failed=1) for number in range(500)]}
     for (smaller, told), rung in zip(rungs(found)[1:], RUNGS, strict=True):
         if rung.items:
@@ -120,7 +117,6 @@ def test_failures_keep_a_quarter_of_the_budget_and_the_rest_of_them_is_counted()
 
 @pytest.mark.parametrize("budget", [2_048, 4_096, 10_240])
 def test_the_same_payload_takes_the_same_rung(budget: int) -> None:
-    """R-031"""
     data = {"turns": [turn(number, failed=number % 9 == 0) for number in range(120)]}
     texts = {answer(Reply("Turns", data, budget), READY).text for _ in range(3)}
     assert len(texts) == 1

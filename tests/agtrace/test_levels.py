@@ -199,7 +199,7 @@ def depth(value: Any) -> int:
 
 
 def test_the_tokens_of_turns_and_steps_are_those_of_their_responses(each: Asker) -> None:
-    """R-112: six kinds in one meaning; of caches and reasoning only what isn't zero."""
+    """Six kinds in one meaning; of caches and reasoning only what isn't zero."""
     for uid in sessions(each):
         overview = each.items("get_session_details", "turns", session_id=uid)
         detail = each.items("get_session_details", "turns", session_id=uid, detail_level="turns")
@@ -247,7 +247,6 @@ def test_both_overviews_agree_on_how_a_turn_ended_and_whose_it_is(each: Asker) -
 
 
 def test_the_pages_of_the_overviews_are_the_turns_and_steps_of_the_index(each: Asker) -> None:
-    """R-040, R-112"""
     for most in (2_048, 10_240):
         asker = each.with_most(most)
         for uid in sessions(each, 6):
@@ -261,7 +260,7 @@ def test_the_pages_of_the_overviews_are_the_turns_and_steps_of_the_index(each: A
 
 
 def test_the_overview_of_a_session_opens_no_text(tmp_path: Path) -> None:
-    """R-112: a session of any size opens at once; the beginnings of requests lie in a table of their own."""
+    """A session of any size opens at once; the beginnings of requests lie in a table of their own."""
     asker = Asker(tmp_path / "data", SAMPLES)
     before = asker.items("get_session_details", "turns", session_id=LARGE)
     connection = sqlite3.connect(asker.settings.database)
@@ -277,7 +276,7 @@ def test_the_overview_of_a_session_opens_no_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("most", [2_048, 32_000, 102_400])
 def test_walking_the_steps_shows_every_event_once_where_it_belongs(each: Asker, most: int) -> None:
-    """R-028, R-040, R-112: pages are disjoint and complete, whatever fits one."""
+    """Pages are disjoint and complete, whatever fits one."""
     for uid in sessions(each, 6 if most > 2_048 else 3):
         found = shown(step_turns(each, uid, max_bytes=most))
         expected = live(each, uid)
@@ -289,7 +288,7 @@ def test_walking_the_steps_shows_every_event_once_where_it_belongs(each: Asker, 
 
 
 def test_walking_the_steps_shows_every_event_once_under_the_smallest_clamp(each: Asker) -> None:
-    """R-011: a part that fits no page beside the session's facts is shown without them."""
+    """A part that fits no page beside the session's facts is shown without them."""
     asker = each.with_most(2_048)
     for uid in sessions(each, 3, MIDDLING):
         found = shown(step_turns(asker, uid))
@@ -297,7 +296,7 @@ def test_walking_the_steps_shows_every_event_once_under_the_smallest_clamp(each:
 
 
 def test_what_the_steps_show_is_the_beginning_of_the_event(each: Asker) -> None:
-    """R-112: 500 characters of each text, control characters removed; `chars` tells how much there is."""
+    """500 characters of each text, control characters removed; `chars` tells how much there is."""
     for uid in sessions(each, 6):
         turns = step_turns(each, uid, max_bytes=102_400)
         found = {event.event_index: event for event in shown(turns)}
@@ -342,7 +341,7 @@ def test_a_turn_of_the_steps_is_the_same_as_in_the_whole(samples: Asker) -> None
 
 
 def test_a_step_shows_its_thought_message_executions_and_tokens(samples: Asker) -> None:
-    """R-112: the shape of the specification, with coordinates."""
+    """The shape of the specification, with coordinates."""
     turn = next(turn for turn in step_turns(samples, REWOUND) if turn.get("turn_index") == 2)
     assert turn["user_message"] == "Look at cli.py again: Pillow is imported there. Use Pillow, no new dependency."
     step = turn["steps"][1]
@@ -382,7 +381,7 @@ def test_the_execution_that_started_a_sub_agent_names_its_session(samples: Asker
 
 
 def test_a_step_of_300_parallel_calls_is_walked_within_the_step(log: ClaudeLog) -> None:
-    """R-040: a page may end inside a step; every result stands with its call."""
+    """A page may end inside a step; every result stands with its call."""
     calls = [
         {"type": "tool_use", "id": f"toolu_{n}", "name": "Read", "input": {"file_path": f"/srv/tide/{n}.csv"}}
         for n in range(300)
@@ -402,7 +401,7 @@ def test_a_step_of_300_parallel_calls_is_walked_within_the_step(log: ClaudeLog) 
 
 @pytest.mark.parametrize("most", [2_048, 2_500, 32_000])
 def test_no_part_is_too_large_for_a_page(log: ClaudeLog, most: int) -> None:
-    """R-008, R-028: whatever the arguments are, the part is shown with its coordinates."""
+    """Whatever the arguments are, the part is shown with its coordinates."""
     deep: Any = "leaf"
     for level in range(30):
         deep = {f"level {level}": deep}
@@ -433,20 +432,19 @@ def test_no_part_is_too_large_for_a_page(log: ClaudeLog, most: int) -> None:
 
 @pytest.mark.parametrize("most", [32_000, 102_400])
 def test_the_chunks_of_a_session_join_to_its_canonical_text(each: Asker, most: int) -> None:
-    """R-028, R-076, R-112: byte for byte."""
+    """Byte for byte."""
     for uid in sessions(each, 6):
         assert full(each, uid, max_bytes=most) == transcript(live(each, uid))
 
 
 def test_the_smallest_clamp_loses_nothing_of_a_session(each: Asker) -> None:
-    """R-011"""
     asker = each.with_most(2_048)
     for uid in sessions(each, 3, MIDDLING):
         assert full(asker, uid) == transcript(live(each, uid))
 
 
 def test_the_smallest_clamp_loses_nothing_of_the_turns_of_a_long_session(samples: Asker) -> None:
-    """R-011: at both levels; every sixth turn stands for the others."""
+    """At both levels; every sixth turn stands for the others."""
     asker, uid = samples.with_most(2_048), sessions(samples, 1)[0]
     events = live(samples, uid)
     for index in range(0, 44, 6):
@@ -458,7 +456,7 @@ def test_the_smallest_clamp_loses_nothing_of_the_turns_of_a_long_session(samples
 
 
 def test_a_chunk_says_which_lines_and_events_it_holds(each: Asker) -> None:
-    """R-077: at most 200 lines; lines are counted from 1 over the whole text."""
+    """At most 200 lines; lines are counted from 1 over the whole text."""
     for uid in sessions(each, 4):
         before, events = "", live(each, uid)
         ends = {}
@@ -520,7 +518,7 @@ def smuggle(asker: Asker, placeholder: str, secret: str) -> None:
 
 @pytest.mark.parametrize("before", [*range(440, 520, 7), 1_000, 1_400, 1_450, 1_480])
 def test_no_cut_lets_a_part_of_a_secret_out(log: ClaudeLog, before: int) -> None:
-    """R-119: it is masked before the text is cut, at 500 characters and at the end of every chunk."""
+    """It is masked before the text is cut, at 500 characters and at the end of every chunk."""
     place = "_" * len(TOKEN)
     log.prompt("go").say("x" * before + f" {place} " + "y" * 3_000).call("Bash", {}, "z" * before + f"\n{place}\n")
     asker = asker_of(log)
@@ -545,7 +543,6 @@ def test_no_cut_lets_a_part_of_a_secret_out(log: ClaudeLog, before: int) -> None
     ],
 )  # fmt: skip
 def test_a_level_keeps_its_budget_and_fills_it(samples: Asker, level: str, asked: int | None, most: int) -> None:
-    """R-026, R-027, R-112"""
     given = samples.answers.ask("get_session_details", {"session_id": LARGE, "detail_level": level, "max_bytes": asked})
     check(given, most)
     size = len(given.text.encode())
@@ -553,7 +550,7 @@ def test_a_level_keeps_its_budget_and_fills_it(samples: Asker, level: str, asked
 
 
 def test_a_hint_leads_from_each_level_to_the_next_one(each: Asker) -> None:
-    """R-029: down to the event that failed, or on to the next turn."""
+    """Down to the event that failed, or on to the next turn."""
     for uid in sessions(each, 6):
         followed, arguments = ["summary"], {"session_id": uid}
         given = each.answers.ask("get_session_details", arguments)

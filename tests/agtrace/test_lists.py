@@ -112,7 +112,7 @@ def test_the_summary_counts_what_is_found_and_what_failed(each: Asker) -> None:
 def test_an_empty_list_names_the_filter_that_hides_all_and_the_call_without_it(
     samples: Asker, filters: dict[str, Any], hidden_by: str
 ) -> None:
-    """R-029: a real call, which finds as many as it says."""
+    """A real call, which finds as many as it says."""
     value = samples.ask("list_sessions", **filters)
     if value["data"]["sessions"]:
         pytest.skip("the samples have such a session")
@@ -161,7 +161,7 @@ def grown(folder: Path, numbers: range) -> Iterator[ClaudeLog]:
 
 
 def test_pages_of_filtered_sessions_are_what_there_was_when_the_walk_began(tmp_path: Path) -> None:
-    """R-046: disjoint and complete while sessions arrive and others grow."""
+    """Disjoint and complete while sessions arrive and others grow."""
     begun = list(grown(tmp_path, range(10, 34)))
     asker = Asker(tmp_path / "index", tmp_path / "logs")
     filters = ({"query": "tide"}, {"path": "TIDE"}, {"min_tokens": 0}, {"has_failures": True}, {"fields": "title"})
@@ -208,7 +208,6 @@ def asked(asker: Asker) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_the_size_that_a_hint_names_is_that_of_the_answer(each: Asker) -> None:
-    """R-029"""
     for name, arguments in asked(each):
         hint = each.ask(name, **arguments)["hint"]
         found = SIZE.search(hint)

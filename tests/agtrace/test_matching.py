@@ -18,8 +18,8 @@ from typing import NamedTuple
 import anyio
 import pytest
 import regex
+from agtrace_indexer.index import word_index
 from agtrace_indexer.run import index
-from agtrace_indexer.texts import word_index
 from agtrace_indexer.texts.blocks import BlockText, pack
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client

@@ -86,7 +86,7 @@ def stored(asker: Asker) -> dict[str, dict[int, str]]:
 
 
 def test_each_thought_says_what_the_model_did_next_in_its_step(log: ClaudeLog, tmp_path: Path) -> None:
-    """R-120: up to the next thought of the same step, and nothing of the step behind."""
+    """Up to the next thought of the same step, and nothing of the step behind."""
     think(log, "look first", ("!let me look",), ("Bash",), ("Bash",), ("Read",))
     think(log, "one", ("Grep",), "two", ("!it locks because of WAL",))
     think(log, "and then nothing")
@@ -218,7 +218,7 @@ def test_a_session_without_any_thinking_says_so(log: ClaudeLog, tmp_path: Path) 
 
 @pytest.mark.parametrize("limit", [1, 3, 10, 50])
 def test_pages_are_disjoint_and_complete_for_every_real_session(everything: Asker, limit: int) -> None:
-    """R-040: the total is exact, and every thought that a plain scan finds is listed once, in file order."""
+    """The total is exact, and every thought that a plain scan finds is listed once, in file order."""
     for uid, found in stored(everything).items():
         readable = [index for index, text in sorted(found.items()) if text]
         if not readable:

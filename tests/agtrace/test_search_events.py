@@ -33,7 +33,6 @@ def old(asker: Asker, **arguments: Any) -> dict[str, Any]:
 
 
 def test_it_is_offered_only_where_the_user_says_so(asker: Asker) -> None:
-    """R-116"""
     assert "search_events" not in TOOLS
     assert tools_for(asker.settings) == TOOLS
     for value, offered in (("1", True), ("0", False), ("", False)):
@@ -44,7 +43,7 @@ def test_it_is_offered_only_where_the_user_says_so(asker: Asker) -> None:
 
 
 def test_it_finds_what_the_new_search_finds_and_its_hint_is_the_new_call(asker: Asker) -> None:
-    """R-116: previews, also where the full payload is asked for."""
+    """Previews, also where the full payload is asked for."""
     for full in (False, True):
         answer = old(asker, pattern="'tide'", limit=2, include_full_payload=full)
         name, arguments = call_in(answer["hint"])

@@ -110,7 +110,6 @@ def test_hits_by_session_show_each_session_once_with_its_newest_hit_and_their_nu
 
 
 def test_every_page_of_sessions_fits_and_together_they_are_the_sessions_with_hits(samples: Asker) -> None:
-    """R-005, R-045"""
     found = samples.with_most(2_048).items("search_event_previews", "sessions", query="e", group_by="session", limit=50)
     assert len({item["session_id"] for item in found}) == len(found)
     every = samples.items("search_event_previews", "matches", query="e", limit=50)
@@ -308,6 +307,5 @@ def test_the_index_is_only_read(samples: Asker) -> None:
 
 
 def test_what_hits_can_be_grouped_by_is_said_where_it_is_something_else(asker: Asker) -> None:
-    """R-118"""
     error = asker.error("search_event_previews", query="tide", group_by="sessions")
     assert error["details"] == {"field": "group_by", "allowed": ["session"], "nearest": "session"}

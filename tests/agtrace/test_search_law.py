@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from agtrace_indexer.index import word_index
 from agtrace_indexer.run import index
-from agtrace_indexer.texts import word_index
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from agtrace_indexer.index import word_index as word_index
+from agtrace_indexer.index.questions.matches import Filters
 from agtrace_indexer.texts import blocks
-from agtrace_indexer.texts import word_index as word_index
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace.search import question as search
 from agtrace.search import scan
 from agtrace.search.deadline import Deadline
-from agtrace.search.filters import Filters
 from agtrace.search.hits import Order, Place
 from agtrace.search.matching import Contains, ContainsAll, ContainsInTurn, Matcher, Matches
 from agtrace.search.question import Question, snapshot_of
@@ -252,7 +252,7 @@ def grouped(hits: list[Event]) -> list[tuple[int, Place, int]]:
 def test_every_walk_finds_what_a_plain_scan_finds(
     connection: sqlite3.Connection, events: list[Event], kind: str, order: Order, without_own: bool
 ) -> None:
-    """R-040, R-045, R-114: all filters, both orders, a text or words, events or sessions."""
+    """All filters, both orders, a text or words, events or sessions."""
     matcher, plain = KINDS[kind]
     chance, snapshot = random.Random(f"{kind} {order} {without_own}"), snapshot_of(connection)
     for query, (given, keep) in chance.sample(list(product(QUERIES, FILTERS)), 14):
@@ -291,7 +291,7 @@ def test_what_is_common_is_found_without_reading_everything(
     """Each order stops where no block that is left can change the page."""
     opened: list[int] = []
     text = scan.Scan.text
-    monkeypatch.setattr(scan.Scan, "text", lambda self, block: opened.append(block["id"]) or text(self, block))
+    monkeypatch.setattr(scan.Scan, "text", lambda self, block: opened.append(block.id) or text(self, block))
     for matcher in (Contains("tide"), ContainsAll("tide x")):
         opened.clear()
         assert (
@@ -341,7 +341,7 @@ def growing(tmp_path: Path) -> tuple[Asker, Callable[[], None]]:
 def test_no_walk_is_disturbed_by_what_is_indexed_meanwhile(
     growing: tuple[Asker, Callable[[], None]], key: str, arguments: dict[str, Any]
 ) -> None:
-    """R-046: disjoint and complete for the moment of the first page; which counters go on growing is no matter."""
+    """Disjoint and complete for the moment of the first page; which counters go on growing is no matter."""
     asker, grow = growing
     before = [_identity(item) for item in asker.items("search_event_previews", key, **arguments)]
     found = []

@@ -120,14 +120,14 @@ def hits(asker: Asker, **arguments: Any) -> list[Id]:
     ],
 )
 def test_the_pages_of_a_search_are_the_plain_scan(each: Asker, rows: list[Row], query: str) -> None:
-    """R-040, R-045, R-114: every event that contains the text, once, newest first."""
+    """Every event that contains the text, once, newest first."""
     assert hits(each, query=query, limit=50) == wanted(rows, query)
 
 
 @pytest.mark.parametrize("limit", [1, 3, 10, 11])
 @pytest.mark.parametrize("query", ["traceback", "潮", "{"])
 def test_the_size_of_a_page_changes_nothing(each: Asker, rows: list[Row], query: str, limit: int) -> None:
-    """R-053: no offsets, and the page size is the server's choice."""
+    """No offsets, and the page size is the server's choice."""
     expected = wanted(rows, query)[:300]
     found: list[Id] = []
     resolve = whole_id(each)
@@ -140,12 +140,11 @@ def test_the_size_of_a_page_changes_nothing(each: Asker, rows: list[Row], query:
 
 @pytest.mark.parametrize("most", [2_048, 10_240])
 def test_pages_cut_short_by_bytes_lose_nothing(each: Asker, rows: list[Row], most: int) -> None:
-    """R-005, R-040"""
     assert hits(each.with_most(most), query="error:") == wanted(rows, "error:")
 
 
 def test_every_page_counts_the_same_total(each: Asker, rows: list[Row]) -> None:
-    """R-044: exact where it says so, else a lower bound."""
+    """Exact where it says so, else a lower bound."""
     total, before = len(wanted(rows, "traceback")), 0
     for page in each.pages("search_event_previews", query="traceback", limit=7):
         count = page.get("pagination", {"total_count": len(page["data"]["matches"]), "total_exact": True})
@@ -182,13 +181,12 @@ FILTERS: dict[str, tuple[dict[str, Any], Callable[[Row], bool]]] = {
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_a_filter_leaves_what_the_scan_leaves(each: Asker, rows: list[Row], name: str) -> None:
-    """R-114: each leaves other events in one index or both; with any text: test_search_law."""
+    """Each leaves other events in one index or both; with any text: test_search_law."""
     arguments, keep = FILTERS[name]
     assert hits(each, query="fail", limit=50, **arguments) == wanted(rows, "fail", keep)
 
 
 def test_a_search_within_a_session_or_a_project_stays_there(each: Asker, rows: list[Row]) -> None:
-    """R-114"""
     uid = max({row.uid for row in rows}, key=lambda uid: sum(row.uid == uid for row in rows))
     assert hits(each, query="e", limit=50, session_id=uid) == wanted(rows, "e", lambda row: row.uid == uid)
     project = next(row.project_hash for row in rows if row.project_hash)
@@ -198,7 +196,7 @@ def test_a_search_within_a_session_or_a_project_stays_there(each: Asker, rows: l
 
 
 def test_a_repeated_search_gives_the_same_answer(each: Asker) -> None:
-    """R-031: with and without a cursor."""
+    """With and without a cursor."""
     first = each.anything("search_event_previews", query="e")
     assert each.anything("search_event_previews", query="e") == first
     cursor = first.value["pagination"]["next_cursor"]
@@ -227,7 +225,6 @@ ORDER BY coalesce(started_at, 0) DESC, s.id DESC
 def test_the_pages_of_a_list_of_sessions_are_the_sessions(
     each: Asker, limit: int, arguments: dict[str, Any], condition: str
 ) -> None:
-    """R-040, R-044, R-045, R-110"""
     resolve = whole_id(each)
     listed = each.items("list_sessions", "sessions", limit=limit, **arguments)
     assert [resolve(item["id"]) for item in listed] == column(each, _SESSIONS.format(condition))
@@ -236,7 +233,7 @@ def test_the_pages_of_a_list_of_sessions_are_the_sessions(
 
 
 def test_the_pages_of_projects_are_the_projects(each: Asker) -> None:
-    """R-040, R-045, R-111: by the start of their newest session, which never changes while sessions go on."""
+    """By the start of their newest session, which never changes while sessions go on."""
     listed = each.items("get_project_info", "projects", limit=3)
     counts = query(
         each,
@@ -291,7 +288,7 @@ def growing(tmp_path: Path) -> Iterator[tuple[Asker, Callable[[], None]]]:
 def test_a_walk_through_pages_is_not_disturbed_by_what_is_indexed_meanwhile(
     growing: tuple[Asker, Callable[[], None]], name: str, key: str, arguments: dict[str, Any]
 ) -> None:
-    """R-046: disjoint and complete for the moment of the first page."""
+    """Disjoint and complete for the moment of the first page."""
     asker, grow = growing
     asker = asker.with_most(2_048) if name == "get_session_details" else asker
     before = [identity(item) for item in asker.items(name, key, **arguments)]
@@ -313,7 +310,7 @@ def test_the_next_walk_finds_what_was_indexed_meanwhile(growing: tuple[Asker, Ca
 
 
 def test_a_document_that_is_written_again_does_not_disturb_a_walk(tmp_path: Path) -> None:
-    """R-046: Gemini CLI rewrites its JSON documents whole; what was shown on the first page's index is still there."""
+    """Gemini CLI rewrites its JSON documents whole; what was shown on the first page's index is still there."""
     folder = "32b1891e2bed43befd48da1b4c20b2c96669a00ff44e9d70b6a0eecd131bed00/chats"
     document = tmp_path / "logs" / folder / "session-2026-09-22T13-05-ccde789b.json"
     document.parent.mkdir(parents=True)
@@ -350,7 +347,7 @@ def test_a_cursor_of_a_large_index_takes_at_most_64_characters(tmp_path: Path) -
 
 
 def test_relative_times_are_counted_from_now(tmp_path: Path) -> None:
-    """R-110: 7d before 9 November is after 1 November; a walk keeps the window of its first page."""
+    """7d before 9 November is after 1 November; a walk keeps the window of its first page."""
     now = [datetime(2026, 11, 9, 12, tzinfo=UTC).timestamp()]
     asker = Asker(tmp_path / "data", SAMPLES, now=lambda: now[0])
     resolve = whole_id(asker)

@@ -1,4 +1,4 @@
-"""Sections of a session (R-071): each against the tables, walked to its end, and by itself."""
+"""Sections of a session: each against the tables, walked to its end, and by itself."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def calls(asker: Asker, uid: str) -> list[dict[str, Any]]:
 
 
 def test_tools_and_failures_are_those_of_the_executions(each: Asker) -> None:
-    """R-022, R-071: every tool with its counts, every execution that did not end well, in file order."""
+    """Every tool with its counts, every execution that did not end well, in file order."""
     for uid in sessions(each):
         executions = calls(each, uid)
         used = Counter(tool["call"]["name"] or "unknown tool" for tool in executions)
@@ -118,7 +118,7 @@ def test_turns_and_children_are_those_of_the_overview(each: Asker) -> None:
 
 
 def test_the_facts_of_a_session_are_parted_into_session_and_stats(each: Asker) -> None:
-    """R-071: a named section is only that section, whole."""
+    """A named section is only that section, whole."""
     for uid in sessions(each):
         overview = each.ask("get_session_details", session_id=uid)["data"]
         stats = each.ask("get_session_details", session_id=uid, sections=["stats"])["data"]
@@ -133,7 +133,7 @@ def test_the_facts_of_a_session_are_parted_into_session_and_stats(each: Asker) -
 
 @pytest.mark.parametrize("given", ["session,stats,tools,files,failures,turns", ["failures", "tools", "tools"]])
 def test_several_sections_begin_each_and_name_the_call_for_the_rest(samples: Asker, given: Any) -> None:
-    """R-007, R-029: ten of each list, exact totals."""
+    """Ten of each list, exact totals."""
     value = samples.ask("get_session_details", session_id=LARGE, sections=given)
     names = given.split(",") if isinstance(given, str) else given
     whole = {name: section(samples, LARGE, name) for name in names if name in LISTS}
@@ -148,13 +148,12 @@ def test_several_sections_begin_each_and_name_the_call_for_the_rest(samples: Ask
 @pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("most", [2_048, 2_500, 15_360])
 def test_a_section_is_walked_to_its_end_whatever_fits_a_page(each: Asker, name: str, most: int) -> None:
-    """R-040"""
     for uid in sessions(each)[:8]:
         assert section(each, uid, name, max_bytes=most) == section(each, uid, name)
 
 
 def test_a_walk_shows_what_there_was_when_it_began(tmp_path: Path) -> None:
-    """R-046: events, turns, files, models and sub-agents arrive in between; nothing is doubled or lost."""
+    """Events, turns, files, models and sub-agents arrive in between; nothing is doubled or lost."""
     log = claude_log(tmp_path / "logs", ONE)
     for number in range(40):
         log.prompt(f"tide {number}").call(
@@ -238,7 +237,7 @@ def test_a_cursor_is_of_its_section(samples: Asker) -> None:
 
 
 def test_the_overview_names_the_turns_in_which_something_failed(each: Asker) -> None:
-    """R-022: exact, from the tables, whatever the page shows."""
+    """Exact, from the tables, whatever the page shows."""
     for uid in sessions(each):
         data = each.ask("get_session_details", session_id=uid, max_bytes=2_048)["data"]
         turns = section(each, uid, "turns")
@@ -248,7 +247,6 @@ def test_the_overview_names_the_turns_in_which_something_failed(each: Asker) -> 
 
 
 def test_the_hint_opens_the_first_failing_turn_of_a_later_page(tmp_path: Path) -> None:
-    """R-022, R-029"""
     log = claude_log(tmp_path / "logs", ONE)
     for number in range(300):
         log.prompt(f"request {number}").say("done")

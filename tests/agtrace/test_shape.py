@@ -76,7 +76,7 @@ def joined(values: list[dict[str, Any]]) -> str:
 @example("🌊" * 3_000, 2_049)
 @example("\x00" * 3_000, 2_050)
 def test_the_chunks_of_any_text_join_to_the_text(text: str, budget: int) -> None:
-    """R-076, R-077: verbatim, whole where it fits, else in chunks of at most 200 lines, each within the budget."""
+    """Verbatim, whole where it fits, else in chunks of at most 200 lines, each within the budget."""
     values = list(chunks(text, budget))
     assert joined(values) == text
     for value in values:
@@ -86,7 +86,7 @@ def test_the_chunks_of_any_text_join_to_the_text(text: str, budget: int) -> None
 @settings(max_examples=30, deadline=None)
 @given(TEXTS.filter(bool), BUDGETS)
 def test_a_chunk_says_which_lines_it_holds(text: str, budget: int) -> None:
-    """R-077: start_line, end_line and total_lines count the lines of the whole text, from 1."""
+    """Start_line, end_line and total_lines count the lines of the whole text, from 1."""
     values = list(chunks(text, budget))
     if "chunk" not in values[0]:
         assert len(values) == 1
@@ -106,20 +106,19 @@ def test_a_chunk_says_which_lines_it_holds(text: str, budget: int) -> None:
 @pytest.mark.parametrize("budget", [2_048, 2_600, 4_096, 10_240])
 @pytest.mark.parametrize("text", ["x" * 100_000, "tide\n" * 5_000, "潮" * 25_000, ("y" * 333 + "\n") * 300])
 def test_every_chunk_says_the_same_number_of_chunks(text: str, budget: int) -> None:
-    """R-077: total_chunks is known from the first chunk on."""
+    """Total_chunks is known from the first chunk on."""
     values = list(chunks(text, budget))
     assert {value["chunk"]["total_chunks"] for value in values} == {len(values)}
 
 
 def test_a_chunk_ends_at_a_line_where_lines_fit() -> None:
-    """R-076: never in the middle of an entry."""
+    """Never in the middle of an entry."""
     values = list(chunks("".join(f"entry {number} {'.' * (number % 90)}\n" for number in range(3_000)), 4_096))
     assert len(values) > 20
     assert all(value["data"]["payload"]["text"].endswith("\n") for value in values)
 
 
 def test_a_log_of_10_000_lines_begins_with_200_of_them_and_a_cursor() -> None:
-    """R-077"""
     first = next(chunks("line of a log\n" * 10_000, 10_240))
     assert first["data"]["payload"]["text"].count("\n") == 200
     assert first["chunk"] | {"next_cursor": ""} == {
@@ -129,7 +128,7 @@ def test_a_log_of_10_000_lines_begins_with_200_of_them_and_a_cursor() -> None:
 
 
 def test_a_line_of_a_megabyte_comes_in_pieces_that_fill_the_budget() -> None:
-    """R-077: inside an over-long line a chunk ends at a character."""
+    """Inside an over-long line a chunk ends at a character."""
     text = "0123456789" * 100_000
     values = list(chunks(text, 102_400))
     assert joined(values) == text
@@ -138,7 +137,6 @@ def test_a_line_of_a_megabyte_comes_in_pieces_that_fill_the_budget() -> None:
 
 
 def test_a_text_that_fits_comes_without_a_chunk() -> None:
-    """R-048, R-075"""
     (value,) = chunks("a short text", 10_240)
     assert "chunk" not in value and "truncation" not in value
 
@@ -155,7 +153,7 @@ def test_the_first_chunk_of_a_text_is_never_empty_nor_too_large(text: str, most:
 
 
 def test_a_chunk_whose_text_grows_by_redaction_is_still_a_chunk() -> None:
-    """R-119: a mask can be longer than what it hides; the text must not be lost for it."""
+    """A mask can be longer than what it hides; the text must not be lost for it."""
     text = "".join(f'"station_{number:05}_token": "12345678",\n' for number in range(900))
     values = list(chunks(text, 10_240))
     assert all("payload" in value["data"] for value in values)
@@ -218,7 +216,7 @@ def streamed(bodies: list[str], outcome: str = "ok") -> str:
 @example([], 2_048, 1)
 @example(["x" * 9_000, "", "\n" * 900, "🌊" * 900], 2_048, 1)
 def test_the_chunks_of_any_stream_join_to_it(bodies: list[str], budget: int, at_hand: int) -> None:
-    """R-076, R-077, R-119: verbatim, redacted before it is cut, however many entries are at hand."""
+    """Verbatim, redacted before it is cut, however many entries are at hand."""
     values = stream_chunks(bodies, budget, at_hand)
     assert "".join(value["data"]["text"] for value in values) == streamed(bodies)
     before = ""
@@ -247,7 +245,6 @@ def test_a_heading_that_changes_meanwhile_changes_nothing_of_the_texts(bodies: l
 
 @pytest.mark.parametrize("before", range(900, 1_500, 13))
 def test_a_secret_at_the_end_of_a_chunk_is_masked(before: int) -> None:
-    """R-119"""
     values = stream_chunks(["x" * before + f" {SECRET} " + "y" * 2_000], 2_048, 1)
     texts = [value["data"]["text"] for value in values]
     assert len(texts) > 1
@@ -255,7 +252,6 @@ def test_a_secret_at_the_end_of_a_chunk_is_masked(before: int) -> None:
 
 
 def test_a_chunk_with_no_room_beside_what_stands_around_it_is_shown_alone() -> None:
-    """R-021, R-028"""
     around = {f"fact {number}": "x" * 50 for number in range(40)}
     stream = Stream([Entry(0, "## event 0", "tide")], False, around, "text", lambda *place: "", {"session_id": "fb"})
     assert answer(Reply("Session", stream, 2_048), READY).value["data"] == {
@@ -300,7 +296,7 @@ ITEMS = st.lists(
 @settings(max_examples=30, deadline=None)
 @given(ITEMS, BUDGETS, st.integers(1, 50))
 def test_pages_are_disjoint_and_complete(items: list[dict[str, Any]], budget: int, limit: int) -> None:
-    """R-040, R-043, R-044: following the cursors gives every item once, in order, whatever fits a page."""
+    """Following the cursors gives every item once, in order, whatever fits a page."""
     found, start, first = [], 0, True
     while True:
         given_answer = answer(page_reply(items, budget, limit, start), READY)
@@ -308,7 +304,7 @@ def test_pages_are_disjoint_and_complete(items: list[dict[str, Any]], budget: in
         page, pagination = given_answer.value["data"]["items"], given_answer.value.get("pagination")
         found += page
         if pagination is None:
-            assert first, "only a first page that holds everything has no pagination (R-048)"
+            assert first, "only a first page that holds everything has no pagination"
             break
         assert pagination["total_in_page"] == len(page) <= limit
         assert pagination["total_count"] == len(items)
@@ -321,7 +317,6 @@ def test_pages_are_disjoint_and_complete(items: list[dict[str, Any]], budget: in
 
 
 def test_an_item_that_fits_no_page_is_shortened_and_the_answer_says_where() -> None:
-    """R-008, R-021"""
     value = answer(
         page_reply([{"label": "x" * 5_000, "count": 1}, {"label": "y", "count": 2}], 2_048, 10, 0), READY
     ).value
@@ -331,7 +326,6 @@ def test_an_item_that_fits_no_page_is_shortened_and_the_answer_says_where() -> N
 
 
 def test_an_item_with_no_room_beside_what_stands_around_it_is_shown_alone() -> None:
-    """R-021, R-028"""
     around = {f"fact {number}": "x" * 50 for number in range(40)}
     pages = Pages(
         size=2,
@@ -362,7 +356,7 @@ JSON = st.recursive(
 def test_any_payload_fits_any_budget_as_valid_json(
     data: dict[str, Any], text: str, budget: int, freshness: Freshness
 ) -> None:
-    """R-005, R-018: never cut JSON, never a byte too many."""
+    """Never cut JSON, never a byte too many."""
     reply = Reply(f"Found {text}", data, budget, hint=text, reference="ax://health", counts={"failed_calls": 3})
     given_answer = answer(reply, freshness)
     check(given_answer, budget)
@@ -370,7 +364,7 @@ def test_any_payload_fits_any_budget_as_valid_json(
 
 
 def test_counts_stay_where_nothing_else_fits() -> None:
-    """R-022: failure counts are exact at every rung."""
+    """Failure counts are exact at every rung."""
     data = {f"key {number}": number for number in range(5_000)}
     value = answer(
         Reply("Many keys", data, 2_048, counts={"failed_calls": 45}, reference="ax://analysis/x"), READY
@@ -383,19 +377,17 @@ def test_counts_stay_where_nothing_else_fits() -> None:
 @settings(max_examples=50, deadline=None)
 @given(TEXTS, BUDGETS)
 def test_the_same_reply_gives_the_same_answer(text: str, budget: int) -> None:
-    """R-031"""
     assert answer(body_reply(text, budget), READY) == answer(body_reply(text, budget), READY)
 
 
 def test_the_users_clamp_is_below_every_budget() -> None:
-    """R-011"""
     clamped = answer(body_reply("tide\n" * 5_000, 102_400), READY, 2_048)
     assert len(clamped.text.encode()) <= 2_048
     assert clamped.value["chunk"]["next_cursor"]
 
 
 def test_secrets_are_masked_on_the_way_out() -> None:
-    """R-119: in the payload, the summary and the hint, wherever they came from."""
+    """In the payload, the summary and the hint, wherever they came from."""
     token = "ghp_" + "abcDEF0123456789ghij" * 2
     reply = Reply(f"Found {token}", {"text": token, token: 1}, 10_240, hint=f"search_event_previews(query='{token}')")
     assert token not in answer(reply, READY).text
@@ -404,12 +396,10 @@ def test_secrets_are_masked_on_the_way_out() -> None:
 
 @given(st.integers(0, 10**6))
 def test_the_estimate_is_four_characters_a_token_and_a_fifth_more(characters: int) -> None:
-    """R-025, R-060"""
     assert characters * 0.3 <= estimated_tokens(characters) < characters * 0.3 + 1.000001
 
 
 def test_an_answer_says_what_it_costs() -> None:
-    """R-062"""
     given_answer = answer(body_reply("tide\n" * 100, 10_240), READY)
     measured = given_answer.value["budget"]
     assert abs(measured["estimated_tokens"] - estimated_tokens(len(given_answer.text))) <= 5
@@ -420,7 +410,7 @@ def test_an_answer_says_what_it_costs() -> None:
 @given(st.text(max_size=3_000), st.sampled_from([2_048, 10_240]))
 @example("🌊" * 200, 2_048)
 def test_an_error_is_as_small_as_any_answer(text: str, most: int) -> None:
-    """R-005: an error quotes what was asked, which can be long."""
+    """An error quotes what was asked, which can be long."""
     given_answer = error_answer(SessionNotFound(text[:200], [text[:80]] * 3), most)
     check(given_answer, most)
 
@@ -430,7 +420,6 @@ def test_an_error_is_as_small_as_any_answer(text: str, most: int) -> None:
 
 @given(st.text(max_size=300), st.integers(3, 120))
 def test_one_line_is_one_line(text: str, most: int) -> None:
-    """R-002"""
     line = one_line(text, most)
     assert len(line) <= most
     assert len(line.splitlines()) <= 1
@@ -442,7 +431,6 @@ def test_terminal_escapes_are_removed_whole() -> None:
 
 @given(st.text(max_size=60), st.integers(3, 60))
 def test_a_cut_text_says_so(text: str, most: int) -> None:
-    """R-008"""
     short = cut(text, most)
     assert len(short) <= most
     assert short == text or (short.endswith("...") and text.startswith(short[:-3]))

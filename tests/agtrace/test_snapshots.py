@@ -6,7 +6,7 @@ from tests.snapshots import FOLDER, snapshots
 
 
 def test_the_answers_that_a_reviewer_reads_are_those_that_agtrace_gives() -> None:
-    """R-110 to R-118; `make docs` writes them anew."""
+    """`make docs` writes them anew."""
     expected = dict(snapshots())
     assert {path.name for path in FOLDER.iterdir()} == {path.name for path in expected}
     for path, text in expected.items():

@@ -13,6 +13,7 @@ from threading import Timer
 from typing import IO, Any
 
 import pytest
+from agtrace_indexer.providers.registry import AGENTS
 
 from agtrace.commands.group import agtrace
 from agtrace.serving.server import INSTRUCTIONS
@@ -25,6 +26,18 @@ HEAVY = {
     *("rich", "platformdirs", "watchdog", "jinja2", "hyperscan"),
 }
 """What answers need, or people, but neither the SDK nor a greeting."""
+
+FACTS_OF_AGENTS = {
+    "agtrace_indexer.events",
+    "agtrace_indexer.events.tools",
+    "agtrace_indexer.providers",
+    "agtrace_indexer.providers.provider",
+    "agtrace_indexer.providers.registry",
+    "agtrace_indexer.providers.setup",
+    *(f"agtrace_indexer.providers.{name}" for name in AGENTS),
+    *(f"agtrace_indexer.providers.{name}.setup" for name in AGENTS),
+}
+"""What says which agents there are, and loads no parser."""
 
 WORDS = {"agtrace_schema", "agtrace_schema.events", "agtrace_schema.requests"}
 """The words of options: they load no model."""
@@ -91,7 +104,8 @@ def test_what_only_prints_help_loads_no_server_no_database_and_no_models(argumen
     assert ended.stdout
     loaded = loaded_by(ended.stderr)
     assert "agtrace.commands.group" in loaded
-    assert families(loaded - WORDS) & (HEAVY | SDK) == set()
+    assert families(loaded - WORDS) & (HEAVY | SDK) <= {"agtrace_indexer"}
+    assert {name for name in loaded if name.startswith("agtrace_indexer.")} <= FACTS_OF_AGENTS
 
 
 def test_a_greeting_is_answered_before_anything_is_loaded_that_only_answers_need(tmp_path: Path) -> None:

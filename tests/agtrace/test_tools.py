@@ -43,7 +43,6 @@ def asker_of(tmp_path: Path) -> Asker:
 
 
 def test_a_list_of_sessions_says_what_each_was_about(samples: Asker) -> None:
-    """R-110"""
     value = samples.ask("list_sessions", limit=50)
     large = next(item for item in value["data"]["sessions"] if item["id"] == LARGE)
     assert large == {
@@ -69,7 +68,7 @@ def test_a_warm_up_is_no_session(samples: Asker) -> None:
     ("child", "parent"), [("agent-a3", SURGE), ("agent-c4", WHEEL), ("sidechai", "5be1c2d7"), (CODEX_CHILD, CODEX_LOCK)]
 )
 def test_a_sub_agent_and_its_parent_name_each_other(samples: Asker, child: str, parent: str) -> None:
-    """R-112: inline, flat, in a folder, and Codex's own."""
+    """Inline, flat, in a folder, and Codex's own."""
     of_child = samples.ask("get_session_details", session_id=child)["data"]
     assert of_child["kind"] == "subagent"
     assert of_child["parent_id"] == parent
@@ -84,7 +83,6 @@ def test_a_sub_agent_and_its_parent_name_each_other(samples: Asker, child: str, 
 
 
 def test_a_list_of_projects_says_where_they_are_and_what_happened_last(samples: Asker) -> None:
-    """R-111"""
     lanternfish, tidepool = samples.ask("get_project_info")["data"]["projects"]
     assert lanternfish["root_path"] == "/home/mira/projects/lanternfish"
     assert tidepool["root_path"] == "/home/mira/projects/tidepool"
@@ -94,7 +92,7 @@ def test_a_list_of_projects_says_where_they_are_and_what_happened_last(samples: 
 
 
 def test_a_parent_of_many_sub_agents_does_not_hide_any_without_saying_so(tmp_path: Path) -> None:
-    """R-007: an array cut short carries its total."""
+    """An array cut short carries its total."""
     parent = small(tmp_path).prompt("fan out")
     for number in range(14):
         name = f"agent-{number:016x}"
@@ -114,7 +112,6 @@ def test_a_parent_of_many_sub_agents_does_not_hide_any_without_saying_so(tmp_pat
 
 
 def test_the_summary_of_a_session_is_one_line_a_turn(samples: Asker) -> None:
-    """R-112"""
     value = samples.ask("get_session_details", session_id=SURGE)
     assert value["summary"] == "Session e97a4b06: unknown, 2 of 14 tool calls failed (549 s, 68 events, 6 turns)"
     first = value["data"]["turns"][0]
@@ -125,7 +122,6 @@ def test_the_summary_of_a_session_is_one_line_a_turn(samples: Asker) -> None:
 
 
 def test_a_session_of_44_turns_is_walked_in_pages_of_10_kilobytes(samples: Asker) -> None:
-    """R-005, R-027, R-040"""
     turns = samples.items("get_session_details", "turns", session_id=LARGE)
     assert [turn["turn_index"] for turn in turns] == list(range(44))
     assert sum(turn["tool_calls"] for turn in turns) == 536
@@ -133,7 +129,6 @@ def test_a_session_of_44_turns_is_walked_in_pages_of_10_kilobytes(samples: Asker
 
 
 def test_level_turns_shows_every_step_with_its_tools_and_how_they_ended(samples: Asker) -> None:
-    """R-112"""
     (turn,) = samples.ask("get_session_details", session_id=LOOP, detail_level="turns")["data"]["turns"]
     calls = [
         step["summary"]
@@ -149,7 +144,6 @@ def test_level_turns_shows_every_step_with_its_tools_and_how_they_ended(samples:
 
 
 def test_reasoning_is_quoted_only_where_it_is_asked_for(samples: Asker) -> None:
-    """R-112"""
     plain = samples.ask("get_session_details", session_id=WHEEL, detail_level="turns", turn_index=0)
     quoted = samples.ask(
         "get_session_details", session_id=WHEEL, detail_level="turns", turn_index=0, include_reasoning=True
@@ -165,7 +159,7 @@ def test_turn_index_opens_one_turn(samples: Asker) -> None:
 
 
 def test_a_turn_of_a_thousand_steps_is_walked_within_the_turn(tmp_path: Path) -> None:
-    """R-040: a page may end inside a turn."""
+    """A page may end inside a turn."""
     log = small(tmp_path).prompt("count")
     for number in range(1_000):
         log.call("Bash", {"command": f"echo {number} {'潮' * 40}"}, str(number))
@@ -202,7 +196,6 @@ def test_a_turn_of_a_thousand_steps_is_walked_within_the_turn(tmp_path: Path) ->
     ],
 )
 def test_an_event_says_how_its_tool_execution_ended(samples: Asker, session_id: str, line: int, outcome: str) -> None:
-    """R-112, R-115"""
     outcomes = [event["outcome"] for event in at_line(samples, session_id, line) if "outcome" in event]
     assert outcomes and set(outcomes) == {outcome}
 
@@ -217,7 +210,7 @@ def test_a_failed_search_finds_calls_and_results_that_failed_and_nothing_else(sa
 
 
 def test_a_preview_shows_the_match_and_not_the_beginning(samples: Asker) -> None:
-    """R-114: the needle is the last line of a long output."""
+    """The needle is the last line of a long output."""
     (match,) = samples.ask("search_event_previews", query="DATABASE IS LOCKED", session_id=LARGE)["data"]["matches"]
     shown = match["preview"]["preview"]
     assert shown.startswith("...")
@@ -227,7 +220,7 @@ def test_a_preview_shows_the_match_and_not_the_beginning(samples: Asker) -> None
 
 
 def test_every_preview_of_a_text_holds_the_text_that_was_searched_for(samples: Asker) -> None:
-    """R-114: also of arguments, of which the one that matches comes first."""
+    """Also of arguments, of which the one that matches comes first."""
     for query in ("busy_timeout", "test_high_water", "高潮", "depth"):
         for match in samples.items("search_event_previews", "matches", query=query, limit=50):
             shown = json.dumps(match["preview"], ensure_ascii=False).lower()
@@ -245,7 +238,7 @@ def test_a_match_among_many_long_arguments_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_preview_marks_a_cut_only_where_something_is_missing(tmp_path: Path) -> None:
-    """R-021: terminal colours are removed, which is no cut."""
+    """Terminal colours are removed, which is no cut."""
     small(tmp_path).prompt("\x1b[31mred\x1b[0m tide")
     (match,) = asker_of(tmp_path).ask("search_event_previews", query="red")["data"]["matches"]
     assert match["preview"]["text"] == "red tide"
@@ -255,7 +248,7 @@ def test_a_preview_marks_a_cut_only_where_something_is_missing(tmp_path: Path) -
     "query", ["a" * 2_000, "'\"\n", "\x00", "\x1b[31m", "%' OR 1=1 --", "潮" * 2_000, "\\", "\r\n", "\u2028"]
 )
 def test_any_query_is_literal_text(samples: Asker, query: str) -> None:
-    """R-114: nothing of it is syntax, and the summary stays one line."""
+    """Nothing of it is syntax, and the summary stays one line."""
     assert samples.ask("search_event_previews", query=query)["success"]
 
 
@@ -288,7 +281,7 @@ def test_an_empty_session_id_is_no_session(samples: Asker) -> None:
 
 
 def test_the_fake_token_is_nowhere(samples: Asker) -> None:
-    """R-119: not in a search, not in the events around it, and its mask can be found."""
+    """Not in a search, not in the events around it, and its mask can be found."""
     assert samples.items("search_event_previews", "matches", query="ghp_FAKE") == []
     (masked,) = samples.items("search_event_previews", "matches", query="[redacted: github-token]")
     assert masked["session_id"] == SURGE
@@ -303,7 +296,6 @@ def test_the_fake_token_is_nowhere(samples: Asker) -> None:
 
 
 def test_an_event_comes_whole_with_its_origin_and_links(samples: Asker) -> None:
-    """R-115"""
     (result,) = [event for event in at_line(samples, WHEEL, 6) if event["event_type"] == "ToolResult"]
     assert "Traceback" in result["payload"]["content"]
     assert result["origin"]["file"].endswith("8c0d35f1-2e7b-4d19-a5c6-41b9f0e27a83.jsonl")
@@ -351,7 +343,7 @@ def test_a_short_id_stays_good_when_a_second_log_of_that_id_comes(tmp_path: Path
 
 
 def test_huge_arguments_come_in_chunks_that_join_to_them(tmp_path: Path) -> None:
-    """R-077, R-115: the arguments as indented JSON, every byte."""
+    """The arguments as indented JSON, every byte."""
     arguments = {"files": [{"path": f"/srv/潮/{number}.py", "text": '"tide"\n' * 50} for number in range(300)]}
     log = small(tmp_path).prompt("go").call("Write", arguments)
     asker = asker_of(tmp_path)
@@ -361,14 +353,14 @@ def test_huge_arguments_come_in_chunks_that_join_to_them(tmp_path: Path) -> None
 
 
 def test_a_long_output_comes_in_chunks_that_join_to_it(tmp_path: Path) -> None:
-    """R-077: CJK, emoji, control characters, CRLF and a line of a megabyte."""
+    """CJK, emoji, control characters, CRLF and a line of a megabyte."""
     output = "潮汐 🌊\r\n" * 2_000 + "\x1b[31m\x07\n" * 500 + "x" * 1_000_000 + "\n\n\nend"
     log = small(tmp_path).prompt("go").call("Bash", {"command": "tide"}, output)
     assert asker_of(tmp_path).body(log.session_id, 2, max_bytes=102_400) == output
 
 
 def test_deep_arguments_are_opened_with_every_value(tmp_path: Path) -> None:
-    """R-006: 30 levels; the contract flattens them below the eighth, with values preserved."""
+    """30 levels; the contract flattens them below the eighth, with values preserved."""
     deep: Any = "the leaf"
     for level in range(30):
         deep = {f"level_{level}": deep}
@@ -387,7 +379,7 @@ def depth(value: Any) -> int:
 
 @pytest.mark.parametrize("most", [2_048, 10_240])
 def test_no_event_is_too_odd_to_be_opened(tmp_path: Path, most: int) -> None:
-    """R-028: complete detail is always possible, whatever a log holds for a name, an id or a type."""
+    """Complete detail is always possible, whatever a log holds for a name, an id or a type."""
     long = "T" * 20_000
     log = small(tmp_path).prompt("go")
     log.write("assistant", [{"type": "tool_use", "id": long, "name": long, "input": {long: "e"}}])
@@ -422,7 +414,7 @@ def test_lone_surrogates_in_a_log_spoil_no_answer(tmp_path: Path) -> None:
 
 
 def test_the_same_call_that_fails_five_times_in_a_row_is_a_finding_with_evidence_that_opens(samples: Asker) -> None:
-    """R-113: the sixth attempt succeeds and is no part of the loop."""
+    """The sixth attempt succeeds and is no part of the loop."""
     data = samples.ask("analyze_session", session_id=LOOP, include_loops=True)["data"]
     (loop,) = [insight for insight in data["insights"] if insight["lens"] == "Loops"]
     assert (loop["detector"], loop["count"], loop["severity"]) == ("same_action_same_error", 5, "Critical")
@@ -434,7 +426,7 @@ def test_the_same_call_that_fails_five_times_in_a_row_is_a_finding_with_evidence
 
 
 def test_failing_tools_are_findings_with_evidence_that_opens(samples: Asker) -> None:
-    """R-022, R-113: the count is exact, the evidence are failed results."""
+    """The count is exact, the evidence are failed results."""
     data = samples.ask("analyze_session", session_id=LARGE)["data"]
     failures = [insight for insight in data["insights"] if insight["detector"] == "failed_calls"]
     assert sum(insight["count"] for insight in failures) == 45
@@ -447,7 +439,7 @@ def test_failing_tools_are_findings_with_evidence_that_opens(samples: Asker) -> 
 
 
 def test_ten_thousand_failures_are_counted_in_five_kilobytes(tmp_path: Path) -> None:
-    """R-022, R-027, R-113: however many failed, each count is exact, and what is left out is counted."""
+    """However many failed, each count is exact, and what is left out is counted."""
     log = small(tmp_path).prompt("Raise the tide gauge.")
     for number in range(12_000):
         log.call(f"Gauge{number % 40}", {"level": number}, f"level {number}: no such gauge", failed=number % 6 > 0)
@@ -464,7 +456,6 @@ def test_ten_thousand_failures_are_counted_in_five_kilobytes(tmp_path: Path) -> 
 
 
 def test_a_finding_that_is_not_asked_for_is_not_shown_and_costs_all_the_same(samples: Asker) -> None:
-    """R-113"""
     everything = samples.ask("analyze_session", session_id=LOOP, include_loops=True)["data"]
     nothing = samples.ask("analyze_session", session_id=LOOP, include_failures=False)["data"]
     assert {insight["lens"] for insight in nothing["insights"]} <= {"TokenUsage", "Time", "Outcome"}
@@ -478,7 +469,7 @@ def test_rejections_and_interruptions_are_no_failures(samples: Asker) -> None:
 
 
 def test_a_session_in_which_all_fails_in_japanese_still_has_findings(tmp_path: Path) -> None:
-    """R-022: findings whose quotes take three bytes a character, in 5 KB."""
+    """Findings whose quotes take three bytes a character, in 5 KB."""
     log = small(tmp_path).prompt("始め")
     for tool in range(12):
         for attempt in range(4):
@@ -513,7 +504,7 @@ ASKED: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("name", "arguments"), ASKED)
 def test_a_hint_is_a_call_that_can_be_made(samples: Asker, name: str, arguments: dict[str, Any]) -> None:
-    """R-029: written out with its arguments and its size."""
+    """Written out with its arguments and its size."""
     hint = samples.ask(name, **arguments)["hint"]
     assert "KB)" in hint
     follow = samples.run(hint)
@@ -531,7 +522,7 @@ def test_the_hint_of_an_error_can_be_followed(samples: Asker) -> None:
 
 @pytest.mark.parametrize("most", [2_048, 10_240, 102_400])
 def test_every_tool_fits_every_clamp_for_every_session(samples: Asker, most: int) -> None:
-    """R-005, R-011, R-027: with nothing lost but what a cursor continues."""
+    """With nothing lost but what a cursor continues."""
     asker = samples.with_most(most)
     ids = [item["id"] for item in asker.items("list_sessions", "sessions")]
     assert len(ids) == 16
@@ -573,7 +564,6 @@ def test_an_answer_of_a_growing_index_says_how_far_it_is() -> None:
 
 @pytest.mark.parametrize("number", [2**63, 2**64, 10**30, 10**400, -(10**30)])
 def test_a_number_of_any_size_is_refused_and_not_a_defect(samples: Asker, number: int) -> None:
-    """R-118"""
     assert samples.error("get_session_details", session_id=SURGE, turn_index=number)["code"] == "invalid_parameter"
     assert samples.error("get_event_details", session_id=SURGE, event_index=number)["code"] == "invalid_parameter"
     assert samples.error("list_sessions", limit=number)["code"] == "invalid_parameter"

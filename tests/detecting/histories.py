@@ -12,7 +12,7 @@ from agtrace.health.history import Call, Entry, History, Message, Notice, Said, 
 class Telling:
     """Tells what happens in a session, one thing after the other."""
 
-    def __init__(self, provider: Provider = Provider.CLAUDE_CODE) -> None:
+    def __init__(self, provider: Provider = "claude_code") -> None:
         self.entries: list[Entry] = []
         self.provider = provider
         self.event = self.turn = self.step = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from agtrace_schema.events import Outcome, Provider, UserKind
+from agtrace_schema.events import Outcome, UserKind
 
 from agtrace.health.detectors.ending import ending_of
 from agtrace.health.facts.questions import asks_to_go_on
@@ -124,7 +124,7 @@ def test_an_error_of_the_api_at_the_end_is_an_error() -> None:
     told = Telling().human().run("make").say("Next.").notice("api_error", "API Error: 529 overloaded")
     assert _ending(told) == "error_left"
     assert _ending(told.say("There it is.")) == "finished"
-    assert _ending(Telling(Provider.CODEX).human().notice("error", "stream disconnected")) == "error_left"
+    assert _ending(Telling("codex").human().notice("error", "stream disconnected")) == "error_left"
 
 
 def test_a_call_without_a_result_is_left() -> None:
@@ -149,8 +149,8 @@ def test_a_refused_or_stopped_execution_is_an_interruption(outcome: Outcome) -> 
 def test_a_session_ends_where_the_human_stopped_the_model() -> None:
     interruption = "[Request interrupted by user]", UserKind.INTERRUPTION
     assert _ending(Telling().human().say().inject(*interruption)) == "interrupted"
-    assert _ending(Telling(Provider.CODEX).human().notice("turn_aborted", "interrupted")) == "interrupted"
-    assert _ending(Telling(Provider.GEMINI).human().notice("info", "Request cancelled.")) == "interrupted"
+    assert _ending(Telling("codex").human().notice("turn_aborted", "interrupted")) == "interrupted"
+    assert _ending(Telling("gemini").human().notice("info", "Request cancelled.")) == "interrupted"
     assert _ending(Telling().human().say().inject(*interruption).human("Do this instead.")) == "abandoned"
 
 

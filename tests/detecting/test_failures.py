@@ -89,16 +89,16 @@ def test_an_error_returns_only_where_something_else_was_tried() -> None:
 
 def test_retries_that_got_through_are_information_and_the_last_word_of_the_api_is_critical() -> None:
     retried = Telling().human().notice("system/api_error", '{"error":{"message":"Overloaded"}}').say()
-    shown = Telling(Provider.CODEX).human().notice("error", "Rate limit exceeded").human().say()
-    last = Telling(Provider.GEMINI).human().notice("error", "[API Error: 500]")
+    shown = Telling("codex").human().notice("error", "Rate limit exceeded").human().say()
+    last = Telling("gemini").human().notice("error", "[API Error: 500]")
     found = [next(iter(find_api_errors(told.history))) for told in (retried, shown, last)]
     assert [finding.severity for finding in found] == ["Info", "Warning", "Critical"]
     assert found[0].message.endswith("`Overloaded`")
-    assert not list(find_api_errors(Telling(Provider.GEMINI).human().notice("info", "API key loaded").say().history))
+    assert not list(find_api_errors(Telling("gemini").human().notice("info", "API key loaded").say().history))
 
 
 def test_a_call_is_unanswered_once_the_session_went_on() -> None:
-    def called(tool: str = "Read", provider: Provider = Provider.CODEX) -> Telling:
+    def called(tool: str = "Read", provider: Provider = "codex") -> Telling:
         return Telling(provider).human().call(tool, {}, answered=False, outcome=Outcome.UNKNOWN)
 
     assert not list(find_unanswered_calls(called().history))

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from agtrace_schema.events import Outcome, Provider, UserKind
+from agtrace_indexer.providers.registry import AGENTS
+from agtrace_schema.events import Outcome, UserKind
 
 from agtrace.health.detectors import context_errors, edits, loops, monologue, requests
 from agtrace.health.facts.changes import changes
@@ -297,7 +298,7 @@ def test_an_error_that_the_model_got_over_is_no_reason_to_ask_again() -> None:
 
 def _anything(random_: random.Random) -> History:
     """A session that does a few things again and again, each of which may be odd."""
-    told = Telling(random_.choice(list(Provider)))
+    told = Telling(random_.choice(list(AGENTS)))
     kinds = random_.sample(range(8), random_.randint(1, 3))
     commands = random_.sample(["make", "npm test", "grep x y", "sleep 1", "cat a", "cd 'x", "", "git diff | head"], 2)
     outcomes = random_.sample(list(Outcome), 2)
@@ -326,7 +327,7 @@ def _anything(random_: random.Random) -> History:
 
 
 def test_no_history_is_an_error_and_findings_are_few_and_ordered() -> None:
-    """R-113: a finding names at most five events, each of this session, in file order."""
+    """A finding names at most five events, each of this session, in file order."""
     fired = set()
     for seed in range(400):
         history = _anything(random.Random(seed))

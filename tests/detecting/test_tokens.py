@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from agtrace_schema.events import Provider, UserKind
+from agtrace_schema.events import UserKind
 
 from agtrace.health.detectors.context import compactions, find_compaction_mid_task, find_context_filling
 from agtrace.health.detectors.tokens import find_cache_misses, find_large_results, find_repeated_reads
@@ -22,7 +22,7 @@ def _usages(*figures: tuple[int, int], seconds: int = 60, window: int | None = N
         Usage(n, 0, n, 1_000_000 + n * seconds * 1000, "m", whole - read, 0, read, 10, window)
         for n, (whole, read) in enumerate(figures)
     ]
-    return History(Provider.CLAUDE_CODE, list(usages), 1)
+    return History("claude_code", list(usages), 1)
 
 
 def test_three_misses_are_found_and_two_small_ones_are_not() -> None:
@@ -54,10 +54,10 @@ def test_a_compaction_told_twice_counts_once() -> None:
 
 
 def test_a_compaction_that_the_human_asked_for_is_not_automatic() -> None:
-    codex = Telling(Provider.CODEX).human().say().inject("/compact", UserKind.COMMAND).notice("compacted", "[9 items]")
+    codex = Telling("codex").human().say().inject("/compact", UserKind.COMMAND).notice("compacted", "[9 items]")
     claude = Telling().human().say().inject("A summary", UserKind.COMPACTION_SUMMARY)
     claude.inject("<command-name>/compact</command-name>", UserKind.COMMAND)
-    gemini = Telling(Provider.GEMINI).human().notice("info", "Chat history compressed from 90,000 to 9,000 tokens.")
+    gemini = Telling("gemini").human().notice("info", "Chat history compressed from 90,000 to 9,000 tokens.")
     assert [c.automatic for told in (codex, claude, gemini) for c in compactions(told.history)] == [False, False, True]
 
 

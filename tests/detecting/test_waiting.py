@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agtrace_schema.analysis import TimeSpent
-from agtrace_schema.events import Outcome, Provider, UserKind
+from agtrace_schema.events import Outcome, UserKind
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +15,7 @@ START = 1_790_000_000_000
 
 
 def _history(*entries: Entry) -> History:
-    return History(Provider.CLAUDE_CODE, list(entries), 1)
+    return History("claude_code", list(entries), 1)
 
 
 def _said(event: int, at: int, kind: UserKind = UserKind.HUMAN) -> Said:

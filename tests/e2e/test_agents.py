@@ -151,7 +151,7 @@ def test_the_model_is_shown_what_the_server_sent(agent: Agent, driven: Run) -> N
 
 
 def test_the_largest_answers_are_as_large_as_the_agent_takes_them_and_are_not_cut(agent: Agent, driven: Run) -> None:
-    """R-011, R-115: clamped by the client's name; what doesn't fit is continued by the cursor."""
+    """Clamped by the client's name; what doesn't fit is continued by the cursor."""
     for call in LARGE:
         _, sent = driven.exchanged[CALLS.index(call)]
         size = len(sent["content"][0]["text"].encode())
@@ -163,7 +163,6 @@ def test_the_largest_answers_are_as_large_as_the_agent_takes_them_and_are_not_cu
 
 
 def test_an_error_shows_the_model_its_code_its_message_and_the_next_step(agent: Agent, driven: Run) -> None:
-    """R-118"""
     shown = [driven.shown[CALLS.index(call)] for call in WRONG]
     nobody, beyond = [agent.unwrapped(result) for result in shown]
     assert nobody["error"]["code"] == "session_not_found"
@@ -180,7 +179,7 @@ def test_an_error_shows_the_model_its_code_its_message_and_the_next_step(agent: 
 def test_the_model_knows_every_tool_with_its_parameters(
     agent: Agent, driven: Run, versions: Callable[[Any], str], record_property: Callable[[str, object], None]
 ) -> None:
-    """R-110 to R-117: in 8,192 bytes of names, descriptions and input schemas, as the agent passes them on."""
+    """In 8,192 bytes of names, descriptions and input schemas, as the agent passes them on."""
     offered = {tool.name.removeprefix("mcp__agtrace__").removeprefix("mcp_agtrace_"): tool for tool in driven.offered}
     tools = tools_for(load())
     assert offered.keys() == tools.keys() == {call.tool for call in CALLS}
@@ -205,7 +204,7 @@ def test_the_model_is_told_what_agtrace_is_for(agent: Agent, driven: Run) -> Non
 def test_answers_to_default_arguments_are_whole_for_any_model_of_codex(
     tmp_path: Path, versions: Callable[[Any], str], record_property: Callable[[str, object], None]
 ) -> None:
-    """R-005: Codex cuts the answers to a model that it doesn't know much earlier."""
+    """Codex cuts the answers to a model that it doesn't know much earlier."""
     require(CODEX)
     record_property("client", versions(CODEX))
     codex = CodexCli("a-model-of-their-own")

@@ -378,7 +378,7 @@ def test_what_is_no_request_is_refused_without_a_trace(server: Listening) -> Non
 
 
 def test_the_probes_tell_the_figures_that_the_resource_tells(server: Listening) -> None:
-    """R-103: live as long as the process, ready when the index can be answered from."""
+    """Live as long as the process, ready when the index can be answered from."""
     status, _, text = server.request("GET", "/healthz")
     told = json.loads(text)
     assert (status, told["status"]) == (200, "ok")

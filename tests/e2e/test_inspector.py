@@ -83,7 +83,7 @@ def test_the_tools_have_schemas_that_every_client_can_read(inspect: Inspect) -> 
 
 
 def test_an_answer_is_valid_for_the_output_schema_and_so_is_an_error(inspect: Inspect) -> None:
-    """R-118: the Inspector throws away what the schema doesn't admit."""
+    """The Inspector throws away what the schema doesn't admit."""
     answered = inspect("tools/call", "--tool-name", "list_sessions", "--tool-args-json", '{"limit": 2}')
     assert (answered.code, answered.said) == (0, "")
     assert answered.result["structuredContent"]["data"]["sessions"][1]["id"]

@@ -116,7 +116,7 @@ def data_dir(home: Path) -> Path:
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_eight_read_only_tools_are_listed_with_both_schemas(tell: Callable[..., Any], mode: str) -> None:
-    """R-110 to R-115, R-117: in both eras of the protocol."""
+    """In both eras of the protocol."""
 
     async def story(agent: Agent) -> None:
         tools = (await agent.client.list_tools()).tools
@@ -208,20 +208,20 @@ async def find_and_open_a_failure(agent: Agent) -> None:
 
 
 def test_an_error_is_found_and_opened_in_at_most_three_calls(tell: Callable[..., Any], machine: Path) -> None:
-    """R-028, R-114, R-115: search, then open."""
+    """Search, then open."""
     tell(find_and_open_a_failure)
 
 
 def test_an_error_in_real_logs_is_found_and_opened_in_at_most_three_calls(
     tell: Callable[..., Any], own_home: Path, logs: Path
 ) -> None:
-    """R-028, R-114, R-115: the same on logs that nobody wrote for this."""
+    """The same on logs that nobody wrote for this."""
     shutil.copytree(logs / "claude", own_home / ".claude" / "projects")
     tell(find_and_open_a_failure)
 
 
 def test_a_failure_is_examined_from_the_list_down_to_the_event(tell: Callable[..., Any], machine: Path) -> None:
-    """R-026, R-028: along the hints, in less than 200 KB."""
+    """Along the hints, in less than 200 KB."""
 
     async def story(agent: Agent) -> None:
         sessions = (await agent.ask("list_sessions", provider="codex"))["data"]["sessions"]
@@ -239,7 +239,6 @@ def test_a_failure_is_examined_from_the_list_down_to_the_event(tell: Callable[..
 
 
 def test_a_walk_along_cursors_sees_every_session_once(tell: Callable[..., Any], machine: Path) -> None:
-    """R-040, R-043, R-044"""
 
     async def story(agent: Agent) -> None:
         seen: list[str] = []
@@ -307,7 +306,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
 
 
 def test_what_can_not_be_answered_is_an_error_that_says_what_to_do(tell: Callable[..., Any], machine: Path) -> None:
-    """R-047, R-118: every one with isError, its code and what was wrong; none of them ends the server."""
+    """Every one with isError, its code and what was wrong; none of them ends the server."""
 
     async def story(agent: Agent) -> None:
         wrong = []
@@ -332,7 +331,6 @@ def test_what_can_not_be_answered_is_an_error_that_says_what_to_do(tell: Callabl
 
 
 def test_an_unknown_tool_is_an_error_of_the_protocol(tell: Callable[..., Any]) -> None:
-    """R-118"""
 
     async def story(agent: Agent) -> None:
         for name in ("search_events", "list_session", ""):
@@ -345,7 +343,7 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(tell: Callable[..., Any]) -
 
 
 def test_a_cursor_is_refused_with_the_reason_and_what_to_do(tell: Callable[..., Any], machine: Path) -> None:
-    """R-047, R-049: tampered, too old, of another tool, of another query, of another installation."""
+    """Tampered, too old, of another tool, of another query, of another installation."""
 
     async def story(agent: Agent) -> None:
         query = {"query": "e", "provider": "codex"}
@@ -379,7 +377,7 @@ def test_a_cursor_is_refused_with_the_reason_and_what_to_do(tell: Callable[..., 
 
 
 def test_a_cursor_outlives_the_server_that_made_it(tell: Callable[..., Any], machine: Path) -> None:
-    """R-046: valid after a restart."""
+    """Valid after a restart."""
     pages: list[dict[str, Any]] = []
 
     async def first(agent: Agent) -> None:
@@ -395,7 +393,7 @@ def test_a_cursor_outlives_the_server_that_made_it(tell: Callable[..., Any], mac
 
 
 def test_a_cursor_expires_by_the_clock_and_not_before(tmp_path: Path) -> None:
-    """R-046, R-047: the clock is the test's."""
+    """The clock is the test's."""
     now = [1_790_000_000.0]
     settings = Settings(tmp_path / "data", 102_400, 600, {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path)})
     for number in range(3):
@@ -414,7 +412,7 @@ def test_a_cursor_expires_by_the_clock_and_not_before(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("most", [2_048, 10_240])
 def test_the_users_clamp_holds_for_every_answer(tell: Callable[..., Any], machine: Path, most: int) -> None:
-    """R-005, R-011, R-018: AGTRACE_MAX_RESPONSE_BYTES, also for what was asked to be larger and for errors."""
+    """AGTRACE_MAX_RESPONSE_BYTES, also for what was asked to be larger and for errors."""
 
     async def story(agent: Agent) -> None:
         asked: list[tuple[str, dict[str, Any]]] = [
@@ -531,7 +529,7 @@ def test_stdout_carries_the_protocol_alone_and_stderr_lines_of_json(own_home: Pa
 
 
 def test_every_answer_is_logged_with_its_tool_size_and_time(tell: Callable[..., Any], machine: Path) -> None:
-    """R-106: sizes and times, and no word of what was asked or found."""
+    """Sizes and times, and no word of what was asked or found."""
     sizes = []
 
     async def story(agent: Agent) -> None:

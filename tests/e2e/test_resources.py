@@ -91,7 +91,7 @@ def test_the_lists_are_short_the_same_for_everybody_and_may_be_kept(tell: Callab
 
 
 def test_a_resource_is_what_read_artifact_answers(tell: Callable[[Story], None]) -> None:
-    """R-085: one way out."""
+    """One way out."""
 
     async def story(client: Client) -> None:
         for uri in ("ax://session/d41f7a52", "ax://event/d41f7a52/853", "ax://analysis/d41f7a52"):

@@ -100,7 +100,7 @@ if os.environ.get("AGTRACE_E2E"):
 def test_both_transports_give_what_was_answered(
     world: World, folder: Path, asker: Asker, transport: Any, mode: str
 ) -> None:
-    """R-002 to R-008, R-018, R-026, R-118: answers and errors; the text and the structured copy are identical."""
+    """Answers and errors; the text and the structured copy are identical."""
     asked = [*calls(world), *strange_calls()]
     chosen = [call for call in asked[mode == "legacy" :: EVERY] if call[1].get("ref") != "ax://health"]
 

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from agtrace_indexer.index.lock import Busy, WriteLock
 from agtrace_indexer.index.maintenance import optimize
+from agtrace_indexer.index.opening import open_read_only
 from agtrace_indexer.index.tombstones import FORGOTTEN, add, digest_of
 from agtrace_indexer.repair.repair import NotRepaired, Repaired, damaged_copies, examine, repair
 from agtrace_indexer.run import index
@@ -27,7 +28,6 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
-from agtrace.index.reader import open_read_only
 from agtrace.search.question import Filters, search, snapshot_of
 from agtrace.settings import Settings
 from tests import corpus
@@ -177,6 +177,22 @@ def test_a_repair_names_what_is_lost_and_keeps_the_damaged_file(undisturbed: Und
     again = agtrace("doctor", "--repair", "--json", AGTRACE_DATA_DIR=str(database.parent))
     assert again.code == 0
     assert again.json()["found"] == {"tables": [], "derived": []}
+
+
+def test_an_archived_session_whose_token_figures_are_lost_is_kept_and_named(
+    undisturbed: Undisturbed, tmp_path: Path
+) -> None:
+    database = undisturbed.copy(tmp_path / "data")
+    of_archived = "session_id IN (SELECT s.id FROM session s JOIN file f ON f.id = s.file_id WHERE f.gone)"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        events = connection.execute(f"SELECT count(*) FROM event WHERE {of_archived}").fetchone()
+        assert connection.execute(f"DELETE FROM token_usage WHERE {of_archived}").rowcount > 0
+    assert "lost their token figures" in str(examine(database))
+    done = repaired(undisturbed, database)
+    assert done.lost and {lost.events for lost in done.lost} == {0}
+    assert not examine(database)
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute(f"SELECT count(*) FROM event WHERE {of_archived}").fetchone() == events
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -96,7 +96,7 @@ def test_logs_that_contradict_each_other_form_the_same_family_in_any_order(tmp_p
 
 
 def test_requests_that_broke_a_law_are_answered() -> None:
-    """R-118: with an error that speaks of the request, and never with silence."""
+    """With an error that speaks of the request, and never with silence."""
     frames = [json.loads(line) for line in (FOUND / "requests.jsonl").read_text().splitlines()]
 
     def following(number: int, known: conversation.Known, random: Random) -> Asked:

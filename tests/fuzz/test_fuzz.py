@@ -28,7 +28,7 @@ def test_no_mutation_of_a_log_breaks_a_law(way: str) -> None:
 
 
 def test_no_mutation_of_a_request_breaks_a_law() -> None:
-    """R-118: each gets an answer within the contract or an error with a code, and the server lives on."""
+    """Each gets an answer within the contract or an error with a code, and the server lives on."""
     assert converse(Random("requests"), REQUESTS) == []
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.run import index
 
 from agtrace.health.finding import Detector, Finding
 from agtrace.health.history_reader import read_history
 from agtrace.index.reader import Reader
-from agtrace.sessions import query
 from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
 from agtrace.usage import prices
 from tests.documents import ROOT, between
@@ -113,11 +113,11 @@ def judge(stories: Sequence[Story], detectors: Sequence[Detector], folder: Path)
     index(settings.database, [str(folder / "logs")])
     connection, table = Reader(settings).connection, prices.load(None)
     judged = {}
-    for session in query.sessions_where(connection, "1", {}):
-        story = by_session[session["uid"]]
+    for session in sessions.of_provider(connection, None):
+        story = by_session[session.uid]
         history = read_history(connection, session, now=NOW, prices=table)
         given = {detector.name: list(detector.find(history)) for detector in detectors}
-        judged[session["uid"]] = Judged(story, {name: findings for name, findings in given.items() if findings})
+        judged[session.uid] = Judged(story, {name: findings for name, findings in given.items() if findings})
     return [judged[uid] for uid in by_session]
 
 

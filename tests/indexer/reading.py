@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 import zstandard
-from agtrace_indexer.events.drafts import LogFormat, LogState, Record
+from agtrace_indexer.events.drafts import LogState, Record
+from agtrace_indexer.providers.provider import Parser
 
 from tests.conftest import LOGS
 
@@ -30,14 +31,14 @@ def expected_rows() -> list[dict[str, str]]:
         return list(csv.DictReader(table))
 
 
-def records_of(path: Path, log_format: LogFormat) -> list[Record]:
+def records_of(path: Path, log_format: Parser) -> list[Record]:
     """The records of a log as its provider is given them: of a document that it unrolls, else the lines."""
     content = _content(path)
     unrolled = log_format.unroll(_decoded(content))
     return _lines(content) if unrolled is None else list(unrolled)
 
 
-def is_claimed(path: Path, log_format: LogFormat) -> bool:
+def is_claimed(path: Path, log_format: Parser) -> bool:
     """Whether a provider takes a file, or anything that it might hold, for its own."""
     content = _content(path)
     document = _decoded(content)
@@ -51,7 +52,7 @@ def stored(state: LogState) -> LogState:
     return LogState.from_json(json.loads(json.dumps(state.to_json())))
 
 
-def check_stops(log_format: LogFormat, records: Iterable[Record], path: PurePath) -> None:
+def check_stops(log_format: Parser, records: Iterable[Record], path: PurePath) -> None:
     """Read a log at once and with a stop between any two records: drafts and state must be the same."""
     through, stopping = log_format.begin(path), log_format.begin(path)
     for record in records:

@@ -8,9 +8,10 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
-from agtrace_indexer.events.drafts import Draft, LogFormat, LogState, Record, Said, Settlement
-from agtrace_indexer.providers import claude_code
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, Settlement
+from agtrace_indexer.providers.claude_code import parser as claude_code
 from agtrace_indexer.providers.claude_code.records import READERS
+from agtrace_indexer.providers.provider import Parser
 from agtrace_schema.events import (
     Message,
     Notification,
@@ -31,7 +32,7 @@ from tests.conftest import LOGS
 from tests.indexer.reading import check_stops, expected_rows, is_claimed, needs_logs, records_of
 from tests.indexer.strange import any_json, damage, places
 
-FORMAT: LogFormat = claude_code
+FORMAT: Parser = claude_code
 SESSION = "5c0375b4-57a5-4f26-b12d-d022ee4e51b7"
 MAIN_LOG = PurePath(f"projects/-home-ada-engine/{SESSION}.jsonl")
 AGENT_LOG = PurePath(f"projects/-home-ada-engine/{SESSION}/subagents/agent-a1b2c3.jsonl")

@@ -8,10 +8,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
-from agtrace_indexer.events.drafts import Draft, LogFormat, LogState, Record, Rollback, Said, Settlement
-from agtrace_indexer.providers import codex
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback, Said, Settlement
+from agtrace_indexer.providers.codex import parser as codex
 from agtrace_indexer.providers.codex.records import EVENTS, ITEMS, LINES, TURN_ITEMS
 from agtrace_indexer.providers.codex.tool_outputs import read_output
+from agtrace_indexer.providers.provider import Parser
 from agtrace_schema.events import (
     Message,
     Notification,
@@ -33,7 +34,7 @@ from tests.indexer.reading import check_stops, expected_rows, is_claimed, log_fi
 from tests.indexer.strange import any_json, damage
 from tests.reference import codex_errors
 
-FORMAT: LogFormat = codex
+FORMAT: Parser = codex
 ROLLOUTS = [path for path in log_files("codex") if ".jsonl" in path.suffixes]
 
 TOOL_USE_DIFFERS = {

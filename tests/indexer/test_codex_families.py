@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from agtrace_indexer.providers import codex
+from agtrace_indexer.providers.codex import parser as codex
 from agtrace_indexer.run import index
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

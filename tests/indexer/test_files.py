@@ -17,7 +17,7 @@ import pytest
 import zstandard
 from agtrace_indexer.index import catalog
 from agtrace_indexer.index.lock import Busy, WriteLock
-from agtrace_indexer.logs.discovery import homes
+from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import Summary, index
 
 from tests.conftest import SAMPLES

@@ -12,8 +12,9 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
-from agtrace_indexer.events.drafts import Draft, LogFormat, LogState, Record, Retraction
-from agtrace_indexer.providers import gemini
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction
+from agtrace_indexer.providers.gemini import parser as gemini
+from agtrace_indexer.providers.provider import Parser
 from agtrace_indexer.run import index
 from agtrace_schema.events import (
     Message,
@@ -38,7 +39,7 @@ from tests.indexer.strange import any_json, damage
 REFERENCE = Path(__file__).parents[1] / "reference" / "gemini_counts.py"
 SESSIONS = [path for path in log_files("gemini") if path.name != "agent-resume-session.json"]
 
-FORMAT: LogFormat = gemini  # the type checker compares the module with the protocol
+FORMAT: Parser = gemini  # the type checker compares the module with the protocol
 
 
 def read(path: Path) -> list[Record]:

@@ -23,7 +23,7 @@ import pytest
 import zstandard
 from agtrace_indexer import run
 from agtrace_indexer.index.projects import project_root
-from agtrace_indexer.logs.discovery import homes
+from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import index
 from rich.cells import cell_len
 

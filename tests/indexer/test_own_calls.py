@@ -14,6 +14,7 @@ from agtrace_indexer import run
 from agtrace_indexer.events.own_calls import is_own
 from agtrace_indexer.index import catalog
 from agtrace_indexer.parallel import pool
+from agtrace_indexer.providers.registry import TOOLS as KNOWN
 from agtrace_indexer.run import index
 from agtrace_schema import own
 from agtrace_schema.events import Json, ToolCall
@@ -53,7 +54,7 @@ def marks(database: Path) -> list[bool | None]:
     ],
 )
 def test_a_tool_of_agtrace_is_known_by_every_name_that_an_agent_gives_it(name: str) -> None:
-    assert is_own(ToolCall("c", name, {}))
+    assert is_own(ToolCall("c", name, {}), KNOWN)
 
 
 def test_every_tool_of_the_server_is_known() -> None:
@@ -62,7 +63,7 @@ def test_every_tool_of_the_server_is_known() -> None:
 
 @pytest.mark.parametrize("name", ["mcp__github__list_sessions", "mcp__agtrace__make_coffee", "Read", "", "agtrace"])
 def test_other_tools_are_not_agtrace(name: str) -> None:
-    assert not is_own(ToolCall("c", name, {"command": "agtrace search tide"}))
+    assert not is_own(ToolCall("c", name, {"command": "agtrace search tide"}), KNOWN)
 
 
 ASKS: list[Json] = [
@@ -100,15 +101,15 @@ OTHERS: list[Json] = [
 
 @pytest.mark.parametrize("command", ASKS, ids=str)
 def test_a_command_that_begins_with_agtrace_asks_it(command: Json) -> None:
-    assert is_own(ToolCall("c", "Bash", {"command": command}))
-    assert is_own(ToolCall("c", "exec_command", {"cmd": command}))
-    assert is_own(ToolCall("c", "shell", command))
+    assert is_own(ToolCall("c", "Bash", {"command": command}), KNOWN)
+    assert is_own(ToolCall("c", "exec_command", {"cmd": command}), KNOWN)
+    assert is_own(ToolCall("c", "shell", command), KNOWN)
 
 
 @pytest.mark.parametrize("command", OTHERS, ids=str)
 def test_a_command_that_only_names_agtrace_does_not_ask_it(command: Json) -> None:
-    assert not is_own(ToolCall("c", "Bash", {"command": command}))
-    assert not is_own(ToolCall("c", "local_shell", command))
+    assert not is_own(ToolCall("c", "Bash", {"command": command}), KNOWN)
+    assert not is_own(ToolCall("c", "local_shell", command), KNOWN)
 
 
 def test_calls_and_results_are_marked_also_where_the_result_comes_with_a_later_run(
@@ -191,7 +192,7 @@ def as_version_3(database: Path, older: Path) -> None:
 
 
 def test_search_leaves_them_out_says_how_many_and_finds_them_on_request(tmp_path: Path) -> None:
-    """R-114; known bug 61."""
+    """Known bug 61."""
     asking(claude_log(tmp_path / "logs", ONE))
     asker = Asker(tmp_path / "data", tmp_path / "logs")
     found = asker.ask("search_event_previews", query="tide")

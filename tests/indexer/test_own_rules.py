@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from agtrace_indexer.redact import UnusableRules
 from agtrace_indexer.run import index
 from agtrace_indexer.texts.blocks import unpack
 
+from tests.conftest import SAMPLES
 from tests.secrets.stored import bytes_of, rows_of
 
 BADGE = {"add": [{"name": "badge", "pattern": "BDG-[0-9]{8}"}]}
@@ -170,6 +172,37 @@ def test_a_new_rule_masks_every_name_of_a_log_that_vanished(tmp_path: Path) -> N
     write(tmp_path / "data", BADGE)
     index(database, ())
     assert [where for where, told in [*rows_of(database), *bytes_of(database.parent)] if "BDG-1234" in told] == []
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["live", "archived"])
+def test_a_new_rule_that_finds_nothing_leaves_the_sessions_of_every_agent_as_they_are(
+    tmp_path: Path, gone: bool
+) -> None:
+    home, database = tmp_path / "logs", tmp_path / "data" / "index.sqlite3"
+    shutil.copytree(SAMPLES, home)
+    index(database, [str(home)])
+    if gone:
+        shutil.rmtree(home)
+        index(database, ())
+    before = sessions_in(database)
+    assert before
+    write(tmp_path / "data", BADGE)
+    index(database, ())
+    assert sessions_in(database) == before
+
+
+def sessions_in(database: Path) -> list[tuple[Any, ...]]:
+    """What an index tells of sessions, their responses and their events."""
+    with closing(sqlite3.connect(database)) as connection:
+        return [
+            row
+            for query in (
+                "SELECT uid, own_id, model, title, cwd, parent_id, event_count FROM session ORDER BY uid",
+                "SELECT response_id, model, speed, output_tokens FROM token_usage ORDER BY 1, 2, 4",
+                "SELECT s.uid, e.event_index, e.type FROM event e JOIN session s ON s.id = e.session_id ORDER BY 1, 2",
+            )
+            for row in connection.execute(query)
+        ]
 
 
 def test_what_is_allowed_comes_back_where_the_log_is_still_there(tmp_path: Path) -> None:

@@ -11,16 +11,17 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
+from agtrace_indexer.index import vocabulary, word_index
 from agtrace_indexer.index.catalog import Catalog, open_database
-from agtrace_indexer.texts import vocabulary, word_index
+from agtrace_indexer.index.questions.candidates import candidates
+from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
 from agtrace_indexer.texts.blocks import BlockText, pack
-from agtrace_indexer.texts.word_index import FOUND, INSERTED, NEVER, NONE, OVERLAP, PIECES, pieces
+from agtrace_indexer.texts.pieces import OVERLAP, PIECES, pieces
 from agtrace_schema.database import MIGRATIONS, VERSION
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agtrace.search import scan
-from agtrace.search.candidates import candidates
 from agtrace.search.deadline import Deadline
 from agtrace.search.matching import Contains, fold
 from tests.agtrace.asking import Asker, claude_log
@@ -278,7 +279,7 @@ def lost(
 @pytest.fixture
 def narrowed_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """What few blocks hold is narrowed down by all words of a query, as in a large index."""
-    monkeypatch.setattr("agtrace.search.candidates._FEW", 0)
+    monkeypatch.setattr("agtrace_indexer.index.questions.candidates._FEW", 0)
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agtrace_indexer.index import shards, word_index
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.progress import Progress
-from agtrace_indexer.parallel import pool, worker
+from agtrace_indexer.parallel import pool
 from agtrace_indexer.run import Summary, index
-from agtrace_indexer.texts import word_index
 
 from tests import corpus
 from tests.agtrace.asking import claude_log
@@ -471,8 +471,7 @@ def test_a_worker_runs_no_code_of_the_folder_that_it_is_started_in(
 
 def test_a_long_log_is_looked_up_by_an_index_and_not_by_a_scan_for_every_line() -> None:
     """A log of tens of megabytes and a hundred thousand lines took minutes: each line looked through all before it."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.deserialize(worker._empty())
+    with closing(shards.begin()) as connection:
         asked: list[str] = []
         connection.set_trace_callback(asked.append)
         assert not Store(connection).has_identity(1, 1)

@@ -90,7 +90,7 @@ Answered = list[tuple[str, dict[str, Any], Answer]]
 
 
 def test_every_answer_that_quotes_a_log_says_so(answered: Answered) -> None:
-    """R-003: of every tool one does; an error that names sessions says so as well."""
+    """Of every tool one does; an error that names sessions says so as well."""
     quoting = [(name, asked, answer) for name, asked, answer in answered if MARK in answer.text]
     assert {name for name, _, _ in quoting} == set(TOOLS)
     errors = [answer.value for _, _, answer in answered if answer.is_error]

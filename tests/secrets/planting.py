@@ -84,7 +84,7 @@ def _unreadable(text: str) -> str:
 
 def _scenes(text: str) -> list[Remark | Response]:
     """What is said and done: the text in every kind of remark, argument, result and thought."""
-    one_line = text.replace("\n", " ")
+    one_line = text.replace("\\\n", "").replace("\n", " ")
     nested = {"items": [{"note": text, "n": 1}, {"deeper": {"still": [text]}}]}
     wrapped = {"body": json.dumps({"note": text, "n": [1, 2]}), "kind": "json"}
     return [
@@ -157,7 +157,7 @@ def _cut_titles(log: Log, case: Case) -> None:
     """Titles that are cut in the middle of the secret, where nobody would know it any more."""
     at = case.text.find(case.pieces[0]) + len(case.pieces[0]) // 2
     for longest in (500, 200, 120, 80):
-        title = ("tide " * longest)[: max(longest - at, 0)] + case.text
+        title = ("tide " * longest)[: max(longest - at - 1, 0)] + " " + case.text
         log.records.append({"type": "summary", "summary": title, "leafUuid": log.uuid()})
         log.records.append({"type": "ai-title", "aiTitle": title, "sessionId": log.session})
 

@@ -1,4 +1,4 @@
-"""Of secrets and harmless texts by somebody who hadn't seen the rules, no more go wrong than goals allow (R-119)."""
+"""Of secrets and harmless texts by somebody who hadn't seen the rules, no more go wrong than goals allow."""
 
 from __future__ import annotations
 

@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from agtrace_schema.events import Provider, UserKind
+from agtrace_schema.events import UserKind
 
+from agtrace.health.facts.api import is_compaction
 from agtrace.health.finding import Detector, Finding, evidence
-from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage
+from agtrace.health.history import Call, History, Message, Notice, Said, Usage
 
 NEARLY_FULL = 0.9
 FULL = 0.95
@@ -21,12 +22,9 @@ _BEYOND_ANY_DOUBT = 1.1
 
 _FEW, _MANY = 2, 4
 _MID_TASK_WARNING = 2
-_LOOKED_AT = 1_000
 
-_BOUNDARIES = ("system/compact_boundary", "compacted")
 _HELD = re.compile(r'"preTokens":\s*([0-9]{1,12})')
 _TRIGGER = re.compile(r'"trigger": ?"(auto|manual)"')
-_COMPRESSED = re.compile(r"\bcompressed (?:context will be sent|from\b)", re.I)
 _ASKED_FOR = re.compile(r"(?:\s*<command-(?:name|message)>)?\s*/?(?:compact|compress|summarize)\b")
 
 
@@ -60,7 +58,7 @@ def _compactions(history: History) -> list[Compaction]:
     told: set[bool] = set()
     asked = decided = False
     for entry in history.entries:
-        boundary = _is_boundary(entry, history.provider)
+        boundary = is_compaction(entry, history.provider)
         if boundary or (isinstance(entry, Said) and entry.kind is UserKind.COMPACTION_SUMMARY):
             if not told or boundary in told:
                 trigger = _TRIGGER.search(entry.text) if isinstance(entry, Notice) else None
@@ -150,15 +148,6 @@ def find_compaction_mid_task(history: History) -> Iterator[Finding]:
         events=evidence([compaction.event_index for compaction in found]),
         turn=found[0].turn,
     )
-
-
-def _is_boundary(entry: Entry, provider: Provider) -> bool:
-    """Whether a notice says that the context was compacted."""
-    if not isinstance(entry, Notice):
-        return False
-    if provider is Provider.GEMINI:
-        return entry.kind == "info" and _COMPRESSED.search(entry.text, 0, _LOOKED_AT) is not None
-    return entry.kind in _BOUNDARIES
 
 
 def _cost(history: History, found: list[Compaction]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import dropwhile, takewhile
 
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.analysis import Ending, SessionEnding, Severity
 from agtrace_schema.events import Outcome, Provider, UserKind
 
@@ -22,11 +23,6 @@ _OF_THE_HARNESS = frozenset(
     {UserKind.COMMAND, UserKind.INJECTED, UserKind.NOTIFICATION, UserKind.COMPACTION_SUMMARY}
 )  # a command is answered by the harness, and so is no request
 _STOPPED = frozenset({Outcome.REJECTED, Outcome.INTERRUPTED})
-_NO_MESSAGE = "No response requested."
-"""What Claude Code writes in the model's place where a session goes on after a command."""
-
-_WITHOUT_RESULT = "web_search"
-"""The tool of Codex that runs at the API: its results never stand in the log."""
 
 
 def ending_of(history: History) -> SessionEnding:
@@ -53,7 +49,7 @@ def ending_of(history: History) -> SessionEnding:
 
 def is_unanswered(call: Call, provider: Provider) -> bool:
     """Whether a call never got a result that its log would have, though nobody stopped it."""
-    if provider is Provider.CODEX and call.tool == _WITHOUT_RESULT:
+    if call.tool in AGENTS[provider].tools.unanswered:
         return False
     return call.result_event is None and call.outcome not in _STOPPED
 
@@ -129,7 +125,7 @@ def _is_thing(entry: Entry, history: History) -> bool:
         return entry.kind not in _OF_THE_HARNESS
     if isinstance(entry, Notice):
         return is_api_error(entry, history.provider) or is_interruption(entry, history.provider)
-    return not (isinstance(entry, Message) and entry.text == _NO_MESSAGE)
+    return not (isinstance(entry, Message) and entry.text in AGENTS[history.provider].no_messages)
 
 
 def _by_response(history: History, last: Call | Message) -> SessionEnding:

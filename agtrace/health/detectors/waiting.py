@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Literal
 
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.analysis import TimeSpent
 from agtrace_schema.events import Outcome, Provider, UserKind
 
@@ -19,9 +20,6 @@ from agtrace.health.history import Call, History, Message, Said, Thought
 _MINUTE = 60_000
 SLOW_MS = 5 * _MINUTE
 MUCH_MS = 15 * _MINUTE
-CUT_OFF_MS = 10 * _MINUTE
-"""Claude Code ends a command after ten minutes at most, unless it is configured otherwise: a longer one was waiting to
-be allowed, which its log doesn't tell apart."""
 ABSENT_MS = 120 * _MINUTE
 """Beyond this the model is not slow: the machine slept, or nobody was there."""
 
@@ -52,7 +50,7 @@ class _Wait:
 def find_slow_tools(history: History) -> Iterator[Finding]:
     """Executions that took long, though nothing was waited for on purpose."""
     slow = [
-        _Wait(took, call.evidence, call.turn, _named(call), _is_cut_off(call, took, history.provider))
+        _Wait(took, call.evidence, call.turn, _named(call), _cut_off(call, took, history.provider) > 0)
         for call in history.calls
         if (took := _took(call)) >= SLOW_MS
         and call.outcome not in _STOPPED
@@ -111,8 +109,11 @@ def _took(call: Call) -> int:
     return min(call.duration_ms, waited)
 
 
-def _is_cut_off(call: Call, took: int, provider: Provider) -> bool:
-    return provider is Provider.CLAUDE_CODE and is_shell(call) and took > CUT_OFF_MS + _MINUTE
+def _cut_off(call: Call, took: int, provider: Provider) -> int:
+    """After how many milliseconds the agent ended a command that took longer: it waited to be allowed before, which
+    the log doesn't tell apart. 0 for any other execution."""
+    most = AGENTS[provider].longest_command_ms
+    return most if most is not None and is_shell(call) and took > most + _MINUTE else 0
 
 
 def _is_quick(call: Call) -> bool:
@@ -222,8 +223,8 @@ def _running_from(call: Call, provider: Provider) -> int:
     """When an execution began: what lies between the call and that is the human's, who was asked."""
     if asks_human(call) or call.outcome is Outcome.REJECTED:
         return call.answered_at
-    if _is_cut_off(call, _took(call), provider):
-        return call.answered_at - CUT_OFF_MS
+    if cut_off := _cut_off(call, _took(call), provider):
+        return call.answered_at - cut_off
     return call.at if call.duration_ms is None else max(call.at, call.answered_at - call.duration_ms)
 
 

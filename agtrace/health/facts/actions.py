@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 
 import orjson
+from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.events import Json, Outcome, UserKind
 
 from agtrace.health.facts import tool_names
@@ -19,7 +20,7 @@ from agtrace.health.facts.shell import Part, parts
 from agtrace.health.facts.tool_names import AGENTS, ASKING, SHELLS, own_name
 from agtrace.health.history import Call, History, Said
 
-_COMMANDS = ("command", "cmd", "script", "input", "source")
+_COMMANDS = (*TOOLS.commands, "source")
 """The arguments of these that hold the command."""
 
 _ABOUT = frozenset({"description", "justification"})

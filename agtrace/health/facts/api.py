@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import re
 
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import Provider, UserKind
 
 from agtrace.health.facts.naming import quoted
 from agtrace.health.history import Entry, Notice, Said
 
 _SHOWN = 120
-_FAILURES: dict[Provider, frozenset[str]] = {
-    Provider.CLAUDE_CODE: frozenset({"api_error", "system/api_error", "system/error"}),
-    Provider.CODEX: frozenset({"error", "stream_error"}),
-    Provider.GEMINI: frozenset({"error"}),
-}
-_RETRIED = frozenset({"system/api_error", "system/error", "stream_error"})
+_RETRIED = frozenset[str]().union(*(agent.notices.retried_errors for agent in AGENTS.values()))
 _IN_JSON = re.compile(r'"message": ?"((?:[^"\\]|\\.)+)"')
 _STATUS = re.compile(r'"status": ?(\d{3})\b')
-_CANCELLED = "Request cancelled."
-"""What Gemini CLI notes when the human stops it."""
 
 
 def is_api_error(entry: Entry, provider: Provider) -> bool:
     """Whether it tells that the model's API failed, asked again afterwards or not."""
-    return isinstance(entry, Notice) and entry.kind in _FAILURES[provider]
+    if not isinstance(entry, Notice):
+        return False
+    notices = AGENTS[provider].notices
+    return entry.kind in notices.api_errors or entry.kind in notices.retried_errors
 
 
 def was_retried(notice: Notice) -> bool:
@@ -47,6 +44,11 @@ def is_interruption(entry: Entry, provider: Provider) -> bool:
         return entry.kind is UserKind.INTERRUPTION
     if not isinstance(entry, Notice):
         return False
-    if provider is Provider.GEMINI:
-        return entry.kind == "info" and entry.text.startswith(_CANCELLED)
-    return entry.kind == "turn_aborted" and entry.text.startswith("interrupted")
+    return any(sign.fits(entry.kind, entry.text) for sign in AGENTS[provider].notices.interruptions)
+
+
+def is_compaction(entry: Entry, provider: Provider) -> bool:
+    """Whether a notice says that the context was compacted."""
+    if not isinstance(entry, Notice):
+        return False
+    return any(sign.fits(entry.kind, entry.text) for sign in AGENTS[provider].notices.compactions)

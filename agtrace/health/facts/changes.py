@@ -1,4 +1,4 @@
-"""Which lines an edit took out of a file and which it put in, for the editing tools of all three agents."""
+"""Which lines an edit took out of a file and which it put in, for the editing tools of all agents."""
 
 from __future__ import annotations
 
@@ -9,16 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.events import Json
 
 from agtrace.health.facts.actions import is_shell
 from agtrace.health.history import Call
-
-_PATH = ("file_path", "notebook_path", "absolute_path", "path", "filePath")
-_OLD = ("old_string", "old_str", "oldText", "oldString")
-_NEW = ("new_string", "new_str", "newText", "newString")
-_WHOLE = ("content", "contents", "file_text", "new_source")
-"""The arguments of editing tools, by the names that agents and MCP servers give them."""
 
 _PATCH = re.compile(r"\*\*\* Begin Patch\n.*?(?:\*\*\* End Patch|\Z)", re.DOTALL)
 _PATCH_IN_SCRIPT = re.compile(r'(?<!\\)"\*\*\* Begin Patch\\n(?:[^"\\]|\\.)*+"')
@@ -57,23 +52,23 @@ def changes(call: Call) -> Iterator[Change]:
     if isinstance(of_files, dict):
         yield from (_of_change(path, change) for path, change in of_files.items() if isinstance(change, dict))
         return
-    path = _first(arguments, _PATH)
+    path = _first(arguments, TOOLS.paths)
     edits = arguments.get("edits")
     if path is None:
         return
     if isinstance(edits, list):
         yield _of_edits(path, [edit for edit in edits if isinstance(edit, dict)])
-    elif _first(arguments, _OLD) is not None or _first(arguments, _NEW) is not None:
+    elif _first(arguments, TOOLS.removed) is not None or _first(arguments, TOOLS.added) is not None:
         yield _of_edits(path, [arguments])
-    elif _first(arguments, _WHOLE) is not None:
+    elif (whole := _first(arguments, TOOLS.contents)) is not None:
         cell = str(arguments.get("cell_id") or "")
-        yield Change(path, cell, frozenset(), _telling((_first(arguments, _WHOLE) or "").splitlines()), whole=True)
+        yield Change(path, cell, frozenset(), _telling(whole.splitlines()), whole=True)
 
 
 def _of_edits(path: str, edits: list[dict[str, Any]]) -> Change:
     """Replacements of texts, one after the other."""
-    old = [line for edit in edits for line in (_first(edit, _OLD) or "").splitlines()]
-    new = [line for edit in edits for line in (_first(edit, _NEW) or "").splitlines()]
+    old = [line for edit in edits for line in (_first(edit, TOOLS.removed) or "").splitlines()]
+    new = [line for edit in edits for line in (_first(edit, TOOLS.added) or "").splitlines()]
     return _of_lines(path, old, new)
 
 

@@ -1,6 +1,6 @@
 """What the names of tools tell of them: whether they run commands, wait, read, ask the human or start an agent.
 
-The tools of all three agents are known by name; those of MCP servers by the words of theirs.
+The tools of the agents are known by name; those of MCP servers by the words of theirs.
 """
 
 from __future__ import annotations
@@ -8,30 +8,25 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-SHELLS = frozenset(
-    {
-        "bash",
-        "exec",
-        "exec_command",
-        "execute_command",
-        "local_shell",
-        "powershell",
-        "run_command",
-        "run_shell_command",
-        "run_terminal_cmd",
-        "shell",
-        "shell_command",
-        "unified_exec",
-    }
-)
+from agtrace_indexer.providers.registry import TOOLS
+
+_NAMESPACE = re.compile(r"__|[.:/]")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+@lru_cache(maxsize=1_024)
+def own_name(tool: str) -> str:
+    """The name of a tool in small letters, without the server or namespace that offers it."""
+    return _NAMESPACE.split(tool)[-1].lower()
+
+
+SHELLS = frozenset(map(own_name, TOOLS.shells)) | {"execute_command", "run_command", "run_terminal_cmd", "unified_exec"}
 """The tools with which agents run commands, in small letters, without a namespace such as `functions.`."""
 
-_WAITING = frozenset(
-    {"write_stdin", "bashoutput", "taskoutput", "agentoutputtool", "monitor", "schedulewakeup", "command_status"}
-)
+_WAITING = frozenset(map(own_name, TOOLS.waiting)) | {"command_status"}
 _WAITING_WORDS = frozenset({"wait", "await", "sleep", "poll", "watch"})
 
-_READING = frozenset({"ls", "lsp", "glob", "google_web_search", "grep_search", "search_file_content", "view_image"})
+_READING = frozenset(map(own_name, TOOLS.reading))
 _READING_WORDS = frozenset(
     """
     describe fetch find get glob grep inspect list lookup read screenshot search show snapshot view
@@ -45,33 +40,13 @@ _WRITING_WORDS = frozenset(
     upload upsert write
     """.split()  # noqa: SIM905
 )
-ASKING = frozenset(
-    {
-        "askuserquestion",
-        "askuser",
-        "askhuman",
-        "askfollowupquestion",
-        "enterplanmode",
-        "exitplanmode",
-        "requestpermissions",
-        "requestuserinput",
-    }
-)
+ASKING = frozenset(own_name(tool).replace("_", "") for tool in TOOLS.asking) | {
+    *("askhuman", "askfollowupquestion", "requestpermissions")
+}
 """The tools that ask the human, in small letters, without underscores."""
 
-AGENTS = frozenset(
-    {"agent", "codebase_investigator", "delegate_to_agent", "generalist", "resume_agent", "spawn_agent", "task"}
-)
+AGENTS = frozenset(map(own_name, TOOLS.starting))
 """The tools that start sub-agents, in small letters."""
-
-_NAMESPACE = re.compile(r"__|[.:/]")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-
-
-@lru_cache(maxsize=1_024)
-def own_name(tool: str) -> str:
-    """The name of a tool in small letters, without the server or namespace that offers it."""
-    return _NAMESPACE.split(tool)[-1].lower()
 
 
 @lru_cache(maxsize=1_024)

@@ -7,7 +7,7 @@ result belongs to the step of its call, wherever it stands in the file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -25,33 +25,18 @@ from agtrace_schema.events import (
 )
 
 from agtrace_indexer.events.drafts import Draft, Settlement
+from agtrace_indexer.events.file_paths import touched
 from agtrace_indexer.events.own_calls import is_own
+from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.logs.lines import Line
 
 REQUESTS = frozenset({UserKind.HUMAN, UserKind.TASK})
 """The kinds of user texts that ask for work: only these open a turn."""
 
-INTERRUPTIONS = frozenset({UserKind.INTERRUPTION, "turn_aborted"})
-"""The kinds of user texts and notifications that end a turn before its calls ended."""
-
-ASKING_TOOLS = frozenset(
-    {
-        "AskUserQuestion",
-        "EnterPlanMode",
-        "ExitPlanMode",
-        "enter_plan_mode",
-        "request_user_input",
-        "ask_user",
-        "exit_plan_mode",
-    }
-)
-"""Tools that wait for a human: the time until their result is the human's, not theirs."""
-
 _STEPS_REMEMBERED = 32
 _TURNS_REMEMBERED = 256
 _RUNNING_REMEMBERED = 64
 _AGENTS_REMEMBERED = 64
-_AGENT_TOOLS = ("Task", "Agent")
 _UNTIMED = (Outcome.REJECTED, Outcome.RUNNING)
 
 
@@ -77,6 +62,8 @@ class Event:
     """What this event tells about how earlier calls ended."""
     own: bool = False
     """Whether it is a call to agtrace itself, or the result of one."""
+    files: Mapping[str, str] | None = None
+    """Of a call: the paths that it names -> `read` or `write`."""
 
 
 class Ending(NamedTuple):
@@ -127,21 +114,22 @@ class Thread:
     turns: list[int] = field(default_factory=list)
     """The newest turns that were not dropped."""
 
-    def place(self, draft: Draft, line: Line) -> Event:
-        """Give the next draft its coordinates."""
+    def place(self, draft: Draft, line: Line, tools: Tools) -> Event:
+        """Give the next draft its coordinates; `tools` are those that logs may name."""
         payload = draft.payload
         match payload:
             case ToolResult():
-                event = self._answer(draft, payload, line)
+                event = self._answer(draft, payload, line, tools)
             case ToolCall():
                 event = self._event(draft, line, payload.name)
-                event.own = is_own(payload)
-                self._note_call(payload, event)
+                event.own = is_own(payload, tools)
+                event.files = touched(payload, tools)
+                self._note_call(payload, event, tools)
             case TokenUsage():
                 event = self._event(draft, line, payload.model)
             case User() | Notification():
                 event = self._event(draft, line, str(payload.kind))
-                if payload.kind in INTERRUPTIONS:
+                if draft.ends_turn or payload.kind is UserKind.INTERRUPTION:
                     event.ends = self._interrupted(event.turn_index)
             case _:
                 event = self._event(draft, line, None)
@@ -162,7 +150,7 @@ class Thread:
         kind = EVENT_TYPES[type(payload)]
         return Event(self.next_index, kind, payload, draft.timestamp, turn, step, name, outcome, None, line)
 
-    def _answer(self, draft: Draft, result: ToolResult, line: Line) -> Event:
+    def _answer(self, draft: Draft, result: ToolResult, line: Line, tools: Tools) -> Event:
         """Give a result its coordinates: those of its call, where that is known."""
         call, outcome, at = self._call_of(draft.key, result.call_id), result.outcome, draft.timestamp
         if call is None:
@@ -170,7 +158,7 @@ class Thread:
         link, turn, step, tool, called_at, *own = call
         if outcome is Outcome.RUNNING and result.call_id:
             self._note_running(result.call_id, [link, called_at, self.next_index])
-        duration = _duration(result, at, tool, called_at)
+        duration = _duration(result, at, called_at, paused=tool in tools.asking)
         kind = EventType.TOOL_RESULT
         return Event(self.next_index, kind, result, at, turn, step, tool, outcome, link, line, duration, own=bool(own))
 
@@ -219,12 +207,12 @@ class Thread:
             self.answered[key] = call
         return call
 
-    def _note_call(self, call: ToolCall, event: Event) -> None:
+    def _note_call(self, call: ToolCall, event: Event, tools: Tools) -> None:
         if not call.call_id:
             return
         place = [event.event_index, event.turn_index, event.step_index, event.name, event.timestamp]
         self.calls[call.call_id] = [*place, True] if event.own else place
-        if call.name in _AGENT_TOOLS:
+        if call.name in tools.starting:
             self.agents[call.call_id] = event.event_index
             if len(self.agents) > _AGENTS_REMEMBERED:
                 del self.agents[next(iter(self.agents))]
@@ -265,11 +253,11 @@ class Thread:
         self.turns = [*self.turns[-_TURNS_REMEMBERED + 1 :], self.turn]
 
 
-def _duration(result: ToolResult, at: int | None, tool: str | None, called_at: int | None) -> int | None:
-    """How long an execution took: what the log says, else the time from call to result."""
+def _duration(result: ToolResult, at: int | None, called_at: int | None, *, paused: bool) -> int | None:
+    """How long an execution took: what the log says, else the time from call to result, if no human was waited for."""
     if result.duration_ms is not None:
         return result.duration_ms
-    untold = tool in ASKING_TOOLS or result.outcome in _UNTIMED
+    untold = paused or result.outcome in _UNTIMED
     if untold or called_at is None or at is None or at <= called_at:
         return None
     return at - called_at

@@ -8,12 +8,10 @@ same code therefore serves the first index, an appended tail and the tests. `Log
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import PurePath
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from agtrace_schema.events import Outcome, Payload, Provider
+from agtrace_schema.events import Outcome, Payload
 
 from agtrace_indexer.events.json_values import by_name
 from agtrace_indexer.events.strings import masked
@@ -45,6 +43,8 @@ class Draft:
     """Whether the log itself tells that this belongs to the replayed history of another one."""
     clustered: bool = False
     """Whether this was written at the instant at which its log began: a replay, where nothing better tells."""
+    ends_turn: bool = False
+    """Whether a notification tells that the turn ended before its calls did; a user's interruption always does."""
 
 
 class Retraction(NamedTuple):
@@ -90,7 +90,7 @@ class SessionFacts:
     description: str | None = None
     """What a sub-agent was started for."""
     kind: str = "main"
-    """main, subagent or fork."""
+    """main, subagent, fork, or warmup: a sub-agent in whose log nobody asks and no tool is called."""
     agent_type: str | None = None
     """The role or nickname of a sub-agent."""
     cwd: str | None = None
@@ -141,29 +141,3 @@ class LogState:
         """Take up the state where `to_json` left it."""
         sessions = {k: SessionFacts(**v) for k, v in stored["sessions"].items()}
         return cls(sessions=sessions, memory=stored["memory"])
-
-
-class LogFormat(Protocol):
-    """What every provider package offers. All functions are pure but for the state they are given."""
-
-    PROVIDER: Provider
-
-    def recognizes(self, record: Record) -> bool:
-        """Whether this record can only come from this provider's log (content, never the file's name)."""
-
-    def unroll(self, document: Any) -> Iterable[Record] | None:
-        """The records of a whole-file JSON document in the order of their lines, or None if it isn't ours."""
-
-    def begin(self, path: PurePath) -> LogState:
-        """The state before the first record; the path may tell a sub-agent's id and its parent's.
-
-        A small description that the agent keeps beside the log (`.meta.json`) may be read here, nothing else.
-        """
-
-    def drafts(self, record: Record, state: LogState) -> Iterable[Said]:
-        """The events of the next record. Never raises on any JSON object, however strange.
-
-        A record of an unknown type becomes `Notification("unknown/<type>", <its compact JSON>)` and
-        its type is noted in `state.unknown`. A known record that repeats what other records say, or
-        holds nothing a reader would ask for, is noted in `state.skipped` with its type.
-        """

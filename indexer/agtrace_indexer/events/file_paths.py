@@ -15,25 +15,25 @@ from typing import Any
 from agtrace_schema.events import ToolCall
 
 from agtrace_indexer.events.strings import masked
+from agtrace_indexer.events.tools import Tools
 
-_PATH_ARGUMENTS = ("file_path", "notebook_path", "absolute_path", "path", "filePath")
 _MOST_PATHS = 200
 _LONGEST_PATH = 1000
 _WRITERS = re.compile(r"write|edit|patch|replace|create|update|delete|remove|move|rename|insert|save", re.I)
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$|^\*\*\* Move to: (.+?)\s*$", re.M)
 
 
-def touched(call: ToolCall) -> dict[str, str]:
+def touched(call: ToolCall, tools: Tools) -> dict[str, str]:
     """The paths that a call names -> `read` or `write`."""
-    found = dict(_patched(call)) if _holds_patch(call) else {}
+    found = dict(_patched(call)) if "patch" in call.name or call.name in tools.patching else {}
     if not found and isinstance(call.arguments, dict):
-        named = _named(call.arguments)
+        named = _named(call.arguments, tools.paths)
         found = dict.fromkeys(named, _access(call.name)) if named else {}
     return found if len(found) <= _MOST_PATHS else dict(islice(found.items(), _MOST_PATHS))
 
 
-def _named(arguments: dict[str, Any]) -> list[str]:
-    given = [arguments[name] for name in _PATH_ARGUMENTS if name in arguments]
+def _named(arguments: dict[str, Any], names: tuple[str, ...]) -> list[str]:
+    given = [arguments[name] for name in names if name in arguments]
     return [path for path in given if isinstance(path, str) and 0 < len(path) <= _LONGEST_PATH and "\n" not in path]
 
 
@@ -41,10 +41,6 @@ def _named(arguments: dict[str, Any]) -> list[str]:
 def _access(tool: str) -> str:
     """What a tool does with the files that its calls name."""
     return "write" if _WRITERS.search(tool) else "read"
-
-
-def _holds_patch(call: ToolCall) -> bool:
-    return "patch" in call.name or call.name in ("shell", "shell_command", "exec_command", "local_shell", "exec")
 
 
 def _patched(call: ToolCall) -> Iterator[tuple[str, str]]:

@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import product
 
 from agtrace_schema.events import Json, ToolCall
-from agtrace_schema.own import OWN_TOOLS
+from agtrace_schema.own import TOOLS
 
-_SHELLS = frozenset(
-    {
-        "Bash",
-        "PowerShell",
-        "container.exec",
-        "exec",
-        "exec_command",
-        "local_shell",
-        "run_shell_command",
-        "shell",
-        "shell_command",
-    }
-)
-"""The tools with which agents run commands."""
-
-_COMMANDS = ("command", "cmd", "script", "input")
-"""The arguments of these that hold the command."""
+from agtrace_indexer.events.tools import Tools
 
 _WORD = r"""(?:"[^"\n]*+"|'[^'\n]*+'|[^\s"';&|]++)"""
 
@@ -41,19 +27,27 @@ _ASKS_AGTRACE = re.compile(
 )
 
 
-def is_own(call: ToolCall) -> bool:
+def is_own(call: ToolCall, tools: Tools) -> bool:
     """Whether a call asks agtrace: by the name of the tool, or by the command that a shell is to run."""
-    return call.name in OWN_TOOLS or (call.name in _SHELLS and any(map(_asks_agtrace, _commands(call.arguments))))
+    if call.name in _own_tools(tools.servers):
+        return True
+    return call.name in tools.shells and any(map(_asks_agtrace, _commands(call.arguments, tools.commands)))
+
+
+@lru_cache(maxsize=8)
+def _own_tools(servers: tuple[str, ...]) -> frozenset[str]:
+    """Every spelling of the names of our tools in logs."""
+    return frozenset(map("".join, product(servers, TOOLS)))
 
 
 def _asks_agtrace(command: str) -> bool:
     return "agtrace" in command and _ASKS_AGTRACE.match(command) is not None
 
 
-def _commands(arguments: Json) -> Iterator[str]:
+def _commands(arguments: Json, names: tuple[str, ...]) -> Iterator[str]:
     """What a shell is to run: a text, or the last of the words of `bash -lc <text>`, or words."""
     if isinstance(arguments, dict):
-        for name in _COMMANDS:
+        for name in names:
             yield from _texts(arguments.get(name))
     else:
         yield from _texts(arguments)

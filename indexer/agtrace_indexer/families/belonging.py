@@ -5,50 +5,21 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
-from typing import NamedTuple
 
 from agtrace_indexer.events.strings import plain_id
+from agtrace_indexer.index import lineage
+from agtrace_indexer.index.lineage import Logged
 from agtrace_indexer.index.tombstones import UUID, Tombstones, digest_of
-
-_SESSIONS = """
-SELECT s.id, s.file_id, s.thread, s.provider, s.own_id, s.parent_id, s.kind, s.parent_session, s.ended_at, f.path
-FROM session s JOIN file f ON f.id = s.file_id ORDER BY s.id
-"""
-
-THESE_FILES = "(SELECT value FROM json_each(:files))"
-"""The ids of files that a query is about, given as `json_ids`."""
+from agtrace_indexer.providers.registry import AGENTS
 
 STARTED = ("subagent", "warmup")
 """The kinds of sessions that another one started and that go with it; a fork is a session of its own."""
 
-
 _TOLD_BY_NAME = re.compile(rf"{UUID}|agent-.+", re.DOTALL)
 _ADDED = re.compile(r"(\.zst)?(#replaced-[0-9]+)?$")
 """What a path gains when its log is compressed or replaced."""
-
-
-def json_ids(files: Iterable[int]) -> str:
-    """Ids of files for a query with `THESE_FILES`."""
-    return f"[{', '.join(map(str, files))}]"
-
-
-class _Session(NamedTuple):
-    id: int
-    file: int
-    thread: str
-    provider: str
-    own_id: str
-    parent_id: str | None
-    kind: str
-    parent_session: int | None
-    ended_at: int | None
-    path: str
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.provider, known_as(self.own_id, self.path)
 
 
 def known_as(own_id: str, path: str) -> str:
@@ -62,24 +33,44 @@ def known_as(own_id: str, path: str) -> str:
     return f"{own_id}\0{_ADDED.sub('', path)}"
 
 
+def _key(session: Logged) -> tuple[str, str]:
+    return session.provider, known_as(session.own_id, session.path)
+
+
+def lies_beside(path: str, forgotten: Tombstones) -> bool:
+    """Whether a folder or file of this path has the id of a forgotten session in its name.
+
+    Agents keep more of a session beside its log: spilled outputs, descriptions of sub-agents, copies.
+    """
+    return any(digest_of(agent, plain_id(name)) in forgotten for name in set(_names(path)) for agent in AGENTS)
+
+
+def _names(path: str) -> Iterator[str]:
+    """What in a path may be an id: folders, the file's name without its endings, and uuids within these."""
+    parts = PurePath(path).parts
+    yield from parts[1:]
+    yield parts[-1].partition(".")[0]
+    yield from re.findall(UUID, path)
+
+
 class Logs:
     """The logs of the index, by the ids of their files."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._of_file: dict[int, list[_Session]] = defaultdict(list)
-        self._heads: list[_Session] = []
+        self._of_file: dict[int, list[Logged]] = defaultdict(list)
+        self._heads: list[Logged] = []
         """The session of each log itself: those beside it in the same log are sub-agents."""
         self._by_id: dict[tuple[str, str], list[int]] = defaultdict(list)
         self._started_by_id: dict[tuple[str, str], list[int]] = defaultdict(list)
         self._started_by: dict[int, list[int]] = defaultdict(list)
-        for session in map(_Session._make, connection.execute(_SESSIONS)):
+        for session in lineage.logged(connection):
             self._of_file[session.file].append(session)
             if session.thread == "":
                 self._add_head(session)
 
-    def _add_head(self, session: _Session) -> None:
+    def _add_head(self, session: Logged) -> None:
         self._heads.append(session)
-        self._by_id[session.key].append(session.file)
+        self._by_id[_key(session)].append(session.file)
         if session.kind in STARTED:
             if session.parent_id is not None:
                 self._started_by_id[session.provider, session.parent_id].append(session.file)
@@ -102,19 +93,19 @@ class Logs:
         for session in self._of_file[file]:
             related += self._started(session)
             if session.thread == "":
-                related += self._by_id[session.key]
+                related += self._by_id[_key(session)]
         return related
 
     def digests(self, files: Iterable[int]) -> set[str]:
         """What tombstones say of the sessions of these logs; nothing of inline sub-agents, which have no log."""
-        return {digest_of(*s.key) for file in files for s in self._of_file[file] if s.thread == ""}
+        return {digest_of(*_key(s)) for file in files for s in self._of_file[file] if s.thread == ""}
 
     def kept_out(self, tombstones: Tombstones) -> set[int]:
         """The logs of sessions that are forgotten for good, and of sub-agents that one of them started."""
         return {
             head.file
             for head in self._heads
-            if tombstones.keep_out(*head.key)
+            if tombstones.keep_out(*_key(head))
             or (head.kind in STARTED and head.parent_id and tombstones.keep_out(head.provider, head.parent_id))
         }
 
@@ -138,5 +129,5 @@ class Logs:
         sessions = (session for log in self.with_all_of([file]) for session in self._of_file[log])
         return max(session.ended_at or 0 for session in sessions)
 
-    def _started(self, session: _Session) -> list[int]:
+    def _started(self, session: Logged) -> list[int]:
         return self._started_by[session.id] + self._started_by_id[session.provider, session.own_id]

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.database import MIGRATIONS, VERSION
 
-from agtrace_indexer.index.opening import refuse_empty, refuse_newer
+from agtrace_indexer.index import meta
+from agtrace_indexer.index.opening import refuse_empty, refuse_newer, state_of
 from agtrace_indexer.index.tombstones import hidden, place_of, stamp
 
 _TUNING = """
@@ -22,10 +23,53 @@ PRAGMA wal_autocheckpoint=8192;     -- pages, 32 MB: at 4 MB a cold index of 1 G
 PRAGMA journal_size_limit=33554432; -- a WAL that grew beyond it, behind a long read, is cut back
 """
 
-_OF_FILES = """
-SELECT id, path, status, reason, provider, gone, stamp, size, read_to, lines, records, unreadable_lines,
-  pending_bytes, head, head_size, anchor, anchor_size FROM file
+_FILES = """
+SELECT id, path, status, reason, provider, gone, stamp, size, read_to, lines, records, unreadable_lines, head,
+  head_size, anchor, anchor_size FROM file
 """
+
+
+_SUMS_OF_FILES = """
+SELECT coalesce(sum(records), 0), coalesce(sum(unreadable_lines), 0),
+  count(*) FILTER (WHERE status = 'unreadable' OR (status = 'log' AND stamp = '' AND NOT gone))
+FROM file
+"""
+
+_UNKNOWN = "SELECT type, sum(count) FROM record_type WHERE status = 'unknown' GROUP BY type ORDER BY type"
+
+
+class Totals(NamedTuple):
+    """What the whole index holds."""
+
+    sessions: int
+    events: int
+    records: int
+    unreadable_lines: int
+    unreadable_files: int
+    """Files that can't be opened or read to their end."""
+    unknown_record_types: dict[str, int]
+
+
+class KnownFile(NamedTuple):
+    """A file as it was when it was last read; `agtrace_schema.database` says what the columns are."""
+
+    id: int
+    path: str
+    status: str
+    reason: str | None
+    provider: str | None
+    gone: int
+    stamp: str
+    size: int
+    read_to: int
+    lines: int
+    records: int
+    unreadable_lines: int
+    head: bytes
+    """Only a log has one, as it has a provider and an anchor."""
+    head_size: int
+    anchor: bytes
+    anchor_size: int
 
 
 class Known(NamedTuple):
@@ -135,25 +179,30 @@ class Catalog:
     @property
     def state(self) -> int:
         """A number that another one's commit changes, as long as this catalog is open."""
-        return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
+        return state_of(self.connection)
 
     def known(self) -> dict[str, Known]:
         """What tells whether files changed, by path."""
         rows = self.connection.execute("SELECT path, stamp, status, gone FROM file")
         return {path: Known(stamp, status, gone) for path, stamp, status, gone in rows}
 
-    def file(self, path: str) -> sqlite3.Row | None:
+    def file(self, path: str) -> KnownFile | None:
         """The row of a file, without its state; also one that is remembered by a digest of its path."""
         return next(iter(self._files("path IN (?, ?)", path, hidden(path))), None)
 
-    def gone_files(self) -> list[sqlite3.Row]:
+    def gone_files(self) -> list[KnownFile]:
         """The rows of vanished files."""
         return self._files("gone")
 
-    def _files(self, condition: str, *arguments: str) -> list[sqlite3.Row]:
-        cursor = self.connection.cursor()
-        cursor.row_factory = sqlite3.Row
-        return cursor.execute(f"{_OF_FILES} WHERE {condition}", arguments).fetchall()
+    def _files(self, condition: str, *arguments: str) -> list[KnownFile]:
+        return [KnownFile(*row) for row in self.connection.execute(f"{_FILES} WHERE {condition}", arguments)]
+
+    def totals(self) -> Totals:
+        """What all sessions and files sum up to."""
+        query = self.connection.execute
+        sessions, events = query("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
+        records, lines, files = query(_SUMS_OF_FILES).fetchone()
+        return Totals(sessions, events, records, lines, files, dict(query(_UNKNOWN).fetchall()))
 
     def is_unfinished(self) -> bool:
         """Whether a run ended before it told which sessions belong together, or left traces of deleted texts."""
@@ -168,12 +217,11 @@ class Catalog:
 
     def meta(self, key: str) -> str | None:
         """A fact about the index."""
-        row = self.connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else None
+        return meta.get(self.connection, key)
 
     def set_meta(self, key: str, value: str) -> None:
         """Record a fact about the index."""
-        self.connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+        meta.put(self.connection, key, value)
 
     def roots(self) -> list[str]:
         """The paths that are kept fresh."""

@@ -7,9 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from agtrace_indexer.index import meta, word_index
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.lock import WriteLock
-from agtrace_indexer.texts import word_index
+from agtrace_indexer.index.tables import Role, of_role, unused
 
 _FREE = 10
 """Per cent of free pages from which on the file is written anew: it takes 2 s a gigabyte and its size once more."""
@@ -47,7 +48,7 @@ def note_scrub(connection: sqlite3.Connection, *, of_events: bool = True) -> Non
     """
     if of_events or _left(connection) != _WORDS:
         where = _WORDS if of_events else _PAGES
-        connection.execute("INSERT OR REPLACE INTO meta VALUES ('scrub', ?)", (where,))
+        meta.put(connection, "scrub", where)
 
 
 def scrub_is_due(connection: sqlite3.Connection) -> bool:
@@ -78,7 +79,7 @@ def scrub(connection: sqlite3.Connection, *, patience: float = 1) -> str | None:
             connection.execute(f"PRAGMA busy_timeout={round(1000 * patience)}")
             if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 return "another process still reads the index as it was before"
-            connection.execute("DELETE FROM meta WHERE key = 'scrub'")
+            meta.drop(connection, "scrub")
     except sqlite3.OperationalError as error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
@@ -89,10 +90,7 @@ def scrub(connection: sqlite3.Connection, *, patience: float = 1) -> str | None:
 
 
 _ORPHANS = (
-    "DELETE FROM path WHERE id NOT IN (SELECT path_id FROM touched)",
-    "DELETE FROM name WHERE id NOT IN (SELECT name_id FROM event WHERE name_id IS NOT NULL "
-    "UNION SELECT name_id FROM block_tool)",
-    "DELETE FROM project WHERE id NOT IN (SELECT project_id FROM session WHERE project_id IS NOT NULL)",
+    *(f"DELETE FROM {table} WHERE {unused(table)}" for table in of_role(Role.SHARED)),
     "UPDATE project SET root_path = NULL WHERE id NOT IN "
     "(SELECT project_id FROM session WHERE project_id IS NOT NULL AND cwd IS NOT NULL)",
 )
@@ -110,8 +108,7 @@ _WORDS, _PAGES, _WAL = "words", "pages", "wal"
 
 
 def _left(connection: sqlite3.Connection) -> str | None:
-    found = connection.execute("SELECT value FROM meta WHERE key = 'scrub'").fetchone()
-    return found[0] if found else None
+    return meta.get(connection, "scrub")
 
 
 def _note_left(connection: sqlite3.Connection, where: str) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,17 @@ from agtrace_schema.database import VERSION
 
 _MOST_VERSIONS = 1000
 """Versions are counted one by one: a number beyond that was never written, it is damage."""
+
+
+class Reading(sqlite3.Connection):
+    """A connection that reads an index."""
+
+    seal: str | None = None
+    """The seal of the word index that was looked at last."""
+    whole: bool | None = None
+    """Whether the word index was what its seal says; None before it was looked at."""
+    is_still: bool = False
+    """Whether the index is taken for a file that nobody writes, so that later changes go unnoticed."""
 
 
 class NewerIndex(sqlite3.OperationalError):
@@ -35,6 +49,20 @@ def open_to_read(path: Path, **options: Any) -> tuple[sqlite3.Connection, bool]:
     return _connected(path, "mode=ro&immutable=1", options), True
 
 
+def open_read_only(path: Path) -> Reading:
+    """A connection that only reads an index, for any thread, with the index mapped into memory. Raises `sqlite3.Error`.
+
+    An index of a newer agtrace is refused as `NewerIndex`.
+    """
+    connection, still = open_to_read(path, check_same_thread=False, factory=Reading)
+    assert isinstance(connection, Reading)
+    connection.is_still = still
+    refuse_newer(connection)
+    connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
+    connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    return connection
+
+
 def refuse_empty(path: Path) -> None:
     """Raise `sqlite3.DatabaseError` for a file of no bytes: SQLite would take what lost everything for a new index."""
     if path.exists() and path.stat().st_size == 0:
@@ -46,6 +74,39 @@ def refuse_newer(connection: sqlite3.Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if VERSION < version < _MOST_VERSIONS:
         raise NewerIndex("tables", version, VERSION)
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether an error of SQLite, or of ours about what it gave, says that the file is damaged or is no index."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if not isinstance(error, sqlite3.DatabaseError):
+        return False
+    if code is None:
+        return not isinstance(error, (sqlite3.OperationalError, sqlite3.ProgrammingError)) or "decode" in str(error)
+    if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT):
+        return True
+    missing = re.match("no such (table|column|index)|malformed|unknown tokenizer|vtable constructor", str(error))
+    return code == sqlite3.SQLITE_ERROR and missing is not None
+
+
+@contextmanager
+def one_moment(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let everything that is asked within this context see the index as it is at one moment."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.rollback()  # also where SQLite ended the transaction itself
+
+
+def state_of(connection: sqlite3.Connection) -> int:
+    """A number that another connection's commit changes, for as long as this one is open."""
+    return int(connection.execute("PRAGMA data_version").fetchone()[0])
+
+
+def path_of(connection: sqlite3.Connection) -> Path:
+    """The file that a connection has opened."""
+    return next(Path(path) for _, name, path in connection.execute("PRAGMA database_list") if name == "main")
 
 
 def _connected(path: Path, how: str, options: dict[str, Any]) -> sqlite3.Connection:

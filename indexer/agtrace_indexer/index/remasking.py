@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
+from collections.abc import Callable
 from itertools import accumulate, count
 from operator import add
 from typing import Any
@@ -17,18 +18,9 @@ import orjson
 from agtrace_indexer.events.strings import identifier, masked_json, plain_id
 from agtrace_indexer.index.maintenance import note_scrub
 from agtrace_indexer.index.projects import told_hash
+from agtrace_indexer.index.tables import TABLES
 from agtrace_indexer.redact import redact, redact_json, suspicious
 from agtrace_indexer.texts.blocks import BlockText, pack, unpack
-
-_TEXTS: dict[str, tuple[str, ...]] = {
-    "session": ("cwd", "branch", "version", "model", "title", "snippet", "description", "own_title", "agent_type"),
-    "project": ("root_path",),
-    "file": ("reason",),
-}
-"""Columns with texts of logs, in tables whose rows have a number."""
-
-_SHARED = ("name", "path")
-"""Tables of texts that many rows share: two may become one."""
 
 _IDS = (
     "UPDATE OR IGNORE project SET hash = told_hash(hash) WHERE hash != told_hash(hash)",
@@ -48,10 +40,10 @@ _IDS = (
 def mask_again(connection: sqlite3.Connection) -> None:
     """Mask all stored texts by the rules in use, in the open transaction; what goes is scrubbed at the run's end."""
     before = connection.total_changes
-    for table, columns in _TEXTS.items():
-        for column in columns:
+    for table, described in TABLES.items():
+        for column in described.texts:
             _mask_column(connection, table, column)
-    for table in _SHARED:
+    for table in ("name", "path"):
         _mask_shared(connection, table)
     _mask_keyed(connection, "request", "text", ("session_id", "event_index"))
     _mask_keyed(connection, "naming", "title", ("session_id", "line"))
@@ -109,12 +101,17 @@ def _mask_record_types(connection: sqlite3.Connection) -> None:
 
 def _mask_ids(connection: sqlite3.Connection) -> None:
     """The ids of sessions and responses, and the models: what they tie together they still do."""
-    connection.create_function("plain_id", 1, plain_id, deterministic=True)
-    connection.create_function("identifier", 1, identifier, deterministic=True)
-    connection.create_function("told_hash", 1, told_hash, deterministic=True)
-    connection.create_function("masked", 1, redact, deterministic=True)
+    for name, function in (
+        ("plain_id", plain_id), ("identifier", identifier), ("told_hash", told_hash), ("masked", redact),
+    ):  # fmt: skip
+        connection.create_function(name, 1, _or_null(function), deterministic=True)
     for statement in _IDS:
         connection.execute(statement)
+
+
+def _or_null(function: Callable[[str], str | None]) -> Callable[[str | None], str | None]:
+    """A function of texts that SQL may also ask of a null."""
+    return lambda text: None if text is None else function(text)
 
 
 def _mask_states(connection: sqlite3.Connection) -> None:

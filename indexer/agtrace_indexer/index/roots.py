@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import orjson
 
+from agtrace_indexer.index import meta
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.lock import WriteLock
 
@@ -52,8 +53,8 @@ def listed(connection: sqlite3.Connection) -> list[Root]:
 
 def removed(connection: sqlite3.Connection) -> set[str]:
     """The homes of agents that were taken away: they come back only where they are named."""
-    row = connection.execute("SELECT value FROM meta WHERE key = ?", (_REMOVED,)).fetchone()
-    return set() if row is None else set(orjson.loads(row[0]))
+    noted = meta.get(connection, _REMOVED)
+    return set() if noted is None else set(orjson.loads(noted))
 
 
 def remove(database: Path, path: str, homes: Collection[str] = (), *, patience: float = 0) -> Root:

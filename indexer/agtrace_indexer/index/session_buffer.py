@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
-from agtrace_schema.events import EventType, Outcome, TokenUsage, ToolCall, ToolResult, User
+from agtrace_schema.events import EventType, Outcome, TokenUsage, ToolResult, User
 
 from agtrace_indexer.events.assembly import REQUESTS, Ending, Event, Supersession
-from agtrace_indexer.events.file_paths import touched
 from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.events.strings import plain_id
 from agtrace_indexer.index.names import Interning
@@ -122,8 +121,8 @@ class SessionBuffer:
     def _add_rows_beside(self, event: Event, text: str) -> None:
         """Gather the rows beside an event: what some questions would otherwise read every payload for."""
         session, index, payload = self.session_id, event.event_index, event.payload
-        if isinstance(payload, ToolCall):
-            for path, access in touched(payload).items():
+        if event.files is not None:
+            for path, access in event.files.items():
                 self.touched.append((session, index, self.interning.path(path), access))
         elif isinstance(payload, ToolResult):
             if payload.agent_id:

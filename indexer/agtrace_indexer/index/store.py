@@ -22,15 +22,11 @@ from agtrace_indexer.index.maintenance import note_scrub
 from agtrace_indexer.index.names import Interning
 from agtrace_indexer.index.session_buffer import SessionBuffer
 from agtrace_indexer.index.sums import sum_session
+from agtrace_indexer.index.tables import delete_sessions_rows
 from agtrace_indexer.index.tombstones import hidden
 from agtrace_indexer.logs.discovery import REPEATS
 from agtrace_indexer.redact import suspicious
 from agtrace_indexer.texts.blocks import pack, unpack
-
-_OF_A_SESSION = (
-    "block", "token_usage", "turn", "event", "request", "touched", "agent_start", "naming", "model_usage", "kin",
-)  # fmt: skip
-"""The tables with rows of a session, but for `session` itself."""
 
 
 class Store:
@@ -113,13 +109,7 @@ class Store:
         for session_id in sessions:
             self._buffers.pop(session_id, None)
             self._to_sum.discard(session_id)
-            for table in ("block_data", "block_tool"):
-                self.connection.execute(
-                    f"DELETE FROM {table} WHERE block_id IN (SELECT id FROM block WHERE session_id = ?)", (session_id,)
-                )
-            for table in _OF_A_SESSION:
-                self.connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
-            self.connection.execute("DELETE FROM kin WHERE other_id = ?", (session_id,))
+            delete_sessions_rows(self.connection, session_id)
         self.connection.execute("DELETE FROM session WHERE file_id = ?", (file_id,))
         self.connection.execute("DELETE FROM record_type WHERE file_id = ?", (file_id,))
 
@@ -201,10 +191,9 @@ class Store:
             "clustered_to": thread.clustered_to if facts.replays else None,
             "continues": facts.continues and line_identity(facts.continues),
         }  # fmt: skip
-        changes = ", ".join(f"{name} = :{name}" for name in columns if name != "kind")
+        changes = ", ".join(f"{name} = :{name}" for name in columns)
         self.connection.execute(
             f"UPDATE session SET {changes}, pending = max(pending, 1), "
-            "kind = CASE WHEN kind = 'warmup' AND :kind = 'subagent' THEN kind ELSE :kind END, "
             "uid = CASE WHEN own_id = :own_id THEN uid WHEN EXISTS (SELECT 1 FROM session WHERE uid = :own_id) "
             "  THEN :own_id || '~new' || id ELSE :own_id END WHERE id = :id",
             {**columns, "id": session_id},

@@ -13,7 +13,6 @@ from agtrace_schema.events import EventType, Outcome
 
 _CODES = {
     "call": TYPE_CODE[EventType.TOOL_CALL],
-    "user": TYPE_CODE[EventType.USER],
     "usage": TYPE_CODE[EventType.TOKEN_USAGE],
     "failed": OUTCOME_CODE[Outcome.FAILED],
 }
@@ -92,12 +91,7 @@ UPDATE session SET
      FROM token_usage u JOIN event e USING (session_id, event_index)
      WHERE u.session_id = :session AND e.superseded_by IS NULL AND e.copy_of IS NOT NULL),
   snippet = (SELECT r.text FROM turn t JOIN request r ON r.session_id = t.session_id AND r.event_index = t.request_event
-     WHERE t.session_id = :session AND r.text != '' ORDER BY t.copied, t.turn_index LIMIT 1),
-  kind = CASE WHEN kind = 'subagent' AND provider = 'claude_code' AND thread = '' AND NOT EXISTS
-      (SELECT 1 FROM event WHERE session_id = :session AND type IN (:user, :call)) THEN 'warmup'
-    WHEN kind = 'warmup' AND EXISTS
-      (SELECT 1 FROM event WHERE session_id = :session AND type IN (:user, :call)) THEN 'subagent'
-    ELSE kind END
+     WHERE t.session_id = :session AND r.text != '' ORDER BY t.copied, t.turn_index LIMIT 1)
 WHERE id = :session
 """
 

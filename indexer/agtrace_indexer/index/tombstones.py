@@ -13,15 +13,12 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
-from pathlib import Path, PurePath
+from pathlib import Path
 
-from agtrace_indexer.events.strings import plain_id
 from agtrace_indexer.index.lock import reach_disk
 
 FORGOTTEN = "forgotten"
 AGED = "aged"
-
-PROVIDERS = ("claude_code", "codex", "gemini")
 
 _LINE = re.compile(rf"({FORGOTTEN}|{AGED}) ([0-9a-f]{{64}}) (\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d)Z")
 _LONGEST = 256
@@ -79,6 +76,10 @@ class Tombstones:
     def __bool__(self) -> bool:
         return bool(self._for_good or self._until)
 
+    def __contains__(self, digest: str) -> bool:
+        """Whether the session with this digest is forgotten, for good or until its log is written to."""
+        return digest in self._for_good or digest in self._until
+
     def has(self, digest: str) -> bool:
         """Whether the session with this digest is forgotten for good."""
         return digest in self._for_good
@@ -90,14 +91,6 @@ class Tombstones:
         """
         digest = digest_of(provider, known_as)
         return self.has(digest) or (written is not None and written <= self._until.get(digest, 0))
-
-    def names(self, path: str) -> bool:
-        """Whether a folder or file of this path has the id of a forgotten session in its name.
-
-        Agents keep more of a session beside its log: spilled outputs, descriptions of sub-agents, copies.
-        """
-        digests = (digest_of(provider, plain_id(name)) for name in set(_names(path)) for provider in PROVIDERS)
-        return any(digest in self._for_good or digest in self._until for digest in digests)
 
 
 def add(database: Path, kind: str, digests: Iterable[str], now: float) -> None:
@@ -150,11 +143,3 @@ def _read(path: Path) -> Iterator[tuple[str, str, float]]:
                 f"line {number} of {path}, which says what was forgotten, can't be read: delete that line; "
                 "without the file all forgotten logs are read again"
             )
-
-
-def _names(path: str) -> Iterator[str]:
-    """What in a path may be an id: folders, the file's name without its endings, and uuids within these."""
-    parts = PurePath(path).parts
-    yield from parts[1:]
-    yield parts[-1].partition(".")[0]
-    yield from re.findall(UUID, path)

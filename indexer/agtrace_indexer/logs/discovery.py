@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import permutations
-from operator import attrgetter
-from pathlib import Path
-from typing import NamedTuple
+from operator import attrgetter, itemgetter
+from typing import NamedTuple, Protocol
 
 NEVER_ENTERED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".tox"})
 """Names of folders that hold no logs and may hold very many files."""
@@ -21,14 +19,6 @@ _NOT_A_FILE = {
     stat.S_IFBLK: "a device, never opened",
     stat.S_IFLNK: "a symbolic link, not followed: index what it points to by its own path",
 }
-
-# Rollouts and chats exist in several forms for a while: the first place and ending listed here is the log.
-_ONE_LOG_IN_TWO_FORMS = re.compile(
-    r"^(?P<codex>rollout-.+)\.jsonl(?:\.zst)?$|^(?P<gemini>session-.+)\.jsonl?$", re.DOTALL
-)
-_IN_TWO_FORMS = ("rollout-", "session-")
-_CODEX_PLACE = re.compile(r"^(.*)[/\\](?:sessions[/\\]\d{4}[/\\]\d\d[/\\]\d\d|archived_sessions)$", re.DOTALL)
-
 
 REPEATS = "the same log as {}, which is read"
 """The oddity of a file that only repeats the log at a path."""
@@ -49,21 +39,20 @@ class Found(NamedTuple):
     """Characters of `path` that name its root, which may be a link of the user's. Behind them none is followed."""
 
 
-def homes(environment: Mapping[str, str], home: Path) -> list[Path]:
-    """The folders where the known agents keep their logs on this machine, whether they exist or not.
+class Forms(Protocol):
+    """What an agent says of logs that it keeps in several files for a while (`providers/provider.py`)."""
 
-    `CLAUDE_CONFIG_DIR` (several, separated by commas), `CODEX_HOME` and `GEMINI_CLI_HOME` are honoured.
-    """
-    claude = environment.get("CLAUDE_CONFIG_DIR")
-    claude_homes = [Path(part.strip()) for part in claude.split(",") if part.strip()] if claude else [home / ".claude"]
-    codex = Path(environment.get("CODEX_HOME") or home / ".codex")
-    gemini = Path(environment.get("GEMINI_CLI_HOME") or home) / ".gemini"
-    return [
-        *(folder / "projects" for folder in claude_homes),
-        codex / "sessions",
-        codex / "archived_sessions",
-        gemini / "tmp",
-    ]
+    @property
+    def beginning(self) -> str:
+        """How the names of these files begin."""
+
+    @property
+    def log_of(self) -> Callable[[str, str], tuple[str, str] | None]:
+        """Tells from folder and name of a file which log it is a form of."""
+
+    @property
+    def rank(self) -> Callable[[str], tuple[bool, ...]]:
+        """Tells from the path of a file how far it stands behind the others of its log."""
 
 
 def walk(roots: Iterable[str]) -> Iterator[Found]:
@@ -88,20 +77,34 @@ def _walk_overlapping(roots: list[str]) -> Iterator[Found]:
                 yield found
 
 
-def preferred(found: list[Found]) -> dict[str, str]:
+def preferred(found: Iterable[Found], forms: Sequence[Forms]) -> dict[str, str]:
     """Name the files that only repeat another one: path -> path of the log that is read instead.
 
-    A plain rollout goes before its `.zst`, a live one before its archived copy, Gemini's `.jsonl`
-    before the `.json` that it continues (indexer/README.md). An empty file goes last.
+    `forms` tell which files are one log, and which of them goes first (indexer/README.md). An empty file goes last.
     """
+    beginnings = tuple(form.beginning for form in forms)
+    listed: list[tuple[tuple[str, str], tuple[bool, ...], str]] = []
+    for file in found:
+        name = file.path[file.path.rfind(os.sep) + 1 :]
+        if file.oddity is None and name.startswith(beginnings):
+            listed += _as_form(file, forms)
     chosen: dict[tuple[str, str], str] = {}
     instead: dict[str, str] = {}
-    told = ((_log_identity(file.path), file) for file in found if file.oddity is None)
-    for log, file in sorted(((log, file) for log, file in told if log), key=lambda pair: _preference(pair[1])):
-        first = chosen.setdefault(log, file.path)
-        if first != file.path:
-            instead[file.path] = first
+    for log, _, path in sorted(listed, key=itemgetter(1, 2)):
+        first = chosen.setdefault(log, path)
+        if first != path:
+            instead[path] = first
     return instead
+
+
+def _as_form(file: Found, forms: Iterable[Forms]) -> Iterator[tuple[tuple[str, str], tuple[bool, ...], str]]:
+    """The log that a file is a form of, how far it stands behind the others of it, and its path."""
+    folder, name = os.path.split(file.path)
+    for form in forms:
+        log = form.log_of(folder, name) if name.startswith(form.beginning) else None
+        if log is not None:
+            yield log, (file.size == 0, *form.rank(file.path)), file.path
+            return
 
 
 def _walk_root(root: str) -> Iterator[Found]:
@@ -157,22 +160,3 @@ def _found(path: str, status: os.stat_result, below: int) -> Found:
     size, changed = status.st_size, status.st_mtime_ns
     oddity = None if stat.S_ISREG(status.st_mode) else _NOT_A_FILE.get(stat.S_IFMT(status.st_mode))
     return Found(path, f"{size}/{changed}/{status.st_ctime_ns}/{status.st_ino}", size, changed, oddity, below)
-
-
-def _log_identity(path: str) -> tuple[str, str] | None:
-    name = path[path.rfind(os.sep) + 1 :]
-    if not name.startswith(_IN_TWO_FORMS):
-        return None
-    folder, name = os.path.split(path)
-    found = _ONE_LOG_IN_TWO_FORMS.match(name)
-    if not found:
-        return None
-    if found["gemini"]:
-        return folder, found["gemini"]
-    place = _CODEX_PLACE.match(folder)
-    return (place[1] if place else folder), found["codex"]
-
-
-def _preference(file: Found) -> tuple[bool, bool, bool, bool, str]:
-    archived = "archived_sessions" in file.path
-    return file.size == 0, archived, file.path.endswith(".zst"), file.path.endswith(".json"), file.path

@@ -1,1 +1,1 @@
-"""Reading on all cores: processes that each read a portion, and the merging of what they read."""
+"""Reading on all cores: processes that each read a portion into a small index, and the one that takes these in."""

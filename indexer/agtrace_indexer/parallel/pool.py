@@ -1,7 +1,7 @@
 """Reading many new logs on all cores: worker processes read, this one writes.
 
-A worker gives back a whole small index, which is taken in by SQL (`merging`). Only logs that the index doesn't know are
-read in this way; whatever continues, moved or replaced another is decided by the one reader beside the index.
+A worker gives back a whole small index, which is taken in by SQL (`index/shards.py`). Only logs that the index doesn't
+know are read in this way; whatever continues, moved or replaced another is decided by the one reader beside the index.
 
 Measured with 1,024 MB of logs on 2 cores: one process 30 s, two workers and the writer 15 s.
 """
@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from agtrace_indexer.index import shards, word_index
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.progress import Progress
-from agtrace_indexer.parallel import merging, processes
+from agtrace_indexer.parallel import processes
 from agtrace_indexer.parallel.worker import MOST
-from agtrace_indexer.texts import word_index
 
 LEAST = 16 * 1024 * 1024
 """Bytes of new logs from which on workers are started: it takes them 0.2 s."""
@@ -62,7 +62,7 @@ def read_all(
     there was no time for is left to the reader beside the index.
     """
     done: set[str] = set()
-    merging.attach(store.connection)
+    shards.attach(store.connection)
     bulk = word_index.begin_bulk(store.connection)
     try:
         with Workers(files, database) as workers:
@@ -70,7 +70,7 @@ def read_all(
                 portion = workers.take(_PATIENCE)
                 if portion is None or portion.rows is None:
                     continue
-                left = merging.take_in(store, portion.rows)
+                left = shards.take_in(store, portion.rows)
                 store.commit()
                 if bulk and word_index.waiting(store.connection, word_index.INSERTED) >= word_index.AT_ONCE:
                     store.begin()
@@ -82,7 +82,7 @@ def read_all(
                 progress.bytes_done += sum(found.size for found in portion.files if found.path in done)
                 report(progress)
     finally:
-        merging.detach(store.connection)
+        shards.detach(store.connection)
     return done
 
 

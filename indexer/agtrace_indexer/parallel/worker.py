@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import sys
 from contextlib import closing
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
-from agtrace_schema.database import MIGRATIONS
 
 from agtrace_indexer import redact
 from agtrace_indexer.events import strings
+from agtrace_indexer.index import shards
 from agtrace_indexer.index.maintenance import delete_orphans, scrub_is_due
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.tombstones import Tombstones
@@ -48,26 +46,10 @@ def serve(database: Path, asked: BinaryIO, answers: BinaryIO) -> None:
 MOST = 64 * 1024 * 1024
 """Bytes of content that are held at once. What is more is answered with no index, to be read piece by piece."""
 
-_NEEDLESS = ("event_failed", "block_newest", "block_unworded", "session_started")
-"""Indexes that are of no use while logs are read; what takes the rows in has its own."""
-
-
-@cache
-def _empty() -> bytes:
-    """An index without rows: to copy it is quicker than to make its tables."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        for _, tables in MIGRATIONS:
-            connection.executescript(tables)
-        for name in _NEEDLESS:
-            connection.execute(f"DROP INDEX {name}")
-        connection.execute("VACUUM")
-        return connection.serialize()
-
 
 def read(files: list[Found], forgotten: Tombstones | None = None) -> tuple[bytes, Progress]:
     """Read logs into an index in memory; give it as SQLite would write it to a file."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.deserialize(_empty())
+    with closing(shards.begin()) as connection:
         progress = Progress()
         store = Store(connection)
         store.begin()

@@ -1,50 +1,66 @@
-"""The providers whose logs are read, and which of them a record is of."""
+"""The agents whose logs are read, and which of them a record is of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agtrace_schema.events import Provider
+from agtrace_indexer.events.tools import OF_MCP_SERVERS, together
+from agtrace_indexer.providers.claude_code import CLAUDE_CODE
+from agtrace_indexer.providers.codex import CODEX
+from agtrace_indexer.providers.gemini import GEMINI
 
-from agtrace_indexer.events.drafts import LogFormat, Record
-from agtrace_indexer.providers import claude_code, codex, gemini
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
-FORMATS: dict[Provider, LogFormat] = {
-    Provider.CLAUDE_CODE: claude_code,
-    Provider.CODEX: codex,
-    Provider.GEMINI: gemini,
-}
-"""A provider is a package: to add one, write it and name it here."""
+    from agtrace_schema.events import Provider
 
-KEYS_REMEMBERED: dict[Provider, int | None] = {
-    Provider.CLAUDE_CODE: 64,  # only lines of one response repeat a key, and they stand close together
-    Provider.CODEX: 0,
-    Provider.GEMINI: None,  # any message can be replaced or rewound
-}
+    from agtrace_indexer.events.drafts import Record
+    from agtrace_indexer.providers.provider import Agent, Parser
 
-REPEATS_LINES = frozenset({Provider.CLAUDE_CODE})
-"""Whose logs may hold the same line twice: the second one is left out. Elsewhere equal texts are said twice."""
+AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI)}
+"""The agents by name: to add one, write its package and name it here."""
 
-REPLAYS_ITEMS = frozenset({Provider.CODEX})
-"""Whose identities only mean something between a log and the one that it says to replay: they are no ids of lines."""
 
-PATCHES: dict[Provider, Callable[[list[Record]], list[Record]]] = {Provider.GEMINI: gemini.as_patch}
-"""How a document that was written again becomes a change of what is known of it; without it, it is read anew."""
+TOOLS = together([*(agent.tools for agent in AGENTS.values()), OF_MCP_SERVERS])
+"""The tools that logs may name."""
+
+FORMS = tuple(agent.forms for agent in AGENTS.values() if agent.forms is not None)
+"""How agents keep one log in several files."""
+
+
+TITLES = " and ".join(", ".join(agent.title for agent in AGENTS.values()).rsplit(", ", 1))
+"""What people call the agents, in a sentence: `Claude Code, Codex and Gemini CLI`."""
+
+SETUPS = {agent.command: agent.setup for agent in AGENTS.values() if agent.setup is not None}
+"""How our MCP server is added to agents, by the names of their programs."""
+
+
+def homes(environment: Mapping[str, str], home: Path) -> list[Path]:
+    """The folders where the agents keep their logs on this machine, whether they exist or not.
+
+    The variables by which agents are told other folders are honoured.
+    """
+    return [root for agent in AGENTS.values() for root in agent.home.roots(environment, home)]
+
+
+def parser_of(provider: str) -> Parser:
+    """What reads the logs of an agent."""
+    return AGENTS[provider].parser()
 
 
 def recognize(record: Record) -> Provider | None:
     """The provider whose record this is; None if no provider claims it."""
-    for provider, module in FORMATS.items():
-        if module.recognizes(record):
-            return provider
+    for agent in AGENTS.values():
+        if agent.parser().recognizes(record):
+            return agent.name
     return None
 
 
 def unroll(document: Any) -> tuple[Provider, list[Record]] | None:
     """The records of a whole-file JSON document, with its provider."""
-    for provider, module in FORMATS.items():
-        records = module.unroll(document)
+    for agent in AGENTS.values():
+        records = agent.parser().unroll(document)
         if records is not None:
-            return provider, list(records)
+            return agent.name, list(records)
     return None

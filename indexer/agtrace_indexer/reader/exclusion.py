@@ -21,7 +21,7 @@ from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import CountedFile
 from agtrace_indexer.logs.lines import Line
-from agtrace_indexer.providers.registry import FORMATS, unroll
+from agtrace_indexer.providers.registry import parser_of, unroll
 from agtrace_indexer.reader.recognition import begin, document_in
 
 _SURE = 64
@@ -70,8 +70,8 @@ def _records(lines: Iterator[Line]) -> Iterator[Any]:
 
 
 def _told(found: Found, provider: Provider, records: Iterator[Any], forgotten: Tombstones) -> KeptOut | None:
-    form = FORMATS[provider]
-    state = form.begin(PurePath(found.path))
+    parser = parser_of(provider)
+    state = parser.begin(PurePath(found.path))
     named = state.sessions[""].id is not None
     for number, record in enumerate(records):
         facts = state.sessions[""]
@@ -80,5 +80,5 @@ def _told(found: Found, provider: Provider, records: Iterator[Any], forgotten: T
             break
         if isinstance(record, dict):
             with suppress(Exception):  # as when it is read: one record never costs the others
-                list(form.drafts(record, state))
+                list(parser.drafts(record, state))
     return kept_out_so_far(forgotten, found, provider, state)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from dataclasses import dataclass, field
 
-from agtrace_indexer.index.catalog import Catalog, Known
+from agtrace_indexer.index.catalog import Catalog, Known, KnownFile
 from agtrace_indexer.index.tombstones import hidden
 from agtrace_indexer.logs.discovery import REPEATS, Found, preferred, walk
+from agtrace_indexer.providers.registry import FORMS
 
 
 @dataclass(slots=True)
@@ -16,15 +16,15 @@ class Plan:
     """What a run has to do."""
 
     seen: int = 0
-    changed: list[tuple[Found, sqlite3.Row | None]] = field(default_factory=list)
-    odd: list[tuple[Found, sqlite3.Row | None]] = field(default_factory=list)
+    changed: list[tuple[Found, KnownFile | None]] = field(default_factory=list)
+    odd: list[tuple[Found, KnownFile | None]] = field(default_factory=list)
     """Directory entries that can't be read as logs, and logs that repeat another one."""
-    gone: list[sqlite3.Row] = field(default_factory=list)
+    gone: list[KnownFile] = field(default_factory=list)
 
     @property
     def bytes_behind(self) -> int:
         """Bytes of changed files beyond what is indexed of them."""
-        return sum(max(found.size - (row["read_to"] if row else 0), 0) for found, row in self.changed)
+        return sum(max(found.size - (row.read_to if row else 0), 0) for found, row in self.changed)
 
     @property
     def empty(self) -> bool:
@@ -38,7 +38,7 @@ def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> P
     known = catalog.known()
     hides = bool(catalog.meta("forgotten"))
     plan = Plan(seen=len(found))
-    instead = preferred(found)
+    instead = preferred(found, FORMS)
     for file in found:
         before = known.pop(file.path, None) or (known.pop(hidden(file.path), None) if hides else None)
         if file.path in instead:
@@ -79,18 +79,18 @@ class Archived:
     def __init__(self, catalog: Catalog, plan: Plan) -> None:
         candidates = [*plan.gone, *(row for _, row in plan.odd if row is not None)]
         candidates += catalog.gone_files()
-        self._by_head: dict[tuple[int, bytes], list[sqlite3.Row]] = {}
+        self._by_head: dict[tuple[int, bytes], list[KnownFile]] = {}
         for row in candidates:
-            if row["status"] == "log" and row["head_size"]:
-                self._by_head.setdefault((row["head_size"], row["head"]), []).append(row)
+            if row.status == "log" and row.head_size:
+                self._by_head.setdefault((row.head_size, row.head), []).append(row)
         self._sizes = sorted({size for size, _ in self._by_head}, reverse=True)
 
-    def beginning_with(self, head: bytes) -> list[sqlite3.Row]:
+    def beginning_with(self, head: bytes) -> list[KnownFile]:
         """The logs that begin with the same bytes as a file, the longest first."""
         from agtrace_indexer.reader.log import digest
 
         found = [row for n in self._sizes if n <= len(head) for row in self._by_head.get((n, digest(head[:n])), ())]
-        return sorted(found, key=lambda row: -row["read_to"])
+        return sorted(found, key=lambda row: -row.read_to)
 
     def may_have(self, found: Found) -> bool:
         """Whether a file may be one of them, as far as its first bytes tell."""

@@ -16,6 +16,8 @@ from typing import TypeAlias
 from agtrace_schema.events import Provider
 
 from agtrace_indexer.events.drafts import Record
+from agtrace_indexer.families.belonging import lies_beside
+from agtrace_indexer.index.catalog import KnownFile
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.tombstones import Tombstones
 from agtrace_indexer.logs.content import Content
@@ -24,11 +26,11 @@ from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import ANCHOR, CountedFile, open_regular, start_of
 from agtrace_indexer.logs.lines import Line, Lines
 from agtrace_indexer.logs.progress import Progress
-from agtrace_indexer.providers.registry import FORMATS, PATCHES, unroll
+from agtrace_indexer.providers.registry import parser_of, unroll
 from agtrace_indexer.reader.exclusion import KeptOut, kept_out, kept_out_so_far
 from agtrace_indexer.reader.log import Log, digest
 from agtrace_indexer.reader.recognition import BEFORE_JSON, HEAD, begin, document_in, why_no_log
-from agtrace_indexer.reader.resumption import Place, Row, begins_alike, known_log, where_it_ended
+from agtrace_indexer.reader.resumption import Place, begins_alike, known_log, where_it_ended
 from agtrace_indexer.reader.transcript import Transcript, session_of
 
 BATCH = 8 * 1024 * 1024
@@ -41,7 +43,7 @@ then, and the next run tries again."""
 _OVERHEAD_OF_A_LINE = 256
 _OVERHEAD_OF_A_FILE = 64 * 1024
 
-FindArchived: TypeAlias = Callable[[bytes], Iterable[Row]]
+FindArchived: TypeAlias = Callable[[bytes], Iterable[KnownFile]]
 
 
 class Reader:
@@ -62,14 +64,14 @@ class Reader:
         self._moved: set[int] = set()
         self._forgotten = forgotten or Tombstones()
 
-    def read(self, found: Found, known: Row | None, archived: FindArchived) -> None:
+    def read(self, found: Found, known: KnownFile | None, archived: FindArchived) -> None:
         """Bring the index up to date with one changed or new file.
 
         `known` is the row of its path, if any. `archived` finds the rows of vanished logs that begin
         with the same bytes: such a log may have been moved, compressed or unpacked.
         """
         self.progress.files_opened += 1
-        known = None if known is not None and known["id"] in self._moved else known
+        known = None if known is not None and known.id in self._moved else known
         before = self.progress.bytes_done
         try:
             with open_regular(found) as file:
@@ -83,7 +85,7 @@ class Reader:
         self.progress.bytes_done = before + found.size
         self.commit_if_due(_OVERHEAD_OF_A_FILE)
 
-    def set_aside(self, found: Found, known: Row | None, status: str, reason: str) -> None:
+    def set_aside(self, found: Found, known: KnownFile | None, status: str, reason: str) -> None:
         """Remember a file that holds no readable log, so that it isn't opened again before it changes.
 
         What was read of it before stays: as it is while the file can't be read, archived otherwise.
@@ -93,24 +95,24 @@ class Reader:
         if self._is_hidden(found, known, status, reason):
             self.store.hide(found.path, found.stamp)
             return
-        if known is not None and known["status"] == "log":
+        if known is not None and known.status == "log":
             if status in ("waiting", "unreadable"):
-                self.store.note_trouble(known["id"], found.stamp, reason)
+                self.store.note_trouble(known.id, found.stamp, reason)
                 return
             if status == "duplicate":
-                self.store.forget_contents(known["id"])
+                self.store.forget_contents(known.id)
             else:
-                self.store.archive_generation(known["id"], found.path)
+                self.store.archive_generation(known.id, found.path)
         self.store.save_file(found.path, Log(found, None, status, reason).columns(), None)
 
-    def _is_hidden(self, found: Found, known: Row | None, status: str, reason: str) -> bool:
+    def _is_hidden(self, found: Found, known: KnownFile | None, status: str, reason: str) -> bool:
         if not self._forgotten:
             return False
-        if known is not None and known["status"] == "log":
+        if known is not None and known.status == "log":
             return False
-        if known is not None and known["status"] == "forgotten":
+        if known is not None and known.status == "forgotten":
             return True
-        return self._forgotten.names(found.path) or (status == "duplicate" and self.store.hides(reason))
+        return lies_beside(found.path, self._forgotten) or (status == "duplicate" and self.store.hides(reason))
 
     def commit_if_due(self, more: int = 0) -> None:
         """Commit when enough has gathered; the index is then complete up to here."""
@@ -121,8 +123,8 @@ class Reader:
             self._uncommitted = 0
         self.report(self.progress)
 
-    def _read_open(self, found: Found, known: Row | None, file: CountedFile, archived: FindArchived) -> None:
-        row = known if known is not None and known["status"] == "log" else None
+    def _read_open(self, found: Found, known: KnownFile | None, file: CountedFile, archived: FindArchived) -> None:
+        row = known if known is not None and known.status == "log" else None
         place = None if row is None or self._rebuild else where_it_ended(self.store, found, row, file)
         if place is None and not (row is not None and self._rebuild):
             moved, place = self._moved_here(found, file, archived)
@@ -133,45 +135,49 @@ class Reader:
         else:
             self._continue(found, row, *place)
 
-    def _moved_here(self, found: Found, file: CountedFile, archived: FindArchived) -> tuple[Row | None, Place | None]:
+    def _moved_here(
+        self, found: Found, file: CountedFile, archived: FindArchived
+    ) -> tuple[KnownFile | None, Place | None]:
         """The row of a vanished log of which all that was read stands in this file, and where to go on.
 
         A name can say whose log it is: under a name that says something else a log that vanished just now is
         read again (there is no place to go on then), and one that vanished earlier is another log.
         """
         for row in archived(start_of(file, HEAD)):
-            place = None if row["id"] in self._moved else where_it_ended(self.store, found, row, file)
+            place = None if row.id in self._moved else where_it_ended(self.store, found, row, file)
             if place is None:
                 continue
             if begins_alike(row, found.path):
                 return row, place
-            if not row["gone"]:
+            if not row.gone:
                 return row, None
         return None, None
 
-    def _follow(self, found: Found, before: Row | None, moved: Row, place: Place | None) -> Row | None:
+    def _follow(
+        self, found: Found, before: KnownFile | None, moved: KnownFile, place: Place | None
+    ) -> KnownFile | None:
         """Let the row of a log follow it here, where another log stood before; without a place it is emptied."""
         if before is not None:
-            self.store.archive_generation(before["id"], found.path)
+            self.store.archive_generation(before.id, found.path)
         if place is None:
-            self.store.forget_contents(moved["id"])
-        self.store.move_file(moved["id"], found.path)
-        self._moved.add(moved["id"])
+            self.store.forget_contents(moved.id)
+        self.store.move_file(moved.id, found.path)
+        self._moved.add(moved.id)
         return None if place is None else moved
 
-    def _continue(self, found: Found, known: Row, content: Content, anchor: bytes) -> None:
+    def _continue(self, found: Found, known: KnownFile, content: Content, anchor: bytes) -> None:
         """Go on with a known log where its index ends."""
-        if known["gone"]:
-            self.store.rejoin(known["id"])
+        if known.gone:
+            self.store.rejoin(known.id)
         log = known_log(self.store, found, known, anchor)
         self._read_lines(log, iter(Lines(content, log.read_to, log.lines - log.unended, log.checksum)), content)
 
-    def _read_new(self, found: Found, known: Row | None, file: CountedFile) -> None:
+    def _read_new(self, found: Found, known: KnownFile | None, file: CountedFile) -> None:
         if found.size == 0:
             return self.set_aside(found, known, "empty", "an empty file")
         if self._forgotten and (why := kept_out(found, file, self._forgotten)):
             return self._pass_over(found, known, why)
-        if known is not None and known["status"] == "forgotten":
+        if known is not None and known.status == "forgotten":
             self.store.show(found.path)
         head = start_of(file, HEAD)
         if b"\0" in head and head.lstrip(BEFORE_JSON + b"\0")[:1] not in (b"{", b"[", b""):
@@ -179,14 +185,14 @@ class Reader:
         provider, read, lines, content = begin(file)
         if provider is None:
             return self._read_document(found, known, read, file)
-        if known is not None and known["status"] == "log":
+        if known is not None and known.status == "log":
             self._make_room(known, found)
         return self._read_lines(self._new_log(found, provider, head), chain(read, lines), content)
 
-    def _pass_over(self, found: Found, known: Row | None, why: KeptOut) -> None:
+    def _pass_over(self, found: Found, known: KnownFile | None, why: KeptOut) -> None:
         """Leave a forgotten log unread; what another log said that stood there is archived."""
-        if known is not None and known["status"] == "log":
-            self.store.archive_generation(known["id"], found.path)
+        if known is not None and known.status == "log":
+            self.store.archive_generation(known.id, found.path)
         self._hide(found, why)
 
     def _hide(self, found: Found, why: KeptOut) -> None:
@@ -195,14 +201,14 @@ class Reader:
             self.progress.kept_out.append(why.sub_agent)
         self.store.hide(found.path, found.stamp if why.sub_agent is None else "")
 
-    def _make_room(self, known: Row, found: Found) -> None:
+    def _make_room(self, known: KnownFile, found: Found) -> None:
         """Give the path to what stands there now: what was read before is archived, or read again."""
         if self._rebuild:
-            self.store.forget_contents(known["id"])
+            self.store.forget_contents(known.id)
         else:
-            self.store.archive_generation(known["id"], found.path)
+            self.store.archive_generation(known.id, found.path)
 
-    def _read_document(self, found: Found, known: Row | None, read: list[Line], file: CountedFile) -> None:
+    def _read_document(self, found: Found, known: KnownFile | None, read: list[Line], file: CountedFile) -> None:
         """Read a file that is one JSON document, or say why it is no log."""
         data, content = document_in(file, read)
         values = None if data is None else decode(data)
@@ -226,20 +232,21 @@ class Reader:
         return self._save(log)
 
     def _document(
-        self, found: Found, known: Row | None, provider: Provider, records: list[Record], head: bytes
+        self, found: Found, known: KnownFile | None, provider: Provider, records: list[Record], head: bytes
     ) -> tuple[Log, list[Record]]:
         """The log of a document, and the records that bring it up to date: all, or what a rewrite changed."""
-        if known is not None and known["status"] == "log":
-            if not self._rebuild and known["provider"] == provider and provider in PATCHES:
+        if known is not None and known.status == "log":
+            as_patch = parser_of(provider).as_patch
+            if not self._rebuild and known.provider == provider and as_patch is not None:
                 log = known_log(self.store, found, known, b"")
                 log.head, log.head_size = digest(head), len(head)
-                return log, PATCHES[provider](records)
-            self.store.forget_contents(known["id"])
+                return log, as_patch(records)
+            self.store.forget_contents(known.id)
         return self._new_log(found, provider, head), records
 
     def _new_log(self, found: Found, provider: Provider, head: bytes) -> Log:
         log = Log(found, None, "log", None, provider, head=digest(head), head_size=len(head))
-        log.state = FORMATS[provider].begin(PurePath(found.path))
+        log.state = parser_of(provider).begin(PurePath(found.path))
         log.file_id = self.store.save_file(found.path, log.columns(), None)
         return log
 

@@ -2,58 +2,55 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import PurePath
 from typing import TypeAlias
 
-from agtrace_schema.events import Provider
-
 from agtrace_indexer.events.assembly import Thread
 from agtrace_indexer.events.drafts import LogState
+from agtrace_indexer.index.catalog import KnownFile
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.content import Content
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import CountedFile, checksum_to, inode, read_up_to
-from agtrace_indexer.providers.registry import FORMATS
+from agtrace_indexer.providers.registry import parser_of
 from agtrace_indexer.reader.log import Log, digest
 
-Row: TypeAlias = sqlite3.Row
 Place: TypeAlias = tuple[Content, bytes]
 """Content to go on with, and the bytes before it."""
 
 
-def where_it_ended(store: Store, found: Found, known: Row, file: CountedFile) -> Place | None:
+def where_it_ended(store: Store, found: Found, known: KnownFile, file: CountedFile) -> Place | None:
     """The content behind what was read of a log, if that still stands at its beginning; None if it doesn't.
 
     Of a file that only grew, the bytes before the end of what was read tell. One that was replaced,
     moved, or touched without growing is compared by the checksum of all that was read.
     """
-    stored = store.state(known["id"])
+    stored = store.state(known.id)
     if stored is None:
         return None
     content = Content(file)
-    if found.size > known["size"] and inode(found.stamp) == inode(known["stamp"]):
-        content.skip_to(known["read_to"] - known["anchor_size"])
-        anchor = read_up_to(content, known["anchor_size"])
-        return (content, anchor) if digest(anchor) == known["anchor"] else None
-    checksum, anchor = checksum_to(content, known["read_to"])
+    if found.size > known.size and inode(found.stamp) == inode(known.stamp):
+        content.skip_to(known.read_to - known.anchor_size)
+        anchor = read_up_to(content, known.anchor_size)
+        return (content, anchor) if digest(anchor) == known.anchor else None
+    checksum, anchor = checksum_to(content, known.read_to)
     return (content, anchor) if checksum == stored["checksum"] else None
 
 
-def known_log(store: Store, found: Found, known: Row, anchor: bytes) -> Log:
+def known_log(store: Store, found: Found, known: KnownFile, anchor: bytes) -> Log:
     """A log as the run that read it last left it; `anchor` is the last bytes before where it goes on."""
-    stored = store.state(known["id"])
+    stored = store.state(known.id)
     assert stored is not None
     threads = {key: Thread(**thread) for key, thread in stored["threads"].items()}
     return Log(
-        found, known["id"], "log", None, Provider(known["provider"]), known["read_to"], known["lines"],
-        known["records"], known["unreadable_lines"], 0, known["head"], known["head_size"], anchor,
+        found, known.id, "log", None, known.provider or "", known.read_to, known.lines,
+        known.records, known.unreadable_lines, 0, known.head, known.head_size, anchor,
         stored["checksum"], LogState.from_json(stored["parser"]), threads, long_tail=stored["long_tail"],
         unended=stored["unended"],
     )  # fmt: skip
 
 
-def begins_alike(row: Row, path: str) -> bool:
+def begins_alike(row: KnownFile, path: str) -> bool:
     """Whether the new path of a log says the same of it as the one before."""
-    begin = FORMATS[Provider(row["provider"])].begin
-    return begin(PurePath(row["path"])).to_json() == begin(PurePath(path)).to_json()
+    begin = parser_of(row.provider or "").begin
+    return begin(PurePath(row.path)).to_json() == begin(PurePath(path)).to_json()

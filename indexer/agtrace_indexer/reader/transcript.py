@@ -20,7 +20,7 @@ from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.decoding import crowded, decode
 from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, LONGEST_LINE, Line
 from agtrace_indexer.logs.progress import Progress
-from agtrace_indexer.providers.registry import FORMATS, KEYS_REMEMBERED, REPEATS_LINES, REPLAYS_ITEMS
+from agtrace_indexer.providers.registry import AGENTS, TOOLS
 from agtrace_indexer.reader.log import Log
 from agtrace_indexer.redact import looked_at
 
@@ -57,10 +57,8 @@ class Transcript:
     def __init__(self, store: Store, progress: Progress, log: Log) -> None:
         assert log.provider is not None
         self.store, self.progress, self.log = store, progress, log
-        self._format = FORMATS[log.provider]
-        self._keys_remembered = KEYS_REMEMBERED[log.provider]
-        self._repeats_lines = log.provider in REPEATS_LINES
-        self._replays_items = log.provider in REPLAYS_ITEMS
+        self._agent = AGENTS[log.provider]
+        self._parser = self._agent.parser()
         self._waiting: list[_Record] = []
         self._size = 0
 
@@ -143,7 +141,7 @@ class Transcript:
             self._unreadable_record(record.line)
             return
         skipped = record.skipped
-        if self._repeats_lines and self._is_repeated(told):
+        if self._agent.repeats_lines and self._is_repeated(told):
             skipped = (*skipped, "repeated line")
             told = []
         self._count_types(record.line, record.unknown, skipped)
@@ -160,7 +158,7 @@ class Transcript:
                 continue
             text, rest = _stored(draft.payload, said)
             found = None if draft.identity is None else identity(draft.identity, text)
-            if self._replays_items and found is not None:
+            if self._agent.replays_items and found is not None:
                 found = -found
             told.append((draft, text, rest, found))
         return told
@@ -173,7 +171,7 @@ class Transcript:
     def _drafts(self, value: Any) -> Iterable[Said]:
         """The drafts of a record; JSON that is no object is a record of a type that nobody knows."""
         if isinstance(value, dict):
-            return self._format.drafts(value, self.log.state)
+            return self._parser.drafts(value, self.log.state)
         self.log.state.unknown.append("a value that is no object")
         return [Draft(Notification("unknown/value", compact_json(value)), None)]
 
@@ -192,7 +190,7 @@ class Transcript:
     def _is_counted(self, draft: Draft, found: int | None) -> bool:
         """Whether this log has the figures already, too long ago for their key to be remembered."""
         thread = self.log.threads.get(draft.thread)
-        if not self._repeats_lines or found is None or thread is None:
+        if not self._agent.repeats_lines or found is None or thread is None:
             return False
         return draft.key not in thread.keys and self.store.has_identity(self._session(draft.thread), found)
 
@@ -225,7 +223,7 @@ class Transcript:
     ) -> None:
         thread = self.log.threads.setdefault(draft.thread, Thread())
         session_id = self._session(draft.thread)
-        event = thread.place(draft, line)
+        event = thread.place(draft, line, TOOLS)
         self.store.add_event(session_id, event, text, rest, found)
         for ending in event.ends:
             self.store.end(session_id, thread.next_index, ending)
@@ -234,7 +232,7 @@ class Transcript:
         if draft.clustered:
             thread.clustered_to = thread.next_index
         if draft.key is not None:
-            superseded = thread.supersede(draft.key, event.event_index, self._keys_remembered)
+            superseded = thread.supersede(draft.key, event.event_index, self._agent.keys_remembered)
             if superseded:
                 self.store.supersede(session_id, thread.next_index, superseded)
         self.progress.events += 1

@@ -281,7 +281,7 @@ BLOCKS = (
         rf"|(?:{_GAP}*+(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset): ?[^\n\\]{{0,200}}+|[A-Za-z0-9+/=]{{32,}}+))+(?:{_GAP}*+[A-Za-z0-9+/=]{{1,63}}(?![A-Za-z0-9]))?)"),
     Carrier("putty-key", (Look(r"Private-Lines:"),),
             rf"Private-Lines: ?[0-9]{{1,4}}(?P<secret>(?:{_GAP}*+[A-Za-z0-9+/=]{{20,}}+)+(?:{_GAP}++Private-MAC: ?[0-9a-f]++)?)"),
-    Carrier("rsa-key-value", (Look(r"<(?:D|P|Q|DP|DQ|InverseQ)>[A-Za-z0-9+/]{40}"),), r"<[A-Za-z]{1,8}>(?P<secret>[A-Za-z0-9+/]{40,}={0,2})</"),
+    Carrier("rsa-key-value", (Look(r"<(?:D|P|Q|DP|DQ|InverseQ)>[A-Za-z0-9+/]{40}"),), r"<[A-Za-z]{1,8}>(?P<secret>[A-Za-z0-9+/]{40,}={0,2})(?:</|[\s\"'\\]|\Z)"),
     Carrier(
         "jwt",
         (Look(r"eyJ[A-Za-z0-9_-]{4}"),),

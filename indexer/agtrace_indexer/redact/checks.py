@@ -9,7 +9,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from agtrace_indexer.redact.names import Strength
@@ -234,6 +234,7 @@ _SHORTEST = {Strength.PASSWORD: 4, Strength.SECRET: 8, Strength.KEY: 16}
 """Characters of a value; a bare password has one more."""
 
 
+@lru_cache(1024)  # what recurs in a text, recurs soon
 def is_secret(strength: Strength, value: Value) -> bool:
     """Whether a value is a secret, by how surely its name says so and by how it looks."""
     text = value.text.rstrip("\"'`\\,; \t\r\n") if value.quoted else value.text

@@ -199,7 +199,7 @@ _CALLED = (
     r"ex|b64decode|unhexlify|Array|\[\]byte|new SecretKeySpec)?\([ \t]{0,20}|[NbBrRuUL@](?=\\*[\"']))?"
 )
 _BARE = r"[^\s\"'`\\,;&|<>(){}\[\]]"
-_LONGER = r"(?:[,&|(){}\[\]<>](?=[^\s\"'`\\])[^\s\"'`\\;]++)?"
+_LONGER = r"(?:(?!</[A-Za-z])[,&|(){}\[\]<>](?=[^\s\"'`\\])[^\s\"'`\\;]++)?"
 """The rest of a value that holds a sign which usually ends one."""
 _QUOTED = (
     rf"(?P<quote>(?:{_QUOTE}){{1,3}})(?![\s{{(\[)}},:;|&]|\.[a-z]+\()(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{1,2000}})(?:"
@@ -208,9 +208,11 @@ _QUOTED = (
 _LOOKED_AT = 500
 """Characters of a value without a blank that are looked at: it may be a key of any length."""
 _REST = re.compile(rf"{_BARE}*+")
-_ENDED = re.compile(r"[ \t]*(?:(?:#|//|--)[^\n]*)?(?:\r?\n|\Z|\\{1,15}n)")
+_ENDED = re.compile(r"[ \t]*(?:(?:#|//|--)[^\n]*)?(?:\r?\n|\Z|\\{1,15}n|</[A-Za-z])")
 
 
+_TAG_ENDS = re.compile(r"</[A-Za-z]")
+"""The end of a tag: what stands before it ends there, as at the end of a text."""
 _CELL_ENDS = re.compile(r"[ \t`*\"']{0,40}(?:[|,\t;]|\r?\n)")
 
 
@@ -243,7 +245,8 @@ _CARRIERS = (
         (
             rf"[ \t]{{0,4}}(?P<sign>[:=])[ \t]{{0,4}}(?:(?:[(>|][+-]?)?[ \t]{{0,4}}{_END}{_MARGIN}[ \t]{{1,20}}|"
             rf"[(>|][+-]?[ \t]{{1,40}})"
-            rf"(?:{_QUOTE})?(?P<bare>{_BARE}{{8,200}}+)(?![^\s\"'`\\,])(?<![:,])(?![ \t]+[-+*/=.(|&?<>])"
+            rf"(?:{_QUOTE})?(?P<bare>{_BARE}{{8,200}}+)"
+            r"(?:(?=</[A-Za-z])|(?![^\s\"'`\\,])(?<![:,])(?![ \t]+[-+*/=.(|&?<>]))"
         ),
         "no_told",
     ),
@@ -418,7 +421,7 @@ def _before(text: str, at: int) -> str:
     if rest.endswith("\\") and joined.startswith(_ESCAPED):
         return joined[1:]
     if rest.endswith(_FIRST_WORDS) and not joined.startswith("-"):
-        return rest.rpartition(" ")[0].rpartition(" ")[2] + " " + joined
+        return rest.split()[-1] + " " + joined
     return joined
 
 
@@ -439,7 +442,7 @@ def _secret(level: Strength, carrier: _Carrier, found: re.Match[str], *, tight: 
     start, end = found.span(kind)
     if groups.get("quote") == "`" and (" " in found[kind] or found[kind].isalpha()):  # a command, or code in prose
         return None
-    behind = found.string[end : end + 1]
+    behind = "" if _TAG_ENDS.match(found.string, end) else found.string[end : end + 1]
     if carrier.unless:
         said = (found.string[start:end] + behind).rstrip("\"'`\\,; \t\r\n")
         if level is Strength.PASSWORD and is_passphrase(said.rstrip(".")):

@@ -12,13 +12,9 @@ from typing import Any, NamedTuple
 
 from agtrace_indexer.events.drafts import SessionFacts
 from agtrace_indexer.index.names import Interning
+from agtrace_indexer.index.tables import BESIDE, TABLES, Role, delete_sessions_rows, of_role, unused
 from agtrace_indexer.index.tombstones import hidden
-from agtrace_indexer.repair.damage import EVENT_IS_SOUND
-
-BESIDE = ("token_usage", "request", "touched", "agent_start", "naming")
-"""Tables with rows of a session whose keys begin with it."""
-
-_OF_EVENTS = ("token_usage", "request", "touched", "agent_start")
+from agtrace_indexer.repair.damage import EVENT_IS_SOUND, EVENTS_WITHOUT_FIGURES
 
 _LOST_NAME = "(lost)"
 
@@ -121,12 +117,8 @@ def settle(target: sqlite3.Connection, done: Salvage) -> None:
         if not _came_back(target, row):
             count = number(row["event_count"]) + number(row["copied_events"])
             done.lost[session] = Lost(str(row["uid"]), row["title"], count, 0)
-    for table, column, users in (
-        ("name", "name_id", ("event", "block_tool")), ("path", "path_id", ("touched",)),
-        ("project", "project_id", ("session",)),
-    ):  # fmt: skip
-        used = " UNION ".join(f"SELECT {column} FROM {user} WHERE {column} IS NOT NULL" for user in users)
-        target.execute(f"DELETE FROM {table} WHERE id NOT IN ({used})")
+    for table in of_role(Role.SHARED):
+        target.execute(f"DELETE FROM {table} WHERE {unused(table)}")
 
 
 def _came_back(target: sqlite3.Connection, row: dict[str, Any]) -> bool:
@@ -162,13 +154,17 @@ def drop_what_does_not_fit(target: sqlite3.Connection, done: Salvage) -> None:
         for table, column in (("block", "id"), ("block_data", "block_id"), ("block_tool", "block_id")):
             execute(f"DELETE FROM {table} WHERE {column} = ?", (block,))
     execute(f"DELETE FROM event WHERE id IN ({_WITHOUT_BLOCK})")
-    for table in _OF_EVENTS:
+    for table in (name for name in BESIDE if TABLES[name].role is Role.EVENT):
         execute(
             f"DELETE FROM {table} AS t WHERE NOT EXISTS (SELECT 1 FROM event e WHERE e.session_id = t.session_id "
             "AND e.event_index = t.event_index)"
         )
-    for query in (_WITHOUT_PATH, _WITHOUT_NAME):
+    for query in (_WITHOUT_PATH, _WITHOUT_NAME, f"SELECT DISTINCT session_id {EVENTS_WITHOUT_FIGURES}"):
         done.incomplete |= {session for (session,) in execute(query)}
+    execute(
+        "INSERT INTO token_usage (session_id, event_index, complete) "
+        f"SELECT session_id, event_index, 0 {EVENTS_WITHOUT_FIGURES}"
+    )
     execute("DELETE FROM touched WHERE path_id NOT IN (SELECT id FROM path)")
     execute(
         "UPDATE event AS e SET link = NULL WHERE link IS NOT NULL AND NOT EXISTS "
@@ -205,10 +201,7 @@ def tell_lost(target: sqlite3.Connection, done: Salvage, expected: dict[int, int
 
 
 def _drop_session(target: sqlite3.Connection, session: int) -> None:
-    for table in ("block_data", "block_tool"):
-        target.execute(f"DELETE FROM {table} WHERE block_id IN (SELECT id FROM block WHERE session_id = ?)", (session,))
-    for table in ("block", "event", *BESIDE, "turn", "model_usage"):
-        target.execute(f"DELETE FROM {table} WHERE session_id = ?", (session,))
+    delete_sessions_rows(target, session)
     target.execute("DELETE FROM session WHERE id = ?", (session,))
 
 

@@ -18,27 +18,19 @@ from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.database import VERSION
 from agtrace_schema.events import EventType
 
+from agtrace_indexer.index import checksum
 from agtrace_indexer.index.catalog import make_tables
-from agtrace_indexer.texts import checksum
+from agtrace_indexer.index.opening import is_damage
+from agtrace_indexer.index.tables import Role, of_role, pointers
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 _MOST_TOLD = 20
 
-_DERIVED = frozenset({"turn", "kin", "model_usage", "sqlite_stat1", "sqlite_stat4"})
+_DERIVED = frozenset({*of_role(Role.DERIVED), "sqlite_stat1", "sqlite_stat4"})
 """Tables that are made of others; so are the tables of the word index."""
 
-_OF_WORDS = re.compile(r"words(_\w+)?|word|vocabulary(_part\w*)?|trigram")
-
-_POINTERS = (
-    ("session", "file_id", "file"), ("session", "project_id", "project"), ("event", "session_id", "session"),
-    ("event", "name_id", "name"), ("event", "superseded_by", "event"), ("block", "session_id", "session"),
-    ("block_data", "block_id", "block"), ("block_tool", "block_id", "block"), ("block_tool", "name_id", "name"),
-    ("token_usage", "session_id", "session"), ("request", "session_id", "session"),
-    ("touched", "session_id", "session"), ("touched", "path_id", "path"), ("agent_start", "session_id", "session"),
-    ("naming", "session_id", "session"), ("turn", "session_id", "session"), ("model_usage", "session_id", "session"),
-    ("record_type", "file_id", "file"),
-)  # fmt: skip
-"""(table, column, the table whose row it names)."""
+_OF_WORDS = re.compile(rf"(?:{'|'.join(of_role(Role.WORDS))})(?:_(?:config|content|data|docsize|idx))?")
+"""Tables of the word index, and those in which FTS5 keeps them."""
 
 _WHOLE_NUMBERS = ("session_id", "event_index", "type", "ts", "line", "offset", "length")
 _OR_UNKNOWN = (
@@ -72,6 +64,10 @@ _ITS_EVENTS = """FROM event e WHERE e.session_id = b.session_id AND e.event_inde
 
 _USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
 
+EVENTS_WITHOUT_FIGURES = f"""FROM event e WHERE e.type = {_USAGE} AND NOT EXISTS
+  (SELECT 1 FROM token_usage u WHERE u.session_id = e.session_id AND u.event_index = e.event_index)"""
+"""Events that say how many tokens were used, and of which the figures are lost."""
+
 _MISFITS = {
     "{} blocks have other times than their events":
         f"SELECT count(*) FROM block b WHERE (t0, t1, types) != "
@@ -80,8 +76,7 @@ _MISFITS = {
         f"SELECT count(*) FROM token_usage u WHERE NOT EXISTS (SELECT 1 FROM event e "
         f"WHERE e.session_id = u.session_id AND e.event_index = u.event_index AND e.type = {_USAGE})",
     "{} events have lost their token figures":
-        f"SELECT count(*) FROM event e WHERE e.type = {_USAGE} AND NOT EXISTS "
-        f"(SELECT 1 FROM token_usage u WHERE u.session_id = e.session_id AND u.event_index = e.event_index)",
+        f"SELECT count(*) {EVENTS_WITHOUT_FIGURES}",
     "{} events are linked to none": "SELECT count(*) FROM event e WHERE link IS NOT NULL AND NOT EXISTS "
         "(SELECT 1 FROM event o WHERE o.session_id = e.session_id AND o.event_index = e.link)",
     "{} paths were neither read nor written": "SELECT count(*) FROM touched WHERE access NOT IN ('read', 'write')",
@@ -138,19 +133,6 @@ def look(connection: sqlite3.Connection) -> Damage:
         tuple(text for derived, text in told if not derived),
         tuple(text for derived, text in told if derived and (False, text) not in told),
     )
-
-
-def is_damage(error: BaseException) -> bool:
-    """Whether an error of SQLite, or of ours about what it gave, says that the file is damaged or is no index."""
-    code = getattr(error, "sqlite_errorcode", None)
-    if not isinstance(error, sqlite3.DatabaseError):
-        return False
-    if code is None:
-        return not isinstance(error, (sqlite3.OperationalError, sqlite3.ProgrammingError)) or "decode" in str(error)
-    if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT):
-        return True
-    missing = re.match("no such (table|column|index)|malformed|unknown tokenizer|vtable constructor", str(error))
-    return code == sqlite3.SQLITE_ERROR and missing is not None
 
 
 Finding = tuple[bool, str]
@@ -242,7 +224,7 @@ def _contents(connection: sqlite3.Connection) -> Iterator[str]:
         "{} events lie in no block": "SELECT (SELECT count(*) FROM event) - (SELECT sum(event_count) FROM block)",
         "{} blocks have no text": "SELECT count(*) FROM block WHERE id NOT IN (SELECT block_id FROM block_data)",
     }
-    for table, column, other in _POINTERS:
+    for table, column, other in pointers():
         key = "rowid" if table == "block_data" or other != "session" else "id"
         checks[f"{{}} rows of {table} belong to no {other}"] = (
             f"SELECT count(*) FROM {table} WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT {key} FROM {other})"

@@ -18,18 +18,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from agtrace_indexer.index import word_index
 from agtrace_indexer.index.catalog import Catalog, open_database, remove_attempts
 from agtrace_indexer.index.lock import WriteLock, reach_disk
-from agtrace_indexer.index.opening import open_to_read, refuse_newer
+from agtrace_indexer.index.opening import is_damage, open_to_read, refuse_newer
 from agtrace_indexer.logs.progress import Progress
 from agtrace_indexer.repair.consistency import Lost, Salvage, settle
-from agtrace_indexer.repair.damage import Damage, is_damage, look
+from agtrace_indexer.repair.damage import Damage, look
 from agtrace_indexer.repair.first_page import renew_first_page
 from agtrace_indexer.repair.rereadable import Logs
-from agtrace_indexer.repair.salvage import TABLES, salvage
+from agtrace_indexer.repair.salvage import SAVED, salvage
 from agtrace_indexer.repair.second_look import afresh
 from agtrace_indexer.run import index, refuse_newer_reading
-from agtrace_indexer.texts import word_index
 
 _NOT_AS_IT_LIES = "not all can be read as it lies there: the first page, the end or the write-ahead log is damaged"
 
@@ -159,12 +159,12 @@ def _readable(database: Path) -> Iterator[sqlite3.Connection | None]:
     try:
         for path in _forms(database):
             connection = _opened(path)
-            readable = 0 if connection is None else sum(_can_be_read(connection, table) for table in TABLES)
+            readable = 0 if connection is None else sum(_can_be_read(connection, table) for table in SAVED)
             if connection is not None and readable > most:
                 best, connection, most = connection, best, readable
             if connection is not None:
                 connection.close()
-            if most == len(TABLES):
+            if most == len(SAVED):
                 break
         yield best
     finally:
@@ -227,7 +227,7 @@ def _build(
     otherwise: list[str],
     report: Callable[[Progress], None] | None,
 ) -> Salvage:
-    done = Salvage(unread=set(TABLES))
+    done = Salvage(unread=set(SAVED))
     with closing(open_database(building)) as target:
         target.execute("BEGIN IMMEDIATE")
         if source is not None:

@@ -13,6 +13,7 @@ from agtrace_indexer.logs.content import Content
 from agtrace_indexer.logs.discovery import Found, preferred, walk
 from agtrace_indexer.logs.files import CountedFile, checksum_to, inode, open_regular
 from agtrace_indexer.logs.progress import Progress
+from agtrace_indexer.providers.registry import FORMS
 from agtrace_indexer.texts.blocks import unpack
 
 
@@ -29,7 +30,7 @@ class Logs:
         if not roots and not self.new.execute("SELECT 1 FROM meta WHERE key = 'root_forgotten'").fetchone():
             roots = self.otherwise
         found = list(walk(roots))
-        left_out = preferred(found)
+        left_out = preferred(found, FORMS)
         return {file.path: file for file in found if file.oddity is None and file.path not in left_out}
 
     def back(self, file: dict[str, Any]) -> bool:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from agtrace_indexer.index.opening import is_damage
 from agtrace_indexer.index.sums import sum_session, sum_turns
+from agtrace_indexer.index.tables import BESIDE, TABLES, Role, of_role
 from agtrace_indexer.repair.consistency import (
-    BESIDE,
     LOST_FILE,
     Salvage,
     at_least_as_blocks_say,
@@ -20,14 +21,13 @@ from agtrace_indexer.repair.consistency import (
     number,
     tell_lost,
 )
-from agtrace_indexer.repair.damage import holds_all_texts, is_damage
+from agtrace_indexer.repair.damage import holds_all_texts
 from agtrace_indexer.texts.blocks import unpack
 
 IsWanted = Callable[[dict[str, Any]], bool]
 """Whether what was read of a file (its row) is to be taken over."""
 
-TABLES = ("meta", "root", "file", "record_type", "project", "session", "name", "path", "event", "block", "block_data",
-          "block_tool", *BESIDE)  # fmt: skip
+SAVED = tuple(name for name, table in TABLES.items() if table.role not in (Role.DERIVED, Role.WORDS))
 """The tables that are taken over; all others are made of these."""
 
 _MADE_HERE = ("built", "words_seal", "words_without", "scrub", "forgotten")
@@ -79,7 +79,7 @@ class _Copying:
         self.target.executemany("DELETE FROM meta WHERE key = ?", [(key,) for key in _MADE_HERE])
         self.target.execute("INSERT OR REPLACE INTO meta VALUES ('built', '0')")
         self._take("root")
-        for table in ("name", "path", "project"):
+        for table in of_role(Role.SHARED):
             for row in self._scan(table):
                 self._insert(table, row)
         for row in self._scan("sqlite_sequence"):

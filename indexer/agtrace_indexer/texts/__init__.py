@@ -1,1 +1,1 @@
-"""The searchable texts as the index keeps them, and what finds them: blocks, the word index, its vocabulary."""
+"""The searchable texts as the index keeps them, cut up and compressed: blocks, pieces and words."""

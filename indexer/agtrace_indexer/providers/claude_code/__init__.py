@@ -1,55 +1,60 @@
-"""Claude Code: `projects/<folder>/<sessionId>.jsonl` and the logs of its sub-agents (indexer/README.md).
-
-The rules: every line is read by itself and in file order; parent chains are never needed to decide
-what to keep, only whose line it is (`sessions`, `sidechains`) and what the log goes on from (`origins`). A response
-is a step (`messages`) and is counted once, by its message and request ids (`tokens`). A line is known everywhere by
-its uuid (`identities`). Texts in the user's role are told apart by flags and by how they start (`user_texts`). How a
-tool execution ended is told by its result's flag and the structure beside it (`tool_results`), or much later
-(`background`). Titles may be those of other logs' sessions (`titles`). Progress and lines that repeat others are left
-out by name; whatever else a line records is a notification (`notices`). `records` names the reader of every type.
-"""
+"""Claude Code: `projects/<folder>/<sessionId>.jsonl` and the logs of its sub-agents (indexer/README.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING
 
-from agtrace_schema.events import Provider
+from agtrace_indexer.events.tools import Tools
+from agtrace_indexer.providers.provider import Agent, Client, Home, Notices, Parser, Sign
 
-from agtrace_indexer.events.drafts import LogState, Record, Said
-from agtrace_indexer.events.json_values import fields, listed, text
-from agtrace_indexer.events.strings import identifier
-from agtrace_indexer.providers.claude_code.identities import identify
-from agtrace_indexer.providers.claude_code.notices import unknown_line
-from agtrace_indexer.providers.claude_code.recognition import is_own
-from agtrace_indexer.providers.claude_code.records import READERS
-from agtrace_indexer.providers.claude_code.sessions import named_by
-
-PROVIDER: Provider = Provider.CLAUDE_CODE
+if TYPE_CHECKING:
+    from agtrace_indexer.providers.setup import Setup
 
 
-def recognizes(record: Record) -> bool:
-    """Whether this record can only come from Claude Code: a chain line, or a side line with its keys."""
-    kind = record.get("type")
-    return isinstance(kind, str) and is_own(kind, record)
+def _parser() -> Parser:
+    from agtrace_indexer.providers.claude_code import parser
+
+    return parser
 
 
-def unroll(document: Any) -> list[Record] | None:
-    """The lines of a session that was downloaded as one document, `{"loglines": [...]}`."""
-    lines = [line for line in listed(fields(document).get("loglines")) if isinstance(line, dict)]
-    return lines if any(map(recognizes, lines)) else None
+def _setup() -> Setup:
+    from agtrace_indexer.providers.claude_code.setup import SETUP
+
+    return SETUP
 
 
-def begin(path: PurePath) -> LogState:
-    """The state before the first line: a name that is a uuid or an agent's tells whose log it is."""
-    return named_by(path)
-
-
-def drafts(record: Record, state: LogState) -> Sequence[Said]:
-    """The events of the next line; see `LogFormat.drafts`. Lines keep their uuid wherever they are copied to."""
-    kind = record.get("type")
-    read = READERS.get(kind) if isinstance(kind, str) else None
-    said = unknown_line(record, state, text(kind) or "untyped") if read is None else read(record, state)
-    identify(said, identifier(record.get("uuid")))
-    return said
+CLAUDE_CODE = Agent(
+    name="claude_code",
+    title="Claude Code",
+    parser=_parser,
+    home=Home(
+        "CLAUDE_CONFIG_DIR", "the home of Claude Code's logs; default ~/.claude", ".claude", ("projects",), several=True
+    ),
+    tools=Tools(
+        shells=frozenset({"Bash", "PowerShell"}),
+        reading=frozenset({"LS", "LSP", "Glob"}),
+        waiting=frozenset({"BashOutput", "TaskOutput", "AgentOutputTool", "Monitor", "ScheduleWakeup"}),
+        asking=frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"}),
+        starting=frozenset({"Task", "Agent"}),
+        servers=("mcp__agtrace__", "mcp__plugin_agtrace_agtrace__"),  # the second one from a plugin
+        commands=("command",),
+        paths=("file_path", "notebook_path"),
+        removed=("old_string",),
+        added=("new_string",),
+        contents=("content", "new_source"),
+    ),
+    notices=Notices(
+        api_errors=frozenset({"api_error"}),
+        retried_errors=frozenset({"system/api_error", "system/error"}),
+        compactions=(Sign("system/compact_boundary"),),
+    ),
+    no_messages=frozenset({"No response requested."}),  # where a session goes on after a command
+    hidden_reasoning="as signatures only",
+    longest_command_ms=600_000,
+    command="claude",
+    setup=_setup,
+    client=Client("claude-code", 50_000),
+    keys_remembered=64,  # only lines of one response repeat a key, and they stand close together
+    repeats_lines=True,
+)
+"""What is known about Claude Code."""

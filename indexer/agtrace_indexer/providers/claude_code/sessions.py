@@ -6,11 +6,12 @@ The three eras of sub-agents are those of indexer/README.md.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import PurePath
 
-from agtrace_schema.events import UserKind
+from agtrace_schema.events import ToolCall, User, UserKind
 
-from agtrace_indexer.events.drafts import LogState, Record, SessionFacts
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, SessionFacts
 from agtrace_indexer.events.json_values import text
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.claude_code.described import description_beside
@@ -21,6 +22,9 @@ from agtrace_indexer.providers.claude_code.sidechains import begun_by, chain_of
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
+_OF_AGENTS = ("subagent", "warmup")
+
+
 def named_by(path: PurePath) -> LogState:
     """Take a session's id from a name that is a uuid, a sub-agent's and its parent's from the path.
 
@@ -29,7 +33,7 @@ def named_by(path: PurePath) -> LogState:
     name = identifier(path.name.partition(".")[0]) or ""
     if name.startswith("agent-"):
         beside = description_beside(path)
-        facts = SessionFacts(id=name, kind="subagent", parent_id=_session_folder(path))
+        facts = SessionFacts(id=name, kind="warmup", parent_id=_session_folder(path))
         facts.agent_type, facts.description = shown(beside.get("agentType")), shown(beside.get("description"))
         return LogState({"": facts}, {"placed": True, "subagent": True})
     if _UUID.fullmatch(name):
@@ -83,18 +87,27 @@ def _place_log(record: Record, state: LogState) -> None:
     if agent and record.get("isSidechain") is True:
         state.memory["subagent"] = True
         facts = state.sessions[""]
-        facts.id, facts.kind = f"agent-{agent}", "subagent"
+        facts.id, facts.kind = f"agent-{agent}", "warmup"
 
 
 def note_session(record: Record, facts: SessionFacts) -> None:
     """Take the ids that a line names: `sessionId` is the parent's in the lines of a sub-agent."""
     if facts.id is None:
         facts.id = identifier(record.get("sessionId"))
-    elif facts.kind == "subagent" and facts.parent_id is None:
+    elif facts.kind in _OF_AGENTS and facts.parent_id is None:
         named = identifier(record.get("sessionId"))
         facts.parent_id = None if named == facts.id else named
-    if facts.kind == "subagent" and facts.agent_type is None:
+    if facts.kind in _OF_AGENTS and facts.agent_type is None:
         facts.agent_type = text(record.get("attributionAgent"))
+
+
+def note_work(said: Iterable[Said], state: LogState) -> None:
+    """Take a sub-agent's log for a warm-up no longer once somebody asks, or a tool is called."""
+    facts = state.sessions[""]
+    if facts.kind == "warmup" and any(
+        isinstance(draft, Draft) and not draft.thread and isinstance(draft.payload, (User, ToolCall)) for draft in said
+    ):
+        facts.kind = "subagent"
 
 
 def request_kind(thread: str, state: LogState) -> UserKind:

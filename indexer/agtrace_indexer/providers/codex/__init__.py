@@ -1,104 +1,70 @@
-"""OpenAI Codex: rollout files of three eras (indexer/README.md).
-
-A: one JSON object {session, items}. B: bare JSON lines, no envelope. C: lines {timestamp, type, payload}.
-All three end in the same tables: `records` names the reader of every type.
-
-The rules: Codex writes what is said twice, and the first of the two is the event (`doubles`). Tool
-runs are told by response items, and by events only where no item carries them (`tool_events`). Codex
-has no error flag: how a run ended is read where the harness wrote it (`tool_outputs`). It logs no id
-of a response: a step is a run of items up to a tool output, a token count or a user's text (`steps`).
-Tokens of a request are what the session's total grew by (`tokens`). A fork or sub-agent may begin with
-a replay of its parent (`replay`); it is recognized item by item (`identities`). An execution may go on
-behind its result (`running`).
-"""
+"""OpenAI Codex: rollout files of three eras (indexer/README.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import PurePath
-from typing import Any
+import re
+from typing import TYPE_CHECKING
 
-from agtrace_schema.events import Provider
+from agtrace_indexer.events.tools import Tools
+from agtrace_indexer.providers.provider import Agent, Client, Forms, Home, Notices, Parser, Sign
 
-from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
-from agtrace_indexer.events.json_values import milliseconds, text
-from agtrace_indexer.providers.codex.handlers import unknown_record
-from agtrace_indexer.providers.codex.identities import identity_of
-from agtrace_indexer.providers.codex.records import ITEMS, LINES, item_kind, response_item
-from agtrace_indexer.providers.codex.replay import is_clustered, is_replayed
-from agtrace_indexer.providers.codex.sessions import session_meta
-from agtrace_indexer.providers.notes import skip
+if TYPE_CHECKING:
+    from agtrace_indexer.providers.setup import Setup
 
-PROVIDER: Provider = Provider.CODEX
-
-_LINE_TYPES = {"session_meta", "response_item", "event_msg", "turn_context"}
-_META_KEYS = {"id", "timestamp", "instructions", "git"}
+_ROLLOUT = re.compile(r"(rollout-.+)\.jsonl(?:\.zst)?$", re.DOTALL)
+_PLACE = re.compile(r"(.*)[/\\](?:sessions[/\\]\d{4}[/\\]\d\d[/\\]\d\d|archived_sessions)$", re.DOTALL)
 
 
-def recognizes(record: Record) -> bool:
-    """Whether only Codex writes such a record: an enveloped line, a bare log's first line or its state line.
+def _parser() -> Parser:
+    from agtrace_indexer.providers.codex import parser
 
-    Bare response items are OpenAI's general format and therefore don't count.
-    """
-    kind, payload = text(record.get("type")), record.get("payload")
-    if isinstance(payload, dict):
-        return kind in _LINE_TYPES and bool(payload)
-    if kind is None and record.get("record_type") == "state":
-        return True
-    return _is_bare_meta(record) and "instructions" in record and "timestamp" in record
+    return parser
 
 
-def unroll(document: Any) -> Iterable[Record] | None:
-    """The session line and the items of a TypeScript CLI rollout `{session, items}` (2025-04 to 06)."""
-    if not isinstance(document, dict):
-        return None
-    session, entries = document.get("session"), document.get("items")
-    if not isinstance(session, dict) or not isinstance(entries, list) or not text(session.get("id")):
-        return None
-    return [session, *(entry for entry in entries if isinstance(entry, dict))]
+def _setup() -> Setup:
+    from agtrace_indexer.providers.codex.setup import SETUP
+
+    return SETUP
 
 
-def begin(path: PurePath) -> LogState:
-    """The empty state: the first line of a rollout says more than its name."""
-    return LogState()
+def _log_of(folder: str, name: str) -> tuple[str, str] | None:
+    """A rollout is the same below `sessions` and in `archived_sessions`, plain and compressed."""
+    rollout, place = _ROLLOUT.match(name), _PLACE.match(folder)
+    return (place[1] if place else folder, rollout[1]) if rollout else None
 
 
-def drafts(record: Record, state: LogState) -> Sequence[Said]:
-    """The events of the next record, enveloped or bare; see `LogFormat.drafts`."""
-    state.memory["n"] = state.memory.get("n", 0) + 1
-    at = _time(record)
-    replayed = is_replayed(record, state, at)
-    clustered = is_clustered(state)
-    found = _read(record, state, at)
-    for said in found:
-        if isinstance(said, Draft):
-            said.identity = identity_of(said.payload)
-            said.replayed, said.clustered = replayed, clustered
-    return found
+def _rank(path: str) -> tuple[bool, ...]:
+    """A plain rollout goes before its `.zst`, a live one before its archived copy."""
+    return "archived_sessions" in path, path.endswith(".zst")
 
 
-def _time(record: Record) -> int | None:
-    """The time of a line; odd published logs have it inside. A meta's own time is that of its session."""
-    at, payload = milliseconds(record.get("timestamp")), record.get("payload")
-    if at is None and isinstance(payload, dict) and record.get("type") != "session_meta":
-        return milliseconds(payload.get("timestamp"))
-    return at
-
-
-def _read(record: Record, state: LogState, at: int | None) -> Sequence[Said]:
-    kind, payload = text(record.get("type")), record.get("payload")
-    if isinstance(payload, dict):
-        handler = LINES.get(kind) if kind else None
-        return handler(payload, state, at) if handler else unknown_record(kind or "untyped", record, state, at)
-    if kind is None and record.get("record_type") == "state":
-        return skip("state", state)
-    if _is_bare_meta(record):
-        return session_meta(record, state, at)
-    if item_kind(record) in ITEMS:
-        return response_item(record, state, at)
-    return unknown_record(kind or "untyped", record, state, at)
-
-
-def _is_bare_meta(record: Record) -> bool:
-    """The first line of a bare log: {id, timestamp, instructions, git} and no type."""
-    return text(record.get("id")) is not None and {"id"} < record.keys() <= _META_KEYS
+CODEX = Agent(
+    name="codex",
+    title="Codex",
+    parser=_parser,
+    home=Home("CODEX_HOME", "the home of Codex's logs; default ~/.codex", ".codex", ("sessions", "archived_sessions")),
+    forms=Forms("rollout-", _log_of, _rank),
+    tools=Tools(
+        shells=frozenset({"container.exec", "exec", "exec_command", "local_shell", "shell", "shell_command"}),
+        patching=frozenset({"exec", "exec_command", "local_shell", "shell", "shell_command"}),
+        reading=frozenset({"view_image"}),
+        waiting=frozenset({"write_stdin"}),
+        asking=frozenset({"request_user_input"}),
+        starting=frozenset({"spawn_agent", "resume_agent"}),
+        unanswered=frozenset({"web_search"}),
+        servers=("mcp__agtrace__", "agtrace.", "agtrace__"),  # with a namespace, in events
+        commands=("command", "cmd", "script", "input"),
+    ),
+    notices=Notices(
+        api_errors=frozenset({"error"}),
+        retried_errors=frozenset({"stream_error"}),
+        interruptions=(Sign("turn_aborted", r"\Ainterrupted"),),
+        compactions=(Sign("compacted"),),
+    ),
+    hidden_reasoning="encrypted or empty",
+    command="codex",
+    setup=_setup,
+    client=Client("codex-mcp-client", 11_900),  # with some models it cuts the middle out of more than 12,000 bytes
+    replays_items=True,
+)
+"""What is known about Codex."""

@@ -20,13 +20,13 @@ def skipping(kind: str) -> Handler:
     return lambda payload, state, at: skip(kind, state)
 
 
-def notifying(kind: str, *keys: str) -> Handler:
+def notifying(kind: str, *keys: str, ends_turn: bool = False) -> Handler:
     """A notification of the first of these fields that is a text, else of the whole payload."""
 
     def notify(payload: Record, state: LogState, at: int | None) -> list[Draft]:
         found = next((payload[key] for key in keys if text(payload.get(key))), None)
         rest = {key: value for key, value in payload.items() if key != "type"}
-        return [Draft(Notification(kind, found or (_shown(rest) if rest else "")), at)]
+        return [Draft(Notification(kind, found or (_shown(rest) if rest else "")), at, ends_turn=ends_turn)]
 
     return notify
 

@@ -152,7 +152,7 @@ def turn_aborted(payload: Record, state: LogState, at: int | None) -> Sequence[S
     """A turn that was interrupted or replaced."""
     if state.memory.get("review"):
         note_review(state, entered=False)
-    return notifying("turn_aborted", "reason")(payload, state, at)
+    return notifying("turn_aborted", "reason", ends_turn=True)(payload, state, at)
 
 
 def error(payload: Record, state: LogState, at: int | None) -> list[Draft]:

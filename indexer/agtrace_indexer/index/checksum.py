@@ -10,6 +10,8 @@ from __future__ import annotations
 import sqlite3
 import zlib
 
+from agtrace_indexer.index import meta
+
 _KEY = "words_seal"
 
 _SEALED = (
@@ -25,18 +27,17 @@ def put(connection: sqlite3.Connection) -> None:
     """Seal the word index as it stands, in the open transaction."""
     connection.execute("SAVEPOINT sealed")  # FTS5 writes then what it still has in memory
     connection.execute("RELEASE sealed")
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, _checksum(connection)))
+    meta.put(connection, _KEY, _checksum(connection))
 
 
 def take_off(connection: sqlite3.Connection) -> None:
     """Say that the word index is being written, in the open transaction."""
-    connection.execute("DELETE FROM meta WHERE key = ?", (_KEY,))
+    meta.drop(connection, _KEY)
 
 
 def of(connection: sqlite3.Connection) -> str | None:
     """The seal; None where nothing was sealed, or the word index is being written."""
-    found = connection.execute("SELECT value FROM meta WHERE key = ?", (_KEY,)).fetchone()
-    return found[0] if found else None
+    return meta.get(connection, _KEY)
 
 
 def is_unbroken(connection: sqlite3.Connection) -> bool:

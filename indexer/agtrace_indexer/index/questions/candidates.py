@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
-from agtrace_indexer.repair.damage import is_damage
-from agtrace_indexer.texts import checksum, vocabulary
-from agtrace_indexer.texts.word_index import FOUND, INSERTED, NEVER, NONE, OVERLAP, PIECES, words_of
-
-from agtrace.index.reader import Reading
-
-Places: TypeAlias = dict[int, list[int] | None]
-"""Block -> the numbers of its pieces that may hold the text; None: any of them."""
-
-_EXACT_ASKED = 8
-"""Whole words of a query that are looked up, the longest of them: more narrow little down."""
+from agtrace_indexer.index import checksum, vocabulary
+from agtrace_indexer.index.opening import Reading, is_damage
+from agtrace_indexer.index.questions.rows import value, values
+from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
+from agtrace_indexer.texts.candidates import Cut, Places, places, words_in_query
+from agtrace_indexer.texts.pieces import OVERLAP, PIECES
 
 _TOGETHER = 64
 """Spellings of one word that are asked for at once: FTS5's OR grows faster than the number of its terms."""
@@ -31,9 +25,6 @@ _MOST_AT_FIRST = 128
 _FEW = 256
 """Pieces that are rather read than narrowed down further."""
 
-_READ_APART = 8
-"""Pieces of a block that are read one by one; of more, the whole block is."""
-
 
 def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) -> Places | None:
     """The blocks that may hold the folded query; None where words don't narrow them down.
@@ -41,10 +32,10 @@ def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) 
     A thorough answer names fewer of them and takes up to 100 ms, the other one 20 ms. Blocks that the word index
     doesn't cover are always among them; others may be gone.
     """
-    if connection.execute(f"SELECT 1 FROM block WHERE words IN ({INSERTED}, {FOUND}) LIMIT 1").fetchone() is None:
+    if value(connection, f"SELECT 1 FROM block WHERE words IN ({INSERTED}, {FOUND}) LIMIT 1") is None:
         return None
     unlisted, uncovered = _blocks(connection, INSERTED), _blocks(connection, NONE) | _blocks(connection, NEVER)
-    whole, cut = _words(query)
+    whole, cut = words_in_query(query)
     unit = 1 if len(query) <= OVERLAP else PIECES  # a longer query may stand in several pieces of a block
     found = _having_whole(connection, whole, unit)
     if found is None or len(found) > _FEW:
@@ -57,8 +48,8 @@ def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) 
         found = narrowed
     if found is None:
         return None
-    places = _places(sorted(found)) if unit == 1 else dict.fromkeys(found)
-    return {**places, **dict.fromkeys(uncovered)}
+    named = places(sorted(found)) if unit == 1 else dict.fromkeys(found)
+    return {**named, **dict.fromkeys(uncovered)}
 
 
 def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], *, thorough: bool) -> Places | None:
@@ -76,12 +67,12 @@ def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], 
         return None
     for found in others:
         if found is not None:
-            first = dict.fromkeys(found) if first is None else {b: places for b, places in first.items() if b in found}
+            first = dict.fromkeys(found) if first is None else {b: there for b, there in first.items() if b in found}
     return first
 
 
 def _is_sealed_so(connection: sqlite3.Connection) -> bool:
-    """Whether the word index is what was written, looked at once for each connection of `agtrace.index`."""
+    """Whether the word index is what was written, looked at once for each `Reading`."""
     if not isinstance(connection, Reading):
         return checksum.is_unbroken(connection)
     if not connection.whole and (connection.whole is None or connection.seal != checksum.of(connection)):
@@ -98,7 +89,7 @@ def _having_whole(connection: sqlite3.Connection, whole: list[bytes], unit: int)
 
 
 def _having_cut(
-    connection: sqlite3.Connection, cut: list[tuple[bytes, bool, bool]], unit: int, most: int, found: set[int] | None
+    connection: sqlite3.Connection, cut: list[Cut], unit: int, most: int, found: set[int] | None
 ) -> set[int] | None:
     """Those of the pieces found before that have what may be parts of words; None if none of them narrows."""
     for word, begins, ends in cut:
@@ -113,23 +104,7 @@ def _having_cut(
 def _blocks(connection: sqlite3.Connection, state: int) -> set[int]:
     """The blocks whose words are in this state, other than `FOUND`."""
     query = f"SELECT id FROM block WHERE words != {FOUND} AND words = ?"
-    return {block for (block,) in connection.execute(query, (state,))}
-
-
-def _words(query: bytes) -> tuple[list[bytes], list[tuple[bytes, bool, bool]]]:
-    """The longest whole words of a query, and those that it may have cut: (word, begins whole, ends whole)."""
-    whole: set[bytes] = set()
-    cut: list[tuple[bytes, bool, bool]] = []
-    for start, end in words_of(query):
-        word, begins, ends = query[start:end], start > 0, end < len(query)
-        if len(word) > OVERLAP:  # no piece need have it as a whole
-            cut.append((word[:OVERLAP].decode("utf-8", "ignore").encode(), False, False))
-        elif begins and ends:
-            whole.add(word)
-        else:
-            cut.append((word, begins, ends))
-    cut.sort(key=lambda word: -len(word[0]))
-    return sorted(whole, key=len)[-_EXACT_ASKED:], cut
+    return set(values(connection, query, (state,)))
 
 
 def _any_of(connection: sqlite3.Connection, spellings: list[bytes], unit: int) -> set[int]:
@@ -139,7 +114,8 @@ def _any_of(connection: sqlite3.Connection, spellings: list[bytes], unit: int) -
 
 def _holding(connection: sqlite3.Connection, match: bytes, unit: int) -> set[int]:
     """The pieces whose words match, or the blocks they are of."""
-    return {piece for (piece,) in connection.execute(f"SELECT rowid / {unit} FROM words WHERE words MATCH ?", (match,))}
+    query = f"SELECT rowid / {unit} FROM words WHERE words MATCH ?"
+    return set(values(connection, query, (match,)))
 
 
 def _quoted(word: bytes) -> bytes:
@@ -148,11 +124,3 @@ def _quoted(word: bytes) -> bytes:
 
 def _both(one: set[int] | None, other: set[int]) -> set[int]:
     return other if one is None else one & other
-
-
-def _places(pieces: Iterable[int]) -> Places:
-    places: dict[int, list[int]] = {}
-    for piece in pieces:
-        block, number = divmod(piece, PIECES)
-        places.setdefault(block, []).append(number)
-    return {block: numbers if len(numbers) <= _READ_APART else None for block, numbers in places.items()}

@@ -11,35 +11,21 @@ blocks, 881,000 words, SQLite 3.40.1, seconds of one core.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import sys
 
 from agtrace_schema.database import WORDS
 
-from agtrace_indexer.texts import checksum
+from agtrace_indexer.index import checksum, meta
+from agtrace_indexer.index.vocabulary import add_words, is_swollen, list_anew
 from agtrace_indexer.texts.blocks import unpack
-from agtrace_indexer.texts.vocabulary import add_words, is_swollen, list_anew
+from agtrace_indexer.texts.pieces import PIECES, has_long_word, pieces, words_in
 
 NONE, INSERTED, FOUND, NEVER = range(4)
 """The values of `block.words`."""
 
-PIECES = 32
-"""The pieces of a block, at most, that have a rowid of their own in `words`: block * PIECES + piece."""
-
-OVERLAP = 128
-"""Bytes that neighbouring pieces share at least: a text that is no longer stands in one piece as a whole."""
-
 LEAST = 2 * 1024 * 1024
 """Bytes of text that wait before they are indexed: a search scans them in 3 ms, a run indexes them in 60 ms."""
-
-_PIECE = 2 * 1024
-"""Bytes of text that are one document. Smaller ones narrow phrases of common words down better, larger ones are
-quicker to index: 1 KB 5.6 s, 2 KB 4.9 s, 4 KB 4.5 s, 8 KB 4.4 s; blocks that may hold `class`, `provides` and `two`:
-93, 171, 261, 365."""
-
-_NEXT_SPACE = 64
-"""Bytes that a piece grows at most so that it ends at a space, not within a word: half a word is one more word."""
 
 AT_ONCE = 32 * 1024 * 1024
 """Bytes of text between two commits: with each one FTS5 writes a segment, and many are dear to merge."""
@@ -50,36 +36,12 @@ _BULK = 64 * 1024 * 1024
 _AS_IT_GOES = {"automerge": 4, "crisismerge": 16, "hashsize": 1 << 20}
 _AT_THE_END = {"automerge": 0, "crisismerge": 64, "hashsize": 16 << 20}
 
-_LONGEST = 32 * 1024
-"""Bytes of a word that FTS5 keeps: a block with a longer one is always scanned."""
-
 _LISTED_FROM = 5
 """The vocabulary is listed anew (1.4 s) when one part in this many of all text is new; otherwise the new words are
 cut out of the new text (15 s a gigabyte of text)."""
 
 _STALE = 4
 """One part in this many of the blocks: when more than that are gone, the word index is made anew."""
-
-_ANY_WORD = re.compile(rb"[0-9a-z_./\x80-\xff-]+")
-_LONG_WORD = re.compile(rb"[0-9A-Za-z_./\x80-\xff-]{%d}" % _LONGEST)
-
-
-def pieces(text: bytes) -> list[tuple[int, int]]:
-    """Where the pieces of the text of a block begin and end: at most `PIECES`, each with a part of the next one."""
-    size = max(_PIECE, -(-len(text) // PIECES))
-    starts = [_space(text, at) for at in range(size, len(text), size)]
-    return list(zip([0, *starts], [*(_space(text, at + OVERLAP) for at in starts), len(text)], strict=True))
-
-
-def _space(text: bytes, at: int) -> int:
-    """The next space, if one is near."""
-    found = text.find(b" ", at, at + _NEXT_SPACE)
-    return at if found < 0 else found
-
-
-def words_of(folded: bytes) -> list[tuple[int, int]]:
-    """Where the words of a folded text begin and end, as FTS5's tokenizer cuts it."""
-    return [found.span() for found in _ANY_WORD.finditer(folded)]
 
 
 def waiting(connection: sqlite3.Connection, below: int = FOUND) -> int:
@@ -189,8 +151,7 @@ def put_in_order(connection: sqlite3.Connection) -> None:
     if not prepared(connection):
         return
     gone, there = _blocks(connection)
-    dropped = connection.execute("SELECT value FROM meta WHERE key = 'words_without'").fetchone()
-    if gone - int(dropped[0] if dropped else 0) > there // _STALE:
+    if gone - int(meta.get(connection, "words_without") or 0) > there // _STALE:
         make_anew(connection)
     else:
         connection.execute("INSERT INTO words(words) VALUES ('optimize')")
@@ -219,27 +180,23 @@ def make_anew(connection: sqlite3.Connection) -> None:
         pass
     complete(connection, bulk=True)
     gone, _ = _blocks(connection)
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('words_without', ?)", (str(gone),))
+    meta.put(connection, "words_without", str(gone))
 
 
 def _insert_block(connection: sqlite3.Connection, block: int, text: bytes) -> int:
     rows = [(block * PIECES + number, text[start:end]) for number, (start, end) in enumerate(pieces(text))]
-    if any(len(piece) > _LONGEST and _LONG_WORD.search(piece) for _, piece in rows):
+    if any(has_long_word(piece) for _, piece in rows):
         return NEVER
     connection.executemany("INSERT INTO words(rowid, text) VALUES (?, ?)", rows)
     return INSERTED
 
 
 def _new_words(connection: sqlite3.Connection) -> set[bytes]:
-    found: set[bytes] = set()
-    for (packed,) in connection.execute(
+    inserted = connection.execute(
         f"SELECT d.text FROM block b JOIN block_data d ON d.block_id = b.id "
         f"WHERE b.words != {FOUND} AND b.words = {INSERTED}"
-    ):
-        text = unpack(packed).lower()
-        for start, end in pieces(text):  # which may cut words: FTS5 has the parts
-            found.update(_ANY_WORD.findall(text, start, end))
-    return found
+    )
+    return words_in(unpack(packed) for (packed,) in inserted)
 
 
 def _tune(connection: sqlite3.Connection, options: dict[str, int]) -> None:

@@ -1,9 +1,16 @@
-"""Taking in the index of a worker: its rows get ids of their own here, and shared strings the ids they have here."""
+"""Shards: the small indexes in memory that workers fill, and that the writer takes in.
+
+What is taken in gets ids of its own in the index, and shared strings the ids that they have there.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from functools import cache
+
+from agtrace_schema.database import MIGRATIONS
 
 from agtrace_indexer.index.store import Store
 
@@ -33,6 +40,29 @@ _SHARED: dict[str, tuple[str, str]] = {
     "project_id": ("project", "hash"),
 }
 """Column with the id of a shared string -> the table that has it, and the column that tells it."""
+
+
+_NEEDLESS = ("event_failed", "block_newest", "block_unworded", "session_started")
+"""Indexes that are of no use while logs are read; what takes the rows in has its own."""
+
+
+def begin() -> sqlite3.Connection:
+    """An index in memory without rows."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.deserialize(_empty())
+    return connection
+
+
+@cache
+def _empty() -> bytes:
+    """The same as SQLite would write it to a file: to copy it is quicker than to make its tables."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for _, tables in MIGRATIONS:
+            connection.executescript(tables)
+        for name in _NEEDLESS:
+            connection.execute(f"DROP INDEX {name}")
+        connection.execute("VACUUM")
+        return connection.serialize()
 
 
 def attach(connection: sqlite3.Connection) -> None:

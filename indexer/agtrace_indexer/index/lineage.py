@@ -1,0 +1,249 @@
+"""Where sessions come from: their parents, the titles that other logs give them, the ids that they share.
+
+The modules of `families` decide; this module asks the index and notes what they decided.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from agtrace_schema.codes import TYPE_CODE
+from agtrace_schema.events import EventType
+
+from agtrace_indexer.events.identity import LINE_SPAN
+from agtrace_indexer.index.ids import as_json
+
+_LOGGED = """
+SELECT s.id, s.file_id, s.thread, s.provider, s.own_id, s.parent_id, s.kind, s.parent_session, s.ended_at, f.path
+FROM session s JOIN file f ON f.id = s.file_id ORDER BY s.id
+"""
+
+_THERE = "(SELECT 1 FROM file f WHERE f.id = s.file_id AND NOT f.gone)"
+
+_IN_ITS_FOLDER = "(substr(:path, 1, length(f.path) - 5) = substr(f.path, 1, length(f.path) - 6) || '/')"
+"""Whether a log lies in the folder that belongs to another one: `<session>/subagents/...` beside `<session>.jsonl`."""
+
+_CHANGED = f"SELECT s.id FROM session s WHERE s.pending AND EXISTS {_THERE}"
+
+# In a log of its own provider, best the original.
+_STARTED_BY = f"""
+SELECT s.id, coalesce(e.link, e.event_index)
+FROM agent_start a JOIN session s ON s.id = a.session_id JOIN file f ON f.id = s.file_id
+JOIN event e ON e.session_id = a.session_id AND e.event_index = a.event_index
+WHERE a.agent_id = :own_id AND s.id != :id AND s.provider = :provider AND EXISTS {_THERE} AND e.superseded_by IS NULL
+ORDER BY NOT {_IN_ITS_FOLDER}, e.copy_of IS NOT NULL, s.file_id != :file,
+  s.own_id IS NOT :parent_id AND s.parent_id IS NOT :parent_id, f.path, s.thread, a.event_index LIMIT 1
+"""
+
+_NAMED_PARENT = f"""
+SELECT s.id, NULL FROM session s JOIN file f ON f.id = s.file_id
+WHERE s.own_id = :parent_id AND s.id != :id AND s.provider = :provider AND EXISTS {_THERE}
+ORDER BY NOT {_IN_ITS_FOLDER}, s.file_id != :file, s.kind = 'warmup', s.started_at IS NULL, s.started_at, f.path,
+  s.thread LIMIT 1
+"""
+
+_CONTINUED = f"""
+SELECT s.id, NULL FROM event e JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id
+WHERE e.identity >= :line AND e.identity < :line + {LINE_SPAN} AND e.identity > 0 AND s.id != :id AND EXISTS {_THERE}
+ORDER BY e.copy_of IS NOT NULL, f.path, s.thread LIMIT 1
+"""
+
+# The owner of the last of them.
+_COPIED_FROM = f"""
+SELECT s.id, NULL FROM event e JOIN event o ON o.id = e.copy_of JOIN session s ON s.id = o.session_id
+WHERE e.session_id = :id AND e.copy_of > 0 AND e.type != {TYPE_CODE[EventType.TOKEN_USAGE]}
+  AND e.superseded_by IS NULL AND EXISTS {_THERE}
+ORDER BY e.event_index DESC LIMIT 1
+"""
+
+_TO_BE_LINKED = """
+SELECT s.id, s.own_id, s.provider, s.parent_id, s.kind, s.continues, s.started_call, s.file_id, f.path, s.thread,
+  s.parent_session, s.started_by
+FROM session s JOIN file f ON f.id = s.file_id
+WHERE s.id IN (SELECT value FROM json_each(?)) AND NOT f.gone ORDER BY f.path, s.thread
+"""
+
+_NEAR = """
+SELECT id FROM session WHERE id = :id
+UNION SELECT c.id FROM session p JOIN session c ON c.parent_id = p.own_id WHERE p.id = :id
+UNION SELECT c.id FROM agent_start a JOIN session c ON c.own_id = a.agent_id WHERE a.session_id = :id
+UNION SELECT id FROM session WHERE parent_session = :id
+UNION SELECT other_id FROM kin WHERE session_id = :id
+"""
+
+# CROSS JOIN: these few first, then their lines by index.
+_CONTINUING = f"""
+SELECT c.id, e.session_id FROM session c CROSS JOIN event e ON e.identity >= c.continues
+  AND e.identity < c.continues + {LINE_SPAN} AND e.identity > 0 WHERE c.continues IS NOT NULL
+"""
+
+_TITLES = f"""
+SELECT e.session_id, n.title FROM naming n JOIN session s ON s.id = n.session_id
+JOIN file f ON f.id = s.file_id
+CROSS JOIN event e ON e.identity >= n.line AND e.identity < n.line + {LINE_SPAN} AND e.identity > 0
+WHERE e.copy_of IS NULL AND e.superseded_by IS NULL AND NOT f.gone ORDER BY f.path, s.thread, e.event_index
+"""
+
+_RANK_OF_NAMING = 2
+"""A title that a log gives itself with a higher rank is better than one that another log gives it."""
+
+_RETITLE = f"""
+UPDATE session SET title = coalesce(?1, own_title)
+WHERE id = ?2 AND title_rank < {_RANK_OF_NAMING} AND file_id IN (SELECT id FROM file WHERE NOT gone)
+"""
+
+_TWINS = """
+SELECT s.id, s.uid, s.own_id,
+  row_number() OVER (PARTITION BY s.own_id ORDER BY f.gone, s.started_at IS NULL, s.started_at, f.path, s.thread)
+FROM session s JOIN file f ON f.id = s.file_id
+WHERE s.own_id IN (SELECT own_id FROM session GROUP BY own_id HAVING count(*) > 1)
+   OR s.uid != s.own_id
+"""
+
+
+class Logged(NamedTuple):
+    """A session and the log that it stands in."""
+
+    id: int
+    file: int
+    thread: str
+    provider: str
+    own_id: str
+    parent_id: str | None
+    kind: str
+    parent_session: int | None
+    ended_at: int | None
+    path: str
+
+
+class ToBeLinked(NamedTuple):
+    """A session whose parent is to be found: what its log says of it, and the parent that it has."""
+
+    id: int
+    own_id: str
+    provider: str
+    parent_id: str | None
+    kind: str
+    line: int | None
+    """The identity of the line of another log after which it goes on."""
+    started_call: int | None
+    file: int
+    path: str
+    thread: str
+    parent_session: int | None
+    started_by: int | None
+
+
+class Parent(NamedTuple):
+    """Where a session comes from."""
+
+    session: int
+    started_by: int | None
+    """The event of the call that started it, where that is known."""
+
+
+class Twin(NamedTuple):
+    """A session that shares its own id with others, or did."""
+
+    session: int
+    uid: str
+    own_id: str
+    number: int
+    """1 for the one whose log is still there and is the oldest."""
+
+
+def logged(connection: sqlite3.Connection) -> Iterator[Logged]:
+    """All sessions with their logs."""
+    return map(Logged._make, connection.execute(_LOGGED))
+
+
+def changed(connection: sqlite3.Connection) -> list[int]:
+    """The sessions that changed since families were joined, of logs that are still there."""
+    return [session for (session,) in connection.execute(_CHANGED)]
+
+
+def near(connection: sqlite3.Connection, session: int) -> list[int]:
+    """The session itself and all whose parent may depend on it."""
+    return [found for (found,) in connection.execute(_NEAR, {"id": session})]
+
+
+def continuing(connection: sqlite3.Connection) -> list[tuple[int, int]]:
+    """(session, origin) for all sessions that go on from a line of another one."""
+    return [(session, origin) for session, origin in connection.execute(_CONTINUING)]
+
+
+def to_be_linked(connection: sqlite3.Connection, sessions: Iterable[int]) -> list[ToBeLinked]:
+    """What is known of the origin of these sessions, as far as their logs are still there."""
+    return [ToBeLinked(*row) for row in connection.execute(_TO_BE_LINKED, (as_json(sessions),))]
+
+
+def starter_of(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:
+    """The session with the result that names this one as the agent that its call started."""
+    return _parent(connection, _STARTED_BY, session)
+
+
+def named_parent_of(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:
+    """The session that this one's log names as its parent."""
+    return _parent(connection, _NAMED_PARENT, session)
+
+
+def copied_from(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:
+    """The session whose events this one repeats."""
+    return _parent(connection, _COPIED_FROM, session)
+
+
+def continued_from(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:
+    """The session with the line from which this one goes on."""
+    return _parent(connection, _CONTINUED, session)
+
+
+def _parent(connection: sqlite3.Connection, query: str, session: ToBeLinked) -> Parent | None:
+    found = connection.execute(query, session._asdict()).fetchone()
+    return None if found is None else Parent(*found)
+
+
+def parent_of(connection: sqlite3.Connection, session: int) -> int | None:
+    """The parent of a session as the index has it."""
+    found: int | None = connection.execute("SELECT parent_session FROM session WHERE id = ?", (session,)).fetchone()[0]
+    return found
+
+
+def note_parent(connection: sqlite3.Connection, session: int, parent: int | None, started_by: int | None) -> None:
+    """Note where a session comes from."""
+    change = "UPDATE session SET parent_session = ?, started_by = ? WHERE id = ?"
+    connection.execute(change, (parent, started_by, session))
+
+
+def note_joined(connection: sqlite3.Connection, sessions: Iterable[int]) -> None:
+    """Note that nothing is left to be done for these sessions."""
+    connection.executemany("UPDATE session SET pending = 0 WHERE id = ?", [(session,) for session in sessions])
+
+
+def given_titles(connection: sqlite3.Connection) -> dict[int, str]:
+    """Session -> the title that a log gives to a line of it; of several, the last log's."""
+    return dict(connection.execute(_TITLES).fetchall())
+
+
+def retitled(connection: sqlite3.Connection) -> list[int]:
+    """The sessions whose title isn't their own."""
+    return [session for (session,) in connection.execute("SELECT id FROM session WHERE title IS NOT own_title")]
+
+
+def retitle(connection: sqlite3.Connection, titles: Mapping[int, str | None]) -> None:
+    """Give sessions titles where nothing better names them; None is their own."""
+    connection.executemany(_RETITLE, [(title, session) for session, title in titles.items()])
+
+
+def twins(connection: sqlite3.Connection) -> list[Twin]:
+    """The sessions that share an id with others, or did."""
+    return [Twin(*row) for row in connection.execute(_TWINS)]
+
+
+def note_ids(connection: sqlite3.Connection, ids: Iterable[tuple[str, int]]) -> None:
+    """Give sessions other ids: (id, session). They may swap those that they have."""
+    ids = list(ids)
+    parked = [(str(session).encode(), session) for _, session in ids]  # bytes: never equal to an id of a log
+    connection.executemany("UPDATE session SET uid = ? WHERE id = ?", parked)
+    connection.executemany("UPDATE session SET uid = ? WHERE id = ?", ids)

@@ -1,0 +1,1 @@
+"""What is asked of the index: a module for each topic, functions over a connection, frozen rows as their results."""

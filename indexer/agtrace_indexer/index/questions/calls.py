@@ -1,0 +1,164 @@
+"""Tool calls: how often which tools were called in a session, and which calls did not end well."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any, NamedTuple
+
+from agtrace_schema.codes import OUTCOME_CODES
+from agtrace_schema.events import Outcome
+
+from agtrace_indexer.index.questions.conditions import CODES, COUNTED, OWN_THEN
+from agtrace_indexer.index.questions.events import Snapshot
+from agtrace_indexer.index.questions.rows import only, rows, value
+
+_OWN = f"e.session_id = :session AND {COUNTED}"
+
+_TOOLS = f"""
+SELECT coalesce(n.text, ''), count(*), sum(e.outcome IS :failed)
+FROM event e LEFT JOIN name n ON n.id = e.name_id WHERE {_OWN} AND e.type = :call GROUP BY 1
+"""
+
+_ENDS = f"""
+SELECT coalesce(sum(e.outcome = :failed), 0), coalesce(sum(e.outcome = :rejected), 0),
+  coalesce(sum(e.outcome = :interrupted), 0)
+FROM event e WHERE {_OWN} AND e.type = :call
+"""
+
+_WORST = f"""
+SELECT coalesce(r.event_index, e.event_index) AS shown, e.outcome, n.text
+FROM event e LEFT JOIN name n ON n.id = e.name_id
+LEFT JOIN event r ON r.session_id = e.session_id AND r.event_index = e.link AND r.superseded_by IS NULL
+WHERE {_OWN} AND e.type = :call AND e.outcome IN (:failed, :rejected, :interrupted)
+ORDER BY e.outcome != :failed, shown LIMIT :most
+"""
+
+_TOOLS_THEN = f"""
+WITH used AS (
+  SELECT n.text AS name, -count(*) AS rank, sum(e.outcome IS :failed) AS failed, min(e.event_index) AS first
+  FROM event e LEFT JOIN name n ON n.id = e.name_id WHERE {OWN_THEN} AND e.type = :call GROUP BY e.name_id)
+SELECT name, rank, failed, first, (SELECT count(*) FROM used) FROM used
+WHERE (rank, first) > (:rank, :first) ORDER BY rank, first LIMIT :most
+"""
+
+_ILL_ENDED_THEN = f"""
+{OWN_THEN} AND e.type = :call AND e.outcome IN (:failed, :rejected, :interrupted) AND coalesce(e.link, 0) <= :last
+"""
+
+_FAILURES_THEN = f"""
+SELECT e.event_index, r.event_index, t.turn_index, e.outcome, n.text
+FROM event e LEFT JOIN name n ON n.id = e.name_id
+LEFT JOIN event r ON r.session_id = e.session_id AND r.event_index = e.link
+LEFT JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index
+WHERE {_ILL_ENDED_THEN} AND e.event_index > :behind ORDER BY e.event_index LIMIT :most
+"""
+
+
+class ToolTotals(NamedTuple):
+    """How often a tool was called."""
+
+    name: str
+    """Empty where the log doesn't name the tool."""
+    calls: int
+    failed: int
+
+
+class RankedTool(NamedTuple):
+    """A tool in the list of those that a session called, most used first."""
+
+    name: str | None
+    rank: int
+    """Minus the number of its calls: with `first`, its place in the list."""
+    failed: int
+    first: int
+    """The event of its first call."""
+    total: int
+    """How many tools the whole list has."""
+
+
+class IllEnded(NamedTuple):
+    """How many calls failed, were rejected by the user or interrupted."""
+
+    failed: int
+    rejected: int
+    interrupted: int
+
+
+class Worst(NamedTuple):
+    """A call that did not end well."""
+
+    shown: int
+    """The event that tells it: the result, if there is one."""
+    outcome: Outcome
+    tool: str | None
+
+
+class Failure(NamedTuple):
+    """A call that failed, was rejected or interrupted, in the list of those of a session."""
+
+    call_event: int
+    result_event: int | None
+    turn_index: int | None
+    """None for what belongs to no turn, or to one of which nothing is left."""
+    outcome: Outcome
+    tool: str | None
+
+    @property
+    def shown(self) -> int:
+        """The event that tells it: the result, if there is one."""
+        return self.call_event if self.result_event is None else self.result_event
+
+
+# -- a session as it is ----------------------------------------------------------------------------
+
+
+def tools(connection: sqlite3.Connection, session_row: int) -> list[ToolTotals]:
+    """The tools that a session called, in no order."""
+    return list(rows(connection, ToolTotals, _TOOLS, {**CODES, "session": session_row}))
+
+
+def ill_ended(connection: sqlite3.Connection, session_row: int) -> IllEnded:
+    """How many calls of a session did not end well."""
+    return only(connection, IllEnded, _ENDS, {**CODES, "session": session_row})
+
+
+def worst(connection: sqlite3.Connection, session_row: int, most: int) -> list[Worst]:
+    """The calls of a session that did not end well, at most so many, those that failed first."""
+    return list(rows(connection, _worst, _WORST, {**CODES, "session": session_row, "most": most}))
+
+
+def _worst(shown: int, outcome: int, tool: str | None) -> Worst:
+    return Worst(shown, OUTCOME_CODES[outcome], tool)
+
+
+# -- a snapshot ------------------------------------------------------------------------------------
+
+
+def tools_then(
+    connection: sqlite3.Connection, session_row: int, then: Snapshot, *, behind: tuple[int, int] | None, most: int
+) -> list[RankedTool]:
+    """The tools that a session had called, behind a (rank, first), most used first, at most so many."""
+    rank, first = behind or (-(1 << 62), 0)
+    named = {**_named(session_row, then), "rank": rank, "first": first, "most": most}
+    return list(rows(connection, RankedTool, _TOOLS_THEN, named))
+
+
+def failures_then(
+    connection: sqlite3.Connection, session_row: int, then: Snapshot, *, behind: int, most: int
+) -> list[Failure]:
+    """The calls behind an event that had not ended well, in file order, at most so many."""
+    named = {**_named(session_row, then), "behind": behind, "most": most}
+    return list(rows(connection, _failure, _FAILURES_THEN, named))
+
+
+def count_failures_then(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> int:
+    """How many calls had not ended well."""
+    return int(value(connection, f"SELECT count(*) FROM event e WHERE {_ILL_ENDED_THEN}", _named(session_row, then)))
+
+
+def _failure(call: int, result: int | None, turn: int | None, outcome: int, tool: str | None) -> Failure:
+    return Failure(call, result, turn, OUTCOME_CODES[outcome], tool)
+
+
+def _named(session_row: int, then: Snapshot) -> dict[str, Any]:
+    return {**CODES, "session": session_row, "last": then.last_event, "newest": then.newest_row}

@@ -1,0 +1,35 @@
+"""What the queries of several topics share: conditions as SQL over `event` e or `project`, and the codes they name."""
+
+from __future__ import annotations
+
+from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
+from agtrace_schema.events import EventType
+
+COUNTED = "e.superseded_by IS NULL AND e.copy_of IS NULL"
+"""The events that count in their session: neither replaced nor copied from an older one."""
+
+LIVE = "(e.superseded_by IS NULL OR e.superseded_by > :newest)"
+"""The events that no other had replaced at the moment of a snapshot, whose newest event has the id :newest."""
+
+OWN_THEN = f"e.session_id = :session AND e.event_index <= :last AND e.copy_of IS NULL AND {LIVE}"
+"""The events that counted in their session at the moment of a snapshot."""
+
+OF_STEP = """
+e.session_id = :session AND e.event_index BETWEEN :first_event AND :last_event
+AND e.turn_index = :turn_index AND e.step_index = :step_index AND e.superseded_by IS NULL
+"""
+"""The events of a `turns.Step`."""
+
+PROJECTS_BY_HASH = "SELECT id FROM project WHERE hash >= :hash AND hash < :hash || char(1114111)"
+"""The projects whose hash begins with :hash."""
+
+CODES: dict[str, int] = {
+    "user": TYPE_CODE[EventType.USER],
+    "message": TYPE_CODE[EventType.MESSAGE],
+    "reasoning": TYPE_CODE[EventType.REASONING],
+    "call": TYPE_CODE[EventType.TOOL_CALL],
+    "result": TYPE_CODE[EventType.TOOL_RESULT],
+    "notification": TYPE_CODE[EventType.NOTIFICATION],
+    **{outcome.value: code for outcome, code in OUTCOME_CODE.items()},
+}
+"""The codes of `event.type` and `event.outcome` by the names that queries give them: `e.type = :call`."""

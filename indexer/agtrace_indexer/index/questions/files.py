@@ -1,0 +1,50 @@
+"""The files that tool calls name in their arguments."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agtrace_indexer.index.questions.conditions import CODES, OWN_THEN
+from agtrace_indexer.index.questions.events import Snapshot
+from agtrace_indexer.index.questions.rows import rows, value, values
+
+_TOUCHED = f"""
+SELECT p.text, sum(t.access = 'read'), sum(t.access = 'write')
+FROM touched t JOIN event e USING (session_id, event_index) JOIN path p ON p.id = t.path_id
+WHERE {OWN_THEN} GROUP BY 1
+"""
+
+_CHANGES = """
+SELECT DISTINCT e.event_index FROM touched t JOIN event e USING (session_id, event_index)
+WHERE session_id = :session AND event_index > :after AND event_index < :before AND t.access = 'write'
+  AND e.superseded_by IS NULL AND (e.outcome IS NULL OR e.outcome NOT IN (:failed, :rejected, :interrupted))
+ORDER BY e.event_index
+"""
+
+
+class Touched(NamedTuple):
+    """A file, as calls name it."""
+
+    path: str
+    reads: int
+    """Calls that read it."""
+    writes: int
+
+
+def touched(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> Iterator[Touched]:
+    """The files that calls of a session's own had touched."""
+    named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
+    return rows(connection, Touched, _TOUCHED, named)
+
+
+def changes(connection: sqlite3.Connection, session_row: int, *, after: int, before: int) -> list[int]:
+    """The calls between two events of a session that wrote files and are not known to have failed, in file order."""
+    return values(connection, _CHANGES, {**CODES, "session": session_row, "after": after, "before": before})
+
+
+def writes(connection: sqlite3.Connection, session_row: int, event_index: int) -> bool:
+    """Whether a call names a file that it writes."""
+    sql = "SELECT 1 FROM touched WHERE session_id = ? AND event_index = ? AND access = 'write'"
+    return value(connection, sql, (session_row, event_index)) is not None

@@ -1,0 +1,163 @@
+"""What the health of a session is judged by: its events, their texts and payloads, its files, tokens and sub-agents."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import orjson
+from agtrace_schema.codes import TYPE_CODE
+from agtrace_schema.events import EventType
+
+from agtrace_indexer.index.questions.conditions import COUNTED
+from agtrace_indexer.index.questions.rows import pairs, rows, values
+from agtrace_indexer.texts.blocks import BlockText, unpack
+
+_EVENTS = f"""
+SELECT e.event_index, e.type, e.ts, e.turn_index, e.step_index, n.text, e.outcome, e.link, e.duration_ms
+FROM event e LEFT JOIN name n ON n.id = e.name_id
+WHERE e.session_id = ? AND {COUNTED} ORDER BY e.event_index
+"""
+
+_PAYLOADS = """
+SELECT b.first_index, d.payload FROM block b JOIN block_data d ON d.block_id = b.id
+WHERE b.session_id = ? ORDER BY b.first_index
+"""
+
+_TEXTS = """
+SELECT b.first_index, d.ends, d.text FROM block b JOIN block_data d ON d.block_id = b.id
+WHERE b.session_id = ? ORDER BY b.first_index
+"""
+
+_TOUCHED = """
+SELECT t.event_index, t.access, p.text FROM touched t JOIN path p ON p.id = t.path_id WHERE t.session_id = ?
+ORDER BY t.event_index, p.text
+"""
+
+_USAGES = """
+SELECT event_index, model, input_tokens, cache_creation_5m_tokens, cache_creation_1h_tokens, cache_read_tokens,
+  output_tokens, context_window
+FROM token_usage WHERE session_id = ?
+"""
+
+_REQUESTS = "SELECT request_event FROM turn WHERE session_id = ? AND request_event IS NOT NULL"
+
+_AGENTS = """
+SELECT started_by, uid FROM session WHERE parent_session = ? AND started_by IS NOT NULL AND kind = 'subagent'
+"""
+
+_BELOW = """
+WITH RECURSIVE below (id) AS (
+  SELECT id FROM session WHERE parent_session = :id AND kind = 'subagent'
+  UNION SELECT s.id FROM below b JOIN session s ON s.parent_session = b.id AND s.kind = 'subagent')
+SELECT id FROM below WHERE id != :id
+"""
+
+_BY_TYPE = f"SELECT type, count(*) FROM event e WHERE e.session_id = ? AND {COUNTED} GROUP BY type"
+
+_BY_OUTCOME = f"""
+SELECT outcome, count(*) FROM event e
+WHERE e.session_id = ? AND e.type = {TYPE_CODE[EventType.TOOL_CALL]} AND {COUNTED} GROUP BY outcome
+"""
+
+
+class PastEvent(NamedTuple):
+    """An event that counts in its session, without what it says."""
+
+    event_index: int
+    type: int
+    """A position in `codes.EVENT_TYPE_CODES`."""
+    ts: int
+    """Milliseconds since 1970 UTC; 0 is unknown."""
+    turn: int | None
+    step: int | None
+    name: str | None
+    """The tool, the kind of a user's text, or the kind of a notification."""
+    outcome: int | None
+    """A position in `codes.OUTCOME_CODES`."""
+    link: int | None
+    """The event of the result of a call, or of the call of a result."""
+    duration_ms: int | None
+
+
+class TouchedFile(NamedTuple):
+    """A file that a call names."""
+
+    event_index: int
+    access: str
+    """`read` or `write`."""
+    path: str
+
+
+class TokenFigures(NamedTuple):
+    """The token figures of a response; None is unknown."""
+
+    event_index: int
+    model: str | None
+    input: int | None
+    cache_creation_5m: int | None
+    cache_creation_1h: int | None
+    cache_read: int | None
+    output: int | None
+    context_window: int | None
+
+
+def events(connection: sqlite3.Connection, session_row: int) -> list[PastEvent]:
+    """The events of a session in file order, copies and superseded ones left out."""
+    return list(rows(connection, PastEvent, _EVENTS, (session_row,)))
+
+
+def payloads(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each event with what its text doesn't say, in file order, one block in memory at a time."""
+    for first, payloads in rows(connection, _unpacked, _PAYLOADS, (session_row,)):
+        for event_index, rest in enumerate(payloads, first):
+            yield event_index, rest or {}
+
+
+def _unpacked(first: int, payload: bytes) -> tuple[int, list[dict[str, Any] | None]]:
+    return first, orjson.loads(unpack(payload))
+
+
+def texts(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, BlockText]]:
+    """The texts of a session, block by block, each with the index of its first event."""
+    return rows(connection, _text, _TEXTS, (session_row,))
+
+
+def _text(first: int, ends: bytes, text: bytes) -> tuple[int, BlockText]:
+    return first, BlockText.of(ends, text)
+
+
+def touched(connection: sqlite3.Connection, session_row: int) -> Iterator[TouchedFile]:
+    """The files that the calls of a session name, in file order."""
+    return rows(connection, TouchedFile, _TOUCHED, (session_row,))
+
+
+def token_figures(connection: sqlite3.Connection, session_row: int) -> Iterator[TokenFigures]:
+    """The figures of the responses of a session."""
+    return rows(connection, TokenFigures, _USAGES, (session_row,))
+
+
+def requests(connection: sqlite3.Connection, session_row: int) -> set[int]:
+    """The events that open the turns of a session."""
+    return set(values(connection, _REQUESTS, (session_row,)))
+
+
+def agents(connection: sqlite3.Connection, session_row: int) -> dict[int, str]:
+    """The event of a call -> the id of the sub-agent that it started."""
+    return pairs(connection, _AGENTS, (session_row,))
+
+
+def sub_agents(connection: sqlite3.Connection, session_row: int) -> list[int]:
+    """The rows of all sub-agents below a session; a circle in damaged logs ends where it began."""
+    return values(connection, _BELOW, {"id": session_row})
+
+
+def counts_by_type(connection: sqlite3.Connection, session_row: int) -> dict[int, int]:
+    """How many events of each type (`codes.EVENT_TYPE_CODES`) count in a session."""
+    return pairs(connection, _BY_TYPE, (session_row,))
+
+
+def calls_by_outcome(connection: sqlite3.Connection, session_row: int) -> dict[int | None, int]:
+    """How many tool calls of each outcome (`codes.OUTCOME_CODES`) count in a session; None has no result."""
+    return pairs(connection, _BY_OUTCOME, (session_row,))

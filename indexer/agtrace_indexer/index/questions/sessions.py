@@ -1,0 +1,325 @@
+"""Sessions: by id, by what restricts a list, and those that belong to one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from agtrace_indexer.index.questions.conditions import COUNTED, PROJECTS_BY_HASH
+from agtrace_indexer.index.questions.rows import first, listed, only, pairs, rows, value, values
+
+_SESSION = """
+SELECT s.id, s.file_id, s.thread, s.uid, s.own_id, s.provider, s.kind,
+  s.project_id, p.hash, p.root_path, f.path, f.gone, s.parent_id, s.parent_session, s.started_by,
+  s.agent_type, s.description, s.title, s.snippet, s.cwd, s.branch, s.version, s.model,
+  s.started_at, s.ended_at, s.active_ms, s.event_count, s.turn_count, s.tool_calls, s.failed_calls, s.total_tokens,
+  s.copied_events, s.copied_turns, s.copied_tool_calls, s.copied_failed_calls, s.copied_tokens
+FROM session s JOIN file f ON f.id = s.file_id LEFT JOIN project p ON p.id = s.project_id
+"""
+
+_BEGINS = "uid >= :prefix AND uid < :prefix || char(1114111)"
+
+# instr and not LIKE: whatever is looked for is literal.
+_SAYS = """
+(instr(lower(coalesce(s.title, '')), lower(:query)) OR EXISTS (
+  SELECT 1 FROM turn t JOIN request r ON r.session_id = t.session_id AND r.event_index = t.request_event
+  WHERE t.session_id = s.id AND instr(lower(r.text), lower(:query))))
+"""
+
+# Few paths match, and few of the sessions that touched one have many: 6 ms at 1 GB of logs.
+_TOUCHED = f"""
+EXISTS (SELECT 1 FROM touched t JOIN event e USING (session_id, event_index)
+  WHERE t.session_id = s.id AND {COUNTED}
+  AND t.path_id IN (SELECT id FROM path WHERE instr(lower(text), lower(:path))))
+"""
+
+_CHILDREN = """
+SELECT id, uid, kind, copied_events, parent_session, started_by, started_at FROM session
+WHERE parent_session = :id AND kind != 'warmup'
+UNION
+SELECT id, uid, kind, copied_events, parent_session, started_by, started_at FROM session
+WHERE parent_session IS NULL AND parent_id = :own_id AND id != :id AND provider = :provider AND kind != 'warmup'
+ORDER BY started_at, id
+"""
+
+_PARENT = """
+SELECT uid FROM session WHERE id = :parent_session
+UNION ALL SELECT uid FROM session
+WHERE :parent_session IS NULL AND own_id = :parent_id AND id != :id AND provider = :provider LIMIT 1
+"""
+
+# A session and the sub-agents below it; a circle in damaged logs ends where it began.
+_WITH_AGENTS = """
+WITH RECURSIVE below (id) AS (
+  SELECT :id
+  UNION SELECT s.id FROM below b JOIN session s ON s.parent_session = b.id AND s.kind IN ('subagent', 'warmup'))
+SELECT sum(s.kind != 'warmup'), sum(s.tool_calls), sum(s.failed_calls), group_concat(s.id)
+FROM below b JOIN session s ON s.id = b.id
+"""
+
+# Events of one session that repeat the other's, and events of both that repeat the same event of a third.
+_COPIED = """
+SELECT count(*) FROM event e JOIN event o ON o.id = e.copy_of
+WHERE e.session_id = :one AND o.session_id = :other AND e.superseded_by IS NULL
+"""
+_COPIED_BOTH = """
+SELECT count(*) FROM event e WHERE e.session_id = :one AND e.copy_of > 0 AND e.superseded_by IS NULL
+  AND e.copy_of IN (SELECT copy_of FROM event WHERE session_id = :other AND copy_of > 0 AND superseded_by IS NULL)
+"""
+
+
+class Session(NamedTuple):
+    """A session with its project and its log. Times are milliseconds since 1970 UTC; None is unknown."""
+
+    id: int
+    """Its row; ids of rows grow with time of indexing."""
+    file_id: int
+    thread: str
+    """Which session of its log it is; empty for the main one."""
+    uid: str
+    """The provider's id, with a visible suffix where two logs share one."""
+    own_id: str
+    """The provider's id as the log has it."""
+    provider: str
+    kind: str
+    """main, subagent, fork or warmup."""
+    project_id: int | None
+    project_hash: str | None
+    root_path: str | None
+    """The root of the project; None where the log names only its hash."""
+    path: str
+    """The log, with `#replaced-` and a number behind it where another one took its place."""
+    gone: int
+    """1 where the log vanished."""
+    parent_id: str | None
+    """The provider's id of the session that started this one."""
+    parent_session: int | None
+    """The row of the session that started this one, was copied into it or goes on in it."""
+    started_by: int | None
+    """The event of the call that started it, in that session."""
+    agent_type: str | None
+    description: str | None
+    """What a sub-agent was started for."""
+    title: str | None
+    snippet: str | None
+    """The beginning of the first human request."""
+    cwd: str | None
+    branch: str | None
+    version: str | None
+    model: str | None
+    started_at: int | None
+    ended_at: int | None
+    active_ms: int
+    event_count: int
+    """Like all sums but the `copied_` ones without superseded events and copies."""
+    turn_count: int
+    tool_calls: int
+    failed_calls: int
+    total_tokens: int | None
+    copied_events: int
+    copied_turns: int
+    copied_tool_calls: int
+    copied_failed_calls: int
+    copied_tokens: int
+
+
+class Child(NamedTuple):
+    """A session that another one started, or that goes on from it."""
+
+    id: int
+    uid: str
+    kind: str
+    copied_events: int
+    parent_session: int | None
+    started_by: int | None
+    started_at: int | None
+
+
+class Neighbours(NamedTuple):
+    """The ids that stand before and behind one in the order of ids."""
+
+    before: str | None
+    behind: str | None
+
+
+class Counts(NamedTuple):
+    """How many sessions a list has."""
+
+    sessions: int
+    with_failures: int
+    """Those that have failed tool calls."""
+
+
+class Family(NamedTuple):
+    """A session with the sub-agents below it."""
+
+    sessions: int
+    """Without warm-ups."""
+    tool_calls: int
+    failed_calls: int
+    ids: tuple[int, ...]
+    """The rows of all of them, warm-ups included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What restricts a list of sessions; None restricts nothing. Times are milliseconds since 1970 UTC."""
+
+    provider: str | None = None
+    project_hash: str | None = None
+    """The beginning of the hash."""
+    since: int | None = None
+    until: int | None = None
+    query: str | None = None
+    """A text in the title or in the beginning of a request, A to Z folded."""
+    path: str | None = None
+    """A text in the path of a file that a call of the session's own names."""
+    min_tokens: int | None = None
+    """Of what a list shows as `total_tokens`; 0 restricts nothing, as a session may have no figures."""
+    has_failures: bool | None = None
+
+
+# -- by id -----------------------------------------------------------------------------------------
+
+
+def with_id(connection: sqlite3.Connection, uid: str) -> Session | None:
+    """The session that has this id."""
+    return first(connection, Session, f"{_SESSION} WHERE s.uid = ?", (uid,))
+
+
+def with_prefix(connection: sqlite3.Connection, prefix: str, most: int) -> list[Session]:
+    """The first sessions, in the order of ids, whose id begins so."""
+    sql = f"{_SESSION} WHERE {_BEGINS} ORDER BY s.uid LIMIT :most"
+    return list(rows(connection, Session, sql, {"prefix": prefix, "most": most}))
+
+
+def ids_with_prefix(connection: sqlite3.Connection, prefix: str, most: int) -> list[str]:
+    """The first ids that begin so."""
+    sql = f"SELECT uid FROM session WHERE {_BEGINS} ORDER BY uid LIMIT :most"
+    return values(connection, sql, {"prefix": prefix, "most": most})
+
+
+def count_with_prefix(connection: sqlite3.Connection, prefix: str) -> int:
+    """How many sessions have an id that begins so."""
+    return int(value(connection, f"SELECT count(*) FROM session WHERE {_BEGINS}", {"prefix": prefix}))
+
+
+def neighbours(connection: sqlite3.Connection, uid: str) -> Neighbours:
+    """The ids next to this one, which tell how much of it is needed to name it."""
+    return Neighbours(
+        value(connection, "SELECT max(uid) FROM session WHERE uid < ?", (uid,)),
+        value(connection, "SELECT min(uid) FROM session WHERE uid > ?", (uid,)),
+    )
+
+
+def in_rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Session]:
+    """The sessions of these rows, oldest first."""
+    return list(rows(connection, Session, f"{_SESSION} WHERE s.id IN {listed(ids)} ORDER BY s.started_at, s.id"))
+
+
+def id_of(connection: sqlite3.Connection, row: int) -> str:
+    """The id of the session of a row."""
+    uid: str = value(connection, "SELECT uid FROM session WHERE id = ?", (row,))
+    return uid
+
+
+# -- lists -----------------------------------------------------------------------------------------
+
+
+def newest_row(connection: sqlite3.Connection) -> int:
+    """The row of the session that was indexed last: the mark of which there are now; 0 where there is none."""
+    return int(value(connection, "SELECT coalesce(max(id), 0) FROM session"))
+
+
+def of_provider(connection: sqlite3.Connection, provider: str | None) -> list[Session]:
+    """All sessions but warm-ups, of one provider or of all, oldest first."""
+    wanted = "s.kind != 'warmup' AND (:provider IS NULL OR s.provider = :provider)"
+    sql = f"{_SESSION} WHERE {wanted} ORDER BY coalesce(s.started_at, 0), s.id"
+    return list(rows(connection, Session, sql, {"provider": provider}))
+
+
+def page(
+    connection: sqlite3.Connection, filters: Filters, *, newest: int, behind: tuple[int, int] | None, most: int
+) -> list[Session]:
+    """The sessions of a list behind a (start, row), newest first; warm-ups are no sessions.
+
+    `newest` is the mark of which sessions there were when the list was begun.
+    """
+    condition, arguments = _condition(filters, newest)
+    start, row = behind or (1 << 62, 0)
+    sql = (
+        f"{_SESSION} WHERE {condition} AND (coalesce(s.started_at, 0), s.id) < (:start, :row) "
+        "ORDER BY coalesce(s.started_at, 0) DESC, s.id DESC LIMIT :most"
+    )
+    return list(rows(connection, Session, sql, {**arguments, "start": start, "row": row, "most": most}))
+
+
+def count(connection: sqlite3.Connection, filters: Filters, *, newest: int) -> Counts:
+    """How many sessions a list has."""
+    condition, arguments = _condition(filters, newest)
+    sql = f"SELECT count(*), coalesce(sum(s.failed_calls > 0), 0) FROM session s WHERE {condition}"
+    return only(connection, Counts, sql, arguments)
+
+
+def _condition(filters: Filters, newest: int) -> tuple[str, dict[str, Any]]:
+    """What the sessions of a list fulfil, as SQL over `session` s, with its arguments."""
+    conditions, arguments = ["s.kind != 'warmup'", "s.id <= :newest"], {"newest": newest}
+    wanted: list[tuple[str, str, Any]] = [
+        ("s.provider = :provider", "provider", filters.provider),
+        (f"s.project_id IN ({PROJECTS_BY_HASH})", "hash", filters.project_hash and filters.project_hash.lower()),
+        ("coalesce(s.ended_at, 0) >= :since", "since", filters.since),
+        ("coalesce(s.started_at, 0) <= :until", "until", filters.until),
+        (_SAYS, "query", filters.query),
+        (_TOUCHED, "path", filters.path),
+        ("s.total_tokens >= :min_tokens", "min_tokens", filters.min_tokens or None),
+        ("(s.failed_calls > 0) = :has_failures", "has_failures", filters.has_failures),
+    ]
+    for condition, name, given in wanted:
+        if given is not None:
+            conditions.append(condition)
+            arguments[name] = given
+    return " AND ".join(conditions), arguments
+
+
+# -- sessions that belong together -----------------------------------------------------------------
+
+
+def children(connection: sqlite3.Connection, session: Session) -> list[Child]:
+    """The sessions that come from this one, oldest first; also those that name it, where its log is gone."""
+    return list(rows(connection, Child, _CHILDREN, session._asdict()))
+
+
+def parent_id(connection: sqlite3.Connection, session: Session) -> str | None:
+    """The id of the session that this one comes from; where that one's log is gone, of the one that the log names."""
+    found: str | None = value(connection, _PARENT, session._asdict())
+    return found
+
+
+def with_agents(connection: sqlite3.Connection, row: int) -> Family:
+    """The sums of the session of a row and of all sub-agents below it."""
+    return only(connection, _family, _WITH_AGENTS, {"id": row})
+
+
+def _family(sessions: int, tool_calls: int, failed_calls: int, ids: str) -> Family:
+    return Family(sessions, tool_calls, failed_calls, tuple(map(int, ids.split(","))))
+
+
+def started_by(connection: sqlite3.Connection, row: int, calls: Iterable[int]) -> dict[int, str]:
+    """By the event of the call, the ids of the sessions that calls of the session of a row started.
+
+    Of several that one call started, the first that was indexed.
+    """
+    sql = (
+        "SELECT started_by, uid FROM session "
+        f"WHERE parent_session = ? AND started_by IN {listed(calls)} ORDER BY id DESC"
+    )
+    return pairs(connection, sql, (row,))
+
+
+def shared_events(connection: sqlite3.Connection, one: int, other: int) -> int:
+    """How many events the sessions of two rows share: one repeats the other's, or both repeat those of a third."""
+    ways = ({"one": one, "other": other}, {"one": other, "other": one})
+    copied = sum(value(connection, _COPIED, way) for way in ways)
+    return int(copied + value(connection, _COPIED_BOTH, ways[0]))

@@ -1,0 +1,102 @@
+"""The texts of events, and what else the log says of them."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from bisect import bisect_right
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+from agtrace_schema.events import EventType, Outcome
+
+from agtrace_indexer.index.questions.events import Event
+from agtrace_indexer.index.questions.rows import only, rows
+from agtrace_indexer.texts.blocks import BlockText, unpack
+
+_BLOCK = """
+SELECT id, first_index FROM block WHERE session_id = ? AND first_index <= ? ORDER BY first_index DESC LIMIT 1
+"""
+
+_ENDS = """
+SELECT b.first_index, d.ends FROM block b JOIN block_data d ON d.block_id = b.id
+WHERE b.session_id = ? ORDER BY b.first_index
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event with its texts."""
+
+    row: Event
+    text: str
+    rest: dict[str, Any]
+    """What its text doesn't say."""
+
+    @property
+    def event_index(self) -> int:
+        """Its place in the session."""
+        return self.row.event_index
+
+    @property
+    def type(self) -> EventType:
+        """Its type."""
+        return self.row.type
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How the tool execution ended."""
+        return self.row.outcome
+
+
+class _Block(NamedTuple):
+    """A block of texts."""
+
+    id: int
+    first_index: int
+
+
+class _Opened(NamedTuple):
+    """What lies in a block: a text and a rest for each event."""
+
+    texts: BlockText
+    rests: list[dict[str, Any] | None]
+
+    @classmethod
+    def of(cls, ends: bytes, text: bytes, rests: bytes) -> _Opened:
+        return cls(BlockText.of(ends, text), orjson.loads(unpack(rests)))
+
+
+def with_texts(connection: sqlite3.Connection, events: Iterable[Event]) -> list[StoredEvent]:
+    """Add their texts to events, opening each block once."""
+    opened: dict[int, _Opened] = {}
+    stored = []
+    for event in events:
+        block = only(connection, _Block, _BLOCK, (event.session_row, event.event_index))
+        if block.id not in opened:
+            data = "SELECT ends, text, payload FROM block_data WHERE block_id = ?"
+            opened[block.id] = only(connection, _Opened.of, data, (block.id,))
+        texts, rests = opened[block.id]
+        number = event.event_index - block.first_index
+        stored.append(StoredEvent(event, texts.text(number), rests[number] or {}))
+    return stored
+
+
+def having_text(connection: sqlite3.Connection, session_row: int, indices: Collection[int]) -> set[int]:
+    """Which of these events of a session have a text: told by where texts end, so that none is decompressed."""
+    if not indices:
+        return set()
+    blocks = list(rows(connection, _ends, _ENDS, (session_row,)))
+    firsts = [first for first, _ in blocks]
+    found = set()
+    for index in indices:
+        first, ends = blocks[bisect_right(firsts, index) - 1]
+        if ends.ends[index - first] > ends.start(index - first):
+            found.add(index)
+    return found
+
+
+def _ends(first_index: int, ends: bytes) -> tuple[int, BlockText]:
+    return first_index, BlockText(b"", array("I", ends))

@@ -1,0 +1,253 @@
+"""Turns and steps: what they are made of, what was done in them, how they ended."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from agtrace_schema.events import UserKind
+
+from agtrace_indexer.index.questions.conditions import CODES, COUNTED
+from agtrace_indexer.index.questions.rows import listed, only, rows, value, values
+from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
+from agtrace_indexer.index.sums import TOTAL
+
+_TURN = f"""
+SELECT t.turn_index, t.first_event, t.last_event, t.started_at, t.request_event, r.text, t.copied, t.step_count,
+  t.tool_calls, t.failed_calls, t.incomplete_usage, {TOKEN_COLUMNS}
+FROM turn t LEFT JOIN request r ON r.session_id = t.session_id AND r.event_index = t.request_event
+"""
+
+_ENDINGS = """
+SELECT e.turn_index, count(e.step_index) AS responses,
+  sum(e.type = :call AND e.outcome IS :failed) AS failed,
+  sum(e.type = :call AND e.outcome IN (:rejected, :interrupted)) + sum(e.type = :user AND n.text = :stop) AS stopped,
+  max(CASE WHEN e.type = :call AND coalesce(e.outcome, :unknown) IN (:unknown, :running) THEN e.event_index END)
+    AS open_call,
+  max(CASE WHEN e.type = :result AND e.outcome = :failed THEN e.event_index END) AS last_failed,
+  max(CASE WHEN e.type = :result THEN e.event_index END) AS last_result,
+  max(CASE WHEN e.type = :message THEN e.event_index END) AS last_message,
+  max(CASE WHEN e.type = :notification AND n.text = 'api_error' THEN e.event_index END) AS api_error
+FROM event e LEFT JOIN name n ON n.id = e.name_id
+WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND e.superseded_by IS NULL
+GROUP BY e.turn_index
+"""
+
+_TOOLS = """
+SELECT e.turn_index, n.text, count(*), sum(e.outcome IS :failed)
+FROM event e JOIN name n ON n.id = e.name_id
+WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last AND e.type = :call
+  AND e.superseded_by IS NULL
+GROUP BY e.turn_index, e.name_id ORDER BY e.turn_index, min(e.event_index)
+"""
+
+_SPANS = """
+SELECT turn_index, first_event, last_event FROM turn
+WHERE session_id = :session AND turn_index >= :from_turn AND turn_index = coalesce(:turn, turn_index)
+  AND first_event <= :last_event ORDER BY turn_index
+"""
+
+_STEPS = """
+SELECT turn_index, step_index, min(event_index), max(event_index), sum(type = :call),
+  sum(type = :call AND outcome IS :failed)
+FROM event
+WHERE session_id = :session AND event_index BETWEEN :first AND :last AND turn_index = :turn
+  AND step_index > :behind AND superseded_by IS NULL
+GROUP BY step_index ORDER BY step_index
+"""
+
+_COUNTED_STEPS = f"""
+SELECT count(*) FROM (SELECT DISTINCT e.turn_index, e.step_index FROM event e
+  JOIN turn t ON t.session_id = e.session_id AND t.turn_index = e.turn_index
+  WHERE e.session_id = ? AND {COUNTED} AND e.step_index IS NOT NULL)
+"""
+
+
+class Turn(NamedTuple):
+    """A turn with its sums, as its log has it: copies are counted."""
+
+    turn_index: int
+    first_event: int
+    last_event: int
+    started_at: int | None
+    """Milliseconds since 1970 UTC."""
+    request_event: int | None
+    """The event that opened it; None where a response did."""
+    request: str | None
+    """The beginning of that event's text."""
+    copied: int
+    """1 where all of it is copied from another session."""
+    step_count: int
+    tool_calls: int
+    failed_calls: int
+    incomplete_usage: int
+    """Responses of which the log holds only placeholder figures."""
+    tokens: TokenCounts
+
+
+class Ending(NamedTuple):
+    """What happened in a turn; events are given by their index, None where there is none."""
+
+    turn_index: int | None
+    """None for what stands before the first turn."""
+    responses: int
+    """Events of responses."""
+    failed: int
+    """Calls that failed."""
+    stopped: int
+    """Calls that were rejected or interrupted, and interruptions by the user."""
+    open_call: int | None
+    """The last call whose end isn't known."""
+    last_failed: int | None
+    """The last result of a call that failed."""
+    last_result: int | None
+    last_message: int | None
+    api_error: int | None
+    """The last error of the model's API."""
+
+
+class ToolUse(NamedTuple):
+    """How often a tool was called in a turn."""
+
+    turn_index: int | None
+    name: str
+    calls: int
+    failed: int
+
+
+class Span(NamedTuple):
+    """Where a turn stands."""
+
+    turn_index: int
+    first_event: int
+    last_event: int
+
+
+class Step(NamedTuple):
+    """Where a step stands, and the calls that it made."""
+
+    turn_index: int
+    step_index: int
+    first_event: int
+    last_event: int
+    calls: int
+    failed: int
+
+
+class Size(NamedTuple):
+    """How much there is in a turn."""
+
+    steps: int
+    events: int
+    """From its first to its last."""
+
+
+def _turn(*columns: Any) -> Turn:
+    kinds = len(TokenCounts._fields)
+    return Turn._make((*columns[:-kinds], TokenCounts(*columns[-kinds:])))
+
+
+# -- turns -----------------------------------------------------------------------------------------
+
+
+def page(connection: sqlite3.Connection, session_row: int, *, from_turn: int, last_event: int, most: int) -> list[Turn]:
+    """The turns of a session from one on, at most this many, that began with this event at the latest."""
+    sql = f"{_TURN} WHERE t.session_id = ? AND t.turn_index >= ? AND t.first_event <= ? ORDER BY t.turn_index LIMIT ?"
+    return list(rows(connection, _turn, sql, (session_row, from_turn, last_event, most)))
+
+
+def several(connection: sqlite3.Connection, session_row: int, indices: Iterable[int]) -> list[Turn]:
+    """These turns of a session, in order, as far as there are such."""
+    sql = f"{_TURN} WHERE t.session_id = ? AND t.turn_index IN {listed(indices)} ORDER BY t.turn_index"
+    return list(rows(connection, _turn, sql, (session_row,)))
+
+
+def exists(connection: sqlite3.Connection, session_row: int, turn_index: int | None) -> bool:
+    """Whether a session has a turn, or still has it."""
+    sql = "SELECT 1 FROM turn WHERE session_id = ? AND turn_index = ?"
+    return value(connection, sql, (session_row, turn_index)) is not None
+
+
+def last(connection: sqlite3.Connection, session_row: int) -> int | None:
+    """The last turn of a session."""
+    found: int | None = value(connection, "SELECT max(turn_index) FROM turn WHERE session_id = ?", (session_row,))
+    return found
+
+
+def behind(connection: sqlite3.Connection, session_row: int, turn_index: int | None, last_event: int) -> int | None:
+    """The turn that follows one, or the first one, if it began with this event at the latest."""
+    sql = "SELECT min(turn_index) FROM turn WHERE session_id = ? AND turn_index > ? AND first_event <= ?"
+    found: int | None = value(connection, sql, (session_row, -1 if turn_index is None else turn_index, last_event))
+    return found
+
+
+def count(connection: sqlite3.Connection, session_row: int, last_event: int) -> int:
+    """How many turns of a session began with this event at the latest."""
+    sql = "SELECT count(*) FROM turn WHERE session_id = ? AND first_event <= ?"
+    return int(value(connection, sql, (session_row, last_event)))
+
+
+def failing(connection: sqlite3.Connection, session_row: int, last_event: int) -> list[int]:
+    """The turns with failed tool calls that began with this event at the latest; copied ones are left out."""
+    sql = (
+        "SELECT turn_index FROM turn WHERE session_id = ? AND failed_calls > 0 AND NOT copied AND first_event <= ? "
+        "ORDER BY turn_index"
+    )
+    return values(connection, sql, (session_row, last_event))
+
+
+def endings(connection: sqlite3.Connection, session_row: int, turns: Sequence[Turn]) -> dict[int | None, Ending]:
+    """What happened in these turns of a session, by turn."""
+    if not turns:
+        return {}
+    named = {**_span(session_row, turns), "stop": UserKind.INTERRUPTION}
+    return {ending.turn_index: ending for ending in rows(connection, Ending, _ENDINGS, named)}
+
+
+def tools(connection: sqlite3.Connection, session_row: int, turns: Sequence[Turn]) -> Iterator[ToolUse]:
+    """The tools that were called in these turns of a session, of each turn in the order of their first calls."""
+    return rows(connection, ToolUse, _TOOLS, _span(session_row, turns))
+
+
+def _span(session_row: int, turns: Sequence[Turn]) -> dict[str, Any]:
+    """The arguments of a query over the events from the first to the last of these turns."""
+    first_event, last_event = min(turn.first_event for turn in turns), max(turn.last_event for turn in turns)
+    return {**CODES, "session": session_row, "first": first_event, "last": last_event}
+
+
+def size(connection: sqlite3.Connection, session_row: int, turn_index: int) -> Size:
+    """How much there is in a turn that the session has."""
+    sql = "SELECT step_count, last_event - first_event + 1 FROM turn WHERE session_id = ? AND turn_index = ?"
+    return only(connection, Size, sql, (session_row, turn_index))
+
+
+def tokens(connection: sqlite3.Connection, session_row: int) -> int:
+    """All tokens of all turns of a session."""
+    sql = f"SELECT coalesce(sum({TOTAL}), 0) FROM turn u WHERE u.session_id = ?"
+    return int(value(connection, sql, (session_row,)))
+
+
+# -- steps -----------------------------------------------------------------------------------------
+
+
+def spans(
+    connection: sqlite3.Connection, session_row: int, *, from_turn: int, turn_index: int | None, last_event: int
+) -> Iterator[Span]:
+    """Where the turns of a session stand, from one on or one alone, if they began with this event at the latest."""
+    named = {"session": session_row, "from_turn": from_turn, "turn": turn_index, "last_event": last_event}
+    return rows(connection, Span, _SPANS, named)
+
+
+def steps(connection: sqlite3.Connection, session_row: int, span: Span, behind: int) -> list[Step]:
+    """The steps behind one that have events in a span of a turn."""
+    named = {
+        **CODES, "session": session_row, "turn": span.turn_index, "first": span.first_event, "last": span.last_event,
+        "behind": behind,
+    }  # fmt: skip
+    return list(rows(connection, Step, _STEPS, named))
+
+
+def count_steps(connection: sqlite3.Connection, session_row: int) -> int:
+    """How many steps of its own a session has."""
+    return int(value(connection, _COUNTED_STEPS, (session_row,)))

@@ -1,0 +1,256 @@
+"""What looking after an index asks: the state of its files, what forgetting would delete, sessions to measure by."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from agtrace_schema.codes import TYPE_CODE
+from agtrace_schema.events import EventType
+
+from agtrace_indexer.index.ids import FILES, as_json
+from agtrace_indexer.index.questions.rows import rows, value, values
+
+_NOTIFICATION = TYPE_CODE[EventType.NOTIFICATION]
+_USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
+
+_TOTALS = """
+SELECT count(*), coalesce(sum(event_count), 0), (SELECT count(*) FROM file WHERE gone),
+  (SELECT count(*) FROM file WHERE status = 'forgotten')
+FROM session
+"""
+
+_PROVIDERS = """
+SELECT s.provider, count(DISTINCT s.file_id), count(*), group_concat(DISTINCT s.version)
+FROM session s GROUP BY s.provider ORDER BY s.provider
+"""
+
+_LOGS = """
+SELECT f.path, f.provider, f.gone, f.size, f.lines, f.records, f.unreadable_lines, f.pending_bytes,
+  count(s.id), coalesce(sum(s.event_count), 0), coalesce(sum(s.tool_calls), 0), coalesce(sum(s.failed_calls), 0)
+FROM file f LEFT JOIN session s ON s.file_id = f.id WHERE f.status = 'log' GROUP BY f.id ORDER BY f.path
+"""
+
+_NOT_READ = """
+SELECT path, status, reason, size FROM file WHERE status NOT IN ('log', 'forgotten') ORDER BY status, path
+"""
+
+_PARTLY_READ = """
+SELECT path, reason, pending_bytes FROM file WHERE status = 'log' AND reason IS NOT NULL ORDER BY path
+"""
+
+_UNREADABLE_LINES = f"""
+SELECT f.path, e.line, e.offset, e.length, n.text, s.uid, e.event_index
+FROM name n JOIN event e ON e.name_id = n.id
+  JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id
+WHERE n.text IN ('unreadable_line', 'oversized_line') AND e.type = {_NOTIFICATION} AND e.superseded_by IS NULL
+ORDER BY f.path, e.line
+"""
+
+_RECORD_TYPES = """
+SELECT t.type, f.provider, sum(t.count) AS count, count(*), f.path, t.first_line
+FROM record_type t JOIN file f ON f.id = t.file_id WHERE t.status = ?
+GROUP BY f.provider, t.type ORDER BY count DESC, t.type
+"""
+
+_HELD = f"""
+SELECT s.kind, s.title, s.snippet, s.started_at, s.ended_at, s.event_count, f.path, f.gone
+FROM session s JOIN file f ON f.id = s.file_id WHERE s.file_id IN {FILES} ORDER BY s.started_at, s.id
+"""
+
+_ALSO_IN = f"""
+SELECT o.uid, count(DISTINCT e.identity) AS events FROM session s JOIN kin k ON k.session_id = s.id
+JOIN session o ON o.id = k.other_id JOIN event e ON e.session_id = s.id
+JOIN event c ON c.identity = e.identity AND c.session_id = o.id
+WHERE s.file_id IN {FILES} AND o.file_id NOT IN {FILES}
+  AND e.identity > 0 AND c.identity > 0 AND e.type != {_USAGE}
+GROUP BY o.id ORDER BY events DESC, o.uid
+"""
+
+_TOLD_IN = f"""
+SELECT DISTINCT p.uid FROM session s JOIN session p ON p.id = s.parent_session
+WHERE s.file_id IN {FILES} AND p.file_id NOT IN {FILES} AND s.kind IN ('subagent', 'warmup') ORDER BY p.uid
+"""
+
+
+class Totals(NamedTuple):
+    """How much an index holds."""
+
+    sessions: int
+    events: int
+    archived_files: int
+    forgotten_files: int
+
+
+class ProviderTotals(NamedTuple):
+    """How much an index holds of one agent."""
+
+    provider: str
+    files: int
+    sessions: int
+    versions: str | None
+    """The versions that wrote the logs, separated by commas, in no order."""
+
+
+class LogFile(NamedTuple):
+    """A log, and what was read of it."""
+
+    path: str
+    provider: str | None
+    gone: int
+    size: int
+    lines: int
+    records: int
+    unreadable_lines: int
+    pending_bytes: int
+    sessions: int
+    events: int
+    tool_calls: int
+    failed_calls: int
+
+
+class UnreadFile(NamedTuple):
+    """A file that holds no log, or none that can be read."""
+
+    path: str
+    status: str
+    reason: str | None
+    size: int
+
+
+class PartlyReadFile(NamedTuple):
+    """A log that wasn't read to its end."""
+
+    path: str
+    reason: str
+    pending_bytes: int
+
+
+class UnreadableLine(NamedTuple):
+    """A line of a log that was kept as it was found, and the event that keeps it."""
+
+    path: str
+    line: int
+    offset: int
+    length: int
+    kind: str
+    """`unreadable_line` or `oversized_line`."""
+    uid: str
+    event_index: int
+
+
+class RecordType(NamedTuple):
+    """A type of records that were left out or not understood."""
+
+    type: str
+    provider: str | None
+    records: int
+    files: int
+    path: str
+    """One of the files."""
+    line: int
+    """The first line of that file with such a record."""
+
+
+class HeldSession(NamedTuple):
+    """A session that a log holds."""
+
+    kind: str
+    title: str | None
+    snippet: str | None
+    started_at: int | None
+    ended_at: int | None
+    event_count: int
+    path: str
+    gone: int
+
+
+class SharedEvents(NamedTuple):
+    """Another session with some of the same events in a log of its own."""
+
+    uid: str
+    events: int
+
+
+# -- what `agtrace doctor` shows -------------------------------------------------------------------
+
+
+def totals(connection: sqlite3.Connection) -> Totals:
+    """How much the index holds."""
+    return next(rows(connection, Totals, _TOTALS))
+
+
+def roots(connection: sqlite3.Connection) -> list[str]:
+    """The paths that are kept fresh."""
+    return values(connection, "SELECT path FROM root ORDER BY path")
+
+
+def providers(connection: sqlite3.Connection) -> list[ProviderTotals]:
+    """How much the index holds of each agent."""
+    return list(rows(connection, ProviderTotals, _PROVIDERS))
+
+
+def logs(connection: sqlite3.Connection) -> list[LogFile]:
+    """Every log, by its path."""
+    return list(rows(connection, LogFile, _LOGS))
+
+
+def files_not_read(connection: sqlite3.Connection) -> list[UnreadFile]:
+    """The files that hold no log, or none that can be read."""
+    return list(rows(connection, UnreadFile, _NOT_READ))
+
+
+def logs_partly_read(connection: sqlite3.Connection) -> list[PartlyReadFile]:
+    """The logs that weren't read to their end."""
+    return list(rows(connection, PartlyReadFile, _PARTLY_READ))
+
+
+def unreadable_lines(connection: sqlite3.Connection) -> list[UnreadableLine]:
+    """The lines that couldn't be parsed, by file and place."""
+    return list(rows(connection, UnreadableLine, _UNREADABLE_LINES))
+
+
+def record_types(connection: sqlite3.Connection, status: str) -> list[RecordType]:
+    """The types of records that are `unknown` or were `skipped`, the most frequent first."""
+    return list(rows(connection, RecordType, _RECORD_TYPES, (status,)))
+
+
+# -- what `agtrace forget` shows -------------------------------------------------------------------
+
+
+def held_by(connection: sqlite3.Connection, files: Collection[int]) -> list[HeldSession]:
+    """The sessions of these files, oldest first."""
+    return list(rows(connection, HeldSession, _HELD, {"files": as_json(files)}))
+
+
+def also_in(connection: sqlite3.Connection, files: Collection[int]) -> list[SharedEvents]:
+    """The sessions of other files that hold some of the same events, those with most of them first."""
+    return list(rows(connection, SharedEvents, _ALSO_IN, {"files": as_json(files)}))
+
+
+def told_in(connection: sqlite3.Connection, files: Collection[int]) -> list[str]:
+    """The ids of the sessions in other files that started sub-agents in these, and tell of them."""
+    return values(connection, _TOLD_IN, {"files": as_json(files)})
+
+
+def has_session(connection: sqlite3.Connection, uid: str) -> bool:
+    """Whether there is a session with exactly this id."""
+    return value(connection, "SELECT 1 FROM session WHERE uid = ?", (uid,)) is not None
+
+
+def head_of(connection: sqlite3.Connection, file: int) -> str | None:
+    """The id of the session whose log a file is; others in the same file are its sub-agents."""
+    uid: str | None = value(connection, "SELECT uid FROM session WHERE file_id = ? AND thread = ''", (file,))
+    return uid
+
+
+def names_of_projects(connection: sqlite3.Connection, projects: Iterable[int]) -> list[str]:
+    """The roots of projects, or their hashes where no root is known."""
+    query = "SELECT coalesce(root_path, hash) FROM project WHERE id = ?"
+    return [str(value(connection, query, (project,))) for project in projects]
+
+
+def files_of_project(connection: sqlite3.Connection, project: int) -> set[int]:
+    """The files of the logs of a project."""
+    return set(values(connection, "SELECT file_id FROM session WHERE project_id = ? AND thread = ''", (project,)))
