@@ -37,4 +37,5 @@ def search(query: str, as_json: bool, oldest: bool, by_session: bool, **filters:
     filters["group_by"] = "session" if by_session else None
     answer = ask("search_event_previews", {"query": query, **filters})
     looked_for = query.split() if filters["words"] else [] if filters["regex"] else [query]
-    leave(answer, as_json, lambda render: render.matches(answer, [text for text in looked_for if text]))
+    texts = [text for text in looked_for if text]
+    leave(answer.value, as_json, lambda render: render.matches(answer.value, answer.next_calls, texts))

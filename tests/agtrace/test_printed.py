@@ -12,7 +12,7 @@ import pytest
 from rich.cells import cell_len
 
 from agtrace.render.next_calls import offers
-from agtrace.tools.tool import call
+from agtrace.text.next_call import call
 from tests.agtrace.asking import claude_log
 from tests.agtrace.terminal import agtrace_here, index_here
 
@@ -100,11 +100,13 @@ def test_every_call_of_a_hint_becomes_the_command_that_asks_the_same() -> None:
         (call("read_artifact", ref="ax://session/ab12", start_line=9), "read ax://session/ab12 --lines 9:"),
     ]
     for written, typed in calls:
-        (offer,) = offers(f"{written} shows it (up to 7 KB). Left out: 3 of them.")
-        assert offer == (f"agtrace {typed}", "shows it")
-    both = offers(f"{calls[0][0]} is one (3-4 KB); {calls[2][0]} is another (up to 2 KB).")
-    assert [says for _, says in both] == ["is one", "is another"]
-    assert list(offers("get_project_info() lists them. Run `agtrace doctor` to see more.")) == []
+        said = written.saying("shows it", "(up to 7 KB)", after=". Left out: 3 of them.")
+        assert list(offers([said])) == [(f"agtrace {typed}", "shows it")]
+    both = calls[0][0].saying("is one", "(3-4 KB)", after="; "), calls[2][0].saying("is another", "(up to 2 KB)")
+    assert [says for _, says in offers(both)] == ["is one", "is another"]
+    hides = calls[9][0].saying("finds something: {} hides it", argument="project_hash")
+    assert [says for _, says in offers([hides])] == ["finds something: --project hides it"]
+    assert list(offers([call("get_project_info").saying("lists them")])) == []
 
 
 # -- a session and its events --------------------------------------------------------------------------
