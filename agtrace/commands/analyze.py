@@ -9,7 +9,7 @@ from agtrace.commands.options import as_json
 from agtrace.commands.printing import leave
 
 
-@click.command(short_help="Show what went wrong in a session.")
+@click.command()
 @click.argument("session")
 @as_json
 def analyze(session: str, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from agtrace.commands.options import as_json
 from agtrace.commands.printing import leave
 
 
-@click.command(short_help="Compare two sessions.")
+@click.command()
 @click.argument("id1", metavar="SESSION")
 @click.argument("id2", metavar="SESSION")
 @as_json

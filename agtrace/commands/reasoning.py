@@ -11,7 +11,7 @@ from agtrace.commands.options import as_json, cursor
 from agtrace.commands.printing import leave
 
 
-@click.command(short_help="Show only the thinking of a session.")
+@click.command()
 @click.argument("session")
 @click.option("--turn", "turn_index", type=int, help="Only of one turn.")
 @click.option("--limit", type=int, default=10, show_default=True, help="Most thoughts, up to 50.")

@@ -11,7 +11,7 @@ from agtrace.commands.options import EVENT_TYPES, WORDS, list_options, path
 from agtrace.commands.printing import leave
 
 
-@click.command(short_help="Find the events that contain a text.")
+@click.command()
 @click.argument("query")
 @click.option("--words", type=click.Choice(WORDS), help="All words of QUERY, in one event or one turn.")
 @click.option("--regex", is_flag=True, help="QUERY is a regular expression; ^ and $ are ends of lines.")

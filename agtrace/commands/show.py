@@ -26,7 +26,7 @@ _LONGEST_PLACE = 200
 """Digits of an event's index."""
 
 
-@click.command(short_help="Show a session, or one event whole.")
+@click.command()
 @click.argument("place", metavar="SESSION[:EVENT]")
 @click.option("--level", type=click.Choice(LEVELS), help="How far to unfold it; default summary, with --turn turns.")
 @click.option("--turns", "level", flag_value="turns", help="The same as --level turns: every step with its tool calls.")
