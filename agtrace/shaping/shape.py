@@ -52,8 +52,13 @@ class Answer:
     """Bytes that it may take."""
     asked_bytes: int | None = None
     """What the answer as asked would have taken, where it didn't fit."""
-    next_calls: tuple[NextCall, ...] = ()
-    """The calls that its hint names, without secrets."""
+    calls: tuple[NextCall, ...] = field(default=(), repr=False)
+    """The calls of its hint as the tool made them; what leaves is `next_calls`."""
+
+    @property
+    def next_calls(self) -> tuple[NextCall, ...]:
+        """The calls that its hint names, without secrets."""
+        return tuple(map(_redacted, self.calls))
 
 
 class _Hint(NamedTuple):
@@ -75,8 +80,9 @@ def answer(reply: Reply, freshness: Freshness, most: int = ABSOLUTE_MAX_BYTES) -
     for rung in envelope.rungs():
         text = _serialize(rung, budget)
         if len(text) <= budget:
-            value, asked, calls = orjson.loads(text), envelope.asked_bytes, _next_calls(rung["hint"])
-            return _leaving(Answer(text.decode(), value, budget=budget, asked_bytes=asked, next_calls=calls))
+            value, asked, hint = orjson.loads(text), envelope.asked_bytes, rung["hint"]
+            calls = hint.calls if hint else ()
+            return _leaving(Answer(text.decode(), value, budget=budget, asked_bytes=asked, calls=calls))
         envelope.asked_bytes = envelope.asked_bytes or len(text)
     raise AssertionError("the last rung fits every budget")
 
@@ -101,11 +107,6 @@ def error_answer(problem: Problem, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
         if len(text) <= most:
             break
     return _leaving(Answer(text.decode(), orjson.loads(text), is_error=True, budget=most))
-
-
-def _next_calls(hint: _Hint | None) -> tuple[NextCall, ...]:
-    """The calls of a hint, without secrets in their arguments."""
-    return tuple(map(_redacted, hint.calls)) if hint else ()
 
 
 def _redacted(call: NextCall) -> NextCall:
