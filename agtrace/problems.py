@@ -6,7 +6,10 @@ Trouble in the user's logs is data and never an exception. The codes are those o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agtrace.text.next_call import Hint
 
 _LONGEST_ID = 80
 _LONGEST_GIVEN = 200
@@ -30,7 +33,7 @@ class Problem(Exception):
     untrusted = False
     """Whether it quotes text from a log, such as the ids of sessions."""
 
-    def __init__(self, message: str, hint: str | None = None, **details: Any) -> None:
+    def __init__(self, message: str, hint: Hint | None = None, **details: Any) -> None:
         super().__init__(message)
         self.message, self.hint, self.details = message, hint, details
 
@@ -86,12 +89,13 @@ class SessionNotFound(Problem):
 
     def __init__(self, session_id: str, nearest: Iterable[str] = ()) -> None:
         from agtrace.text.lines import named  # not for whoever only reads the settings
+        from agtrace.text.next_call import call
 
         near = list(nearest)
         also = f"; nearest: {', '.join(named(id, _LONGEST_ID) for id in near)}" if near else ""
         given = named(session_id, _LONGEST_GIVEN)
         super().__init__(f"Session not found: {given}{also}", None, session_id=session_id, nearest=near)
-        self.hint = "list_sessions() shows the ids of the newest sessions."
+        self.hint = call("list_sessions").saying("shows the ids of the newest sessions")
         self.untrusted = bool(near)
 
 
@@ -119,6 +123,8 @@ class InvalidEventIndex(Problem):
     untrusted = True
 
     def __init__(self, session_id: str, requested: int, maximum: int) -> None:
+        from agtrace.text.next_call import call
+
         super().__init__(
             f"Event index {requested} out of bounds for session {session_id} (max: {maximum})",
             None,
@@ -126,7 +132,8 @@ class InvalidEventIndex(Problem):
             requested_index=requested,
             max_index=maximum,
         )
-        self.hint = f"get_event_details(session_id={session_id!r}, event_index={maximum}) is the last event."
+        last = call("get_event_details", session_id=session_id, event_index=maximum)
+        self.hint = last.saying("is the last event")
 
 
 class InvalidRange(Problem):
@@ -142,12 +149,13 @@ class InvalidArtifactRef(Problem):
 
     def __init__(self, reference: str) -> None:
         from agtrace.text.lines import repeated  # it loads what secrets are found by
+        from agtrace.text.next_call import call
 
         given = repeated(reference, 200)
         super().__init__(
             f"Invalid artifact ref: {given}; the forms are ax://session/<id>, ax://event/<session>/<index>, "
             "ax://analysis/<session>, ax://report, ax://report/<since> and ax://health",
-            "list_sessions() shows the ids of the newest sessions.",
+            call("list_sessions").saying("shows the ids of the newest sessions"),
             ref=given,
         )
 
@@ -168,6 +176,7 @@ class SearchTimeout(Problem):
 class IndexUnavailable(Problem):
     """The index is missing, locked or damaged."""
 
+    hint: str | None
     code = "index_unavailable"
     retryable = True
 

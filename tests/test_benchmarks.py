@@ -6,8 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from agtrace_indexer.run import index
 
-from benchmarks import engines, redaction
+from agtrace.commands.asking import answers
+from agtrace.settings import load
+from benchmarks import answer_sizes, engines, redaction
 from benchmarks.__main__ import main
 
 SAMPLES = str(Path(__file__).parents[1] / "sample_sessions")
@@ -39,3 +42,28 @@ def test_the_engines_that_are_installed_are_measured_and_find_the_same(capsys: p
     printed = capsys.readouterr().out
     for engine in ("hyperscan", "pydantic-core, one alternation", "regex, one alternation", "re, one alternation"):
         assert re.search(rf"^\| {engine} .* 1\.00x \|", printed, re.MULTILINE), engine
+
+
+@pytest.mark.parametrize("asked", [["--sessions", "6"], ["e97a4b06"]], ids=" ".join)
+def test_no_answer_over_the_samples_is_larger_than_it_may_be(
+    asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGTRACE_DATA_DIR", str(tmp_path))
+    index(load().database, [SAMPLES])
+    answers.cache_clear()
+    assert answer_sizes.main(asked) == 0
+    printed = capsys.readouterr().out
+    assert printed.endswith("none over its budget\n")
+    for call in ("get_session_details(detail_level='turns')", "read_artifact(ref='ax://session/')", "list_sessions()"):
+        assert re.search(rf"^\| {re.escape(call)} +\|(?: +[0-9,]+ \|){{4}} +[01]\.[0-9]+x", printed, re.MULTILINE), call
+
+
+def test_a_session_that_is_not_there_has_no_answers_to_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGTRACE_DATA_DIR", str(tmp_path))
+    index(load().database, [SAMPLES])
+    answers.cache_clear()
+    with pytest.raises(SystemExit, match="2"):
+        answer_sizes.main(["zzzzzzzz"])
+    assert capsys.readouterr().err.startswith("agtrace: Session not found: zzzzzzzz")

@@ -9,10 +9,10 @@ from agtrace.commands.options import as_json
 from agtrace.commands.printing import leave
 
 
-@click.command(short_help="Show what went wrong in a session.")
+@click.command()
 @click.argument("session")
 @as_json
 def analyze(session: str, as_json: bool) -> None:
     """Show what went wrong in a session: failed tools, repeated calls, token use, each with its events."""
     answer = ask("analyze_session", {"session_id": session, "include_loops": True})
-    leave(answer, as_json, lambda render: render.analysis(answer))
+    leave(answer.value, as_json, lambda render: render.analysis(answer.value))

@@ -11,9 +11,7 @@ from agtrace.commands.errors import NoIndex, explanation_of, fail, tell
 if TYPE_CHECKING:
     from agtrace.answers.desk import Answers
     from agtrace.settings import Settings
-
-Answer = dict[str, Any]
-"""The JSON object of an answer."""
+    from agtrace.shaping.shape import Answer
 
 
 def usable() -> Settings:
@@ -63,7 +61,7 @@ def ask(tool: str, arguments: dict[str, Any]) -> Answer:
     if "index" in answer.value:
         state = answer.value["index"]
         tell(behind(state["state"], state.get("files_behind"), state.get("problem")))
-    return answer.value
+    return answer
 
 
 def behind(state: str, files_behind: int | None, problem: str | None) -> str:
@@ -79,7 +77,7 @@ def pages(tool: str, wanted: dict[str, Any], answer: Answer | None = None) -> It
     answer = answer or ask(tool, wanted)
     while True:
         yield answer
-        following = (answer.get("pagination") or answer.get("chunk") or {}).get("next_cursor")
+        following = (answer.value.get("pagination") or answer.value.get("chunk") or {}).get("next_cursor")
         if not following:
             return
         answer = ask(tool, {**wanted, "cursor": following})

@@ -9,11 +9,11 @@ from agtrace.commands.options import as_json
 from agtrace.commands.printing import leave
 
 
-@click.command(short_help="Compare two sessions.")
+@click.command()
 @click.argument("id1", metavar="SESSION")
 @click.argument("id2", metavar="SESSION")
 @as_json
 def compare(id1: str, id2: str, as_json: bool) -> None:
     """Compare two sessions, also of different agents: tools, files, failures, tokens, time and outcome."""
     answer = ask("compare_sessions", {"id1": id1, "id2": id2})
-    leave(answer, as_json, lambda render: render.comparison(answer))
+    leave(answer.value, as_json, lambda render: render.comparison(answer.value))

@@ -20,7 +20,7 @@ _PATIENCE = 600
 """Seconds that a repair waits for another process to end writing."""
 
 
-@click.command(short_help="Tell what was found and what not understood.")
+@click.command()
 @click.option("--repair", is_flag=True, help="Make a damaged index sound: read the logs again, keep what is archived.")
 @plain_json
 def doctor(repair: bool, as_json: bool) -> None:

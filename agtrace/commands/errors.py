@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import click
 
 from agtrace.problems import Problem, SettingError
+from agtrace.text.next_call import Hint, text_of
 
 TROUBLE = 1
 """Trouble was found where that is the question."""
@@ -69,11 +70,11 @@ def explained() -> Iterator[None]:
         fail(found.message, found.code, *found.more)
 
 
-def explanation_of(code: str, message: str, hint: str | None, details: dict[str, Any]) -> Explanation:
+def explanation_of(code: str, message: str, hint: Hint | None, details: dict[str, Any]) -> Explanation:
     """The explanation of an error of an answer, with the ids that may be meant and what to do next."""
     matches = (f"  {match}" for match in details.get("matches", ()))
     steps = [_NEXT_STEPS[code]] if code in _NEXT_STEPS else []
-    hints = [hint or ""] if code == "index_unavailable" else []
+    hints = [text_of(hint or "")] if code == "index_unavailable" else []
     return Explanation(USAGE if code in _USAGE_CODES else UNREADABLE, message, (*matches, *steps, *hints))
 
 

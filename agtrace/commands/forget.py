@@ -21,7 +21,7 @@ _PATIENCE = 60
 _SHOWN = 10
 
 
-@click.command(short_help="Take sessions out of the index for good.")
+@click.command()
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...")
 @click.option("--project", metavar="P", help="Of one project: its path, the end of it, or the beginning of its hash.")
 @click.option("--before", metavar="TIME", help="That ended before a time: 2026-11-03, 12h, 7d, yesterday.")

@@ -1,10 +1,10 @@
-"""The group of commands; the module of a command loads when the command runs, and all of them for `agtrace --help`."""
+"""The group of commands, which lists them; the module of a command loads when the command runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from agtrace_indexer.providers.registry import TITLES
@@ -12,23 +12,75 @@ from agtrace_indexer.providers.registry import TITLES
 from agtrace import __version__
 from agtrace.commands.errors import explained
 
-_COMMANDS: dict[str, Callable[[], click.Command]] = {
-    "index": lambda: import_module("agtrace.commands.index").index,
-    "search": lambda: import_module("agtrace.commands.search").search,
-    "sessions": lambda: import_module("agtrace.commands.sessions").sessions,
-    "show": lambda: import_module("agtrace.commands.show").show,
-    "read": lambda: import_module("agtrace.commands.read").read,
-    "analyze": lambda: import_module("agtrace.commands.analyze").analyze,
-    "report": lambda: import_module("agtrace.commands.report").report,
-    "compare": lambda: import_module("agtrace.commands.compare").compare,
-    "reasoning": lambda: import_module("agtrace.commands.reasoning").reasoning,
-    "mcp": lambda: import_module("agtrace.commands.mcp").mcp,
-    "health": lambda: import_module("agtrace.commands.health").health,
-    "doctor": lambda: import_module("agtrace.commands.doctor").doctor,
-    "roots": lambda: import_module("agtrace.commands.roots").roots,
-    "forget": lambda: import_module("agtrace.commands.forget").forget,
-    "budget": lambda: import_module("agtrace.commands.budget").budget,
-    "setup": lambda: import_module("agtrace.commands.setup").setup,
+
+class _Listed(NamedTuple):
+    """A command as `agtrace --help` lists it."""
+
+    says: str
+    load: Callable[[], click.Command]
+
+
+_COMMANDS = {
+    "index": _Listed(
+        "Index the agents' logs; only what changed is read.",
+        lambda: import_module("agtrace.commands.index").index,
+    ),
+    "search": _Listed(
+        "Find the events that contain a text.",
+        lambda: import_module("agtrace.commands.search").search,
+    ),
+    "sessions": _Listed(
+        "List sessions, newest first.",
+        lambda: import_module("agtrace.commands.sessions").sessions,
+    ),
+    "show": _Listed(
+        "Show a session, or one event whole.",
+        lambda: import_module("agtrace.commands.show").show,
+    ),
+    "read": _Listed(
+        "Print what a reference (ax://...) refers to.",
+        lambda: import_module("agtrace.commands.read").read,
+    ),
+    "analyze": _Listed(
+        "Show what went wrong in a session.",
+        lambda: import_module("agtrace.commands.analyze").analyze,
+    ),
+    "report": _Listed(
+        "Tell the health of many sessions.",
+        lambda: import_module("agtrace.commands.report").report,
+    ),
+    "compare": _Listed(
+        "Compare two sessions.",
+        lambda: import_module("agtrace.commands.compare").compare,
+    ),
+    "reasoning": _Listed(
+        "Show only the thinking of a session.",
+        lambda: import_module("agtrace.commands.reasoning").reasoning,
+    ),
+    "mcp": _Listed(
+        "Serve the index to an agent (stdio, or HTTP).",
+        lambda: import_module("agtrace.commands.mcp").mcp,
+    ),
+    "health": _Listed(
+        "Tell how index and configuration are.",
+        lambda: import_module("agtrace.commands.health").health,
+    ),
+    "doctor": _Listed(
+        "Tell what was found and what not understood.",
+        lambda: import_module("agtrace.commands.doctor").doctor,
+    ),
+    "roots": _Listed(
+        "List what is kept fresh, or take it away.",
+        lambda: import_module("agtrace.commands.roots").roots,
+    ),
+    "forget": _Listed(
+        "Take sessions out of the index for good.",
+        lambda: import_module("agtrace.commands.forget").forget,
+    ),
+    "setup": _Listed(
+        "Add the MCP server to an agent.",
+        lambda: import_module("agtrace.commands.setup").setup,
+    ),
 }
 """The commands in the order in which one comes to need them."""
 
@@ -37,7 +89,7 @@ class _Modules(Mapping[str, click.Command]):
     """The commands by name, each loaded when it is taken out."""
 
     def __getitem__(self, name: str) -> click.Command:
-        return _COMMANDS[name]()
+        return _COMMANDS[name].load()
 
     def __iter__(self) -> Iterator[str]:
         return iter(_COMMANDS)
@@ -51,6 +103,11 @@ class _Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, listed.says) for name, listed in _COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""

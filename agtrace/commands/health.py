@@ -12,7 +12,7 @@ from agtrace.commands.options import as_json
 from agtrace.commands.printing import leave
 
 
-@click.command(short_help="Tell how index and configuration are.")
+@click.command()
 @as_json
 def health(as_json: bool) -> None:
     """Tell how the index is: its state, how far it lies behind, its size. Exits 1 if it is in trouble.

@@ -32,7 +32,7 @@ _PATIENCE = 600
 """Seconds that the command waits for another one to end."""
 
 
-@click.command(short_help="Index the agents' logs; only what changed is read.")
+@click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(exists=True))
 @click.option("--rebuild", is_flag=True, help="Read every log again that is still there.")
 @click.option("--watch", is_flag=True, help="Stay, and index what changes within a second, until Ctrl-C.")

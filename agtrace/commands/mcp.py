@@ -17,7 +17,7 @@ from agtrace.problems import SettingError
 from agtrace.settings import Settings, load
 
 
-@click.command(short_help="Serve the index to an agent (stdio, or HTTP).")
+@click.command()
 @click.option("--http", "address", type=Address(), help="Serve HTTP there, at /mcp; port 0 is any free one.")
 @click.option("--no-token", is_flag=True, help="With --http on loopback: answer whoever is on this machine.")
 @click.option("--show-token", is_flag=True, help="Print the token that clients must show, and end.")

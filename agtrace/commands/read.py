@@ -10,7 +10,7 @@ from agtrace.commands.options import as_json, cursor, text_options
 from agtrace.commands.texts import print_text, text_asked
 
 
-@click.command(short_help="Print what a reference (ax://...) refers to.")
+@click.command()
 @click.argument("ref")
 @text_options
 @cursor

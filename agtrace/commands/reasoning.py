@@ -11,7 +11,7 @@ from agtrace.commands.options import as_json, cursor
 from agtrace.commands.printing import leave
 
 
-@click.command(short_help="Show only the thinking of a session.")
+@click.command()
 @click.argument("session")
 @click.option("--turn", "turn_index", type=int, help="Only of one turn.")
 @click.option("--limit", type=int, default=10, show_default=True, help="Most thoughts, up to 50.")
@@ -20,4 +20,4 @@ from agtrace.commands.printing import leave
 def reasoning(session: str, as_json: bool, **asked: Any) -> None:
     """Show only the thinking of a session, each piece with what the model did next."""
     answer = ask("get_reasoning_chain", {"session_id": session, **asked})
-    leave(answer, as_json, lambda render: render.reasoning(answer))
+    leave(answer.value, as_json, lambda render: render.reasoning(answer.value))

@@ -61,7 +61,7 @@ class Ways:
         return [option for option, wanted in taken.items() if wanted]
 
 
-@click.command(short_help="Tell the health of many sessions.")
+@click.command()
 @click.option("--project", metavar="P", help="Of one project: its path, the end of it, or the beginning of its hash.")
 @click.option("--provider", type=click.Choice(PROVIDERS), help="Of one agent.")
 @click.option("--since", metavar="TIME", help="That began from a time on: 2026-11-03, 12h, 7d, yesterday.")

@@ -19,7 +19,7 @@ _PATIENCE = 60
 """Seconds that the command waits for another one that is writing."""
 
 
-@click.group(short_help="List what is kept fresh, or take it away.", invoke_without_command=True)
+@click.group(invoke_without_command=True)
 @plain_json
 @click.pass_context
 def roots(context: click.Context, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from agtrace.commands.options import EVENT_TYPES, WORDS, list_options, path
 from agtrace.commands.printing import leave
 
 
-@click.command(short_help="Find the events that contain a text.")
+@click.command()
 @click.argument("query")
 @click.option("--words", type=click.Choice(WORDS), help="All words of QUERY, in one event or one turn.")
 @click.option("--regex", is_flag=True, help="QUERY is a regular expression; ^ and $ are ends of lines.")
@@ -37,4 +37,5 @@ def search(query: str, as_json: bool, oldest: bool, by_session: bool, **filters:
     filters["group_by"] = "session" if by_session else None
     answer = ask("search_event_previews", {"query": query, **filters})
     looked_for = query.split() if filters["words"] else [] if filters["regex"] else [query]
-    leave(answer, as_json, lambda render: render.matches(answer, [text for text in looked_for if text]))
+    texts = [text for text in looked_for if text]
+    leave(answer.value, as_json, lambda render: render.matches(answer.value, answer.next_calls, texts))

@@ -11,7 +11,7 @@ from agtrace.commands.options import check_fields, fields, list_options, path
 from agtrace.commands.printing import leave
 
 
-@click.command(short_help="List sessions, newest first.")
+@click.command()
 @click.option("--query", metavar="TEXT", help="With a text in the title or in a request.")
 @path
 @click.option("--min-tokens", type=int, metavar="N", help="That took at least so many tokens.")
@@ -27,4 +27,4 @@ def sessions(as_json: bool, **filters: Any) -> None:
     """
     check_fields(filters["fields"], as_json=as_json)
     answer = ask("list_sessions", filters)
-    leave(answer, as_json, lambda render: render.sessions(answer))
+    leave(answer.value, as_json, lambda render: render.sessions(answer.value, answer.next_calls))

@@ -31,7 +31,7 @@ _WRITTEN = frozenset({"type", "command", "args", "env"})
 """What the agents write into an entry."""
 
 
-@click.command(short_help="Add the MCP server to an agent.")
+@click.command()
 @click.argument("agent", type=click.Choice(list(AGENTS)))
 @click.option("--apply", is_flag=True, help="Run the command that adds the server, instead of showing it.")
 def setup(agent: str, apply: bool) -> None:

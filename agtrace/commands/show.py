@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from agtrace.commands.asking import Answer, ask, pages
+from agtrace.commands.asking import ask, pages
 from agtrace.commands.errors import USAGE, fail
 from agtrace.commands.options import LEVELS, SECTIONS, as_json, check_fields, cursor, fields, text_options
 from agtrace.commands.printing import leave
 from agtrace.commands.texts import print_text, text_asked
+
+if TYPE_CHECKING:
+    from agtrace.shaping.shape import Answer
 
 _OF_SESSION = {
     "level": "--level", "turn_index": "--turn", "reasoning": "--reasoning", "sections": "--sections",
@@ -23,7 +26,7 @@ _LONGEST_PLACE = 200
 """Digits of an event's index."""
 
 
-@click.command(short_help="Show a session, or one event whole.")
+@click.command()
 @click.argument("place", metavar="SESSION[:EVENT]")
 @click.option("--level", type=click.Choice(LEVELS), help="How far to unfold it; default summary, with --turn turns.")
 @click.option("--turns", "level", flag_value="turns", help="The same as --level turns: every step with its tool calls.")
@@ -108,11 +111,11 @@ def _show_session(wanted: dict[str, Any], *, as_json: bool) -> None:
 
     def for_person(render: Any) -> None:
         view = render.SessionView()
-        view.page(answer, first=wanted["cursor"] is None)
+        view.page(answer.value, first=wanted["cursor"] is None)
         for page in following:
-            view.page(page, first=False)
+            view.page(page.value, first=False)
 
-    leave(answer, as_json, for_person)
+    leave(answer.value, as_json, for_person)
 
 
 def _show_sections(wanted: dict[str, Any], *, as_json: bool) -> None:
@@ -121,19 +124,19 @@ def _show_sections(wanted: dict[str, Any], *, as_json: bool) -> None:
     names = list(dict.fromkeys(filter(None, map(str.strip, wanted["sections"].split(",")))))
 
     def for_person(render: Any) -> None:
-        render.sections_head(answer)
+        render.sections_head(answer.value)
         for name in names:
-            render.section(name, answer if name in render.FACTS else _items(name, names, answer, wanted))
+            render.section(name, answer.value if name in render.FACTS else _items(name, names, answer, wanted))
 
-    leave(answer, as_json, for_person)
+    leave(answer.value, as_json, for_person)
 
 
 def _items(name: str, names: list[str], answer: Answer, wanted: dict[str, Any]) -> Any:
     """Every item of a section: those of the answer, if that has all of them."""
-    items = answer["data"].get(name, [])
-    if len(items) == answer["data"].get(f"total_{name}"):
+    items = answer.value["data"].get(name, [])
+    if len(items) == answer.value["data"].get(f"total_{name}"):
         return items
     if len(names) > 1:
         wanted = {**wanted, "sections": [name]}
         answer = ask("get_session_details", wanted)
-    return [item for page in pages("get_session_details", wanted, answer) for item in page["data"].get(name, [])]
+    return [item for page in pages("get_session_details", wanted, answer) for item in page.value["data"].get(name, [])]

@@ -20,10 +20,10 @@ def print_text(tool: str, wanted: dict[str, Any], *, as_json: bool) -> None:
     answer = next(following)
 
     def for_person(render: Any) -> None:
-        render.text_head(answer)
-        render.text_body(answer)
+        render.text_head(answer.value)
+        render.text_body(answer.value)
         for chunk in following:
-            render.text_body(chunk)
-        render.text_rest(answer)
+            render.text_body(chunk.value)
+        render.text_rest(answer.value, answer.next_calls)
 
-    leave(answer, as_json, for_person)
+    leave(answer.value, as_json, for_person)

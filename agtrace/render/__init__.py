@@ -11,7 +11,6 @@ from agtrace.render.repair import repaired
 from agtrace.render.report import report
 from agtrace.render.sections import FACTS, section, sections_head
 from agtrace.render.session import SessionView
-from agtrace.render.sizes import sizes
 from agtrace.render.text import text_body, text_head, text_rest
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     "section",
     "sections_head",
     "sessions",
-    "sizes",
     "text_body",
     "text_head",
     "text_rest",

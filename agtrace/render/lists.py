@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.table import Table
@@ -9,6 +10,7 @@ from rich.text import Text
 
 from agtrace.render.next_calls import offer
 from agtrace.render.terminal import OUT, dollars, footer, nothing, plain, short_number, summary, when
+from agtrace.text.next_call import NextCall
 
 _COLUMNS = ("session", "agent", "started", "turns", "tools", "failed", "tokens", "cost", "request")
 _NARROW_COLUMNS = ("session", "started", "failed", "request")
@@ -17,7 +19,7 @@ _WIDE, _NARROW = 90, 60
 _WIDEST = {"session": 14, "agent": 6, "started": 16, "turns": 5, "tools": 5, "failed": 6, "tokens": 6, "cost": 7}
 
 
-def sessions(answer: dict[str, Any]) -> None:
+def sessions(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
     """A table of sessions that fits the terminal's width."""
     summary(answer)
     narrow = _NARROW_COLUMNS if OUT.width >= _NARROW else _NARROWEST_COLUMNS
@@ -28,7 +30,7 @@ def sessions(answer: dict[str, Any]) -> None:
         table.add_row(*(cells[column] for column in columns))
     if table.row_count:
         OUT.print(table)
-    elif not offer(answer):
+    elif not offer(next_calls):
         nothing("`agtrace doctor` tells which logs were found; `agtrace index PATH` adds some.")
     footer(answer)
 

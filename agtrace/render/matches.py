@@ -12,6 +12,7 @@ from rich.text import Text
 from agtrace.render.next_calls import offer
 from agtrace.render.terminal import OUT, STYLES, footer, nothing, plain, summary, when
 from agtrace.text.lines import counted
+from agtrace.text.next_call import NextCall
 
 _WITH_AGENT, _WITH_TIME = 80, 60
 """Columns from which on a session's line has room for these."""
@@ -20,7 +21,7 @@ _LINES_OF_GROUP = 3
 """Of a match, where it stands for a session."""
 
 
-def matches(answer: dict[str, Any], words: Sequence[str]) -> None:
+def matches(answer: dict[str, Any], next_calls: Sequence[NextCall], words: Sequence[str]) -> None:
     """Hits of a search, or sessions with one of theirs; these words are marked in them."""
     data = answer["data"]
     summary(answer)
@@ -31,7 +32,7 @@ def matches(answer: dict[str, Any], words: Sequence[str]) -> None:
         _print_match(session["match"], words, deep=2)
     if not data.get("matches") and not data.get("sessions"):
         _print_words(data.get("words", []))
-        if not offer(answer):
+        if not offer(next_calls):
             nothing("Try a shorter piece of the text, as it stands in the log, or fewer filters.")
     if data.get("own_left_out"):
         nothing(f"left out: {counted(data['own_left_out'], 'event')} in which an agent asks agtrace (--own shows them)")

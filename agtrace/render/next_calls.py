@@ -1,25 +1,17 @@
-"""The calls that a hint writes out, as the commands that a person types: a line each.
+"""The calls that an answer suggests, as the commands that a person types: a line each.
 
 `search_event_previews(query='a b', words='event')` is `agtrace search 'a b' --words event`.
 """
 
 from __future__ import annotations
 
-import ast
-import re
-from collections.abc import Iterator
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rich.text import Text
 
 from agtrace.render.terminal import OUT, command, plain
-
-_VALUE = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\[[^\]]*\]|-?[0-9]+|True|False"""
-_ARGUMENT = re.compile(rf"(\w+)=({_VALUE})")
-_CALL = re.compile(rf"(\w+)\(((?:(?:, )?\w+=(?:{_VALUE}))*)\)")
-_SIZE = re.compile(r" \([^()]* KB\)")
-_HIDES = re.compile(r"\b(\w+)(?= hides)")
+from agtrace.text.next_call import NextCall
 
 _COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "list_sessions": ("sessions", ()),
@@ -55,30 +47,22 @@ class Offer(NamedTuple):
     says: str
 
 
-def offer(answer: dict[str, Any]) -> bool:
-    """Print the commands that an answer's hint offers, each on a line; whether there are any."""
-    found = list(offers(answer.get("hint", "")))
-    for call, says in found:
-        OUT.print(Text(plain(call), style="cyan").append(f"  {plain(says)}", style="dim"), soft_wrap=True)
+def offer(next_calls: Iterable[NextCall]) -> bool:
+    """Print the commands for the calls, each on a line; whether there are any."""
+    found = list(offers(next_calls))
+    for typed, says in found:
+        OUT.print(Text(plain(typed), style="cyan").append(f"  {plain(says)}", style="dim"), soft_wrap=True)
     return bool(found)
 
 
-def offers(hint: str) -> Iterator[Offer]:
-    """The calls of a hint as commands, with what the hint says of each; what has no command is left out."""
-    calls = list(_CALL.finditer(hint))
-    for call, following in zip_longest(calls, calls[1:]):
-        if call[1] in _COMMANDS:
-            arguments = {name: ast.literal_eval(value) for name, value in _ARGUMENT.findall(call[2])}
-            end = following.start() if following else len(hint)
-            yield Offer(_command(call[1], arguments), _said(hint[call.end() : end]))
+def offers(next_calls: Iterable[NextCall]) -> Iterator[Offer]:
+    """The calls as commands, with what each does; what has no command is left out."""
+    for call in next_calls:
+        if call.tool in _COMMANDS:
+            yield Offer(_command(call.tool, call.arguments), call.says_of(_option(call.argument)))
 
 
-def _said(text: str) -> str:
-    first = re.split(r"[;.](?:\s|$)", _SIZE.sub("", text))[0]
-    return _HIDES.sub(lambda name: _NAMES.get(name[1], f"--{name[1].replace('_', '-')}"), first).strip()
-
-
-def _command(tool: str, arguments: dict[str, Any]) -> str:
+def _command(tool: str, arguments: Mapping[str, Any]) -> str:
     name, forms = _COMMANDS[tool]
     named = [form.format(**arguments) for form in forms]
     options = _options({key: value for key, value in arguments.items() if f"{{{key}}}" not in "".join(forms)})
@@ -93,4 +77,8 @@ def _options(arguments: dict[str, Any]) -> Iterator[str]:
         if flag := _FLAGS.get((name, value)) if isinstance(value, str | bool) else None:
             yield flag
         elif name not in _WITHOUT_OPTION:
-            yield from (_NAMES.get(name, f"--{name}"), ",".join(value) if isinstance(value, list) else str(value))
+            yield from (_option(name), ",".join(value) if isinstance(value, list) else str(value))
+
+
+def _option(argument: str) -> str:
+    return _NAMES.get(argument, f"--{argument.replace('_', '-')}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -11,6 +11,7 @@ from agtrace.render.next_calls import offer
 from agtrace.render.terminal import OUT, entry, left_out, plain, plain_line, summary
 from agtrace.sessions.references import parse
 from agtrace.text.lines import counted
+from agtrace.text.next_call import NextCall
 
 _LINKS = (
     ("turn_index", "turn"), ("step_index", "step"), ("call_event", "its call: event"),
@@ -51,11 +52,11 @@ def text_body(answer: dict[str, Any]) -> None:
         OUT.print(Text(f"{plain(name)}:", style="cyan"), Text(plain(str(value))), soft_wrap=True)
 
 
-def text_rest(answer: dict[str, Any]) -> None:
+def text_rest(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
     """Below a digest, the commands that show what it leaves out."""
     if answer.get("truncation", {}).get("reason") == "digest":
         OUT.print()
-        offer(answer)
+        offer(next_calls)
 
 
 def _write(text: str, *, last: bool) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+from agtrace.text.next_call import Hint
+
 Item = TypeVar("Item")
 
 
@@ -62,7 +64,7 @@ class Body:
     """Where a range of lines ends in the redacted text; None where no range is asked for."""
     within: str | None = "payload"
     """The part of the frame that holds the text; None where the frame itself does."""
-    told: Callable[[int], tuple[dict[str, Any], str]] | None = None
+    told: Callable[[int], tuple[dict[str, Any], Hint]] | None = None
     """Give, in at most so many bytes, what the first of several chunks has beside the frame, and its hint."""
 
 
@@ -111,7 +113,7 @@ class Made(NamedTuple):
 
     text: str
     truncation: dict[str, Any] | None
-    hint: str
+    hint: Hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ class Reply:
     data: dict[str, Any] | Pages | Body | Stream | Digest
     budget: int
     """Bytes that the answer may take."""
-    hint: str | None = None
+    hint: Hint | None = None
     reference: str | None = None
     """`ax://` reference of the whole."""
     untrusted: bool = False

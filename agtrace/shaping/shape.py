@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import orjson
 from agtrace_indexer.redact import redact, redact_json
@@ -31,6 +31,7 @@ from agtrace.shaping import ladder
 from agtrace.shaping.chunks import SHORT, WIDEST, BodyChunks, StreamChunks
 from agtrace.shaping.replies import Body, Digest, Pages, Reply, Stream
 from agtrace.text.lines import SUMMARY, cut, one_line
+from agtrace.text.next_call import Hint, NextCall, calls_in, text_of
 
 _BUDGET_PART = 80  # bytes that `budget` takes
 _TRUNCATION_PART = 140  # that `truncation` takes beside a digest
@@ -51,6 +52,25 @@ class Answer:
     """Bytes that it may take."""
     asked_bytes: int | None = None
     """What the answer as asked would have taken, where it didn't fit."""
+    calls: tuple[NextCall, ...] = field(default=(), repr=False)
+    """The calls of its hint as the tool made them; what leaves is `next_calls`."""
+
+    @property
+    def next_calls(self) -> tuple[NextCall, ...]:
+        """The calls that its hint names, without secrets."""
+        return tuple(map(_redacted, self.calls))
+
+
+class _Hint(NamedTuple):
+    """A hint as it leaves, and the calls in it."""
+
+    text: str
+    calls: tuple[NextCall, ...]
+
+    @classmethod
+    def of(cls, hint: Hint) -> _Hint:
+        """Write a hint."""
+        return cls(one_line(redact(text_of(hint)), _LONGEST_HINT), calls_in(hint))
 
 
 def answer(reply: Reply, freshness: Freshness, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
@@ -60,8 +80,9 @@ def answer(reply: Reply, freshness: Freshness, most: int = ABSOLUTE_MAX_BYTES) -
     for rung in envelope.rungs():
         text = _serialize(rung, budget)
         if len(text) <= budget:
-            value = orjson.loads(text)
-            return _leaving(Answer(text.decode(), value, budget=budget, asked_bytes=envelope.asked_bytes))
+            value, asked, hint = orjson.loads(text), envelope.asked_bytes, rung["hint"]
+            calls = hint.calls if hint else ()
+            return _leaving(Answer(text.decode(), value, budget=budget, asked_bytes=asked, calls=calls))
         envelope.asked_bytes = envelope.asked_bytes or len(text)
     raise AssertionError("the last rung fits every budget")
 
@@ -79,13 +100,18 @@ def error_answer(problem: Problem, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
             }
         )
         longest = _LONGEST_HINT if details else SUMMARY
-        hint = {} if problem.hint is None else {"hint": one_line(redact(problem.hint), longest)}
+        hint = {} if problem.hint is None else {"hint": one_line(redact(text_of(problem.hint)), longest)}
         quoted = {"untrusted": True} if problem.untrusted else {}
         value = {"summary": one_line(message, SUMMARY), "success": False, "error": _known(body), **quoted, **hint}
         text = orjson.dumps(value)
         if len(text) <= most:
             break
     return _leaving(Answer(text.decode(), orjson.loads(text), is_error=True, budget=most))
+
+
+def _redacted(call: NextCall) -> NextCall:
+    arguments: Any = redact_json(dict(call.arguments))
+    return replace(call, arguments=arguments)
 
 
 def _leaving(answer: Answer) -> Answer:
@@ -165,7 +191,7 @@ class _Envelope:
             made = digest.make(room - _TRUNCATION_PART)
             data = _placed(frame["data"], digest, {digest.key: made.text})
             truncation = {**(frame["truncation"] or {}), **made.truncation} if made.truncation else frame["truncation"]
-            yield {**frame, "data": data, "truncation": truncation, "hint": one_line(redact(made.hint), _LONGEST_HINT)}
+            yield {**frame, "data": data, "truncation": truncation, "hint": _Hint.of(made.hint)}
 
     def _stream_rungs(self, stream: Stream) -> Iterator[dict[str, Any]]:
         """As much of the stream as the budget leaves room for; `chunk` where that isn't all."""
@@ -175,7 +201,7 @@ class _Envelope:
             yield {**frame, "data": {**frame["data"], stream.key: piece}, "chunk": chunk and _known(chunk)}
 
     def _frames(
-        self, text: Body | Stream | Digest, *around: dict[str, Any], hint: str | None = None
+        self, text: Body | Stream | Digest, *around: dict[str, Any], hint: Hint | None = None
     ) -> Iterator[tuple[dict[str, Any], int]]:
         """What stands around a text, ever smaller, with the bytes that are left for the text."""
         chunk = WIDEST.get(type(text))
@@ -218,7 +244,7 @@ class _Envelope:
         pagination: Pagination | None = None,
         chunk: Chunk | None = None,
         truncation: dict[str, Any] | None = None,
-        hint: str | None = None,
+        hint: Hint | None = None,
     ) -> dict[str, Any]:
         """The envelope around a payload, in the order of the contract; absent parts are None."""
         reply = self.reply
@@ -233,7 +259,7 @@ class _Envelope:
             "untrusted": reply.untrusted or None,
             "artifact_ref": reply.reference and cut(reply.reference, _LONGEST_HINT),
             "truncation": truncation,
-            "hint": hint and one_line(redact(hint), _LONGEST_HINT),
+            "hint": _Hint.of(hint) if hint else None,
         }
 
     def _fits(self, parts: dict[str, Any]) -> bool:
@@ -259,7 +285,7 @@ def _detail_rungs(details: Any) -> Iterator[dict[str, Any]]:
 def _serialize(parts: dict[str, Any], budget: int) -> bytes:
     """Serialize the known parts of an envelope with its measured size; the budget part comes before the hint."""
     known = {name: part for name, part in parts.items() if part is not None and name != "hint"}
-    hint = {"hint": parts["hint"]} if parts.get("hint") else {}
+    hint = {"hint": parts["hint"].text} if parts["hint"] else {}
     characters = len(orjson.dumps({**known, **hint}).decode()) + _BUDGET_PART
     tokens, most = estimated_tokens(characters), estimated_tokens(budget)
     measured = {

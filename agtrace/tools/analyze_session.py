@@ -13,8 +13,9 @@ from agtrace_schema.analysis import Analysis, Insight
 from agtrace.sessions.query import find_session
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import counted
+from agtrace.text.next_call import NextCall, call
 from agtrace.tools.arguments import Arguments, SessionId
-from agtrace.tools.tool import Context, Tool, call, dump, event_kilobytes, kilobytes, overview_kilobytes
+from agtrace.tools.tool import Context, Tool, dump, event_kilobytes, kilobytes, overview_kilobytes
 
 _BYTES = 5_120
 _AROUND = 900
@@ -71,23 +72,23 @@ def first_evidence(session_id: str, insights: Sequence[Insight]) -> tuple[str, i
     return next(places, None)
 
 
-def opens_evidence(connection: sqlite3.Connection, place: tuple[str, int]) -> str:
-    """The hint that opens a piece of evidence."""
+def opens_evidence(connection: sqlite3.Connection, place: tuple[str, int]) -> NextCall:
+    """The call that opens a piece of evidence."""
     session_id, event = place
     opened = call("get_event_details", session_id=session_id, event_index=event)
     size = event_kilobytes(connection, find_session(connection, session_id).id, event)
-    return f"{opened} opens the first piece of evidence {size}."
+    return opened.saying("opens the first piece of evidence", size)
 
 
-def _hint(context: Context, session: Session, session_id: str, insights: list[Insight], left_out: int) -> str:
+def _hint(context: Context, session: Session, session_id: str, insights: list[Insight], left_out: int) -> NextCall:
     place = first_evidence(session_id, insights)
     if place is not None:
         return opens_evidence(context.connection, place)
     if left_out:
         again = call(TOOL.name, session_id=session_id, include_failures=True, include_loops=True)
-        return f"{again} shows every finding {kilobytes(0, _BYTES)}."
+        return again.saying("shows every finding", kilobytes(0, _BYTES))
     size = overview_kilobytes(session.turn_count + session.copied_turns)
-    return f"{call('get_session_details', session_id=session_id)} shows its turns {size}."
+    return call("get_session_details", session_id=session_id).saying("shows its turns", size)
 
 
 def _worst(found: Analysis) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from agtrace.sessions.query import find_session, short_id
 from agtrace.sessions.sections import NO_TOOL
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import LABEL, SUMMARY, named, one_line
+from agtrace.text.next_call import NextCall, call
 from agtrace.tools.arguments import Arguments, SessionId
-from agtrace.tools.tool import LIST_BYTES, Context, Tool, call, dump, event_kilobytes, overview_kilobytes
+from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump, event_kilobytes, overview_kilobytes
 
 _MOST_BYTES = 30_720
 _ENVELOPE = 1_200
@@ -59,12 +60,12 @@ def answer(context: Context, wanted: CompareSessions) -> Reply:
     differences = list(_differences(compared.one, compared.two))
     budget = wanted.max_bytes or LIST_BYTES
     data = _fitting(compared, differences, budget)
-    more = f" max_bytes={_MOST_BYTES} lists more." if budget < _MOST_BYTES and _is_cut(data) else ""
+    more = f". max_bytes={_MOST_BYTES} lists more." if budget < _MOST_BYTES and _is_cut(data) else "."
     return Reply(
         summary=_summary(compared, differences),
         data=data,
         budget=budget,
-        hint=_hint(connection, compared) + more,
+        hint=_hint(connection, compared, after=more),
         untrusted=True,
         counts={
             f"{what}_{number}": getattr(session, what) or 0
@@ -102,16 +103,18 @@ def _summary(compared: Compared, differences: list[str]) -> str:
     return said
 
 
-def _hint(connection: sqlite3.Connection, compared: Compared) -> str:
+def _hint(connection: sqlite3.Connection, compared: Compared, *, after: str) -> NextCall:
     """Open the first failure of the one that failed more; without any, the turns of the second."""
     worst = max((compared.two, compared.one), key=_troubles)
     if worst.facts.failures.examples:
         example = worst.facts.failures.examples[0]
         opening = call("get_event_details", session_id=worst.shown_id, event_index=example.event_index)
         size = event_kilobytes(connection, worst.row.id, example.event_index)
-        return f"{opening} opens the first call of {_number(compared, worst)} that did not end well {size}."
+        opens = f"opens the first call of {_number(compared, worst)} that did not end well"
+        return opening.saying(opens, size, after=after)
     size = overview_kilobytes(compared.two.row.turn_count + compared.two.row.copied_turns)
-    return f"{call('get_session_details', session_id=compared.two.shown_id)} shows the turns of 2 {size}."
+    opening = call("get_session_details", session_id=compared.two.shown_id)
+    return opening.saying("shows the turns of 2", size, after=after)
 
 
 def _troubles(side: Side) -> tuple[int, int]:

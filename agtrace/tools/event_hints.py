@@ -9,15 +9,16 @@ from typing import Any
 from agtrace_indexer.index.questions import files
 from agtrace_indexer.index.questions.sessions import Session
 
-from agtrace.tools.tool import call, event_kilobytes, overview_kilobytes, turn_kilobytes
+from agtrace.text.next_call import NextCall, call
+from agtrace.tools.tool import event_kilobytes, overview_kilobytes, turn_kilobytes
 
 
-def after_event(connection: sqlite3.Connection, session: Session, shown_id: str, event: Mapping[str, Any]) -> str:
+def after_event(connection: sqlite3.Connection, session: Session, shown_id: str, event: Mapping[str, Any]) -> NextCall:
     """The next call for an event as get_event_details describes it, with its size."""
 
-    def opens(event_index: int, what: str) -> str:
+    def opens(event_index: int, what: str) -> NextCall:
         opened = call("get_event_details", session_id=shown_id, event_index=event_index)
-        return f"{opened} opens {what} {event_kilobytes(connection, session.id, event_index)}."
+        return opened.saying(f"opens {what}", event_kilobytes(connection, session.id, event_index))
 
     later, result = event.get("later"), event.get("result_event")
     if later:
@@ -32,6 +33,6 @@ def after_event(connection: sqlite3.Connection, session: Session, shown_id: str,
         opened = call("get_session_details", session_id=shown_id, detail_level="turns", turn_index=turn)
         size = turn_kilobytes(connection, session.id, turn, "turns")
         around = "was tried after it" if event.get("outcome") == "failed" else "happened around it"
-        return f"{opened} shows what {around} {size}."
+        return opened.saying(f"shows what {around}", size)
     opened = call("get_session_details", session_id=shown_id)
-    return f"{opened} shows its session {overview_kilobytes(session.turn_count)}."
+    return opened.saying("shows its session", overview_kilobytes(session.turn_count))

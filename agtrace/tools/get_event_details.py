@@ -12,10 +12,11 @@ from agtrace.sessions import events
 from agtrace.sessions.query import find_event, find_session, short_id
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import LABEL, SUMMARY, named, one_line
+from agtrace.text.next_call import call
 from agtrace.tools.arguments import Arguments, Cursor, SessionId
 from agtrace.tools.event_hints import after_event
 from agtrace.tools.long_text import LineNumber, LongText, MaxBytes, body_or_digest, budget_of, check_asked, part_asked
-from agtrace.tools.tool import Context, Tool, call, dump, query_of
+from agtrace.tools.tool import Context, Tool, dump, query_of
 
 
 class GetEventDetails(Arguments):

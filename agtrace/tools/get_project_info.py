@@ -7,8 +7,9 @@ from agtrace_schema.answers import ProjectItem
 
 from agtrace.sessions import projects
 from agtrace.shaping.replies import Pages, Reply
+from agtrace.text.next_call import Hint, NextCall, call
 from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit
-from agtrace.tools.tool import Context, Tool, call, dump_all, list_budget, query_of, sessions_kilobytes, unless_behind
+from agtrace.tools.tool import Context, Tool, dump_all, list_budget, query_of, sessions_kilobytes, unless_behind
 
 
 class GetProjectInfo(Arguments):
@@ -28,7 +29,7 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
     items, places, total, more = projects.list_projects(
         context.connection, wanted.limit, snapshot=snapshot, behind=behind, prices=context.prices
     )
-    hint = _opening(items[0]) if items else "Run `agtrace doctor` to see which logs were found."
+    hint: Hint = _opening(items[0]) if items else "Run `agtrace doctor` to see which logs were found."
     return Reply(
         summary=unless_behind(f"Found {total} project{'s' * (total != 1)}", total, context.freshness),
         data=Pages(
@@ -46,9 +47,9 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
     )
 
 
-def _opening(item: ProjectItem) -> str:
+def _opening(item: ProjectItem) -> NextCall:
     size = sessions_kilobytes(item.session_count)
-    return f"{call('list_sessions', project_hash=item.hash)} lists a project's sessions {size}."
+    return call("list_sessions", project_hash=item.hash).saying("lists a project's sessions", size)
 
 
 TOOL = Tool(

@@ -13,8 +13,9 @@ from agtrace.sessions import reasoning, turns
 from agtrace.sessions.query import find_session, last_event_of, short_id
 from agtrace.sessions.reasoning import Chain, Extent
 from agtrace.shaping.replies import Pages, Reply
+from agtrace.text.next_call import NextCall, call
 from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, SessionId, TurnIndex
-from agtrace.tools.tool import LIST_BYTES, Context, Tool, call, dump_all, event_kilobytes, kilobytes, query_of
+from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump_all, event_kilobytes, kilobytes, query_of
 
 _LONG_BYTES = 51_200
 
@@ -88,16 +89,16 @@ def _counted(number: int) -> str:
     return f"{number} thought{'s' * (number != 1)}"
 
 
-def _hint(connection: sqlite3.Connection, session: Session, turn_index: int | None, shown: list[Thought]) -> str:
+def _hint(connection: sqlite3.Connection, session: Session, turn_index: int | None, shown: list[Thought]) -> NextCall:
     """Open the longest of the thoughts that were cut, else the first; without any, the steps."""
     shown_id = short_id(connection, session.uid)
     cut = max(shown, key=lambda thought: thought.chars or 0, default=None)
     if cut is None:
         opening = call("get_session_details", session_id=shown_id, detail_level="turns", turn_index=turn_index)
-        return f"{opening} shows what was done {kilobytes(0, 30_720)}."
+        return opening.saying("shows what was done", kilobytes(0, 30_720))
     what = f"a thought of {cut.chars:,} characters" if cut.chars else "a thought with its links"
     opening = call("get_event_details", session_id=shown_id, event_index=cut.event_index)
-    return f"{opening} opens {what} {event_kilobytes(connection, session.id, cut.event_index)}."
+    return opening.saying(f"opens {what}", event_kilobytes(connection, session.id, cut.event_index))
 
 
 TOOL = Tool(

@@ -12,6 +12,7 @@ from agtrace.sessions import long_texts, parts, steps, turns
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply, Stream, fitting
 from agtrace.text.lines import counted
+from agtrace.text.next_call import NextCall
 from agtrace.tools.session_sections import answer_sections
 from agtrace.tools.session_view import LARGEST_OVERVIEW, NAME, GetSessionDetails, View, view_of
 from agtrace.tools.tool import Context, Tool, dump, dump_all
@@ -70,7 +71,7 @@ def _headline(view: View) -> str:
     return f"Session {view.shown_id}: {outcome}, {state} ({lasted}{size})"
 
 
-def _level_summary(view: View) -> tuple[Pages, str]:
+def _level_summary(view: View) -> tuple[Pages, NextCall]:
     """Level summary: one line a turn, and the call that opens the first turn with a failure."""
     connection, session = view.context.connection, view.session
     only, (behind,) = view.wanted.turn_index, view.position or (-1,)
@@ -87,7 +88,7 @@ def _level_summary(view: View) -> tuple[Pages, str]:
     return pages, view.failing_turn_hint(listed)
 
 
-def _level_turns(view: View) -> tuple[Pages, str]:
+def _level_turns(view: View) -> tuple[Pages, NextCall]:
     """Level turns: every step, grouped by turns, and the call that opens the first turn with a failing one."""
     connection, session = view.context.connection, view.session
     turn, step = view.position or (-1, -1)
@@ -115,7 +116,7 @@ def _level_turns(view: View) -> tuple[Pages, str]:
     return pages, view.hint("steps", failing.turn_index, "shows what its tools were given and gave back")
 
 
-def _level_steps(view: View) -> tuple[Pages, str]:
+def _level_steps(view: View) -> tuple[Pages, NextCall]:
     """Level steps: every part of every step, and the call that opens the first failed execution."""
     (behind,) = view.position or (-1,)
     found = parts.parts_of(
@@ -139,7 +140,7 @@ def _level_steps(view: View) -> tuple[Pages, str]:
     return pages, view.onward_hint(listed[-1].turn_index if listed else None)
 
 
-def _level_full(view: View) -> tuple[Stream, str]:
+def _level_full(view: View) -> tuple[Stream, NextCall]:
     """Level full: the canonical text of the session, and the call that opens the event at its beginning."""
     stream = long_texts.session_stream(
         view.context.connection,
@@ -156,7 +157,7 @@ def _level_full(view: View) -> tuple[Stream, str]:
     return stream, view.event_hint(first, "the first of these events with its links")
 
 
-_LEVELS: dict[str, Callable[[View], tuple[Pages | Stream, str]]] = {
+_LEVELS: dict[str, Callable[[View], tuple[Pages | Stream, NextCall]]] = {
     "summary": _level_summary,
     "turns": _level_turns,
     "steps": _level_steps,

@@ -14,6 +14,7 @@ from pydantic import Field
 from agtrace.sessions import listing
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply
+from agtrace.text.next_call import Hint, NextCall, call
 from agtrace.tools.arguments import (
     DEFAULT_LIMIT,
     Agent,
@@ -29,7 +30,6 @@ from agtrace.tools.arguments import (
 from agtrace.tools.tool import (
     Context,
     Tool,
-    call,
     dump_all,
     list_budget,
     mark,
@@ -103,24 +103,27 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
     )
 
 
-def _opening(item: SessionItem) -> str:
+def _opening(item: SessionItem) -> NextCall:
     size = overview_kilobytes(item.turn_count + (item.copied_turns or 0))
-    return f"{call('get_session_details', session_id=item.id)} shows a session's turns {size}."
+    return call("get_session_details", session_id=item.id).saying("shows a session's turns", size)
 
 
-def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, snapshot: int) -> str:
+def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, snapshot: int) -> Hint:
     """What to ask where nothing was found: the call without the one filter that hides everything, if it is one."""
     given: dict[str, Any] = wanted.model_dump(mode="json", include=set(_FILTERS), exclude_none=True)
-    inside = f"; {call('search_event_previews', query=wanted.query)} looks inside of sessions" if wanted.query else ""
+    inside = call("search_event_previews", query=wanted.query).saying("looks inside of sessions", before=" ")
+    more = (inside,) if wanted.query else ()
+    after = ";" if more else "."
     for name in filter(given.__contains__, _FILTERS):
         left = sessions.count(context.connection, replace(filters, **{name: None}), newest=snapshot).sessions
         without = call(TOOL.name, **{key: value for key, value in given.items() if key != name})
-        if left and len(without) + len(inside) <= _LONGEST_CALL:
-            others = f"shows {left} session{'s' * (left != 1)} that {name} hides {sessions_kilobytes(left)}"
-            return f"{without} {others}{inside}."
+        if left and len(without.written) + sum(len(str(one)) for one in more) <= _LONGEST_CALL:
+            others = f"shows {left} session{'s' * (left != 1)} that {{}} hides"
+            return (without.saying(others, sessions_kilobytes(left), argument=name, after=after), *more)
     total = sessions.count(context.connection, SessionFilters(), newest=snapshot).sessions
     if given and total:
-        return f"{call(TOOL.name)} shows all {total} without filters {sessions_kilobytes(total)}{inside}."
+        shows = call(TOOL.name).saying(f"shows all {total} without filters", sessions_kilobytes(total), after=after)
+        return (shows, *more)
     return "Run `agtrace doctor` to see which logs were found."
 
 

@@ -20,6 +20,7 @@ from agtrace.shaping.failures import Failures
 from agtrace.shaping.replies import Body, Digest, Made
 from agtrace.text.chunking import escaped_size, line_count, line_start
 from agtrace.text.failing_lines import Failing
+from agtrace.text.next_call import Hint, NextCall
 from agtrace.tools.tool import LIST_BYTES, kilobytes
 
 _BEFORE, _BEHIND = 5, 30  # lines around the first failing one
@@ -61,12 +62,12 @@ class Asked(Protocol):
 class LongText:
     """A text, where it stands in the answer, and the call that gives it."""
 
-    call: Callable[..., str]
-    """Write the call with more arguments."""
+    call: Callable[..., NextCall]
+    """Make the call with more arguments."""
     frame: dict[str, Any]
     key: str
     within: str | None
-    hint: str
+    hint: Hint
     """The next call where nothing is left out."""
     text: str = ""
     """Canonical; it is redacted on its way out."""
@@ -126,7 +127,7 @@ def body_or_digest(
     )
 
 
-def check_range(asked: Asked, total: int, call: Callable[..., str]) -> tuple[int, int]:
+def check_range(asked: Asked, total: int, call: Callable[..., NextCall]) -> tuple[int, int]:
     """The lines that are asked for. Raises `InvalidRange` where the text hasn't got them all."""
     start = 1 if asked.start_line is None else asked.start_line
     end = total if asked.end_line is None else asked.end_line
@@ -135,7 +136,7 @@ def check_range(asked: Asked, total: int, call: Callable[..., str]) -> tuple[int
         nearest = call(start_line=near, end_line=max(min(end, total), near), mode=asked.mode)
         raise InvalidRange(
             f"lines {start} to {end} are no range of this text: it has {total:,} lines, counted from 1",
-            f"{nearest} is the nearest range {kilobytes(0, budget_of(asked))}.",
+            nearest.saying("is the nearest range", kilobytes(0, budget_of(asked))),
             total_lines=total,
         )
     return start, end
@@ -168,7 +169,7 @@ def digest(
 
 def _digest_hint(
     given: LongText, asked: Asked, failures: Failures, made: Shortened, shown: tuple[int, int], *, clamped: bool
-) -> str:
+) -> NextCall:
     """The call for the failing lines that are left out, else for the first ones verbatim, else for what is left out.
 
     A larger digest is named only where the answer wasn't held smaller than this one may be.
@@ -176,20 +177,22 @@ def _digest_hint(
     larger = None if clamped else _LARGER.get(asked.mode)
     if made.omitted_failures and larger:
         more = given.call(start_line=asked.start_line, end_line=asked.end_line, mode=larger)
-        return f"{more} shows more of the {failures.count:,} failing lines {kilobytes(0, LIMITS[larger].budget)}."
+        says = f"shows more of the {failures.count:,} failing lines"
+        return more.saying(says, kilobytes(0, LIMITS[larger].budget))
     if made.omitted_failures:
         rest = given.call(start_line=failures.first, end_line=failures.last)
-        return f"{rest} has all {failures.count:,} failing lines, verbatim in chunks {kilobytes(0, LIST_BYTES)}."
-    more = f"; mode={larger!r} shows more" if larger else ""
+        says = f"has all {failures.count:,} failing lines, verbatim in chunks"
+        return rest.saying(says, kilobytes(0, LIST_BYTES))
+    after = f"; mode={larger!r} shows more." if larger else "."
     if failures.count:
         around = _around(given, failures.explained, shown[1])
-        return f"{around} shows the first failure verbatim {kilobytes(0, LIST_BYTES)}{more}."
+        return around.saying("shows the first failure verbatim", kilobytes(0, LIST_BYTES), after=after)
     first, last = made.omitted or shown
     left = given.call(start_line=first, end_line=last)
-    return f"{left} has what is left out, verbatim in chunks {kilobytes(0, LIST_BYTES)}{more}."
+    return left.saying("has what is left out, verbatim in chunks", kilobytes(0, LIST_BYTES), after=after)
 
 
-def _told(given: LongText, lines: list[str], most_bytes: int) -> tuple[dict[str, Any], str]:
+def _told(given: LongText, lines: list[str], most_bytes: int) -> tuple[dict[str, Any], Hint]:
     """What the first chunk of an output says of its failures, and the call that shows those that it doesn't."""
     failures = Failures()
     for number, (text, failing) in enumerate(told_lines(lines, output=True), 1):
@@ -202,17 +205,18 @@ def _told(given: LongText, lines: list[str], most_bytes: int) -> tuple[dict[str,
         first = failures.explained
         size = escaped_size("\n".join(lines[max(first - _BEFORE, 1) - 1 : first + _BEHIND]))
         around = _around(given, first, len(lines))
-        return {"failures": told}, f"{around} shows the first failure {kilobytes(0, min(size + 2_048, LIST_BYTES))}."
-    rest = f"{given.call(mode='standard')} shows the other failing lines {kilobytes(0, LIMITS['standard'].budget)}."
-    return {"failures": told}, rest
+        shows = around.saying("shows the first failure", kilobytes(0, min(size + 2_048, LIST_BYTES)))
+        return {"failures": told}, shows
+    size_of_all = kilobytes(0, LIMITS["standard"].budget)
+    return {"failures": told}, given.call(mode="standard").saying("shows the other failing lines", size_of_all)
 
 
-def _around(given: LongText, line: int, last: int) -> str:
+def _around(given: LongText, line: int, last: int) -> NextCall:
     return given.call(start_line=max(line - _BEFORE, 1), end_line=min(line + _BEHIND, last))
 
 
 def ranged_lines(
-    lines: ToldLines, asked: Asked, call: Callable[..., str]
+    lines: ToldLines, asked: Asked, call: Callable[..., NextCall]
 ) -> tuple[Iterator[tuple[str, Failing | None]], int, Callable[[int], None]]:
     """The lines asked for of a text that is read forward, the number of the first, and a check that they were there."""
     start, end = asked.start_line, asked.end_line

@@ -19,6 +19,7 @@ from agtrace.sessions.references import Reference, parse
 from agtrace.shaping.printed import printed
 from agtrace.shaping.replies import Body, Digest, Reply, Stream
 from agtrace.text.lines import counted, named
+from agtrace.text.next_call import Hint, call
 from agtrace.tools.analyze_session import first_evidence, opens_evidence
 from agtrace.tools.arguments import Arguments, Cursor
 from agtrace.tools.long_text import (
@@ -36,7 +37,6 @@ from agtrace.tools.long_text import (
 from agtrace.tools.tool import (
     Context,
     Tool,
-    call,
     dump,
     event_kilobytes,
     kilobytes,
@@ -100,7 +100,7 @@ class _Opening:
         kind, _, event_index, since = self.reference
         return {**query_of(self.wanted), "ref": [kind, self.row and self.row.uid, event_index, since]}
 
-    def text(self, ref: str, hint: str, text: str = "", *, output: bool = False) -> LongText:
+    def text(self, ref: str, hint: Hint, text: str = "", *, output: bool = False) -> LongText:
         """A text under its shortest reference."""
         written = partial(call, TOOL.name, ref=ref)
         return LongText(written, {"ref": ref}, "text", None, hint, text, output)
@@ -123,10 +123,10 @@ def _event(opening: _Opening) -> Reply:
     connection, session = opening.context.connection, opening.session
     event = find_event(connection, session, opening.reference.event_index)
     opened = call("get_event_details", session_id=opening.shown_id, event_index=event.event_index)
+    size = event_kilobytes(connection, session.id, event.event_index)
     given = opening.text(
         events.reference(connection, session, event.event_index),
-        f"{opened} shows its call or result and its place in the log "
-        f"{event_kilobytes(connection, session.id, event.event_index)}.",
+        opened.saying("shows its call or result and its place in the log", size),
         transcript.body(connection, event),
         output=event.type == "ToolResult",
     )
@@ -138,8 +138,8 @@ def _session(opening: _Opening) -> Reply:
     """The text of a session, as level full gives it; what comes after the first chunk isn't in it."""
     connection, session, wanted = opening.context.connection, opening.session, opening.wanted
     shown_id = opening.shown_id
-    opened = call("get_session_details", session_id=shown_id)
-    given = opening.text(f"ax://session/{shown_id}", f"{opened} shows it by its turns {_overview(session)}.")
+    opened = call("get_session_details", session_id=shown_id).saying("shows it by its turns", _overview(session))
+    given = opening.text(f"ax://session/{shown_id}", opened)
     what = f"The text of session {shown_id}"
     if wanted.mode:
         found = session_lines(transcript.entries(connection, session, 0, last_event_of(connection, session), None))
@@ -184,8 +184,7 @@ def _analysis(opening: _Opening) -> Reply:
     context, session = opening.context, opening.session
     found = context.analysis(session)
     place = first_evidence(found.session_id, found.insights)
-    opened = call("get_session_details", session_id=found.session_id)
-    hint = f"{opened} shows its turns {_overview(session)}."
+    hint = call("get_session_details", session_id=found.session_id).saying("shows its turns", _overview(session))
     if place is not None:
         hint = opens_evidence(context.connection, place)
     given = opening.text(f"ax://analysis/{found.session_id}", hint, _json(dump(found)))
@@ -204,9 +203,10 @@ def _report(opening: _Opening) -> Reply:
     asked = Asked(selection, context.now, context.prices, most_events=_EXAMINED_AT_ONCE)
     found = printed(report(context.connection, asked))
     worst = next((session.session_id for session in found.sessions), None)
-    hint = f"list_sessions() shows the newest sessions {sessions_kilobytes(found.figures.sessions)}."
+    hint = call("list_sessions").saying("shows the newest sessions", sessions_kilobytes(found.figures.sessions))
     if worst is not None:
-        hint = f"{call('analyze_session', session_id=worst)} tells what was wrong with the worst {kilobytes(0, 5_120)}."
+        wrong = "tells what was wrong with the worst"
+        hint = call("analyze_session", session_id=worst).saying(wrong, kilobytes(0, 5_120))
     given = opening.text("ax://report" + (f"/{since}" if since else ""), hint, markdown(found))
     return opening.reply(f"Health of {counted(found.figures.sessions, 'session')}", given)
 
@@ -215,7 +215,7 @@ def _health(opening: _Opening) -> Reply:
     """How index and server are."""
     health = opening.context.health()
     total = health.index.sessions
-    hint = f"list_sessions() shows the newest sessions {sessions_kilobytes(total)}."
+    hint = call("list_sessions").saying("shows the newest sessions", sessions_kilobytes(total))
     given = opening.text("ax://health", hint, _json(dump(health)))
     return opening.reply(f"Health: the index is {health.index.state.replace('_', ' ')}, {total:,} sessions", given)
 

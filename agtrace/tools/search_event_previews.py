@@ -13,6 +13,7 @@ from agtrace.search.hits import Hit, Place
 from agtrace.search.question import Hits, Question, SessionHits, snapshot_of
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.lines import repeated
+from agtrace.text.next_call import Hint
 from agtrace.tools.search_arguments import SearchEventPreviews, identity, moment_of, question
 from agtrace.tools.search_hints import after_hits, after_nothing
 from agtrace.tools.tool import Context, Tool, dump_all, list_budget, unless_behind
@@ -45,7 +46,7 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
         items = dump_all(session_matches(context.connection, found, walk.question.matcher))
         key, total = "sessions", found.found
     beside: dict[str, Any] = {"own_left_out": found.left_out} if found.left_out else {}
-    hint = None
+    hint: Hint | None = None
     if found.hits:
         hint = after_hits(context, wanted, walk.question, found.hits, deadline, first=walk.behind is None)
     elif walk.behind is None:

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agtrace.shaping.replies import Reply
+from agtrace.text.next_call import Hint, call
 from agtrace.tools import search_event_previews
 from agtrace.tools.arguments import Arguments, Cursor, Limit
 from agtrace.tools.search_event_previews import SearchEventPreviews
@@ -33,10 +34,11 @@ def answer(context: Context, wanted: SearchEvents) -> Reply:
     return replace(found, hint=_hint(wanted))
 
 
-def _hint(wanted: SearchEvents) -> str:
-    query = repr(wanted.pattern) if len(wanted.pattern) <= _QUOTED else "..."
-    instead = f"search_event_previews(query={query}, limit={wanted.limit})"
-    return f"{instead} takes the place of search_events; get_event_details opens a match whole."
+def _hint(wanted: SearchEvents) -> Hint:
+    says, after = "takes the place of search_events", "; get_event_details opens a match whole."
+    if len(wanted.pattern) > _QUOTED:
+        return f"search_event_previews(query=..., limit={wanted.limit}) {says}{after}"
+    return call("search_event_previews", query=wanted.pattern, limit=wanted.limit).saying(says, after=after)
 
 
 TOOL = Tool(

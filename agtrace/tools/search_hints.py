@@ -20,8 +20,9 @@ from agtrace.search.matching import Contains
 from agtrace.search.question import Question, snapshot_of
 from agtrace.sessions.query import find_session, short_id
 from agtrace.text.lines import one_line
+from agtrace.text.next_call import NextCall, call
 from agtrace.tools.search_arguments import FILTERS, SearchEventPreviews, matcher_of
-from agtrace.tools.tool import LIST_BYTES, Context, call, event_kilobytes, kilobytes
+from agtrace.tools.tool import LIST_BYTES, Context, event_kilobytes, kilobytes
 
 _LONGEST_CALL = 300
 """Characters of a call that a hint has room for."""
@@ -54,15 +55,15 @@ _PART_OF_ID = re.compile(r"(?:agent-)?[0-9a-f][0-9a-f-]{7,}", re.IGNORECASE)
 
 def after_hits(
     context: Context, wanted: SearchEventPreviews, asked: Question, hits: list[Hit], deadline: Deadline, *, first: bool
-) -> str:
+) -> tuple[NextCall, ...]:
     """The call that opens the first match of the page, and the last word where later events match too."""
     shows_newest = first and wanted.order != "oldest"
     what = "the newest match whole" if shows_newest else "the first of these whole"
-    hint = f"{_opens(context, hits[0])} opens {what} {_size(context, hits[0])}."
+    opens = _opens(context, hits[0], f"opens {what}")
     later = None if shows_newest else _last_word(context, asked, deadline)
     if later is None or later.place <= max(hit.place for hit in hits):
-        return hint
-    return f"{hint} Later events match too: {_opens(context, later)} opens the last word {_size(context, later)}."
+        return (opens,)
+    return (opens, _opens(context, later, "opens the last word", before=" Later events match too: "))
 
 
 def _last_word(context: Context, asked: Question, deadline: Deadline) -> Hit | None:
@@ -73,13 +74,11 @@ def _last_word(context: Context, asked: Question, deadline: Deadline) -> Hit | N
     return None
 
 
-def _opens(context: Context, hit: Hit) -> str:
-    session_id = short_id(context.connection, sessions.id_of(context.connection, hit.session_row))
-    return call("get_event_details", session_id=session_id, event_index=hit.event_index)
-
-
-def _size(context: Context, hit: Hit) -> str:
-    return event_kilobytes(context.connection, hit.session_row, hit.event_index)
+def _opens(context: Context, hit: Hit, says: str, *, before: str = "") -> NextCall:
+    connection = context.connection
+    session_id = short_id(connection, sessions.id_of(connection, hit.session_row))
+    opened = call("get_event_details", session_id=session_id, event_index=hit.event_index)
+    return opened.saying(says, event_kilobytes(connection, hit.session_row, hit.event_index), before=before)
 
 
 # -- where nothing was found -----------------------------------------------------------------------
@@ -87,20 +86,22 @@ def _size(context: Context, hit: Hit) -> str:
 
 def after_nothing(
     context: Context, wanted: SearchEventPreviews, asked: Question, left_out: int, deadline: Deadline
-) -> tuple[list[WordCount], str]:
+) -> tuple[list[WordCount], NextCall]:
     """How often the words of a text occur that was not found, and the call that finds something."""
     search = _Alternatives(wanted, asked, deadline)
     words = search.words()
     hint = _session_named(context, wanted.query) or search.hint(words)
     if hint is None and left_out:
         hint = search.call(left_out, "finds calls to agtrace itself", include_own=True)
-    hint = hint or f"list_sessions() shows what there is {_OF_LIST}; or try a shorter piece of the text."
+    shorter = "; or try a shorter piece of the text."
+    hint = hint or call("list_sessions").saying("shows what there is", _OF_LIST, after=shorter)
     if left_out:
-        hint = f"{hint} Left out: {left_out} calls to agtrace itself or results of these (include_own)."
+        also = f" Left out: {left_out} calls to agtrace itself or results of these (include_own)."
+        hint = replace(hint, after=hint.after + also)
     return words if wanted.words is None else [], hint
 
 
-def _session_named(context: Context, query: str) -> str | None:
+def _session_named(context: Context, query: str) -> NextCall | None:
     """The call that opens the session whose id, or the beginning of it, was looked for."""
     given = query.strip()
     if not _PART_OF_ID.fullmatch(given):
@@ -110,7 +111,7 @@ def _session_named(context: Context, query: str) -> str | None:
     except Problem:
         return None
     opens = call("get_session_details", session_id=short_id(context.connection, session.uid))
-    return f"{opens} opens the session with this id {_OF_LIST}."
+    return opens.saying("opens the session with this id", _OF_LIST)
 
 
 class _Alternatives:
@@ -130,18 +131,18 @@ class _Alternatives:
             return []
         return [self._count_of(word) for word in words[:_MOST_WORDS]]
 
-    def hint(self, words: list[WordCount]) -> str | None:
+    def hint(self, words: list[WordCount]) -> NextCall | None:
         """The call that finds what is nearest to what was asked; None where none does."""
         return next((hint for hint in self._hints(words) if hint is not None), None)
 
-    def call(self, found: int, says: str, **changed: Any) -> str | None:
+    def call(self, found: int, says: str, *, argument: str = "", **changed: Any) -> NextCall | None:
         """A call with the same arguments but for these; None where it is too long for a hint."""
         given = self._wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True, exclude={"cursor"})
-        written = call("search_event_previews", **(given | changed)).replace("  ", r" \x20")  # a hint is one line
+        other = call("search_event_previews", **(given | changed))
         size = kilobytes(0, _AROUND + _PREVIEW_BYTES * min(found, self._wanted.limit))
-        return f"{written} {says} {size}." if len(written) <= _LONGEST_CALL else None
+        return other.saying(says, size, argument=argument) if len(other.written) <= _LONGEST_CALL else None
 
-    def _hints(self, words: list[WordCount]) -> Iterator[str | None]:
+    def _hints(self, words: list[WordCount]) -> Iterator[NextCall | None]:
         if words and all(word.events or not word.exact for word in words):
             yield from self._with_all_words(self._wanted.query.split())
         yield from self._without_filters()
@@ -153,7 +154,7 @@ class _Alternatives:
             word = next(word for word in self._wanted.query.split() if one_line(word, 50) == rarest.word)
             yield self.call(rarest.events, "finds the rarest of the words", query=word, words=None)
 
-    def _with_all_words(self, words: list[str]) -> Iterator[str | None]:
+    def _with_all_words(self, words: list[str]) -> Iterator[NextCall | None]:
         """The search for all of these words in one event, or else in one turn."""
         for within in {None: ("event", "turn"), "event": ("turn",)}.get(self._wanted.words, ()):
             query = " ".join(words)
@@ -162,18 +163,20 @@ class _Alternatives:
                 which = "all words" if len(words) == len(self._wanted.query.split()) else "the words that occur"
                 yield self.call(found, f"finds {which} in one {within}", query=query, words=within)
 
-    def _without_filters(self) -> Iterator[str | None]:
+    def _without_filters(self) -> Iterator[NextCall | None]:
         """The search without the filter that hides what there is, or without all of them."""
         given = [name for name in FILTERS if getattr(self._wanted, name) is not None]
         everything = EventFilters(without_own=self._asked.filters.without_own)
         if not given or not (in_all := self._found(replace(self._asked, filters=everything))):
             return
         for name in given:
+            without: dict[str, Any] = {name: None}
             dropped: dict[str, Any] = {"session_row" if name == "session_id" else name: None}
             left = replace(self._asked.filters, **dropped)
             if found := self._found(replace(self._asked, filters=left)):
-                yield self.call(found, f"finds something: {name} hides it", **{name: None})
-        yield self.call(in_all, "finds something: the filters together hide it", **dict.fromkeys(given))
+                yield self.call(found, "finds something: {} hides it", argument=name, **without)
+        without_all: dict[str, Any] = dict.fromkeys(given)
+        yield self.call(in_all, "finds something: the filters together hide it", **without_all)
 
     def _count_of(self, word: str) -> WordCount:
         asked = replace(self._asked, matcher=Contains(word))

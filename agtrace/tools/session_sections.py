@@ -11,8 +11,9 @@ from agtrace_schema.answers import ChildItem, FailedExecution, Model, TurnOvervi
 
 from agtrace.sessions.sections import LISTS, Source
 from agtrace.shaping.replies import Pages
+from agtrace.text.next_call import NextCall, call
 from agtrace.tools.session_view import LARGEST_OVERVIEW, NAME, View
-from agtrace.tools.tool import LIST_BYTES, call, dump_all, kilobytes
+from agtrace.tools.tool import LIST_BYTES, dump_all, kilobytes
 
 _SMALLEST_ITEM = 40  # bytes
 _READ = LARGEST_OVERVIEW // _SMALLEST_ITEM
@@ -22,7 +23,7 @@ _ELSEWHERE = frozenset({"stats", "children", "total_children"})
 """Fields of the head that are no part of the section `session`."""
 
 
-def answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str, Any], str]:
+def answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str, Any], NextCall]:
     """The sections with these names, and the call to make next."""
     lists = [name for name in names if name in LISTS]
     if len(names) == 1 and lists:
@@ -42,7 +43,7 @@ def answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str,
     return facts, _item_hint(view, [item for section in found.values() for item in section.items])
 
 
-def _pages(view: View, name: str) -> tuple[Pages, str]:
+def _pages(view: View, name: str) -> tuple[Pages, NextCall]:
     """A list alone, in pages."""
     newest, *behind = view.position or (sessions.newest_row(view.context.connection),)
     items, places, total = LISTS[name](_source(view, newest), tuple(behind), _READ + 1)
@@ -63,18 +64,18 @@ def _source(view: View, newest_session: int) -> Source:
     return Source(connection, session, view.context.prices, then, newest_session)
 
 
-def _rest_hint(view: View, name: str, total: int) -> str:
+def _rest_hint(view: View, name: str, total: int) -> NextCall:
     """The call that lists a section to its end."""
     size = kilobytes(min(_SMALLEST_ITEM * total, LIST_BYTES - 1_500), min(1_000 + 700 * total, LIST_BYTES))
-    return f"{call(NAME, session_id=view.shown_id, sections=[name])} lists all {total} {name} {size}."
+    return call(NAME, session_id=view.shown_id, sections=[name]).saying(f"lists all {total} {name}", size)
 
 
-def _item_hint(view: View, items: Sequence[Model]) -> str:
+def _item_hint(view: View, items: Sequence[Model]) -> NextCall:
     """The call that opens the first item that can be opened, or the first turn with a failure."""
     for item in items:
         if isinstance(item, FailedExecution):
             event = item.call_event if item.result_event is None else item.result_event
             return view.event_hint(event, "the first failure whole")
         if isinstance(item, ChildItem):
-            return f"{call(NAME, session_id=item.id)} shows the first child's turns {kilobytes(0, LIST_BYTES)}."
+            return call(NAME, session_id=item.id).saying("shows the first child's turns", kilobytes(0, LIST_BYTES))
     return view.failing_turn_hint([item for item in items if isinstance(item, TurnOverview)])

@@ -16,8 +16,9 @@ from agtrace.sessions import listing, turns
 from agtrace.sessions.query import find_session, last_event_of, short_id
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
 from agtrace.shaping.replies import Pages
+from agtrace.text.next_call import NextCall, call
 from agtrace.tools.arguments import Arguments, Cursor, Fields, SessionId, TurnIndex, listed
-from agtrace.tools.tool import LIST_BYTES, Context, call, dump, event_kilobytes, kilobytes, query_of, turn_kilobytes
+from agtrace.tools.tool import LIST_BYTES, Context, dump, event_kilobytes, kilobytes, query_of, turn_kilobytes
 
 NAME = "get_session_details"
 
@@ -112,30 +113,32 @@ class View:
             essential=lambda count: {"session_id": self.session.uid, key: smallest(count)},
         )
 
-    def hint(self, level: str, turn_index: int, what: str) -> str:
+    def hint(self, level: str, turn_index: int, what: str, *, after: str = ".") -> NextCall:
         """The call that opens a turn at a level."""
         opening = call(NAME, session_id=self.shown_id, detail_level=level, turn_index=turn_index)
-        return f"{opening} {what} {turn_kilobytes(self.context.connection, self.session.id, turn_index, level)}."
+        size = turn_kilobytes(self.context.connection, self.session.id, turn_index, level)
+        return opening.saying(what, size, after=after)
 
-    def event_hint(self, event_index: int, what: str) -> str:
+    def event_hint(self, event_index: int, what: str) -> NextCall:
         """The call that opens an event."""
         opening = call("get_event_details", session_id=self.shown_id, event_index=event_index)
-        return f"{opening} opens {what} {event_kilobytes(self.context.connection, self.session.id, event_index)}."
+        size = event_kilobytes(self.context.connection, self.session.id, event_index)
+        return opening.saying(f"opens {what}", size)
 
-    def onward_hint(self, turn_index: int | None) -> str:
+    def onward_hint(self, turn_index: int | None) -> NextCall:
         """Behind a turn in which nothing failed: the call that opens the next one, or else the thinking."""
         following = turns.turn_behind(self.context.connection, self.session, turn_index, self.last_event)
         if following is not None:
             return self.hint("turns", following, "shows the next turn")
         opening = call("get_reasoning_chain", session_id=self.shown_id, turn_index=turn_index)
-        return f"{opening} shows why it was done {kilobytes(0, LIST_BYTES)}."
+        return opening.saying("shows why it was done", kilobytes(0, LIST_BYTES))
 
-    def diagnosis_hint(self) -> str:
+    def diagnosis_hint(self) -> NextCall:
         """The call that tells what went wrong."""
         opening = call("analyze_session", session_id=self.shown_id, include_loops=True)
-        return f"{opening} tells what went wrong and where {kilobytes(0, 5_120)}."
+        return opening.saying("tells what went wrong and where", kilobytes(0, 5_120))
 
-    def failing_turn_hint(self, listed: list[TurnOverview]) -> str:
+    def failing_turn_hint(self, listed: list[TurnOverview]) -> NextCall:
         """Of a session that failed often, the diagnosis; else the first turn with a failure, or the first turn."""
         if self.session.failed_calls >= _MANY_FAILURES and not self.position and self.wanted.turn_index is None:
             return self.diagnosis_hint()
@@ -145,8 +148,9 @@ class View:
         opened = first if first is not None or not listed else listed[0].turn_index
         if opened is None:
             return self.event_hint(0, "its first event")
-        every = " sections=['failures'] lists every failure." if with_failures and with_failures.total > 1 else ""
-        return self.hint("turns", opened, f"shows the steps of turn {opened}") + every
+        several = with_failures is not None and with_failures.total > 1
+        after = ". sections=['failures'] lists every failure." if several else "."
+        return self.hint("turns", opened, f"shows the steps of turn {opened}", after=after)
 
 
 def view_of(context: Context, wanted: GetSessionDetails) -> View:

@@ -96,12 +96,6 @@ def query_of(wanted: Arguments) -> dict[str, Any]:
     return wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
 
 
-def call(name: str, **arguments: Any) -> str:
-    """A call as a hint writes it out, on one line; arguments that are None are left out."""
-    given = ", ".join(f"{key}={value!r}" for key, value in arguments.items() if value is not None)
-    return f"{name}({given})".replace("  ", r" \x20")
-
-
 def kilobytes(least: int, most: int) -> str:
     """The size of an answer in a hint, where it lies between so many bytes."""
     low, high = least // 1024, -(-most // 1024)

@@ -1,4 +1,4 @@
-"""The models of how index, server and answers are: ax://health, /healthz, `agtrace health` and `agtrace budget`."""
+"""The models of how index, server and answers are: ax://health, /healthz and `agtrace health`."""
 
 from __future__ import annotations
 
@@ -67,31 +67,3 @@ class Health(Model):
     index: IndexHealth
     answers: AnswerHealth | None = None
     configuration: Configuration
-
-
-# -- agtrace budget ------------------------------------------------------------------------------------------------
-
-
-class SizeOfCall(Model):
-    """How large the answers to one kind of call were."""
-
-    call: str
-    answers: int
-    median_bytes: int
-    largest_bytes: int
-    budget_bytes: int
-    """What the largest may take."""
-    largest_in: str | None = None
-    """The session of the largest."""
-
-
-class Sizes(Model):
-    """What `agtrace budget` measures; sizes are bytes of the JSON text."""
-
-    answers: int
-    median_bytes: int
-    median_default_bytes: int
-    """Of calls with nothing but what a tool needs."""
-    over_budget: int
-    """Answers that are larger than they may be: 0, or it is a defect."""
-    calls: list[SizeOfCall]

@@ -206,7 +206,7 @@ def test_a_setting_that_cannot_be_used_is_named_with_what_is_allowed(
 
 QUESTIONS = [
     ["index"], ["sessions"], ["search", "x"], ["search", "x", "--by-session"], ["show", LARGE],
-    ["read", f"ax://session/{LARGE}"], ["analyze", LARGE], ["budget"], ["health"], ["doctor"],
+    ["read", f"ax://session/{LARGE}"], ["analyze", LARGE], ["health"], ["doctor"],
 ]  # fmt: skip
 
 

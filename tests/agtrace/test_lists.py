@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agtrace.text.lines import one_line
-from agtrace.tools.tool import call
+from agtrace.text.next_call import call
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query
 
 FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
@@ -139,7 +139,7 @@ def test_the_longest_text_that_is_not_found_still_gives_a_call(samples: Asker) -
 @pytest.mark.parametrize("text", ["a  b", "   ", "a\n\n b\t", "\x1b[31m\x00", "\u202eabc\u2028", "'\"'", "\\ x20"])
 def test_a_call_in_a_hint_keeps_every_character_of_a_text(text: str) -> None:
     """A hint is one line without control characters."""
-    assert call_in(one_line(call("list_sessions", query=text), 400)) == ("list_sessions", {"query": text})
+    assert call_in(one_line(call("list_sessions", query=text).written, 400)) == ("list_sessions", {"query": text})
 
 
 def test_an_empty_index_says_where_to_look(tmp_path: Path) -> None:

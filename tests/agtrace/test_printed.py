@@ -12,7 +12,7 @@ import pytest
 from rich.cells import cell_len
 
 from agtrace.render.next_calls import offers
-from agtrace.tools.tool import call
+from agtrace.text.next_call import call
 from tests.agtrace.asking import claude_log
 from tests.agtrace.terminal import agtrace_here, index_here
 
@@ -100,11 +100,13 @@ def test_every_call_of_a_hint_becomes_the_command_that_asks_the_same() -> None:
         (call("read_artifact", ref="ax://session/ab12", start_line=9), "read ax://session/ab12 --lines 9:"),
     ]
     for written, typed in calls:
-        (offer,) = offers(f"{written} shows it (up to 7 KB). Left out: 3 of them.")
-        assert offer == (f"agtrace {typed}", "shows it")
-    both = offers(f"{calls[0][0]} is one (3-4 KB); {calls[2][0]} is another (up to 2 KB).")
-    assert [says for _, says in both] == ["is one", "is another"]
-    assert list(offers("get_project_info() lists them. Run `agtrace doctor` to see more.")) == []
+        said = written.saying("shows it", "(up to 7 KB)", after=". Left out: 3 of them.")
+        assert list(offers([said])) == [(f"agtrace {typed}", "shows it")]
+    both = calls[0][0].saying("is one", "(3-4 KB)", after="; "), calls[2][0].saying("is another", "(up to 2 KB)")
+    assert [says for _, says in offers(both)] == ["is one", "is another"]
+    hides = calls[9][0].saying("finds something: {} hides it", argument="project_hash")
+    assert [says for _, says in offers([hides])] == ["finds something: --project hides it"]
+    assert list(offers([call("get_project_info").saying("lists them")])) == []
 
 
 # -- a session and its events --------------------------------------------------------------------------
@@ -181,24 +183,7 @@ def test_a_digest_ends_with_the_command_that_shows_what_it_leaves_out(failing_ru
     assert offered(read)[0][:4] == ["agtrace", "read", "ax://event/aaaaaaaa/2", "--lines"]
 
 
-# -- budget and health ---------------------------------------------------------------------------------
-
-
-def test_no_answer_over_the_samples_is_larger_than_it_may_be(indexed: Path) -> None:
-    said = agtrace_here("budget", "--sessions", "6")
-    assert (said.code, said.err) == (0, "")
-    assert said.out.endswith("none over its budget\n")
-
-
-def test_the_budget_of_one_session_is_measured_over_every_kind_of_call(indexed: Path) -> None:
-    said = agtrace_here("budget", SURGE, "--json")
-    sizes = said.json()
-    assert (said.code, sizes["over_budget"]) == (0, 0)
-    calls = {measured["call"]: measured for measured in sizes["calls"]}
-    assert all(measured["largest_bytes"] <= measured["budget_bytes"] for measured in calls.values())
-    assert calls["get_session_details(detail_level='turns')"]["answers"] == 1
-    shown = len(json.dumps(answer_of("show", SURGE), ensure_ascii=False, separators=(",", ":")).encode())
-    assert abs(calls["get_session_details()"]["largest_bytes"] - shown) < 20, "what an agent gets"
+# -- health -------------------------------------------------------------------------------------------
 
 
 def test_health_tells_how_the_index_is(indexed: Path) -> None:
@@ -235,7 +220,6 @@ def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
         ["search", "潮汐 x", "--words", "event"],
         ["show", "aaaaaaaa"],
         ["show", "aaaaaaaa", "--sections", sections],
-        ["budget", "aaaaaaaa"],
     ):
         said = agtrace_here(*command, COLUMNS=str(columns))
         assert said.code == 0 and said.out

@@ -29,7 +29,7 @@ COMMANDS = [
     ["show", f"{SESSION}:0"], ["read", "ax://health"], ["read", f"ax://session/{SESSION}"], ["analyze", SESSION],
     ["report"], ["report", "--json"],
     ["compare", SESSION, SESSION], ["reasoning", SESSION], ["health"], ["health", "--json"], ["doctor"],
-    ["doctor", "--json"], ["doctor", "--repair"], ["forget", SESSION, "--yes"], ["budget"], ["budget", SESSION],
+    ["doctor", "--json"], ["doctor", "--repair"], ["forget", SESSION, "--yes"],
 ]  # fmt: skip
 IN_PROCESSES = [["index"], ["index", str(SAMPLES)], ["index", "--rebuild"], ["index", "--optimize"]]
 

@@ -231,7 +231,6 @@ def _of_session(planted: Planted, other: Planted) -> Iterator[list[str]]:
     yield ["analyze", session]
     yield ["reasoning", session]
     yield ["compare", session, other.session]
-    yield ["budget", session]
     yield ["search", "", "--session", session]
     for arguments in (
         ["search"], ["search", "--json"], ["search", "x", "--project"], ["sessions", "--query"],

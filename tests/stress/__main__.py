@@ -13,7 +13,7 @@ from pathlib import Path
 from agtrace.settings import load
 from benchmarks import corpus
 from benchmarks.ground import Machine
-from tests.stress.clients import AT_ONCE, by_command, over_http, over_stdio
+from tests.stress.clients import AT_ONCE, in_process, over_http, over_stdio
 from tests.stress.questions import Question, questions
 
 _LOGS_OF_INDEX = 3.4
@@ -53,7 +53,7 @@ def _run(machine: Machine, log: Path, asked: list[Question], run: int, seconds: 
     ways = {
         "stdio": over_stdio(machine.environment, log, asked, seconds, run, often=often),
         "http": over_http(machine.environment, log, asked, seconds, run, often=often),
-        "agtrace budget": by_command(machine.environment, log, session, often=often),
+        "answer_sizes": in_process(machine.environment, log, session, often=often),
     }
     counts = ", ".join(f"{way} {answered}" for way, (answered, _) in ways.items())
     _say(f"run {run}{' (threads change often)' if often else ''}: {counts}; {time.monotonic() - began:.0f} s")

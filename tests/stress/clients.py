@@ -18,6 +18,7 @@ from threading import Timer
 from typing import Any
 
 from tests.faults.serving import HELLO, call
+from tests.stress.examined import ANSWER_SIZES
 from tests.stress.questions import Question
 
 AT_ONCE = 8
@@ -132,11 +133,11 @@ def over_http(
         return sum(number for number, _ in found), [*troubles, *_of(server)]
 
 
-def by_command(environment: dict[str, str], log: Path, session: str, *, often: bool) -> tuple[int, list[str]]:
-    """Let `agtrace budget` ask everything of a session."""
-    with _ended(Server(environment, log, "budget", session, often=often)) as server:
+def in_process(environment: dict[str, str], log: Path, session: str, *, often: bool) -> tuple[int, list[str]]:
+    """Let `benchmarks.answer_sizes` ask everything of a session."""
+    with _ended(Server(environment, log, ANSWER_SIZES, session, often=often)) as server:
         server.process.communicate()
-        return 1, [f"agtrace budget: {server.ended()}"] if server.process.returncode else []
+        return 1, [f"answer_sizes: {server.ended()}"] if server.process.returncode else []
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """`agtrace` in a process in which the index is examined throughout: `python -m tests.stress.examined [--often] mcp`.
 
+In the place of a command, `answer_sizes` runs the benchmark of that name.
+
 With `--often` threads are changed every microsecond instead of every five milliseconds. A look that finds something
 ends the process with `FOUND`.
 """
@@ -13,8 +15,10 @@ import threading
 from agtrace.cli import main
 from agtrace.index.trouble import damage_in
 from agtrace.settings import load
+from benchmarks import answer_sizes
 
 FOUND = 99
+ANSWER_SIZES = "answer_sizes"
 _OFTEN = "--often"
 
 
@@ -32,4 +36,6 @@ if __name__ == "__main__":
         sys.argv.remove(_OFTEN)
         sys.setswitchinterval(1e-6)
     threading.Thread(target=_examine, daemon=True).start()
+    if sys.argv[1:2] == [ANSWER_SIZES]:
+        sys.exit(answer_sizes.main(sys.argv[2:]))
     main()

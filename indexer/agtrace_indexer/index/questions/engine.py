@@ -28,7 +28,6 @@ from agtrace_indexer.index.questions.turns import Ending, Size, Span, Step, Tool
 from agtrace_indexer.index.questions.upkeep import (
     HeldSession,
     LogFile,
-    NewSession,
     PartlyReadFile,
     ProviderTotals,
     RecordType,
@@ -456,12 +455,6 @@ class Upkeep(Protocol[Connection]):
 
     def files_of_project(self, connection: Connection, project: int) -> set[int]:
         """The files of the logs of a project."""
-
-    def newest_sessions(self, connection: Connection, most: int) -> list[NewSession]:
-        """The sessions that began last, newest first, at most so many."""
-
-    def largest_event(self, connection: Connection, session_row: int) -> int | None:
-        """The index of the event with the longest line in its log; None where a session has no event."""
 
 
 if TYPE_CHECKING:

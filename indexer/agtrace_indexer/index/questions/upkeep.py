@@ -73,8 +73,6 @@ SELECT DISTINCT p.uid FROM session s JOIN session p ON p.id = s.parent_session
 WHERE s.file_id IN {FILES} AND p.file_id NOT IN {FILES} AND s.kind IN ('subagent', 'warmup') ORDER BY p.uid
 """
 
-_LARGEST = "SELECT event_index FROM event WHERE session_id = ? ORDER BY length DESC, event_index LIMIT 1"
-
 
 class Totals(NamedTuple):
     """How much an index holds."""
@@ -168,13 +166,6 @@ class HeldSession(NamedTuple):
     gone: int
 
 
-class NewSession(NamedTuple):
-    """A session by its row and its id."""
-
-    id: int
-    uid: str
-
-
 class SharedEvents(NamedTuple):
     """Another session with some of the same events in a log of its own."""
 
@@ -263,18 +254,3 @@ def names_of_projects(connection: sqlite3.Connection, projects: Iterable[int]) -
 def files_of_project(connection: sqlite3.Connection, project: int) -> set[int]:
     """The files of the logs of a project."""
     return set(values(connection, "SELECT file_id FROM session WHERE project_id = ? AND thread = ''", (project,)))
-
-
-# -- what `agtrace budget` measures by -------------------------------------------------------------
-
-
-def newest_sessions(connection: sqlite3.Connection, most: int) -> list[NewSession]:
-    """The sessions that began last, newest first, at most so many."""
-    query = "SELECT id, uid FROM session ORDER BY started_at DESC, id DESC LIMIT ?"
-    return list(rows(connection, NewSession, query, (most,)))
-
-
-def largest_event(connection: sqlite3.Connection, session_row: int) -> int | None:
-    """The index of the event with the longest line in its log; None where a session has no event."""
-    event_index: int | None = value(connection, _LARGEST, (session_row,))
-    return event_index

@@ -1,17 +1,27 @@
-"""How large answers get: every tool asked over sessions of the index, each answer against the bytes it may take."""
+"""How large answers get: `python -m benchmarks.answer_sizes [SESSION] [--sessions N]`.
+
+The index is that of AGTRACE_DATA_DIR. Every tool is asked over a session, or over the newest ones, as an agent asks;
+each kind of call stands beside the bytes that its answers may take. The exit code is 1 if an answer is larger.
+"""
 
 from __future__ import annotations
 
+import argparse
 import sqlite3
 import statistics
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from agtrace_indexer.index.questions import upkeep
-from agtrace_schema.health import SizeOfCall, Sizes
-
 from agtrace.answers.desk import Answers
+from agtrace.commands.asking import answers
+from agtrace.commands.errors import explained
+from agtrace.index.reader import Reader
 from agtrace.sessions.query import find_session, short_id
+from agtrace.settings import load
+from benchmarks.table import NOTHING, ratio, table
+
+SESSIONS = 50
 
 _GENERAL: tuple[tuple[str, dict[str, Any]], ...] = (
     ("list_sessions", {}),
@@ -42,6 +52,34 @@ _OF_EVENT: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 """How the largest event of every session is opened."""
 
+_NEWEST = "SELECT id, uid FROM session ORDER BY started_at DESC, id DESC LIMIT ?"
+_LARGEST = "SELECT event_index FROM event WHERE session_id = ? ORDER BY length DESC, event_index LIMIT 1"
+
+
+class SizeOfCall(NamedTuple):
+    """How large the answers to one kind of call were; sizes are bytes of the JSON text."""
+
+    call: str
+    answers: int
+    median: int
+    largest: int
+    budget: int
+    """What the largest may take."""
+    largest_in: str | None
+    """The session of the largest."""
+
+
+class Sizes(NamedTuple):
+    """How large answers were; sizes are bytes of the JSON text."""
+
+    answers: int
+    median: int
+    median_by_default: int
+    """Of calls with nothing but what a tool needs."""
+    over_budget: int
+    """Answers that are larger than they may be: 0, or it is a defect."""
+    calls: list[SizeOfCall]
+
 
 class _Call(NamedTuple):
     tool: str
@@ -50,10 +88,45 @@ class _Call(NamedTuple):
     """The arguments that aren't the address of what is asked for."""
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Ask, measure, print, and give the exit code."""
+    wanted = _parser().parse_args(arguments)
+    with explained():
+        asking = answers()
+        asking.ask("list_sessions", {})  # brings the index up to date
+        sizes = measure(asking, chosen(Reader(load()).connection, wanted.session, wanted.sessions))
+    sys.stdout.write("\n".join(_report(sizes)) + "\n")
+    return 1 if sizes.over_budget else 0
+
+
+def _report(sizes: Sizes) -> Iterator[str]:
+    rows = [
+        [call.call, f"{call.answers:,}", f"{call.median:,}", f"{call.largest:,}", f"{call.budget:,}",
+         ratio(call.largest, call.budget), call.largest_in or NOTHING]
+        for call in sizes.calls
+    ]  # fmt: skip
+    yield table(["call", "answers", "median", "largest", "budget", "of it", "largest in"], rows)
+    yield ""
+    by_default = f"{sizes.median_by_default:,} with default arguments"
+    yield f"{sizes.answers:,} answers, median {sizes.median:,} bytes, {by_default}"
+    yield f"{sizes.over_budget} answers are larger than they may be" if sizes.over_budget else "none over its budget"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.answer_sizes", description="Measure answers.")
+    parser.add_argument("session", nargs="?", help="of one session; default: of the newest ones")
+    parser.add_argument("--sessions", type=int, default=SESSIONS, help="most sessions")
+    return parser
+
+
 def chosen(connection: sqlite3.Connection, session: str | None, most: int) -> list[tuple[str, int | None]]:
     """A session, or the newest ones, at most this many: each with its largest event."""
-    found = upkeep.newest_sessions(connection, most) if session is None else [find_session(connection, session)]
-    return [(short_id(connection, one.uid), upkeep.largest_event(connection, one.id)) for one in found]
+    found: list[tuple[int, str]] = connection.execute(_NEWEST, (most,)).fetchall()
+    if session is not None:
+        one = find_session(connection, session)
+        found = [(one.id, one.uid)]
+    largest = (connection.execute(_LARGEST, (row,)).fetchone() for row, _ in found)
+    return [(short_id(connection, uid), event and event[0]) for (_, uid), event in zip(found, largest, strict=True)]
 
 
 def measure(answers: Answers, sessions: Iterable[tuple[str, int | None]]) -> Sizes:
@@ -67,8 +140,8 @@ def measure(answers: Answers, sessions: Iterable[tuple[str, int | None]]) -> Siz
     usual = [size for name, sizes in found.items() if name.endswith("()") for size, _, _ in sizes]
     return Sizes(
         answers=sum(call.answers for call in calls),
-        median_bytes=round(statistics.median(size for sizes in found.values() for size, _, _ in sizes)),
-        median_default_bytes=round(statistics.median(usual)),
+        median=round(statistics.median(size for sizes in found.values() for size, _, _ in sizes)),
+        median_by_default=round(statistics.median(usual)),
         over_budget=sum(size > most for sizes in found.values() for size, most, _ in sizes),
         calls=calls,
     )
@@ -79,9 +152,9 @@ def _size(name: str, sizes: list[tuple[int, int, str | None]]) -> SizeOfCall:
     return SizeOfCall(
         call=name,
         answers=len(sizes),
-        median_bytes=round(statistics.median(size for size, _, _ in sizes)),
-        largest_bytes=largest,
-        budget_bytes=most,
+        median=round(statistics.median(size for size, _, _ in sizes)),
+        largest=largest,
+        budget=most,
         largest_in=session,
     )
 
@@ -102,3 +175,7 @@ def _calls(sessions: Iterable[tuple[str, int | None]]) -> Iterator[tuple[str | N
         if before is not None:
             yield session, _Call("compare_sessions", {"id1": before, "id2": session}, {})
         before = session
+
+
+if __name__ == "__main__":
+    sys.exit(main())
