@@ -19,7 +19,7 @@ COMMANDS = ["sessions", "--help"]
 SESSION = "d41f7a52"
 PRINTING = [
     "roots", "search x", "report --html -", "report --json", "doctor", "health", f"forget {SESSION} --dry-run",
-    f"forget {SESSION} --dry-run --json", f"budget {SESSION}", "setup codex",
+    f"forget {SESSION} --dry-run --json", f"analyze {SESSION}", "setup codex",
 ]  # fmt: skip
 
 

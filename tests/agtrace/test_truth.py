@@ -93,7 +93,7 @@ def test_what_looks_like_markup_is_printed_as_it_is(tmp_path: Path, capsys: pyte
     log.write("user", "fix [/b] in [red] :bug:", version="1[/b]")
     asker = Asker(tmp_path, tmp_path / "ho[/b]me")
     capsys.readouterr()
-    render.sessions(asker.ask("list_sessions"))
+    render.sessions(asker.ask("list_sessions"), ())
     render.doctor(examine(asker.settings))
     printed = capsys.readouterr().out
     assert "fix [/b] in [red] :bug:" in printed and "1[/b]" in printed and "ho[/b]me" in printed
