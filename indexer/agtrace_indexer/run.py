@@ -279,8 +279,7 @@ class _Work:
 
         reader.store.mark_gone(row.id for row in self.plan.gone if self.catalog.file(row.path) is not None)
         for found, _ in self.plan.odd:
-            status = "duplicate" if (found.oddity or "").startswith("the same log") else "skipped"
-            reader.set_aside(found, self.catalog.file(found.path), status, found.oddity or "")
+            reader.set_aside(found, self.catalog.file(found.path), found.status, found.oddity or "")
         self._drop_no_logs()
         reader.store.flush()
         if self.rebuild:
