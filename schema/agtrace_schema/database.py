@@ -372,6 +372,19 @@ CREATE VIRTUAL TABLE trigram USING fts5vocab(vocabulary_part, row);
 """
 """The word index: made where SQLite has FTS5 with the trigram tokenizer (3.34); without it search reads the blocks."""
 
+RANKED = """
+-- Which words stand in which events: rowid = event.id. Derived from the blocks, it can be dropped and made again.
+CREATE VIRTUAL TABLE ranked USING fts5(words, content='', columnsize=0, detail=none, tokenize='porter unicode61');
+
+-- What ranking knows of these events besides: who speaks (texts/ranked_words.py: Voice), how many words were taken.
+CREATE TABLE ranked_event (
+  event_id INTEGER PRIMARY KEY,
+  voice INTEGER NOT NULL,
+  words INTEGER NOT NULL
+);
+"""
+"""The ranking index: made where SQLite has FTS5; without it search is literal."""
+
 _OWN_NAMES = ", ".join(f"'{name}'" for name in sorted(OWN_TOOLS))
 
 OWN_CALLS = f"""

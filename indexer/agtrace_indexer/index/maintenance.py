@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from agtrace_indexer.index import meta, word_index
+from agtrace_indexer.index import meta, ranking, word_index
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.lock import WriteLock
 from agtrace_indexer.index.tables import Role, of_role, unused
@@ -34,6 +34,8 @@ def optimize(database: Path, *, patience: float = 0) -> Optimized:
         connection.execute("BEGIN IMMEDIATE")
         word_index.cover(connection)
         word_index.put_in_order(connection)
+        ranking.cover(connection)
+        ranking.put_in_order(connection)
         connection.execute("COMMIT")
         if _free(connection) >= _FREE:
             connection.execute("VACUUM")
@@ -70,6 +72,7 @@ def scrub(connection: sqlite3.Connection, *, patience: float = 1) -> str | None:
             connection.execute("BEGIN IMMEDIATE")
             delete_orphans(connection)
             word_index.make_anew(connection)
+            ranking.make_anew(connection)
             _note_left(connection, _PAGES)
             connection.execute("COMMIT")
         if left in (_WORDS, _PAGES):

@@ -24,7 +24,7 @@ class Role(Enum):
     DERIVED = "derived"
     """Made of other tables, and can be made again."""
     WORDS = "words"
-    """The word index and its vocabulary, made of the blocks."""
+    """The word index with its vocabulary, and the ranking index: made of the blocks."""
 
 
 class Table(NamedTuple):
@@ -72,6 +72,8 @@ TABLES: dict[str, Table] = {
     "trigram": Table(Role.WORDS),
     "vocabulary": Table(Role.WORDS),
     "vocabulary_part": Table(Role.WORDS),
+    "ranked": Table(Role.WORDS),
+    "ranked_event": Table(Role.WORDS),
 }
 
 

@@ -142,6 +142,8 @@ class Notices(NamedTuple):
     last word then says nothing of the turn."""
     retried_errors: frozenset[str] = frozenset()
     """Kinds: the API failed, and the agent asked again by itself."""
+    telling: frozenset[str] = frozenset()
+    """Kinds that say in the agent's words what a session was about: recaps, goals, pull requests. They are ranked."""
     interruptions: tuple[Sign, ...] = ()
     """The human stopped the model."""
     compactions: tuple[Sign, ...] = ()

@@ -31,6 +31,9 @@ FORMS = tuple(agent.forms for agent in AGENTS.values() if agent.forms is not Non
 CONTAINERS = tuple((agent.name, containers) for agent in AGENTS.values() for containers in agent.containers)
 """Where agents keep logs that aren't files of their own."""
 
+TELLING = frozenset(kind for agent in AGENTS.values() for kind in agent.notices.telling)
+"""The kinds of notifications that say what a session was about."""
+
 TITLES = " and ".join(", ".join(agent.title for agent in AGENTS.values()).rsplit(", ", 1))
 """What people call the agents, in a sentence: `Claude Code, Codex and Gemini CLI`."""
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from agtrace_indexer.index import word_index
+from agtrace_indexer.index import ranking, word_index
 from agtrace_indexer.index.catalog import Catalog, open_database, remove_attempts
 from agtrace_indexer.index.lock import WriteLock, reach_disk
 from agtrace_indexer.index.opening import is_damage, open_to_read, refuse_newer
@@ -240,6 +240,7 @@ def _build(
         target.execute("BEGIN IMMEDIATE")
         settle(target, done)
         word_index.cover(target)
+        ranking.cover(target)
         target.execute("COMMIT")
         target.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return done

@@ -30,7 +30,7 @@ IsWanted = Callable[[dict[str, Any]], bool]
 SAVED = tuple(name for name, table in TABLES.items() if table.role not in (Role.DERIVED, Role.WORDS))
 """The tables that are taken over; all others are made of these."""
 
-_MADE_HERE = ("built", "words_seal", "words_without", "scrub", "forgotten")
+_MADE_HERE = ("built", "words_seal", "words_without", "ranked_to", "scrub", "forgotten")
 """What `meta` says of an index that isn't true of another one."""
 
 _LARGEST_ID = 1 << 53

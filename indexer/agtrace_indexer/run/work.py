@@ -51,6 +51,7 @@ class Work:
 
     def carry_out(self, report: Callable[[Progress], None] | None) -> Progress:
         """Read what changed, and commit."""
+        from agtrace_indexer.index import ranking
         from agtrace_indexer.index.store import Store
         from agtrace_indexer.index.tombstones import Tombstones
         from agtrace_indexer.index.word_index import cover_if_due
@@ -68,6 +69,7 @@ class Work:
         self._read(reader)
         store.flush()
         cover_if_due(catalog.connection)
+        ranking.cover(catalog.connection)
         store.commit()
         self._clear_away(progress)
         return progress

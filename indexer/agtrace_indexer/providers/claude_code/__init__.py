@@ -46,6 +46,7 @@ CLAUDE_CODE = Agent(
     notices=Notices(
         api_errors=frozenset({"api_error"}),
         retried_errors=frozenset({"system/api_error", "system/error"}),
+        telling=frozenset({"system/away_summary", "pr-link"}),
         compactions=(Sign("system/compact_boundary"),),
     ),
     no_messages=frozenset({"No response requested."}),  # where a session goes on after a command

@@ -58,6 +58,7 @@ CODEX = Agent(
     notices=Notices(
         api_errors=frozenset({"error"}),
         retried_errors=frozenset({"stream_error"}),
+        telling=frozenset({"thread_goal_updated", "thread_name_updated"}),
         interruptions=(Sign("turn_aborted", r"\Ainterrupted"),),
         compactions=(Sign("compacted"),),
     ),

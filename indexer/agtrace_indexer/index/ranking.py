@@ -1,0 +1,138 @@
+"""The ranking index: which words stand in which events, and who says them.
+
+It follows every append: a run takes up the events that came since (`meta` 'ranked_to'), read from their blocks. What no
+human and no model wrote is left out: injected texts, listings, reminders, summaries of compactions, calls to agtrace.
+Copies and superseded events are left out when it is asked. FTS5 holds words without their positions, 1 to 2 % of the
+logs; scores are made by whoever asks (`agtrace.search.ranking`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODE
+from agtrace_schema.database import RANKED
+from agtrace_schema.events import EventType, Outcome, UserKind
+
+from agtrace_indexer.events.searchable_text import without_preface
+from agtrace_indexer.index import meta
+from agtrace_indexer.providers.registry import TELLING
+from agtrace_indexer.texts.blocks import BlockText
+from agtrace_indexer.texts.ranked_words import Voice, ranked_words
+
+_REACHED = "ranked_to"
+_STALE = 4
+"""One part in this many of the events: where more than that are gone, the ranking index is made anew."""
+_SPEAKING = frozenset({UserKind.HUMAN.value, UserKind.TASK.value})
+_FAILED = OUTCOME_CODE[Outcome.FAILED]
+
+_GROWN = "SELECT session_id, min(event_index) FROM event WHERE id > ? GROUP BY session_id"
+
+_BLOCKS = """
+SELECT b.first_index, b.event_count, d.ends, d.text FROM block b JOIN block_data d ON d.block_id = b.id
+WHERE b.session_id = ? AND b.first_index + b.event_count > ?
+"""
+
+_EVENTS = """
+SELECT e.event_index, e.id, e.type, n.text, e.outcome FROM event e LEFT JOIN name n ON n.id = e.name_id
+WHERE e.session_id = ? AND e.event_index >= ? AND e.event_index < ? AND e.id > ? AND e.own IS NULL
+  AND e.superseded_by IS NULL AND e.copy_of IS NULL
+"""
+
+
+def prepared(connection: sqlite3.Connection) -> bool:
+    """Make the tables of the ranking index where there are none; False where SQLite can't."""
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'ranked_event'").fetchone():
+        return True
+    connection.execute("SAVEPOINT ranked")
+    try:
+        connection.execute("DROP TABLE IF EXISTS ranked")
+        for statement in RANKED.split(";\n"):
+            connection.execute(statement)
+    except sqlite3.OperationalError:
+        connection.execute("ROLLBACK TO ranked")
+        return False
+    finally:
+        connection.execute("RELEASE ranked")
+    meta.put(connection, _REACHED, "0")
+    return True
+
+
+def cover(connection: sqlite3.Connection) -> None:
+    """Take up the events that came since, in the open transaction; nothing where SQLite has no FTS5."""
+    if not prepared(connection):
+        return
+    reached = int(meta.get(connection, _REACHED) or 0)
+    newest = connection.execute("SELECT coalesce(max(id), 0) FROM event").fetchone()[0]
+    if newest > reached:
+        for session, first in connection.execute(_GROWN, (reached,)).fetchall():
+            _take_up(connection, _ranked_of(connection, session, first, reached))
+        meta.put(connection, _REACHED, str(newest))
+
+
+def make_anew(connection: sqlite3.Connection) -> None:
+    """Make the ranking index of the events that are there, in the open transaction: no word of others stays in it."""
+    if not prepared(connection):
+        return
+    connection.execute("INSERT INTO ranked(ranked) VALUES ('delete-all')")
+    connection.execute("DELETE FROM ranked_event")
+    meta.put(connection, _REACHED, "0")
+    cover(connection)
+
+
+def put_in_order(connection: sqlite3.Connection) -> None:
+    """Merge the ranking index, or make it anew where many of its events are gone, in the open transaction."""
+    if not prepared(connection):
+        return
+    gone, there = connection.execute(
+        "SELECT count(*) - count(e.id), count(e.id) FROM ranked_event r LEFT JOIN event e ON e.id = r.event_id"
+    ).fetchone()
+    if gone > there // _STALE:
+        make_anew(connection)
+    else:
+        connection.execute("INSERT INTO ranked(ranked) VALUES ('optimize')")
+
+
+def _take_up(connection: sqlite3.Connection, found: Iterator[tuple[int, Voice, list[str]]]) -> None:
+    rows = list(found)
+    connection.executemany(
+        "INSERT INTO ranked (rowid, words) VALUES (?, ?)", [(id, " ".join(words)) for id, _, words in rows]
+    )
+    connection.executemany(
+        "INSERT OR REPLACE INTO ranked_event VALUES (?, ?, ?)", [(id, voice, len(words)) for id, voice, words in rows]
+    )
+
+
+def _ranked_of(
+    connection: sqlite3.Connection, session: int, first: int, reached: int
+) -> Iterator[tuple[int, Voice, list[str]]]:
+    """The new events of a session that are ranked, each with its voice and its words."""
+    for begin, count, ends, packed in connection.execute(_BLOCKS, (session, first)).fetchall():
+        block: BlockText | None = None
+        rows = connection.execute(_EVENTS, (session, max(begin, first), begin + count, reached)).fetchall()
+        for event_index, id, type_code, name, outcome in rows:
+            voice = voice_of(EVENT_TYPE_CODES[type_code], name, outcome)
+            if voice is None:
+                continue
+            block = block or BlockText.of(ends, packed)
+            words = ranked_words(voice, without_preface(block.text(event_index - begin)))
+            if words:
+                yield id, voice, words
+
+
+def voice_of(kind: EventType, name: str | None, outcome: int | None) -> Voice | None:
+    """Who speaks in an event of a type, with this name (of a tool, a user kind or a notification); None: nobody."""
+    match kind:
+        case EventType.USER:
+            return Voice.HUMAN if name in _SPEAKING else None
+        case EventType.MESSAGE | EventType.REASONING:
+            return Voice.MODEL
+        case EventType.TOOL_CALL:
+            return Voice.CALL
+        case EventType.TOOL_RESULT:
+            return Voice.ERROR if outcome == _FAILED else Voice.OUTPUT
+        case EventType.NOTIFICATION:
+            return Voice.NOTICE if name in TELLING else None
+        case _:
+            return None
