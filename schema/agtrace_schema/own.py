@@ -1,4 +1,4 @@
-"""The names under which agents call agtrace's own tools: what they were told by it is no work of theirs."""
+"""The names under which agents call agtrace's own tools: what agtrace told them isn't their own work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOOLS = (
     "read_artifact",
     "get_reasoning_chain",
 )
-"""All tools that the server ever had."""
+"""All tools that the server has ever had."""
 
 _PREFIXES = (
     "mcp__agtrace__",  # Claude Code, Codex
@@ -28,5 +28,5 @@ _PREFIXES = (
 )
 
 OWN_TOOLS = frozenset(map("".join, product(_PREFIXES, TOOLS)))
-"""Every spelling of a tool's name in a log when version 4 of the tables came, where the server is called agtrace: what
-the migration marks. In logs that are read the indexer knows them by what each agent's package says of servers."""
+"""Every spelling of a tool's name in a log at the time of version 4 of the tables, with a server called agtrace: the
+migration marks these. In logs read since, the indexer knows them from each agent's package."""
