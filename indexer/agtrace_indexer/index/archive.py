@@ -1,4 +1,4 @@
-"""Logs that vanished can't be read again: what newer tables ask of their sessions is made of their stored events."""
+"""Filling newer tables for vanished logs from their stored events, as the logs can't be read again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agtrace_indexer.texts.blocks import BlockText
 
 _ARCHIVED = "SELECT s.id FROM session s JOIN file f ON f.id = s.file_id WHERE f.gone ORDER BY s.id"
 
-# The requests of a session, each with the block in which its text lies.
+# The requests of a session, each with the block that contains its text.
 _REQUESTS = f"""
 SELECT e.event_index, b.id AS block, b.first_index FROM event e JOIN name n ON n.id = e.name_id
 JOIN block b ON b.session_id = e.session_id AND e.event_index >= b.first_index
@@ -26,7 +26,7 @@ ORDER BY e.event_index
 
 
 def sum_up_archive(connection: sqlite3.Connection) -> None:
-    """Make the requests and the sums of the sessions of vanished logs again."""
+    """Collect the requests and compute the totals of sessions from vanished logs again."""
     for (session,) in connection.execute(_ARCHIVED).fetchall():
         _note_requests(connection, session)
         sum_turns(connection, session)
