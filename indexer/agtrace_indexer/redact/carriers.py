@@ -2,7 +2,7 @@ r"""Carriers of secrets that have no form of their own: a header, a command, a s
 
 A carrier has a first look, a Hyperscan pattern that shows where to begin, and a Python pattern that is matched there.
 Its group `secret` is masked, unless the check named by `unless` says that it is not a secret, or `names.strength` says
-that the name in its group `name` is not a secret's. Assignments are read in `named.py`.
+that the name in its group `name` is not a secret's. Assignments are read in `assignments.py`.
 
 Texts in logs are nested in quotes: a quotation mark may follow backslashes, a newline may be written `\n`.
 """
