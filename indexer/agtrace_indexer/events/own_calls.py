@@ -36,7 +36,7 @@ def is_own(call: ToolCall, tools: Tools) -> bool:
 
 @lru_cache(maxsize=8)
 def _own_tools(servers: tuple[str, ...]) -> frozenset[str]:
-    """Every spelling of our tools' names in logs."""
+    """Return every spelling of our tools' names in logs."""
     return frozenset(map("".join, product(servers, TOOLS)))
 
 
@@ -45,7 +45,7 @@ def _asks_agtrace(command: str) -> bool:
 
 
 def _commands(arguments: Json, names: tuple[str, ...]) -> Iterator[str]:
-    """The commands a shell is to run: a text, the last word of `bash -lc <text>`, or words."""
+    """Yield the commands a shell is to run: a text, the last word of `bash -lc <text>`, or words."""
     if isinstance(arguments, dict):
         for name in names:
             yield from _texts(arguments.get(name))

@@ -124,7 +124,7 @@ def is_damage(error: BaseException) -> bool:
 
 @contextmanager
 def one_moment(connection: sqlite3.Connection) -> Iterator[None]:
-    """A context within which all queries see the index as it is at one moment."""
+    """Make all queries within this context see the index as it is at one moment."""
     connection.execute("BEGIN")
     try:
         yield

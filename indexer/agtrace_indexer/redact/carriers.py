@@ -46,12 +46,12 @@ TOKEN = r"[A-Za-z0-9._~+/=:|-]"
 
 
 def _command(tool: str, rest: str, unless: str = "no_option", look: str = "", begins: str = "") -> Carrier:
-    """A carrier that begins with a word, or with a blank, and contains a secret."""
+    """Return a carrier that begins with a word, or with a blank, and contains a secret."""
     return Carrier("command-secret", (Look(look or tool, any_case=True),), rf"(?i:{tool})(?:{rest})", unless, begins)
 
 
 def _tool(names: str, look: str, option: str, unless: str = "no_option") -> Carrier:
-    """A carrier for a tool, its first look (empty: the tool itself), and the option or subcommand before the secret."""
+    """Return a carrier for a tool, given its first look (empty: the tool) and the option or subcommand for a secret."""
     begins = names + r"[ \t\\]"
     return Carrier(
         "command-secret",
@@ -63,7 +63,7 @@ def _tool(names: str, look: str, option: str, unless: str = "no_option") -> Carr
 
 
 def _subcommand(names: str, look: str, option: str, unless: str = "no_option") -> Carrier:
-    """A tool with a subcommand or option whose name is an everyday word, which is only looked for after the tool."""
+    """Return a carrier for a tool's subcommand or option with an everyday name, only looked for after the tool."""
     return _tool(names, rf"{names}[ \t\\]{_WORDS}{look}", option, unless)
 
 
