@@ -38,9 +38,9 @@ def main() -> None:
         number = sum(len(to) for to in found.values())
         circle = " -> ".join(circle_in(found)) or "none"
         _print(f"{package}: {len(rooms(package))} rooms, {number} arrows, a circle of rooms: {circle}")
-    outside = sorted({name for name, _ in sql() if not name.startswith(KEEPERS_OF_SQL)})
+    outside = sorted({name for name, _ in sql() if not name.startswith(KEEPERS_OF_SQL + OF_OTHER_PROGRAMS)})
     _print(f"modules with SQL outside {' and '.join(KEEPERS_OF_SQL)}: {len(outside)}")
-    asking = sorted({name for name in asks() if not name.startswith(KEEPERS_OF_SQL)})
+    asking = sorted({name for name in asks() if not name.startswith(KEEPERS_OF_SQL + OF_OTHER_PROGRAMS[:1])})
     _print(f"modules that execute statements outside these: {len(asking)}")
     _print(f"except clauses in agtrace/commands: {excepts(SOURCES['agtrace'] / 'commands')}")
     _print(f"lines of Python in the three packages: {lines():,}")
@@ -48,6 +48,9 @@ def main() -> None:
 
 KEEPERS_OF_SQL = ("agtrace_indexer.index", "agtrace_indexer.repair", "agtrace_schema")
 """Where SQL stands: what writes and asks the index, what mends it, and the words of its tables."""
+
+OF_OTHER_PROGRAMS = ("agtrace_indexer.logs.foreign_database", "agtrace_indexer.providers.")
+"""Where SQL stands that asks the databases of agents, through the first of these alone."""
 
 
 def rooms(package: str) -> set[str]:

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.rooms import KEEPERS_OF_SQL, arrows, asks, circle_in, modules, rooms, sql
+from tests.rooms import KEEPERS_OF_SQL, OF_OTHER_PROGRAMS, arrows, asks, circle_in, modules, rooms, sql
 
 MOST_ROOMS = {"agtrace_indexer": 14, "agtrace": 18}
 MOST_ARROWS = {"agtrace_indexer": 45, "agtrace": 90}
@@ -24,8 +24,9 @@ def test_a_package_has_few_rooms_and_few_ways_between_them(package: str) -> None
 
 
 def test_only_the_index_and_what_mends_it_have_sql_and_execute_it() -> None:
-    having = {name for name, _ in sql()} | set(asks())
-    assert {name for name in having if not name.startswith(KEEPERS_OF_SQL)} == set()
+    outside = {name for name in {name for name, _ in sql()} | set(asks()) if not name.startswith(KEEPERS_OF_SQL)}
+    assert {name for name in outside if not name.startswith(OF_OTHER_PROGRAMS)} == set()
+    assert {name for name in asks() if name in outside} <= {"agtrace_indexer.logs.foreign_database"}
 
 
 def test_agtrace_gets_rows_of_our_own_and_none_of_sqlite() -> None:
@@ -49,4 +50,4 @@ def test_the_rooms_of_the_indexer_import_only_those_above_them() -> None:
 def test_the_rooms_of_logs_know_no_table_and_no_agent() -> None:
     found = arrows("agtrace_indexer")
     assert found.get("logs", {}) == {} and found.get("redact", {}) == {} and found.get("texts", {}) == {}
-    assert set(found["events"]) == {"logs", "redact"} and set(found["providers"]) == {"events"}
+    assert set(found["events"]) == {"logs", "redact"} and set(found["providers"]) == {"events", "logs"}

@@ -35,6 +35,7 @@ CREATE TABLE file (
   id INTEGER PRIMARY KEY,
   path TEXT NOT NULL UNIQUE,
   status TEXT NOT NULL,          -- log | empty | unrecognized | unreadable | skipped | duplicate | waiting
+                                 -- | container (its logs have rows of their own, below its path)
                                  -- | forgotten (then path is a digest of the path)
   reason TEXT,                   -- why it is not (wholly) read, as a sentence
   provider TEXT,                 -- claude_code | codex | gemini; null while unknown

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer import run
 from agtrace_indexer.events.own_calls import is_own
 from agtrace_indexer.index import catalog
 from agtrace_indexer.parallel import pool
 from agtrace_indexer.providers.registry import TOOLS as KNOWN
-from agtrace_indexer.run import index
+from agtrace_indexer.run import index, versions
 from agtrace_schema import own
 from agtrace_schema.events import Json, ToolCall
 
@@ -188,7 +187,7 @@ def as_version_3(database: Path, older: Path) -> None:
         connection.execute("DELETE FROM _sqlite_migrations WHERE name = '0004_own_calls'")
         connection.execute("UPDATE meta SET value = '3' WHERE key = 'reading'")
         connection.execute("PRAGMA user_version = 3")
-    assert (catalog.VERSION, run.READING_VERSION) >= (4, 4)
+    assert (catalog.VERSION, versions.READING_VERSION) >= (4, 4)
 
 
 def test_search_leaves_them_out_says_how_many_and_finds_them_on_request(tmp_path: Path) -> None:

@@ -34,9 +34,13 @@ class Found(NamedTuple):
     size: int
     mtime_ns: int
     oddity: str | None = None
-    """Why it can't be a log that is read, as a sentence; None for a regular file."""
+    """Why it isn't read as a log, as a sentence; None for one that is."""
     below: int = 0
     """Characters of `path` that name its root, which may be a link of the user's. Behind them none is followed."""
+    container: str = ""
+    """The path of the database or folder that holds this log among others; empty for a log in a file of its own."""
+    status: str = "skipped"
+    """The status of its row where it has an oddity."""
 
 
 class Forms(Protocol):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path, PurePath
 
     from agtrace_indexer.events.drafts import LogState, Record, Said
+    from agtrace_indexer.logs.containers import Container
+    from agtrace_indexer.logs.discovery import Found
     from agtrace_indexer.providers.setup import Setup
 
 
@@ -63,6 +65,59 @@ class Forms(NamedTuple):
     """Tells from folder and name of a file what all files of its log have in common; None where it has no other."""
     rank: Callable[[str], tuple[bool, ...]]
     """Tells from the path of a file how far it stands behind the others of its log."""
+
+
+class Row(NamedTuple):
+    """A record of a log that isn't a file of its own."""
+
+    number: int
+    """Its place: the id of a row, or a count. Events name it as their line."""
+    record: Record
+    position: Any
+    """Where the next run goes on if it ends here, as JSON."""
+
+
+class LogInside(NamedTuple):
+    """A log that a container holds among others."""
+
+    name: str
+    """Its session's id, as a rule; without a slash. Its path is that of the container and this name."""
+    stamp: str
+    """Equal stamps mean an unchanged log: the time of its last change with the count of its rows, for example."""
+    size: int = 0
+    """Bytes, as far as they are known without reading it."""
+
+
+class Source(Protocol):
+    """Reads logs that aren't files of their own: rows of a database, or many small files each.
+
+    `logs.foreign_database` asks a database of another program without disturbing it, `logs.files` opens files.
+    """
+
+    def logs(self, container: Container) -> Iterable[LogInside]:
+        """The logs that a container holds. Raises `OSError` where it can't be read now."""
+
+    def rows(self, found: Found, position: Any) -> Iterable[Row]:
+        """The records of a log from a position on (that of the last row that was read), all of them from None on.
+
+        What was changed in place since then comes again, and replaces what was read by the keys of its drafts. What
+        vanished has to be said by a record. Raises `OSError`.
+        """
+
+
+class Containers(NamedTuple):
+    """Where an agent keeps logs that aren't files of their own."""
+
+    files: re.Pattern[str]
+    """Fits all of the path of each file that belongs to one; the first group is the path of the container, which it
+    fits as well: `(.*/nest\\.db)(?:-wal|-shm|-journal)?`."""
+    source: Callable[[], Source]
+    """Loads what reads it."""
+
+    def of(self, path: str) -> str | None:
+        """The path of the container that a file belongs to; None for any other file."""
+        found = self.files.fullmatch(path)
+        return None if found is None else found[1]
 
 
 class Sign(NamedTuple):
@@ -113,6 +168,7 @@ class Agent(NamedTuple):
     """Loads the module that reads its logs."""
     home: Home
     forms: Forms | None = None
+    containers: tuple[Containers, ...] = ()
     tools: Tools = Tools()
     notices: Notices = Notices()
     no_messages: frozenset[str] = frozenset()

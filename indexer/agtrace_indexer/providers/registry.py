@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agtrace_schema.events import Provider
 
     from agtrace_indexer.events.drafts import Record
-    from agtrace_indexer.providers.provider import Agent, Parser
+    from agtrace_indexer.providers.provider import Agent, Parser, Source
 
 AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE_CODE, CODEX, GEMINI)}
 """The agents by name: to add one, write its package and name it here."""
@@ -28,6 +28,8 @@ TOOLS = together([*(agent.tools for agent in AGENTS.values()), OF_MCP_SERVERS])
 FORMS = tuple(agent.forms for agent in AGENTS.values() if agent.forms is not None)
 """How agents keep one log in several files."""
 
+CONTAINERS = tuple((agent.name, containers) for agent in AGENTS.values() for containers in agent.containers)
+"""Where agents keep logs that aren't files of their own."""
 
 TITLES = " and ".join(", ".join(agent.title for agent in AGENTS.values()).rsplit(", ", 1))
 """What people call the agents, in a sentence: `Claude Code, Codex and Gemini CLI`."""
@@ -47,6 +49,16 @@ def homes(environment: Mapping[str, str], home: Path) -> list[Path]:
 def parser_of(provider: str) -> Parser:
     """What reads the logs of an agent."""
     return AGENTS[provider].parser()
+
+
+def container_of(path: str) -> str | None:
+    """The path of the container that a file belongs to; None for any other file."""
+    return next((found for _, kept in CONTAINERS if (found := kept.of(path)) is not None), None)
+
+
+def source_of(container: str) -> tuple[Provider, Source]:
+    """Whose container lies at a path, and what reads it."""
+    return next((name, kept.source()) for name, kept in CONTAINERS if kept.of(container) == container)
 
 
 def recognize(record: Record) -> Provider | None:

@@ -43,6 +43,8 @@ class Log:
     """The event that keeps the head of a last line that is too long and has no end yet."""
     unended: bool = False
     """No newline followed the last line yet: what comes first in the next run still belongs to it."""
+    position: Any = None
+    """Where its source goes on (`providers.provider.Source`); None for a log in a file of its own."""
     record_types: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     """(status, type) -> [count, first line] of the records that are unknown or left out, since it was last saved."""
     session_ids: dict[str, int] = field(default_factory=dict)
@@ -61,7 +63,9 @@ class Log:
     def remembered(self) -> dict[str, Any]:
         """What the next run must know to go on."""
         threads = {key: by_name(thread) for key, thread in self.threads.items()}
-        place = {"checksum": self.checksum, "long_tail": self.long_tail, "unended": self.unended}
+        place = {
+            "checksum": self.checksum, "long_tail": self.long_tail, "unended": self.unended, "position": self.position,
+        }  # fmt: skip
         return {"parser": self.state.to_json(), "threads": threads, **place}
 
 

@@ -9,6 +9,10 @@ from agtrace_indexer.index.catalog import Catalog, Known, KnownFile
 from agtrace_indexer.index.tombstones import hidden
 from agtrace_indexer.logs.discovery import REPEATS, Found, preferred, walk
 from agtrace_indexer.providers.registry import FORMS
+from agtrace_indexer.reader.containers import look_into
+
+_SET_ASIDE = frozenset({"skipped", "duplicate", "container"})
+"""The statuses of what the discovery says isn't read; whatever else isn't was opened to find that out."""
 
 
 @dataclass(slots=True)
@@ -34,15 +38,16 @@ class Plan:
 
 def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> Plan:
     """Compare what lies below the roots with what the index knows, by stat alone."""
-    found = [file for file in walk(roots) if not file.path.startswith(catalog.own_files)]
     known = catalog.known()
-    hides = bool(catalog.meta("forgotten"))
+    listed = [file for file in walk(roots) if not file.path.startswith(catalog.own_files)]
+    found, all_looked_into = look_into(listed, {} if rebuild else known)
+    hides = bool(catalog.meta("forgotten")) and all_looked_into
     plan = Plan(seen=len(found))
     instead = preferred(found, FORMS)
     for file in found:
         before = known.pop(file.path, None) or (known.pop(hidden(file.path), None) if hides else None)
         if file.path in instead:
-            file = file._replace(oddity=REPEATS.format(instead[file.path]))
+            file = file._replace(oddity=REPEATS.format(instead[file.path]), status="duplicate")
         if before is not None and not before.gone and not rebuild and _unchanged(file, before):
             continue
         (plan.odd if file.oddity else plan.changed).append((file, catalog.file(file.path) if before else None))
@@ -66,7 +71,7 @@ def _was_file(root: str, known: dict[str, Known]) -> bool:
 def _unchanged(file: Found, before: Known) -> bool:
     if before.status == "forgotten":
         return before.stamp == file.stamp
-    return before.stamp == file.stamp and (file.oddity is None) == (before.status not in ("skipped", "duplicate"))
+    return before.stamp == file.stamp and (file.oddity is None) == (before.status not in _SET_ASIDE)
 
 
 def _below(path: str, roots: list[str]) -> bool:
@@ -97,7 +102,7 @@ class Archived:
         from agtrace_indexer.logs.files import head_of
         from agtrace_indexer.reader.recognition import HEAD
 
-        if not self._by_head:
+        if not self._by_head or found.container:
             return False
         try:
             return bool(self.beginning_with(head_of(found, HEAD)))

@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import PurePath
 from typing import TypeAlias
 
+import orjson
 from agtrace_schema.events import Provider
 
 from agtrace_indexer.events.drafts import Record
@@ -26,8 +27,9 @@ from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import ANCHOR, CountedFile, open_regular, start_of
 from agtrace_indexer.logs.lines import Line, Lines
 from agtrace_indexer.logs.progress import Progress
-from agtrace_indexer.providers.registry import parser_of, unroll
-from agtrace_indexer.reader.exclusion import KeptOut, kept_out, kept_out_so_far
+from agtrace_indexer.providers.provider import Row
+from agtrace_indexer.providers.registry import parser_of, source_of, unroll
+from agtrace_indexer.reader.exclusion import KeptOut, kept_out, kept_out_inside, kept_out_so_far
 from agtrace_indexer.reader.log import Log, digest
 from agtrace_indexer.reader.recognition import BEFORE_JSON, HEAD, begin, document_in, why_no_log
 from agtrace_indexer.reader.resumption import Place, begins_alike, known_log, where_it_ended
@@ -74,8 +76,11 @@ class Reader:
         known = None if known is not None and known.id in self._moved else known
         before = self.progress.bytes_done
         try:
-            with open_regular(found) as file:
-                self._read_open(found, known, CountedFile(file, self.progress), archived)
+            if found.container:
+                self._read_inside(found, known)
+            else:
+                with open_regular(found) as file:
+                    self._read_open(found, known, CountedFile(file, self.progress), archived)
         except OSError as error:
             why = f"can't be read: {error.strerror or error}"
             self.set_aside(found if error.errno in _LASTING else found._replace(stamp=""), known, "unreadable", why)
@@ -243,6 +248,51 @@ class Reader:
                 return log, as_patch(records)
             self.store.forget_contents(known.id)
         return self._new_log(found, provider, head), records
+
+    def _read_inside(self, found: Found, known: KnownFile | None) -> None:
+        """Read a log that a container holds among others: all of it, or what its source says is new."""
+        provider, source = source_of(found.container)
+        if self._forgotten:
+            records = (row.record for row in source.rows(found, None))
+            if why := kept_out_inside(found, provider, records, self._forgotten):
+                return self._pass_over(found, known, why)
+        if known is not None and known.status == "forgotten":
+            self.store.show(found.path)
+        log = self._log_inside(found, known, provider)
+        try:
+            self._read_rows(log, source.rows(found, log.position))
+        except OSError as error:
+            log.reason = f"reading stopped: {error.strerror or error}"
+            log.found = found._replace(stamp="")
+        log.read_to = found.size
+        return self._save(log)
+
+    def _log_inside(self, found: Found, known: KnownFile | None, provider: Provider) -> Log:
+        """The log as it was left, or a new one."""
+        if known is not None and known.status == "log":
+            if known.provider == provider and not self._rebuild:
+                if known.gone:
+                    self.store.rejoin(known.id)
+                return known_log(self.store, found, known, b"")
+            self.store.forget_contents(known.id)
+        return self._new_log(found, provider, b"")
+
+    def _read_rows(self, log: Log, rows: Iterable[Row]) -> None:
+        transcript = Transcript(self.store, self.progress, log)
+        try:
+            for row in rows:
+                data = orjson.dumps(row.record)
+                log.lines = max(log.lines, row.number)
+                transcript.read_record(row.record, Line(row.number, 0, len(data), data, True))
+                log.position = row.position
+                self.progress.bytes_read += len(data)
+                self._uncommitted += len(data) + _OVERHEAD_OF_A_LINE
+                if self._uncommitted >= self._batch:
+                    transcript.settle()
+                    self._save(log, complete=False)
+                    self.commit_if_due()
+        finally:
+            transcript.settle()
 
     def _new_log(self, found: Found, provider: Provider, head: bytes) -> Log:
         log = Log(found, None, "log", None, provider, head=digest(head), head_size=len(head))

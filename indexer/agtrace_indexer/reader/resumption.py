@@ -46,7 +46,7 @@ def known_log(store: Store, found: Found, known: KnownFile, anchor: bytes) -> Lo
         found, known.id, "log", None, known.provider or "", known.read_to, known.lines,
         known.records, known.unreadable_lines, 0, known.head, known.head_size, anchor,
         stored["checksum"], LogState.from_json(stored["parser"]), threads, long_tail=stored["long_tail"],
-        unended=stored["unended"],
+        unended=stored["unended"], position=stored.get("position"),
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from agtrace_indexer.logs.discovery import Found, preferred, walk
 from agtrace_indexer.logs.files import CountedFile, checksum_to, inode, open_regular
 from agtrace_indexer.logs.progress import Progress
 from agtrace_indexer.providers.registry import FORMS
+from agtrace_indexer.reader.containers import look_into
 from agtrace_indexer.texts.blocks import unpack
 
 
@@ -29,7 +30,7 @@ class Logs:
         roots = [path for (path,) in self.new.execute("SELECT path FROM root")]
         if not roots and not self.new.execute("SELECT 1 FROM meta WHERE key = 'root_forgotten'").fetchone():
             roots = self.otherwise
-        found = list(walk(roots))
+        found, _ = look_into(walk(roots), {})
         left_out = preferred(found, FORMS)
         return {file.path: file for file in found if file.oddity is None and file.path not in left_out}
 
@@ -40,6 +41,8 @@ class Logs:
         found = self._listed.get(file["path"])
         if file["gone"] or found is None:
             return False
+        if found.container:
+            return True
         try:
             checksum = orjson.loads(unpack(file["state"]))["checksum"]
         except (sqlite3.DatabaseError, ValueError, TypeError, KeyError):  # the file's size has to do

@@ -1,14 +1,16 @@
-"""Tern, an agent that nobody has written: logs of JSON lines, and finished sessions as one JSON document.
+"""Tern, an agent that nobody has written, with every kind of source: logs of JSON lines, finished sessions as one JSON
+document, sessions in a database, and sessions as folders of small files.
 
 The folder is copied beside the packages of the other agents: what it imports from itself is relative for that.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from agtrace_indexer.events.tools import Tools
-from agtrace_indexer.providers.provider import Agent, Home, Notices, Parser, Sign
+from agtrace_indexer.providers.provider import Agent, Containers, Home, Notices, Parser, Sign, Source
 
 if TYPE_CHECKING:
     from agtrace_indexer.providers.setup import Setup
@@ -18,6 +20,18 @@ def _parser() -> Parser:
     from . import parser
 
     return parser
+
+
+def _rows() -> Source:
+    from . import database
+
+    return database
+
+
+def _feathers() -> Source:
+    from . import feathers
+
+    return feathers
 
 
 def _setup() -> Setup:
@@ -31,6 +45,10 @@ TERN = Agent(
     title="Tern",
     parser=_parser,
     home=Home("TERN_NEST", "the home of Tern's logs; default ~/.tern", ".tern", ("flights",)),
+    containers=(
+        Containers(re.compile(r"(.*/nest\.db)(?:-wal|-shm|-journal)?"), _rows),
+        Containers(re.compile(r"(.*/feathers)(?:/[^/]+/[0-9]+\.json)?"), _feathers),
+    ),
     tools=Tools(
         shells=frozenset({"dive"}),
         editing=frozenset({"preen"}),
@@ -53,5 +71,6 @@ TERN = Agent(
     hidden_reasoning="as birdsong",
     command="tern",
     setup=_setup,
+    keys_remembered=None,
 )
 """What is known about Tern."""

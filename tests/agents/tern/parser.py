@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any
 
-from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
+from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, Said
 from agtrace_indexer.providers.notes import unknown
 from agtrace_indexer.providers.provider import Rewrite
 from agtrace_schema.events import (
@@ -44,6 +44,8 @@ def begin(path: PurePath) -> LogState:
 
 def drafts(record: Record, state: LogState) -> Iterable[Said]:
     """The event of the next line; all lines behind a text of the human's belong to one step of the model."""
+    if record.get("tern") == "vanished":
+        return [Retraction(record["keys"])]
     if record.get("tern") == "start":
         facts = state.sessions[""]
         facts.id, facts.cwd, facts.model = record.get("id"), record.get("cwd"), record.get("model")
@@ -54,7 +56,7 @@ def drafts(record: Record, state: LogState) -> Iterable[Said]:
         state.memory["asked"] = state.memory.get("asked", 0) + 1
     elif isinstance(payload, (Message, ToolCall, TokenUsage)):
         step = str(record.get("step") or state.memory.get("asked", 0))
-    return [Draft(payload, record.get("at"), step=step)]
+    return [Draft(payload, record.get("at"), step=step, key=record.get("key"))]
 
 
 def _payload(record: Record, state: LogState) -> Payload:

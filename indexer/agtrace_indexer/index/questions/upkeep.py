@@ -33,7 +33,7 @@ FROM file f LEFT JOIN session s ON s.file_id = f.id WHERE f.status = 'log' GROUP
 """
 
 _NOT_READ = """
-SELECT path, status, reason, size FROM file WHERE status NOT IN ('log', 'forgotten') ORDER BY status, path
+SELECT path, status, reason, size FROM file WHERE status NOT IN ('log', 'container', 'forgotten') ORDER BY status, path
 """
 
 _PARTLY_READ = """

@@ -1,0 +1,60 @@
+"""Containers: the databases and folders in which some agents keep many logs, by the files that they consist of."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from agtrace_indexer.logs.discovery import Found
+
+_UNSTAMPED = "-shm"
+"""How the name of a file ends that readers of an SQLite database touch, too."""
+
+_LOG_OF_A_DATABASE = "-wal"
+
+
+class Container(NamedTuple):
+    """A database or a folder that holds several logs."""
+
+    path: str
+    files: tuple[Found, ...]
+    """The files that it consists of, as their directories list them."""
+
+    @property
+    def stamp(self) -> str:
+        """Equal stamps mean that none of its files changed."""
+        stamps = [file.stamp for file in self.files if not file.path.endswith(_UNSTAMPED)]
+        if len(self.files) == 1 and self.files[0].path == self.path:  # a root of its own: nothing beside it was listed
+            stamps.append(_stamp_beside(self.path + _LOG_OF_A_DATABASE))
+        return hashlib.sha256("\n".join(stamps).encode()).hexdigest()
+
+    @property
+    def below(self) -> int:
+        """Characters of its path that name its root (`Found.below`)."""
+        return self.files[0].below
+
+
+def grouped(found: Iterable[Found], container_of: Callable[[str], str | None]) -> tuple[list[Found], list[Container]]:
+    """The files that belong to no container, and the containers that the others make up.
+
+    `container_of` tells the path of the container that a file belongs to by the path of the file.
+    """
+    alone: list[Found] = []
+    held: dict[str, list[Found]] = {}
+    for file in found:
+        path = None if file.oddity else container_of(file.path)
+        if path is None:
+            alone.append(file)
+        else:
+            held.setdefault(path, []).append(file)
+    return alone, [Container(path, tuple(files)) for path, files in held.items()]
+
+
+def _stamp_beside(path: str) -> str:
+    try:
+        status = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return ""
+    return f"{status.st_size}/{status.st_mtime_ns}"

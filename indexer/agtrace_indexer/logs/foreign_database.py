@@ -1,0 +1,105 @@
+"""Asking an SQLite database that another program writes, without a trace: nothing is changed, created or locked in
+its folder for longer than one question.
+
+How SQLite may open it depends on what lies beside it (measured with SQLite 3.40): `mode=ro` makes files where there is
+no `-shm`, and `immutable=1` misses what is only in the `-wal`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+
+Question: TypeAlias = tuple[str, Sequence[Any]]
+"""A statement that reads, and its arguments."""
+
+_MAGIC = b"SQLite format 3\0"
+_PATIENCE_MS = 2_000
+_ATTEMPTS = 3
+_BESIDE = ("", "-wal", "-journal")
+
+
+def ask(path: str, *questions: Question) -> list[list[tuple[Any, ...]]]:
+    """The rows that answer each question, all of one moment.
+
+    Raises `OSError` where the file is no database, damaged, locked, or written faster than it can be read.
+    """
+    _check(path)
+    for _ in range(_ATTEMPTS):
+        before = _state(path)
+        try:
+            with _opened(path, before) as connection:
+                answers = _answers(connection, questions)
+        except sqlite3.Error as error:
+            trouble = str(error)
+            continue
+        if _state(path) == before or before[1]:  # with a `-wal`, what is read is of one moment whatever is written
+            return answers
+        trouble = "it changes while it is read"
+    raise OSError(0, trouble)
+
+
+def _check(path: str) -> None:
+    """Refuse what isn't a database. The file is closed before SQLite opens it: closing drops a process's locks."""
+    if not stat.S_ISREG(os.lstat(path).st_mode):
+        raise OSError(0, "not a regular file")
+    with open(path, "rb", buffering=0) as file:
+        if file.read(len(_MAGIC)) not in (_MAGIC, b""):
+            raise OSError(0, "not an SQLite database")
+
+
+def _state(path: str) -> tuple[tuple[int, int] | None, ...]:
+    """Size and time of the database and of the files with what isn't in it yet; None for one that isn't there."""
+    found: list[tuple[int, int] | None] = []
+    for name in _BESIDE:
+        status = None
+        with suppress(FileNotFoundError):
+            status = os.stat(path + name)
+        found.append(
+            (status.st_size, status.st_mtime_ns) if status is not None and (status.st_size or not name) else None
+        )
+    return tuple(found)
+
+
+@contextmanager
+def _opened(path: str, state: tuple[tuple[int, int] | None, ...]) -> Iterator[sqlite3.Connection]:
+    _, log, journal = state
+    if log is None and journal is None:
+        with closing(_connect(path, "immutable=1")) as connection:
+            yield connection
+    elif log is not None and os.path.exists(path + "-shm"):
+        with closing(_connect(path, "mode=ro")) as connection:
+            yield connection
+    else:
+        with tempfile.TemporaryDirectory(prefix="agtrace-") as folder:
+            copy = os.path.join(folder, "copy.db")
+            for name in _BESIDE:
+                with suppress(FileNotFoundError):
+                    shutil.copyfile(path + name, copy + name)
+            with closing(_connect(copy, "mode=rw")) as connection:
+                yield connection
+
+
+def _connect(path: str, how: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?{how}", uri=True, isolation_level=None)
+    connection.execute(f"PRAGMA busy_timeout={_PATIENCE_MS}")
+    connection.execute("PRAGMA query_only=1")
+    connection.execute("PRAGMA trusted_schema=0")
+    connection.text_factory = _text
+    return connection
+
+
+def _answers(connection: sqlite3.Connection, questions: Sequence[Question]) -> list[list[tuple[Any, ...]]]:
+    connection.execute("BEGIN")
+    return [connection.execute(sql, arguments).fetchall() for sql, arguments in questions]
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

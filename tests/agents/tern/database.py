@@ -1,0 +1,37 @@
+"""Tern's sessions in `nest.db`: a table of lines, each with the time of its last change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from agtrace_indexer.logs.containers import Container
+from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.logs.foreign_database import ask
+from agtrace_indexer.providers.provider import LogInside, Row
+
+_FLIGHTS = "SELECT flight, max(changed), count(*), sum(length(line)) FROM line GROUP BY flight"
+_LINES = "SELECT id, changed, line FROM line WHERE flight = ? AND changed >= ? ORDER BY changed, id"
+_IDS = "SELECT id FROM line WHERE flight = ?"
+
+
+def logs(container: Container) -> Iterable[LogInside]:
+    """A log for each flight: it changed where a line did, or where there are more or fewer."""
+    (flights,) = ask(container.path, (_FLIGHTS, ()))
+    return [LogInside(name, f"{changed}/{count}", size) for name, changed, count, size in flights]
+
+
+def rows(found: Found, position: Any) -> Iterable[Row]:
+    """First a record of the lines that vanished, then the lines that changed since, by the times of their changes."""
+    newest, known = position or (0, {})
+    flight = found.path.rpartition("/")[2]
+    lines, ids = ask(found.container, (_LINES, (flight, newest)), (_IDS, (flight,)))
+    gone = known.keys() - {str(id) for (id,) in ids}
+    known = {id: changed for id, changed in known.items() if id not in gone}
+    if gone:
+        yield Row(0, {"tern": "vanished", "at": None, "keys": sorted(gone)}, (newest, known))
+    for id, changed, line in lines:
+        if known.get(str(id)) != changed:
+            known[str(id)] = changed
+            yield Row(id, {**json.loads(line), "key": str(id)}, (changed, known))
