@@ -67,7 +67,7 @@ class TooManyEvents(InvalidParameter):
 
     def __init__(self, sessions: int) -> None:
         super().__init__("ref", f"{sessions:,} sessions are too many to examine at once")
-        self.hint = "Ask for a shorter time, as ax://report/7d, or run `agtrace report` in a terminal."
+        self.hint = "Shorten the period, as in ax://report/7d, or run `agtrace report` in a terminal."
 
 
 class InvalidCursor(Problem):

@@ -69,8 +69,8 @@ Find out whether coding agents on this machine have worked on this problem befor
 
 {given["problem"]}
 
-1. Call search_event_previews(query=...) with the most literal piece of it: an error message, a path, a command, a
-   name. If nothing is found, try a shorter piece, then other words for it.
+1. Call search_event_previews(query=...) with the most literal part of it: an error message, a path, a command, a
+   name. If nothing is found, try a shorter part, then other words for it.
 2. Open the best matches with get_event_details(session_id=..., event_index=...), and see how they ended with
    get_session_details(session_id=..., detail_level="turns").
 3. Say what was tried, what failed, what worked in the end, and what applies here.
@@ -101,8 +101,8 @@ def _compare_attempts(given: Mapping[str, str]) -> str:
     return f"""\
 Compare two attempts at a task: the sessions {one} and {two}.
 
-1. Call compare_sessions(id1={one}, id2={two}) for what differs: outcome, tools, files, failures, tokens, time.
-2. For what needs an explanation call get_session_details(session_id=..., detail_level="turns") on that session.
+1. Call compare_sessions(id1={one}, id2={two}) to see what differs: outcome, tools, files, failures, tokens, time.
+2. For anything unexplained call get_session_details(session_id=..., detail_level="turns") on that session.
 3. Say which attempt went better, at which step they diverged, and what to do next time.
 
 {_MANNERS}"""

@@ -83,7 +83,7 @@ def unless_behind(summary: str, total: int, freshness: Freshness) -> str:
     behind = "" if freshness.files_behind is None else f", {freshness.files_behind} files behind"
     if total:
         return f"{summary} so far (index {freshness.state.replace('_', ' ')}{behind})"
-    return f"Nothing found yet: the index is {freshness.state.replace('_', ' ')}{behind}; ask again"
+    return f"Nothing found yet: the index is {freshness.state.replace('_', ' ')}{behind}; try again"
 
 
 def list_budget(limit: int) -> int:
