@@ -88,7 +88,7 @@ class SessionNotFound(Problem):
     code = "session_not_found"
 
     def __init__(self, session_id: str, nearest: Iterable[str] = ()) -> None:
-        from agtrace.text.lines import named  # not needed by those that only read the settings
+        from agtrace.text.lines import named  # importers of the settings alone don't need it
         from agtrace.text.next_call import call
 
         near = list(nearest)
@@ -148,7 +148,7 @@ class InvalidArtifactRef(Problem):
     code = "invalid_artifact_ref"
 
     def __init__(self, reference: str) -> None:
-        from agtrace.text.lines import repeated  # it loads the redaction
+        from agtrace.text.lines import repeated  # it loads the redaction rules
         from agtrace.text.next_call import call
 
         given = repeated(reference, 200)

@@ -124,7 +124,7 @@ def listen(host: str, port: int) -> Listening:
     """Listen on an address; port 0 means any free port. Raises `OSError`."""
     family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     listening = Listening(fileno=socket.create_server(address[:2], family=family).detach())
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted ones inherit it: saves 40 ms each
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited; saves 40 ms per answer
     return listening
 
 

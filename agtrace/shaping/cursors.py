@@ -101,7 +101,7 @@ def load_key(path: Path) -> bytes:
             file.write(os.urandom(_KEY_BYTES))
         if key is None:
             _put(fresh, path)
-        elif not _is_open_to_others(fresh):  # otherwise this file system has no owners
+        elif not _is_open_to_others(fresh):  # otherwise the file system has no permissions
             fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)

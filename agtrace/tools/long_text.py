@@ -24,7 +24,7 @@ from agtrace.text.next_call import Hint, NextCall
 from agtrace.tools.tool import LIST_BYTES, kilobytes
 
 _BEFORE, _BEHIND = 5, 30  # lines around the first failing one
-_MOST_AROUND = 4_000  # bytes that an answer takes beside a digest
+_MOST_AROUND = 4_000  # bytes that an answer takes in addition to a digest
 
 _LARGER: dict[Mode | None, Mode] = {"minimal": "standard", "standard": "verbose"}
 
