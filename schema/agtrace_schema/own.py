@@ -1,8 +1,6 @@
-"""The names under which agents call agtrace's own tools: what they were told by it is no work of theirs."""
+"""The names of agtrace's own tools: what agtrace told agents isn't their own work."""
 
 from __future__ import annotations
-
-from itertools import product
 
 TOOLS = (
     "list_sessions",
@@ -16,17 +14,4 @@ TOOLS = (
     "read_artifact",
     "get_reasoning_chain",
 )
-"""All tools that the server ever had."""
-
-_PREFIXES = (
-    "mcp__agtrace__",  # Claude Code, Codex
-    "mcp__plugin_agtrace_agtrace__",  # Claude Code, from a plugin
-    "agtrace.",  # Codex, with a namespace
-    "agtrace__",  # Codex's events; Gemini CLI where two servers have a tool of this name
-    "mcp_agtrace_",  # Gemini CLI
-    "",  # Gemini CLI, before 2026
-)
-
-OWN_TOOLS = frozenset(map("".join, product(_PREFIXES, TOOLS)))
-"""Every spelling of a tool's name in a log when version 4 of the tables came, where the server is called agtrace: what
-the migration marks. In logs that are read the indexer knows them by what each agent's package says of servers."""
+"""All tools that the server has ever had."""

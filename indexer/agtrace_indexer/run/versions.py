@@ -7,10 +7,8 @@ from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.opening import NewerIndex
 
 READING_VERSION = 6
-"""Raised whenever the same logs would now give other rows: logs that are still there are then read
-again, archived rows stay as they are. 1 (2026-11-21). 2 (2026-11-21): families, requests, paths, durations.
-3 (2026-11-21): lengths of lines without a carriage return. 4 (2026-11-21): calls to agtrace itself.
-5 (2026-11-21): new rules for secrets. 6 (2026-11-22): ids of sessions are plain names, all names are masked."""
+"""Raised whenever the same logs would now give other rows: logs that are still there are then read again, archived rows
+stay as they are."""
 
 
 def refuse_newer_reading(reading: str | None) -> None:

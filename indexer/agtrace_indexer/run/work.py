@@ -155,15 +155,12 @@ class Work:
         """Archive what vanished and note what can't be read, once every changed log is read."""
         from agtrace_indexer.families.id_suffixes import tell_apart
         from agtrace_indexer.families.joining import join_families
-        from agtrace_indexer.index.archive import sum_up_archive
 
         reader.store.mark_gone(row.id for row in self.plan.gone if self.catalog.file(row.path) is not None)
         for found, _ in self.plan.odd:
             reader.set_aside(found, self.catalog.file(found.path), found.status, found.oddity or "")
         self._drop_no_logs()
         reader.store.flush()
-        if self.rebuild:
-            sum_up_archive(self.catalog.connection)
         join_families(self.catalog.connection)
         tell_apart(self.catalog.connection)  # by their times, which leave copies out
         self.catalog.set_meta("built", "1")
