@@ -198,18 +198,26 @@ def newest_event(connection: sqlite3.Connection) -> int:
     return int(value(connection, "SELECT coalesce(max(id), 0) FROM event"))
 
 
-def _of_blocks(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
-    """Return the conditions for blocks with such events, as SQL over `block` b, and the arguments."""
+def _of_sessions(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
+    """Return what the sessions of such events fulfil, as SQL over `block` b, with its arguments."""
     return _given(
         (filters.session_row, "b.session_id = :session_row", {"session_row": filters.session_row}),
         (filters.sessions, _OF_SESSIONS, {"sessions": json.dumps(filters.sessions)}),
         (filters.provider, _OF_PROVIDER, {"provider": filters.provider}),
         (filters.project_hash, _OF_PROJECT, {"hash": (filters.project_hash or "").lower()}),
+    )
+
+
+def _of_blocks(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
+    """Return the conditions for blocks with such events, as SQL over `block` b, and the arguments."""
+    conditions, arguments = _of_sessions(filters)
+    more, others = _given(
         (filters.event_type, "b.types & :type", {"type": 1 << _type(filters)}),
         (filters.tool, _HAS_TOOL, {"tool": filters.tool}),
         (filters.failed or None, _HAS_FAILED, {}),
         (filters.path, _TOUCHES, {"path": filters.path}),
     )
+    return conditions + more, arguments | others
 
 
 def _of_events(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
@@ -222,6 +230,16 @@ def _of_events(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
         (filters.tool, _IS_OF_TOOL, {"tool": filters.tool}),
         (filters.failed, _FAILED if filters.failed else f"({_FAILED}) IS NOT 1", {}),
         (filters.path, _IS_TOUCHING, {"path": filters.path}),
+    )
+
+
+def conditions_of(filters: EventFilters) -> tuple[str, dict[str, Any]]:
+    """Return all that events must fulfil, as SQL over `event` e that follows another condition, with its arguments."""
+    conditions, arguments = _of_events(filters)
+    of_blocks, of_sessions = _of_sessions(filters)
+    own = ["e.own IS NULL"] if filters.without_own else []
+    return _and([*conditions, *(one.replace("b.session_id", "e.session_id") for one in of_blocks), *own]), (
+        arguments | of_sessions
     )
 
 

@@ -1,0 +1,108 @@
+"""Ranking: which events hold a word, and what is known of them beyond that."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import NamedTuple
+
+from agtrace_indexer.index.ids import as_json
+from agtrace_indexer.index.questions.matches import EventFilters, Span, conditions_of
+from agtrace_indexer.index.questions.rows import first, pairs, rows, values
+from agtrace_indexer.texts.ranked_words import Voice, ranked_words
+
+_SIZE = "SELECT count(*), coalesce(avg(words), 0) FROM ranked_event"
+
+_HOLDING = "SELECT rowid FROM ranked WHERE ranked MATCH ?"
+
+_EVENTS = """
+SELECT e.id, e.session_id, e.event_index, e.ts, e.turn_index, r.voice, r.words
+FROM json_each(:ids) j JOIN event e ON e.id = j.value JOIN ranked_event r ON r.event_id = e.id
+WHERE e.id <= :snapshot AND (e.superseded_by IS NULL OR e.superseded_by > :snapshot) AND e.copy_of IS NULL
+  AND e.ts BETWEEN :since AND :until {conditions}
+"""
+
+_ASKING = """
+SELECT DISTINCT json_extract(j.value, '$[0]'), json_extract(j.value, '$[1]') FROM json_each(:turns) j
+JOIN turn t ON t.session_id = json_extract(j.value, '$[0]') AND t.turn_index = json_extract(j.value, '$[1]')
+WHERE EXISTS (SELECT 1 FROM event e WHERE e.session_id = t.session_id
+  AND e.event_index BETWEEN t.first_event AND t.last_event AND e.own = 1)
+"""
+
+_TITLES = """
+SELECT id, coalesce(title, '') || ' ' || coalesce(snippet, '') FROM session
+WHERE id IN (SELECT value FROM json_each(?))
+"""
+
+
+class Size(NamedTuple):
+    """How much is ranked."""
+
+    events: int
+    words: float
+    """The average number of words of an event."""
+
+
+class RankedEvent(NamedTuple):
+    """An event that holds a word of a query."""
+
+    id: int
+    session: int
+    event_index: int
+    ts: int
+    turn: int | None
+    voice: Voice
+    words: int
+    """How many of its words count."""
+
+
+def size(connection: sqlite3.Connection) -> Size:
+    """How much is ranked; nothing where there is no ranking index."""
+    if not values(connection, "SELECT 1 FROM sqlite_master WHERE name = 'ranked_event'"):
+        return Size(0, 0)
+    return first(connection, Size, _SIZE) or Size(0, 0)
+
+
+def holding(connection: sqlite3.Connection, word: str, *, beginning: bool = False) -> list[int]:
+    """The ids of the events that hold a word in any of its forms, or one that begins so; some may be gone."""
+    return values(connection, _HOLDING, (f'"{word}"*' if beginning else f'"{word}"',))
+
+
+def events(
+    connection: sqlite3.Connection, ids: Collection[int], filters: EventFilters, snapshot: int, span: Span
+) -> Iterator[RankedEvent]:
+    """Those of some events that are there in a snapshot, pass the filters, and are no copies."""
+    conditions, arguments = conditions_of(filters)
+    arguments |= {"ids": as_json(ids), "snapshot": snapshot, "since": span.since, "until": span.until}
+    return rows(connection, RankedEvent, _EVENTS.format(conditions=conditions), arguments)
+
+
+def asking(connection: sqlite3.Connection, turns: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those of some turns, as (session, turn), in which agtrace itself was called."""
+    return set(rows(connection, _pair, _ASKING, {"turns": json.dumps(sorted(turns))}))
+
+
+def _pair(session: int, turn: int) -> tuple[int, int]:
+    return session, turn
+
+
+def titled(connection: sqlite3.Connection, sessions: Collection[int], words: Sequence[str]) -> dict[int, set[str]]:
+    """Which of some words stand, in any form, in the titles of sessions."""
+    titles = pairs(connection, _TITLES, (as_json(sessions),))
+    return _holding_each(titles, words)
+
+
+def _holding_each(texts: Mapping[int, str], words: Sequence[str]) -> dict[int, set[str]]:
+    found: dict[int, set[str]] = {}
+    with closing(sqlite3.connect(":memory:")) as memory:
+        memory.execute("CREATE VIRTUAL TABLE title USING fts5(words, detail=none, tokenize='porter unicode61')")
+        memory.executemany(
+            "INSERT INTO title (rowid, words) VALUES (?, ?)",
+            [(id, " ".join(ranked_words(Voice.HUMAN, text))) for id, text in texts.items()],
+        )
+        for word in words:
+            for (id,) in memory.execute("SELECT rowid FROM title WHERE title MATCH ?", (f'"{word}"',)):
+                found.setdefault(id, set()).add(word)
+    return found
