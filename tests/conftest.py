@@ -5,28 +5,45 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from agtrace_indexer import redact
+from agtrace_indexer.parallel.pool import cores
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background: what the tests start would ignore it, too
     signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is started hundreds of times is compiled once
 os.environ.pop("COLUMNS", None)  # else the commands would keep it for the whole run: a test sets it where it matters
 
 LOGS = Path(__file__).resolve().parents[2] / "shared" / "logs"
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: for a third of its time a worker waits for processes and clocks."""
+    return cores() + 1
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the first run compile the rules for secrets, and all others read them."""
+    redact.use(_rules(config))
+    redact.redact("a text")
+
+
 @pytest.fixture(scope="session")
 def compiled_rules(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What agtrace keeps of its rules for secrets: compiled by the first run of the tests, read by all others."""
-    assert pytestconfig.cache is not None
-    folder = pytestconfig.cache.mkdir("rules")
-    redact.use(folder)
-    redact.redact("a text")
-    return Path(shutil.copy2(folder / redact.COMPILED_FILE, tmp_path_factory.mktemp("rules")))
+    """What agtrace keeps of its rules for secrets, where a test's data folder may have a link to it."""
+    return Path(shutil.copy2(_rules(pytestconfig) / redact.COMPILED_FILE, tmp_path_factory.mktemp("rules")))
+
+
+def _rules(config: pytest.Config) -> Path:
+    assert config.cache is not None
+    return config.cache.mkdir("rules")
 
 
 @pytest.fixture(autouse=True)
