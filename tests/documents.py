@@ -128,10 +128,6 @@ History of the contract:
 ```sql
 {database.TABLES.strip()}
 
-{database.FAMILIES.strip()}
-
-{database.SEARCH.strip()}
-
 {database.WORDS.strip()}
 ```
 """

@@ -208,7 +208,7 @@ def test_indexing_unchanged_logs_loads_no_parser_and_nothing_that_reads_or_write
     assert {name for name in ours if name.split(".")[0] == "reader"} == {"reader", "reader.plan", "reader.containers"}
     assert ours & {"index.store", "events.assembly", "events.searchable_text", "logs.decoding"} == set()
     assert {name for name in ours if name.startswith("redact")} == {"redact"}, "the digest of the rules, and no rule"
-    others = {"mcp", "mcp_types", "pydantic", "pydantic_core", "rich", "orjson", "zstandard", "sqlite_utils"}
+    others = {"mcp", "mcp_types", "pydantic", "pydantic_core", "rich", "orjson", "zstandard"}
     others |= {"watchdog", "hyperscan"}
     assert _families(again) & others == set()
 

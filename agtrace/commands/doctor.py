@@ -42,12 +42,12 @@ def _examine(*, as_json: bool) -> None:
 
 
 def _repair(*, as_json: bool) -> None:
-    done = _repaired()
+    done = repaired()
     leave(_described(done), as_json, lambda render: render.repaired(done))
     sys.exit(TROUBLE if done.lost or done.others_lost or "root" in done.unread else 0)
 
 
-def _repaired() -> Repaired:
+def repaired() -> Repaired:
     """Repair, and wait for another process that is writing."""
     from agtrace_indexer.repair.repair import repair
 

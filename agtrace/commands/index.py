@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from agtrace.commands.asking import usable, with_index
-from agtrace.commands.errors import patiently
+from agtrace.commands.errors import patiently, tell
 from agtrace.commands.options import plain_json
 from agtrace.commands.printing import counted, leave_lines, megabytes, print_json, print_lines
 
@@ -62,6 +63,8 @@ def index_once(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: 
     chosen = usable()
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
+    if chosen.database.exists():
+        _make_anew_if_older(chosen)
     roots = roots_of(paths)
     with _progress_bar(shown=sys.stderr.isatty() and not as_json) as report:
         summary = _index(chosen, roots, report, rebuild=rebuild)
@@ -112,6 +115,24 @@ def _index(chosen: Settings, roots: list[str], report: Callable[[Progress], None
 
     run = partial(index, chosen.database, roots, report=report, rebuild=rebuild, keep_days=chosen.keep_days)
     return patiently(lambda seconds: run(patience=seconds), _PATIENCE)
+
+
+def _make_anew_if_older(chosen: Settings) -> None:
+    """Make an index of the time before the first release anew, and say what was kept of it."""
+    from agtrace_indexer.index.opening import is_older
+
+    older = False
+    with suppress(sqlite3.Error):  # whatever it is, the run says so
+        older = is_older(chosen.database)
+    if older:
+        from agtrace.commands.doctor import repaired
+
+        done = repaired()
+        tell(
+            "an early version of agtrace made the index: it was made anew",
+            f"{counted(done.archived, 'log')} whose files are gone: kept from the old index",
+            f"the old index is {done.damaged}: delete it when you don't miss anything",
+        )
 
 
 def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:

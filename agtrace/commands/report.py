@@ -102,7 +102,7 @@ def made(filters: Filters, *, timelines: bool) -> Report:
     from agtrace.report.report import report as survey
     from agtrace.report.selection import Selection, projects_named
     from agtrace.report.survey import Asked
-    from agtrace.shaping.printed import printed
+    from agtrace.shaping.output import printed
     from agtrace.times import moment
     from agtrace.usage.prices import load as load_prices
 

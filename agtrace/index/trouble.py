@@ -17,13 +17,15 @@ _CLOSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM
 
 def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
     """What an error says of the index, other than that it is damaged: no error by itself shows that."""
-    from agtrace_indexer.index.opening import NewerIndex
+    from agtrace_indexer.index.opening import NewerIndex, OlderIndex
     from agtrace_indexer.index.tombstones import UnreadableTombstones
 
     if isinstance(error, UnreadableTombstones):
         return IndexUnavailable(str(error), "Then run: agtrace index")
     if isinstance(error, NewerIndex):
         return IndexUnavailable(str(error), "Or set AGTRACE_DATA_DIR to another folder, for an index of its own.")
+    if isinstance(error, OlderIndex):
+        return IndexUnavailable(str(error), "Run: agtrace index. It makes the index anew and keeps what is archived.")
     code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
     if code in _LOCKED:
         return IndexUnavailable(

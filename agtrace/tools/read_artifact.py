@@ -16,7 +16,7 @@ from agtrace.sessions import events, transcript
 from agtrace.sessions.long_texts import place_of, session_lines, session_stream
 from agtrace.sessions.query import find_event, find_session, last_event_of, short_id
 from agtrace.sessions.references import Reference, parse
-from agtrace.shaping.printed import printed
+from agtrace.shaping.output import printed
 from agtrace.shaping.replies import Body, Digest, Reply, Stream
 from agtrace.text.lines import counted, named
 from agtrace.text.next_call import Hint, call

@@ -1,18 +1,14 @@
-"""The tables of the index: one commented SQL constant, its version and its history.
+"""The tables of the index as they are, each column with its comment.
 
-The index is an archive: agents delete their logs, so what an answer needs is stored here. A change
-of the tables is a new entry in `MIGRATIONS`, never an edit of an old one, and raises `VERSION`.
+The index is an archive: agents delete their logs, so what an answer needs is stored here. A change of the tables raises
+`VERSION`, and says in `index/catalog.py` how an index of the version before gets there.
 """
 
 from __future__ import annotations
 
-from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
-from agtrace_schema.events import EventType, Outcome
-from agtrace_schema.own import OWN_TOOLS
-
 VERSION = 4
-"""1 (2026-11-21): first tables. 2 (2026-11-21): families, copies, sums by model, requests, paths.
-3 (2026-11-21): what search asks of blocks; the word index. 4 (2026-11-21): the calls to agtrace itself."""
+"""Kept in the file as `user_version`. Indexes of earlier versions were made before the first release: `agtrace index`
+makes them anew."""
 
 TABLES = """
 -- Facts about the index itself: 'reading' (the version of the code that read the logs), 'built' ('1' once
@@ -99,14 +95,45 @@ CREATE TABLE session (
   input_tokens INTEGER,          -- sums over token_usage; null where no response had figures
   output_tokens INTEGER,
   total_tokens INTEGER,
-  incomplete_usage INTEGER NOT NULL DEFAULT 0 -- responses of which the log holds only placeholder figures
+  incomplete_usage INTEGER NOT NULL DEFAULT 0, -- responses of which the log holds only placeholder figures
+  -- Family. parent_session: the session that started this one, was copied into it or goes on in it; only of
+  -- logs that are still there. started_by: the event of the call that started it, in parent_session.
+  parent_session INTEGER,
+  started_by INTEGER,
+  started_call INTEGER,          -- the event of that call, where it stands in the same log
+  continues INTEGER,             -- identity of the line of another log that it goes on from
+  description TEXT,              -- what a sub-agent was started for
+  replayed_to INTEGER NOT NULL DEFAULT 0,   -- events before it: a replay, says the log
+  -- Events before it: a replay by their times, where the parent can't be compared; null: nothing is compared.
+  clustered_to INTEGER,
+  own_title TEXT,                -- what its own log calls it; title may come from another log
+  title_rank INTEGER NOT NULL DEFAULT 0,    -- how good the source of own_title is
+  -- Sums: all but the copied_ ones leave copies out.
+  responses INTEGER NOT NULL DEFAULT 0,     -- model responses with token figures
+  active_ms INTEGER NOT NULL DEFAULT 0,     -- that of its turns
+  copied_events INTEGER NOT NULL DEFAULT 0,
+  copied_turns INTEGER NOT NULL DEFAULT 0,
+  copied_tool_calls INTEGER NOT NULL DEFAULT 0,
+  copied_failed_calls INTEGER NOT NULL DEFAULT 0,
+  copied_responses INTEGER NOT NULL DEFAULT 0,
+  copied_tokens INTEGER NOT NULL DEFAULT 0,
+  -- What the families have to look at: 1 where the session grew, 2 where it is new or a relative went.
+  -- compared_to: the events from there on weren't compared with other sessions yet.
+  pending INTEGER NOT NULL DEFAULT 2,
+  compared_to INTEGER NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX session_uid ON session (uid);
 CREATE INDEX session_file ON session (file_id);
 CREATE INDEX session_own_id ON session (own_id);
 CREATE INDEX session_started ON session (started_at, id);
+CREATE INDEX session_parent ON session (parent_session) WHERE parent_session IS NOT NULL;
+CREATE INDEX session_parent_id ON session (parent_id) WHERE parent_id IS NOT NULL;
+CREATE INDEX session_pending ON session (id) WHERE pending;
+CREATE INDEX session_continues ON session (continues) WHERE continues IS NOT NULL;
+CREATE INDEX session_named ON session (id) WHERE title IS NOT own_title;
 
--- From one human request to the next; turn_index counts 0, 1, 2 ... within the session.
+-- From one human request to the next; turn_index counts 0, 1, 2 ... within the session. The sums are those of its
+-- log, copies included; input_tokens is uncached input, like everywhere.
 CREATE TABLE turn (
   session_id INTEGER NOT NULL,
   turn_index INTEGER NOT NULL,
@@ -119,6 +146,15 @@ CREATE TABLE turn (
   failed_calls INTEGER NOT NULL,
   input_tokens INTEGER,
   output_tokens INTEGER,
+  request_event INTEGER,         -- the event that opened it; null: a response did
+  copied INTEGER NOT NULL DEFAULT 0,    -- 1: all of it is copied
+  active_ms INTEGER NOT NULL DEFAULT 0, -- from the request to the last of its steps' events
+  responses INTEGER NOT NULL DEFAULT 0,
+  incomplete_usage INTEGER NOT NULL DEFAULT 0,
+  cache_creation_5m_tokens INTEGER,
+  cache_creation_1h_tokens INTEGER,
+  cache_read_tokens INTEGER,
+  reasoning_tokens INTEGER,
   PRIMARY KEY (session_id, turn_index)
 ) WITHOUT ROWID;
 
@@ -144,9 +180,19 @@ CREATE TABLE event (
   line INTEGER NOT NULL,         -- origin in the file: line (1, 2 ...), byte offset, length in bytes
   offset INTEGER NOT NULL,
   length INTEGER NOT NULL,
-  superseded_by INTEGER          -- id of the event that replaced or retracted this one
+  superseded_by INTEGER,         -- id of the event that replaced or retracted this one
+  -- What identifies it across logs (agtrace_indexer.events.identity): above 0 among all of them, below 0 only
+  -- between a log and the one that it says to replay; null where nothing does.
+  identity INTEGER,
+  -- The event in an older log that this one repeats (a fork, a replayed beginning); 0 where that log is not
+  -- indexed; null: not a copy. A copy can be read and found, but counts in no sum of its session.
+  copy_of INTEGER,
+  duration_ms INTEGER,           -- from a call to its result, on both; null unknown, or where a human was asked
+  own INTEGER                    -- 1 on the calls to agtrace itself and on their results: search leaves them out
 );
 CREATE UNIQUE INDEX event_place ON event (session_id, event_index);
+CREATE INDEX event_identity ON event (identity) WHERE identity > 0;
+CREATE INDEX event_failed ON event (session_id, event_index) WHERE outcome = 1; -- OUTCOME_CODE[Outcome.FAILED]
 
 -- The figures of an event of type TokenUsage; null is unknown. Meanings: agtrace_schema.events.TokenUsage.
 CREATE TABLE token_usage (
@@ -162,21 +208,28 @@ CREATE TABLE token_usage (
   reasoning_tokens INTEGER,
   complete INTEGER NOT NULL,
   context_window INTEGER,
+  speed TEXT,                    -- that was paid for ('fast'); null is standard
+  cost_usd REAL,                 -- what the provider itself says it cost
   PRIMARY KEY (session_id, event_index)
 ) WITHOUT ROWID;
 
--- A run of neighbouring events of one session: about 32 KB of text, the unit of search.
+-- A run of neighbouring events of one session: about 64 KB of text, the unit of search. An id is never reused: the
+-- word index may still name a block that is gone.
 CREATE TABLE block (
-  id INTEGER PRIMARY KEY,
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
   session_id INTEGER NOT NULL,
   first_index INTEGER NOT NULL,
   event_count INTEGER NOT NULL,
   t0 INTEGER NOT NULL,           -- smallest and largest ts of its events
   t1 INTEGER NOT NULL,
-  text_size INTEGER NOT NULL     -- bytes before compression
+  text_size INTEGER NOT NULL,    -- bytes before compression
+  types INTEGER NOT NULL,        -- the types of its events, bit 1 << code: search can pass over it unopened
+  words INTEGER NOT NULL DEFAULT 0   -- 0 not in the word index, 1 in it, but not all of its words are in the
+                                 -- vocabulary, 2 found by its words, 3 never (a word too long for it)
 );
 CREATE UNIQUE INDEX block_place ON block (session_id, first_index);
-CREATE INDEX block_newest ON block (t1, id);
+CREATE INDEX block_newest ON block (t1, id, t0, session_id);
+CREATE INDEX block_unworded ON block (words, id) WHERE words != 2;
 
 -- text: the searchable texts, redacted, UTF-8, each ended by a NUL (zstd). ends: position of each NUL
 -- (32-bit little-endian). payload: a JSON array, per event what its text doesn't say, or null (zstd).
@@ -186,64 +239,13 @@ CREATE TABLE block_data (
   text BLOB NOT NULL,
   payload BLOB NOT NULL
 );
-"""
 
-FAMILIES = """
--- What of an event identifies it across logs (agtrace_indexer.events.identity): above 0 among all of them, below
--- 0 only between a log and the one that it says to replay; null where nothing does.
-ALTER TABLE event ADD COLUMN identity INTEGER;
--- The event in an older log that this one repeats (a fork, a replayed beginning); 0 where that log is not
--- indexed; null: not a copy. A copy can be read and found, but counts in no sum of its session.
-ALTER TABLE event ADD COLUMN copy_of INTEGER;
--- From a call to its result in ms, on both; null unknown, or where a human was asked.
-ALTER TABLE event ADD COLUMN duration_ms INTEGER;
-CREATE INDEX event_identity ON event (identity) WHERE identity > 0;
-
--- The speed that was paid for ('fast'; null is standard), and what the provider itself says it cost.
-ALTER TABLE token_usage ADD COLUMN speed TEXT;
-ALTER TABLE token_usage ADD COLUMN cost_usd REAL;
-
--- Sums of a turn as its log has it, copies included. input_tokens is uncached input, like everywhere.
-ALTER TABLE turn ADD COLUMN request_event INTEGER;  -- the event that opened it; null: a response did
-ALTER TABLE turn ADD COLUMN copied INTEGER NOT NULL DEFAULT 0;  -- 1: all of it is copied
-ALTER TABLE turn ADD COLUMN active_ms INTEGER NOT NULL DEFAULT 0;  -- from the request to the last of its steps' events
-ALTER TABLE turn ADD COLUMN responses INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE turn ADD COLUMN incomplete_usage INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE turn ADD COLUMN cache_creation_5m_tokens INTEGER;
-ALTER TABLE turn ADD COLUMN cache_creation_1h_tokens INTEGER;
-ALTER TABLE turn ADD COLUMN cache_read_tokens INTEGER;
-ALTER TABLE turn ADD COLUMN reasoning_tokens INTEGER;
-
--- Family. parent_session: the session that started this one, was copied into it or goes on in it; only of
--- logs that are still there. started_by: the event of the call that started it, in parent_session.
-ALTER TABLE session ADD COLUMN parent_session INTEGER;
-ALTER TABLE session ADD COLUMN started_by INTEGER;
-ALTER TABLE session ADD COLUMN started_call INTEGER; -- the event of that call, where it stands in the same log
-ALTER TABLE session ADD COLUMN continues INTEGER;   -- identity of the line of another log that it goes on from
-ALTER TABLE session ADD COLUMN description TEXT;    -- what a sub-agent was started for
-ALTER TABLE session ADD COLUMN replayed_to INTEGER NOT NULL DEFAULT 0;  -- events before it: a replay, says the log
--- Events before it: a replay by their times, where the parent can't be compared; null: nothing is compared.
-ALTER TABLE session ADD COLUMN clustered_to INTEGER;
-ALTER TABLE session ADD COLUMN own_title TEXT;      -- what its own log calls it; title may come from another log
-ALTER TABLE session ADD COLUMN title_rank INTEGER NOT NULL DEFAULT 0;   -- how good the source of own_title is
--- Sums: all but the copied_ ones leave copies out.
-ALTER TABLE session ADD COLUMN responses INTEGER NOT NULL DEFAULT 0;    -- model responses with token figures
-ALTER TABLE session ADD COLUMN active_ms INTEGER NOT NULL DEFAULT 0;    -- that of its turns
-ALTER TABLE session ADD COLUMN copied_events INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE session ADD COLUMN copied_turns INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE session ADD COLUMN copied_tool_calls INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE session ADD COLUMN copied_failed_calls INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE session ADD COLUMN copied_responses INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE session ADD COLUMN copied_tokens INTEGER NOT NULL DEFAULT 0;
--- What the families have to look at: 1 where the session grew, 2 where it is new or a relative went.
--- compared_to: the events from there on weren't compared with other sessions yet.
-ALTER TABLE session ADD COLUMN pending INTEGER NOT NULL DEFAULT 2;
-ALTER TABLE session ADD COLUMN compared_to INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX session_parent ON session (parent_session) WHERE parent_session IS NOT NULL;
-CREATE INDEX session_parent_id ON session (parent_id) WHERE parent_id IS NOT NULL;
-CREATE INDEX session_pending ON session (id) WHERE pending;
-CREATE INDEX session_continues ON session (continues) WHERE continues IS NOT NULL;
-CREATE INDEX session_named ON session (id) WHERE title IS NOT own_title;
+-- The tools whose calls and results stand in a block.
+CREATE TABLE block_tool (
+  block_id INTEGER NOT NULL,
+  name_id INTEGER NOT NULL,
+  PRIMARY KEY (block_id, name_id)
+) WITHOUT ROWID;
 
 -- Sessions that share identified events, both ways.
 CREATE TABLE kin (
@@ -311,44 +313,6 @@ CREATE TABLE model_usage (
 ) WITHOUT ROWID;
 """
 
-SEARCH = f"""
--- Blocks that search can pass over without opening them. An id is never reused: the word index may still
--- name a block that is gone. types: the types of its events, bit 1 << code. words: 0 not in the word index,
--- 1 in it, but not all of its words are in the vocabulary, 2 found by its words, 3 never (a word too long for it).
-CREATE TABLE text_block (
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  session_id INTEGER NOT NULL,
-  first_index INTEGER NOT NULL,
-  event_count INTEGER NOT NULL,
-  t0 INTEGER NOT NULL,           -- smallest and largest ts of its events
-  t1 INTEGER NOT NULL,
-  text_size INTEGER NOT NULL,    -- bytes before compression
-  types INTEGER NOT NULL,
-  words INTEGER NOT NULL DEFAULT 0
-);
-INSERT INTO text_block
-SELECT b.*, (SELECT coalesce(sum(DISTINCT 1 << e.type), 0) FROM event e WHERE e.session_id = b.session_id
-  AND e.event_index >= b.first_index AND e.event_index < b.first_index + b.event_count), 0 FROM block b;
-DROP TABLE block;
-ALTER TABLE text_block RENAME TO block;
-CREATE UNIQUE INDEX block_place ON block (session_id, first_index);
-CREATE INDEX block_newest ON block (t1, id, t0, session_id);
-CREATE INDEX block_unworded ON block (words, id) WHERE words != 2;
-
--- The tools whose calls and results stand in a block.
-CREATE TABLE block_tool (
-  block_id INTEGER NOT NULL,
-  name_id INTEGER NOT NULL,
-  PRIMARY KEY (block_id, name_id)
-) WITHOUT ROWID;
-INSERT INTO block_tool
-SELECT DISTINCT b.id, e.name_id FROM block b JOIN event e ON e.session_id = b.session_id
-  AND e.event_index >= b.first_index AND e.event_index < b.first_index + b.event_count
-WHERE e.name_id IS NOT NULL AND e.type IN ({TYPE_CODE[EventType.TOOL_CALL]}, {TYPE_CODE[EventType.TOOL_RESULT]});
-
-CREATE INDEX event_failed ON event (session_id, event_index) WHERE outcome = {OUTCOME_CODE[Outcome.FAILED]};
-"""
-
 WORDS = """
 -- Which pieces of blocks hold which words: rowid = block * 32 + piece. Derived from the blocks, it can be
 -- dropped and made again. A word is a run of letters, digits, `_`, `.`, `/`, `-` and all that isn't ASCII.
@@ -371,20 +335,3 @@ CREATE VIRTUAL TABLE vocabulary_part USING fts5(
 CREATE VIRTUAL TABLE trigram USING fts5vocab(vocabulary_part, row);
 """
 """The word index: made where SQLite has FTS5 with the trigram tokenizer (3.34); without it search reads the blocks."""
-
-_OWN_NAMES = ", ".join(f"'{name}'" for name in sorted(OWN_TOOLS))
-
-OWN_CALLS = f"""
--- 1 on the calls to agtrace itself and on their results, else null: search leaves them out unless asked.
-ALTER TABLE event ADD COLUMN own INTEGER;
-UPDATE event SET own = 1 WHERE name_id IN (SELECT id FROM name WHERE text IN ({_OWN_NAMES}))
-AND type IN ({TYPE_CODE[EventType.TOOL_CALL]}, {TYPE_CODE[EventType.TOOL_RESULT]});
-"""
-
-MIGRATIONS: tuple[tuple[str, str], ...] = (
-    ("0001_first_tables", TABLES),
-    ("0002_families", FAMILIES),
-    ("0003_search", SEARCH),
-    ("0004_own_calls", OWN_CALLS),
-)
-"""(name, SQL) in order; applying all of them to an empty file gives the tables of `VERSION`."""

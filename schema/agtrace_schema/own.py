@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 TOOLS = (
     "list_sessions",
     "get_project_info",
@@ -17,16 +15,3 @@ TOOLS = (
     "get_reasoning_chain",
 )
 """All tools that the server ever had."""
-
-_PREFIXES = (
-    "mcp__agtrace__",  # Claude Code, Codex
-    "mcp__plugin_agtrace_agtrace__",  # Claude Code, from a plugin
-    "agtrace.",  # Codex, with a namespace
-    "agtrace__",  # Codex's events; Gemini CLI where two servers have a tool of this name
-    "mcp_agtrace_",  # Gemini CLI
-    "",  # Gemini CLI, before 2026
-)
-
-OWN_TOOLS = frozenset(map("".join, product(_PREFIXES, TOOLS)))
-"""Every spelling of a tool's name in a log when version 4 of the tables came, where the server is called agtrace: what
-the migration marks. In logs that are read the indexer knows them by what each agent's package says of servers."""

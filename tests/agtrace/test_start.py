@@ -22,7 +22,7 @@ from agtrace.tools import TOOLS
 RUN = [sys.executable, "-X", "importtime", "-c", "import sys; from agtrace.cli import main; main()"]
 LOADED = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)$", re.MULTILINE)
 HEAVY = {
-    *("agtrace_indexer", "agtrace_schema", "sqlite3", "sqlite_utils", "orjson", "zstandard", "itsdangerous"),
+    *("agtrace_indexer", "agtrace_schema", "sqlite3", "orjson", "zstandard", "itsdangerous"),
     *("rich", "platformdirs", "watchdog", "jinja2", "hyperscan"),
 }
 """What answers need, or people, but neither the SDK nor a greeting."""

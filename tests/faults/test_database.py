@@ -319,7 +319,7 @@ def test_what_is_no_damage_is_not_repaired(undisturbed: Undisturbed, tmp_path: P
     with pytest.raises(NotRepaired, match="is no file"):
         repair(folder)
     newer = undisturbed.copy(tmp_path / "newer")
-    damage.run_sql(newer, "PRAGMA user_version = 99", "UPDATE _sqlite_migrations SET name = '0099' WHERE id = 1")
+    damage.run_sql(newer, "PRAGMA user_version = 99")
     before = newer.read_bytes()
     with pytest.raises(sqlite3.OperationalError, match="update agtrace"):
         repair(newer)

@@ -13,19 +13,16 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from agtrace_indexer.index import catalog
 from agtrace_indexer.run import index
 
 from tests import corpus
 from tests.agtrace.terminal import AGTRACE, agtrace
-from tests.conftest import SAMPLES
 from tests.contents import contents
 from tests.faults.serving import call, gone, serving
 
@@ -83,45 +80,6 @@ def test_a_reading_of_everything_that_was_killed_is_completed_by_the_next_run(
         kill_within(["index"], 2.0, moments)
     assert agtrace("index").code == 0
     assert contents(database) == undisturbed.expected
-
-
-_KILLED_AT = """
-import os, signal, sqlite3, sys
-from pathlib import Path
-from agtrace_indexer.index.catalog import open_database
-
-connect, left = sqlite3.connect, int(sys.argv[2])
-
-def count(statement):
-    global left
-    left -= 1
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-def traced(*arguments, **how):
-    connection = connect(*arguments, **how)
-    connection.set_trace_callback(count)
-    return connection
-
-sqlite3.connect = traced
-open_database(Path(sys.argv[1])).close()
-"""
-
-
-@pytest.mark.parametrize("moment", [5, 25, 80])
-def test_tables_of_the_first_version_whose_change_was_killed_are_changed_by_the_next_run(
-    moment: int, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The process is killed before its statement of that number."""
-    with monkeypatch.context() as older:
-        older.setattr(catalog, "MIGRATIONS", catalog.MIGRATIONS[:1])
-        older.setattr(catalog, "VERSION", 1)
-        catalog.open_database(database).close()
-    killed = subprocess.run([sys.executable, "-c", _KILLED_AT, database, str(moment)], check=False)
-    assert killed.returncode == -signal.SIGKILL
-    assert agtrace("index", SAMPLES).code == 0
-    index(tmp_path / "fresh.sqlite3", [str(SAMPLES)])
-    assert contents(database) == contents(tmp_path / "fresh.sqlite3")
 
 
 def test_a_server_that_is_killed_within_its_first_run_leaves_no_process_and_the_next_one_completes_the_index(

@@ -9,13 +9,11 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import zstandard
-from agtrace_indexer.index import catalog
 from agtrace_indexer.index.lock import Busy, WriteLock
 from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import Summary, index
@@ -547,38 +545,6 @@ def test_folders_nested_a_thousand_deep_end_no_run(tmp_path: Path, database: Pat
     finally:
         os.chdir(here)
         subprocess.run(["rm", "-rf", str(folder / "d")], check=True)  # shutil.rmtree would recurse
-
-
-# -- an index of an older version ----------------------------------------------------------------
-
-
-def test_an_archive_of_older_tables_gets_the_sums_that_newer_ones_have(
-    tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A log that is gone can't be read again: its requests, tokens and times are made of what is stored."""
-    with monkeypatch.context() as older:
-        older.setattr(catalog, "MIGRATIONS", catalog.MIGRATIONS[:1])
-        older.setattr(catalog, "VERSION", 1)
-        catalog.open_database(database).close()
-    shutil.copytree(SAMPLES / "claude", tmp_path / "logs")
-    index(tmp_path / "fresh.sqlite3", [str(tmp_path / "logs")])
-    for path in (tmp_path / "logs").rglob("*.jsonl"):
-        path.unlink()
-    index(tmp_path / "fresh.sqlite3", [])
-    expected = contents(tmp_path / "fresh.sqlite3")
-    with closing(sqlite3.connect(database)) as old, old:
-        old.execute("ATTACH ? AS fresh", (str(tmp_path / "fresh.sqlite3"),))
-        for (table,) in old.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%sqlite%'"):
-            columns = ", ".join(row[1] for row in old.execute(f"PRAGMA main.table_info({table})"))
-            old.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM fresh.{table}")
-        old.execute("UPDATE meta SET value = '1' WHERE key = 'reading'")
-    index(database, [])
-    found = contents(database)
-    for part in ("turns", "requests", "models", "usage", "texts"):
-        assert found[part] == expected[part], part
-    sums = "SELECT uid, snippet, turn_count, tool_calls, failed_calls, responses, total_tokens, active_ms FROM session"
-    with closing(sqlite3.connect(database)) as old, closing(sqlite3.connect(tmp_path / "fresh.sqlite3")) as fresh:
-        assert sorted(old.execute(sums)) == sorted(fresh.execute(sums))
 
 
 def test_an_index_below_its_own_root_is_no_log(tmp_path: Path) -> None:

@@ -21,10 +21,9 @@ from typing import Any
 
 import pytest
 import zstandard
-from agtrace_indexer import run
 from agtrace_indexer.index.projects import project_root
 from agtrace_indexer.providers.registry import homes
-from agtrace_indexer.run import index
+from agtrace_indexer.run import index, versions
 from rich.cells import cell_len
 
 from agtrace.usage.prices import load as load_prices
@@ -248,7 +247,7 @@ def test_a_new_reading_reads_what_is_there_again_and_keeps_what_is_gone(
     gone.path.unlink()
     index(database, [])
     before = contents(database)
-    monkeypatch.setattr(run, "READING_VERSION", run.READING_VERSION + 1)
+    monkeypatch.setattr(versions, "READING_VERSION", versions.READING_VERSION + 1)
     assert index(database, []).files_opened == 1
     assert contents(database) == before
     assert "long gone" in texts_of(database)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from agtrace_indexer import run
 from agtrace_indexer.events.own_calls import is_own
-from agtrace_indexer.index import catalog
 from agtrace_indexer.parallel import pool
 from agtrace_indexer.providers.registry import TOOLS as KNOWN
 from agtrace_indexer.run import index
@@ -21,7 +18,6 @@ from agtrace_schema.events import Json, ToolCall
 
 from agtrace.tools import TOOLS
 from tests.agtrace.asking import Asker, ClaudeLog, claude_log
-from tests.contents import contents
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
 SEARCH = "mcp__agtrace__search_event_previews"
@@ -157,38 +153,6 @@ def test_a_namespace_of_codex_is_part_of_the_name(tmp_path: Path, database: Path
     codex_log(tmp_path / "logs")
     index(database, [str(tmp_path / "logs")])
     assert marks(database).count(True) == 2
-
-
-def test_an_index_of_version_3_marks_what_is_there_by_reading_it_and_what_is_gone_by_name(
-    tmp_path: Path, database: Path
-) -> None:
-    asking(claude_log(tmp_path / "logs", ONE))
-    gone = asking(claude_log(tmp_path / "logs", f"{ONE[:-1]}2"))
-    index(database, [str(tmp_path / "logs")])
-    gone.path.unlink()
-    index(database, [])
-    fresh = contents(database)
-    as_version_3(database, tmp_path / "older.sqlite3")
-    index(tmp_path / "older.sqlite3", [])
-    by_reading, by_name = (contents(tmp_path / "older.sqlite3", gone=gone)["events"] for gone in (False, True))
-    assert by_reading == contents(database, gone=False)["events"]
-    assert len(by_name) == len(fresh["events"]) - len(by_reading)
-    assert sum(event[_OWN] or 0 for event in by_name) == 2  # a command can't be told by the name of its tool
-
-
-_OWN = 15
-"""The column of `contents` that says whether an event is own."""
-
-
-def as_version_3(database: Path, older: Path) -> None:
-    """Write an index as it was before calls to agtrace were marked."""
-    shutil.copy(database, older)
-    with closing(sqlite3.connect(older, isolation_level=None)) as connection:
-        connection.execute("ALTER TABLE event DROP COLUMN own")
-        connection.execute("DELETE FROM _sqlite_migrations WHERE name = '0004_own_calls'")
-        connection.execute("UPDATE meta SET value = '3' WHERE key = 'reading'")
-        connection.execute("PRAGMA user_version = 3")
-    assert (catalog.VERSION, run.READING_VERSION) >= (4, 4)
 
 
 def test_search_leaves_them_out_says_how_many_and_finds_them_on_request(tmp_path: Path) -> None:

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 from agtrace_indexer.index import vocabulary, word_index
-from agtrace_indexer.index.catalog import Catalog, open_database
+from agtrace_indexer.index.catalog import open_database
 from agtrace_indexer.index.questions.candidates import candidates
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
 from agtrace_indexer.texts.blocks import BlockText, pack
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES, pieces
-from agtrace_schema.database import MIGRATIONS, VERSION
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -25,8 +24,6 @@ from agtrace.search import scan
 from agtrace.search.deadline import Deadline
 from agtrace.search.matching import Contains, fold
 from tests.agtrace.asking import Asker, claude_log
-from tests.conftest import SAMPLES
-from tests.contents import contents
 
 SEED = 20261121
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
@@ -416,55 +413,3 @@ def test_a_word_index_whose_creation_was_cut_off_is_created_by_the_next_run(conn
     connection.execute("DROP TABLE trigram")
     assert word_index.prepared(connection)
     cover(connection)
-
-
-# --- an older index ---
-
-_OLDER = MIGRATIONS[:2]
-
-
-def as_version_2(database: Path, older: Path) -> None:
-    """Write what an index says into the tables of version 2."""
-    older.parent.mkdir(parents=True)
-    with closing(sqlite3.connect(older, isolation_level=None)) as connection:
-        for _, tables in _OLDER:
-            connection.executescript(tables)
-        connection.execute("ATTACH ? AS new", (str(database),))
-        ours = "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        for (table,) in connection.execute(ours).fetchall():
-            columns = ", ".join(name for _, name, *_ in connection.execute(f"PRAGMA main.table_info({table})"))
-            connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")
-        connection.execute("CREATE TABLE _sqlite_migrations (migration_set TEXT, name TEXT, applied_at TEXT)")
-        connection.executemany("INSERT INTO _sqlite_migrations VALUES ('agtrace', ?, 'x')", [(n,) for n, _ in _OLDER])
-        connection.execute("PRAGMA user_version = 2")
-
-
-def test_an_index_of_version_2_gets_what_search_asks_and_says_the_same(tmp_path: Path, eager: None) -> None:
-    new = Asker(tmp_path / "new", SAMPLES)
-    older = tmp_path / "older" / "index.sqlite3"
-    as_version_2(new.settings.database, older)
-    with closing(Catalog(older)) as catalog:
-        assert catalog.connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
-        assert of_blocks(catalog.connection, "types, 0") == of_blocks(new.settings.database, "types, 0")
-        assert states(catalog.connection) == {NONE}
-    assert contents(older) == contents(new.settings.database)
-    migrated = Asker(older.parent)
-    claude_log(tmp_path / "home", ONE).prompt("the tide gauge, once more")
-    for asker in (migrated, new):
-        asker.index(tmp_path / "home")
-    assert of_blocks(older, "types, words") == of_blocks(new.settings.database, "types, words")
-    for arguments in ({"query": "tide"}, {"query": "", "tool": "Bash"}, {"query": "error", "event_type": "ToolResult"}):
-        assert (
-            migrated.ask("search_event_previews", **arguments)["data"]
-            == (new.ask("search_event_previews", **arguments)["data"])
-        )
-
-
-def of_blocks(place: Path | sqlite3.Connection, columns: str) -> list[tuple[object, ...]]:
-    """What an index says of its blocks, with the tools of each."""
-    connection = sqlite3.connect(place) if isinstance(place, Path) else place
-    return connection.execute(
-        f"SELECT s.uid, b.first_index, b.event_count, b.t0, b.t1, b.text_size, {columns}, (SELECT group_concat(text) "
-        "FROM (SELECT n.text FROM block_tool t JOIN name n ON n.id = t.name_id WHERE t.block_id = b.id ORDER BY 1)) "
-        "FROM block b JOIN session s ON s.id = b.session_id ORDER BY 1, 2"
-    ).fetchall()

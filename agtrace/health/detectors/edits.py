@@ -10,7 +10,7 @@ from agtrace_schema.events import Outcome
 from agtrace.health.facts.actions import command_of, is_passed_over
 from agtrace.health.facts.changes import Change, changes
 from agtrace.health.facts.cost import cost
-from agtrace.health.facts.naming import quoted_path
+from agtrace.health.facts.labels import quoted_path
 from agtrace.health.finding import Detector, Finding, evidence
 from agtrace.health.history import History
 

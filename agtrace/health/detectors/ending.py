@@ -11,7 +11,7 @@ from agtrace_schema.events import Outcome, Provider, UserKind
 
 from agtrace.health.facts.actions import Attempt, asks_human, is_passed_over
 from agtrace.health.facts.api import error_text, is_api_error, is_interruption
-from agtrace.health.facts.naming import quoted, tool_named
+from agtrace.health.facts.labels import quoted, tool_named
 from agtrace.health.facts.questions import asks_to_go_on
 from agtrace.health.facts.signatures import signature_of
 from agtrace.health.finding import Detector, Finding, evidence

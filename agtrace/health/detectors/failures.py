@@ -11,7 +11,7 @@ from agtrace.health.detectors.ending import ending_of, is_unanswered, shown_by
 from agtrace.health.facts.actions import Attempt, attempts, deed, is_probe
 from agtrace.health.facts.api import error_text, is_api_error, is_interruption, was_retried
 from agtrace.health.facts.cost import cost
-from agtrace.health.facts.naming import quoted, tool_named
+from agtrace.health.facts.labels import quoted, tool_named
 from agtrace.health.facts.signatures import Signature, signature_of
 from agtrace.health.finding import Detector, Finding, evidence
 from agtrace.health.history import Call, History, Message, Notice, Said, Thought, of_one_response

@@ -12,7 +12,7 @@ from agtrace_schema.events import Outcome
 
 from agtrace.health.facts.actions import Attempt, command_of, counted_attempts, is_poll, only_reads
 from agtrace.health.facts.cost import cost
-from agtrace.health.facts.naming import named
+from agtrace.health.facts.labels import named
 from agtrace.health.finding import Detector, Finding, evidence
 from agtrace.health.history import Call, History
 

@@ -13,7 +13,7 @@ from agtrace_schema.events import Outcome, UserKind
 
 from agtrace.health.facts.api import is_api_error, is_interruption, was_retried
 from agtrace.health.facts.cost import cost
-from agtrace.health.facts.naming import quoted
+from agtrace.health.facts.labels import quoted
 from agtrace.health.finding import Detector, Finding, evidence
 from agtrace.health.history import Call, History, Message, Notice, Said
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from agtrace.health.detectors.context import compactions
 from agtrace.health.facts.file_reads import changed_by_command, file_name, files_read, part_read, same_file
-from agtrace.health.facts.naming import quoted, tool_named
+from agtrace.health.facts.labels import quoted, tool_named
 from agtrace.health.finding import Detector, Finding, evidence
 from agtrace.health.history import Call, History, Usage
 

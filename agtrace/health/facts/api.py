@@ -7,7 +7,7 @@ import re
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import Provider, UserKind
 
-from agtrace.health.facts.naming import quoted
+from agtrace.health.facts.labels import quoted
 from agtrace.health.history import Entry, Notice, Said
 
 _SHOWN = 120

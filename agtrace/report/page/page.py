@@ -18,11 +18,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from agtrace.report.page import wording
+from agtrace.report.page.bundle import GROUP, Packed, pack, packed
 from agtrace.report.page.charts import charts
 from agtrace.report.page.details import KINDS, ROW, SEVERITIES, row
 from agtrace.report.page.overview import overview
-from agtrace.report.page.packing import GROUP, Packed, pack, packed
-from agtrace.report.page.visible import fit_for_the_page
+from agtrace.report.page.visible_text import fit_for_the_page
 from agtrace.report.wording import AGENTS
 from agtrace.text.lines import counted
 

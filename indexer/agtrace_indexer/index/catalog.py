@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from agtrace_schema.database import MIGRATIONS, VERSION
+from agtrace_schema.database import TABLES, VERSION
 
 from agtrace_indexer.index import meta
-from agtrace_indexer.index.opening import refuse_empty, refuse_newer, state_of
+from agtrace_indexer.index.opening import refuse_empty, refuse_other_tables, state_of
 from agtrace_indexer.index.tombstones import hidden, place_of, stamp
 
 _TUNING = """
@@ -81,23 +81,18 @@ class Known(NamedTuple):
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """Open the index for writing; create or migrate it first where that is needed.
+    """Open the index for writing; create it first where there is none.
 
     The folder and the file are readable by their owner only. Raises `sqlite3.DatabaseError` for a
-    file that is no index, `opening.NewerIndex` for one of a newer agtrace.
+    file that is no index, `opening.NewerIndex` and `opening.OlderIndex` for one of another version.
     """
     if not path.exists():
         _create(path)
     refuse_empty(path)
     connection = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
     try:
-        refuse_newer(connection)
+        refuse_other_tables(connection)
         connection.executescript(_TUNING)
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > VERSION:
-            raise sqlite3.DatabaseError(f"its tables can't have version {version}")
-        if version < VERSION:
-            make_tables(connection)
     except BaseException:
         connection.close()
         raise
@@ -122,26 +117,8 @@ def remove_attempts(database: Path) -> None:
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
-    """Bring the tables of a new, empty or older index to `VERSION`."""
-    import sqlite_utils  # 100 ms to import, needed once in the life of an index
-
-    migrations = sqlite_utils.Migrations("agtrace")
-    for name, sql in MIGRATIONS:
-        migrations(name=name)(_migration(sql))
-    migrations.apply(sqlite_utils.Database(connection))
-    connection.execute(f"PRAGMA user_version={VERSION}")
-
-
-def _migration(sql: str) -> Callable[[Any], None]:
-    def run(database: Any) -> None:
-        statement = ""
-        for line in sql.splitlines(keepends=True):
-            statement += line
-            if sqlite3.complete_statement(statement):
-                database.conn.execute(statement)  # one by one: executescript would end the transaction
-                statement = ""
-
-    return run
+    """Make the tables of a new index, all of them or none."""
+    connection.executescript(f"BEGIN IMMEDIATE;{TABLES}PRAGMA user_version={VERSION};COMMIT;")
 
 
 def _inode(path: Path) -> tuple[int, int] | None:

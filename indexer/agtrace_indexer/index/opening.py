@@ -1,4 +1,4 @@
-"""Opening an index to read it, also where nothing can be written beside it; refusing one of a newer agtrace."""
+"""Opening an index to read it, also where nothing can be written beside it; refusing one of another version."""
 
 from __future__ import annotations
 
@@ -33,6 +33,13 @@ class NewerIndex(sqlite3.OperationalError):
         super().__init__(f"a newer agtrace made the index ({what} {version}, this one knows {known}): update agtrace")
 
 
+class OlderIndex(sqlite3.OperationalError):
+    """An index of the time before the first release."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"an early version of agtrace made the index (tables {version}, this one needs {VERSION})")
+
+
 def open_to_read(path: Path, **options: Any) -> tuple[sqlite3.Connection, bool]:
     """A connection that reads an index, and whether the index is taken for a file that nobody writes.
 
@@ -52,12 +59,12 @@ def open_to_read(path: Path, **options: Any) -> tuple[sqlite3.Connection, bool]:
 def open_read_only(path: Path) -> Reading:
     """A connection that only reads an index, for any thread, with the index mapped into memory. Raises `sqlite3.Error`.
 
-    An index of a newer agtrace is refused as `NewerIndex`.
+    An index of another version is refused as `NewerIndex` or `OlderIndex`.
     """
     connection, still = open_to_read(path, check_same_thread=False, factory=Reading)
     assert isinstance(connection, Reading)
     connection.is_still = still
-    refuse_newer(connection)
+    refuse_other_tables(connection)
     connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
     connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
     return connection
@@ -71,9 +78,35 @@ def refuse_empty(path: Path) -> None:
 
 def refuse_newer(connection: sqlite3.Connection) -> None:
     """Raise `NewerIndex` where the tables are newer than those that this agtrace knows."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    version = _version_of(connection)
     if VERSION < version < _MOST_VERSIONS:
         raise NewerIndex("tables", version, VERSION)
+
+
+def refuse_other_tables(connection: sqlite3.Connection) -> None:
+    """Raise `NewerIndex` or `OlderIndex` where the tables aren't those that this agtrace knows.
+
+    Raises `sqlite3.DatabaseError` for a version that was never written.
+    """
+    refuse_newer(connection)
+    version = _version_of(connection)
+    if 0 < version < VERSION:
+        raise OlderIndex(version)
+    if version != VERSION:
+        raise sqlite3.DatabaseError(f"its tables can't have version {version}")
+
+
+def is_older(path: Path) -> bool:
+    """Whether the index is one of the time before the first release. Raises `sqlite3.Error`."""
+    connection, _ = open_to_read(path)
+    try:
+        return 0 < _version_of(connection) < VERSION
+    finally:
+        connection.close()
+
+
+def _version_of(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def is_damage(error: BaseException) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import cache
 
-from agtrace_schema.database import MIGRATIONS
+from agtrace_schema import database
 
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.index.tables import TABLES, Role, of_role, pointers
@@ -44,8 +44,7 @@ def begin() -> sqlite3.Connection:
 def _empty() -> bytes:
     """The same as SQLite would write it to a file: to copy it is quicker than to make its tables."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        for _, tables in MIGRATIONS:
-            connection.executescript(tables)
+        connection.executescript(database.TABLES)
         for name in _NEEDLESS:
             connection.execute(f"DROP INDEX {name}")
         connection.execute("VACUUM")

@@ -30,12 +30,12 @@ OWN_FILE = "redaction.json"
 
 _RULES = (
     "forms.tsv",
-    "apart.py",
+    "field_pairs.py",
     "carriers.py",
     "checks.py",
     "disguises.py",
     "fields.py",
-    "named.py",
+    "assignments.py",
     "names.py",
     "rules.py",
     "tables.py",

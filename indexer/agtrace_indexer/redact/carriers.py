@@ -2,7 +2,7 @@ r"""What carries a secret that has no form of its own: a header, a command, a st
 
 A carrier is a first look, which is a pattern of Hyperscan's and tells where to begin, and a pattern of Python's that is
 matched there. Its group `secret` is what goes, unless the check that `unless` names says that it is no secret, or
-`names.strength` that the name in its group `name` is none of a secret's. Assignments are read in `named.py`.
+`names.strength` that the name in its group `name` is none of a secret's. Assignments are read in `assignments.py`.
 
 Texts of logs are quoted in each other: a quote may stand behind backslashes, a line end may be written `\n`.
 """

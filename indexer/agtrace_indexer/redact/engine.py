@@ -20,7 +20,7 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from agtrace_indexer.redact import apart, disguises, named, tables
+from agtrace_indexer.redact import assignments, disguises, field_pairs, tables
 from agtrace_indexer.redact.carriers import ALL
 from agtrace_indexer.redact.checks import is_none
 from agtrace_indexer.redact.names import strength
@@ -78,9 +78,9 @@ class _BuiltIn:
             for carrier in ALL
             for look in carrier.looks
         ]
-        looked += [(head.look, _Closer(named.find, head.starts)) for head in named.HEADS]
-        looked += [(look, _Closer(named.find_foreign)) for look in named.FOREIGN_LOOKS]
-        looked += [(look, _Closer(find)) for look, find in (*tables.LOOKS, *apart.LOOKS)]
+        looked += [(head.look, _Closer(assignments.find, head.starts)) for head in assignments.HEADS]
+        looked += [(look, _Closer(assignments.find_foreign)) for look in assignments.FOREIGN_LOOKS]
+        looked += [(look, _Closer(find)) for look, find in (*tables.LOOKS, *field_pairs.LOOKS)]
         self._closer = [closer for _, closer in looked]
         self._disguise, self._base64 = len(looked), len(looked) + len(disguises.LOOKS)
         self._scanner = Scanner([*(look for look, _ in looked), *disguises.LOOKS, *disguises.base64_looks()], kept)
@@ -259,7 +259,7 @@ class Redactor:
     def _built_in(self, text: str, found: _Found, layers: int) -> Iterator[Span]:
         covered = 0
         for start, find in _places(text, found.hits):
-            if start < covered and find is named.find:  # what stands in a value is no name
+            if start < covered and find is assignments.find:  # what stands in a value is no name
                 continue
             for span in find(text, start):
                 covered = max(covered, span[1])

@@ -115,7 +115,7 @@ def settle(target: sqlite3.Connection, done: Salvage) -> None:
     )
     for session, row in done.left.items():
         if not _came_back(target, row):
-            count = number(row["event_count"]) + number(row["copied_events"])
+            count = number(row["event_count"]) + number(row.get("copied_events"))
             done.lost[session] = Lost(str(row["uid"]), row["title"], count, 0)
     for table in of_role(Role.SHARED):
         target.execute(f"DELETE FROM {table} WHERE {unused(table)}")

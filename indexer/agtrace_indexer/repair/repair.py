@@ -27,11 +27,15 @@ from agtrace_indexer.repair.consistency import Lost, Salvage, settle
 from agtrace_indexer.repair.damage import Damage, look
 from agtrace_indexer.repair.first_page import renew_first_page
 from agtrace_indexer.repair.rereadable import Logs
-from agtrace_indexer.repair.salvage import SAVED, salvage
+from agtrace_indexer.repair.salvage import SAVED, IsWanted, salvage
 from agtrace_indexer.repair.second_look import afresh
 from agtrace_indexer.run import index, refuse_newer_reading
 
 _NOT_AS_IT_LIES = "not all can be read as it lies there: the first page, the end or the write-ahead log is damaged"
+
+
+_OLDEST_SAVED = 3
+"""The version of the tables from which on their rows can be taken over."""
 
 
 class NotRepaired(Exception):
@@ -232,8 +236,7 @@ def _build(
         target.execute("BEGIN IMMEDIATE")
         if source is not None:
             logs = Logs(target, otherwise)
-            wanted = (lambda file: not logs.back(file)) if found.tables else lambda _: True
-            done = salvage(source, target, wanted, sums=not found.derived)
+            done = salvage(source, target, _wanted(source, found, logs), sums=not found.derived)
         target.execute("COMMIT")
     index(building, (), otherwise=otherwise, report=report)
     with closing(open_database(building)) as target:
@@ -243,6 +246,14 @@ def _build(
         target.execute("COMMIT")
         target.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return done
+
+
+def _wanted(source: sqlite3.Connection, found: Damage, logs: Logs) -> IsWanted:
+    """Which files' rows are taken over: none of tables that are too old, which lack what newer ones must have."""
+    (version,) = source.execute("PRAGMA user_version").fetchone()
+    if 0 < version < _OLDEST_SAVED:
+        return lambda file: False
+    return (lambda file: not logs.back(file)) if found.tables else lambda file: True
 
 
 def _counts(connection: sqlite3.Connection) -> tuple[int, int, int]:

@@ -112,12 +112,12 @@ class _Copying:
                 self.done.left[row["id"]] = row | {"path": known.get(row["file_id"], "")}
                 continue
             if self._is_there(row["file_id"]):
-                self.done.pending.append((number(row["pending"]), row["id"]))
+                self.done.pending.append((number(row.get("pending")), row["id"]))
                 row |= {"pending": 2, "compared_to": 0}
             self._insert("session", row)
             if row["file_id"] in uncounted:
                 self.done.incomplete.add(row["id"])
-            expected[row["id"]] = number(row["event_count"]) + number(row["copied_events"])
+            expected[row["id"]] = number(row["event_count"]) + number(row.get("copied_events"))
         return expected
 
     def events(self) -> None:

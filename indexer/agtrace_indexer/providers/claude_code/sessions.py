@@ -14,9 +14,9 @@ from agtrace_schema.events import ToolCall, User, UserKind
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Said, SessionFacts
 from agtrace_indexer.events.json_values import text
 from agtrace_indexer.events.strings import identifier
-from agtrace_indexer.providers.claude_code.described import description_beside
 from agtrace_indexer.providers.claude_code.origins import note_origin
-from agtrace_indexer.providers.claude_code.shown import shown
+from agtrace_indexer.providers.claude_code.short_texts import shown
+from agtrace_indexer.providers.claude_code.sidecars import description_beside
 from agtrace_indexer.providers.claude_code.sidechains import begun_by, chain_of
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")

@@ -14,7 +14,7 @@ from agtrace_indexer.events.drafts import LogState, Record, SessionFacts
 from agtrace_indexer.events.json_values import digest, fields, text
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.claude_code.content import joined_text
-from agtrace_indexer.providers.claude_code.shown import shown
+from agtrace_indexer.providers.claude_code.short_texts import shown
 from agtrace_indexer.providers.notes import remember
 
 AGENT_TOOLS = ("Task", "Agent")

@@ -10,8 +10,8 @@ from agtrace_schema.events import Json, ToolCall
 from agtrace_indexer.events.drafts import Draft, LogState, Record
 from agtrace_indexer.events.json_values import compact_json, fields, text
 from agtrace_indexer.events.strings import identifier
+from agtrace_indexer.providers.codex.background import note_poll
 from agtrace_indexer.providers.codex.doubles import fingerprint
-from agtrace_indexer.providers.codex.running import note_poll
 from agtrace_indexer.providers.codex.steps import open_step
 from agtrace_indexer.providers.notes import remember, skip
 

@@ -17,9 +17,9 @@ from agtrace_schema.events import Json, Outcome, OutcomeSource
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.events.json_values import fields, first_text, text
 from agtrace_indexer.events.strings import first_identifier
+from agtrace_indexer.providers.codex.background import settled_by_event
 from agtrace_indexer.providers.codex.content import content_text, texts
 from agtrace_indexer.providers.codex.handlers import Handler
-from agtrace_indexer.providers.codex.running import settled_by_event
 from agtrace_indexer.providers.codex.tool_calls import OPEN_CALLS, draft_call, search_mark, tool_name
 from agtrace_indexer.providers.codex.tool_outputs import (
     Reading,

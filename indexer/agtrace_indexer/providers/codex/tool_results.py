@@ -10,8 +10,8 @@ from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.events.json_values import compact_json, fields, image_placeholder, text
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.codex.agents import started_by
+from agtrace_indexer.providers.codex.background import settled_by_result
 from agtrace_indexer.providers.codex.content import texts
-from agtrace_indexer.providers.codex.running import settled_by_result
 from agtrace_indexer.providers.codex.steps import close_step
 from agtrace_indexer.providers.codex.tokens import odd_usage
 from agtrace_indexer.providers.codex.tool_calls import call_id_of, call_item

@@ -15,6 +15,7 @@ from typing import Any
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Retraction, SessionFacts
 from agtrace_indexer.events.json_values import fields, milliseconds
 from agtrace_indexer.events.strings import identifier
+from agtrace_indexer.providers.gemini.changes import patch, replace, rewind
 from agtrace_indexer.providers.gemini.documents import (
     REWRITTEN,
     as_patch,
@@ -24,7 +25,6 @@ from agtrace_indexer.providers.gemini.documents import (
     message_id,
     without,
 )
-from agtrace_indexer.providers.gemini.folding import patch, replace, rewind
 from agtrace_indexer.providers.gemini.messages import NOTICES, unknown_record
 from agtrace_indexer.providers.gemini.sessions import METADATA_KEYS, is_metadata
 

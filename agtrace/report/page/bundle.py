@@ -11,7 +11,7 @@ import orjson
 from agtrace_schema.analysis import ReportedSession
 
 from agtrace.report.page.details import detail
-from agtrace.report.page.visible import fit_for_the_page
+from agtrace.report.page.visible_text import fit_for_the_page
 
 GROUP = 24
 """Sessions that are compressed together: 13 % smaller than by 4, and a group is unpacked in a few milliseconds."""

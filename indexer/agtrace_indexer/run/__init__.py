@@ -1,0 +1,100 @@
+"""One indexing run: discover, compare, read what changed, archive what vanished.
+
+The run that finds nothing to do is the common one: it imports no parser, opens no log and takes no lock.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agtrace_indexer import redact
+from agtrace_indexer.events import strings
+from agtrace_indexer.index.catalog import Catalog, remove_attempts
+from agtrace_indexer.index.lock import WriteLock
+from agtrace_indexer.reader.plan import make_plan
+from agtrace_indexer.run.summary import Summary, summary_of
+from agtrace_indexer.run.versions import is_outdated, refuse_newer_reading
+from agtrace_indexer.run.work import Work
+
+if TYPE_CHECKING:
+    from agtrace_indexer.logs.progress import Progress
+
+__all__ = ["Summary", "index", "refuse_newer_reading"]
+
+
+def index(
+    database: Path,
+    roots: Iterable[str],
+    *,
+    otherwise: Iterable[str] = (),
+    report: Callable[[Progress], None] | None = None,
+    seconds: float | None = None,
+    rebuild: bool = False,
+    patience: float = 0,
+    keep_days: int | None = None,
+) -> Summary:
+    """Bring the index up to date with everything below its roots and these new ones.
+
+    `otherwise` are the roots of an index that has none. `report` is called with the progress as it grows; `seconds`
+    bounds the run, which then ends between two files, but reads one however late it is: such runs, one after the other,
+    get there. Where another process is writing, it waits `patience` seconds and then raises `lock.Busy`. A run that
+    writes forgets the sessions whose last event is older than `keep_days`. Raises `redact.UnusableRules` where the
+    user's rules for secrets can't be read: nothing is stored that they might have masked; and `opening.NewerIndex`
+    where a newer agtrace made the index or read its logs.
+    """
+    started = time.monotonic()
+    roots, otherwise = list(roots), list(otherwise)
+    redact.use(database.parent)
+    strings.start()
+
+    def compared(catalog: Catalog) -> Work:
+        work = _compare(catalog, roots, otherwise, rebuild=rebuild)
+        return replace(work, deadline=started + seconds if seconds else None, keep_days=keep_days)
+
+    if not database.exists():
+        with WriteLock(database, patience), closing(Catalog(database)) as catalog:
+            remove_attempts(database)
+            _honour_tombstones(catalog)
+            work = compared(catalog)
+            return summary_of(catalog, work.plan, work.carry_out(report), work.no_logs, started)
+    with closing(Catalog(database)) as catalog:
+        state, work = catalog.state, compared(catalog)
+        if not work.needed:
+            return summary_of(catalog, work.plan, None, work.no_logs, started)
+        with WriteLock(database, patience):
+            if catalog.is_in_place:
+                remove_attempts(database)
+                if _honour_tombstones(catalog) or catalog.state != state:  # another process has indexed meanwhile
+                    work = compared(catalog)
+                progress = work.carry_out(report) if work.needed else None
+                return summary_of(catalog, work.plan, progress, work.no_logs, started)
+    return index(  # a repair has put another file there meanwhile
+        database, roots, otherwise=otherwise, report=report, seconds=seconds, rebuild=rebuild, patience=patience,
+        keep_days=keep_days,
+    )  # fmt: skip
+
+
+def _compare(catalog: Catalog, roots: list[str], otherwise: list[str], *, rebuild: bool) -> Work:
+    """What there is to do: for which new roots, for which files, and whether everything is read again."""
+    refuse_newer_reading(catalog.meta("reading"))
+    known_roots = set(catalog.roots())
+    wanted = roots or ([] if known_roots or catalog.meta("root_forgotten") else otherwise)
+    new_roots = set(map(os.path.abspath, wanted)) - known_roots
+    rebuild = rebuild or is_outdated(catalog)
+    return Work(catalog, new_roots, make_plan(catalog, sorted(known_roots | new_roots), rebuild=rebuild), rebuild)
+
+
+def _honour_tombstones(catalog: Catalog) -> bool:
+    """Delete what was forgotten since the index was last written, before anything is read; whether there was any."""
+    if not catalog.has_new_tombstones:
+        return False
+    from agtrace_indexer.forget import finish
+
+    finish(catalog, time.time())
+    return True

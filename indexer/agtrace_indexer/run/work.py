@@ -1,0 +1,173 @@
+"""The part of a run that writes: it reads what changed, and joins it with what is there.
+
+Nothing here is imported before there is something to write.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from agtrace_indexer import redact
+from agtrace_indexer.index.catalog import Catalog, KnownFile
+from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.reader.plan import Archived, Plan
+from agtrace_indexer.run import versions
+
+if TYPE_CHECKING:
+    from agtrace_indexer.index.store import Store
+    from agtrace_indexer.logs.progress import Progress
+    from agtrace_indexer.reader.reader import Reader
+
+_NO_LOG = frozenset({"unrecognized", "unreadable", "skipped"})
+"""The status of a file that is no log; one that is empty, or waits for its rest, may become one."""
+
+_PATIENCE = 0.1
+"""Seconds that a run waits for readers before it leaves the WAL, with texts that were deleted, to the next one."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What a run has to do, and the doing."""
+
+    catalog: Catalog
+    new_roots: set[str]
+    plan: Plan
+    rebuild: bool
+    deadline: float | None = None
+    """The moment of the monotonic clock from which on no further file is begun."""
+    keep_days: int | None = None
+    no_logs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is anything to write."""
+        due = bool(self.new_roots) or self.rebuild or not self.plan.empty or self.catalog.is_unfinished()
+        return due or (self.keep_days is not None and self.catalog.meta("kept_days") != str(self.keep_days))
+
+    def carry_out(self, report: Callable[[Progress], None] | None) -> Progress:
+        """Read what changed, and commit."""
+        from agtrace_indexer.index.store import Store
+        from agtrace_indexer.index.tombstones import Tombstones
+        from agtrace_indexer.index.word_index import cover_if_due
+        from agtrace_indexer.logs.progress import Progress
+        from agtrace_indexer.reader.reader import Reader
+
+        catalog, changed = self.catalog, self.plan.changed
+        store = Store(catalog.connection)
+        progress = Progress(files_total=len(changed), bytes_total=sum(found.size for found, _ in changed))
+        store.begin()
+        self._note_beginning()
+        self._mask_again_if_due(store)
+        forgotten = Tombstones.of(catalog.path)
+        reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild, forgotten=forgotten)
+        self._read(reader)
+        store.flush()
+        cover_if_due(catalog.connection)
+        store.commit()
+        self._clear_away(progress)
+        return progress
+
+    def _note_beginning(self) -> None:
+        from agtrace_indexer.index.roots import bring_back
+
+        catalog = self.catalog
+        catalog.add_roots(self.new_roots)
+        bring_back(catalog, self.new_roots)
+        if catalog.meta("built") is None:
+            catalog.set_meta("built", "0")
+            catalog.set_meta("reading", str(versions.READING_VERSION))
+            catalog.set_meta("redaction", redact.digest())
+
+    def _read(self, reader: Reader) -> None:
+        """Read what changed, as far as there is time; what was read to its end is joined with the rest."""
+        archived = Archived(self.catalog, self.plan)
+        behind = len(self.plan.changed)
+        self._read_by_workers(reader, archived)
+        changed = deque(self.plan.changed)
+        while changed and (len(changed) == behind or not self._late):  # the shortest run reads one log
+            reader.read(*changed.popleft(), archived.beginning_with)
+        self.plan.changed = list(changed)
+        if not changed:
+            self._finish(reader)
+
+    def _clear_away(self, progress: Progress) -> None:
+        """Forget what belongs to forgotten sessions after all, and what is too old; leave no trace of it."""
+        from agtrace_indexer.index.maintenance import scrub
+
+        catalog, now = self.catalog, time.time()
+        if progress.kept_out:
+            from agtrace_indexer.forget import keep_out
+
+            keep_out(catalog, progress.kept_out, now)
+        if self.keep_days is not None:
+            from agtrace_indexer.forget import expire
+
+            expire(catalog.connection, catalog.path, self.keep_days, now)
+        scrub(catalog.connection, patience=_PATIENCE)
+
+    def _mask_again_if_due(self, store: Store) -> None:
+        """Mask what is there where the rules changed, before anything else is shown; then all logs are read again."""
+        if not versions.masked_otherwise(self.catalog):
+            return
+        from agtrace_indexer.index.remasking import mask_again
+
+        mask_again(self.catalog.connection)
+        self.catalog.set_meta("redaction", redact.digest())
+        self.catalog.set_meta("reading", "0")  # until all of them are
+        store.commit()
+        store.begin()
+
+    @property
+    def _late(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def _read_by_workers(self, reader: Reader, archived: Archived) -> None:
+        """Let new logs be read on all cores, where they are many; what is left is read one by one."""
+        from agtrace_indexer.parallel import pool
+
+        if pool.cores() < 2 or sum(found.size for found, _ in self.plan.changed) < pool.LEAST:
+            return
+        new = [
+            found
+            for found, row in self.plan.changed
+            if pool.is_for_workers(found) and self._is_new(found, row, archived)
+        ]
+        if sum(found.size for found in new) >= pool.LEAST:
+            reader.store.commit()
+            done = pool.read_all(new, reader.store, self.catalog.path, reader.progress, reader.report, self.deadline)
+            reader.store.begin()
+            self.plan.changed = [change for change in self.plan.changed if change[0].path not in done]
+
+    def _is_new(self, found: Found, row: KnownFile | None, archived: Archived) -> bool:
+        """Whether a log is read from its beginning, whatever is known of others."""
+        if row is not None:
+            return self.rebuild and bool(row.status == "log")
+        return not archived.may_have(found)
+
+    def _finish(self, reader: Reader) -> None:
+        """Archive what vanished and note what can't be read, once every changed log is read."""
+        from agtrace_indexer.families.id_suffixes import tell_apart
+        from agtrace_indexer.families.joining import join_families
+
+        reader.store.mark_gone(row.id for row in self.plan.gone if self.catalog.file(row.path) is not None)
+        for found, _ in self.plan.odd:
+            reader.set_aside(found, self.catalog.file(found.path), found.status, found.oddity or "")
+        self._drop_no_logs()
+        reader.store.flush()
+        join_families(self.catalog.connection)
+        tell_apart(self.catalog.connection)  # by their times, which leave copies out
+        self.catalog.set_meta("built", "1")
+        self.catalog.set_meta("reading", str(versions.READING_VERSION))
+
+    def _drop_no_logs(self) -> None:
+        """Keep no file fresh that was named now and holds no log."""
+        for path in self.new_roots:
+            row = self.catalog.file(path)
+            if row is not None and row.status in _NO_LOG and not os.path.isdir(path):
+                self.no_logs[path] = row.reason or ""
+                self.catalog.drop_root(path)
