@@ -34,7 +34,10 @@ class SearchEventPreviews(Arguments):
         Field(description="All words of query, in any order, in one event or turn."),
     ] = None
     regex: Annotated[bool, Field(description="query is a regular expression; ^ and $ match per line.")] = False
-    order: Literal["newest", "oldest"] = "newest"
+    order: Annotated[
+        Literal["best", "newest", "oldest"],
+        Field(description="best: sessions ranked by the words of query."),
+    ] = "newest"
     group_by: Annotated[
         Literal["session"] | None, Field(description="Each session once, with its number of matches.")
     ] = None
@@ -60,6 +63,8 @@ FILTERS = ("until", "since", "failed", "event_type", "tool", "path", "provider",
 
 def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Question:
     """Return the query on the index. Raises `Problem` for invalid arguments."""
+    if wanted.order == "best" and (wanted.regex or wanted.words or wanted.group_by):
+        raise InvalidParameter("order", "best ranks sessions by words: leave out regex, words and group_by")
     if wanted.regex and wanted.words:
         message = "words: a regular expression can't be searched by words; leave out words or regex"
         raise InvalidParameter("words", message)
@@ -77,7 +82,8 @@ def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Qu
         path=wanted.path,
         without_own=not wanted.include_own,
     )
-    return Question(context.connection, matcher_of(wanted), filters, snapshot, Order(wanted.order))
+    order = Order.OLDEST if wanted.order == "oldest" else Order.NEWEST
+    return Question(context.connection, matcher_of(wanted), filters, snapshot, order)
 
 
 def matcher_of(wanted: SearchEventPreviews) -> Matcher:

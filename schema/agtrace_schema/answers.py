@@ -421,7 +421,8 @@ class SessionSections(SessionHead):
 
 # -- search_event_previews: data is {"matches": [EventPreview]}, or {"sessions": [SessionMatches]} ----
 # In addition `own_left_out`, the number of agtrace's own calls and results that were left out as far as the scan
-# came, and `words`, [WordCount], if a text of several words was not found.
+# came; if a text was not found, `best`, a BestMatches by its words, or otherwise `words`, [WordCount].
+# With order best, data is {"best": BestMatches}.
 
 
 class EventPreview(Model):
@@ -460,6 +461,28 @@ class SessionMatches(Model):
     """False if there was no time to count them all."""
     match: EventPreview
     """The newest hit; with order oldest, the oldest."""
+
+
+class BestSession(Model):
+    """A session that the words of a query are about."""
+
+    session_id: str
+    provider: Provider
+    project: str | None = None
+    """The name of its project's folder."""
+    date: str | None = None
+    title: str
+    hits: list[tuple[int, str, str]]
+    """[event_index, who, text] of its best events: human, message, thought, or the name of a tool; a call and its
+    result are one hit."""
+
+
+class BestMatches(Model):
+    """The best sessions by the words of a query, the best first, and the next ones."""
+
+    sessions: list[BestSession]
+    others: list[tuple[str, str, str]]
+    """[session_id, date, title]."""
 
 
 class WordCount(Model):

@@ -177,6 +177,8 @@ class Agent(NamedTuple):
     """What it writes in the model's place where the model said nothing."""
     hidden_reasoning: str = "without text"
     """How its logs hold reasoning that can't be read."""
+    output_header: re.Pattern[str] | None = None
+    """Matches what it writes before the output of a tool, which says nothing of it."""
     longest_command_ms: int | None = None
     """After how many milliseconds it ends a command, unless it is configured otherwise; None where it never does."""
     client: Client | None = None

@@ -63,6 +63,9 @@ CODEX = Agent(
         compactions=(Sign("compacted"),),
     ),
     hidden_reasoning="encrypted or empty",
+    output_header=re.compile(
+        r"\A(?:(?:Chunk ID: |Wall time: |Process exited with code |Original token count: ).*\n|Output:\n)+"
+    ),
     command="codex",
     setup=_setup,
     client=Client("codex-mcp-client", 11_900),  # with some models it cuts the middle out of more than 12,000 bytes
