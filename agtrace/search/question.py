@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from agtrace_indexer.index.questions.matches import EventFilters, newest_event
+from agtrace_indexer.index.questions.filters import EventFilters
+from agtrace_indexer.index.questions.matches import newest_event
 
 from agtrace.problems import SearchTimeout
 from agtrace.search.deadline import Deadline

@@ -17,7 +17,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions import ranking
-from agtrace_indexer.index.questions.matches import EventFilters, Span
+from agtrace_indexer.index.questions.filters import EventFilters
+from agtrace_indexer.index.questions.matches import Span
 from agtrace_indexer.index.questions.ranking import RankedEvent
 from agtrace_indexer.texts.ranked_words import Voice, query_words
 

@@ -13,7 +13,8 @@ from itertools import chain, islice
 
 from agtrace_indexer.index.questions import matches
 from agtrace_indexer.index.questions.candidates import candidates_of_all
-from agtrace_indexer.index.questions.matches import Block, EventFilters, FoundEvent, Span
+from agtrace_indexer.index.questions.filters import EventFilters
+from agtrace_indexer.index.questions.matches import Block, FoundEvent, Span
 from agtrace_indexer.texts.blocks import BlockText
 from agtrace_indexer.texts.candidates import Places
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from agtrace_indexer.index.questions.matches import EventFilters
+from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_schema.events import EventType
 from agtrace_schema.requests import WordsIn
 from pydantic import Field

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from agtrace_indexer.index.questions import sessions
-from agtrace_indexer.index.questions.matches import EventFilters
+from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import WordCount
 

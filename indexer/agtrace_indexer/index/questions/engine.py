@@ -15,10 +15,13 @@ from agtrace_schema.events import EventType
 from agtrace_indexer.index.questions.calls import Failure, IllEnded, RankedTool, ToolTotals, Worst
 from agtrace_indexer.index.questions.events import Address, Event, Placed, Snapshot, Thinking, Times
 from agtrace_indexer.index.questions.files import Touched
+from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.questions.histories import PastEvent, TokenFigures, TouchedFile
-from agtrace_indexer.index.questions.matches import Block, EventFilters, FoundEvent
+from agtrace_indexer.index.questions.matches import Block, FoundEvent
 from agtrace_indexer.index.questions.matches import Span as TimeSpan
 from agtrace_indexer.index.questions.projects import Project
+from agtrace_indexer.index.questions.ranking import RankedEvent
+from agtrace_indexer.index.questions.ranking import Size as RankedSize
 from agtrace_indexer.index.questions.reports import Project as NamedProject
 from agtrace_indexer.index.questions.reports import Relative, ToolCalls
 from agtrace_indexer.index.questions.sessions import Child, Counts, Family, Neighbours, Session, SessionFilters
@@ -351,6 +354,32 @@ class Matches(Protocol[Connection]):
         """Return the row id of the newest event, which marks the present state of the index; 0 if it is empty."""
 
 
+class Ranking(Protocol[Connection]):
+    """The queries of a ranked search: which events hold a word, in any of its forms, and what else is known of them."""
+
+    def size(self, connection: Connection) -> RankedSize:
+        """Return how much is ranked."""
+
+    def holding(self, connection: Connection, word: str, *, beginning: bool = False) -> list[int]:
+        """Return the ids of the events that hold a word, or one that begins so; some may be gone."""
+
+    def events(
+        self,
+        connection: Connection,
+        ids: Collection[int],
+        filters: EventFilters,
+        snapshot: int,
+        span: TimeSpan,
+    ) -> Iterator[RankedEvent]:
+        """Return those of some events that are there in a snapshot, pass the filters, and are no copies."""
+
+    def asking(self, connection: Connection, turns: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Return those of some turns, as (session, turn), in which agtrace itself was called."""
+
+    def titled(self, connection: Connection, sessions: Collection[int], words: Sequence[str]) -> dict[int, set[str]]:
+        """Return which of some words stand, in any form, in the titles of sessions."""
+
+
 class Candidates(Protocol[Connection]):
     """The blocks that may contain a text, and where in them, from the word index, before any block is opened."""
 
@@ -466,6 +495,7 @@ if TYPE_CHECKING:
         histories,
         matches,
         projects,
+        ranking,
         reports,
         sessions,
         state,
@@ -485,6 +515,7 @@ if TYPE_CHECKING:
     _projects: Projects[sqlite3.Connection] = projects
     _state: State[sqlite3.Connection] = state
     _matches: Matches[sqlite3.Connection] = matches
+    _ranking: Ranking[sqlite3.Connection] = ranking
     _candidates: Candidates[sqlite3.Connection] = candidates
     _histories: Histories[sqlite3.Connection] = histories
     _reports: Reports[sqlite3.Connection] = reports

@@ -9,7 +9,8 @@ from contextlib import closing
 from typing import NamedTuple
 
 from agtrace_indexer.index.ids import as_json
-from agtrace_indexer.index.questions.matches import EventFilters, Span, conditions_of
+from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
+from agtrace_indexer.index.questions.matches import Span
 from agtrace_indexer.index.questions.rows import first, pairs, rows, values
 from agtrace_indexer.texts.ranked_words import Voice, ranked_words
 
@@ -59,28 +60,28 @@ class RankedEvent(NamedTuple):
 
 
 def size(connection: sqlite3.Connection) -> Size:
-    """How much is ranked; nothing where there is no ranking index."""
+    """Return how much is ranked: nothing where there is no ranking index."""
     if not values(connection, "SELECT 1 FROM sqlite_master WHERE name = 'ranked_event'"):
         return Size(0, 0)
     return first(connection, Size, _SIZE) or Size(0, 0)
 
 
 def holding(connection: sqlite3.Connection, word: str, *, beginning: bool = False) -> list[int]:
-    """The ids of the events that hold a word in any of its forms, or one that begins so; some may be gone."""
+    """Return the ids of the events that hold a word in any of its forms, or one that begins so; some may be gone."""
     return values(connection, _HOLDING, (f'"{word}"*' if beginning else f'"{word}"',))
 
 
 def events(
     connection: sqlite3.Connection, ids: Collection[int], filters: EventFilters, snapshot: int, span: Span
 ) -> Iterator[RankedEvent]:
-    """Those of some events that are there in a snapshot, pass the filters, and are no copies."""
-    conditions, arguments = conditions_of(filters)
+    """Return those of some events that are there in a snapshot, pass the filters, and are no copies."""
+    conditions, arguments = of_ranked_events(filters)
     arguments |= {"ids": as_json(ids), "snapshot": snapshot, "since": span.since, "until": span.until}
     return rows(connection, RankedEvent, _EVENTS.format(conditions=conditions), arguments)
 
 
 def asking(connection: sqlite3.Connection, turns: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Those of some turns, as (session, turn), in which agtrace itself was called."""
+    """Return those of some turns, as (session, turn), in which agtrace itself was called."""
     return set(rows(connection, _pair, _ASKING, {"turns": json.dumps(sorted(turns))}))
 
 
@@ -89,7 +90,7 @@ def _pair(session: int, turn: int) -> tuple[int, int]:
 
 
 def titled(connection: sqlite3.Connection, sessions: Collection[int], words: Sequence[str]) -> dict[int, set[str]]:
-    """Which of some words stand, in any form, in the titles of sessions."""
+    """Return which of some words stand, in any form, in the titles of sessions."""
     titles = pairs(connection, _TITLES, (as_json(sessions),))
     return _holding_each(titles, words)
 

@@ -1,0 +1,122 @@
+"""The filters of a search, as conditions on the rows of blocks and events."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
+from agtrace_schema.events import EventType, Outcome
+
+from agtrace_indexer.index.questions.conditions import PROJECTS_BY_HASH
+
+_CALL, _RESULT = TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT]
+_OF_PROJECT = f"b.session_id IN (SELECT id FROM session WHERE project_id IN ({PROJECTS_BY_HASH}))"
+_OF_PROVIDER = "b.session_id IN (SELECT id FROM session WHERE provider = :provider)"
+_OF_SESSIONS = "b.session_id IN (SELECT value FROM json_each(:sessions))"
+_NAMED = "IN (SELECT id FROM name WHERE text = :tool COLLATE NOCASE)"
+_HAS_TOOL = f"EXISTS (SELECT 1 FROM block_tool t WHERE t.block_id = b.id AND t.name_id {_NAMED})"
+_IS_OF_TOOL = f"e.name_id {_NAMED} AND e.type IN ({_CALL}, {_RESULT})"
+_FAILED = f"e.outcome = {OUTCOME_CODE[Outcome.FAILED]}"
+_HAS_FAILED = (
+    "EXISTS (SELECT 1 FROM event e WHERE e.session_id = b.session_id AND e.event_index >= b.first_index "
+    f"AND e.event_index < b.first_index + b.event_count AND {_FAILED})"
+)
+_WITH_PATH = "touched t JOIN path p ON p.id = t.path_id AND instr(lower(p.text), lower(:path))"
+_TOUCHES = f"b.session_id IN (SELECT t.session_id FROM {_WITH_PATH})"
+_IS_TOUCHING = (
+    f"e.type IN ({_CALL}, {_RESULT}) AND EXISTS (SELECT 1 FROM {_WITH_PATH} WHERE t.session_id = e.session_id "
+    f"AND t.event_index = CASE e.type WHEN {_CALL} THEN e.event_index ELSE e.link END)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilters:
+    """The filters of a search; None means no restriction. Times are milliseconds since 1970 UTC."""
+
+    session_row: int | None = None
+    provider: str | None = None
+    project_hash: str | None = None
+    """The beginning of the hash."""
+    event_type: EventType | None = None
+    tool: str | None = None
+    failed: bool | None = None
+    since: int | None = None
+    until: int | None = None
+    path: str | None = None
+    """A text in the path of a file named in a tool call, ignoring the case of A to Z; finds such calls and results."""
+    sessions: tuple[int, ...] | None = None
+    """The row ids of sessions."""
+    without_own: bool = False
+    """Whether to leave out the calls to agtrace itself, and their results."""
+
+    @property
+    def are_of_events(self) -> bool:
+        """Whether they filter events, and not only blocks."""
+        return (self.event_type, self.tool, self.failed, self.path) != (None, None, None, None)
+
+
+def _of_sessions(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
+    """Return what the sessions of such events fulfil, as SQL over `block` b, with its arguments."""
+    return _given(
+        (filters.session_row, "b.session_id = :session_row", {"session_row": filters.session_row}),
+        (filters.sessions, _OF_SESSIONS, {"sessions": json.dumps(filters.sessions)}),
+        (filters.provider, _OF_PROVIDER, {"provider": filters.provider}),
+        (filters.project_hash, _OF_PROJECT, {"hash": (filters.project_hash or "").lower()}),
+    )
+
+
+def of_blocks(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
+    """Return the conditions for blocks with such events, as SQL over `block` b, and the arguments."""
+    conditions, arguments = _of_sessions(filters)
+    more, others = _given(
+        (filters.event_type, "b.types & :type", {"type": 1 << _type(filters)}),
+        (filters.tool, _HAS_TOOL, {"tool": filters.tool}),
+        (filters.failed or None, _HAS_FAILED, {}),
+        (filters.path, _TOUCHES, {"path": filters.path}),
+    )
+    return conditions + more, arguments | others
+
+
+def of_events(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
+    """Return the further conditions for such events, as SQL over `event` e, and the arguments.
+
+    Calls to agtrace are left out later, since they are counted.
+    """
+    return _given(
+        (filters.event_type, "e.type = :type", {"type": _type(filters)}),
+        (filters.tool, _IS_OF_TOOL, {"tool": filters.tool}),
+        (filters.failed, _FAILED if filters.failed else f"({_FAILED}) IS NOT 1", {}),
+        (filters.path, _IS_TOUCHING, {"path": filters.path}),
+    )
+
+
+def of_ranked_events(filters: EventFilters) -> tuple[str, dict[str, Any]]:
+    """Return all that events must fulfil, as SQL over `event` e that follows another condition, with its arguments."""
+    conditions, arguments = of_events(filters)
+    of_blocks, of_sessions = _of_sessions(filters)
+    own = ["e.own IS NULL"] if filters.without_own else []
+    return all_of([*conditions, *(one.replace("b.session_id", "e.session_id") for one in of_blocks), *own]), (
+        arguments | of_sessions
+    )
+
+
+def _type(filters: EventFilters) -> int:
+    return 0 if filters.event_type is None else TYPE_CODE[filters.event_type]
+
+
+def _given(*wanted: tuple[Any, str, dict[str, Any]]) -> tuple[list[str], dict[str, Any]]:
+    """Return the conditions, with their arguments, of the values that are given."""
+    conditions: list[str] = []
+    arguments: dict[str, Any] = {}
+    for given, condition, named in wanted:
+        if given is not None:
+            conditions.append(condition)
+            arguments |= named
+    return conditions, arguments
+
+
+def all_of(conditions: list[str]) -> str:
+    """Return conditions as SQL that follows another one."""
+    return "".join(f" AND {condition}" for condition in conditions)
