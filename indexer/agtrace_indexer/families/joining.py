@@ -51,8 +51,8 @@ def _link(connection: sqlite3.Connection, sessions: set[int]) -> None:
 def _origins(connection: sqlite3.Connection, sessions: set[int]) -> list[_Origin]:
     """Return the origins of sessions according to the logs, by path, and of all sessions they come or came from.
 
-    If logs contradict each other, the origins can form a circle, and which link is left out depends on the order: so
-    all links of a circle are made anew as soon as one of them may change.
+    If logs contradict each other, the origins can form a cycle, and which link is left out depends on the order: so
+    all links of a cycle are made anew as soon as one of them may change.
     """
     found: dict[int, _Origin] = {}
     while sessions:

@@ -146,7 +146,7 @@ def _connected(path: Path, how: str, options: dict[str, Any]) -> sqlite3.Connect
     connection: sqlite3.Connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?{how}", uri=True, timeout=5, **options
     )
-    connection.execute("PRAGMA user_version").fetchone()  # only now the file is opened
+    connection.execute("PRAGMA user_version").fetchone()  # opens the file, which connecting does not
     return connection
 
 
