@@ -27,7 +27,8 @@ def kept(tmp_path: Path) -> Path:
     return tmp_path / "data" / "http.token"
 
 
-def test_it_is_made_once_and_is_its_owners_alone(kept: Path) -> None:
+def test_it_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
+    kept = tmp_path / "new" / "http.token"
     before = os.umask(0)
     try:
         token = load_token(kept)
@@ -69,13 +70,13 @@ def short(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("put", "said"),
-    [(link, "is no regular file"), (link_to_nothing, "is no regular file"), (os.mkfifo, "is no regular file"),
-     (Path.mkdir, "is no regular file"), (readable, "isn't yours alone"), (short, "holds no token")],
+    [(link, "is not a regular file"), (link_to_nothing, "is not a regular file"), (os.mkfifo, "is not a regular file"),
+     (Path.mkdir, "is not a regular file"), (readable, "may be accessible to other users"),
+     (short, "doesn't hold a token")],
     ids=["link", "link to nothing", "pipe", "folder", "readable", "short"],
 )  # fmt: skip
 def test_one_that_others_may_know_is_refused(kept: Path, put: Callable[[Path], None], said: str) -> None:
     """And stays as it is: it may be somebody's."""
-    kept.parent.mkdir()
     put(kept)
     with pytest.raises(SettingError, match=f"http.token {said}.*remove it"):
         load_token(kept)
@@ -87,11 +88,10 @@ def test_one_that_others_may_know_is_refused(kept: Path, put: Callable[[Path], N
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_one_that_somebody_else_put_there_is_refused(kept: Path) -> None:
-    kept.parent.mkdir()
     kept.write_text(KEPT)
     kept.chmod(0o600)
     os.chown(kept, 65534, -1)
-    with pytest.raises(SettingError, match="isn't yours alone"):
+    with pytest.raises(SettingError, match="may be accessible to other users"):
         load_token(kept)
 
 
@@ -109,7 +109,7 @@ def test_one_that_others_can_read_serves_no_more_and_the_doctor_names_it(kept: P
     load_token(kept)
     kept.chmod(0o604)
     kept.parent.chmod(0o755)
-    assert "isn't yours alone" in refused("127.0.0.1:0")
+    assert "may be accessible to other users" in refused("127.0.0.1:0")
     said = "".join(agtrace_here("doctor").out.split())  # a long path is broken where the line ends
     assert f"otherscanreadhttp.token:chmod600{kept}" in said
 

@@ -78,34 +78,30 @@ def refuse_empty(path: Path) -> None:
 
 def refuse_newer(connection: sqlite3.Connection) -> None:
     """Raise `NewerIndex` if the tables are newer than those that this agtrace knows."""
-    version = _version_of(connection)
+    version = version_of(connection)
     if VERSION < version < _MOST_VERSIONS:
         raise NewerIndex("tables", version, VERSION)
 
 
 def refuse_other_tables(connection: sqlite3.Connection) -> None:
-    """Raise `NewerIndex` or `OlderIndex` if the tables aren't those that this agtrace knows.
-
-    Raise `sqlite3.DatabaseError` for a version that was never written.
-    """
+    """Raise `NewerIndex` or `OlderIndex` if the tables aren't those that this agtrace knows."""
     refuse_newer(connection)
-    version = _version_of(connection)
+    version = version_of(connection)
     if 0 < version < VERSION:
         raise OlderIndex(version)
-    if version != VERSION:
-        raise sqlite3.DatabaseError(f"its tables can't have version {version}")
 
 
 def is_older(path: Path) -> bool:
     """Whether the index was made before the first release. Raise `sqlite3.Error`."""
     connection, _ = open_to_read(path)
     try:
-        return 0 < _version_of(connection) < VERSION
+        return 0 < version_of(connection) < VERSION
     finally:
         connection.close()
 
 
-def _version_of(connection: sqlite3.Connection) -> int:
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of the tables that the file names."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
