@@ -1,6 +1,6 @@
-"""Trouble in a request: each exception knows its error code and writes its own message.
+"""Errors in requests: each exception knows its error code and writes its own message.
 
-Trouble in the user's logs is data and never an exception. The codes are those of the answer contract.
+Trouble in the user's logs is data, never an exception. The codes are those of the answer contract.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ _LONGEST_ID = 80
 _LONGEST_GIVEN = 200
 _LONGEST_PATH = 100
 _CURSOR_TROUBLE = {
-    "malformed": "invalid cursor format: this is no cursor of this index",
+    "malformed": "invalid cursor format: not a cursor of this index",
     "expired": "this cursor has expired",
-    "mismatch": "this cursor belongs to another tool or another query",
+    "mismatch": "this cursor belongs to another tool or query",
 }
 
 
 class SettingError(Exception):
-    """An environment variable holds a value that can't be used; the text says what is needed."""
+    """An environment variable or file holds a value that can't be used; the message says what is expected."""
 
 
 class Problem(Exception):
-    """A request that can't be answered. Its text says what to do next."""
+    """A request that can't be answered. The message says what to do next."""
 
     code = "internal_error"
     retryable = False
     untrusted = False
-    """Whether it quotes text from a log, such as the ids of sessions."""
+    """Whether it quotes text from a log, such as session ids."""
 
     def __init__(self, message: str, hint: Hint | None = None, **details: Any) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class InvalidParameter(Problem):
 
 
 class UnknownProject(InvalidParameter):
-    """No project, or more than one, is meant."""
+    """The request names no known project, or more than one."""
 
     untrusted = True
 
@@ -63,11 +63,11 @@ class UnknownProject(InvalidParameter):
 
 
 class TooManyEvents(InvalidParameter):
-    """A report was asked for over more than can be examined while a client waits."""
+    """A report on more events than can be examined while a client waits."""
 
     def __init__(self, sessions: int) -> None:
-        super().__init__("ref", f"{sessions:,} sessions are too many to be examined at once")
-        self.hint = "Ask for less time, as in ax://report/7d, or run `agtrace report` in a terminal."
+        super().__init__("ref", f"{sessions:,} sessions are too many to examine at once")
+        self.hint = "Shorten the period, as in ax://report/7d, or run `agtrace report` in a terminal."
 
 
 class InvalidCursor(Problem):
@@ -88,7 +88,7 @@ class SessionNotFound(Problem):
     code = "session_not_found"
 
     def __init__(self, session_id: str, nearest: Iterable[str] = ()) -> None:
-        from agtrace.text.lines import named  # not for whoever only reads the settings
+        from agtrace.text.lines import named  # importers of the settings alone don't need it
         from agtrace.text.next_call import call
 
         near = list(nearest)
@@ -100,7 +100,7 @@ class SessionNotFound(Problem):
 
 
 class AmbiguousSessionPrefix(Problem):
-    """Several sessions' ids begin with this prefix."""
+    """Several session ids begin with this prefix."""
 
     code = "ambiguous_session_prefix"
     untrusted = True
@@ -137,31 +137,31 @@ class InvalidEventIndex(Problem):
 
 
 class InvalidRange(Problem):
-    """A turn or a range of lines that is not there."""
+    """The text or session has no such turn or span of lines."""
 
     code = "invalid_range"
 
 
 class InvalidArtifactRef(Problem):
-    """A reference of no form that there is."""
+    """A reference of an unknown form."""
 
     code = "invalid_artifact_ref"
 
     def __init__(self, reference: str) -> None:
-        from agtrace.text.lines import repeated  # it loads what secrets are found by
+        from agtrace.text.lines import repeated  # it loads the redaction rules
         from agtrace.text.next_call import call
 
         given = repeated(reference, 200)
         super().__init__(
-            f"Invalid artifact ref: {given}; the forms are ax://session/<id>, ax://event/<session>/<index>, "
-            "ax://analysis/<session>, ax://report, ax://report/<since> and ax://health",
+            f"Invalid artifact ref: {given}; use ax://session/<id>, ax://event/<session>/<index>, "
+            "ax://analysis/<session>, ax://report, ax://report/<since> or ax://health",
             call("list_sessions").saying("shows the ids of the newest sessions"),
             ref=given,
         )
 
 
 class SearchTimeout(Problem):
-    """A search took longer than it may."""
+    """A search exceeded its time limit."""
 
     code = "search_timeout"
     retryable = True
@@ -182,7 +182,7 @@ class IndexUnavailable(Problem):
 
 
 class InternalError(Problem):
-    """A defect of agtrace; the log has the rest under the request's id."""
+    """A defect in agtrace; the log has the details under the id of the request."""
 
     code = "internal_error"
 

@@ -1,4 +1,4 @@
-"""Times in requests: ISO 8601, a number of minutes, hours, days or weeks ago, today, yesterday."""
+"""Times in requests: ISO 8601, some minutes, hours, days or weeks ago, today, yesterday."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from agtrace.text.lines import repeated
 _AGO = re.compile(r"^(\d{1,6})\s*(m|h|d|w)$")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _DAY_MS = 24 * 3600 * 1000
-_ALLOWED = "ISO 8601 (2026-11-03, 2026-11-03T10:00:00Z), 30m, 12h, 7d, 2w, today, yesterday"
+_ALLOWED = "ISO 8601 (2026-11-03, 2026-11-03T10:00:00Z), 30m, 12h, 7d, 2w, today or yesterday"
 
 
 def moment(field: str, text: str, now: datetime, *, end: bool = False) -> int:
-    """Read a time as milliseconds since 1970 UTC; a time without a zone is in UTC.
+    """Return a time as milliseconds since 1970 UTC; a time without a zone is in UTC.
 
-    A day without a time is its first moment, or with `end` its last; so is a time without a fraction, since answers
-    show times to the second. Raises `InvalidParameter`,
-    naming the field and what is allowed.
+    A day without a time means its first moment, or with `end` its last; likewise a time without a fraction, since
+    answers show times to the second. Raises `InvalidParameter`, naming the field and the allowed forms.
     """
     given = text.strip()
     ago = _AGO.match(given.lower())
@@ -36,9 +35,7 @@ def moment(field: str, text: str, now: datetime, *, end: bool = False) -> int:
             return _day(parsed, end)
         return _ms(parsed) + (999 if end and not parsed.microsecond else 0)
     except (ValueError, OverflowError):
-        raise InvalidParameter(
-            field, f"{field}: {repeated(given, 60)!r} is no time; use {_ALLOWED}", _ALLOWED
-        ) from None
+        raise InvalidParameter(field, f"{field}: expected {_ALLOWED}, got {repeated(given, 60)!r}", _ALLOWED) from None
 
 
 def _day(first: datetime, end: bool) -> int:

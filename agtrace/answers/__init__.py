@@ -1,1 +1,1 @@
-"""From a call to its answer: the desk that every transport and command asks, what it logs and measures."""
+"""From a call to its answer: the desk that serves every transport and command, its log and its metrics."""

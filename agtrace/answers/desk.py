@@ -1,4 +1,4 @@
-"""From a tool's name and arguments to its answer: check, refresh, read in one moment, fit. Never raises."""
+"""From a tool's name and arguments to its answer: check, refresh, read one snapshot, fit. Never raises."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from agtrace.usage.prices import PriceTable
 from agtrace.usage.prices import load as load_prices
 
 REFRESH_SECONDS = 3.0
-"""How long a request waits for changed logs to be indexed; what isn't done by then goes on beside."""
+"""How long a request waits for changed logs to be indexed; the rest is indexed in the background."""
 
 _GLANCE_SECONDS = 0.3
 
 _SOUND_AFTER_AN_ERROR_SECONDS = 60
-"""For so long an index that was looked at is taken to be sound, though an answer failed over it."""
+"""How long an examined index is considered sound, even though an answer from it failed."""
 
 
 class Answers:
@@ -62,7 +62,7 @@ class Answers:
         self._prices = self._load_prices()
 
     def _load_prices(self) -> PriceTable:
-        """The price table; a user's table that can't be used is said in the log, and the built-in one serves."""
+        """Return the price table; if the user's table can't be used, log that and return the built-in one."""
         try:
             return load_prices(self._settings.prices)
         except SettingError as error:
@@ -71,14 +71,14 @@ class Answers:
             return load_prices(None)
 
     def ask(self, name: str, arguments: Mapping[str, Any], most: int = ABSOLUTE_MAX_BYTES) -> Answer:
-        """Give the answer of a tool, or the answer that says why there is none, in at most `most` bytes.
+        """Return the answer of a tool, or the error that says why there is none, in at most `most` bytes.
 
-        `name` must be one of `tools`: an unknown tool is the protocol's own error.
+        `name` must be one of `tools`: an unknown tool is an error of the protocol.
         """
         started = time.monotonic()
         given = self._ask(self.tools[name], arguments, min(most, self._settings.max_response_bytes))
         size = len(given.text.encode())
-        with suppress(Exception):  # what counts answers never costs one
+        with suppress(Exception):  # counting answers must never cost one
             self._metrics.record(name, arguments, given, size)
         took = round(1000 * (time.monotonic() - started), 1)
         oversized = {} if given.asked_bytes is None else {"asked_bytes": given.asked_bytes}
@@ -86,7 +86,7 @@ class Answers:
         return given
 
     def health(self) -> Health:
-        """The figures now; the index is brought up to date first, for as long as nobody minds."""
+        """Return the current figures, after a brief attempt to bring the index up to date."""
         try:
             freshness = self._index.refresh(_GLANCE_SECONDS)
         except Problem as problem:
@@ -119,14 +119,14 @@ class Answers:
             return error_answer(self._index.soundness.unusable(error), most)
         except Exception:  # noqa: BLE001  # the boundary: no exception's text reaches a client
             damaged = self._index.soundness.damage(seconds=None, good_for=_SOUND_AFTER_AN_ERROR_SECONDS)
-            if damaged is not None:  # what it says may be anything
+            if damaged is not None:  # the exception may say anything
                 return error_answer(damaged, most)
             defect = InternalError(uuid.uuid4().hex[:12])
             self._log({"event": "internal_error", **defect.details, "trace": traceback.format_exc()})
             return error_answer(defect, most)
 
     def _read(self, tool: Tool, wanted: Any, freshness: Freshness, most: int) -> Answer:
-        """Give the answer; what seems to be damaged is read once more."""
+        """Return the answer; if the index seems damaged, read it once more."""
         try:
             return self._read_once(tool, wanted, freshness, most)
         except sqlite3.DatabaseError as error:
@@ -156,7 +156,7 @@ class Answers:
                 return answer(tool.answer(context, wanted), freshness, most)
 
     def _cursors_here(self) -> Cursors:
-        """What makes and reads cursors; where no key can be kept, they are of use to this process alone."""
+        """Return the maker of cursors; if no key can be stored, its cursors are valid in this process only."""
         if self._cursors is None:
             ttl = self._settings.cursor_ttl_seconds
             try:

@@ -1,4 +1,4 @@
-"""The log: lines of JSON on stderr, ours and those of the libraries. stdout belongs to the protocol."""
+"""The server's log: lines of JSON on stderr, from agtrace and its libraries. stdout belongs to the protocol."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ _QUIET_SECONDS = 60
 
 
 def log_to_stderr(record: Mapping[str, Any]) -> None:
-    """Write one line."""
-    with suppress(OSError, ValueError):  # a log that nobody reads any more costs no answer
+    """Write a record as one line."""
+    with suppress(OSError, ValueError):  # a closed stderr must not cost an answer
         sys.stderr.write(json.dumps(record) + "\n")
         sys.stderr.flush()
 
 
 def silent(record: Mapping[str, Any]) -> None:
-    """Log nothing but defects."""
+    """Log only defects."""
     if record["event"] == "internal_error":
         log_to_stderr(record)
 
 
 def take_libraries() -> None:
-    """Write what libraries warn of in lines as ours."""
+    """Write warnings of libraries as lines of this log."""
     logging.basicConfig(level=logging.WARNING, handlers=[Lines()], force=True)
 
 
 class Lines(logging.Handler):
-    """Writes a record in a line, and a fault that repeats itself once a minute, with how often it did.
+    """Writes a record as a line; a repeated fault once a minute, with the number of repetitions.
 
-    A fault is known by the place in the code that tells it and the kind of exception: its words may hold a number.
+    A fault is identified by its place in the code and its kind of exception, since its message may contain a number.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._now = now
         self._quiet: dict[tuple[object, ...], tuple[float, int]] = {}
-        """By fault until when nothing is said of it, and how often it came meanwhile."""
+        """Fault -> (time until which it isn't logged, repetitions since)."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line, or none."""
+        """Write a line, unless the fault was logged recently."""
         fault = (record.pathname, record.lineno, record.exc_info and record.exc_info[0])
         until, unsaid = self._quiet.get(fault, (0.0, 0))
         if self._now() < until:

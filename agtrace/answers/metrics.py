@@ -1,4 +1,4 @@
-"""What is remembered of the answers since the process started: counts and sizes, and no word of them."""
+"""Counts and sizes of the answers since the process started, but nothing of their content."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Metrics:
                 self._errors[value["error"]["code"]] += 1
 
     def health(self) -> AnswerHealth:
-        """The figures so far."""
+        """Return the figures so far."""
         with self._lock:
             count = self._tools.total()
             return AnswerHealth(

@@ -1,4 +1,4 @@
-"""How index and server are: the same figures for ax://health, /healthz, /readyz and `agtrace health`."""
+"""The status of index and server: the same figures for ax://health, /healthz, /readyz and `agtrace health`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST_PROBLEM = 400
 
 
 def look(settings: Settings, *, refresh_seconds: float = 10) -> Health:
-    """The figures where no server runs. Raises `IndexUnavailable` when the index can't be opened."""
+    """Return the figures without a running server. Raises `IndexUnavailable` if the index can't be opened."""
     try:
         load_prices(settings.prices)
         problem = None
@@ -38,7 +38,7 @@ def look(settings: Settings, *, refresh_seconds: float = 10) -> Health:
 
 
 def with_damage(freshness: Freshness, damage: IndexUnavailable | None) -> Freshness:
-    """How fresh an index is, and what is damaged in it."""
+    """Add the damage to an index, if there is any, to its freshness."""
     return freshness if damage is None else replace(freshness, problem=as_sentence(damage))
 
 
@@ -51,9 +51,9 @@ def health(
     started: float | None = None,
     problem: str | None = None,
 ) -> Health:
-    """The figures now. `connection` is None where there is no index; `metrics` and `started` are a server's.
+    """Return the current figures. `connection` is None without an index; `metrics` and `started` are a server's.
 
-    `started` is in seconds since 1970 UTC; `problem` is what was wrong with a setting that is done without.
+    `started` is in seconds since 1970 UTC; `problem` says why a setting is ignored.
     """
     return Health(
         started_at=None if started is None else iso(round(1000 * started)),
@@ -80,7 +80,7 @@ def _index(connection: sqlite3.Connection | None, settings: Settings, freshness:
 
 
 def _size(database: Path) -> int:
-    """Bytes on disk, with what was written but not yet put in its place."""
+    """Return the bytes on disk, including the write-ahead log."""
     parts = (database, database.with_name(f"{database.name}-wal"))
     return sum(part.stat().st_size for part in parts if part.exists())
 

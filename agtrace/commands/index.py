@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -119,6 +118,8 @@ def _index(chosen: Settings, roots: list[str], report: Callable[[Progress], None
 
 def _make_anew_if_older(chosen: Settings) -> None:
     """Make an index of the time before the first release anew, and say what was kept of it."""
+    import sqlite3  # help does without
+
     from agtrace_indexer.index.opening import is_older
 
     older = False

@@ -1,1 +1,1 @@
-"""The index as readers see it: kept fresh, opened to be read, and whether it can be."""
+"""The index as readers see it: kept fresh, opened for reading, and checked for damage."""

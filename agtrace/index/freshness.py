@@ -1,4 +1,4 @@
-"""Whether the index holds everything that the logs hold."""
+"""Whether the index holds everything in the logs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """Whether the index holds everything that the logs hold; None is unknown."""
+    """How far the index is behind the logs; None means unknown."""
 
     state: Literal["ready", "catching_up", "building"]
     files_behind: int | None = None
     bytes_behind: int | None = None
     problem: str | None = None
-    """Why the logs can't be indexed at the moment; what is answered is what was indexed before."""
+    """Why the logs can't be indexed at the moment; answers come from what was indexed before."""

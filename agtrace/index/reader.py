@@ -1,4 +1,4 @@
-"""The index as the readers see it: kept fresh before every answer, read through read-only connections."""
+"""The index as readers see it: refreshed before every answer, read through read-only connections."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 Kept = TypeVar("Kept")
 
 _PATIENCE = 0.02
-"""Seconds that a question waits for another process that is writing: enough for a tail, too short to be felt."""
+"""Seconds that a request waits for another writing process: enough for the tail of a log, too short to notice."""
 
 _PAUSE = 0.02
 
 _GLANCE = 0.3
-"""Seconds that an answer waits to know whether an index that can't be written is damaged."""
+"""Seconds that an answer waits to learn whether an index that can't be written is damaged."""
 
 
 def home_roots(settings: Settings) -> list[str]:
-    """The folders of the known agents on this machine."""
+    """Return the home folders of the known agents on this machine."""
     return [str(path) for path in homes(settings.environment, Path(settings.environment.get("HOME") or Path.home()))]
 
 
 class Index:
-    """The index of some settings. Safe to use from several threads."""
+    """The index that the settings name. Safe to use from several threads."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -52,15 +52,15 @@ class Index:
         self._beginning = threading.Lock()
         self._run: _Run | None = None
         self._readers: list[Reader] = []
-        """Those that nobody uses."""
+        """The readers that are not in use."""
         self._unusable: str | None = None
-        """Why the user's rules for secrets can't be used; then nothing is read by which they could be passed over."""
+        """Why the user's rules for secrets can't be used; while they can't, no logs are indexed."""
 
     @contextmanager
     def reader(self) -> Iterator[Reader]:
-        """A reader for oneself alone: the one that was given back last, so that who asks alone always has the same.
+        """Lend a reader exclusively: the one returned last, so that a lone caller always gets the same.
 
-        After an error of SQLite it keeps nothing, and opens the index anew.
+        After an error of SQLite the reader forgets everything and opens the index anew.
         """
         try:
             reader = self._readers.pop()
@@ -75,28 +75,28 @@ class Index:
             self._readers.append(reader)
 
     def refresh(self, seconds: float) -> Freshness:
-        """Find changed logs and index what they gained, for at most this long; the rest goes on beside.
+        """Find changed logs and index what is new, for at most this long; the rest is done in the background.
 
-        When the index can't be written, the answer comes from what it holds, and says so. Raises
-        `IndexUnavailable` when there is nothing to answer from.
+        If the index can't be written, answers come from what it holds, and say so. Raises `IndexUnavailable`
+        if there is nothing to answer from.
         """
         end = time.monotonic() + seconds
         self._unusable = _rules_in_use(self._settings)
         if self._unusable:
             if not self._settings.database.exists():
-                raise IndexUnavailable(self._unusable, "Mend or remove the file.")
+                raise IndexUnavailable(self._unusable, "Fix or remove the file.")
             return Freshness("catching_up" if self._built() else "building", problem=self._unusable)
         run = self._run_that_knows_all(seconds)
         run.join(max(end - time.monotonic(), 0))
         while isinstance(run.trouble, Busy) and not self._settings.database.exists() and time.monotonic() < end:
-            time.sleep(_PAUSE)  # another process is making the index
+            time.sleep(_PAUSE)  # another process is creating the index
         if run.trouble is None and not run.is_alive():
             return Freshness("ready")
         state: Literal["catching_up", "building"] = "catching_up" if self._built() else "building"
         progress = run.progress
         if run.trouble is not None and not isinstance(run.trouble, Busy):
             if not self._settings.database.exists():
-                raise IndexUnavailable(f"the index can't be made: {run.trouble}", "Set AGTRACE_DATA_DIR to a folder.")
+                raise IndexUnavailable(f"can't create the index: {run.trouble}", "Set AGTRACE_DATA_DIR to a folder.")
             return Freshness(state, problem=f"the logs can't be indexed: {self._told(run.trouble)}")
         if progress is None:
             return Freshness(state)
@@ -104,9 +104,9 @@ class Index:
         return Freshness(state, max(files, 0), max(size, 0))
 
     def _run_that_knows_all(self, seconds: float) -> _Run:
-        """A run that was begun just now, for this question or for one that came meanwhile.
+        """Return a run that starts now, for this request or for one made in the meantime.
 
-        The one before it, where that takes longer than so many seconds: it knows nothing of what was written since.
+        If the previous run takes longer than this many seconds, return that one: it misses what was written since.
         """
         before = self._run
         if before is not None:
@@ -119,16 +119,16 @@ class Index:
             return self._run
 
     def check_masks(self, connection: sqlite3.Connection) -> None:
-        """Raise `IndexUnavailable` while the index isn't masked by rules for secrets that a user has just changed.
+        """Raise `IndexUnavailable` while rules for secrets that the user has just changed aren't applied to the index.
 
-        Otherwise a search could tell what they mask. While the rules can't be used, those before them still hold.
+        Otherwise a search could reveal what they mask. While the rules can't be used, the previous ones still apply.
         """
         if self._unusable is None:
             masked_by = state.masked_by(connection)
             if masked_by is not None and not redact.same_own_rules(masked_by):
                 raise IndexUnavailable(
-                    "the rules for secrets have changed, and the index isn't masked by them yet",
-                    "Ask again in a moment.",
+                    "the rules for secrets have changed and aren't applied to the index yet",
+                    "Try again in a moment.",
                 )
 
     def _built(self) -> bool:
@@ -139,14 +139,14 @@ class Index:
             return False
 
     def _told(self, trouble: Exception) -> str:
-        """Why indexing failed, with the next step where the index itself is why."""
+        """Say why indexing failed, with the next step if the index itself is the cause."""
         if not isinstance(trouble, sqlite3.Error):
             return str(trouble)
         return as_sentence(self.soundness.unusable(trouble, seconds=_GLANCE))
 
 
 class _Run(threading.Thread):
-    """A thread that brings the index up to date; whoever asks meanwhile looks at how far it is."""
+    """A thread that brings the index up to date; requests in the meantime look at its progress."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(daemon=True)
@@ -155,14 +155,14 @@ class _Run(threading.Thread):
         self.trouble: Exception | None = None
 
     def run(self) -> None:
-        """Index what the logs gained."""
+        """Index what is new in the logs."""
         try:
             wait_for_writer(self._settings.database, _PATIENCE)
             index(
                 self._settings.database, (), otherwise=home_roots(self._settings), report=self._note,
                 patience=_PATIENCE, keep_days=self._settings.keep_days,
             )  # fmt: skip
-        except Exception as error:  # noqa: BLE001  # a thread's boundary: told in every answer until it is over
+        except Exception as error:  # noqa: BLE001  # a thread's boundary: reported in every answer until it is resolved
             self.trouble = error
 
     def _note(self, progress: Progress) -> None:
@@ -170,7 +170,7 @@ class _Run(threading.Thread):
 
 
 class Reader:
-    """A reader of the index that lies there, with what it remembers. For one thread at a time."""
+    """A reader of the current index file, with objects that it caches. For one thread at a time."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -181,13 +181,13 @@ class Reader:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """A read-only connection to the index that lies there now.
+        """A read-only connection to the current index file.
 
-        Raises `IndexUnavailable` where there is none, `NewerIndex` where a newer agtrace has made it meanwhile.
+        Raises `IndexUnavailable` if there is none, `NewerIndex` if a newer agtrace has created it in the meantime.
         """
         lies, size = _identity(self._settings.database)
         known = self._connection
-        if known is None or known.is_still or self._opened != lies or size < self._size:  # beyond the end a map kills
+        if known is None or known.is_still or self._opened != lies or size < self._size:  # a truncated map is fatal
             known = self._connection = self._open()
             self._opened, size = _identity(self._settings.database)
         self._size = size
@@ -195,14 +195,14 @@ class Reader:
         return known
 
     def kept(self, kind: type[Kept]) -> Kept:
-        """The object of this class that is kept until the index is opened anew; made when first asked for."""
+        """Return the object of this class that is cached until the index is opened anew; create it if necessary."""
         if kind not in self._kept:
             self._kept[kind] = kind()
         found: Kept = self._kept[kind]
         return found
 
     def close(self) -> None:
-        """Keep nothing of what was read: what is asked next opens the index anew."""
+        """Forget everything: the next request opens the index anew."""
         if self._connection is not None:
             self._connection.close()
         self._connection, self._kept = None, {}
@@ -210,12 +210,12 @@ class Reader:
     def _open(self) -> Reading:
         path = self._settings.database
         if not path.exists():
-            raise IndexUnavailable("there is no index yet: it is being made, or run `agtrace index`", "Try again.")
+            raise IndexUnavailable("there is no index yet: wait for it, or run `agtrace index`", "Try again.")
         return open_read_only(path)
 
 
 def _rules_in_use(settings: Settings) -> str | None:
-    """Take the rules for secrets that lie beside the index; give why those can't be used."""
+    """Load the rules for secrets next to the index; return why they can't be used, or None."""
     try:
         redact.use(settings.data_dir)
     except redact.UnusableRules as error:
@@ -224,7 +224,7 @@ def _rules_in_use(settings: Settings) -> str | None:
 
 
 def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
-    """Which file lies at a path, and its size: another one after the index was moved away and made anew."""
+    """Return the identity and size of the file at a path; another one if the index was moved away and made anew."""
     try:
         status = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Whether the index is sound, looked at in a thread of its own, so that nobody who asks for health waits for it."""
+"""Whether the index is sound, examined in a separate thread, so that no request for the status waits for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DAMAGED_SECONDS = 60
 
 
 class _Look(NamedTuple):
-    """What was found, when (monotonic), and in which file."""
+    """The result of an examination, its time (monotonic) and the file."""
 
     found: IndexUnavailable | None
     at: float
@@ -27,7 +27,7 @@ class _Look(NamedTuple):
 
 
 class Soundness:
-    """What is damaged in the index that lies at a path. Safe to use from several threads."""
+    """The damage to the index at a path. Safe to use from several threads."""
 
     def __init__(self, database: Path) -> None:
         self._database = database
@@ -36,11 +36,11 @@ class Soundness:
         self._last: _Look | None = None
 
     def damage(self, *, seconds: float | None, good_for: float = _SOUND_SECONDS) -> IndexUnavailable | None:
-        """What the last look found; None where that was nothing, or there was no look at this file yet.
+        """Return the damage that the last examination found; None if there was none, or none of this file yet.
 
-        All of it is looked at (2 s a gigabyte of logs) where it was found sound `good_for` seconds ago, or damaged a
-        minute ago or in a file that was changed since. What is not known yet is waited for, for so many seconds; with
-        None the newest look is, however long it takes.
+        The whole index is examined again (2 s per gigabyte of logs) if it was found sound more than `good_for` seconds
+        ago, or damaged more than a minute ago or before the file changed. A first result is awaited for this many
+        seconds; with None the newest is, however long it takes.
         """
         with self._lock:
             if (self._looking is None or not self._looking.is_alive()) and self._is_due(good_for):
@@ -53,16 +53,16 @@ class Soundness:
         return None if known is None else known.found
 
     def unusable(self, error: sqlite3.Error | OSError, *, seconds: float | None = None) -> IndexUnavailable:
-        """Why the index can't be used, by an error: it is damaged only if a look at all of it finds so, too.
+        """Return why the index can't be used, given an error: it is damaged only if an examination finds that too.
 
-        That is waited for as in `damage`.
+        The examination is awaited as in `damage`.
         """
         if not is_damage(error):
             return unusable(error)
         return self.damage(seconds=seconds, good_for=0) or misread(error)
 
     def _known(self) -> _Look | None:
-        """The last look at the file that lies there now."""
+        """Return the last examination of the current file."""
         last = self._last
         return last if last is not None and _same(last.file, _status(self._database)) else None
 

@@ -16,43 +16,45 @@ _CLOSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM
 
 
 def unusable(error: sqlite3.Error | OSError) -> IndexUnavailable:
-    """What an error says of the index, other than that it is damaged: no error by itself shows that."""
+    """Return what an error means for the index, but never damage: no error alone proves that."""
     from agtrace_indexer.index.opening import NewerIndex, OlderIndex
     from agtrace_indexer.index.tombstones import UnreadableTombstones
 
     if isinstance(error, UnreadableTombstones):
         return IndexUnavailable(str(error), "Then run: agtrace index")
     if isinstance(error, NewerIndex):
-        return IndexUnavailable(str(error), "Or set AGTRACE_DATA_DIR to another folder, for an index of its own.")
+        return IndexUnavailable(str(error), "Or set AGTRACE_DATA_DIR to another folder for a separate index.")
     if isinstance(error, OlderIndex):
-        return IndexUnavailable(str(error), "Run: agtrace index. It makes the index anew and keeps what is archived.")
+        return IndexUnavailable(
+            str(error), "Run: agtrace index. It rebuilds the index and keeps the sessions whose logs are gone."
+        )
     code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
     if code in _LOCKED:
         return IndexUnavailable(
             f"the index is locked by another program ({error})",
-            "Try again. If it stays locked, end the program that has the index open.",
+            "Try again. If it stays locked, close the program that has the index open.",
         )
     if code in _CLOSED or isinstance(error, PermissionError):
         return IndexUnavailable(
-            f"the index can't be opened ({error})", "See who may read it, or set AGTRACE_DATA_DIR to another folder."
+            f"the index can't be opened ({error})", "Check its permissions, or set AGTRACE_DATA_DIR to another folder."
         )
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-        return IndexUnavailable(f"the index can't be read or written ({error})", "See whether the disk is full.")
+        return IndexUnavailable(f"the index can't be read or written ({error})", "Check whether the disk is full.")
     return IndexUnavailable(f"the index can't be used ({error})", "Run: agtrace doctor")
 
 
 def misread(error: sqlite3.Error | OSError) -> IndexUnavailable:
-    """The index seemed to be damaged, and nothing of it was found to be."""
+    """Return the error for an index that seemed damaged but was found to be sound."""
     return IndexUnavailable(f"the index couldn't be read just now ({error})", "Try again; then run: agtrace doctor")
 
 
 def as_sentence(problem: IndexUnavailable) -> str:
-    """A problem with its next step, to be said beside others: without a full stop at the end."""
+    """Return a problem and its next step as part of a longer text, without a full stop at the end."""
     return f"{problem.message}. {problem.hint}".removesuffix(".")
 
 
 def damage_in(database: Path) -> IndexUnavailable | None:
-    """What is damaged in the index, if anything is. All of it is looked at: 2 s a gigabyte of logs."""
+    """Examine the whole index and return its damage, if any; takes 2 s per gigabyte of logs."""
     from agtrace_indexer.repair.repair import examine
 
     try:

@@ -1,1 +1,1 @@
-"""Search: from a query to the events that answer it, without opening more blocks than needed."""
+"""Search: from a query to the matching events, opening no more blocks than needed."""

@@ -1,4 +1,4 @@
-"""How long a search may take."""
+"""The time limit of a search."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds that are left, at least a few: 0 would mean no limit to some."""
+        """The seconds left, never 0: some libraries take 0 for no limit."""
         return max(self._stop - time.monotonic(), _SHORTEST)
 
     @property
@@ -28,12 +28,12 @@ class Deadline:
         return time.monotonic() > self._stop
 
     def at_most(self, seconds: float) -> Deadline:
-        """A deadline that is as near as this one, and not farther than this."""
+        """Return a deadline at most this far away, and no later than this one."""
         return Deadline(min(self.left, seconds))
 
     @property
     def problem(self) -> SearchTimeout:
-        """What is answered then."""
+        """The error to raise once the time is up."""
         return SearchTimeout(self._seconds)
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""Hits as answers show them: each event as a preview, or one event for each session with how many it has."""
+"""Hits as answers show them: a preview of each event, or of one event per session with its number of hits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 
 
 def previews(connection: sqlite3.Connection, hits: list[Hit], matcher: Matcher) -> list[EventPreview]:
-    """Show hits around the place that matches."""
+    """Return previews of hits, centred on the match."""
     found = [stored_events.one(connection, hit.session_row, hit.event_index) for hit in hits]
     ids = {row: short_id(connection, sessions.id_of(connection, row)) for row in {hit.session_row for hit in hits}}
     return [
@@ -30,7 +30,7 @@ def previews(connection: sqlite3.Connection, hits: list[Hit], matcher: Matcher) 
 
 
 def session_matches(connection: sqlite3.Connection, found: SessionHits, matcher: Matcher) -> list[SessionMatches]:
-    """Show the sessions of a page, each with one of its hits."""
+    """Return the sessions of a page, each with one of its hits."""
     rows = {session.id: session for session in sessions.in_rows(connection, (hit.session_row for hit in found.hits))}
     shown = previews(connection, found.hits, matcher)
     return [

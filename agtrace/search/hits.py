@@ -1,4 +1,4 @@
-"""Hits, their order, and which of those that were seen are kept for a page."""
+"""Hits, their order, and which of them are kept for a page."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _END_OF_TIME = 1 << 62
 
 
 class Place(NamedTuple):
-    """Where a page ends: behind the event with this time and id."""
+    """The end of a page: right after the event with this time and id."""
 
     ts: int
     event_id: int
 
 
 class Order(StrEnum):
-    """In which order hits are given: by (time, event id).
+    """The order of hits: by (time, event id), newest or oldest first.
 
-    What comes first has the larger rank, whichever the order is: so there is one way to go through them.
+    Whatever the order, the hit that comes first has the larger rank, so both are processed the same way.
     """
 
     NEWEST = "newest"
@@ -31,26 +31,26 @@ class Order(StrEnum):
 
     @property
     def start(self) -> Place:
-        """A place before all hits."""
+        """The place before all hits."""
         return Place(self.sign * _END_OF_TIME, 0)
 
     @property
     def sign(self) -> int:
-        """1 where later is first, else -1."""
+        """1 if later hits come first, otherwise -1."""
         return 1 if self is Order.NEWEST else -1
 
     def rank(self, ts: int, event_id: int) -> tuple[int, int]:
-        """The larger, the earlier among the results."""
+        """Return the rank of a hit: the larger, the earlier in the results."""
         return self.sign * ts, self.sign * event_id
 
     def first_of(self, block: Block) -> int:
-        """The rank in time that no hit of a block exceeds, nor one of the blocks behind it."""
+        """Return the highest rank in time that a hit in this block or a later one can have."""
         return self.sign * (block.t1 if self is Order.NEWEST else block.t0)
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An event that answers the query."""
+    """An event that matches the query."""
 
     session_row: int
     event_index: int
@@ -64,25 +64,25 @@ class Hit:
 
 
 class Kept(Protocol):
-    """What is kept of the hits that were seen."""
+    """The hits kept out of those that a scan has seen."""
 
     most: int
-    """How many fill the page."""
+    """The number of hits that fill the page."""
 
     @property
     def found(self) -> int:
-        """How many were seen."""
+        """The number of hits seen."""
 
     def add(self, rows: list[FoundEvent]) -> None:
-        """Take up hits."""
+        """Add hits."""
 
     def settled(self, rank: int) -> bool:
-        """Whether hits of at most this rank in time change nothing any more."""
+        """Whether hits of at most this rank in time can no longer change the page."""
 
 
 class _Ranked(NamedTuple):
     ts: int
-    """With the order's sign, like the id."""
+    """Multiplied by the sign of the order, as is the id."""
     event_id: int
     session_row: int
     event_index: int
@@ -104,41 +104,41 @@ class First:
         self._heap: list[_Ranked] = []
 
     def add(self, rows: list[FoundEvent]) -> None:
-        """Take up hits."""
+        """Add hits."""
         for row in rows:
             hit = _ranked(self._order, row)
             heapq.heappush(self._heap, hit) if len(self._heap) < self.most else heapq.heappushpop(self._heap, hit)
         self.found += len(rows)
 
     def settled(self, rank: int) -> bool:
-        """Whether the page is full of hits before those of this rank in time."""
+        """Whether the page is full of hits that come before any of this rank in time."""
         return len(self._heap) == self.most and self._heap[0].ts > rank
 
     @property
     def hits(self) -> list[Hit]:
-        """All of them, in order."""
+        """The kept hits, in order."""
         return [hit.hit(self._order) for hit in sorted(self._heap, reverse=True)]
 
 
 class FirstOfSessions:
-    """The first hit of every session that was seen, and how many hits each has; those behind a place are the page."""
+    """The first hit of every session seen, and its number of hits; the page holds the first hits after a place."""
 
     def __init__(self, order: Order, most: int, behind: Place, seen: int) -> None:
         self.most = most + seen
         self._size = most
         self.counts: Counter[int] = Counter()
-        """Session row -> its hits, as far as they were seen."""
+        """Session row -> number of its hits seen so far."""
         self._order, self._behind = order, order.rank(*behind)
         self._first: dict[int, _Ranked] = {}
         self._page: list[_Ranked] | None = None
 
     @property
     def found(self) -> int:
-        """Sessions that were seen, those before the place too."""
+        """The number of sessions seen, including those before the place."""
         return len(self._first)
 
     def add(self, rows: list[FoundEvent]) -> None:
-        """Take up hits."""
+        """Add hits."""
         for row in rows:
             hit = _ranked(self._order, row)
             self.counts[hit.session_row] += 1
@@ -147,13 +147,13 @@ class FirstOfSessions:
                 self._page = None
 
     def settled(self, rank: int) -> bool:
-        """Whether the page is full of sessions whose first hit is before those of this rank in time."""
+        """Whether the page is full of sessions whose first hit comes before any of this rank in time."""
         page = self._in_order()
         return len(page) == self._size and page[-1].ts > rank
 
     @property
     def hits(self) -> list[Hit]:
-        """The first hits of the page's sessions, in order."""
+        """The first hit of each session on the page, in order."""
         return [hit.hit(self._order) for hit in self._in_order()]
 
     def _in_order(self) -> list[_Ranked]:

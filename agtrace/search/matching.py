@@ -1,4 +1,4 @@
-"""What a query asks of a text: to contain it, or its words, or to match a regular expression."""
+"""Queries as conditions on a text: it contains the query or all its words, or matches a regular expression."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 
 class Matcher(Protocol):
-    """A query that texts match or don't."""
+    """A condition that a text meets or doesn't."""
 
     @property
     def literals(self) -> Sequence[bytes]:
-        """Pieces that the folded text of every hit contains; none where nothing is known."""
+        """Byte strings that the folded text of every hit contains; empty if none are known."""
 
     def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
-        """The numbers of the events of a block that match; `places` are where the first literal can stand."""
+        """Return the numbers of the events in a block that match; `places` are where the first literal can be."""
 
     def matched(self, text: str) -> str:
-        """The first place of a text that matches, as it stands there; empty where none does."""
+        """Return the first match in a text, verbatim; empty without any."""
 
 
 def fold(query: str) -> bytes:
-    """A query as it is compared: UTF-8, A to Z as a to z, NUL by its symbol as in the stored texts."""
+    """Return a query as it is compared: UTF-8, with A to Z in lower case and NUL as its symbol, as in stored texts."""
     return query.replace("\x00", "\u2400").encode("utf-8", "replace").lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """Texts that contain a query: A to Z are folded, other letters are not."""
+    """Matches texts that contain a query, ignoring the case of A to Z but of no other letters."""
 
     query: str
 
@@ -48,16 +48,16 @@ class Contains:
         return (fold(self.query),) if self.query else ()
 
     def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
-        """The numbers of the events of a block that contain the query."""
+        """Return the numbers of the events in a block that contain the query."""
         return _holding(fold(self.query), block, places)
 
     def matched(self, text: str) -> str:
-        """The query: previews look for it in the same way."""
+        """Return the query: previews search for it in the same way."""
         return self.query
 
 
 class ContainsAll:
-    """Texts that contain every word of a query, anywhere and in any order; a word is what stands between spaces."""
+    """Matches texts that contain every word of a query, anywhere and in any order; words are split at whitespace."""
 
     def __init__(self, query: str) -> None:
         words = {fold(word): word for word in reversed(query.split())}
@@ -67,24 +67,24 @@ class ContainsAll:
 
     @property
     def literals(self) -> Sequence[bytes]:
-        """The longest of the words."""
+        """The longest words."""
         return [word for word in self.words[:_ASKED_FOR] if word]
 
     def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
-        """The numbers of the events of a block that contain all words."""
+        """Return the numbers of the events in a block that contain all words."""
         longest, *others = self.words
         found = _holding(longest, block, places)
         return {number for number in found if _has_all(others, block.data[block.start(number) : block.ends[number]])}
 
     def matched(self, text: str) -> str:
-        """The longest word."""
+        """Return the longest word."""
         return self._shown
 
 
 class ContainsInTurn(ContainsAll):
-    """Turns in which every word of a query stands, each in any of its events; `turn_scan` finds them.
+    """Matches turns that contain every word of a query, each in any of their events; `turn_scan` finds them.
 
-    As a matcher of single events it finds those with the longest word: one of them stands for the turn.
+    Applied to single events it matches those with the longest word: one of them represents the turn.
     """
 
     @property
@@ -93,17 +93,17 @@ class ContainsInTurn(ContainsAll):
         return super().literals[:1]
 
     def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
-        """The numbers of the events of a block that contain the longest word."""
+        """Return the numbers of the events in a block that contain the longest word."""
         return _holding(self.words[0], block, places)
 
     def of_each_word(self, block: BlockText) -> list[set[int]]:
-        """The numbers of the events of a block that contain the first word, the second, and so on."""
+        """Return the numbers of the events in a block that contain the first word, the second, and so on."""
         folded = block.data.lower()
         return [_within(word, block, folded, 0) if word else set(range(len(block.ends))) for word in self.words]
 
 
 _ASKED_FOR = 4
-"""Words of a query that the word index is asked for, the longest of them: more narrow little down."""
+"""How many words of a query, the longest ones, are looked up in the word index: more would hardly narrow it down."""
 
 
 def _has_all(words: list[bytes], text: bytes) -> bool:
@@ -112,7 +112,7 @@ def _has_all(words: list[bytes], text: bytes) -> bool:
 
 
 def _holding(wanted: bytes, block: BlockText, places: Sequence[int] | None) -> set[int]:
-    """The numbers of the events of a block that hold a folded text; `places` are the pieces where it can stand."""
+    """Return the numbers of the events in a block that hold a folded text; `places` are the pieces it can be in."""
     if not wanted:
         return set(range(len(block.ends)))
     if places is None:
@@ -124,7 +124,7 @@ def _holding(wanted: bytes, block: BlockText, places: Sequence[int] | None) -> s
 
 
 def _within(wanted: bytes, block: BlockText, folded: bytes, start: int) -> set[int]:
-    """The numbers of the events that hold a folded text within a piece of the block, which begins at `start`."""
+    """Return the numbers of the events that hold a folded text inside a piece of the block that begins at `start`."""
     found: set[int] = set()
     position = folded.find(wanted)
     while position >= 0:
@@ -135,42 +135,44 @@ def _within(wanted: bytes, block: BlockText, folded: bytes, start: int) -> set[i
 
 
 class Matches:
-    """Texts that match a regular expression somewhere; letters are folded, `^` and `$` are ends of lines.
+    """Matches texts that match a regular expression anywhere; case is ignored, `^` and `$` match at every line.
 
-    Raises `InvalidParameter` for one that can't be read, and `SearchTimeout` when the deadline passes: the library
-    `regex` looks at the clock while it matches, which `re` doesn't.
+    Raises `InvalidParameter` for an invalid expression, and `SearchTimeout` when the deadline passes: unlike `re`,
+    the library `regex` checks the clock while it matches.
     """
 
     def __init__(self, pattern: str) -> None:
-        import regex  # 10 ms, and few searches need it
+        import regex  # takes 10 ms, and few searches need it
 
         if _RECURSION.search(pattern):
-            raise InvalidParameter("query", "a regular expression that refers to itself takes all memory there is")
+            raise InvalidParameter("query", "a regular expression that refers to itself would use up all memory")
         plain = _ESCAPE_OR_CLASS.sub(".", pattern)
         if _COMMENTS.search(plain):
-            raise InvalidParameter("query", "no regular expression: comments (?#...) and the flag x aren't read")
+            raise InvalidParameter(
+                "query", "invalid regular expression: comments (?#...) and the flag x aren't supported"
+            )
         if _unrolled(plain) > _LARGEST:
-            why = f"written out, its repetitions are more than {_LARGEST:,} pieces"
-            raise InvalidParameter("query", f"no regular expression: {why}")
+            why = f"its repetitions expand to more than {_LARGEST:,} pieces"
+            raise InvalidParameter("query", f"invalid regular expression: {why}")
         try:
             self._pattern: regex.Pattern[str] = regex.compile(pattern, regex.IGNORECASE | regex.MULTILINE)
         except (regex.error, ValueError, OverflowError, RecursionError) as error:
-            raise InvalidParameter("query", f"no regular expression: {error}") from None
+            raise InvalidParameter("query", f"invalid regular expression: {error}") from None
         self.literal = required_literal(pattern)
 
     @property
     def literals(self) -> Sequence[bytes]:
-        """The longest plain piece."""
+        """The longest literal part of the expression."""
         return (self.literal,) if self.literal else ()
 
     def numbers(self, block: BlockText, places: Sequence[int] | None, deadline: Deadline) -> set[int]:
-        """The numbers of the events of a block that match."""
+        """Return the numbers of the events in a block that match."""
         if self.literal and self.literal not in block.data.lower():
             return set()
         return {number for number in range(len(block.ends)) if self._is_in(block.text(number), deadline)}
 
     def matched(self, text: str) -> str:
-        """The first match."""
+        """Return the first match; empty if it isn't found in a second."""
         try:
             found = self._pattern.search(text, timeout=_SHOWN_WITHIN, concurrent=True)
         except TimeoutError:
@@ -178,7 +180,7 @@ class Matches:
         return found[0] if found else ""
 
     def _is_in(self, text: str, deadline: Deadline) -> bool:
-        """Whether a text matches. The library's clock counts the time of all threads, and may stop it too early."""
+        """Whether a text matches. The library's clock counts the time of all threads and may go off too early."""
         while True:
             try:
                 return self._pattern.search(text, timeout=deadline.left, concurrent=True) is not None
@@ -188,14 +190,17 @@ class Matches:
 
 _RECURSION = re.compile(r"\(\?(?:R|0|[1-9]|&|P>)")
 _COMMENTS = re.compile(r"\(\?(?:#|[\w-]*x)")
-"""What could hide repetitions from `_unrolled`."""
+"""Syntax that could hide repetitions from `_unrolled`."""
 
 _LARGEST = 20_000
-"""Pieces of an expression: the library writes repetitions out, `a{9999999}` in 3 GB; this many take 0.1 s and 20 MB."""
+"""The most pieces of an expression: the library expands repetitions.
+
+`a{9999999}` takes 3 GB; this many pieces take 0.1 s and 20 MB.
+"""
 
 _PIECE = re.compile(r"\{(?P<times>[0-9]+)[^}]*\}|.", re.DOTALL)
 _SHOWN_WITHIN = 1.0
-"""Seconds to find the match again that a preview shows."""
+"""Seconds for finding the match again for a preview."""
 
 _LITERAL = re.compile(r"[^\\.^$*+?{}()\[\]|]+")
 _ESCAPE_OR_CLASS = re.compile(r"\\[dDwWsSbBnrtAZ\W_]|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
@@ -204,8 +209,8 @@ _SHORTEST_LITERAL = 3
 
 
 def _unrolled(plain: str) -> int:
-    """How many pieces an expression has, without escapes and classes, once what it repeats is written out."""
-    sizes, last = [0], 0  # of the groups that are open; of the last piece, which a repetition repeats
+    """Count the pieces of an expression without escapes and classes after its repetitions are expanded."""
+    sizes, last = [0], 0  # of the open groups; of the last piece, which a repetition repeats
     for piece in _PIECE.finditer(plain):
         if piece["times"]:
             last *= max(int(piece["times"]), 1)
@@ -221,9 +226,9 @@ def _unrolled(plain: str) -> int:
 
 
 def required_literal(pattern: str) -> bytes:
-    """A piece that every match of a regular expression contains, folded; empty where that isn't plain to see.
+    """Return a folded literal that every match of a regular expression contains; empty if there is no obvious one.
 
-    Only ASCII, and without `i`, `k` and `s`: the expression takes other letters for these that the stored texts keep.
+    It is ASCII without `i`, `k` and `s`: for these the expression also matches letters that stored texts don't fold.
     """
     plain = _ESCAPE_OR_CLASS.sub(".", pattern)
     if any(sign in plain for sign in ("|", "(", "\\", "[", "]")):

@@ -1,7 +1,7 @@
-"""Search: the events whose searchable text answers the query, newest or oldest first.
+"""Search: the events whose searchable text matches the query, newest or oldest first.
 
-Reading stops when no block that is left can hold a hit that belongs on the page (`scan` says in which order blocks are
-read). The result equals a scan of all stored events, ordered by (time, event id).
+Reading stops when no remaining block can hold a hit that belongs on the page (`scan` describes the order in which
+blocks are read). The result equals a scan of all stored events, ordered by (time, event id).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from agtrace.search.scan import Scan
 from agtrace.search.turn_scan import TurnScan, sessions_with
 
 _COUNTED_ON = 32
-"""Blocks that are read beyond a full page where that makes the count of hits exact."""
+"""Blocks that may be read beyond a full page if that makes the count of hits exact."""
 
 _STEPS_BETWEEN_LOOKS_AT_THE_CLOCK = 50_000
-"""Of SQLite's virtual machine: about 1 ms."""
+"""Steps of SQLite's virtual machine: about 1 ms."""
 
 _FOR_COUNTS = 2.0
-"""Seconds to count the hits of the sessions on a page."""
+"""Seconds for counting the hits of the sessions on a page."""
 
 __all__ = ["EventFilters", "Hit", "Hits", "Order", "Place", "Question", "SessionHits", "search", "snapshot_of"]
 
@@ -41,37 +41,37 @@ class Hits:
     hits: list[Hit]
     more: bool
     found: int
-    """Hits behind the given place that the scan has seen."""
+    """The number of hits after the given place that the scan has seen."""
     complete: bool
     """Whether `found` counts all of them."""
     left_out: int = 0
-    """Calls to agtrace itself, and results of these, that the scan has seen and left out."""
+    """The number of calls to agtrace itself, and of their results, that the scan has seen and left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionHits:
-    """A page of sessions with hits, by the first hit of each."""
+    """A page of sessions with hits, ordered by the first hit of each."""
 
     hits: list[Hit]
     """The first hit of each session."""
     more: bool
     found: int
-    """Sessions with hits that the scan has seen, those before the given place too."""
+    """The number of sessions with hits that the scan has seen, including those before the given place."""
     complete: bool
     left_out: int
     counts: dict[int, int]
-    """Session row -> its hits."""
+    """Session row -> number of its hits."""
     counts_exact: bool
 
 
 def snapshot_of(connection: sqlite3.Connection) -> int:
-    """The mark of what the index holds now: the newest event's id."""
+    """Return the current snapshot of the index: the id of its newest event."""
     return newest_event(connection)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of one state of the index. To be used within one read transaction.
+    """A query on one snapshot of the index, for use inside one read transaction.
 
     Its methods raise `SearchTimeout` when the deadline passes.
     """
@@ -83,15 +83,15 @@ class Question:
     order: Order = Order.NEWEST
 
     def page(self, limit: int, behind: Place | None, deadline: Deadline) -> Hits:
-        """The first `limit` hits behind a place."""
+        """Return the first `limit` hits after a place."""
         kept = First(self.order, limit + 1)
         scan, complete = self._read(kept, behind or self.order.start, deadline)
         return Hits(kept.hits[:limit], len(kept.hits) > limit, kept.found, complete, len(scan.left_out))
 
     def sessions(self, limit: int, behind: Place | None, seen: int, deadline: Deadline) -> SessionHits:
-        """The first `limit` sessions whose first hit lies behind a place; `seen` of them lie before it.
+        """Return the first `limit` sessions whose first hit comes after a place; `seen` sessions come before it.
 
-        A session belongs where its first hit is, so what lies before the place is looked at again.
+        A session is placed by its first hit, so everything before the place is scanned again.
         """
         kept = FirstOfSessions(self.order, limit + 1, behind or self.order.start, seen)
         scan, complete = self._read(kept, self.order.start, deadline)
@@ -101,14 +101,17 @@ class Question:
         return SessionHits(hits, len(kept.hits) > limit, kept.found, complete, len(scan.left_out), shown, exact)
 
     def count(self, most: int, deadline: Deadline) -> tuple[int, bool]:
-        """About how many hits there are, and whether that is exact; beyond `most` it isn't, nor when time is short."""
+        """Return about how many hits there are, and whether that is exact.
+
+        It may not be beyond `most`, or if time runs out.
+        """
         kept, complete = First(self.order, most), False
         with suppress(SearchTimeout):
             _, complete = self._read(kept, self.order.start, deadline)
         return kept.found, complete
 
     def _counts(self, hits: list[Hit], deadline: Deadline) -> tuple[Counter[int], bool]:
-        """The hits of each of some sessions, and whether the time sufficed for all of them."""
+        """Count the hits of some sessions; also return whether there was time for all of them."""
         of_page = replace(self.filters, sessions=tuple(hit.session_row for hit in hits))
         kept, complete = FirstOfSessions(self.order, sys.maxsize, self.order.start, 0), False
         with suppress(SearchTimeout):
@@ -117,7 +120,7 @@ class Question:
         return kept.counts, complete
 
     def _read(self, kept: Kept, behind: Place, deadline: Deadline) -> tuple[Scan, bool]:
-        """Show everything that counts to `kept`; give the scan, and whether it read to the end."""
+        """Add hits to `kept` until the page is settled; return the scan, and whether it read to the end."""
         filters = self.filters
         with _interrupted(self.connection, deadline):
             if isinstance(self.matcher, ContainsInTurn):
@@ -144,10 +147,10 @@ def search(
     behind: Place | None = None,
     deadline: Deadline | None = None,
 ) -> Hits:
-    """Find the first `limit` events of the snapshot that answer the query, behind a place.
+    """Find the first `limit` events of the snapshot that match the query, after a place.
 
-    A text is looked for as it stands; an empty one finds every event that passes the filters. To be called within
-    one read transaction. Raises `SearchTimeout` when the deadline passes.
+    A string is searched for literally; an empty one finds every event that passes the filters. Call it inside one
+    read transaction. Raises `SearchTimeout` when the deadline passes.
     """
     matcher = Contains(query) if isinstance(query, str) else query
     return Question(connection, matcher, filters, snapshot, order).page(limit, behind, deadline or Deadline())
@@ -155,7 +158,7 @@ def search(
 
 @contextmanager
 def _interrupted(connection: sqlite3.Connection, deadline: Deadline) -> Iterator[None]:
-    """Let SQLite give up at a deadline, wherever it is. Raises `SearchTimeout` then."""
+    """Make SQLite give up at a deadline, whatever it is doing, and raise `SearchTimeout`."""
     connection.set_progress_handler(lambda: deadline.passed, _STEPS_BETWEEN_LOOKS_AT_THE_CLOCK)
     try:
         yield

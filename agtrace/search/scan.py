@@ -1,7 +1,7 @@
-"""Reading blocks for a search, in an order that lets it stop early.
+"""Reads blocks for a search, in an order that lets it stop early.
 
-The first blocks in time are read first: what is common fills its page there. Then the word index names the blocks that
-may hold the text, and those are read, in the same order; without it all are.
+The first blocks in time are read first: a common text fills its page there. Then the word index names the blocks that
+may hold the text, and those are read in the same order; if it can't, all blocks are read.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from agtrace.search.hits import Kept, Order, Place
 from agtrace.search.matching import Matcher
 
 _PROBED = 16
-"""Blocks that are read before words are asked for: common texts fill their page there, in 2 ms."""
+"""Blocks read before the word index is consulted: common texts fill their page there, in 2 ms."""
 
 _READ_ON = 256
-"""Blocks that are read without asking for words if the hits come so often that the page is full by then: 20 ms."""
+"""Blocks read without the word index if hits are frequent enough to fill the page by then: 20 ms."""
 
 _WORTH_A_SECOND_LOOK = 1_000
-"""Blocks to be read from which on it is quicker to ask the word index thoroughly, which takes up to 100 ms."""
+"""With more blocks left than this, a thorough look at the word index (up to 100 ms) is quicker than reading them."""
 
 _FEW = 64
-"""Blocks, beyond those, that are read without asking for words where there are no more."""
+"""Blocks beyond the first that are read without the word index if there are no more."""
 
 _END_OF_TIME = 1 << 62
 
@@ -48,14 +48,14 @@ class Scan:
     behind: Place
     deadline: Deadline
     page: Kept
-    """The hits so far: how often they come tells how to go on."""
+    """The hits so far: their frequency decides how the scan goes on."""
     places: Places = field(default_factory=dict)
-    """Where in which blocks the query can stand, if the word index was asked."""
+    """The blocks that may contain the query, and where in them, if the word index was consulted."""
     left_out: set[int] = field(default_factory=set)
-    """The ids of events that answer the query and are left out: calls to agtrace itself."""
+    """The ids of events that match the query but are left out: calls to agtrace itself."""
 
     def blocks(self) -> Iterator[tuple[Block, int | None]]:
-        """The blocks that can hold hits, in order, and how many of them are left, where that is known."""
+        """Yield the blocks that can hold hits, in order, each with the number of blocks left if that is known."""
         ordered = matches.blocks(self.connection, self.filters, self._span, newest_first=self._newest_first)
         first = list(islice(ordered, _PROBED + _FEW))
         if len(first) < _PROBED + _FEW:
@@ -82,10 +82,10 @@ class Scan:
         yield from ((block, None) for block in rest)
 
     def hits(self, block: Block) -> list[FoundEvent]:
-        """The events of a block that answer the query, pass the filters and lie behind the place."""
+        """Return the events of a block that match the query, pass the filters and come after the place."""
         rows = self.events(block) if self.filters.are_of_events else None
         if rows == []:
-            return []  # before the block is opened
+            return []  # without opening the block
         numbers = self.matcher.numbers(self.text(block), self.places.get(block.id), self.deadline)
         if not numbers:
             return []
@@ -96,41 +96,41 @@ class Scan:
         return self.not_own([row for row in rows if self.lies_behind(row)])
 
     def events(self, block: Block, numbers: Set[int] | None = None, *, anywhere: bool = False) -> list[FoundEvent]:
-        """The events of a block, or those with some numbers, that pass the filters.
+        """Return the events of a block that pass the filters, or those of them with certain numbers.
 
-        Few of them lie before the place, unless they may lie anywhere.
+        With `anywhere` events before the place are included; otherwise only a few of them may be.
         """
         span = Span(self._since, self._until) if anywhere else self._span
         return matches.events(self.connection, self.filters, block, self.snapshot, span, numbers)
 
     def text(self, block: Block) -> BlockText:
-        """The texts of a block."""
+        """Return the texts of a block."""
         return matches.text(self.connection, block.id)
 
     def lies_behind(self, row: FoundEvent) -> bool:
-        """Whether an event lies behind the place."""
+        """Whether an event comes after the place."""
         return self.order.rank(row.ts, row.id) < self.order.rank(*self.behind)
 
     def not_own(self, rows: list[FoundEvent]) -> list[FoundEvent]:
-        """What is left without the calls to agtrace, where these aren't wanted; they are counted."""
+        """Leave out calls to agtrace itself, unless they are wanted, and note them in `left_out`."""
         if not self.filters.without_own:
             return rows
         self.left_out.update(row.id for row in rows if row.own)
         return [row for row in rows if not row.own]
 
     def _to_read(self, read: int, blocks: int) -> int:
-        """How many blocks more will probably be read until the page is full."""
+        """Estimate how many more blocks will be read until the page is full."""
         return min(read * self.page.most // self.page.found if self.page.found else blocks, blocks) - read
 
     def _to_probe(self, probed: int) -> int:
-        """How many blocks more are worth reading before words are asked for."""
+        """Return how many more blocks are worth reading before the word index is consulted."""
         if not probed:
             return _PROBED
         more = self._to_read(probed, _READ_ON)
         return max(more, _PROBED) if probed + more < _READ_ON else 0
 
     def _among(self, chosen: Collection[int]) -> list[Block]:
-        """Those of some blocks that pass the filters, in order."""
+        """Return the blocks out of these that pass the filters, in order."""
         newest_first = self._newest_first
         found = matches.blocks(self.connection, self.filters, self._span, newest_first=newest_first, among=chosen)
         return list(found)
@@ -141,7 +141,7 @@ class Scan:
 
     @property
     def _span(self) -> Span:
-        """Between which times hits behind the place can lie."""
+        """The span of time in which hits after the place can be."""
         if self.order is Order.NEWEST:
             return Span(self._since, min(self._until, self.behind.ts))
         return Span(max(self._since, self.behind.ts), self._until)

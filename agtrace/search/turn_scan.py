@@ -1,10 +1,11 @@
-"""Turns in which every word of a query stands, each in any of the turn's events.
+"""Finds turns that contain every word of a query, each in any of the turn's events.
 
-Of the events that pass the filters: a turn is a hit where each word stands in one of them at least, and is shown by the
-newest that has the longest word (of words of one length the first in the alphabet). What belongs to no turn is no hit.
+Only events that pass the filters count. A turn is a hit if each word is in at least one of them; it is represented by
+the newest one with the longest word (of words of the same length, the first in the alphabet). Events outside of turns
+are never hits.
 
-A session is read whole as soon as one of its events has the longest word: what its turns have in common with the query
-is known then, wherever in the session the words stand, and its other blocks needn't be looked at.
+As soon as one of its events has the longest word, a session is read whole: that decides about all its turns, wherever
+in the session the words are, and its other blocks needn't be looked at.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from agtrace.search.matching import ContainsInTurn
 from agtrace.search.scan import Scan
 
 _ASKED_FOR = 4
-"""Words that the word index is asked for, beside the longest."""
+"""How many words, in addition to the longest, are looked up in the word index."""
 
 _MOST_BLOCKS = 2_000
-"""Blocks that may hold a word: where there are more of them it narrows little down."""
+"""A word that may be in more blocks than this hardly narrows the search down."""
 
 
 @dataclass(slots=True)
 class TurnScan(Scan):
-    """A scan whose hits stand for turns."""
+    """A scan whose hits represent turns."""
 
     read: set[int] = field(default_factory=set)
     """The sessions that were read whole."""
 
     def hits(self, block: Block) -> list[FoundEvent]:
-        """The hits of the block's session, if the block is the first one that tells of any; none of any other block."""
+        """Return the hits of the block's session if this is the first block that has any; otherwise nothing."""
         session = block.session
         if session in self.read or not Scan.hits(self, block):
             return []
@@ -43,7 +44,7 @@ class TurnScan(Scan):
         return [row for row in self._turns_of(session) if self.lies_behind(row)]
 
     def _turns_of(self, session: int) -> list[FoundEvent]:
-        """The events that stand for the turns of a session that have all words."""
+        """Return the events that represent the turns of a session that have all words."""
         matcher = cast(ContainsInTurn, self.matcher)
         having: list[set[int]] = [set() for _ in matcher.words]
         shown: dict[int, FoundEvent] = {}
@@ -72,7 +73,7 @@ def _time(row: FoundEvent) -> tuple[int, int]:
 def sessions_with(
     connection: sqlite3.Connection, matcher: ContainsInTurn, among: tuple[int, ...] | None
 ) -> tuple[int, ...] | None:
-    """The sessions that may have every word but the longest, of some or of all; None where words don't tell."""
+    """Return the sessions, of some or of all, that may have every word but the longest; None if words don't narrow."""
     found = None if among is None else set(among)
     for word in matcher.words[1 : _ASKED_FOR + 1]:
         blocks = candidates(connection, word, thorough=False)

@@ -1,1 +1,1 @@
-"""Serving: the MCP server, its two transports, and what is known of the clients."""
+"""Serving: the MCP server, its two transports, and the limits of known clients."""

@@ -1,4 +1,4 @@
-"""What known clients do to long answers: beyond these sizes they cut an answer a second time, or move it to a file."""
+"""The answer sizes that known clients accept: they cut a longer answer again, or move it to a file."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from agtrace.settings import ABSOLUTE_MAX_BYTES
 CLIENTS: dict[str, int] = {
     agent.client.name: agent.client.characters for agent in AGENTS.values() if agent.client is not None
 }
-"""Characters by the name that a client gives itself; Gemini CLI appends the name of the server.
+"""The limit in characters by the name that a client reports; Gemini CLI appends the name of the server.
 
-A character takes a byte or more, so an answer of as many bytes always fits.
+A character takes at least one byte, so an answer of as many bytes always fits.
 """
 
 
 def known(name: str | None) -> str | None:
-    """The client of the table that goes by this name."""
+    """Return the known client with this name, or None."""
     given = (name or "").lower()
     return next((client for client in CLIENTS if given == client or given.startswith(f"{client}-")), None)
 
 
 def most_bytes(name: str | None) -> int:
-    """The bytes that an answer to a client may take; an unknown one's are limited by the contract alone."""
+    """Return the bytes that an answer to a client may take; for an unknown client only the contract is the limit."""
     client = known(name)
     return ABSOLUTE_MAX_BYTES if client is None else CLIENTS[client]

@@ -1,4 +1,4 @@
-"""The end of the server: with its client, whatever it is doing, and with every process that it has started."""
+"""The end of the server: together with its client, whatever it is doing, and with every process it started."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import time
 from typing import NoReturn
 
 LAST_SECONDS = 0.5
-"""How long answers may take that are being made when the client's input ends."""
+"""How long answers in progress may still take when the client's input ends."""
 _LONGEST_START = 10
-"""Seconds; a server that takes longer to begin has no client that waits."""
+"""Seconds; no client waits for a server that takes longer to start."""
 _PAUSE = 0.02
 
 _RDHUP = getattr(select, "POLLRDHUP", 0)
@@ -22,16 +22,14 @@ _begun = threading.Event()
 
 
 def begin() -> None:
-    """Say that what the client asks is being read from now on."""
+    """Note that requests of the client are being read from now on."""
     _begun.set()
 
 
 def end(code: int = 0) -> NoReturn:
-    """End the process: neither a search nor an indexing run may keep it, for nobody waits for an answer any more."""
+    """End the process at once, even during a search or an indexing run: nobody is waiting for an answer any more."""
     try:
-        processes = sys.modules.get(
-            "agtrace_indexer.parallel.processes"
-        )  # it is loaded where work is done on all cores
+        processes = sys.modules.get("agtrace_indexer.parallel.processes")  # loaded only if work was done on all cores
         if processes is not None:
             processes.end_all()
     finally:
@@ -39,14 +37,14 @@ def end(code: int = 0) -> NoReturn:
 
 
 def end_with_client() -> None:
-    """Have the process end once its client has closed either pipe, also where nobody comes to notice.
+    """Make the process end once its client has closed either pipe, even if nothing else would notice.
 
-    Who reads no answers any more has gone. Who only has nothing more to ask, as a shell's pipe has before the server is
-    there to read it, gets the answers that are made in time.
+    A client that no longer reads answers is gone. One that only has nothing more to ask, such as a shell pipe that ends
+    before the server has started to read it, still gets the answers that are made in time.
     """
     if sys.stdin is None or sys.stdout is None or not hasattr(select, "poll"):
         return
-    asked, answers = os.dup(0), os.dup(1)  # 0 and 1 will stand for something else
+    asked, answers = os.dup(0), os.dup(1)  # 0 and 1 will be redirected
 
     def wait() -> None:
         _await_end(asked, answers)
@@ -61,7 +59,7 @@ def end_with_client() -> None:
 
 
 def _await_end(*descriptors: int) -> None:
-    """Wait until one of these pipes has lost its other end; what is no pipe may not be told of (macOS: POLLNVAL)."""
+    """Wait until the other end of one of these pipes is closed; poll may not support other files (macOS: POLLNVAL)."""
     poll, left = select.poll(), set(descriptors)
     for descriptor in descriptors:
         poll.register(descriptor, _RDHUP)
@@ -71,7 +69,7 @@ def _await_end(*descriptors: int) -> None:
                 return
             poll.unregister(descriptor)
             left.discard(descriptor)
-    threading.Event().wait()  # for ever: the transport itself sees the end
+    threading.Event().wait()  # forever: the transport itself sees the end
 
 
 def _has_ended(descriptor: int) -> bool:

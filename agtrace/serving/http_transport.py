@@ -1,8 +1,8 @@
-"""The HTTP transport: streamable HTTP at /mcp for both protocol eras, and /healthz and /readyz for who runs it.
+"""The HTTP transport: streamable HTTP at /mcp for both protocol eras, and /healthz and /readyz for operators.
 
-Nothing is kept in a connection: every request is answered by itself, with one JSON body. It answers who shows the
-token, which may be missing on loopback alone, and only to the names and web origins that it knows, so that no web page
-can reach it through a name of its own (DNS rebinding).
+Connections have no state: every request is answered on its own, with one JSON body. Clients must send the token, which
+is optional only on loopback. Only known host names and web origins are answered, so that no web page can reach the
+server through a host name of its own (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from agtrace.serving.server import CLIENT, LARGEST_REQUEST, Desk, make_server
 from agtrace.settings import Settings
 
 MOST_REQUESTS = 32
-"""At a time."""
+"""The most requests at a time."""
 _SEAT_SECONDS = 1
 """How long a request waits for a seat."""
 _MOST_GLANCES = 16
-"""Probes that may wait at a time to be told, without a token, whether the index is ready."""
+"""Probes without a token that may wait at a time to learn whether the index is ready."""
 _GLANCE_SECONDS = 1
-"""How old it may be what they are told."""
+"""How old their answer may be."""
 _LAST_SECONDS = 0.7
-"""How long answers may take that are being made when the process is told to end."""
+"""How long answers in progress may still take when the process is told to end."""
 _WILDCARDS = frozenset({"0.0.0.0", "::"})
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _SESSION = "mcp-session-id"
@@ -57,10 +57,10 @@ _GREETING = "agtrace.greeting"
 
 
 def serve_http(settings: Settings, host: str, port: int, tell: Callable[[Settings, str], None]) -> int:
-    """Serve on this address until SIGTERM or SIGINT; gives the exit code. Port 0 is any free one.
+    """Serve on this address until SIGTERM or SIGINT; return the exit code. Port 0 means any free port.
 
-    `settings.http_token` is what clients must show. `tell` is called with the address once it is listened on.
-    Raises `SettingError` for a host that needs a token, `OSError` where the address can't be listened on.
+    `settings.http_token` is the token that clients must send. `tell` is called with the URL once the server listens.
+    Raises `SettingError` for a host that needs a token, `OSError` if the server can't listen on the address.
     """
     if settings.http_token is None and not _is_loopback(host):
         raise SettingError(f"{host} can be reached from other machines: leave out --no-token, or listen on 127.0.0.1")
@@ -81,7 +81,7 @@ def serve_http(settings: Settings, host: str, port: int, tell: Callable[[Setting
                 proxy_headers=False,
             )
         )
-        threading.Thread(target=desk.answers.health, daemon=True).start()  # begins to index what there is
+        threading.Thread(target=desk.answers.health, daemon=True).start()  # starts indexing
         url = f"http://{_bracketed(host)}:{port}/mcp"
         log_to_stderr({"event": "listening", "url": url})
         tell(settings, url)
@@ -90,7 +90,7 @@ def serve_http(settings: Settings, host: str, port: int, tell: Callable[[Setting
 
 
 def application(settings: Settings, desk: Desk, host: str, port: int) -> Starlette:
-    """The routes, behind the check of hosts and origins."""
+    """Return the routes, behind the check of hosts and origins."""
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
         allowed_hosts=_allowed_hosts(settings, host, port),
@@ -127,7 +127,7 @@ def application(settings: Settings, desk: Desk, host: str, port: int) -> Starlet
 
 
 class _KnownNames:
-    """Refuses whatever asks for a host, or comes from a web page, that isn't known."""
+    """Refuses requests with an unknown host or from an unknown web origin."""
 
     def __init__(self, app: ASGIApp, security: TransportSecuritySettings) -> None:
         self._app, self._names = app, TransportSecurityMiddleware(security)
@@ -138,17 +138,17 @@ class _KnownNames:
 
 
 class _Door:
-    """What a request passes before its body is read: the token, the method, and one of the seats there are.
+    """Checks the token and method of a request, and gives it a seat, before its body is read.
 
-    Where none is free, the oldest request whose body is still coming gives its seat to a new one. An answer needs no
-    seat to go out: who doesn't take it keeps nobody waiting.
+    If no seat is free, the oldest request whose body is still arriving gives up its seat to a new one. Sending an
+    answer needs no seat: a client that doesn't receive it keeps nobody waiting.
     """
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
         self._app, self._token = app, token
         self._seats = anyio.CapacityLimiter(MOST_REQUESTS)
         self._seated: dict[anyio.CancelScope, bool] = {}
-        """The requests, oldest first, and whether their bodies have come whole."""
+        """The requests, oldest first, and whether their bodies have arrived completely."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
@@ -167,17 +167,17 @@ class _Door:
             finally:
                 self._leave(turn)
         if turn.cancelled_caught:
-            await _refused(408, "The body didn't come in time.", {"Connection": "close"})(scope, receive, send)
+            await _refused(408, "The body didn't arrive in time.", {"Connection": "close"})(scope, receive, send)
 
     def _refusal(self, request: Request) -> Response | None:
         if not _shows(request, self._token):
             return _refused(401, "Send the token as `Authorization: Bearer`.", {"WWW-Authenticate": "Bearer"})
         if request.method != "POST":
-            return _refused(405, "Only POST is answered: there are no sessions and no streams.", {"Allow": "POST"})
+            return _refused(405, "Only POST is supported: there are no sessions or streams.", {"Allow": "POST"})
         return None
 
     async def _takes_seat(self, turn: anyio.CancelScope) -> bool:
-        """Take a seat; False where none gets free in time."""
+        """Take a seat; return False if none becomes free in time."""
         coming = [other for other, is_whole in self._seated.items() if not is_whole]
         if coming and not self._seats.available_tokens:
             self._leave(coming[0])
@@ -192,7 +192,7 @@ class _Door:
             self._seats.release_on_behalf_of(turn)
 
     def _noticing(self, receive: Receive, turn: anyio.CancelScope) -> Receive:
-        """Notice when a body has come whole, and end the request of a client that goes before."""
+        """Note when a body has arrived completely, and end the request of a client that leaves before that."""
 
         async def noticed() -> Message:
             message = await receive()
@@ -207,7 +207,7 @@ class _Door:
         return noticed
 
     def _leaving(self, send: Send, turn: anyio.CancelScope) -> Send:
-        """Leave the seat when the answer begins to go out."""
+        """Give up the seat when the answer starts to be sent."""
 
         async def left(message: Message) -> None:
             self._leave(turn)
@@ -217,22 +217,22 @@ class _Door:
 
 
 class _Probes:
-    """How the process is, for who runs it: the figures for who may ask at /mcp, else only whether it is well."""
+    """Probes for operators: all figures for clients with access to /mcp, otherwise only whether the server is well."""
 
     def __init__(self, desk: Desk, token: str | None) -> None:
         self._desk, self._token = desk, token
-        self._room = anyio.CapacityLimiter(2)  # of their own: questions never keep them waiting
+        self._room = anyio.CapacityLimiter(2)  # separate threads, so that requests never keep probes waiting
         self._glancing, self._glanced, self._is_ready = anyio.Lock(), float("-inf"), False
 
     async def alive(self, request: Request) -> Response:
-        """200 as long as the process lives."""
+        """Answer 200 as long as the process lives."""
         if not _shows(request, self._token):
             return JSONResponse({"status": "ok"})
         figures = await self._look()
         return JSONResponse({"status": "ok", **figures.model_dump(mode="json", exclude_none=True)})
 
     async def ready(self, request: Request) -> Response:
-        """200 when the index can be answered from, 503 while it is being built or can't be read."""
+        """Answer 200 if the index can be used, 503 while it is being built or can't be read."""
         if not _shows(request, self._token):
             return await self._glance()
         index = (await self._look()).index
@@ -241,7 +241,7 @@ class _Probes:
         return JSONResponse({"ready": is_ready, **told}, 200 if is_ready else 503)
 
     async def _glance(self) -> Response:
-        """Whether the index is ready, for who shows no token: one look serves all who ask within a second."""
+        """Say whether the index is ready, without a token: one check serves all probes within a second."""
         if self._glancing.statistics().tasks_waiting >= _MOST_GLANCES:
             return JSONResponse({"ready": self._is_ready}, 503, {"Retry-After": "1"})
         async with self._glancing:
@@ -255,12 +255,12 @@ class _Probes:
 
 
 class _Process(uvicorn.Server):
-    """The server process: told to end, it lets answers go out that are nearly there, and ends within a second."""
+    """The server process: when told to end, it still sends answers that are almost done, and ends within a second."""
 
     exit_code = 0
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Take SIGTERM or SIGINT."""
+        """Handle SIGTERM or SIGINT."""
         self.exit_code = 130 if sig == signal.SIGINT else 0
         self.should_exit = True
         ending = threading.Timer(_LAST_SECONDS, end, (self.exit_code,))
@@ -269,7 +269,7 @@ class _Process(uvicorn.Server):
 
 
 async def _remember_client(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-    """Note who greets: in the handshake era only the greeting tells, and later requests bring the session id back."""
+    """Note the client: in the handshake era only `initialize` names it; later requests carry the session id."""
     if ctx.method == "initialize" and ctx.params is not None and ctx.request is not None:
         info = ctx.params.get("clientInfo")
         name = info.get("name") if isinstance(info, Mapping) else None
@@ -278,7 +278,7 @@ async def _remember_client(ctx: ServerRequestContext[Any, Any], call_next: CallN
 
 
 def _naming(scope: Scope, send: Send) -> Send:
-    """Give a known client that greets a session id that says who it is; nothing else is known of a session."""
+    """Answer `initialize` of a known client with a session id that names it; a session has no other state."""
 
     async def named(message: Message) -> None:
         client = scope.get(_GREETING)
@@ -291,13 +291,13 @@ def _naming(scope: Scope, send: Send) -> Send:
 
 
 def _shows(request: Request, token: str | None) -> bool:
-    """Whether a request shows the token, where there is one; compared in constant time."""
+    """Whether a request has the token, if one is required; compared in constant time."""
     scheme, _, shown = request.headers.get("authorization", "").partition(" ")
     return token is None or (scheme.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), token.encode()))
 
 
 def _refused(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    """An error of the protocol that belongs to no request."""
+    """Return a protocol error that belongs to no request."""
     body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message}}
     return JSONResponse(body, status, headers)
 
@@ -312,13 +312,13 @@ def _is_loopback(host: str) -> bool:
 
 
 def _allowed_hosts(settings: Settings, host: str, port: int) -> list[str]:
-    """The values that a Host header may have: loopback's names, where it listens, and what the user named."""
+    """Return the allowed values of the Host header: loopback names, the listening address and the user's names."""
     own = (*_LOOPBACK, *(() if host in _WILDCARDS else (_bracketed(host),)))
     return sorted({*_forms(own, port), *_forms(settings.http_hosts, port), *settings.http_hosts})
 
 
 def _forms(names: Iterable[str], port: int) -> list[str]:
-    """How clients write hosts: with the port, and at the port of HTTP without it."""
+    """Return hosts as clients write them: with the port, and for port 80 also without it."""
     return [form for name in names for form in (f"{name}:{port}", *([name] if port == 80 else []))]
 
 

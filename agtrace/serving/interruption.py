@@ -1,9 +1,9 @@
-"""Ctrl-C ends a command at once, whatever it is doing: the index bears the end of its writer at any moment.
+"""Ctrl-C ends a command at once, whatever it is doing: the index survives the end of its writer at any moment.
 
-No `KeyboardInterrupt` is raised: between imports, in another one's callback or behind a long call into C it would come
-as a traceback, late, or not at all. A thread is told of the signal, even while the main thread is in C.
+No `KeyboardInterrupt` is raised: during imports, in a library's callback or after a long call into C it would show as a
+traceback, arrive late, or not at all. A thread receives the signal, even while the main thread is in C.
 
-This is the first that is loaded: it loads next to nothing, so that there is little time before it works.
+This module is loaded first and imports next to nothing, so that it works as early as possible.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import os
 import signal
 
 INTERRUPTED = 130
-"""The exit code of what Ctrl-C ended (128 + SIGINT)."""
+"""The exit code after Ctrl-C (128 + SIGINT)."""
 
 together = _thread.RLock()
-"""Held over steps that belong together: Ctrl-C waits until they are done."""
+"""A lock to hold during steps that belong together: Ctrl-C waits until they are done."""
 
 last_words = [b"\n"]
-"""What is written to a terminal in the end, the last one first."""
+"""Bytes to write to a terminal at the end, the last item first."""
 
 
 def end_at_interrupt() -> None:
-    """Have SIGINT end the process with `INTERRUPTED`, unless it is ignored, as by `nohup`, or another handler takes it.
+    """Make SIGINT end the process with `INTERRUPTED`, unless it is ignored, as with `nohup`, or handled elsewhere.
 
-    To be called in the main thread.
+    Call it in the main thread.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
@@ -42,7 +42,7 @@ def _leave(_signal: int, _frame: object) -> None:
 
 
 def _told(_signal: int, _frame: object) -> None:
-    """Do nothing: the thread does."""
+    """Do nothing: the thread handles the signal."""
 
 
 def _wait(told: int) -> None:

@@ -1,8 +1,8 @@
-"""The stdio transport: a message a line, read and answered in bounded memory, with an end that nothing puts off.
+"""The stdio transport: one message per line, read and answered in bounded memory, with an end that nothing delays.
 
-When the client's input ends, answers that are nearly there still go out; then the process ends, whatever it is doing:
-a search, an indexing run, an answer that nobody reads. While it serves, descriptor 0 is empty and descriptor 1 is
-stderr, so that nothing but the protocol reaches the client.
+When the client's input ends, answers that are almost done are still sent; then the process ends, whatever it is doing:
+a search, an indexing run, an answer that nobody reads. While the server runs, descriptor 0 is empty and descriptor 1
+is stderr, so that nothing but the protocol reaches the client.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
     from agtrace.settings import Settings
 
 MOST_REQUESTS = 256
-"""That wait for their answers: the next message is looked at when one of them has gone out."""
+"""The most requests waiting for answers: the next message is handled when one of them has been sent."""
 MOST_BYTES = 16 * 1_048_576
-"""Of lines that wait for their turn: the next line is read when there is room."""
+"""The most bytes of lines waiting for their turn: the next line is read when there is room."""
 _PIECE = 65_536
 _BESIDE = 100
-"""Bytes that a line takes besides its own."""
+"""Bytes of overhead per line."""
 
 _END = b"\n"
-"""Stands for the end of the input: no line holds it."""
+"""Marks the end of the input: no line contains it."""
 _Line = bytes | None
-"""None is one that was too long."""
+"""None for a line that was too long."""
 
 
 def serve_stdio(settings: Settings) -> None:
-    """Serve on stdin and stdout until the process ends, as it does with its client.
+    """Serve on stdin and stdout until the process ends, together with its client.
 
-    Raises `OSError` where one of them is closed.
+    Raises `OSError` if one of them is closed.
     """
     take_libraries()
     if sys.stdin is None or sys.stdout is None:
-        raise OSError("stdin and stdout must be open: a client speaks to the server through them")
+        raise OSError("stdin and stdout must be open: clients talk to the server through them")
     anyio.run(_converse, make_server(settings))
 
 
@@ -67,7 +67,7 @@ async def _converse(server: Server[Any]) -> None:
 
 
 class _Waiting:
-    """What waits: lines for their turn, and requests for their answers."""
+    """The lines waiting for their turn and the requests waiting for their answers."""
 
     def __init__(self) -> None:
         self._bytes = 0
@@ -75,11 +75,11 @@ class _Waiting:
         self._fewer = anyio.Event()
 
     def arrived(self, line: _Line) -> None:
-        """Note a line."""
+        """Note a line that has arrived."""
         self._bytes += len(line or b"") + _BESIDE
 
     def begins(self, line: _Line, message: types.JSONRPCMessage | None) -> None:
-        """Note that it is a line's turn, and which message it holds. A request that is called off gets no answer."""
+        """Note that it is a line's turn, and its message. A cancelled request gets no answer."""
         self._bytes -= len(line or b"") + _BESIDE
         if isinstance(message, types.JSONRPCRequest):
             self._requests.add(str(message.id))
@@ -88,13 +88,13 @@ class _Waiting:
         self._look_again()
 
     def answered(self, message: types.JSONRPCMessage) -> None:
-        """Note an answer that has gone out."""
+        """Note an answer that has been sent."""
         if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
             self._requests.discard(str(message.id))
             self._look_again()
 
     async def until(self, *, most_bytes: float = math.inf, most_requests: float = math.inf) -> None:
-        """Wait until no more than that waits."""
+        """Wait until at most this much is waiting."""
         while self._bytes > most_bytes or len(self._requests) > most_requests:
             await self._fewer.wait()
 
@@ -104,7 +104,7 @@ class _Waiting:
 
 
 async def _read(descriptor: int, arrived: MemoryObjectSendStream[_Line], waiting: _Waiting) -> None:
-    """Take what the client says; end the process behind its last word."""
+    """Read the client's lines; end the process after the last one."""
     following, alone = partial(next, _lines(descriptor), _END), anyio.CapacityLimiter(1)
     begin()
     while (line := await anyio.to_thread.run_sync(following, abandon_on_cancel=True, limiter=alone)) is not _END:
@@ -122,7 +122,7 @@ async def _hand_on(
     outgoing: MemoryObjectSendStream[SessionMessage],
     waiting: _Waiting,
 ) -> None:
-    """Give the server a message after the other, as far as there is room; what is no message is answered here."""
+    """Pass the server one message after another, as long as there is room; invalid lines are answered here."""
     async for line in lines:
         message = _message(line)
         waiting.begins(line, message)
@@ -134,7 +134,7 @@ async def _hand_on(
 
 
 async def _write(descriptor: int, outbox: MemoryObjectReceiveStream[SessionMessage], waiting: _Waiting) -> None:
-    """Send what the server says; a client that takes no answers any more has ended."""
+    """Send the server's messages; a client that no longer accepts any has ended."""
     alone = anyio.CapacityLimiter(1)
     async for sent in outbox:
         text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
@@ -174,7 +174,7 @@ def _longer(kept: _Line, more: bytes) -> _Line:
 
 
 def _message(line: _Line) -> types.JSONRPCMessage | None:
-    """The message that a line is, if it is one."""
+    """Return the message in a line, or None."""
     try:
         return types.jsonrpc_message_adapter.validate_json((line or b"").decode(errors="replace"), by_name=False)
     except ValueError:
@@ -182,15 +182,15 @@ def _message(line: _Line) -> types.JSONRPCMessage | None:
 
 
 def _refusal(line: _Line) -> types.JSONRPCError:
-    """What is answered to a line that is no message; by its id, where it has one."""
-    code, number, why = types.INVALID_REQUEST, None, "This is no message of the protocol."
+    """Return the error for a line that is not a message, with its id if it has one."""
+    code, number, why = types.INVALID_REQUEST, None, "This is not a protocol message."
     if line is None:
         why = f"A message may have at most {LARGEST_REQUEST:,} bytes."
     else:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
-            code, why = types.PARSE_ERROR, "This is no JSON."
+            code, why = types.PARSE_ERROR, "This is not JSON."
         else:
             number = _id_in(value)
     return types.JSONRPCError(jsonrpc="2.0", id=number, error=types.ErrorData(code=code, message=why))
@@ -203,7 +203,7 @@ def _id_in(value: Any) -> types.RequestId | None:
 
 
 def _taken(descriptor: int, instead: int) -> int:
-    """A descriptor of our own for what a standard one is open for, which stands for something else from here on."""
+    """Duplicate a standard descriptor for our own use, and redirect the standard one."""
     own = os.dup(descriptor)
     os.set_blocking(own, True)
     os.dup2(instead, descriptor)
@@ -212,7 +212,7 @@ def _taken(descriptor: int, instead: int) -> int:
 
 
 def _elsewhere() -> int:
-    """Where what is printed by mistake goes: to stderr, if that is open."""
+    """Return a descriptor for anything printed by mistake: stderr if it is open."""
     try:
         return os.dup(2)
     except OSError:

@@ -1,1 +1,1 @@
-"""What is told of sessions, turns, steps and events, from the rows of the index."""
+"""Sessions, turns, steps and events as answers describe them, read from the rows of the index."""

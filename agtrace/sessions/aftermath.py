@@ -1,4 +1,4 @@
-"""What became of a tool execution that failed: the call that succeeded later, and the changes made until then."""
+"""What followed a failed tool execution: the call that succeeded later, and the changes made until then."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from agtrace.sessions.query import find_event
 from agtrace.sessions.steps import telling_argument
 
 _LOOKED_AT = 400
-"""Later calls of the same tool that are compared: in a longer session the next ones are what matters."""
+"""The most later calls of the same tool that are compared: in a long session the next ones matter most."""
 
 _READ_AT_ONCE = 16
 _CHANGES_SHOWN = 5
 _ALIKE = 0.6
-"""How much of the failed call's text a later one has to begin with."""
+"""The part of the failed call's text that a similar call must begin with."""
 
 
 def aftermath(connection: sqlite3.Connection, session: Session, event: StoredEvent) -> Aftermath | None:
-    """What followed the failure that this event, a call or its result, tells; None where nothing like it succeeded.
+    """Return what followed a failed call, given it or its result; None if no such call succeeded later.
 
-    The same call is looked for first, then one of the same tool that begins alike, among the next calls of the tool.
-    Changes are calls that wrote files and did not fail.
+    Among the next calls of the same tool, an identical one is preferred to one that begins alike. Changes are calls
+    that wrote files and did not fail.
     """
     if event.outcome is not Outcome.FAILED:
         return None

@@ -1,7 +1,7 @@
 """Two sessions side by side: what each did, how it went, what it cost, and what they have in common.
 
-Figures are of a session's own events: superseded ones and copies of another session's count nowhere,
-but the copies are named. Where something is told of both, `_1` is of the first and `_2` of the second.
+Figures cover a session's own events: superseded events and copies from another session are not counted,
+but the copies are reported. In names for both sessions, `_1` is the first and `_2` the second.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ _MODELS = 3
 
 
 class Lengths(NamedTuple):
-    """How many items of each list are shown at most."""
+    """The most items to show of each list."""
 
     tools: int
     files: int
-    """Of each of the three lists."""
+    """For each of the three lists."""
     failures: int
-    """Of each session."""
+    """For each session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is known of one of the two sessions, with whole lists."""
+    """One of the two sessions, with complete lists."""
 
     row: Session
     shown_id: str
     facts: ComparedSession
     tools: dict[str, tuple[int, int]]
-    """Tool -> calls, failed ones."""
+    """Tool -> (calls, failed calls)."""
     files: dict[str, Access]
 
     def cut(self, most: Lengths) -> ComparedSession:
-        """The facts with as many failures quoted as may be."""
+        """Return the facts, with at most this many failures quoted."""
         failures = self.facts.failures
         shown = failures.model_copy(update={"examples": failures.examples[: most.failures]})
         return self.facts.model_copy(update={"failures": shown})
@@ -58,14 +58,14 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two sessions beside each other."""
+    """Two sessions side by side."""
 
     one: Side
     two: Side
     relation: Relation | None
 
     def cut(self, most: Lengths, differences: list[str]) -> Comparison:
-        """The comparison with lists of these lengths; totals stay exact."""
+        """Return the comparison with lists of these lengths; totals stay exact."""
         tools = compared_tools(self.one.tools, self.two.tools)
         return Comparison(
             differences=differences,
@@ -81,7 +81,7 @@ class Compared:
 def compare(
     connection: sqlite3.Connection, one: Session, two: Session, prices: PriceTable, most_failures: int
 ) -> Compared:
-    """Put two sessions side by side; at most this many failures of each are quoted."""
+    """Compare two sessions; at most this many failures of each are quoted."""
     same_project = one.project_id is not None and one.project_id == two.project_id
     return Compared(
         _side(connection, one, same_project, prices, most_failures),
@@ -156,7 +156,7 @@ def _failures(connection: sqlite3.Connection, session: Session, most: int) -> Ca
 
 
 def compared_tools(one: dict[str, tuple[int, int]], two: dict[str, tuple[int, int]]) -> list[ComparedTool]:
-    """The tools of both sessions, most used first."""
+    """Return the tools of both sessions, most used first."""
     none = (0, 0)
     order = sorted(one.keys() | two.keys(), key=lambda name: (-(one.get(name, none)[0] + two.get(name, none)[0]), name))
     return [
@@ -175,7 +175,7 @@ def compared_tools(one: dict[str, tuple[int, int]], two: dict[str, tuple[int, in
 
 
 def relation_of(connection: sqlite3.Connection, one: Session, two: Session) -> Relation | None:
-    """How two sessions belong together, or None."""
+    """Return how two sessions are related, or None."""
     shared = _shared_events(connection, one, two)
     started_by = None
     if two.parent_session == one.id:
@@ -193,7 +193,7 @@ def relation_of(connection: sqlite3.Connection, one: Session, two: Session) -> R
 
 
 def _descent(child: Session) -> str:
-    return {"subagent": "is a sub-agent of", "fork": "is a fork of"}.get(shown_kind(child), "goes on from")
+    return {"subagent": "is a sub-agent of", "fork": "is a fork of"}.get(shown_kind(child), "continues")
 
 
 def _shared_events(connection: sqlite3.Connection, one: Session, two: Session) -> int:

@@ -1,4 +1,4 @@
-"""Single events: the preview that a search shows, and an event whole."""
+"""Single events: as a preview in a search, and in full."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from agtrace.shaping.json_values import flattened
 from agtrace.text.lines import one_line, shown_path, without_controls
 
 PREVIEW = 300
-"""Characters of a preview's text."""
+"""The most characters of text in a preview."""
 
 _ARGUMENTS = 100
 _ARGUMENTS_WITH_MATCH = 200
 _PREVIEW_BYTES = 600
 _BEFORE_MATCH = 80
 _LONGEST_NAME = 100
-_MARGIN = 4096  # characters around a match that are masked before it is cut: no secret is longer
+_MARGIN = 4096  # characters around a match to redact before it is cut; no secret is longer
 _ARGUMENTS_SHOWN = 6
-_ARGUMENT_LEVELS = 5  # of objects, within the 8 that an answer may have
+_ARGUMENT_LEVELS = 5  # of nested objects, within the 8 that an answer may have
 
 
 def preview(connection: sqlite3.Connection, session_id: str, event: StoredEvent, query: str) -> EventPreview:
-    """Show an event around the first place that matches the query."""
+    """Return a preview of an event around the first match of the query."""
     turn, is_call = _turn(connection, event.row), event.type == EventType.TOOL_CALL
     return EventPreview(
         session_id=session_id,
@@ -51,13 +51,13 @@ def preview(connection: sqlite3.Connection, session_id: str, event: StoredEvent,
 
 
 def excerpt(text: str, query: str, most: int) -> str:
-    """Cut a text to about `most` characters around the first match, `...` where it was cut.
+    """Cut a text to about `most` characters around the first match, with `...` where it was cut.
 
-    The match is found as search finds it (A to Z folded); without a match, the beginning is shown.
+    The match ignores the case of A to Z, as search does; without a match, the beginning is shown.
     """
     found = max(_fold(text).find(_fold(query)), 0) if query else 0
     low, high = max(found - _MARGIN, 0), found + len(query) + most + _MARGIN
-    seen = redact(text[low:high])  # before it is cut shorter: half a secret would not be known for one
+    seen = redact(text[low:high])  # before it is cut further: half a secret wouldn't be recognized
     position = max(_fold(seen).find(_fold(query)), 0) if query else 0
     start = max(0, position - _BEFORE_MATCH) if low or position + len(query) > most - 3 else 0
     end = min(start + most, len(seen))
@@ -68,7 +68,7 @@ def excerpt(text: str, query: str, most: int) -> str:
 
 
 def details(connection: sqlite3.Connection, session: Session, event: StoredEvent) -> EventDetails:
-    """An event with its links, its origin and its payload, all but the payload's text."""
+    """Return an event with its links, origin and payload, except for the payload's text."""
     row = event.row
     turn = _turn(connection, row)
     is_call = event.type == EventType.TOOL_CALL
@@ -102,7 +102,7 @@ def details(connection: sqlite3.Connection, session: Session, event: StoredEvent
 
 
 def kind_of(event: StoredEvent) -> str | None:
-    """The kind of a text in the user's role or of a notification, which may be any word of the log."""
+    """Return the kind of a user text or notification, which may be any word in the log; None for other events."""
     return _name(event) if event.type in (EventType.USER, EventType.NOTIFICATION) else None
 
 
@@ -112,12 +112,12 @@ def _name(event: StoredEvent) -> str | None:
 
 
 def _turn(connection: sqlite3.Connection, row: Event) -> int | None:
-    """The turn of an event, if anything of it is left: a turn that was taken back can't be opened."""
+    """Return the turn of an event; None if the turn was retracted, since it can't be opened then."""
     return row.turn_index if turns.exists(connection, row.session_row, row.turn_index) else None
 
 
 def _copied_from(connection: sqlite3.Connection, original: int | None) -> EventPlace | None:
-    """The event that this one is a copy of; an empty place where its log isn't indexed."""
+    """Return the event that this one is a copy of; an empty place if its log isn't indexed."""
     if original is None:
         return None
     found = events.address(connection, original)
@@ -132,26 +132,26 @@ def _started_session(connection: sqlite3.Connection, session: Session, event: St
 
 
 def canonical_text(event: StoredEvent) -> str:
-    """The text that the chunks of an event join to: a call's arguments as indented JSON, else its body."""
+    """Return the text that an event's chunks add up to: a call's arguments as indented JSON, otherwise its body."""
     if event.type == EventType.TOOL_CALL:
         return json.dumps(event.rest.get("arguments"), ensure_ascii=False, indent=2)
     return event.text
 
 
 def text_key(event: StoredEvent) -> str:
-    """Where in the payload the canonical text stands."""
+    """Return the key of the canonical text in the payload."""
     return {EventType.TOOL_CALL: "arguments_json", EventType.TOOL_RESULT: "content"}.get(event.type, "text")
 
 
 def whole(event: StoredEvent) -> dict[str, Json]:
-    """What stands in the payload instead of the whole text: a call's arguments as an object, figures as such."""
+    """Return the payload fields that replace the complete text: a call's arguments as an object, figures as such."""
     if event.type == EventType.TOOL_CALL:
         return {"arguments": flattened(event.rest.get("arguments"), _ARGUMENT_LEVELS)}
     return {"complete": event.rest["complete"]} if event.type == EventType.TOKEN_USAGE else {}
 
 
 def _payload(event: StoredEvent) -> dict[str, Json]:
-    """The payload without its text."""
+    """Return the payload without its text."""
     rest = {key: value for key, value in event.rest.items() if key != "arguments"}
     match event.type:
         case EventType.TOOL_CALL:
@@ -163,7 +163,7 @@ def _payload(event: StoredEvent) -> dict[str, Json]:
 
 
 def token_usage(connection: sqlite3.Connection, session_row: int, event_index: int) -> dict[str, Any]:
-    """The known figures of a TokenUsage event."""
+    """Return the known figures of a TokenUsage event."""
     (told,) = usage.figures(connection, session_row, [event_index])
     known = {
         "model": told.model, "response_id": told.response_id, **told.tokens._asdict(),
@@ -173,7 +173,7 @@ def token_usage(connection: sqlite3.Connection, session_row: int, event_index: i
 
 
 def reference(connection: sqlite3.Connection, session: Session, event_index: int) -> str:
-    """The `ax://` reference of an event."""
+    """Return the `ax://` reference to an event."""
     return f"ax://event/{short_id(connection, session.uid)}/{event_index}"
 
 
@@ -193,7 +193,7 @@ def _preview(connection: sqlite3.Connection, event: StoredEvent, query: str) -> 
 
 
 def _arguments(arguments: Any, query: str) -> Any:
-    """The arguments, each shortened; the one that matches is shown around the match, and first where many are."""
+    """Return the arguments, each shortened; matching ones come first, and are shown around the match."""
     if not isinstance(arguments, dict):
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
         return excerpt(text, query, _ARGUMENTS_WITH_MATCH)

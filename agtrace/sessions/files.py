@@ -1,4 +1,4 @@
-"""The files that sessions touched, as their tool calls name them, and which of them two sessions share."""
+"""The files that sessions touched, as named by their tool calls, and the ones that two sessions share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WINDOWS = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
 
 
 class Access(NamedTuple):
-    """How many calls read and how many write a file."""
+    """The numbers of calls that read and wrote a file."""
 
     reads: int
     writes: int
@@ -37,7 +37,7 @@ def touched_files(
     same_project: bool,
     then: Snapshot = NOW,
 ) -> dict[str, Access]:
-    """The files of a session by a key that another session of the same project has as well."""
+    """Return the files of a session, keyed so that sessions of one project can be compared."""
     found: dict[str, Access] = {}
     for file in files.touched(connection, session.id, then):
         path = file_key(file.path, session.cwd, _checkout(session) if same_project else None)
@@ -47,9 +47,9 @@ def touched_files(
 
 
 def file_key(path: str, cwd: str | None, checkout: str | None) -> str:
-    """By what a file is compared: its absolute path, or the path below the checkout where one is given.
+    """Return the key by which a file is compared: its absolute path, or its path below the checkout if one is given.
 
-    A relative path is one below the working directory; paths of Windows follow Windows' rules.
+    A relative path starts from the working directory; Windows paths follow the rules of Windows.
     """
     rules = ntpath if _WINDOWS.match(cwd or "") or _WINDOWS.match(path) else posixpath
     if cwd and not path.startswith("~") and not rules.isabs(path):
@@ -62,7 +62,7 @@ def file_key(path: str, cwd: str | None, checkout: str | None) -> str:
 
 
 def _checkout(session: Session) -> str | None:
-    """Where the files of a session's project lie: in a worktree, at the project's root, else where it works."""
+    """Return the folder of a session's project: its worktree, the project's root, or else its working directory."""
     cwd, root = session.cwd, session.root_path
     if cwd is None:
         return root
@@ -74,7 +74,7 @@ def _checkout(session: Session) -> str | None:
 
 
 def compared_files(one: dict[str, Access], two: dict[str, Access], most: int) -> ComparedFiles:
-    """The files of both sessions by who touched them, at most this many in each list."""
+    """Return the files that only one session touched and those that both did, at most this many in each list."""
     only_1, only_2 = _most_written(one, one.keys() - two.keys()), _most_written(two, two.keys() - one.keys())
     sums = {
         path: Access(*(a + b for a, b in zip(one[path], two[path], strict=True))) for path in one.keys() & two.keys()
@@ -91,7 +91,7 @@ def compared_files(one: dict[str, Access], two: dict[str, Access], most: int) ->
 
 
 def files_by_use(touched: dict[str, Access]) -> list[TouchedFile]:
-    """Files, most written first."""
+    """Return files, most written first."""
     return [TouchedFile(path=_shown_path(path), **touched[path]._asdict()) for path in _most_written(touched, touched)]
 
 

@@ -1,4 +1,4 @@
-"""Breadth: lists of sessions, and what is known of one session."""
+"""Overview: lists of sessions, and the facts about one session."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from agtrace.usage.prices import PriceTable
 from agtrace.usage.usage import KINDS, Usage, usage_by, usage_of
 
 SHORT_HASH = 8
-"""Characters of a project's hash that answers show and accept."""
+"""Characters of a project hash that answers show."""
 
 MODELS_SHOWN = 3
-"""Models of a session or a project that an overview names."""
+"""The most models of a session or project that an overview names."""
 
 _CHILDREN = 10
 
@@ -29,10 +29,10 @@ class SessionPage(NamedTuple):
 
     items: list[SessionItem]
     places: list[tuple[int, int]]
-    """(start, row) of each item: the position behind it."""
+    """(start, row) of each item, as the position after it."""
     total: int
     failures: int
-    """How many of `total` have failed tool calls."""
+    """How many of the `total` sessions have failed tool calls."""
     more: bool
 
 
@@ -45,7 +45,7 @@ def list_sessions(
     behind: tuple[int, int] | None,
     prices: PriceTable,
 ) -> SessionPage:
-    """The sessions that were active in the window, by start, newest first; warm-ups are no sessions."""
+    """Return the sessions active in the window, latest start first; warm-ups don't count as sessions."""
     found = sessions.page(connection, filters, newest=snapshot, behind=behind, most=limit + 1)
     total, failures = sessions.count(connection, filters, newest=snapshot)
     page = found[:limit]
@@ -56,7 +56,7 @@ def list_sessions(
 
 
 def session_item(connection: sqlite3.Connection, session: Session, usage: Usage) -> SessionItem:
-    """A session as a list shows it."""
+    """Return a session as a list shows it."""
     title, snippet = session.title, session.snippet
     return SessionItem(
         id=short_id(connection, session.uid),
@@ -80,14 +80,14 @@ def session_item(connection: sqlite3.Connection, session: Session, usage: Usage)
 
 
 def shown_kind(session: Session | Child) -> str:
-    """What a session is: main, subagent, fork (it repeats another's beginning), continuation (it goes on from it)."""
+    """Return the kind of a session: main, subagent, fork (repeats another's beginning) or continuation of another."""
     if session.kind != "main" or session.parent_session is None:
         return session.kind
     return "fork" if session.copied_events else "continuation"
 
 
 def session_head(connection: sqlite3.Connection, session: Session, prices: PriceTable) -> SessionHead:
-    """What every level says about a session."""
+    """Return the facts about a session that every level shows."""
     children, parent = sessions.children(connection, session), _shown_parent(connection, session)
     return SessionHead(
         session_id=session.uid,
@@ -115,7 +115,7 @@ def session_head(connection: sqlite3.Connection, session: Session, prices: Price
 
 
 def child_item(connection: sqlite3.Connection, child: Child) -> ChildItem:
-    """A session that comes from another one, as an answer shows it."""
+    """Return a session that derives from another, as an answer shows it."""
     return ChildItem(id=short_id(connection, child.uid), kind=shown_kind(child), started_by=child.started_by)
 
 
@@ -162,7 +162,7 @@ def _copied(session: Session) -> Copied | None:
 
 
 def _with_children(connection: sqlite3.Connection, session: Session, prices: PriceTable) -> WithChildren | None:
-    """Sums with all sub-agents below; None where there is none."""
+    """Return the sums that include all sub-agents below; None if there are none."""
     family = sessions.with_agents(connection, session.id)
     if len(family.ids) < 2:
         return None
@@ -179,7 +179,7 @@ def _with_children(connection: sqlite3.Connection, session: Session, prices: Pri
 
 
 def _shown_parent(connection: sqlite3.Connection, session: Session) -> str | None:
-    """The id of the parent where it is indexed: every id that is shown can be opened."""
+    """Return the id of the parent if it is indexed, so that every id shown can be opened."""
     found = sessions.parent_id(connection, session)
     return None if found is None else short_id(connection, found)
 

@@ -1,4 +1,4 @@
-"""Long texts: the lines of a text, the text of a session, and where a line of it stands."""
+"""Long texts: the lines of a text, the text of a session, and the position of a line in it."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from agtrace.text.failing_lines import Failing, read
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text without their newlines, at least one; behind the last newline there is none."""
+    """Return the lines of a text without newlines, at least one; a final newline doesn't start another line."""
     lines = text.split("\n")
     return lines[:-1] if len(lines) > 1 and not lines[-1] else lines
 
 
 def told_lines(lines: Iterable[str], *, output: bool) -> Iterator[tuple[str, Failing | None]]:
-    """Each line with what it tells of a failure, if it is what a tool gave back."""
+    """Pair each line with the failure it reports, if the text is the output of a tool."""
     kept = list(lines)
     return zip(kept, read(kept) if output else repeat(None), strict=False)
 
 
 def session_lines(entries: Iterable[Entry]) -> Iterator[tuple[str, Failing | None]]:
-    """The lines of a session's text, as `told_lines` gives them."""
+    """Yield the lines of a session's text as `told_lines` does."""
     for entry in entries:
         yield redact(entry.heading), None
         yield from told_lines(redact(entry.text).split("\n"), output=entry.output)
 
 
 class LinePlace(NamedTuple):
-    """Where in a session's text a line begins."""
+    """The position of a line in a session's text."""
 
     event: int
     offset: int
-    """As `Stream.offset` counts."""
+    """Counted as in `Stream.offset`."""
     total: int | None
-    """The lines of the whole text, if they are known by now."""
+    """The number of lines of the whole text; None if it isn't known yet."""
 
 
 def place_of(entries: Iterable[Entry], start: int, end: int) -> LinePlace:
-    """Where line `start` begins, read as far as line `end`; without lines so far, `total` is less than `end`."""
+    """Return the position of line `start` after reading up to line `end`; if the text ends before, `total` is set."""
     event = offset = before = 0
     for entry in entries:
         text = redact(entry.text)
@@ -73,10 +73,10 @@ def session_stream(
     turn_index: int | None = None,
     until: int | None = None,
 ) -> Stream:
-    """The canonical text of a session or of one of its turns, from a place on that `cursor` was given; () is the first.
+    """Return the canonical text of a session or turn, from a position passed to `cursor` on; () is the beginning.
 
-    `frame` is what stands around it, `essential` what stays of that where there is room for nothing else. `until` is
-    the last line that is asked for.
+    `frame` is the data around it, `essential` what remains of that if there is no room for more. `until` is the last
+    requested line.
     """
     event, offset, line, chunk = place or (0, 0, 0, 0)
     found = transcript.entries(connection, session, event, last_event, turn_index)
@@ -97,6 +97,6 @@ def session_stream(
 
 
 def _filled(entry: Entry, event: int, offset: int, budget: int) -> int:
-    """How much of a chunk the rest of an entry fills: the lines of a chunk are limited, too."""
+    """Return how much of a chunk the rest of an entry fills, counting that the lines of a chunk are limited too."""
     text = entry.text[offset if entry.event_index == event else 0 :]
     return max(len(text), text.count("\n") * budget // LINES_PER_CHUNK)

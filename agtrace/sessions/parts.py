@@ -1,4 +1,4 @@
-"""A session part by part, in file order: the beginnings of what was thought, said, done and given back."""
+"""A session part by part, in file order: the beginnings of thoughts, messages, tool calls and tool results."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _READ_AT_ONCE = 4  # events: each can be as large as the longest line
 
 
 class Part(NamedTuple):
-    """What a page can end behind: a text, a tool execution with its result, or the token figures of a step."""
+    """An item that a page can end after: a text, a tool execution with its result, or the token usage of a step."""
 
     event_index: int
     turn_index: int | None
-    """None for what belongs to no turn, or to one that was taken back."""
+    """None for parts outside of turns or in a retracted turn."""
     step_index: int | None
     opens_turn: bool
     """Whether it is the request of its turn."""
@@ -40,21 +40,21 @@ class Part(NamedTuple):
 
     @property
     def failure(self) -> int | None:
-        """The event that tells the failure of a tool execution that failed."""
+        """The event that reports the failure, if this is a failed tool execution."""
         if not isinstance(self.shown, ToolExecution) or self.shown.outcome is not Outcome.FAILED:
             return None
         return self.event_index if self.shown.result_event is None else self.shown.result_event
 
     @property
     def without_texts(self) -> Part:
-        """The same part, for a page that has no room for its texts."""
+        """The same part without its texts, for a page that has no room for them."""
         return self._replace(shown=_without_texts(self.shown))
 
 
 def parts_of(
     connection: sqlite3.Connection, session: Session, *, behind: int, last_event: int, turn_index: int | None
 ) -> Iterator[Part]:
-    """The parts of a session behind an event, or those of a turn, in file order; each is read when it is asked for."""
+    """Yield the parts of a session after an event, or those of a turn, in file order, reading them as needed."""
     then = events.snapshot(connection, session.id, last_event)
     found = events.without_answers(connection, session.id, then, from_event=behind + 1, turn_index=turn_index)
     while some := list(islice(found, _READ_AT_ONCE)):
@@ -65,22 +65,22 @@ def parts_of(
 
 
 def by_turns(parts: Iterable[Part]) -> list[TurnSteps]:
-    """Group parts into turns and steps; what the log interleaves appears again and again."""
+    """Group parts into turns and steps; those that the log interleaves appear more than once."""
     return [_turn(index, list(group)) for index, group in groupby(parts, key=lambda part: part.turn_index)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """What the parts of some events are made of beside the events themselves."""
+    """What belongs to some events: the results of calls, token usage and started sessions."""
 
     results: dict[int, StoredEvent]
-    """By the event of the call."""
+    """Keyed by the event of the call."""
     usages: dict[int, Figures]
     agents: dict[int, str]
 
     @classmethod
     def of(cls, connection: sqlite3.Connection, session: Session, some: list[Event]) -> _Beside:
-        """Read what belongs to these events of a session."""
+        """Read the data that belongs to these events of a session."""
         calls = [event for event in some if event.type == EventType.TOOL_CALL]
         linked = [call.link for call in calls if call.link is not None]
         results = with_texts(connection, events.several(connection, session.id, linked))
@@ -132,7 +132,7 @@ def _shown(event: StoredEvent, beside: _Beside, *, opens: bool) -> Quote | ToolE
 
 
 def _execution(call: StoredEvent, beside: _Beside) -> ToolExecution:
-    """A tool call with its result."""
+    """Return a tool call with its result."""
     result = beside.results.get(call.event_index)
     arguments, chars = arguments_quote(call.rest.get("arguments"))
     return ToolExecution(
@@ -147,7 +147,7 @@ def _execution(call: StoredEvent, beside: _Beside) -> ToolExecution:
 
 
 def _without_texts(shown: Quote | ToolExecution | EventQuote | StepUsage) -> Any:
-    """What is shown of a part, with its coordinates alone."""
+    """Return a part as shown, with only its coordinates."""
     if isinstance(shown, (Quote, EventQuote)):
         return shown.model_copy(update={"text": "..."})
     if isinstance(shown, StepUsage):
@@ -171,7 +171,7 @@ def _turn(index: int | None, parts: list[Part]) -> TurnSteps:
 
 
 def _entries(parts: Iterable[Part]) -> list[list[Part]]:
-    """Put neighbours of one step together, as long as each has a place of its own."""
+    """Group adjacent parts of one step as long as each has a place of its own in it."""
     entries: list[list[Part]] = []
     for part in parts:
         if entries and entries[-1][0].step_index == part.step_index and _has_place(part, entries[-1]):
@@ -182,7 +182,7 @@ def _entries(parts: Iterable[Part]) -> list[list[Part]]:
 
 
 def _has_place(part: Part, entry: list[Part]) -> bool:
-    """A step has one thought, then one message, then executions, and token figures anywhere."""
+    """Whether a part fits into a step: one thought, then one message, then executions; token usage anywhere."""
     if isinstance(part.shown, ToolExecution):
         return True
     if isinstance(part.shown, StepUsage):

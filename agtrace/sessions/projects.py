@@ -1,4 +1,4 @@
-"""Breadth: the projects that have sessions."""
+"""Overview: the projects that have sessions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ProjectPage(NamedTuple):
 
     items: list[ProjectItem]
     places: list[tuple[int, int]]
-    """(newest start, row) of each item: the position behind it."""
+    """(newest start, row) of each item, as the position after it."""
     total: int
     more: bool
 
@@ -35,9 +35,10 @@ def list_projects(
     behind: tuple[int, int] | None,
     prices: PriceTable,
 ) -> ProjectPage:
-    """The projects of the snapshot's sessions.
+    """Return the projects of the snapshot's sessions.
 
-    A start doesn't change while a session goes on (but a fork's, with its first own event), so pages stay disjoint.
+    The start of a session doesn't change while it continues, so pages stay disjoint; only that of a fork does, with
+    its first event of its own.
     """
     found = projects.page(connection, snapshot=snapshot, behind=behind, most=limit + 1)
     shown = found[:limit]

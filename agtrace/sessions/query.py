@@ -1,4 +1,4 @@
-"""Finding what a request names: sessions by id or prefix, events by their index."""
+"""Finds what a request names: sessions by id or prefix, events by index."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from agtrace.problems import AmbiguousSessionPrefix, InvalidEventIndex, SessionN
 from agtrace.sessions.references import session_in
 
 SHORTEST_ID = 8
-"""Characters of an id that answers show at least."""
+"""The fewest characters of an id that answers show."""
 
 MATCHES_SHOWN = 10
 _NEAREST = 3
 
 
 def find_session(connection: sqlite3.Connection, given: str) -> Session:
-    """The session with this id or unambiguous prefix of an id, or the one that an `ax://` reference is about.
+    """Return the session with this id, unambiguous id prefix or `ax://` reference.
 
-    A prefix of an id that several logs share (`X`, `X~2`) is one of `X`: so it was before the second log came.
+    A prefix of an id that several logs share (`X`, `X~2`) means `X`, as it did before the second log appeared.
 
     Raises `SessionNotFound` or `AmbiguousSessionPrefix`.
     """
@@ -40,13 +40,13 @@ def find_session(connection: sqlite3.Connection, given: str) -> Session:
 
 
 def short_id(connection: sqlite3.Connection, uid: str) -> str:
-    """As many characters of an id as tell it apart from every other, at least 8."""
+    """Return as many characters of an id as distinguish it from every other, at least 8."""
     shared = max(_shared_beginning(uid, other or "") for other in sessions.neighbours(connection, uid))
     return uid[: max(SHORTEST_ID, shared + 1)]
 
 
 def find_event(connection: sqlite3.Connection, session: Session, event_index: int) -> StoredEvent:
-    """One event of a session. Raises `InvalidEventIndex` before the first and beyond the last one."""
+    """Return one event of a session. Raises `InvalidEventIndex` before the first and after the last one."""
     event = events.at(connection, session.id, event_index)
     if event is None:
         last = events.last(connection, session.id)
@@ -55,13 +55,13 @@ def find_event(connection: sqlite3.Connection, session: Session, event_index: in
 
 
 def last_event_of(connection: sqlite3.Connection, session: Session) -> int:
-    """The newest event of a session: its index is the snapshot of a walk; -1 where there is none."""
+    """Return the index of a session's newest event, which marks the snapshot for all pages; -1 if it has none."""
     last = events.last(connection, session.id)
     return -1 if last is None else last
 
 
 def iso(milliseconds: int | None) -> str | None:
-    """Write a time as ISO 8601 in UTC, to the second, its year of four digits; None and 0 are unknown."""
+    """Format a time as ISO 8601 in UTC, to the second, with a four-digit year; None and 0 mean unknown."""
     if not milliseconds:
         return None
     try:
@@ -71,13 +71,13 @@ def iso(milliseconds: int | None) -> str | None:
 
 
 def _shared_beginning(one: str, other: str) -> int:
-    """How many characters two ids share from their beginning on."""
+    """Return the length of the common prefix of two ids."""
     pairs = zip(one, other, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _nearest_ids(connection: sqlite3.Connection, prefix: str) -> list[str]:
-    """Ids that begin alike, longest common beginning first; none if not even 3 characters agree."""
+    """Return the ids with the longest common prefix; none if it is shorter than 3 characters."""
     for length in range(len(prefix) - 1, 2, -1):
         found = sessions.ids_with_prefix(connection, prefix[:length], _NEAREST)
         if found:

@@ -1,4 +1,4 @@
-"""The beginnings of texts and arguments, for previews: masked before they are cut, and told how much there is."""
+"""The beginnings of texts and arguments, for previews: redacted before they are cut, with their full length."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from agtrace.shaping.json_values import flattened, shortened
 from agtrace.text.lines import cut, without_controls
 
 SHOWN = 500
-"""Characters of a quote at most."""
+"""The most characters of a quote."""
 
-_LOOKED_AT = 16 * SHOWN  # characters of a text, far beyond the cut: half a secret isn't recognised
+_LOOKED_AT = 16 * SHOWN  # characters of a text, far beyond the cut: half a secret isn't recognized
 _SHORTEST = 20  # characters of an argument
-_LEVELS = 3  # of objects in arguments, within the 8 that an answer may have
+_LEVELS = 3  # of nested objects in arguments, within the 8 that an answer may have
 
 
 def seen(text: str) -> str:
-    """The beginning of a text, longer than any preview, without control characters and secrets."""
+    """Return the beginning of a text, longer than any preview, without control characters and secrets."""
     return redact(_readable(text))
 
 
 def beginning(text: str, key: str = "text") -> dict[str, Any]:
-    """The first characters of a text under `key`, and as `chars` how many all of it has where that is more."""
+    """Return the first characters of a text as `key`, and its full length as `chars` if it was cut."""
     start = seen(text)
     shown = cut(start, SHOWN)
     return {key: shown, "chars": len(text) if shown != start or len(text) > _LOOKED_AT else None}
 
 
 def arguments_quote(arguments: Any) -> tuple[Any, int | None]:
-    """A call's arguments with long values cut, and how many characters they have as JSON where something was."""
+    """Return a call's arguments with long values cut, and their full length as JSON if anything was."""
     masked = flattened(redact_json(_readable(arguments)), _LEVELS)
     if _size(masked) <= SHOWN:
         return masked, None
@@ -43,7 +43,7 @@ def arguments_quote(arguments: Any) -> tuple[Any, int | None]:
 
 
 def _readable(value: Any) -> Any:
-    """A JSON value whose texts are cut far beyond what is shown, without control characters."""
+    """Return a JSON value without control characters, its texts cut far beyond what is shown."""
     if isinstance(value, str):
         return without_controls(value[:_LOOKED_AT])
     if isinstance(value, dict):

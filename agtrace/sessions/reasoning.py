@@ -1,4 +1,4 @@
-"""Only the thinking: the readable reasoning of a session, each piece with what the model did next."""
+"""The readable thoughts of a session, each with what the model did next."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from agtrace.sessions.query import iso
 from agtrace.text.lines import LABEL, SUMMARY, cut, named, one_line, without_controls
 
 TEXT = 1_000
-"""Characters of a thought that the chain shows at most."""
+"""The most characters of a thought that the chain shows."""
 
 _KINDS = (EventType.REASONING, EventType.TOOL_CALL, EventType.MESSAGE)
 
 
 class Extent(NamedTuple):
-    """What of a session is looked at."""
+    """The part of a session to examine."""
 
     turn_index: int | None
-    """Only this turn; None is all of the session."""
+    """Only this turn; None for the whole session."""
     last_event: int
     """The newest event of the snapshot."""
 
 
 class Chain(NamedTuple):
-    """Where the thinking of a session stands; the texts are not opened yet."""
+    """The events with the thinking of a session; their texts are not opened yet."""
 
     readable: list[int]
     """The event_index of every thought with a text, in file order."""
     hidden: int
-    """Thoughts of which the log keeps no readable text."""
+    """The number of thoughts without readable text in the log."""
     copied: int
-    """How many of the readable ones the log repeats from another session's."""
+    """How many of the readable ones are copies from another session."""
 
 
 def chain_of(connection: sqlite3.Connection, session: Session, extent: Extent) -> Chain:
-    """Find the thoughts of a session, copies included; what was superseded is left out.
+    """Find the thoughts of a session, including copies but not superseded ones.
 
-    Codex' encrypted reasoning is counted over the whole log, so it is hidden only where no turn is asked for.
+    Codex's encrypted reasoning is counted per log, so it is among the hidden only if no turn is requested.
     """
     found = events.reasoning(connection, session.id, last_event=extent.last_event, turn_index=extent.turn_index)
     having_text = texts.having_text(connection, session.id, [thought.event_index for thought in found])
@@ -60,7 +60,7 @@ def chain_of(connection: sqlite3.Connection, session: Session, extent: Extent) -
 
 
 def thoughts(connection: sqlite3.Connection, session: Session, indices: list[int], last_event: int) -> list[Thought]:
-    """Open these thoughts."""
+    """Return the thoughts with these event indices."""
     if not indices:
         return []
     found = events.several(connection, session.id, indices)
@@ -85,7 +85,7 @@ def _thought(event: StoredEvent, following: str | None) -> Thought:
 def _actions(
     connection: sqlite3.Connection, session_row: int, thinking: Iterable[Event], last_event: int
 ) -> dict[int, str]:
-    """What follows each of these thoughts within its step, up to the next thought there."""
+    """Return what follows each of these thoughts in its step, up to the next thought."""
     places = {
         thought.event_index: (thought.turn_index, thought.step_index)
         for thought in thinking
@@ -99,7 +99,7 @@ def _actions(
 
 
 def _action(connection: sqlite3.Connection, thought: int, step: list[Event]) -> str | None:
-    """The tools that were called behind a thought, else the beginning of what was said."""
+    """Return the tools called after a thought, or else the beginning of the message after it."""
     behind = [event for event in step if event.event_index > thought]
     followed = list(takewhile(lambda event: event.type != EventType.REASONING, behind))
     tools = Counter(

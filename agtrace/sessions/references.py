@@ -1,4 +1,4 @@
-"""References: `ax://` addresses of a session, an event, an analysis, a report and the health of the server."""
+"""References: `ax://` addresses of a session, an event, an analysis, a report and the status of the server."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _FORMS = {
 
 
 class Reference(NamedTuple):
-    """What a reference refers to."""
+    """The target of a reference."""
 
     kind: Literal["session", "event", "analysis", "report", "health"]
     session: str = ""
     event_index: int = 0
     since: str | None = None
-    """Of a report: as in the arguments of list_sessions; None is all the time."""
+    """The start of a report, as in the arguments of list_sessions; None for all time."""
 
 
 def parse(text: str) -> Reference:
-    """Read a reference. Raises `InvalidArtifactRef` for what has none of these forms."""
+    """Parse a reference. Raises `InvalidArtifactRef` if it has none of the known forms."""
     for kind, form in _FORMS.items():
         if found := form.fullmatch(text.strip()):
             parts = found.groupdict()
@@ -37,7 +37,7 @@ def parse(text: str) -> Reference:
 
 
 def session_in(text: str) -> str:
-    """The session that a reference is about; any other text as it is."""
+    """Return the session that a reference names; any other text unchanged."""
     if not text.startswith("ax://"):
         return text
     try:

@@ -1,7 +1,7 @@
-"""The sections of a session, each in full: lists that can be walked to their end, and facts.
+"""The sections of a session: lists that can be paged to their end, and facts.
 
-A list is what it was when the walk began, copies of another session's events left out: what came later is not in it,
-and what was taken back later still is. Only counters of the same items may have grown.
+All pages show a list as it was at the first page, without copies from another session: later items are not in it, and
+items retracted later still are. Only counters of the same items may have grown.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from agtrace.usage.prices import PriceTable
 from agtrace.usage.usage import Usage, model_totals, usage_of
 
 NO_TOOL = "unknown tool"
-"""What is shown where a log doesn't name the tool."""
+"""The name shown if a log doesn't name the tool."""
 
 _QUOTE = 80
 
 
 class Source(NamedTuple):
-    """A session at the moment of a snapshot."""
+    """A session as of a snapshot."""
 
     connection: sqlite3.Connection
     session: Session
@@ -41,17 +41,17 @@ class Source(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A list from a place on."""
+    """A list from some position on."""
 
     items: Sequence[Model]
     places: Sequence[tuple[int, ...]]
-    """The position behind each item."""
+    """The position after each item."""
     total: int
-    """Of the whole list."""
+    """The length of the whole list."""
 
 
 def _tools(source: Source, behind: tuple[int, ...], most: int) -> Section:
-    """Most used first."""
+    """Return the tools, most used first."""
     place = (behind[0], behind[1]) if behind else None
     found = calls.tools_then(source.connection, source.session.id, source.then, behind=place, most=most)
     items = [
@@ -61,7 +61,7 @@ def _tools(source: Source, behind: tuple[int, ...], most: int) -> Section:
 
 
 def _files(source: Source, behind: tuple[int, ...], most: int) -> Section:
-    """Most written first; the whole list is made for each page, and the same one each time."""
+    """Return the files, most written first; every page makes the whole list again, in the same order."""
     (start,) = behind or (0,)
     found = files_by_use(touched_files(source.connection, source.session, same_project=True, then=source.then))
     items = found[start : start + most]
@@ -69,7 +69,7 @@ def _files(source: Source, behind: tuple[int, ...], most: int) -> Section:
 
 
 def _failures(source: Source, behind: tuple[int, ...], most: int) -> Section:
-    """Executions that failed, were rejected or interrupted, in file order."""
+    """Return the executions that failed or were rejected or interrupted, in file order."""
     connection, session_row, then = source.connection, source.session.id, source.then
     found = calls.failures_then(connection, session_row, then, behind=behind[0] if behind else -1, most=most)
     opened = with_texts(connection, events.several(connection, session_row, (call.shown for call in found)))
@@ -90,7 +90,7 @@ def _failures(source: Source, behind: tuple[int, ...], most: int) -> Section:
 
 
 def _models(source: Source, behind: tuple[int, ...], most: int) -> Section:
-    """In the order in which they were first used."""
+    """Return the models in order of first use."""
     connection, session_row = source.connection, source.session.id
     used = usage_of(connection, source.prices, [session_row]).get(session_row, Usage())
     models = usage.models_then(connection, session_row, source.then)
@@ -101,7 +101,7 @@ def _models(source: Source, behind: tuple[int, ...], most: int) -> Section:
 
 
 def _children(source: Source, behind: tuple[int, ...], most: int) -> Section:
-    """The sessions that come from this one, oldest first."""
+    """Return the sessions that derive from this one, oldest first."""
     all_of_it = sessions.children(source.connection, source.session)
     children = [child for child in all_of_it if child.id <= source.newest_session]
     places = [(child.started_at or 0, child.id) for child in children]
@@ -125,4 +125,4 @@ LISTS: dict[str, Callable[[Source, tuple[int, ...], int], Section]] = {
     "failures": _failures,
     "models": _models,
 }
-"""By its name the list from a place on, at most so many items of it."""
+"""Section -> function that returns the list from a position on, with at most this many items."""

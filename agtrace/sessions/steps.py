@@ -1,4 +1,4 @@
-"""The steps of a session: model responses, each with what it said and the tool calls that it asked for."""
+"""The steps of a session: model responses, each with its message and tool calls."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from agtrace.sessions.quotes import seen
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 
 _REASONING = 200
-_NAMED = 8  # calls of a step
+_NAMED = 8  # calls per step
 _SUMMARY = 480  # characters that name calls, within the 500 of a string
-_INPUT = 4  # kinds that tell what a response was given to read, cached or not: they stand first
+_INPUT = 4  # kinds that count the input of a response, cached or not: the first ones
 _TELLING_ARGUMENTS = ("file_path", "path", "command", "cmd", "pattern", "query", "url", "description", "prompt")
 
 ALWAYS_SHOWN = ("input_tokens", "output_tokens")
-"""The kinds of tokens that are shown where they are known; the others only where they aren't zero."""
+"""The kinds of tokens that are shown whenever they are known; the others only if they aren't zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepUsage:
-    """The token figures of a step."""
+    """The token usage of a step."""
 
     tokens: Tokens | None = None
     context_tokens: int | None = None
-    """The whole input of the last response: what filled its context window."""
+    """The whole input of the last response, which filled its context window."""
     incomplete: bool | None = None
-    """True where the log has only placeholder figures."""
+    """True if the log has only placeholder figures for some response."""
 
     @classmethod
     def of(cls, figures: Sequence[Figures]) -> StepUsage:
@@ -57,7 +57,7 @@ class StepUsage:
 
 
 class Step(NamedTuple):
-    """A step with the turn it belongs to; a turn without a response has one without a summary."""
+    """A step and its turn; a turn without a response has one step without a summary."""
 
     turn_index: int
     step_index: int
@@ -73,9 +73,9 @@ def steps_of(
     turn_index: int | None,
     include_reasoning: bool,
 ) -> Iterator[Step]:
-    """The steps behind a (turn, step), in order; each is read when it is asked for.
+    """Yield the steps after a (turn, step), in order, reading each as needed.
 
-    A turn without a response counts as a step -1.
+    A turn without a response counts as step -1.
     """
     for turn in turns.spans(connection, session.id, from_turn=behind[0], turn_index=turn_index, last_event=last_event):
         shown_to = behind[1] if turn.turn_index == behind[0] else -2
@@ -105,7 +105,7 @@ def _step(connection: sqlite3.Connection, session: Session, step: turns.Step, *,
 def _said(
     connection: sqlite3.Connection, session: Session, step: turns.Step, *, include_reasoning: bool
 ) -> dict[str, str]:
-    """What the model said and asked for, as one line; its thinking, where that is asked for."""
+    """Return the model's message and calls as one line, and its thinking if requested."""
     shown = {EventType.TOOL_CALL: _NAMED, EventType.MESSAGE: 1}
     if include_reasoning:
         shown[EventType.REASONING] = _NAMED
@@ -121,7 +121,7 @@ def _said(
 
 
 def _named_calls(calls: Sequence[StoredEvent], total: int, most: int) -> str:
-    """The first calls in at most this many characters, and how many more there are."""
+    """Return the first calls in at most this many characters, and the number of others."""
     named: list[str] = []
     for call in calls:
         label = f"{_call_label(call)} ({call.outcome})"
@@ -132,7 +132,7 @@ def _named_calls(calls: Sequence[StoredEvent], total: int, most: int) -> str:
 
 
 def telling_argument(arguments: Any) -> str:
-    """The argument of a call that tells most: a path, a command, a pattern; empty where none is known."""
+    """Return the most telling argument of a call, such as a path, command or pattern; empty if none is known."""
     value: Any = arguments if isinstance(arguments, str) else ""
     if isinstance(arguments, dict):
         value = next((arguments[key] for key in _TELLING_ARGUMENTS if arguments.get(key)), "")
@@ -140,12 +140,12 @@ def telling_argument(arguments: Any) -> str:
 
 
 def _call_label(call: StoredEvent) -> str:
-    """The tool's name with the argument that tells most."""
+    """Return the name of the tool and its most telling argument."""
     what = telling_argument(call.rest.get("arguments"))
     return f"{one_line(call.row.name or '', LABEL)} {one_line(seen(what), 80)}".strip()
 
 
 def _sum(figures: Any) -> int | None:
-    """The sum of the known figures; None where none is known."""
+    """Return the sum of the known figures; None if none is known."""
     known = [figure for figure in figures if figure is not None]
     return sum(known) if known else None

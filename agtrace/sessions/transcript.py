@@ -1,9 +1,10 @@
-"""The canonical text of a session: every event in file order, a line that says what it is, then its text, verbatim.
+"""The canonical text of a session: for every event, in file order, a heading and its text, verbatim.
 
-Only a line of a log that begins as such a line of ours does gets a backslash: no text can pass for another event.
+The only change is a backslash before lines of a log that look like such a heading, so that no text can pass for an
+event.
 
-What the log took back is left out. A session can be larger than memory, so the text is never made as a
-whole: it is read forward from an event on.
+Events that the log retracted are left out. A session can be larger than memory, so the text is never made as a
+whole: it is read forward from some event.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ _LIKE_A_HEADING = re.compile(f"(?:^|(?<=[\r\u2028\u2029]))(?=[ \x00-\x09\x0b-\x1
 def entries(
     connection: sqlite3.Connection, session: Session, from_event: int, last_event: int, turn_index: int | None
 ) -> Iterator[Entry]:
-    """The events from one on, as far as the snapshot's last event goes, or those of a turn.
+    """Yield the events from one on, up to the snapshot's last event, or those of a turn.
 
-    Each is read when it is asked for: one of them can be as large as the longest line.
+    Each is read only when needed: an event can be as large as the longest line.
     """
     then = stored_events.snapshot(connection, session.id, last_event)
     for placed in stored_events.of_session(connection, session.id, then, from_event=from_event, turn_index=turn_index):
@@ -44,7 +45,7 @@ def entries(
 
 
 def heading(event: StoredEvent, turn: int | None) -> str:
-    """The line above an event's text: its turn and other coordinates, what it is, how it ended and when it was."""
+    """Return the line above an event's text: its index, turn and step, type, outcome and time."""
     row = event.row
     step = "" if row.step_index is None else f" step {row.step_index}"
     called = f" of event {row.link}" if event.type == EventType.TOOL_RESULT and row.link is not None else ""
@@ -60,7 +61,7 @@ def heading(event: StoredEvent, turn: int | None) -> str:
 
 
 def body(connection: sqlite3.Connection, event: StoredEvent) -> str:
-    """The text that get_event_details gives of an event; token figures as a line of JSON."""
+    """Return the text of an event as get_event_details does; token usage as a line of JSON."""
     if event.type == EventType.TOKEN_USAGE:
         usage = events.token_usage(connection, event.row.session_row, event.event_index)
         return json.dumps(usage, ensure_ascii=False)

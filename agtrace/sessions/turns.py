@@ -1,4 +1,4 @@
-"""Overview: a session by its turns, with how each turn ended and what it did."""
+"""Overview of a session by its turns: what each did, and how it ended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALL_EVENTS = 1 << 62
 def turn_overviews(
     connection: sqlite3.Connection, session: Session, from_turn: int, last_event: int, most: int
 ) -> list[TurnOverview]:
-    """The turns of a session from one on, at most this many, as far as the snapshot's last event goes."""
+    """Return the turns of a session from one on, at most this many, up to the snapshot's last event."""
     found = turns.page(connection, session.id, from_turn=from_turn, last_event=last_event, most=most)
     outcomes = _outcomes(connection, session, found)
     return [_overview(turn, outcomes[turn.turn_index]) for turn in found]
@@ -55,38 +55,38 @@ def turn_details(connection: sqlite3.Connection, session: Session, steps: Iterab
 
 
 def failing_turns(connection: sqlite3.Connection, session: Session, last_event: int) -> FailingTurns | None:
-    """The turns with failed tool calls, all of them counted; those that are copied count in another session."""
+    """Return the turns with failed tool calls and their number, without copied turns; None if there are none."""
     found = turns.failing(connection, session.id, last_event)
     return FailingTurns(total=len(found), turns=found[:_FAILING_SHOWN]) if found else None
 
 
 def last_outcome(connection: sqlite3.Connection, session: Session) -> TurnOutcome:
-    """How the last turn of a session ended; unknown where it has none."""
+    """Return how the last turn of a session ended; unknown if it has none."""
     last = turns.last(connection, session.id)
     return "unknown" if last is None else turn_overviews(connection, session, last, _ALL_EVENTS, 1)[0].outcome
 
 
 def count_turns(connection: sqlite3.Connection, session: Session, last_event: int) -> int:
-    """How many turns a session has, as far as the snapshot's last event goes."""
+    """Count the turns of a session up to the snapshot's last event."""
     return turns.count(connection, session.id, last_event)
 
 
 def turn_behind(
     connection: sqlite3.Connection, session: Session, turn_index: int | None, last_event: int
 ) -> int | None:
-    """The turn that follows one, as far as the snapshot's last event goes; None behind the last one."""
+    """Return the turn after this one, up to the snapshot's last event; None after the last one."""
     return turns.behind(connection, session.id, turn_index, last_event)
 
 
 def check_turn(connection: sqlite3.Connection, session: Session, turn_index: int) -> None:
-    """Raise `InvalidRange` for a turn that the session doesn't have, or not any more."""
+    """Raise `InvalidRange` for a turn that the session doesn't have, or no longer has."""
     if turns.exists(connection, session.id, turn_index):
         return
     last = turns.last(connection, session.id)
     last = -1 if last is None else last
     trouble = f"out of bounds: the session has {session.turn_count + session.copied_turns} turns (max: {last})"
     raise InvalidRange(
-        f"Turn {turn_index} {trouble if turn_index > last else 'was taken back: nothing of it is left in the session'}",
+        f"Turn {turn_index} {trouble if turn_index > last else 'was retracted: nothing of it is left in the session'}",
         "Leave out turn_index to see every turn.",
         requested_turn=turn_index,
         max_turn=last,
@@ -94,18 +94,18 @@ def check_turn(connection: sqlite3.Connection, session: Session, turn_index: int
 
 
 def _outcomes(connection: sqlite3.Connection, session: Session, found: Sequence[Turn]) -> dict[int, TurnOutcome]:
-    """How these turns of a session ended, by turn."""
+    """Return how these turns of a session ended, by turn."""
     notices = AGENTS[session.provider].notices
     endings = turns.endings(connection, session.id, found, api_errors=notices.api_errors)
     return {turn: _outcome(ending, notices) for turn, ending in endings.items() if turn is not None}
 
 
 def _outcome(ending: Ending, notices: Notices) -> TurnOutcome:
-    """How a turn ended.
+    """Return how a turn ended.
 
-    failed: the last tool execution failed, or the model's API did, and no message followed; partial: executions
-    failed, were refused or interrupted, or the turn was; unknown: the model never answered, or the end of its last
-    call isn't known; success otherwise.
+    failed: the last tool execution or the model's API failed, and no message followed; partial: executions failed or
+    were rejected or interrupted, or the turn was; unknown: the model never answered, or the outcome of its last call
+    isn't known; success otherwise.
     """
     said = -1 if ending.last_message is None else ending.last_message
     if _failed_at_api(ending, said, notices):
@@ -121,9 +121,9 @@ def _outcome(ending: Ending, notices: Notices) -> TurnOutcome:
 
 
 def _failed_at_api(ending: Ending, said: int, notices: Notices) -> bool:
-    """Whether the model's API failed and the model said and did nothing more.
+    """Whether the model's API failed and the model did nothing more.
 
-    Where the human's commands may fail in the same words, what stands behind the model's last word is theirs.
+    If commands of the human may fail with the same notification, an error after the model's last message is theirs.
     """
     error, done = ending.api_error, ending.last_result or -1
     return error is not None and error > max(said, done) and (said <= done or not notices.also_of_commands)
@@ -147,12 +147,12 @@ def _overview(turn: Turn, outcome: TurnOutcome) -> TurnOverview:
 
 
 def _token_sums(turn: Turn) -> dict[str, int]:
-    """The known token sums of a turn; of caches and reasoning only what isn't zero."""
+    """Return the known token sums of a turn; those of caches and reasoning only if they aren't zero."""
     return {kind: sum for kind, sum in turn.tokens._asdict().items() if sum or (sum == 0 and kind in ALWAYS_SHOWN)}
 
 
 def _key_actions(tools: Iterable[ToolUse]) -> dict[int | None, list[str]]:
-    """By turn: the tools that were used most, and those that failed."""
+    """Return by turn the tools used most and those that failed."""
     actions: dict[int | None, list[str]] = {}
     for turn, group in groupby(tools, key=lambda tool: tool.turn_index):
         of_turn = list(group)

@@ -1,1 +1,1 @@
-"""Shaping: the one way out, by which every answer is redacted, fitted to its budget and continued."""
+"""Shaping: the one way out, where every answer is redacted, fitted to its budget and made continuable."""

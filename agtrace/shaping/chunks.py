@@ -1,4 +1,4 @@
-"""The chunks of a long text: each ends at an entry or a line where it can, and all of them join to the text."""
+"""The chunks of a long text: each ends at an entry or a line if possible; joined, they are the text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST_CURSOR = "x" * 64
 _WIDEST_NUMBER = 9_999_999
 
 SHORT = 3_333
-"""Characters of a thousand estimated tokens: a text of no more is given whole where that is possible at all."""
+"""Characters of a thousand estimated tokens: a text no longer than this is returned whole whenever possible."""
 
 WIDEST: dict[type[Any], Chunk] = {
     Body: Chunk(
@@ -34,29 +34,29 @@ WIDEST: dict[type[Any], Chunk] = {
         next_cursor=_LONGEST_CURSOR,
     ),
 }
-"""The largest that `chunk` can be in an answer."""
+"""The largest `chunk` that an answer can have, by kind of text."""
 
 
 class BodyChunks:
-    """The chunks of a body or of a range of its lines, from the place on that is asked for."""
+    """The chunks of a body or of a span of its lines, from the requested position on."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
         redacted = redact(body.text)
         self.untouched = redacted == body.text
-        """Whether nothing of the text is redacted."""
+        """Whether nothing in the text was redacted."""
         self._lines = line_count(redacted)
         self._text = redacted if body.end is None else redacted[: body.end]
 
     def whole(self) -> tuple[str, Chunk | None]:
-        """All that is asked for; a range says which lines it has."""
+        """Return everything requested; for a span of lines, also its chunk."""
         body = self._body
         if body.end is None:
             return self._text, None
         return self._text[body.offset :], self._chunk(len(self._text), 1)
 
     def next(self, room: int) -> tuple[str, Chunk]:
-        """The next piece, of at most this many bytes as JSON, and which one it is."""
+        """Return the next piece, of at most this many bytes as JSON, and its chunk."""
         body, text = self._body, self._text
         end = chunk_end(text, body.offset, room)
         return text[body.offset : end], self._chunk(end, body.chunk + chunks_from(text, body.offset, room))
@@ -76,17 +76,17 @@ class BodyChunks:
 
 
 class _Begun(NamedTuple):
-    """An entry of a stream in the text that lies ahead."""
+    """An entry of a stream in the text at hand."""
 
     event_index: int
     start: int
-    """Where in the text it begins."""
+    """The position in the text at which it begins."""
     given: int
     """Its offset at `start`, as `Stream.offset` counts."""
 
 
 class StreamChunks:
-    """The chunks of a stream, made of the redacted text of its entries at hand."""
+    """The chunks of a stream, made from the redacted text of the entries at hand."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -106,13 +106,13 @@ class StreamChunks:
             self._end_behind(stream.until - stream.line)
 
     def _end_behind(self, lines: int) -> None:
-        """Leave out what lies behind so many lines, if that many are at hand."""
+        """Drop everything after this many lines, if there are as many."""
         end = line_start(self._text, lines)
         if end is not None:
             self._text, self._more = self._text[:end], False
 
     def next(self, room: int) -> tuple[str, Chunk | None]:
-        """The next piece, of at most this many bytes as JSON; no chunk where it is the whole stream."""
+        """Return the next piece, of at most this many bytes as JSON, and its chunk; None for the whole stream."""
         stream, end = self._stream, self._end(room)
         piece, more = self._text[:end], self._more or end < len(self._text)
         if not more and not stream.chunk and stream.until is None:
@@ -129,13 +129,13 @@ class StreamChunks:
         )
 
     def _end(self, room: int) -> int:
-        """Where the chunk ends: behind an entry if that fills at least half of it, else where `chunk_end` says."""
+        """Return the end of the chunk: after an entry if that fills at least half of it, else as `chunk_end` says."""
         end = chunk_end(self._text, 0, room)
         whole = max((entry.start for entry in self._begun if entry.start <= end), default=0)
         return whole if end < len(self._text) and whole * 2 >= end else end
 
     def _place(self, end: int) -> tuple[int, int]:
-        """The event and its offset at which the next chunk begins."""
+        """Return the event at which the next chunk begins, and the offset in it."""
         last = next(entry for entry in reversed(self._begun) if entry.start < end)
         ends = next((entry.start for entry in self._begun if entry.start > last.start), len(self._text))
         return (last.event_index + 1, 0) if end == ends else (last.event_index, last.given + end - last.start)

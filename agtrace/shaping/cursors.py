@@ -1,8 +1,8 @@
 """Cursors: small, opaque, signed positions in the answer to one exact query (schema/README.md).
 
-A cursor holds a keyed fingerprint of the tool and its arguments, the time it was made (floored to
-half its lifetime, so that a repeated call gives the same cursor) and a position: a few integers,
-among them the snapshot's mark. It is signed with a key that lies in a file of the owner's.
+A cursor holds a keyed fingerprint of the tool and its arguments, the time it was made (rounded down
+to half its lifetime, so that a repeated call gives the same cursor) and a position: a few integers,
+one of which marks the snapshot. It is signed with a key from a file that only the owner can read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NOT_PART_OF_QUERY = frozenset({"cursor", "limit", "max_bytes"})
 
 
 class _ShortMac(HMACAlgorithm):
-    """HMAC-SHA-256 cut to 12 bytes: a model reads every character of a cursor."""
+    """HMAC-SHA-256 cut to 12 bytes, because a model reads every character of a cursor."""
 
     def __init__(self) -> None:
         super().__init__(hashlib.sha256)
@@ -43,21 +43,21 @@ class _ShortMac(HMACAlgorithm):
 
 @dataclass(frozen=True, slots=True)
 class Cursors:
-    """Makes and reads cursors with one key."""
+    """Makes and reads cursors with a key."""
 
     key: bytes
     ttl_seconds: int
     now: Callable[[], float] = time.time
 
     def make(self, tool: str, arguments: Mapping[str, Any], position: tuple[int, ...]) -> str:
-        """Give the cursor that continues this query behind `position`."""
+        """Return the cursor that continues this query after `position`."""
         step = self._granularity
         made = int(self.now()) // step * step
         packed = self._fingerprint(tool, arguments) + _pack((made, *position))
         return self._signer().sign(_base64(packed)).decode()
 
     def read(self, tool: str, arguments: Mapping[str, Any], cursor: str) -> tuple[int, ...]:
-        """Give the position of a cursor.
+        """Return the position of a cursor.
 
         Raises `InvalidCursor` with the reason malformed, expired or mismatch.
         """
@@ -86,9 +86,9 @@ class Cursors:
 
 
 def load_key(path: Path) -> bytes:
-    """Read the key that signs cursors; make it first where there is none that its owner alone could read.
+    """Read the key that signs cursors; make one first unless there is one that only its owner can read.
 
-    Raises `OSError` where none can be made.
+    Raises `OSError` if none can be made.
     """
     key = _key_in(path)
     if key is not None and not _is_open_to_others(path):
@@ -101,7 +101,7 @@ def load_key(path: Path) -> bytes:
             file.write(os.urandom(_KEY_BYTES))
         if key is None:
             _put(fresh, path)
-        elif not _is_open_to_others(fresh):  # else files have no owners there
+        elif not _is_open_to_others(fresh):  # otherwise the file system has no permissions
             fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
@@ -109,7 +109,7 @@ def load_key(path: Path) -> bytes:
 
 
 def _put(fresh: Path, path: Path) -> None:
-    """Put a key in its place, but never in the place of one that another process put there."""
+    """Move a key into place, but never over one that another process put there."""
     try:
         os.link(fresh, path)
     except OSError:
@@ -118,7 +118,7 @@ def _put(fresh: Path, path: Path) -> None:
 
 
 def _key_in(path: Path) -> bytes | None:
-    """The key in a file; None where there is none, or where it is damaged, a link or a pipe."""
+    """Return the key in a file; None if there is none or the file is damaged, a link or a pipe."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError:
@@ -133,7 +133,7 @@ def _is_open_to_others(path: Path) -> bool:
 
 
 def _pack(numbers: tuple[int, ...]) -> bytes:
-    """Write integers with as few bytes as they need: 7 bits a byte, zigzag for the sign."""
+    """Encode integers in as few bytes as they need: 7 bits per byte, zigzag for the sign."""
     packed = bytearray()
     for number in numbers:
         rest = number << 1 if number >= 0 else (-number << 1) - 1

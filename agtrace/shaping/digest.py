@@ -1,7 +1,7 @@
-"""Digests: the head and the tail of a long text with every failing line of it, within limits of their own.
+"""Digests: the head and tail of a long text and every failing line in it, within limits of their own.
 
-Characters are the limit that counts, lines the safety net; bytes are what the answer leaves. The failing lines
-go first, wherever they stand; head and tail share the rest. Each limit is checked before a line is taken.
+Characters are the main limit and lines the safety net; bytes are what the answer has left. The failing lines
+come first, wherever they are; head and tail share the rest. Each limit is checked before a line is taken.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from agtrace.text.failing_lines import Failing
 
 
 class Limits(NamedTuple):
-    """What a digest may take."""
+    """The limits of a digest."""
 
     chars: int
     lines: int
     width: int
-    """Characters of a line."""
+    """Characters per line."""
     budget: int
-    """Bytes of the answer around it."""
+    """Bytes of the whole answer."""
 
 
 LIMITS: dict[Mode, Limits] = {
@@ -36,24 +36,24 @@ LIMITS: dict[Mode, Limits] = {
     "standard": Limits(40_000, 800, 200, 40_960),
     "verbose": Limits(200_000, 4_000, 500, 102_400),
 }
-"""Fixed, whatever the text is."""
+"""The limits of each mode, the same for every text."""
 
-_NOTES = 400  # characters for what is said about the digest, and its lines:
+_NOTES = 400  # characters reserved for notes on the digest, and their lines:
 _NOTE_LINES = 3
 _JOINER = "\u200d"
 
 
 class Digest(NamedTuple):
-    """A text made shorter."""
+    """A shortened text."""
 
     text: str
     lines: int
-    """Of the text that are shown, cut ones too."""
+    """The number of lines of the text that are shown, including cut ones."""
     shortened: bool
     omitted_failures: int
-    """Failing lines that found no room."""
+    """The number of failing lines that didn't fit."""
     omitted: tuple[int, int] | None
-    """The numbers of the first and the last line that aren't shown."""
+    """The numbers of the first and last line that aren't shown."""
 
 
 class _Shown(NamedTuple):
@@ -64,7 +64,7 @@ class _Shown(NamedTuple):
 
 @dataclass(slots=True)
 class Gathered:
-    """What of a text a digest can show, in bounded memory."""
+    """The parts of a text that a digest may show, in bounded memory."""
 
     limits: Limits
     failures: Failures
@@ -78,7 +78,7 @@ class Gathered:
     _tail_chars: int = 0
 
     def take(self, text: str, failing: Failing | None) -> None:
-        """Take in the next line."""
+        """Add the next line."""
         number, self.lines = self.first + self.lines, self.lines + 1
         short = cut_line(text, self.limits.width)
         self.cut_lines += short is not text
@@ -94,7 +94,7 @@ class Gathered:
             self._tail_chars -= len(self.tail.popleft().text) + 1
 
     def digest(self, most_bytes: int) -> Digest:
-        """The digest, in at most so many bytes as JSON."""
+        """Return the digest, in at most this many bytes as JSON."""
         whole = self._whole(most_bytes)
         if whole is not None:
             return Digest(whole, self.lines, False, 0, None)
@@ -107,16 +107,16 @@ class Gathered:
         return self._composed(chosen, self.failures.count - shown_failures, room.reached(limits, most_bytes))
 
     def _whole(self, most_bytes: int) -> str | None:
-        """The text as it is, where all of it is within the limits."""
+        """Return the text unchanged if all of it is within the limits."""
         if len(self.head) < self.lines or self.cut_lines:
             return None
         whole = "\n".join(line.text for line in self.head)
         return whole if len(whole) < self.limits.chars and escaped_size(whole) <= most_bytes else None
 
     def _failing(self, room: _Room) -> tuple[dict[int, str], int]:
-        """The failing lines that fit, by number, with what belongs to them, and how many tell of a failure.
+        """Return the failing lines that fit and their details, by number, and how many of them report a failure.
 
-        Failed tests are shown by name alone where their lines don't all fit.
+        Failed tests are shown by name only if their lines don't all fit.
         """
         named = self.failures.tests_named()
         by_name = not room.holds(self._numbered(line.number, line.text) for line in named)
@@ -131,7 +131,7 @@ class Gathered:
         return chosen, count
 
     def _around(self, room: _Room, chosen: dict[int, str]) -> list[_Shown]:
-        """Half of the room for the end, the rest for the beginning."""
+        """Return lines from the end, in half of the room, and from the beginning, in the rest."""
         half = room.half()
         end = half.take_all(line for line in reversed(self.tail) if line.number not in chosen)
         room.take_all(end)
@@ -139,14 +139,14 @@ class Gathered:
         return end + room.take_all(line for line in self.head if line.number not in taken)
 
     def _composed(self, chosen: dict[int, str], lost: int, reached: str | None) -> Digest:
-        """The chosen lines in order, with a line behind the head that counts what is left out."""
+        """Return the chosen lines in order, with a line after the head that counts the omitted ones."""
         left, last = self.lines - len(chosen), self.first + self.lines - 1
         if not left:
             note = f"... ({self.cut_lines:,} lines cut at {self.limits.width} characters)"
             return Digest("\n".join([*(chosen[n] for n in sorted(chosen)), note]), self.lines, True, 0, None)
         gap = next(number for number in range(self.first, last + 1) if number not in chosen)
         end = next(number for number in range(last, gap - 1, -1) if number not in chosen)
-        numbered = "; lines with a number tell of failures" if self.failures.count > lost else ""
+        numbered = "; numbered lines report failures" if self.failures.count > lost else ""
         marker = f"... {left:,} lines left out: start_line={gap}, end_line={end} shows them{numbered} ..."
         all_failures, tests = f"{self.failures.count:,} failing lines", f"{self.failures.tests:,} failed tests"
         lines = [chosen[number] for number in sorted(chosen) if number < gap]
@@ -161,7 +161,7 @@ class Gathered:
 def gather(
     lines: Iterable[tuple[str, Failing | None]], limits: Limits, *, first: int = 1, failures: Failures | None = None
 ) -> Gathered:
-    """Read lines, each with what it tells of a failure; `first` is the number of the first one."""
+    """Read lines, each with the failure it reports; `first` is the number of the first line."""
     gathered = Gathered(limits, failures or Failures(limits.lines, 4 * limits.chars), first)
     for text, failing in lines:
         gathered.take(text, failing)
@@ -169,7 +169,7 @@ def gather(
 
 
 def cut_line(text: str, most: int) -> str:
-    """Cut a line to at most this many characters, `...` included, and not between a character and its accents."""
+    """Cut a line to at most this many characters, including `...`, but not between a character and its accents."""
     if len(text) <= most:
         return text
     end = most - 3
@@ -179,19 +179,19 @@ def cut_line(text: str, most: int) -> str:
 
 
 def _belongs(character: str) -> bool:
-    """Whether a character is shown as part of the one before: an accent, a joiner, a shade of skin."""
+    """Whether a character is displayed as part of the previous one: an accent, a joiner, a skin tone."""
     return character == _JOINER or unicodedata.category(character) in ("Mn", "Me") or "🏻" <= character <= "🏿"
 
 
 @dataclass(slots=True)
 class _Room:
-    """What is left of the limits."""
+    """The room left within the limits."""
 
     chars: int
     lines: int
     bytes: int
     refused: set[str] = field(default_factory=set)
-    """The limits that a line didn't keep."""
+    """The limits that some line would have exceeded."""
 
     def take(self, text: str) -> bool:
         """Take a line if it fits."""
@@ -214,11 +214,11 @@ class _Room:
         return all(trial.take(line) for line in lines)
 
     def half(self) -> _Room:
-        """Half of it, to be taken from."""
+        """Return half of the room as a room of its own."""
         return _Room(self.chars // 2, self.lines // 2, self.bytes // 2)
 
     def reached(self, limits: Limits, most_bytes: int) -> str | None:
-        """The line that says which limit a line didn't keep."""
+        """Return the line that names the limit reached; None if there is none."""
         if "chars" in self.refused:
             return f"... (char limit reached: {limits.chars} chars)"
         if "lines" in self.refused:

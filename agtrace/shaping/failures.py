@@ -1,4 +1,4 @@
-"""What the failing lines of an output tell together: how many, which tests failed, what the runner counted."""
+"""The failing lines of an output, summed up: how many, which tests failed, what the test runner counted."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from agtrace.text.lines import cut, without_controls
 _TEXT = 200
 _NAME = 160
 _PUNCTUATION = 40
-"""Bytes of JSON around a line: its field names and its number."""
+"""Bytes of JSON around a line, for its field names and number."""
 
 
 class FailingLine(NamedTuple):
-    """A line that tells of a failure."""
+    """A line that reports a failure or belongs to one."""
 
     number: int
-    """From 1."""
+    """Counted from 1."""
     text: str
     name: str | None
-    """Of the failed test."""
+    """The name of the failed test."""
     detail: bool = False
-    """Whether it only belongs to a failure that another line tells of."""
+    """Whether it only belongs to a failure that another line reports."""
 
 
 class _Kept:
-    """The first of some lines: no more than an answer can hold."""
+    """The first lines of a kind, no more than an answer can hold."""
 
     def __init__(self, most: int, chars: int) -> None:
         self.lines: list[FailingLine] = []
@@ -42,13 +42,13 @@ class _Kept:
 
 
 class Failures:
-    """The failing lines of an output, noted one after the other: exact counts in bounded memory."""
+    """The failing lines of an output, noted one by one: exact counts in bounded memory."""
 
     def __init__(self, most: int = 1000, chars: int = 100_000) -> None:
         self.count = 0
-        """Lines that tell of a failure, without those that only belong to one."""
+        """The number of lines that report a failure, without those that only belong to one."""
         self.first = self.last = 0
-        """The numbers of the first and the last of them."""
+        """The numbers of the first and last of these lines."""
         self._explained = 0
         self._verdict: FailingLine | None = None
         self._tests, self._errors, self._repeats, self._details = (_Kept(most, chars) for _ in range(4))
@@ -56,7 +56,7 @@ class Failures:
         self._short_names: set[str] = set()
 
     def note(self, number: int, text: str, failing: Failing) -> None:
-        """Take in the next failing line."""
+        """Add the next failing line."""
         line = FailingLine(number, text, failing.name, failing.kind == "detail")
         if failing.kind in ("error", "detail"):
             self._explained = self._explained or number
@@ -82,21 +82,24 @@ class Failures:
 
     @property
     def tests(self) -> int:
-        """Failed tests, each counted once: a tree of tests names them shorter than the runner does elsewhere."""
+        """The number of failed tests, each counted once.
+
+        The shorter names in a tree of tests count only if the runner printed no full ones.
+        """
         return len(self._whole_names or self._short_names)
 
     @property
     def explained(self) -> int:
-        """The number of the first line that says why something failed, else of the first one that says that it did."""
+        """The number of the first line that explains a failure, else of the first that reports one."""
         return self._explained or self.first
 
     @property
     def verdict(self) -> str | None:
-        """What the runner counted last, in its words."""
+        """The last summary of the test runner, in its own words."""
         return self._verdict and self._verdict.name
 
     def weightiest(self) -> Iterator[FailingLine]:
-        """The verdict, the first line of each failed test, errors, other lines of tests, then what belongs to them."""
+        """Yield the verdict, the first line of each failed test, errors, other lines of tests, then details."""
         if self._verdict:
             yield self._verdict
         yield from self._tests.lines
@@ -105,18 +108,18 @@ class Failures:
         yield from self._details.lines
 
     def tests_named(self) -> list[FailingLine]:
-        """The first line of each failed test that is counted."""
+        """Return the first line of each failed test that is counted."""
         return [line for line in self._tests.lines if line.name in self._whole_names] or self._tests.lines
 
     def counts(self) -> dict[str, Any]:
-        """What is known however little room there is."""
+        """Return the counts, which are reported however little room there is."""
         verdict = {"verdict": _shown(self.verdict, _TEXT)} if self.verdict else {}
         return {"failing_lines": self.count, "failed_tests": self.tests, **verdict}
 
     def told(self, most_bytes: int) -> tuple[dict[str, Any], bool]:
-        """The counts, as many names and lines as fit, and `more` for the rest; whether that is all.
+        """Return the counts, the names and lines that fit, and `more` for the rest; and whether that is everything.
 
-        Names go before lines, but the first error has a place.
+        Names go before lines, but room is kept for the first error.
         """
         room = most_bytes - len(orjson.dumps(self.counts())) - 80
         first = sum(_size(line) for line in self._errors.lines[:1])
@@ -137,7 +140,7 @@ class Failures:
 
 
 def _taken(items: list[Any], room: int, size: Any) -> list[Any]:
-    """The first items, as many as fit."""
+    """Return the first items, as many as fit."""
     taken = []
     for item in items:
         room -= size(item)

@@ -1,4 +1,4 @@
-"""JSON values made smaller or flatter, and what is left out told."""
+"""JSON values made smaller or flatter, with a record of what is left out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agtrace.text.lines import cut
 
 
 def shortened(value: Any, most: int, path: str = "") -> tuple[Any, list[str]]:
-    """Cut every longer string of a JSON value, keys too; give the value and where values were cut."""
+    """Cut every string of a JSON value to `most` characters, including keys; return the value and where it was cut."""
     if isinstance(value, str):
         short = cut(value, most)
         return short, [] if short == value else [f"{path}: {most} of {len(value)} chars"]
@@ -18,7 +18,7 @@ def shortened(value: Any, most: int, path: str = "") -> tuple[Any, list[str]]:
         for key, item in value.items():
             name = cut(key, most)
             at = f"{path}.{name}" if path else name
-            if name in fields:  # another one that begins so
+            if name in fields:  # another key with the same beginning
                 told.append(f"{at}: left out")
                 continue
             told += [] if name == key else [f"{at}: {most} of {len(key)} chars of the name"]
@@ -32,7 +32,7 @@ def shortened(value: Any, most: int, path: str = "") -> tuple[Any, list[str]]:
 
 
 def flattened(value: Any, levels: int) -> Any:
-    """Write objects that lie deeper than `levels` as dotted keys of the last level; values are preserved."""
+    """Write objects nested deeper than `levels` as dotted keys of the last level; values are preserved."""
     if isinstance(value, list):
         return [flattened(item, levels) for item in value]
     if not isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""The ladder: how a payload that doesn't fit becomes smaller, rung by rung, and what is told about it.
+"""The ladder: how a payload that doesn't fit is made smaller, rung by rung, and how the answer says so.
 
-Only what no cursor continues goes this way: pages and chunks end earlier instead. `truncation` tells what is missing,
-`artifact_ref` and `hint` how to get it.
+It is only for what no cursor continues: pages and chunks end earlier instead. `truncation` says what is missing,
+`artifact_ref` and `hint` say how to get it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ OPTIONAL = frozenset(
         "peak_context_tokens", "responses", "time", "token_shares", "tokens", "tokens_made", "total_models", "version",
     }
 )  # fmt: skip
-"""Fields that go first. Ids, names, outcomes and counts never do."""
+"""Fields that are dropped first. Ids, names, outcomes and counts never are."""
 
 _LOGGED = frozenset({"arguments", "payload", "preview"})
-"""Fields that hold objects of a log: nothing in them has a name of ours."""
+"""Fields that hold objects from a log, whose names are not those of our models."""
 
 _PATHS_SHOWN = 10
 _LONGEST_PATH = 160
@@ -33,19 +33,19 @@ _FEWEST_ROWS = 3
 
 @dataclass(slots=True)
 class Left:
-    """What a rung left out."""
+    """A record of what a rung left out."""
 
     paths: list[str] = field(default_factory=list)
     shown: int = 0
-    """Items that are left of the lists that were cut."""
+    """Items kept of the lists that were cut."""
     total: int = 0
-    """Items that those lists had."""
+    """Items that these lists had."""
     omitted_failures: int = 0
     room: int = 0
-    """Bytes that failures may take beyond the items that a rung keeps."""
+    """Bytes that failures may take in addition to the items that a rung keeps."""
 
     def told(self) -> dict[str, Any] | None:
-        """The `truncation` of the answer; None where nothing is left out."""
+        """Return the `truncation` of the answer; None if nothing is left out."""
         if not self.paths:
             return None
         lists = {"shown": self.shown, "total": self.total, "omitted_failures": self.omitted_failures}
@@ -55,7 +55,7 @@ class Left:
 
 
 def without_optional(value: Any, left: Left, path: str = "") -> Any:
-    """Drop the fields of `OPTIONAL`."""
+    """Drop the fields in `OPTIONAL`."""
     if isinstance(value, list):
         return [without_optional(item, left, f"{path}[{number}]") for number, item in enumerate(value)]
     if not isinstance(value, dict):
@@ -69,14 +69,14 @@ def without_optional(value: Any, left: Left, path: str = "") -> Any:
 
 
 def shorter(value: Any, left: Left, most: int) -> Any:
-    """Cut every longer string, keys too."""
+    """Cut every string to `most` characters, including keys."""
     short, paths = shortened(value, most)
     left.paths += paths
     return short
 
 
 def tables(value: Any) -> Any:
-    """Write lists of objects as tables: the names of columns once, then rows. Nothing is lost by that."""
+    """Write lists of objects as tables: column names once, then rows. Nothing is lost."""
     if isinstance(value, list):
         if len(value) < _FEWEST_ROWS or not all(isinstance(item, dict) for item in value):
             return [tables(item) for item in value]
@@ -88,7 +88,7 @@ def tables(value: Any) -> Any:
 
 
 def fewer(value: Any, left: Left, most: int, path: str = "") -> Any:
-    """Keep the first and the last items of every longer list, and what else failed as far as there is room."""
+    """Keep `most` items from both ends of every longer list, and other failed items while there is room."""
     if isinstance(value, list):
         kept = _kept(value, value, left, most, path)
         return [fewer(value[number], left, most, f"{path}[{number}]") for number in kept]
@@ -106,7 +106,7 @@ def fewer(value: Any, left: Left, most: int, path: str = "") -> Any:
 
 
 def is_failure(item: Any) -> bool:
-    """Whether an item of a list tells of a failure."""
+    """Whether an item of a list reports a failure."""
     if not isinstance(item, dict):
         return False
     counted = any(item.get(count) for count in ("failed_calls", "failed_tools", "failed", "failed_1", "failed_2"))
@@ -114,17 +114,17 @@ def is_failure(item: Any) -> bool:
 
 
 class Rung(NamedTuple):
-    """A step of the ladder: what is done to the payload as asked."""
+    """A rung of the ladder: how the requested payload is reduced."""
 
     chars: int | None = None
-    """Characters that strings have at most."""
+    """The most characters of a string."""
     as_tables: bool = False
     items: int | None = None
-    """Items that lists have at most, beside failures."""
+    """The most items of a list, not counting failures."""
 
 
 RUNGS = (
-    Rung(),  # fields of OPTIONAL are left out, here and further down
+    Rung(),  # fields in OPTIONAL are left out, here and further down
     Rung(chars=120),
     Rung(chars=60),
     Rung(chars=60, as_tables=True),
@@ -135,15 +135,15 @@ RUNGS = (
     Rung(chars=60, as_tables=True, items=1),
     Rung(chars=30, as_tables=True, items=1),
 )
-"""From large to small. Above them stands the answer as asked, below them the essential fields of the first item of a
+"""From large to small. Above them is the requested answer, below them the essential fields of the first item of a
 page, then counts and a reference."""
 
 
 def down(value: Any, budget: int) -> Iterator[tuple[Any, dict[str, Any] | None]]:
-    """The payload as asked, then ever smaller, each with its `truncation`.
+    """Yield the requested payload, then ever smaller ones, each with its `truncation`.
 
-    Failures keep a quarter of the budget: a list that is cut to its first and last items has as many others
-    that failed as fit into that.
+    A quarter of the budget is reserved for failures: a list that is cut to its first and last items also keeps as
+    many other failed items as fit into that.
     """
     yield value, None
     for rung in RUNGS:
@@ -156,7 +156,7 @@ def down(value: Any, budget: int) -> Iterator[tuple[Any, dict[str, Any] | None]]
 
 
 def _kept(items: list[Any], described: list[Any], left: Left, most: int, path: str) -> list[int]:
-    """The numbers of the items of a list that are kept; `described` are the same items as objects."""
+    """Return the positions of the items of a list to keep; `described` are the same items as objects."""
     if len(items) <= most:
         return list(range(len(items)))
     kept = {*range(most - most // 3), *range(len(items) - most // 3, len(items))}

@@ -1,4 +1,4 @@
-"""The one way out of what is printed or written whole, as `shape` is of answers: no secrets, no control characters."""
+"""The one way out for what is printed or written whole, as `shape` is for answers: without secrets or control codes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Whole = TypeVar("Whole", bound=Model)
 
 
 def printed(model: Whole) -> Whole:
-    """The same with every text redacted, and without control characters and turns of the writing direction."""
+    """Return a copy with every text redacted, without control characters and changes of the writing direction."""
     changed = {name: clean for name, value in model.__dict__.items() if (clean := _clean(value)) is not value}
     return model.model_copy(update=changed) if changed else model
 
 
 def _clean(value: Any) -> Any:
-    """A value without what mustn't leave; the same object where there is nothing of it."""
+    """Return a cleaned value; the same object if there is nothing to remove."""
     if isinstance(value, str):
         text = redact(without_controls(value))
         return value if text == value else text

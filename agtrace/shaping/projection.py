@@ -1,6 +1,6 @@
-"""The fields that are asked for: a name of the answer's model, dotted for what lies further in.
+"""The fields requested of an answer: names of its model's fields, dotted for nested ones.
 
-Whatever is asked for, what tells one thing from another stays, so that every answer can be gone on from.
+Identifying fields always stay, so that every answer can be followed up.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ IDENTIFYING_WITHIN = frozenset(
         "name", "path", "model",
     }
 )  # fmt: skip
-"""Fields that stay in a part of which another field is asked for."""
+"""Fields that stay in a nested object of which another field is requested."""
 
 _Tree = dict[str, Any]
-"""By field what is asked for of it: a tree, or None for all of it."""
+"""Field -> the tree of its requested fields, or None for all of it."""
 
 
 def projection(asked: Sequence[str], model: type[Model]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Give the function that keeps these fields of a dumped model: `title`, `stats.total_tokens`, `turns.outcome`.
+    """Return a function that keeps these fields of a dumped model: `title`, `stats.total_tokens`, `turns.outcome`.
 
-    Raises `InvalidParameter` for a name that the model doesn't have; it names those that are known, and the nearest.
+    Raises `InvalidParameter` for a name that the model doesn't have; it lists the known ones and the nearest.
     """
     known = list(_names(model))
     tree: _Tree = {}
@@ -44,7 +44,7 @@ def projection(asked: Sequence[str], model: type[Model]) -> Callable[[dict[str, 
 
 
 def _names(model: type[Model]) -> Iterator[str]:
-    """The fields of a model and, dotted, those of the models in it."""
+    """Yield the fields of a model and, dotted, those of the models in it."""
     for name, field in model.model_fields.items():
         yield name
         for inner in _models(field.annotation):
@@ -52,7 +52,7 @@ def _names(model: type[Model]) -> Iterator[str]:
 
 
 def _models(annotation: Any) -> Iterator[type[Model]]:
-    """The models that an annotation names: `list[Item] | None` names `Item`."""
+    """Yield the models in an annotation: `list[Item] | None` has `Item`."""
     if isinstance(annotation, type) and issubclass(annotation, Model):
         yield annotation
     for argument in get_args(annotation):
@@ -79,7 +79,7 @@ def _add(tree: _Tree, path: list[str]) -> None:
 
 
 def _kept(value: Any, tree: _Tree | None) -> Any:
-    """What is asked for of a value; the items of a list are treated alike."""
+    """Return the requested part of a value, or of each item of a list."""
     if tree is None:
         return value
     if isinstance(value, list):

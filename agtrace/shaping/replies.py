@@ -1,4 +1,4 @@
-"""What a tool has to say, before it is fitted: a payload, pages of a list, a text given in chunks, or a digest."""
+"""The reply of a tool, before it is fitted: a payload, pages of a list, a text in chunks, or a digest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 def fitting(found: Iterable[Item], size: Callable[[Item], int], budget: int) -> tuple[list[Item], bool]:
-    """Take more items than fit into a budget, and whether there are others: nothing is read for nothing."""
+    """Read items until they exceed a budget; return them, and whether there are more."""
     taken: list[Item] = []
     total = 0
     for item in found:
@@ -28,11 +28,11 @@ class Pages:
     """A list that can end after any of its items."""
 
     size: int
-    """Items at hand."""
+    """The number of items at hand."""
     build: Callable[[int], dict[str, Any]]
-    """Give the payload with the first n items."""
+    """Return the payload with the first n items."""
     cursor: Callable[[int], str]
-    """Give the cursor that continues behind the first n items."""
+    """Return the cursor that continues after the first n items."""
     more: bool
     """Whether there are items beyond those at hand."""
     first: bool
@@ -40,76 +40,76 @@ class Pages:
     total: int | None = None
     total_exact: bool = True
     essential: Callable[[int], dict[str, Any]] | None = None
-    """Give the first n items without what stands around them, for a page with room for nothing else."""
+    """Return the first n items without the data around them, for a page that has no room for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A long text within a payload, that can be cut into chunks after any line."""
+    """A long text in a payload that can be cut into chunks after any line."""
 
     text: str
-    """The whole canonical text; it is redacted before it is cut."""
+    """The whole canonical text; redacted before it is cut."""
     frame: dict[str, Any]
     """The data around it; the text goes into `frame[within][key]`."""
     key: str
     cursor: Callable[[int, int, int], str]
-    """Give the cursor for (characters, newlines, chunks) that lie before what follows."""
+    """Return the cursor for the (characters, newlines, chunks) before the rest."""
     whole: dict[str, Any] = field(default_factory=dict)
-    """What stands in the payload instead of the text where all of it fits and nothing of it is redacted."""
+    """The fields that replace the text in the payload if all of it fits and nothing in it is redacted."""
     offset: int = 0
     line: int = 0
     chunk: int = 0
-    """Characters, newlines and chunks that lie before what is asked for."""
+    """Characters, newlines and chunks before the requested part."""
     end: int | None = None
-    """Where a range of lines ends in the redacted text; None where no range is asked for."""
+    """The end of the requested lines in the redacted text; None if no lines were requested."""
     within: str | None = "payload"
-    """The part of the frame that holds the text; None where the frame itself does."""
+    """The part of the frame that holds the text; None for the frame itself."""
     told: Callable[[int], tuple[dict[str, Any], Hint]] | None = None
-    """Give, in at most so many bytes, what the first of several chunks has beside the frame, and its hint."""
+    """Return, in at most this many bytes, what the first of several chunks adds to the frame, and its hint."""
 
 
 class Entry(NamedTuple):
-    """A piece of a stream."""
+    """An entry of a stream: an event with its heading and text."""
 
     event_index: int
     heading: str
     """The line above the text: short enough for every chunk."""
     text: str
-    """It may be of any length; it is redacted before it is cut."""
+    """Of any length; redacted before it is cut."""
     output: bool = False
-    """Whether it is what a tool gave back."""
+    """Whether it is the output of a tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A text that is too long to be made as a whole: for each entry its heading, a newline, its text and a newline."""
+    """A text too long to be made as a whole: for each entry its heading, a newline, its text and a newline."""
 
     entries: Sequence[Entry]
-    """The entries at hand, from the one on that is asked for: more than a chunk can hold, or all that are left."""
+    """The entries at hand, from the requested one on: more than a chunk can hold, or all that are left."""
     more: bool
     """Whether there are entries beyond those at hand."""
     frame: dict[str, Any]
     """The data around it; the text goes into `frame[key]`."""
     key: str
     cursor: Callable[[int, int, int, int], str]
-    """Give the cursor for (event_index, offset, newlines, chunks) that lie before what follows."""
+    """Return the cursor for the (event_index, offset, newlines, chunks) before the rest."""
     essential: dict[str, Any]
-    """What stands around it where there is room for nothing else."""
+    """The data around it if there is no room for the whole frame."""
     event: int = 0
     offset: int = 0
-    """Of the entry of this event: 0 with its heading, n from character n - 1 of its redacted text on.
+    """The offset in the entry of this event: 0 includes its heading, n starts at character n - 1 of its redacted text.
 
-    The heading isn't counted: how an event ended may be known only later.
+    The heading isn't counted because it may change: the outcome of an event may become known later.
     """
     line: int = 0
     chunk: int = 0
-    """Newlines and chunks that lie before what is asked for."""
+    """Newlines and chunks before the requested part."""
     until: int | None = None
-    """The last line that is asked for; None where no range is."""
+    """The last requested line; None if no lines were requested."""
 
 
 class Made(NamedTuple):
-    """A text that was made for the room there is."""
+    """A text made to fit the room available."""
 
     text: str
     truncation: dict[str, Any] | None
@@ -118,10 +118,10 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A text that is made as large as there is room for."""
+    """A text made as long as there is room for."""
 
     make: Callable[[int], Made]
-    """Give the text in at most so many bytes as JSON; it is of redacted lines."""
+    """Return the text in at most this many bytes as JSON; its lines are redacted."""
     frame: dict[str, Any]
     key: str
     within: str | None = "payload"
@@ -130,7 +130,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a tool has to say, before it is fitted."""
+    """The reply of a tool, before it is fitted."""
 
     summary: str
     data: dict[str, Any] | Pages | Body | Stream | Digest
@@ -138,10 +138,10 @@ class Reply:
     """Bytes that the answer may take."""
     hint: Hint | None = None
     reference: str | None = None
-    """`ax://` reference of the whole."""
+    """The `ax://` reference to everything."""
     untrusted: bool = False
-    """Whether text from a log is quoted."""
+    """Whether it quotes text from a log."""
     counts: dict[str, int] = field(default_factory=dict)
-    """Exact counts that stay even where nothing else fits."""
+    """Exact counts, which stay even if nothing else fits."""
     only: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    """Keeps the fields of the payload that are asked for."""
+    """Keep only the requested fields of the payload."""

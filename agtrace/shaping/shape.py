@@ -1,15 +1,15 @@
 """The one way out: every answer and every error becomes its text here, and nowhere else.
 
-    reply -> redact -> the fields asked for -> fit to the budget -> serialize once -> check the size
+    reply -> redact -> pick the requested fields -> fit to the budget -> serialize once -> check the size
 
-Serialized JSON is never cut. What doesn't fit gets smaller, in this order:
+Serialized JSON is never cut. An answer that doesn't fit is made smaller, in this order:
 
-| what is answered | how it gets smaller |
+| answer | how it is made smaller |
 |---|---|
-| a page of a list | fewer items; `pagination` continues. One item alone: down the ladder, then its essential fields |
-| a long text | fewer lines; `chunk` continues. What stands around it: down the ladder |
-| a digest of it | fewer lines, those that failed last; `hint` is the call for the rest |
-| anything else | down the ladder (`agtrace/shaping/ladder.py`); `truncation` tells what is missing |
+| a page of a list | fewer items; `pagination` continues. A single item: down the ladder, then its essential fields |
+| a long text | fewer lines; `chunk` continues. The data around it: down the ladder |
+| a digest of it | fewer lines, failing ones last; `hint` is the call for the rest |
+| anything else | down the ladder (`agtrace/shaping/ladder.py`); `truncation` says what is missing |
 | whatever still doesn't fit | counts and a reference |
 """
 
@@ -34,7 +34,7 @@ from agtrace.text.lines import SUMMARY, cut, one_line
 from agtrace.text.next_call import Hint, NextCall, calls_in, text_of
 
 _BUDGET_PART = 80  # bytes that `budget` takes
-_TRUNCATION_PART = 140  # that `truncation` takes beside a digest
+_TRUNCATION_PART = 140  # that `truncation` takes next to a digest
 _LONGEST_HINT = 400
 _LONGEST_MESSAGE = 600
 _MOST_EVER = 1_048_576
@@ -43,21 +43,21 @@ _MOST_EVER = 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What leaves agtrace: the JSON text that a model reads, and the same as a value."""
+    """An answer as it leaves agtrace: the JSON text that a model reads, and its value."""
 
     text: str
     value: dict[str, Any]
     is_error: bool = False
     budget: int = ABSOLUTE_MAX_BYTES
-    """Bytes that it may take."""
+    """The bytes that it may take."""
     asked_bytes: int | None = None
-    """What the answer as asked would have taken, where it didn't fit."""
+    """The bytes that the requested answer would have taken; None if it fit."""
     calls: tuple[NextCall, ...] = field(default=(), repr=False)
-    """The calls of its hint as the tool made them; what leaves is `next_calls`."""
+    """The calls in its hint as the tool made them; `next_calls` has those that leave."""
 
     @property
     def next_calls(self) -> tuple[NextCall, ...]:
-        """The calls that its hint names, without secrets."""
+        """The calls in its hint, without secrets."""
         return tuple(map(_redacted, self.calls))
 
 
@@ -74,7 +74,7 @@ class _Hint(NamedTuple):
 
 
 def answer(reply: Reply, freshness: Freshness, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
-    """Fit a reply into its budget, clamped to `most` bytes, and serialize it."""
+    """Fit a reply into its budget, at most `most` bytes, and serialize it."""
     budget = min(reply.budget, most, ABSOLUTE_MAX_BYTES)
     envelope = _Envelope(reply, freshness, budget)
     for rung in envelope.rungs():
@@ -88,7 +88,7 @@ def answer(reply: Reply, freshness: Freshness, most: int = ABSOLUTE_MAX_BYTES) -
 
 
 def error_answer(problem: Problem, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
-    """The answer to a request that can't be answered, in at most `most` bytes."""
+    """Return the error for a request that can't be answered, in at most `most` bytes."""
     for details in _detail_rungs(redact_json(problem.details)):
         message = redact(problem.message)
         body = ErrorBody.model_validate(
@@ -115,14 +115,14 @@ def _redacted(call: NextCall) -> NextCall:
 
 
 def _leaving(answer: Answer) -> Answer:
-    """The last look at an answer."""
+    """Check the size of an answer one last time."""
     if len(answer.text.encode()) > _MOST_EVER:
-        raise AssertionError("an answer is larger than any may be")
+        raise AssertionError("an answer exceeds the largest size allowed")
     return answer
 
 
 def estimated_tokens(characters: int) -> int:
-    """An estimate: four characters a token, a fifth more for safety."""
+    """Estimate the tokens of a text: four characters per token, plus a fifth for safety."""
     return math.ceil(characters / 4 * 1.2)
 
 
@@ -133,10 +133,10 @@ class _Envelope:
     budget: int
     asked_bytes: int | None = None
     built: dict[int, dict[str, Any]] = field(default_factory=dict)
-    """The payloads of pages that were tried, by how many items they have."""
+    """The payloads of pages that were tried, by number of items."""
 
     def rungs(self) -> Iterator[dict[str, Any]]:
-        """The envelope as asked, then ever smaller ones; the last one fits every budget."""
+        """Yield the requested envelope, then ever smaller ones; the last one fits every budget."""
         data = self.reply.data
         if isinstance(data, Pages):
             yield from self._page_rungs(data)
@@ -151,7 +151,7 @@ class _Envelope:
         yield self._parts(dict(self.reply.counts), truncation={"reason": "bytes", "shown": 0})
 
     def _page_rungs(self, pages: Pages) -> Iterator[dict[str, Any]]:
-        """As many items as fit, found by halving; a single item that doesn't fit is made smaller."""
+        """Yield as many items as fit, found by bisection; a single item that doesn't fit is made smaller."""
         if not pages.size or self._fits(self._page(pages, pages.size)):
             yield self._page(pages, pages.size)
             return
@@ -169,7 +169,7 @@ class _Envelope:
                 yield {**rung, "truncation": rung["truncation"] or {"reason": "bytes", "shown": 1}}
 
     def _body_rungs(self, body: Body) -> Iterator[dict[str, Any]]:
-        """The whole text, or the chunk of it that the budget leaves room for."""
+        """Yield the whole text, or the chunk of it that fits the budget."""
         chunks, around, hint = BodyChunks(body), body.frame, self.reply.hint
         if body.chunk == 0:
             text, chunk = chunks.whole()
@@ -186,7 +186,7 @@ class _Envelope:
             yield {**frame, "data": _placed(frame["data"], body, {body.key: piece}), "chunk": _known(chunk)}
 
     def _digest_rungs(self, digest: Digest) -> Iterator[dict[str, Any]]:
-        """The digest that the budget leaves room for."""
+        """Yield the digest that fits the budget."""
         for frame, room in self._frames(digest, digest.frame, hint="x" * _LONGEST_HINT):
             made = digest.make(room - _TRUNCATION_PART)
             data = _placed(frame["data"], digest, {digest.key: made.text})
@@ -194,7 +194,7 @@ class _Envelope:
             yield {**frame, "data": data, "truncation": truncation, "hint": _Hint.of(made.hint)}
 
     def _stream_rungs(self, stream: Stream) -> Iterator[dict[str, Any]]:
-        """As much of the stream as the budget leaves room for; `chunk` where that isn't all."""
+        """Yield as much of the stream as fits the budget, with `chunk` if that isn't everything."""
         chunks = StreamChunks(stream)
         for frame, room in self._frames(stream, stream.frame, stream.essential):
             piece, chunk = chunks.next(room)
@@ -203,7 +203,7 @@ class _Envelope:
     def _frames(
         self, text: Body | Stream | Digest, *around: dict[str, Any], hint: Hint | None = None
     ) -> Iterator[tuple[dict[str, Any], int]]:
-        """What stands around a text, ever smaller, with the bytes that are left for the text."""
+        """Yield the data around a text, ever smaller, with the bytes left for the text."""
         chunk = WIDEST.get(type(text))
         for data in around:
             for frame in self._smaller(self._parts(self._chosen(data), chunk=chunk, hint=hint)):
@@ -212,17 +212,17 @@ class _Envelope:
                     yield frame, room
 
     def _smaller(self, parts: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """The same parts, with a payload that is ever smaller."""
+        """Yield the same parts with ever smaller payloads."""
         for data, truncation in ladder.down(parts["data"], self.budget):
             yield {**parts, "data": data, "truncation": truncation}
 
     def _chosen(self, data: dict[str, Any]) -> dict[str, Any]:
-        """A payload without secrets, and without fields that weren't asked for."""
+        """Return a payload without secrets and with the requested fields only."""
         redacted: Any = redact_json(data)
         return self.reply.only(redacted) if self.reply.only else redacted
 
     def _page(self, pages: Pages, count: int, data: Any = None) -> dict[str, Any]:
-        """The envelope of a page that ends behind `count` items; `data` is another form of them."""
+        """Return the envelope of a page that ends after `count` items; `data` is another form of them."""
         more = pages.more or count < pages.size
         pagination = None
         if more or not pages.first:
@@ -246,7 +246,7 @@ class _Envelope:
         truncation: dict[str, Any] | None = None,
         hint: Hint | None = None,
     ) -> dict[str, Any]:
-        """The envelope around a payload, in the order of the contract; absent parts are None."""
+        """Return the envelope around a payload, in the order of the contract; absent parts are None."""
         reply = self.reply
         hint = hint or reply.hint
         return {
@@ -270,12 +270,12 @@ class _Envelope:
 
 
 def _placed(data: Any, text: Body | Digest, part: dict[str, Any]) -> dict[str, Any]:
-    """The data around a text, with the text in it."""
+    """Return the data around a text, with the text in it."""
     return {**data, **part} if text.within is None else {**data, text.within: {**data[text.within], **part}}
 
 
 def _detail_rungs(details: Any) -> Iterator[dict[str, Any]]:
-    """The details of an error, ever smaller, at last none."""
+    """Yield the details of an error, ever smaller, and finally none."""
     left = ladder.Left()
     yield ladder.shorter(details, left, 200)
     yield ladder.fewer(ladder.shorter(details, left, 60), left, 3)
@@ -283,7 +283,7 @@ def _detail_rungs(details: Any) -> Iterator[dict[str, Any]]:
 
 
 def _serialize(parts: dict[str, Any], budget: int) -> bytes:
-    """Serialize the known parts of an envelope with its measured size; the budget part comes before the hint."""
+    """Serialize the known parts of an envelope with their measured size; the budget part comes before the hint."""
     known = {name: part for name, part in parts.items() if part is not None and name != "hint"}
     hint = {"hint": parts["hint"].text} if parts["hint"] else {}
     characters = len(orjson.dumps({**known, **hint}).decode()) + _BUDGET_PART

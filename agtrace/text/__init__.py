@@ -1,1 +1,1 @@
-"""Texts as they may be shown: on a line, in chunks, and their lines that say what failed."""
+"""Texts as they may be shown: on one line, in chunks, and the lines in them that report failures."""

@@ -1,22 +1,22 @@
-"""A long text in chunks: so many lines, and so many bytes as JSON, at most."""
+"""A long text in chunks, limited in lines and in bytes as JSON."""
 
 from __future__ import annotations
 
 import orjson
 
 LINES_PER_CHUNK = 200
-"""Lines of a chunk of text at most."""
+"""The most lines of a chunk."""
 
 
 def escaped_size(text: str) -> int:
-    """The bytes that a string takes inside JSON, without its quotes."""
+    """Return the bytes that a string takes inside JSON, without its quotes."""
     return len(orjson.dumps(text)) - 2
 
 
 def chunk_end(text: str, start: int, most_bytes: int) -> int:
-    """Where the chunk that begins at `start` ends: behind at most 200 lines that take at most this many bytes as JSON.
+    """Return the end of the chunk that begins at `start`: at most 200 lines of at most this many bytes as JSON.
 
-    A chunk ends behind a newline; only a line that is longer than the budget is cut, at a character.
+    A chunk ends after a newline; only a line longer than the budget is cut, between characters.
     """
     ends = _line_ends(text, start, most_bytes)
     if escaped_size(text[start : ends[-1]]) <= most_bytes:
@@ -37,7 +37,7 @@ def chunk_end(text: str, start: int, most_bytes: int) -> int:
 
 
 def chunks_from(text: str, start: int, most_bytes: int) -> int:
-    """How many chunks a text has from `start` on, at least one."""
+    """Count the chunks of a text from `start` on, at least one."""
     count = 1
     while (start := chunk_end(text, start, most_bytes)) < len(text):
         count += 1
@@ -45,12 +45,12 @@ def chunks_from(text: str, start: int, most_bytes: int) -> int:
 
 
 def line_count(text: str) -> int:
-    """How many lines a text has, at least one: behind the last newline there is none."""
+    """Count the lines of a text, at least one: a final newline doesn't start another line."""
     return text.count("\n") + (not text.endswith("\n"))
 
 
 def line_start(text: str, lines: int) -> int | None:
-    """Where the line begins that has so many lines before it; None where there are fewer newlines."""
+    """Return the start of the line after this many lines; None if there are fewer newlines."""
     end = 0
     for _ in range(lines):
         newline = text.find("\n", end)
@@ -61,7 +61,7 @@ def line_start(text: str, lines: int) -> int | None:
 
 
 def _line_ends(text: str, start: int, most_bytes: int) -> list[int]:
-    """Where the next lines end, as many as a chunk can have: a character takes at least one byte."""
+    """Return the ends of the next lines, as many as a chunk can have: a character takes at least one byte."""
     ends: list[int] = []
     end = start
     while len(ends) < LINES_PER_CHUNK and end < len(text) and end - start <= most_bytes:
@@ -72,7 +72,7 @@ def _line_ends(text: str, start: int, most_bytes: int) -> list[int]:
 
 
 def _longest_prefix(line: str, most_bytes: int) -> int:
-    """How many characters of a line take at most this many bytes as JSON, at least one."""
+    """Return how many characters of a line take at most this many bytes as JSON, at least one."""
     fits, too_many = 1, min(len(line), most_bytes) + 1
     while too_many - fits > 1:
         middle = (fits + too_many) // 2

@@ -1,7 +1,7 @@
-"""Which lines of a tool's output tell of a failure, and which test failed: a table of what runners and compilers print.
+"""Finds the lines of a tool's output that report failures, and the tests that failed: a table of known output formats.
 
-A line that only has such a word in it is none: `0 failed`, `"error": null`, a line of source code, a hit of grep.
-Every pattern takes linear time, and of a long line only the beginning is looked at.
+A word alone doesn't make such a line: `0 failed`, `"error": null`, a line of source code and a hit of grep are none.
+Every pattern takes linear time, and only the beginning of a long line is examined.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Literal, NamedTuple
 from pydantic_core import SchemaValidator, core_schema
 
 LOOKED_AT = 2000
-"""Characters of a line that are looked at."""
+"""The characters of a line that are examined."""
 
 Kind = Literal["verdict", "test", "error", "detail"]
-"""The runner's count of failures; a failed test; another error; what belongs to a failure that another line names."""
+"""The test runner's summary; a failed test; another error; a detail of a failure that another line reports."""
 
 
 class Failing(NamedTuple):
-    """What a line tells of a failure."""
+    """The failure that a line reports."""
 
     kind: Kind
     name: str | None = None
-    """Of a failed test, as the runner writes it; of a verdict: its words."""
+    """The failed test as the runner writes it, or the text of a verdict."""
     whole: bool = True
-    """Whether the name tells the test from every other: one in a tree of tests doesn't."""
+    """Whether the name identifies the test; one in a tree of tests doesn't."""
 
 
 class Rule(NamedTuple):
-    """A form of line, which holds one of these words (of lower-case letters) and matches this pattern."""
+    """A format of line that contains one of these words (in lower case) and matches this pattern."""
 
     words: tuple[str, ...]
     kind: Kind
@@ -46,7 +46,7 @@ _MAYBE_TIME = f"{_TIME}?"
 _NO_ERROR = r"(?!(?i:null|none|nil|no|false|0|ok|n/a|undefined|\"\"|''|\{\}|\[\]|\(none\))[\s,;.)}\]]*$)"
 
 RULES = (
-    # -- verdicts: what the runner counted --
+    # -- verdicts: the summary of a runner --
     _rule(
         " fail| error",  # pytest, ExUnit, minitest, RSpec, Gradle, Playwright, javac
         "verdict",
@@ -193,12 +193,12 @@ RULES = (
         r" (?:code|status):? -?[1-9]\d*\.?$",
     ),
     _rule("exit_code|exitcode", "error", r".*\"exit_?[cC]ode\": ?-?[1-9]"),
-    # -- what belongs to them --
+    # -- details --
     _rule(
         "|".join(f".py:{digit}" for digit in range(1, 10)), "detail", r"[^\s:]+\.py:\d+: \w*(?:Error|Exception|Failed)$"
     ),
 )
-"""In the order in which they are tried."""
+"""Tried in this order."""
 
 
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -214,13 +214,13 @@ for _number, _one in enumerate(RULES):
 
 _ROOTS = ("fail", "error", ".py:", "")
 _BY_ROOT: dict[str, list[str]] = {root: [] for root in _ROOTS}
-"""The words by what they have in common: where a line hasn't got that, it has none of them."""
+"""The words grouped by a common part: a line without that part contains none of them."""
 for _word in _WORDS:
     _BY_ROOT[next(root for root in _ROOTS if root in _word)].append(_word)
 
 
 def _gate() -> Callable[[str], bool]:
-    """A quick test for lines that may match: Rust's regex engine, as linear as the words are many."""
+    """Return a quick test for lines that may match, with Rust's regex engine: linear however many words there are."""
     words = "|".join(re.escape(word).replace("\\ ", " ") for word in (*_WORDS, "traceback (most"))
     pattern = f"^{_DETAIL}|(?i:{words})"
     return SchemaValidator(
@@ -235,14 +235,14 @@ _well_formed = SchemaValidator(
 
 
 def read(lines: Iterable[str]) -> Iterator[Failing | None]:
-    """For every line of an output, without its newline, what it tells of a failure."""
+    """Yield for every line of an output, given without newlines, the failure it reports, or None."""
     reader = _Reader()
     for line in lines:
         yield reader.told(line)
 
 
 class _Reader:
-    """What the lines before a line say about it."""
+    """Reads lines in the context of those before."""
 
     def __init__(self) -> None:
         self._numbered = False
@@ -259,7 +259,7 @@ class _Reader:
         return self._in_context(line) or _told(line)
 
     def _in_context(self, line: str) -> Failing | None:
-        """What only the lines above tell: the end of a traceback, the name of a test that Mocha counted."""
+        """Recognize lines that depend on those above: the end of a traceback, the name of a test that Mocha counted."""
         if begun := _TRACEBACK.match(line):
             self._traceback, self._read = begun[1], 0
             return None
@@ -294,10 +294,10 @@ def _told(line: str) -> Failing | None:
 
 
 def _is_whole(found: re.Match[str]) -> bool:
-    """Whether a name tells the test from every other: below a tree of tests it is the last part alone."""
+    """Whether a name identifies the test: in a tree of tests it is only the last part."""
     return "tree" not in found.re.groupindex or any(mark in found["name"] for mark in (" > ", " › "))
 
 
 def _readable(line: str) -> bool:
-    """Whether Rust reads the line: it knows no lone surrogates."""
+    """Whether Rust can read the line: it accepts no lone surrogates."""
     return line.isascii() or _well_formed(line)

@@ -1,4 +1,4 @@
-"""The call that an answer suggests next, as data: agents read it as text, people as a command."""
+"""The next call that an answer suggests, as data: agents read it as text, people as a command."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class NextCall:
-    """A call of a tool, with the words around it.
+    """A call of a tool with the words around it.
 
-    `get_event_details(session_id='fb3cff44', event_index=3) opens the newest match whole (2-4 KB).`
+    `get_event_details(session_id='fb3cff44', event_index=3) opens the newest match (2-4 KB).`
     """
 
     tool: str
     arguments: Mapping[str, Any]
-    """JSON values by name; none of them is None."""
+    """JSON values by name; none is None."""
     says: str = ""
-    """What the call does; `{}` stands for `argument`."""
+    """What the call does; `{}` is replaced by `argument`."""
     argument: str = ""
-    """The argument of the call before that `says` is about."""
+    """The argument of the previous call that `says` refers to."""
     size: str = ""
-    """How large the answer will be, in brackets."""
+    """The expected size of the answer, in brackets."""
     before: str = ""
-    """Words between the call before and this one."""
+    """Words between the previous call and this one."""
     after: str = "."
-    """What ends the sentence, and further words that belong to no call."""
+    """The end of the sentence, and further words that belong to no call."""
 
     def saying(self, says: str, size: str = "", *, argument: str = "", before: str = "", after: str = ".") -> NextCall:
-        """The same call with words around it."""
+        """Return the same call with words around it."""
         return replace(self, says=says, size=size, argument=argument, before=before, after=after)
 
     @property
@@ -39,7 +39,7 @@ class NextCall:
         return f"{self.tool}({given})".replace("  ", r" \x20")
 
     def says_of(self, name: str) -> str:
-        """What the call does, where the argument that it is about goes by this name."""
+        """Return `says` with this name for the argument that it refers to."""
         return self.says.replace("{}", name) if self.argument else self.says
 
     def __str__(self) -> str:
@@ -48,21 +48,21 @@ class NextCall:
 
 
 Hint: TypeAlias = str | NextCall | tuple[NextCall, ...]
-"""What to do next: one call or several; words alone where no call helps."""
+"""What to do next: one or more calls, or only words if no call helps."""
 
 
 def call(tool: str, /, **arguments: Any) -> NextCall:
-    """A call without words; arguments that are None are left out."""
+    """Return a call without words; arguments that are None are left out."""
     return NextCall(tool, {name: value for name, value in arguments.items() if value is not None})
 
 
 def calls_in(hint: Hint | None) -> tuple[NextCall, ...]:
-    """The calls of a hint."""
+    """Return the calls in a hint."""
     if isinstance(hint, NextCall):
         return (hint,)
     return hint if isinstance(hint, tuple) else ()
 
 
 def text_of(hint: Hint) -> str:
-    """A hint as agents read it."""
+    """Return a hint as agents read it."""
     return "".join(map(str, hint)) if isinstance(hint, tuple) else str(hint)

@@ -1,4 +1,4 @@
-"""The tools: a module each, with its arguments, its description and the function that answers."""
+"""The MCP tools: a module for each, with its arguments, its description and the function that answers."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ TOOLS: dict[str, Tool] = {
         get_reasoning_chain,
     )
 }
-"""Every tool by its name, from breadth to detail, as far as no setting is needed for it."""
+"""Every tool that needs no setting, by name, from overview to detail."""
 
 
 def tools_for(settings: Settings) -> dict[str, Tool]:
-    """The tools that these settings offer."""
+    """Return the tools that these settings offer, by name."""
     return TOOLS | ({search_events.TOOL.name: search_events.TOOL} if settings.search_events else {})
 
 

@@ -19,10 +19,10 @@ from agtrace.tools.tool import Context, Tool, dump, event_kilobytes, kilobytes, 
 
 _BYTES = 5_120
 _AROUND = 900
-"""Bytes that are left for what stands around the payload."""
+"""Bytes reserved for the envelope around the payload."""
 
 _SIZES = ((10, 3), (10, 2), (8, 2), (6, 2), (6, 1), (4, 1))
-"""How many findings are shown, with how many events each: the first that fit."""
+"""How many findings to show, and how many events with each: the first pair that fits is used."""
 
 _AGENTS = 5
 
@@ -36,7 +36,7 @@ class AnalyzeSession(Arguments):
 
 
 def answer(context: Context, wanted: AnalyzeSession) -> Reply:
-    """The health of a session."""
+    """Answer with the health of a session."""
     session = find_session(context.connection, wanted.session_id)
     found = context.analysis(session)
     asked = {"Failures": wanted.include_failures, "Loops": wanted.include_loops}
@@ -63,7 +63,7 @@ def _summary(found: Analysis, insights: Sequence[Insight], left_out: int) -> str
 
 
 def first_evidence(session_id: str, insights: Sequence[Insight]) -> tuple[str, int] | None:
-    """Where the worst finding of a session can be seen: session and event."""
+    """Return the session and event that show the worst finding; None without any evidence."""
     places = (
         (insight.session_id or session_id, evidence.event_index)
         for insight in insights
@@ -73,7 +73,7 @@ def first_evidence(session_id: str, insights: Sequence[Insight]) -> tuple[str, i
 
 
 def opens_evidence(connection: sqlite3.Connection, place: tuple[str, int]) -> NextCall:
-    """The call that opens a piece of evidence."""
+    """Return the call that opens a piece of evidence."""
     session_id, event = place
     opened = call("get_event_details", session_id=session_id, event_index=event)
     size = event_kilobytes(connection, find_session(connection, session_id).id, event)
@@ -92,7 +92,7 @@ def _hint(context: Context, session: Session, session_id: str, insights: list[In
 
 
 def _worst(found: Analysis) -> dict[str, Any]:
-    """The analysis with its worst findings, as many as fit, and how many there are."""
+    """Return the analysis with as many of its worst findings as fit, and their total."""
     whole = dump(found)
     if len(whole.get("agents", ())) > _AGENTS:
         whole = {**whole, "agents": whole["agents"][:_AGENTS], "total_agents": len(whole["agents"])}
@@ -112,8 +112,8 @@ def _with_findings(whole: dict[str, Any], most: int, events: int) -> dict[str, A
 TOOL = Tool(
     "analyze_session",
     "Diagnose a session",
-    "What went wrong in a session: a health score and findings (failures, tokens, time, end; loops with "
-    "include_loops), each with events that show it. Next: get_event_details on the evidence.",
+    "What went wrong in a session: a health score and findings (failures, tokens, time, ending; loops with "
+    "include_loops), each with its evidence. Next: get_event_details on the evidence.",
     AnalyzeSession,
     answer,
 )

@@ -1,7 +1,7 @@
-"""The arguments of the tools: one model each, which is also the tool's input schema.
+"""The arguments of the tools: one model for each, which is also the tool's input schema.
 
-Unknown arguments are refused. Trouble becomes `InvalidParameter`, which names the field, what is
-allowed and the nearest valid value.
+Unknown arguments are refused. Errors become `InvalidParameter`, which names the field, the allowed
+values and the nearest valid one.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _BOUNDS = (("minimum", 0), ("minimum", 1), ("maximum", _LARGEST))
 DEFAULT_LIMIT = 10
 LARGEST_LIMIT = 50
 
-Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT, description="Items of a page, up to 50.")]
-Cursor = Annotated[str | None, Field(description="next_cursor of the answer before.")]
-SessionId = Annotated[str, StringConstraints(min_length=1, max_length=200), Field(description="Id, or its beginning.")]
+Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT, description="Items per page, up to 50.")]
+Cursor = Annotated[str | None, Field(description="The previous answer's next_cursor.")]
+SessionId = Annotated[str, StringConstraints(min_length=1, max_length=200), Field(description="ID or unique prefix.")]
 _HEXADECIMAL = re.compile("[0-9A-Fa-f]+")
 
 
 def _as_hash(given: str | None) -> str | None:
-    """A hash in lower case. Anything else stays as typed: once changed, a secret in it could not be recognized."""
+    """Lower-case a hash. Anything else stays as typed: a secret in it couldn't be recognized once changed."""
     return given.lower() if given and _HEXADECIMAL.fullmatch(given) else given
 
 
@@ -50,16 +50,16 @@ ProjectHash = Annotated[
     str | None,
     StringConstraints(min_length=1, max_length=200),
     AfterValidator(_as_hash),
-    Field(description="Or its beginning."),
+    Field(description="Hash or prefix."),
 ]
 Time = Annotated[str | None, Field(max_length=60, description="ISO 8601, or 30m, 12h, 7d, 2w, today, yesterday.")]
 Until = Annotated[str | None, Field(max_length=60)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-"""A piece of a text that is looked for."""
+"""Part of a text to look for."""
 
 
 def listed(given: Any) -> Any:
-    """Read a comma-separated string as the list that it stands for."""
+    """Read a comma-separated string as a list."""
     names = [name.strip() for name in given.split(",")] if isinstance(given, str) else given
     if isinstance(names, list) and not any(names):
         raise PydanticCustomError("empty", "name at least one")
@@ -67,17 +67,17 @@ def listed(given: Any) -> Any:
 
 
 def known_agent(given: str) -> str:
-    """Refuse the name of an agent whose logs nobody reads."""
+    """Refuse the name of an agent whose logs agtrace doesn't read."""
     if given not in AGENTS:
         raise PydanticCustomError("enum", "no agent has this name")
     return given
 
 
 Agent = Annotated[Provider, AfterValidator(known_agent), WithJsonSchema({"enum": list(AGENTS), "type": "string"})]
-"""The name of an agent whose logs are read."""
+"""The name of an agent whose logs agtrace reads."""
 
 Fields = Annotated[list[str] | None, BeforeValidator(listed)]
-"""The fields that an answer should have; `projection` reads them."""
+"""The fields to keep in an answer; read by `projection`."""
 
 
 def turn_number(given: Any) -> Any:
@@ -98,7 +98,7 @@ Model = TypeVar("Model", bound=Arguments)
 
 
 def parse(model: type[Model], given: Mapping[str, Any]) -> Model:
-    """Read the arguments of a call. Raises `InvalidParameter` for the first one that doesn't fit."""
+    """Read the arguments of a call. Raises `InvalidParameter` for the first invalid one."""
     try:
         return model.model_validate(dict(given))
     except ValidationError as error:
@@ -106,9 +106,9 @@ def parse(model: type[Model], given: Mapping[str, Any]) -> Model:
 
 
 def input_schema(model: type[Arguments]) -> dict[str, Any]:
-    """The JSON schema of a tool's arguments, without what a model doesn't need to read.
+    """Return the JSON schema of a tool's arguments, without what a model doesn't need to read.
 
-    Bounds that no honest value reaches are left out: what exceeds them is refused all the same.
+    Bounds that no sensible value reaches are left out, though values beyond them are still refused.
     """
     schema = model.model_json_schema()
     properties = {
@@ -125,7 +125,7 @@ def _properties(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _lean(part: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """One parameter: references resolved; titles, nulls and defaults of null left out."""
+    """Return one parameter with its references resolved, without titles, nulls and defaults of null."""
     if "anyOf" in part:
         known = [option for option in part["anyOf"] if option.get("type") != "null"]
         part = {**part, **known[0]}
@@ -173,7 +173,7 @@ _JSON_TYPES = {dict: "object", list: "array", bool: "boolean", int: "number", fl
 
 
 def _wrong_choice(field: str, given: Any, allowed: list[str]) -> InvalidParameter:
-    given = given if isinstance(given, str) else _JSON_TYPES[type(given)]  # an integer may be too long to be written
+    given = given if isinstance(given, str) else _JSON_TYPES[type(given)]  # an integer may be too long to print
     folded = {choice.lower(): choice for choice in allowed}
     close = difflib.get_close_matches(given.lower(), list(folded), 1, cutoff=0.4)
     nearest = folded[close[0]] if close else None

@@ -24,17 +24,17 @@ from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump, event_kilobytes,
 
 _MOST_BYTES = 30_720
 _ENVELOPE = 1_200
-"""Bytes of an answer that are left for what stands around the payload."""
+"""Bytes of an answer reserved for the envelope around the payload."""
 
 _LENGTHS = (Lengths(20, 10, 3), Lengths(12, 6, 2), Lengths(8, 3, 1))
 _LONG_LENGTHS = (Lengths(60, 60, 10), Lengths(40, 30, 6))
-"""From long to short: the first that fits is taken; the long ones where more is asked for."""
+"""From long to short: the first that fits is used; the long ones only if more bytes were asked for."""
 
 _MARKED = 1.5
-"""From this ratio on a figure is a difference."""
+"""The ratio from which on a difference between two figures is reported."""
 
 _SOUND = ("exact", "estimated")
-"""How costs are made that can be compared."""
+"""The kinds of cost that can be compared."""
 
 _TOOLS_NAMED = 3
 
@@ -50,12 +50,12 @@ class CompareSessions(Arguments):
 
 
 def answer(context: Context, wanted: CompareSessions) -> Reply:
-    """Two sessions side by side."""
+    """Answer with two sessions side by side."""
     connection = context.connection
     one, two = find_session(connection, wanted.id1), find_session(connection, wanted.id2)
     if one.id == two.id:
-        same = f"id1 and id2 are the same session, {short_id(connection, one.uid)}: give two different ones"
-        raise InvalidParameter("id2", same, "another session than id1")
+        same = f"id1 and id2 are the same session, {short_id(connection, one.uid)}; give two different ones"
+        raise InvalidParameter("id2", same, "a session other than id1")
     compared = comparison.compare(connection, one, two, context.prices, _LONG_LENGTHS[0].failures)
     differences = list(_differences(compared.one, compared.two))
     budget = wanted.max_bytes or LIST_BYTES
@@ -76,7 +76,7 @@ def answer(context: Context, wanted: CompareSessions) -> Reply:
 
 
 def _fitting(compared: Compared, differences: list[str], budget: int) -> dict[str, Any]:
-    """The comparison with the longest lists that fit; what fits in no length is for `shape` to shorten."""
+    """Return the comparison with the longest lists that fit; if none do, `shape` shortens the shortest."""
     for lengths in (*(_LONG_LENGTHS if budget > LIST_BYTES else ()), *_LENGTHS):
         data = dump(compared.cut(lengths, differences))
         if len(orjson.dumps(data)) <= budget - _ENVELOPE:
@@ -85,17 +85,17 @@ def _fitting(compared: Compared, differences: list[str], budget: int) -> dict[st
 
 
 def _is_cut(data: dict[str, Any]) -> bool:
-    """Whether there are more tools or files than are listed."""
+    """Whether some tools or files are not listed."""
     files = data["files"]
     lists = [("only_in_1", files), ("only_in_2", files), ("in_both", files), ("tools", data)]
     return any(len(part[name]) < part[f"total_{name}"] for name, part in lists)
 
 
 def _summary(compared: Compared, differences: list[str]) -> str:
-    """The two ids, how they belong together, and as many of the differences as find room."""
+    """Return the two ids, how the sessions are related, and as many of the differences as fit."""
     one, two = compared.one.shown_id, compared.two.shown_id
     said = f"{one} (1) and {two} (2)"
-    parts = [*([compared.relation.summary] if compared.relation else []), *differences] or ["no marked difference"]
+    parts = [*([compared.relation.summary] if compared.relation else []), *differences] or ["no notable difference"]
     between = ": "
     for part in parts:
         if len(said) + len(part) + 2 <= SUMMARY:
@@ -104,13 +104,13 @@ def _summary(compared: Compared, differences: list[str]) -> str:
 
 
 def _hint(connection: sqlite3.Connection, compared: Compared, *, after: str) -> NextCall:
-    """Open the first failure of the one that failed more; without any, the turns of the second."""
+    """Return the call that opens the first failure of the session with more; without any, the turns of the second."""
     worst = max((compared.two, compared.one), key=_troubles)
     if worst.facts.failures.examples:
         example = worst.facts.failures.examples[0]
         opening = call("get_event_details", session_id=worst.shown_id, event_index=example.event_index)
         size = event_kilobytes(connection, worst.row.id, example.event_index)
-        opens = f"opens the first call of {_number(compared, worst)} that did not end well"
+        opens = f"opens the first unsuccessful call of {_number(compared, worst)}"
         return opening.saying(opens, size, after=after)
     size = overview_kilobytes(compared.two.row.turn_count + compared.two.row.copied_turns)
     opening = call("get_session_details", session_id=compared.two.shown_id)
@@ -126,12 +126,12 @@ def _number(compared: Compared, side: Side) -> int:
 
 
 def _differences(one: Side, two: Side) -> Iterator[str]:
-    """The marked differences, the weightiest first; each is true by itself and at most 100 characters long."""
+    """Yield the notable differences, the most important first; each stands alone and has at most 100 characters."""
     a, b = one.facts, two.facts
     if a.outcome != b.outcome:
         yield f"last turn: {a.outcome} in 1, {b.outcome} in 2"
     if (a.failures.failed or b.failures.failed) and _rate(a) != _rate(b):
-        yield f"1 {_failed(a)}, 2 {_failed(b)}"
+        yield f"failed calls: {_failed(a)} in 1, {_failed(b)} in 2"
     stopped = [side.failures.rejected + side.failures.interrupted for side in (a, b)]
     if stopped[0] != stopped[1]:
         yield f"rejected or interrupted calls: {stopped[0] or 'none'} in 1, {stopped[1] or 'none'} in 2"
@@ -155,8 +155,8 @@ def _rate(side: ComparedSession) -> tuple[int, int]:
 
 def _failed(side: ComparedSession) -> str:
     if not side.tool_calls:
-        return "called no tool"
-    return f"failed {side.failures.failed or 'none'} of {side.tool_calls} call{'s' * (side.tool_calls != 1)}"
+        return "no calls"
+    return f"{side.failures.failed or 'none'} of {side.tool_calls}"
 
 
 def _token_difference(one: ComparedSession, two: ComparedSession) -> Iterator[str]:
@@ -168,7 +168,7 @@ def _token_difference(one: ComparedSession, two: ComparedSession) -> Iterator[st
 
 
 def _times_more(what: str, one: float, two: float) -> Iterator[str]:
-    """`2: 3.1x the tokens`, where one is at least half as much again as the other."""
+    """Yield a difference such as `2: 3.1x the tokens` if one figure is at least 1.5 times the other."""
     least, most = sorted((one, two))
     if least > 0 and most >= _MARKED * least:
         ratio = most / least
@@ -198,8 +198,8 @@ def _file_difference(one: dict[str, Access], two: dict[str, Access]) -> Iterator
 TOOL = Tool(
     "compare_sessions",
     "Compare two sessions",
-    "Two sessions side by side, also of different agents: tools, files, failures, tokens, time, outcome; and "
-    "whether one comes from the other. Use it for two attempts at one task. Next: get_event_details on a failure.",
+    "Two sessions side by side, even of different agents: tools, files, failures, tokens, time, outcome; and "
+    "whether one derives from the other. Use it for two tries at one task. Next: get_event_details on a failure.",
     CompareSessions,
     answer,
 )

@@ -1,4 +1,4 @@
-"""What to open after an event: from a failure on to what mended it, from a call to its result, else what is around."""
+"""What to open after an event: after a failure what fixed it, after a call its result, otherwise its surroundings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agtrace.tools.tool import event_kilobytes, overview_kilobytes, turn_kilobyt
 
 
 def after_event(connection: sqlite3.Connection, session: Session, shown_id: str, event: Mapping[str, Any]) -> NextCall:
-    """The next call for an event as get_event_details describes it, with its size."""
+    """Return the next call, with its size, for an event as get_event_details describes it."""
 
     def opens(event_index: int, what: str) -> NextCall:
         opened = call("get_event_details", session_id=shown_id, event_index=event_index)
@@ -22,11 +22,11 @@ def after_event(connection: sqlite3.Connection, session: Session, shown_id: str,
 
     later, result = event.get("later"), event.get("result_event")
     if later:
-        again = "the same call" if later["same_call"] else "a call that begins alike"
+        again = "the same call" if later["same_call"] else "a similar call"
         if "changes" in later:
             return opens(later["changes"][-1], f"the last change before {again} succeeded (event {later['succeeded']})")
         return opens(later.get("result_event", later["succeeded"]), f"the result of {again} that succeeded")
-    if result is not None and not files.writes(connection, session.id, event["event_index"]):  # that would say little
+    if result is not None and not files.writes(connection, session.id, event["event_index"]):  # a write's says little
         return opens(result, "the result of this call")
     turn = event.get("turn_index")
     if turn is not None:

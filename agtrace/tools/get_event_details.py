@@ -1,4 +1,4 @@
-"""One event, whole or in chunks, a range of its lines, or a digest of it."""
+"""One event: whole, in chunks, a range of its lines, or a digest."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class GetEventDetails(Arguments):
 
 
 def answer(context: Context, wanted: GetEventDetails) -> Reply:
-    """One event."""
+    """Answer with one event."""
     check_asked(wanted)
     connection = context.connection
     session = find_session(connection, wanted.session_id)
@@ -75,9 +75,9 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
 TOOL = Tool(
     "get_event_details",
     "Open an event",
-    "One event, verbatim: the whole prompt, answer, tool arguments or output, with the event of its call or "
-    "result; of a failed one also the later call that succeeded and the changes before it. Long texts come in "
-    "chunks; follow chunk.next_cursor, or name lines, or ask for a digest by mode.",
+    "One event, verbatim: the whole prompt, answer, tool arguments or output, and the event of its call or "
+    "result; for a failed one also the later call that succeeded and the changes before it. Long texts come in "
+    "chunks: follow chunk.next_cursor, give a line range, or set mode for a digest.",
     GetEventDetails,
     answer,
 )

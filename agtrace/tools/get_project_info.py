@@ -1,4 +1,4 @@
-"""Breadth: the projects, last active first."""
+"""Overview: the projects, most recently active first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class GetProjectInfo(Arguments):
 
 
 def answer(context: Context, wanted: GetProjectInfo) -> Reply:
-    """Projects, last active first."""
+    """Answer with the projects, most recently active first."""
     query = query_of(wanted)
     behind, snapshot = None, sessions.newest_row(context.connection)
     if wanted.cursor is not None:
@@ -55,8 +55,8 @@ def _opening(item: ProjectItem) -> NextCall:
 TOOL = Tool(
     "get_project_info",
     "List projects",
-    "The projects that have sessions: root path, hash, how many sessions, last activity. Use it to get the "
-    "project_hash by which list_sessions and search_event_previews filter.",
+    "The projects that have sessions: root path, hash, session count, last activity. Use it to get the "
+    "project_hash that list_sessions and search_event_previews filter by.",
     GetProjectInfo,
     answer,
 )

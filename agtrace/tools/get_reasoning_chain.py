@@ -1,4 +1,4 @@
-"""Only the thinking of a session."""
+"""The thinking of a session, and nothing else."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class GetReasoningChain(Arguments):
 
 
 def answer(context: Context, wanted: GetReasoningChain) -> Reply:
-    """The readable thinking of a session, in file order."""
+    """Answer with the readable thoughts of a session, in file order."""
     connection = context.connection
     session = find_session(connection, wanted.session_id)
     if wanted.turn_index is not None:
@@ -63,7 +63,7 @@ def answer(context: Context, wanted: GetReasoningChain) -> Reply:
 
 
 def _head(shown_id: str, turn_index: int | None, chain: Chain) -> dict[str, Any]:
-    """What stands before the thoughts; all of it is exact on every page."""
+    """Return the fields before the thoughts; they are exact on every page."""
     parts = {
         "session_id": shown_id,
         "turn_index": turn_index,
@@ -75,7 +75,7 @@ def _head(shown_id: str, turn_index: int | None, chain: Chain) -> dict[str, Any]
 
 
 def _summary(provider: str, shown_id: str, turn_index: int | None, chain: Chain) -> str:
-    """How much thinking there is; where none can be read, why."""
+    """Say how many thoughts there are, or why none can be read."""
     where = f"Session {shown_id}" if turn_index is None else f"Turn {turn_index} of session {shown_id}"
     readable, hidden = len(chain.readable), chain.hidden
     if readable:
@@ -90,7 +90,7 @@ def _counted(number: int) -> str:
 
 
 def _hint(connection: sqlite3.Connection, session: Session, turn_index: int | None, shown: list[Thought]) -> NextCall:
-    """Open the longest of the thoughts that were cut, else the first; without any, the steps."""
+    """Return the call that opens the longest truncated thought, otherwise the first one; without any, the steps."""
     shown_id = short_id(connection, session.uid)
     cut = max(shown, key=lambda thought: thought.chars or 0, default=None)
     if cut is None:
@@ -104,8 +104,8 @@ def _hint(connection: sqlite3.Connection, session: Session, turn_index: int | No
 TOOL = Tool(
     "get_reasoning_chain",
     "Read the thinking",
-    "Only the thinking of a session, in order, each piece with what the model did next. Use it to learn why "
-    "something was done. Next: get_event_details on a thought that was cut.",
+    "Only the thinking of a session, in order, each thought with what the model did next. Use it to learn why "
+    "something was done. Next: get_event_details on a truncated thought.",
     GetReasoningChain,
     answer,
 )

@@ -1,4 +1,4 @@
-"""Overview to everything: one session by its turns, its steps, their parts, or as one text."""
+"""One session, from overview to full text: by its turns, its steps, their parts, or as one text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agtrace.tools.session_sections import answer_sections
 from agtrace.tools.session_view import LARGEST_OVERVIEW, NAME, GetSessionDetails, View, view_of
 from agtrace.tools.tool import Context, Tool, dump, dump_all
 
-_TURN_BYTES = 120  # that a turn takes at least
+_TURN_BYTES = 120  # the least that a turn takes
 _TURNS_READ = LARGEST_OVERVIEW // _TURN_BYTES
 
 _MODELS: dict[str, type[Model]] = {
@@ -26,11 +26,11 @@ _MODELS: dict[str, type[Model]] = {
     "steps": SessionSteps,
     "full": SessionHead,
 }
-"""By level what the answer is made of, beside the text."""
+"""The model of the answer at each level; at level full, of what comes with the text."""
 
 
 def answer(context: Context, wanted: GetSessionDetails) -> Reply:
-    """A session at one of four levels, or by sections."""
+    """Answer with a session at one of four levels, or by sections."""
     view = view_of(context, wanted)
     names, fields = list(dict.fromkeys(wanted.sections or [])), wanted.fields
     model = SessionSections if names else _MODELS[wanted.detail_level]
@@ -56,7 +56,7 @@ def answer(context: Context, wanted: GetSessionDetails) -> Reply:
 
 
 def _asks_for(fields: list[str], key: str) -> bool:
-    """Whether the fields that are asked for are also of the items of this list."""
+    """Whether some of the requested fields belong to the items of this list."""
     return any(field.partition(".")[0] == key for field in fields)
 
 
@@ -72,7 +72,7 @@ def _headline(view: View) -> str:
 
 
 def _level_summary(view: View) -> tuple[Pages, NextCall]:
-    """Level summary: one line a turn, and the call that opens the first turn with a failure."""
+    """Level summary: one line per turn, and the call that opens the first turn with a failure."""
     connection, session = view.context.connection, view.session
     only, (behind,) = view.wanted.turn_index, view.position or (-1,)
     start, most = (behind + 1, _TURNS_READ) if only is None else (only, 1)
@@ -89,7 +89,7 @@ def _level_summary(view: View) -> tuple[Pages, NextCall]:
 
 
 def _level_turns(view: View) -> tuple[Pages, NextCall]:
-    """Level turns: every step, grouped by turns, and the call that opens the first turn with a failing one."""
+    """Level turns: every step, grouped by turn, and the call that opens the first turn with a failing step."""
     connection, session = view.context.connection, view.session
     turn, step = view.position or (-1, -1)
     found = steps.steps_of(
@@ -113,7 +113,7 @@ def _level_turns(view: View) -> tuple[Pages, NextCall]:
     )
     if failing is None:
         return pages, view.event_hint(0, "its first event")
-    return pages, view.hint("steps", failing.turn_index, "shows what its tools were given and gave back")
+    return pages, view.hint("steps", failing.turn_index, "shows the input and output of its tools")
 
 
 def _level_steps(view: View) -> tuple[Pages, NextCall]:
@@ -136,12 +136,12 @@ def _level_steps(view: View) -> tuple[Pages, NextCall]:
     )
     failure = next((part.failure for part in listed if part.failure is not None), None)
     if failure is not None:
-        return pages, view.event_hint(failure, "the first failure whole")
+        return pages, view.event_hint(failure, "the first failure")
     return pages, view.onward_hint(listed[-1].turn_index if listed else None)
 
 
 def _level_full(view: View) -> tuple[Stream, NextCall]:
-    """Level full: the canonical text of the session, and the call that opens the event at its beginning."""
+    """Level full: the canonical text of the session, and the call that opens the first event in it."""
     stream = long_texts.session_stream(
         view.context.connection,
         view.session,
@@ -166,12 +166,12 @@ _LEVELS: dict[str, Callable[[View], tuple[Pages | Stream, NextCall]]] = {
 
 
 def _size(model: Any) -> int:
-    """At least so many bytes does it take in an answer."""
+    """Return the least bytes that a model takes in an answer."""
     return len(orjson.dumps(model, default=lambda part: part.model_dump(exclude_none=True)))
 
 
 def _grouped(heads: list[dict[str, Any]], listed: list[steps.Step]) -> list[dict[str, Any]]:
-    """The turns that these steps belong to, each with them alone."""
+    """Return the turns of these steps, each with only these steps."""
     kept: dict[int, list[Any]] = {}
     for step in listed:
         kept.setdefault(step.turn_index, []).extend([] if step.summary is None else [dump(step.summary)])
@@ -181,7 +181,7 @@ def _grouped(heads: list[dict[str, Any]], listed: list[steps.Step]) -> list[dict
 TOOL = Tool(
     NAME,
     "Open a session",
-    "One session, from overview to everything: by its turns, its steps, their parts, or as one text. Start with "
+    "One session, from overview to full text: by turns, by steps, by their parts, or as one text. Start with "
     "level summary, go deeper with turn_index. Next: get_event_details with an event index.",
     GetSessionDetails,
     answer,

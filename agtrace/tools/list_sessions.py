@@ -1,4 +1,4 @@
-"""Breadth: the sessions, newest first."""
+"""Overview: the sessions, newest first."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ class ListSessions(Arguments):
     project_hash: ProjectHash = None
     since: Time = None
     until: Until = None
-    query: Annotated[Text | None, Field(description="A text in the title or in a request.")] = None
-    path: Annotated[Text | None, Field(description="A text in the path of a file it touched.")] = None
+    query: Annotated[Text | None, Field(description="Text in the title or a request.")] = None
+    path: Annotated[Text | None, Field(description="Part of the path of a file it touched.")] = None
     min_tokens: Annotated[int | None, Field(ge=0, le=2**53)] = None
     has_failures: bool | None = None
     fields: Annotated[Fields, Field(description="Only these: id,title")] = None
 
 
 _FILTERS = ("has_failures", "min_tokens", "path", "query", "since", "until", "provider", "project_hash")
-"""The parameters that can hide sessions; what is likeliest to be wrong comes first."""
+"""The parameters that can hide sessions, the most likely to be wrong first."""
 
 
 def answer(context: Context, wanted: ListSessions) -> Reply:
-    """Sessions by start, newest first."""
+    """Answer with the sessions, the latest start first."""
     connection, query = context.connection, query_of(wanted)
     context.check_project(wanted.project_hash)
     kept = projection(wanted.fields, SessionItem) if wanted.fields else None
@@ -109,9 +109,9 @@ def _opening(item: SessionItem) -> NextCall:
 
 
 def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, snapshot: int) -> Hint:
-    """What to ask where nothing was found: the call without the one filter that hides everything, if it is one."""
+    """Return what to call when nothing was found: the same call without a filter that hides sessions, if one does."""
     given: dict[str, Any] = wanted.model_dump(mode="json", include=set(_FILTERS), exclude_none=True)
-    inside = call("search_event_previews", query=wanted.query).saying("looks inside of sessions", before=" ")
+    inside = call("search_event_previews", query=wanted.query).saying("searches inside sessions", before=" ")
     more = (inside,) if wanted.query else ()
     after = ";" if more else "."
     for name in filter(given.__contains__, _FILTERS):
@@ -131,7 +131,7 @@ TOOL = Tool(
     "list_sessions",
     "List sessions",
     f"Past sessions of {TITLES} on this machine, newest first: first request, turns, "
-    "failures, tokens. Start here to see what was worked on, by project and time; to find a certain error, "
+    "failures, tokens. Start here to see what was worked on, by project and time; to find an error, "
     "file or phrase use search_event_previews. Next: get_session_details with an id.",
     ListSessions,
     answer,

@@ -1,4 +1,4 @@
-"""What the tools that give long texts share: ranges of lines, chunks, digests, and the calls that lead to the rest."""
+"""Long texts in answers: spans of lines, chunks, digests, and the calls that lead to the rest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agtrace.text.next_call import Hint, NextCall
 from agtrace.tools.tool import LIST_BYTES, kilobytes
 
 _BEFORE, _BEHIND = 5, 30  # lines around the first failing one
-_MOST_AROUND = 4_000  # bytes that an answer takes beside a digest
+_MOST_AROUND = 4_000  # bytes that an answer takes in addition to a digest
 
 _LARGER: dict[Mode | None, Mode] = {"minimal": "standard", "standard": "verbose"}
 
@@ -35,11 +35,11 @@ ToldLines = Iterable[tuple[str, Failing | None]]
 
 
 class Asked(Protocol):
-    """What is asked of a long text."""
+    """A request for a long text."""
 
     @property
     def start_line(self) -> int | None:
-        """The first line, from 1."""
+        """The first line, counted from 1."""
 
     @property
     def end_line(self) -> int | None:
@@ -47,11 +47,11 @@ class Asked(Protocol):
 
     @property
     def cursor(self) -> str | None:
-        """Where a chunk begins."""
+        """The cursor of a chunk."""
 
     @property
     def mode(self) -> Mode | None:
-        """The digest that is wanted; None is the text itself."""
+        """The kind of digest; None for the text itself."""
 
     @property
     def max_bytes(self) -> int | None:
@@ -60,39 +60,39 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LongText:
-    """A text, where it stands in the answer, and the call that gives it."""
+    """A text, its place in the answer, and the call that returns it."""
 
     call: Callable[..., NextCall]
-    """Make the call with more arguments."""
+    """Return the call with more arguments."""
     frame: dict[str, Any]
     key: str
     within: str | None
     hint: Hint
-    """The next call where nothing is left out."""
+    """The next call if nothing is left out."""
     text: str = ""
-    """Canonical; it is redacted on its way out."""
+    """Canonical text; redacted on its way out."""
     output: bool = False
-    """Whether it is what a tool gave back: only that can tell of failures."""
+    """Whether it is the output of a tool: only outputs are examined for failures."""
     whole: dict[str, Any] = field(default_factory=dict)
-    """As `Body.whole`."""
+    """See `Body.whole`."""
 
 
 def check_asked(asked: Asked) -> None:
-    """Raise `InvalidParameter` for a cursor of a digest."""
+    """Raise `InvalidParameter` if a digest is requested with a cursor."""
     if asked.mode and asked.cursor:
         raise InvalidParameter(
-            "cursor", "cursor: a digest is one answer; leave out mode for the chunks, or cursor for the digest"
+            "cursor", "cursor: a digest is a single answer; leave out mode to get chunks, or cursor to get a digest"
         )
 
 
 def budget_of(asked: Asked) -> int:
-    """The bytes that the answer may take: a digest never more than its mode says."""
+    """Return the bytes that the answer may take: a digest never more than its mode allows."""
     most = LIMITS[asked.mode].budget if asked.mode else ABSOLUTE_MAX_BYTES
     return min(asked.max_bytes or (most if asked.mode else LIST_BYTES), most)
 
 
 def part_asked(asked: Asked) -> str:
-    """What is asked of a text, for a summary."""
+    """Return the requested lines and digest, for a summary."""
     first, last = asked.start_line, asked.end_line
     lines = f", lines {first or 1} to {last or 'the end'}" if first is not None or last is not None else ""
     return lines + (f", {asked.mode} digest" if asked.mode else "")
@@ -104,7 +104,7 @@ def body_or_digest(
     read_cursor: Callable[[str], tuple[int, ...]],
     make_cursor: Callable[..., str],
 ) -> Body | Digest:
-    """A text that is at hand: its chunks or those of a range, or a digest of it."""
+    """Return a text that is in memory: its chunks, those of a span of lines, or a digest."""
     redacted = redact(given.text)
     start, end = check_range(asked, line_count(redacted), given.call)
     if asked.mode:
@@ -128,14 +128,14 @@ def body_or_digest(
 
 
 def check_range(asked: Asked, total: int, call: Callable[..., NextCall]) -> tuple[int, int]:
-    """The lines that are asked for. Raises `InvalidRange` where the text hasn't got them all."""
+    """Return the first and last requested line. Raises `InvalidRange` unless the text has them all."""
     start = 1 if asked.start_line is None else asked.start_line
     end = total if asked.end_line is None else asked.end_line
     if not 1 <= start <= end <= total:
         near = max(min(start, total), 1)
         nearest = call(start_line=near, end_line=max(min(end, total), near), mode=asked.mode)
         raise InvalidRange(
-            f"lines {start} to {end} are no range of this text: it has {total:,} lines, counted from 1",
+            f"lines {start} to {end}: no such range; this text has {total:,} lines, counted from 1",
             nearest.saying("is the nearest range", kilobytes(0, budget_of(asked))),
             total_lines=total,
         )
@@ -145,7 +145,7 @@ def check_range(asked: Asked, total: int, call: Callable[..., NextCall]) -> tupl
 def digest(
     given: LongText, asked: Asked, lines: ToldLines, start: int, check: Callable[[int], None] | None = None
 ) -> Digest:
-    """A digest of the lines asked for, of which the first has this number; `check` is told how many there were."""
+    """Return a digest of the requested lines, of which the first has number `start`; `check` gets their count."""
     assert asked.mode
     limits = LIMITS[asked.mode]
     gathered = gather(lines, limits, first=start)
@@ -170,9 +170,9 @@ def digest(
 def _digest_hint(
     given: LongText, asked: Asked, failures: Failures, made: Shortened, shown: tuple[int, int], *, clamped: bool
 ) -> NextCall:
-    """The call for the failing lines that are left out, else for the first ones verbatim, else for what is left out.
+    """Return the call for the failing lines left out, else for the first ones verbatim, else for the rest.
 
-    A larger digest is named only where the answer wasn't held smaller than this one may be.
+    A larger digest is suggested only if this one had all the bytes of its mode.
     """
     larger = None if clamped else _LARGER.get(asked.mode)
     if made.omitted_failures and larger:
@@ -193,7 +193,7 @@ def _digest_hint(
 
 
 def _told(given: LongText, lines: list[str], most_bytes: int) -> tuple[dict[str, Any], Hint]:
-    """What the first chunk of an output says of its failures, and the call that shows those that it doesn't."""
+    """Return what the first chunk of an output reports of its failures, and the call that shows the others."""
     failures = Failures()
     for number, (text, failing) in enumerate(told_lines(lines, output=True), 1):
         if failing:
@@ -218,7 +218,7 @@ def _around(given: LongText, line: int, last: int) -> NextCall:
 def ranged_lines(
     lines: ToldLines, asked: Asked, call: Callable[..., NextCall]
 ) -> tuple[Iterator[tuple[str, Failing | None]], int, Callable[[int], None]]:
-    """The lines asked for of a text that is read forward, the number of the first, and a check that they were there."""
+    """Return the requested lines of a text read forward, the number of the first, and a check that they existed."""
     start, end = asked.start_line, asked.end_line
     first = 1 if start is None else start
     if first < 1 or (end is not None and end < first):
@@ -227,7 +227,7 @@ def ranged_lines(
     skipped = sum(1 for _ in islice(ahead, first - 1))
 
     def check(read: int) -> None:
-        """Raise `InvalidRange` where the text ended too early."""
+        """Raise `InvalidRange` if the text ended too early."""
         if (start is not None and not read) or (end is not None and skipped + read < end):
             check_range(asked, skipped + read, call)
 

@@ -1,4 +1,4 @@
-"""Whatever an answer refers to, as text: an event, a session, an analysis, the health of the server."""
+"""What an artifact_ref refers to, as text: an event, a session, an analysis, a report, the index and server."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from agtrace.tools.tool import (
 )
 
 _EXAMINED_AT_ONCE = 500_000
-"""Events that a report may look at: a dozen seconds."""
+"""The most events that a report may examine; takes a dozen seconds."""
 
 
 class ReadArtifact(Arguments):
@@ -61,7 +61,7 @@ class ReadArtifact(Arguments):
 
 
 def answer(context: Context, wanted: ReadArtifact) -> Reply:
-    """What a reference refers to, complete."""
+    """Answer with everything that a reference refers to."""
     check_asked(wanted)
     reference = parse(wanted.ref)
     session = find_session(context.connection, reference.session) if reference.session else None
@@ -70,7 +70,7 @@ def answer(context: Context, wanted: ReadArtifact) -> Reply:
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
-    """What is read, and how."""
+    """A reference being read."""
 
     context: Context
     wanted: ReadArtifact
@@ -79,21 +79,21 @@ class _Opening:
 
     @property
     def session(self) -> Session:
-        """The session that the reference is about."""
+        """The session that the reference names."""
         assert self.row is not None
         return self.row
 
     @property
     def shown_id(self) -> str:
-        """Its id as answers show it."""
+        """The id of the session as answers show it."""
         return short_id(self.context.connection, self.session.uid)
 
     def read_cursor(self, cursor: str) -> tuple[int, ...]:
-        """The position of a cursor."""
+        """Return the position of a cursor."""
         return self.context.cursors.read(TOOL.name, self._query(), cursor)
 
     def make_cursor(self, *position: int) -> str:
-        """The cursor that continues behind a position."""
+        """Return the cursor that continues after a position."""
         return self.context.cursors.make(TOOL.name, self._query(), position)
 
     def _query(self) -> dict[str, Any]:
@@ -101,12 +101,12 @@ class _Opening:
         return {**query_of(self.wanted), "ref": [kind, self.row and self.row.uid, event_index, since]}
 
     def text(self, ref: str, hint: Hint, text: str = "", *, output: bool = False) -> LongText:
-        """A text under its shortest reference."""
+        """Return a text under its shortest reference."""
         written = partial(call, TOOL.name, ref=ref)
         return LongText(written, {"ref": ref}, "text", None, hint, text, output)
 
     def reply(self, what: str, given: LongText, data: Body | Digest | Stream | None = None) -> Reply:
-        """The answer that gives a text."""
+        """Return the answer that holds a text."""
         fitted = data or body_or_digest(given, self.wanted, self.read_cursor, self.make_cursor)
         return Reply(
             summary=what + part_asked(self.wanted),
@@ -119,7 +119,7 @@ class _Opening:
 
 
 def _event(opening: _Opening) -> Reply:
-    """The text of an event."""
+    """Answer with the text of an event."""
     connection, session = opening.context.connection, opening.session
     event = find_event(connection, session, opening.reference.event_index)
     opened = call("get_event_details", session_id=opening.shown_id, event_index=event.event_index)
@@ -135,10 +135,10 @@ def _event(opening: _Opening) -> Reply:
 
 
 def _session(opening: _Opening) -> Reply:
-    """The text of a session, as level full gives it; what comes after the first chunk isn't in it."""
+    """Answer with the text of a session as at level full; events logged after the first chunk are not in it."""
     connection, session, wanted = opening.context.connection, opening.session, opening.wanted
     shown_id = opening.shown_id
-    opened = call("get_session_details", session_id=shown_id).saying("shows it by its turns", _overview(session))
+    opened = call("get_session_details", session_id=shown_id).saying("shows its turns", _overview(session))
     given = opening.text(f"ax://session/{shown_id}", opened)
     what = f"The text of session {shown_id}"
     if wanted.mode:
@@ -165,7 +165,7 @@ def _session(opening: _Opening) -> Reply:
 
 
 def _first_place(opening: _Opening, last_event: int, given: LongText) -> list[int]:
-    """Where the first line that is asked for begins. Raises `InvalidRange`."""
+    """Return the position of the first requested line. Raises `InvalidRange`."""
     start, end = opening.wanted.start_line, opening.wanted.end_line
     if start is None and end is None:
         return [0, 0, 0, 0]
@@ -180,7 +180,7 @@ def _first_place(opening: _Opening, last_event: int, given: LongText) -> list[in
 
 
 def _analysis(opening: _Opening) -> Reply:
-    """Every finding, more than analyze_session shows."""
+    """Answer with every finding, including those that analyze_session leaves out."""
     context, session = opening.context, opening.session
     found = context.analysis(session)
     place = first_evidence(found.session_id, found.insights)
@@ -192,7 +192,7 @@ def _analysis(opening: _Opening) -> Reply:
 
 
 def _report(opening: _Opening) -> Reply:
-    """The health of all sessions that began in a period, as Markdown. Raises `TooManyEvents`."""
+    """Answer with the health of all sessions that began in a period, as Markdown. Raises `TooManyEvents`."""
     from agtrace.report.markdown import markdown
     from agtrace.report.report import report
     from agtrace.report.selection import Selection
@@ -205,14 +205,14 @@ def _report(opening: _Opening) -> Reply:
     worst = next((session.session_id for session in found.sessions), None)
     hint = call("list_sessions").saying("shows the newest sessions", sessions_kilobytes(found.figures.sessions))
     if worst is not None:
-        wrong = "tells what was wrong with the worst"
+        wrong = "shows what went wrong in the worst"
         hint = call("analyze_session", session_id=worst).saying(wrong, kilobytes(0, 5_120))
     given = opening.text("ax://report" + (f"/{since}" if since else ""), hint, markdown(found))
     return opening.reply(f"Health of {counted(found.figures.sessions, 'session')}", given)
 
 
 def _health(opening: _Opening) -> Reply:
-    """How index and server are."""
+    """Answer with the status of the index and the server."""
     health = opening.context.health()
     total = health.index.sessions
     hint = call("list_sessions").saying("shows the newest sessions", sessions_kilobytes(total))
@@ -240,8 +240,8 @@ _KINDS: dict[str, Callable[[_Opening], Reply]] = {
 TOOL = Tool(
     "read_artifact",
     "Read a reference",
-    "The whole of what an answer refers to (artifact_ref), as text: an event, a session, an analysis; "
-    "ax://report/7d (health of sessions since), ax://health.",
+    "Everything an answer refers to by artifact_ref, as text: an event, a session, an analysis; also "
+    "ax://report/7d (session health, last 7 days), ax://health.",
     ReadArtifact,
     answer,
 )

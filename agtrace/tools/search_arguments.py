@@ -1,4 +1,4 @@
-"""What a search is asked with, and the question that this is to the index."""
+"""The arguments of a search, and the query on the index that they become."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SearchEventPreviews(Arguments):
         WordsIn | None,
         Field(description="All words of query, in any order, in one event or turn."),
     ] = None
-    regex: Annotated[bool, Field(description="query is a regular expression; ^ and $ are ends of lines.")] = False
+    regex: Annotated[bool, Field(description="query is a regular expression; ^ and $ match per line.")] = False
     order: Literal["newest", "oldest"] = "newest"
     group_by: Annotated[
         Literal["session"] | None, Field(description="Each session once, with its number of matches.")
@@ -44,7 +44,7 @@ class SearchEventPreviews(Arguments):
     provider: Agent | None = None
     project_hash: ProjectHash = None
     event_type: Annotated[EventType | None, Field(description="ToolResult: outputs and errors. User: prompts.")] = None
-    tool: Annotated[str | None, Field(max_length=200, description="Name of a tool, such as Bash.")] = None
+    tool: Annotated[str | None, Field(max_length=200, description="Tool name, such as Bash.")] = None
     path: Annotated[
         str | None, Field(max_length=200, description="Only calls that name a file with this in its path.")
     ] = None
@@ -55,13 +55,14 @@ class SearchEventPreviews(Arguments):
 
 
 FILTERS = ("until", "since", "failed", "event_type", "tool", "path", "provider", "project_hash", "session_id")
-"""The arguments that only leave something out, the most dispensable first."""
+"""The arguments that only narrow a search, the most dispensable first."""
 
 
 def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Question:
-    """What is asked of the index. Raises `Problem` for arguments that can't be used."""
+    """Return the query on the index. Raises `Problem` for invalid arguments."""
     if wanted.regex and wanted.words:
-        raise InvalidParameter("words", "a regular expression isn't looked for by its words: leave out words or regex")
+        message = "words: a regular expression can't be searched by words; leave out words or regex"
+        raise InvalidParameter("words", message)
     context.check_project(wanted.project_hash)
     session = find_session(context.connection, wanted.session_id) if wanted.session_id is not None else None
     filters = EventFilters(
@@ -80,7 +81,7 @@ def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Qu
 
 
 def matcher_of(wanted: SearchEventPreviews) -> Matcher:
-    """What texts must fulfil. Raises `InvalidParameter` for a regular expression that can't be read."""
+    """Return the condition that texts must meet. Raises `InvalidParameter` for an invalid regular expression."""
     if wanted.regex:
         return Matches(wanted.query)
     kinds: dict[Any, type[Contains | ContainsAll]] = {"event": ContainsAll, "turn": ContainsInTurn}
@@ -88,7 +89,7 @@ def matcher_of(wanted: SearchEventPreviews) -> Matcher:
 
 
 def identity(context: Context, wanted: SearchEventPreviews) -> dict[str, Any]:
-    """The arguments as they identify a query, with the whole id of the session."""
+    """Return the arguments that identify a query, with the full id of the session."""
     given = wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     if wanted.session_id is not None:
         given["session_id"] = find_session(context.connection, wanted.session_id).uid
@@ -96,7 +97,10 @@ def identity(context: Context, wanted: SearchEventPreviews) -> dict[str, Any]:
 
 
 def moment_of(context: Context, wanted: SearchEventPreviews) -> int:
-    """When relative times were counted from, in milliseconds: a walk keeps that moment; 0 where there are none."""
+    """Return the moment that relative times count from, in milliseconds; 0 without any.
+
+    All pages of a search keep that moment.
+    """
     tomorrow = replace(context, now=context.now + 86_400)
     times = [("since", wanted.since), ("until", wanted.until)]
     moves = any(context.moment(field, text) != tomorrow.moment(field, text) for field, text in times)

@@ -23,18 +23,18 @@ __all__ = ["TOOL", "SearchEventPreviews", "answer"]
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """Which page of an answer is wanted, and of which state of the index."""
+    """A page of a search on one snapshot of the index."""
 
     question: Question
     behind: Place | None
     seen: int
-    """Items on the pages before."""
+    """The number of items on the previous pages."""
     cursor: Callable[[Hit, int], str]
-    """Give the cursor that continues behind a hit, and how many items lie before that."""
+    """Return the cursor that continues after a hit, given the number of items up to it."""
 
 
 def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
-    """The events that answer a query, newest first, or as the order says; on request by session."""
+    """Answer with the events that match a query, in the requested order, or grouped by session."""
     walk, deadline = _walk(context, wanted), Deadline(context.search_seconds)
     found: Hits | SessionHits
     if wanted.group_by is None:
@@ -71,7 +71,7 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
 
 
 def _walk(context: Context, wanted: SearchEventPreviews) -> _Walk:
-    """Where the answer goes on. Raises `Problem` for a cursor or arguments that can't be used."""
+    """Return the requested page. Raises `Problem` for an invalid cursor or argument."""
     query, behind, seen = identity(context, wanted), None, 0
     snapshot, moment = snapshot_of(context.connection), moment_of(context, wanted)
     if wanted.cursor is not None:
@@ -97,8 +97,8 @@ TOOL = Tool(
     "search_event_previews",
     "Search events",
     "Find what was said or done before: every prompt, answer, tool argument, tool output and error that "
-    "contains a text, newest first, as previews around the match. Paths, code and punctuation are ordinary "
-    "text. If nothing is found, try a shorter, more literal piece, or words. Next: get_event_details on a match.",
+    "contains a text, newest first, with a preview of the match. Paths, code and punctuation are ordinary "
+    "text. If nothing is found, try a shorter literal text or set words. Next: get_event_details on a match.",
     SearchEventPreviews,
     answer,
 )

@@ -1,4 +1,4 @@
-"""search_events: the search under its former name and arguments, for who still calls it."""
+"""search_events: the search under its former name and arguments, for clients that still call it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class SearchEvents(Arguments):
     pattern: Annotated[str, Field(max_length=2000)]
     limit: Limit = 10
     cursor: Cursor = None
-    include_full_payload: Annotated[bool, Field(description="Previews come all the same.")] = False
+    include_full_payload: Annotated[bool, Field(description="Ignored.")] = False
 
 
 def answer(context: Context, wanted: SearchEvents) -> Reply:
-    """What search_event_previews answers, with the call that takes its place."""
+    """Answer as search_event_previews does, with the call that replaces this one as the hint."""
     found = search_event_previews.answer(
         context, SearchEventPreviews(query=wanted.pattern, limit=wanted.limit, cursor=wanted.cursor)
     )
@@ -35,7 +35,7 @@ def answer(context: Context, wanted: SearchEvents) -> Reply:
 
 
 def _hint(wanted: SearchEvents) -> Hint:
-    says, after = "takes the place of search_events", "; get_event_details opens a match whole."
+    says, after = "replaces search_events", "; get_event_details opens a match."
     if len(wanted.pattern) > _QUOTED:
         return f"search_event_previews(query=..., limit={wanted.limit}) {says}{after}"
     return call("search_event_previews", query=wanted.pattern, limit=wanted.limit).saying(says, after=after)

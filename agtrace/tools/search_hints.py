@@ -1,4 +1,4 @@
-"""What to call after a search: the last word on what was found, or what finds something where nothing was."""
+"""What to call after a search: the newest match, or a search that does find something."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from agtrace.tools.search_arguments import FILTERS, SearchEventPreviews, matcher
 from agtrace.tools.tool import LIST_BYTES, Context, event_kilobytes, kilobytes
 
 _LONGEST_CALL = 300
-"""Characters of a call that a hint has room for."""
+"""The most characters of a call in a hint."""
 
 _MOST_WORDS = 8
-"""Words of a query that are counted one by one."""
+"""The most words of a query that are counted one by one."""
 
 _COUNTED = 100
-"""Events with a word that are counted; what is more common needn't be known."""
+"""The count of events with a word stops here: how common it is beyond that doesn't matter."""
 
 _SECONDS = 0.5
-"""For each of the searches that look for what would have found something."""
+"""The limit for each search that looks for a better query."""
 
 _SECONDS_IN_ALL = 2.0
-"""For all of these."""
+"""The limit for all of them together."""
 
 _FOR_LAST_WORD = 1.0
-"""Seconds to find the newest match of all."""
+"""Seconds for finding the newest match of all."""
 
 _PREVIEW_BYTES = 600
-"""What a match takes in an answer, about."""
+"""The approximate size of a match in an answer."""
 
 _AROUND = 300
 _OF_LIST = kilobytes(0, LIST_BYTES)
@@ -56,18 +56,18 @@ _PART_OF_ID = re.compile(r"(?:agent-)?[0-9a-f][0-9a-f-]{7,}", re.IGNORECASE)
 def after_hits(
     context: Context, wanted: SearchEventPreviews, asked: Question, hits: list[Hit], deadline: Deadline, *, first: bool
 ) -> tuple[NextCall, ...]:
-    """The call that opens the first match of the page, and the last word where later events match too."""
+    """Return the call that opens the first match of the page, and one for the newest if later events match too."""
     shows_newest = first and wanted.order != "oldest"
-    what = "the newest match whole" if shows_newest else "the first of these whole"
+    what = "the newest match" if shows_newest else "the first of these"
     opens = _opens(context, hits[0], f"opens {what}")
     later = None if shows_newest else _last_word(context, asked, deadline)
     if later is None or later.place <= max(hit.place for hit in hits):
         return (opens,)
-    return (opens, _opens(context, later, "opens the last word", before=" Later events match too: "))
+    return (opens, _opens(context, later, "opens the newest", before=" Later events match too: "))
 
 
 def _last_word(context: Context, asked: Question, deadline: Deadline) -> Hit | None:
-    """The newest match of all; None where it isn't found in time."""
+    """Return the newest match of all; None if it isn't found in time."""
     now = replace(asked, order=Order.NEWEST, snapshot=snapshot_of(context.connection))
     with suppress(SearchTimeout):
         return next(iter(now.page(1, None, deadline.at_most(_FOR_LAST_WORD)).hits), None)
@@ -87,22 +87,22 @@ def _opens(context: Context, hit: Hit, says: str, *, before: str = "") -> NextCa
 def after_nothing(
     context: Context, wanted: SearchEventPreviews, asked: Question, left_out: int, deadline: Deadline
 ) -> tuple[list[WordCount], NextCall]:
-    """How often the words of a text occur that was not found, and the call that finds something."""
+    """Return how often each word of an unsuccessful query occurs, and a call that finds something."""
     search = _Alternatives(wanted, asked, deadline)
     words = search.words()
     hint = _session_named(context, wanted.query) or search.hint(words)
     if hint is None and left_out:
         hint = search.call(left_out, "finds calls to agtrace itself", include_own=True)
     shorter = "; or try a shorter piece of the text."
-    hint = hint or call("list_sessions").saying("shows what there is", _OF_LIST, after=shorter)
+    hint = hint or call("list_sessions").saying("lists the sessions", _OF_LIST, after=shorter)
     if left_out:
-        also = f" Left out: {left_out} calls to agtrace itself or results of these (include_own)."
+        also = f" Left out: {left_out} calls to agtrace itself or their results (include_own)."
         hint = replace(hint, after=hint.after + also)
     return words if wanted.words is None else [], hint
 
 
 def _session_named(context: Context, query: str) -> NextCall | None:
-    """The call that opens the session whose id, or the beginning of it, was looked for."""
+    """Return the call that opens a session if the query is its id or a prefix of it."""
     given = query.strip()
     if not _PART_OF_ID.fullmatch(given):
         return None
@@ -115,15 +115,15 @@ def _session_named(context: Context, query: str) -> NextCall | None:
 
 
 class _Alternatives:
-    """Searches beside one that found nothing."""
+    """Alternatives to a search that found nothing."""
 
     def __init__(self, wanted: SearchEventPreviews, asked: Question, deadline: Deadline) -> None:
         self._wanted, self._asked, self._deadline = wanted, asked, deadline.at_most(_SECONDS_IN_ALL)
 
     def words(self) -> list[WordCount]:
-        """In how many events that pass the filters each word stands; nothing where there is one word only.
+        """Return how many events that pass the filters contain each word; empty for a single word.
 
-        A secret isn't counted: on its own, without the name before it, it might not be known for one.
+        A secret isn't counted: on its own, without the name before it, it might not be recognized as one.
         """
         shown = redact(self._wanted.query)
         words = [word for word in dict.fromkeys(self._wanted.query.split()) if word in shown]
@@ -132,11 +132,11 @@ class _Alternatives:
         return [self._count_of(word) for word in words[:_MOST_WORDS]]
 
     def hint(self, words: list[WordCount]) -> NextCall | None:
-        """The call that finds what is nearest to what was asked; None where none does."""
+        """Return the call closest to the query that finds something; None if there isn't any."""
         return next((hint for hint in self._hints(words) if hint is not None), None)
 
     def call(self, found: int, says: str, *, argument: str = "", **changed: Any) -> NextCall | None:
-        """A call with the same arguments but for these; None where it is too long for a hint."""
+        """Return the same call with these arguments changed; None if it is too long for a hint."""
         given = self._wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True, exclude={"cursor"})
         other = call("search_event_previews", **(given | changed))
         size = kilobytes(0, _AROUND + _PREVIEW_BYTES * min(found, self._wanted.limit))
@@ -155,16 +155,16 @@ class _Alternatives:
             yield self.call(rarest.events, "finds the rarest of the words", query=word, words=None)
 
     def _with_all_words(self, words: list[str]) -> Iterator[NextCall | None]:
-        """The search for all of these words in one event, or else in one turn."""
+        """Yield the search for all of these words in one event, or otherwise in one turn."""
         for within in {None: ("event", "turn"), "event": ("turn",)}.get(self._wanted.words, ()):
             query = " ".join(words)
             other = self._wanted.model_copy(update={"query": query, "words": within})
             if found := self._found(replace(self._asked, matcher=matcher_of(other))):
-                which = "all words" if len(words) == len(self._wanted.query.split()) else "the words that occur"
+                which = "all words" if len(words) == len(self._wanted.query.split()) else "the remaining words"
                 yield self.call(found, f"finds {which} in one {within}", query=query, words=within)
 
     def _without_filters(self) -> Iterator[NextCall | None]:
-        """The search without the filter that hides what there is, or without all of them."""
+        """Yield the search without each filter that hides matches, then without all of them."""
         given = [name for name in FILTERS if getattr(self._wanted, name) is not None]
         everything = EventFilters(without_own=self._asked.filters.without_own)
         if not given or not (in_all := self._found(replace(self._asked, filters=everything))):
@@ -174,9 +174,9 @@ class _Alternatives:
             dropped: dict[str, Any] = {"session_row" if name == "session_id" else name: None}
             left = replace(self._asked.filters, **dropped)
             if found := self._found(replace(self._asked, filters=left)):
-                yield self.call(found, "finds something: {} hides it", argument=name, **without)
+                yield self.call(found, "finds matches that {} hides", argument=name, **without)
         without_all: dict[str, Any] = dict.fromkeys(given)
-        yield self.call(in_all, "finds something: the filters together hide it", **without_all)
+        yield self.call(in_all, "finds matches that the filters together hide", **without_all)
 
     def _count_of(self, word: str) -> WordCount:
         asked = replace(self._asked, matcher=Contains(word))
@@ -184,5 +184,5 @@ class _Alternatives:
         return WordCount(word=one_line(word, 50), events=events, exact=exact)
 
     def _found(self, asked: Question) -> int:
-        """About how many hits another search has."""
+        """Return about how many hits another search has."""
         return asked.count(self._wanted.limit, self._deadline.at_most(_SECONDS))[0]

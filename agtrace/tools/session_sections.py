@@ -1,4 +1,4 @@
-"""The sections of a session that are asked for by name: one of them in full, several each by its beginning."""
+"""The sections of a session that were requested by name: one in full, or the beginning of each of several."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from agtrace.tools.tool import LIST_BYTES, dump_all, kilobytes
 
 _SMALLEST_ITEM = 40  # bytes
 _READ = LARGEST_OVERVIEW // _SMALLEST_ITEM
-_SHOWN = 10  # of each of several lists
+_SHOWN = 10  # items of each of several lists
 
 _ELSEWHERE = frozenset({"stats", "children", "total_children"})
-"""Fields of the head that are no part of the section `session`."""
+"""Fields of the head that are not part of the section `session`."""
 
 
 def answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str, Any], NextCall]:
-    """The sections with these names, and the call to make next."""
+    """Return the sections with these names, and the next call."""
     lists = [name for name in names if name in LISTS]
     if len(names) == 1 and lists:
         return _pages(view, names[0])
@@ -44,7 +44,7 @@ def answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str,
 
 
 def _pages(view: View, name: str) -> tuple[Pages, NextCall]:
-    """A list alone, in pages."""
+    """Return a single list, in pages."""
     newest, *behind = view.position or (sessions.newest_row(view.context.connection),)
     items, places, total = LISTS[name](_source(view, newest), tuple(behind), _READ + 1)
     pages = replace(view, top={"session_id": view.session.uid}).pages(
@@ -65,17 +65,17 @@ def _source(view: View, newest_session: int) -> Source:
 
 
 def _rest_hint(view: View, name: str, total: int) -> NextCall:
-    """The call that lists a section to its end."""
+    """Return the call that lists a whole section."""
     size = kilobytes(min(_SMALLEST_ITEM * total, LIST_BYTES - 1_500), min(1_000 + 700 * total, LIST_BYTES))
     return call(NAME, session_id=view.shown_id, sections=[name]).saying(f"lists all {total} {name}", size)
 
 
 def _item_hint(view: View, items: Sequence[Model]) -> NextCall:
-    """The call that opens the first item that can be opened, or the first turn with a failure."""
+    """Return the call that opens the first item that can be opened, or the first turn with a failure."""
     for item in items:
         if isinstance(item, FailedExecution):
             event = item.call_event if item.result_event is None else item.result_event
-            return view.event_hint(event, "the first failure whole")
+            return view.event_hint(event, "the first failure")
         if isinstance(item, ChildItem):
             return call(NAME, session_id=item.id).saying("shows the first child's turns", kilobytes(0, LIST_BYTES))
     return view.failing_turn_hint([item for item in items if isinstance(item, TurnOverview)])

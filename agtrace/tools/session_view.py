@@ -1,4 +1,4 @@
-"""What is asked of a session, and where the page begins: what the levels and the sections of a session share."""
+"""A request for a session and the start of its page, as shared by the levels and the sections."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _BYTES = {
     "turns": (30_720, 30_720),
     "steps": (32_000, ABSOLUTE_MAX_BYTES),
     "full": (32_000, ABSOLUTE_MAX_BYTES),
-}  # by default, and at most
+}  # the default, and the maximum
 
 _MANY_FAILURES = 3
-"""From so many failed calls on, a diagnosis tells more than the first of them."""
+"""With this many failed calls, a diagnosis says more than the first of them."""
 
 LARGEST_OVERVIEW = _BYTES["summary"][1]
-"""Bytes that level summary or a section may take at most."""
+"""The most bytes that level summary or a section may take."""
 
 
 class GetSessionDetails(Arguments):
@@ -43,7 +43,7 @@ class GetSessionDetails(Arguments):
     detail_level: Annotated[
         Level,
         Field(
-            description="summary: one line a turn; turns: one line a step; steps: the first 500 characters of every "
+            description="summary: one line per turn; turns: one line per step; steps: first 500 characters of every "
             "thought, message, argument and output; full: everything, verbatim."
         ),
     ] = "summary"
@@ -66,7 +66,7 @@ class GetSessionDetails(Arguments):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is asked of a session, and where the page begins."""
+    """A request for a session, and where its page begins."""
 
     context: Context
     wanted: GetSessionDetails
@@ -75,9 +75,9 @@ class View:
     last_event: int
     """The newest event of the snapshot."""
     position: tuple[int, ...]
-    """What lies behind the page before, as each level counts; empty on the first page."""
+    """Where the previous page ended, as each level counts; empty on the first page."""
     top: dict[str, Any]
-    """What stands above the turns."""
+    """The fields above the turns."""
 
     @property
     def budget(self) -> int:
@@ -86,7 +86,7 @@ class View:
         return min(self.wanted.max_bytes or default, most)
 
     def cursor(self, *position: int) -> str:
-        """The cursor that continues behind a position."""
+        """Return the cursor that continues after a position."""
         query = {**query_of(self.wanted), "session_id": self.session.uid}
         return self.context.cursors.make(NAME, query, (self.last_event, *position))
 
@@ -101,7 +101,7 @@ class View:
         essential: Callable[[int], list[dict[str, Any]]] | None = None,
         key: str = "turns",
     ) -> Pages:
-        """Pages of turns or of what turns are made of, or of another list."""
+        """Return pages of turns, of parts of turns, or of another list."""
         smallest = essential or build
         return Pages(
             size=size,
@@ -114,19 +114,19 @@ class View:
         )
 
     def hint(self, level: str, turn_index: int, what: str, *, after: str = ".") -> NextCall:
-        """The call that opens a turn at a level."""
+        """Return the call that opens a turn at a level."""
         opening = call(NAME, session_id=self.shown_id, detail_level=level, turn_index=turn_index)
         size = turn_kilobytes(self.context.connection, self.session.id, turn_index, level)
         return opening.saying(what, size, after=after)
 
     def event_hint(self, event_index: int, what: str) -> NextCall:
-        """The call that opens an event."""
+        """Return the call that opens an event."""
         opening = call("get_event_details", session_id=self.shown_id, event_index=event_index)
         size = event_kilobytes(self.context.connection, self.session.id, event_index)
         return opening.saying(f"opens {what}", size)
 
     def onward_hint(self, turn_index: int | None) -> NextCall:
-        """Behind a turn in which nothing failed: the call that opens the next one, or else the thinking."""
+        """Return the call to make after a turn without failures: the next turn, or else the thinking."""
         following = turns.turn_behind(self.context.connection, self.session, turn_index, self.last_event)
         if following is not None:
             return self.hint("turns", following, "shows the next turn")
@@ -134,12 +134,12 @@ class View:
         return opening.saying("shows why it was done", kilobytes(0, LIST_BYTES))
 
     def diagnosis_hint(self) -> NextCall:
-        """The call that tells what went wrong."""
+        """Return the call that diagnoses the session."""
         opening = call("analyze_session", session_id=self.shown_id, include_loops=True)
-        return opening.saying("tells what went wrong and where", kilobytes(0, 5_120))
+        return opening.saying("shows what went wrong and where", kilobytes(0, 5_120))
 
     def failing_turn_hint(self, listed: list[TurnOverview]) -> NextCall:
-        """Of a session that failed often, the diagnosis; else the first turn with a failure, or the first turn."""
+        """Return the diagnosis of a session with many failures; else the first turn with a failure, or the first."""
         if self.session.failed_calls >= _MANY_FAILURES and not self.position and self.wanted.turn_index is None:
             return self.diagnosis_hint()
         with_failures = turns.failing_turns(self.context.connection, self.session, self.last_event)
@@ -154,7 +154,7 @@ class View:
 
 
 def view_of(context: Context, wanted: GetSessionDetails) -> View:
-    """Find the session and the place. Raises what `find_session`, `check_turn` and `Cursors.read` raise."""
+    """Find the session and the start of the page. Raises what `find_session`, `check_turn` and `Cursors.read` raise."""
     connection = context.connection
     _check_sections(wanted)
     session = find_session(connection, wanted.session_id)
@@ -172,11 +172,11 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
 
 
 def _check_sections(wanted: GetSessionDetails) -> None:
-    """Sections tell of the whole session: they go with neither a level nor a turn."""
+    """Raise `InvalidParameter` for sections with a level or a turn: they cover the whole session."""
     if wanted.sections is None:
         return
     if wanted.detail_level != "summary":
-        message = f"sections: leave out detail_level={wanted.detail_level!r}; sections stand beside level summary only"
+        message = f"sections: leave out detail_level={wanted.detail_level!r}; sections work with level summary only"
         raise InvalidParameter("sections", message, "detail_level='summary'")
     if wanted.turn_index is not None:
-        raise InvalidParameter("sections", "sections: leave out turn_index; a section is of the whole session")
+        raise InvalidParameter("sections", "sections: leave out turn_index; sections cover the whole session")

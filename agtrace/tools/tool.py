@@ -1,4 +1,4 @@
-"""What a tool is, what it is given, and what all tools share."""
+"""A tool, its context, and what the tools share."""
 
 from __future__ import annotations
 
@@ -26,48 +26,48 @@ from agtrace.usage.prices import PriceTable
 
 LIST_BYTES = 10_240
 EVENT_AROUND = 1_800
-"""Bytes that an opened event takes at most beside its text."""
+"""The most bytes that an opened event takes in addition to its text."""
 _LONG_LIST_BYTES = 20_480
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a tool needs to answer."""
+    """Everything a tool needs to answer."""
 
     connection: sqlite3.Connection
-    """Within one read transaction: everything a tool reads is of one moment."""
+    """Inside one read transaction, so a tool reads the index as of one moment."""
     cursors: Cursors
     freshness: Freshness
     now: float
     """Seconds since 1970 UTC."""
     prices: PriceTable
     search_seconds: float
-    """After which a search is stopped."""
+    """How long a search may run before it is stopped."""
     health: Callable[[], Health]
-    """Give the figures of index and server."""
+    """Return the figures of the index and the server."""
     last_analysis: LastAnalysis
 
     def analysis(self, session: Session) -> Analysis:
-        """The health of a session, every finding included."""
+        """Return the health of a session, with every finding."""
         return self.last_analysis.get(self.connection, session, now=self.now, prices=self.prices)
 
     def check_project(self, project_hash: str | None) -> None:
-        """Raise `InvalidParameter` for a hash that is the beginning of no project's."""
+        """Raise `InvalidParameter` if no project hash begins with this one."""
         if project_hash is None or self.freshness.state != "ready":
             return
         if not projects.has_hash(self.connection, project_hash):
             given = repeated(project_hash, 60)
-            unknown = f"project_hash: no project's hash begins with {given!r}; get_project_info() lists them"
+            unknown = f"project_hash: no project hash begins with {given!r}; get_project_info() lists them"
             raise InvalidParameter("project_hash", unknown)
 
     def moment(self, field: str, text: str | None, *, end: bool = False) -> int | None:
-        """Read a time in the arguments."""
+        """Read a time argument as milliseconds since 1970 UTC; None stays None."""
         return None if text is None else moment(field, text, datetime.fromtimestamp(self.now, UTC), end=end)
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool as clients see it."""
+    """A tool as clients see it, and the function that answers."""
 
     name: str
     title: str
@@ -77,27 +77,27 @@ class Tool:
 
 
 def unless_behind(summary: str, total: int, freshness: Freshness) -> str:
-    """Never say that nothing was found while the index doesn't hold everything yet."""
+    """Return the summary, qualified while the index is incomplete: it never claims then that nothing was found."""
     if freshness.state == "ready":
         return summary
     behind = "" if freshness.files_behind is None else f", {freshness.files_behind} files behind"
     if total:
         return f"{summary} so far (index {freshness.state.replace('_', ' ')}{behind})"
-    return f"Nothing found yet: the index is {freshness.state.replace('_', ' ')}{behind}; ask again"
+    return f"Nothing found yet: the index is {freshness.state.replace('_', ' ')}{behind}; try again"
 
 
 def list_budget(limit: int) -> int:
-    """The bytes that a list may take: more are asked for with a higher limit."""
+    """Return the bytes that a list may take: more for a limit above the default."""
     return _LONG_LIST_BYTES if limit > DEFAULT_LIMIT else LIST_BYTES
 
 
 def query_of(wanted: Arguments) -> dict[str, Any]:
-    """The arguments as they identify a query."""
+    """Return the arguments that identify a query."""
     return wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
 
 
 def kilobytes(least: int, most: int) -> str:
-    """The size of an answer in a hint, where it lies between so many bytes."""
+    """Return the size of an answer for a hint, such as `(2-10 KB)`, from its least and most bytes."""
     low, high = least // 1024, -(-most // 1024)
     if low == 0:
         return f"(up to {high} KB)"
@@ -105,18 +105,18 @@ def kilobytes(least: int, most: int) -> str:
 
 
 def sessions_kilobytes(total: int) -> str:
-    """The size of the first page of a list of so many sessions."""
+    """Return the size of the first page of a list of this many sessions."""
     shown = min(total, DEFAULT_LIMIT)
     return kilobytes(300 + 200 * shown, min(700 + 1_600 * shown, LIST_BYTES))
 
 
 def overview_kilobytes(turns: int) -> str:
-    """The size of the first page of level summary, for so many turns."""
+    """Return the size of the first page of level summary for this many turns."""
     return kilobytes(min(800 + 150 * turns, 8 * 1024), min(4_000 + 900 * turns, LIST_BYTES))
 
 
 def turn_kilobytes(connection: sqlite3.Connection, session_row: int, turn_index: int, level: str) -> str:
-    """The size of the first page in which get_session_details opens a turn at level turns or steps."""
+    """Return the size of the first page of get_session_details for one turn at level turns or steps."""
     size = turns.size(connection, session_row, turn_index)
     if level == "turns":
         return kilobytes(min(900 + 110 * size.steps, 28_000), min(4_000 + 900 * size.steps, 30_720))
@@ -124,27 +124,27 @@ def turn_kilobytes(connection: sqlite3.Connection, session_row: int, turn_index:
 
 
 def event_kilobytes(connection: sqlite3.Connection, session_row: int, event_index: int) -> str:
-    """The size of the answer in which get_event_details opens an event: at most the line that it stands on."""
+    """Return the size of the answer of get_event_details for an event, bounded by the length of its line."""
     line = events.line_length(connection, session_row, event_index)
     return kilobytes(0, min(EVENT_AROUND + line, LIST_BYTES))
 
 
 def mark(time: int | None) -> int:
-    """A time as a number of a cursor; 0 is none."""
+    """Return a time as a number for a cursor; 0 means none."""
     return 0 if time is None else time + (time >= 0)
 
 
 def unmark(mark: int) -> int | None:
-    """The time that `mark` wrote."""
+    """Return the time that `mark` encoded."""
     return None if mark == 0 else mark - (mark > 0)
 
 
 def dump(model: Model) -> dict[str, Any]:
-    """A model as JSON values, without what is unknown."""
+    """Return a model as JSON values, without the fields that are None."""
     dumped: dict[str, Any] = model.model_dump(mode="json", exclude_none=True)
     return dumped
 
 
 def dump_all(models: Iterable[Model]) -> list[dict[str, Any]]:
-    """Models as JSON values."""
+    """Return models as JSON values."""
     return [dump(model) for model in models]

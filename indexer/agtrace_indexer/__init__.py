@@ -1,1 +1,1 @@
-"""From the logs of coding agents to the index; the only writer of the index."""
+"""Builds the index from the logs of coding agents; the only writer of the index."""

@@ -1,9 +1,9 @@
-"""Forgetting sessions: what their logs said leaves every table, and a tombstone keeps it from coming back.
+"""Forgetting sessions: everything from their logs leaves every table, and a tombstone keeps it from coming back.
 
-A log goes as a whole, with the logs of the sub-agents that it started and whatever else has its id. The tombstones are
-on the disk before anything is deleted, and what is deleted follows from them: a crash in between is made good by the
-next run (`finish`). Sessions that hold some of the same events in logs of their own stay, and are told anew as if the
-forgotten logs had never been there.
+A log is forgotten as a whole, together with the logs of the sub-agents that it started and any others with its id. The
+tombstones reach the disk before anything is deleted, and they determine what is deleted: after a crash in between, the
+next run completes the work (`finish`). Sessions that contain some of the same events in logs of their own stay, and
+are attributed anew as if the forgotten logs had never existed.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from agtrace_indexer.index.tombstones import AGED, FORGOTTEN, Tombstones, add, s
 from agtrace_indexer.logs.discovery import REPEATS
 
 _PATIENCE = 10.0
-"""Seconds that readers get to end before it is said that the WAL still holds what was forgotten."""
+"""Seconds that readers get to finish before the WAL is reported as still holding forgotten text."""
 
 _DAY = 24 * 3600
 
 
 def forget(database: Path, digests: Iterable[str], *, now: float, patience: float = 0) -> str | None:
-    """Forget the sessions with these digests (`Logs.digests`) for good, and all that belongs to them.
+    """Forget the sessions with these digests (`Logs.digests`), and everything that belongs to them, for good.
 
-    Gives None, or why traces of them are left until the next run (`maintenance.scrub`). Raises `lock.Busy` when
-    another process still writes after `patience` seconds and `UnreadableTombstones`; `now` is in seconds since 1970.
+    Return None, or why traces of them remain until the next run (`maintenance.scrub`). Raise `lock.Busy` if another
+    process is still writing after `patience` seconds, and `UnreadableTombstones`; `now` is in seconds since 1970.
     """
     with WriteLock(database, patience), closing(Catalog(database)) as catalog:
         remove_attempts(database)
-        Tombstones.of(database)  # nothing is added to a list that can't be used
+        Tombstones.of(database)  # nothing is added to an unusable list
         add(database, FORGOTTEN, sorted(digests), now)
         _finish(catalog.connection, database, now)
         return scrub(catalog.connection, patience=_PATIENCE)
 
 
 def finish(catalog: Catalog, now: float) -> None:
-    """Do what tombstones ask for that came, or went, beside this program's own writing: after a crash, by hand.
+    """Carry out tombstones that were added or removed outside a normal run: before a crash, or by hand.
 
     Called by the writer, between two transactions. Files that were passed over are looked at again.
     """
@@ -55,7 +55,7 @@ def finish(catalog: Catalog, now: float) -> None:
 
 
 def keep_out(catalog: Catalog, digests: Iterable[str], now: float) -> None:
-    """Forget sub-agents that a run left unread, as their parents are, and whatever they started.
+    """Forget sub-agents that a run left unread because their parents are forgotten, and everything they started.
 
     Called by the writer, between two transactions.
     """
@@ -64,10 +64,10 @@ def keep_out(catalog: Catalog, digests: Iterable[str], now: float) -> None:
 
 
 def expire(connection: sqlite3.Connection, database: Path, days: int, now: float) -> None:
-    """Forget sessions whose last event, sub-agents included, is older than so many days before today (UTC).
+    """Forget sessions whose last event, sub-agents included, is more than this many days before today (UTC).
 
-    Today is the day of the newest event, unless that is still to come: a clock that jumped ahead makes nothing old.
-    Called by the writer, between two transactions. They stay out until their logs are written to again.
+    Today is the day of the newest event that isn't in the future, so a clock that jumped ahead makes nothing old.
+    Called by the writer, between two transactions. The sessions stay out until their logs are written to again.
     """
     meta.put(connection, "kept_days", str(days))
     newest = removal.newest_end(connection, now * 1000)
@@ -85,13 +85,13 @@ def _finish(connection: sqlite3.Connection, database: Path, now: float) -> None:
     tombstones, logs = Tombstones.of(database), Logs(connection)
     files = logs.with_all_of(logs.kept_out(tombstones))
     new = {digest for digest in logs.digests(files) if not tombstones.has(digest)}
-    if new:  # sub-agents that came since
+    if new:  # sub-agents that have appeared since
         add(database, FORGOTTEN, sorted(new), now)
     _carry_out(connection, database, files)
 
 
 def _carry_out(connection: sqlite3.Connection, database: Path, files: set[int]) -> None:
-    """Delete what was read of these files, in a transaction of its own."""
+    """Delete everything read from these files, in a separate transaction."""
     store = Store(connection)
     store.begin()
     hid = _hide_beside(store, Tombstones.of(database))
@@ -115,7 +115,7 @@ def _delete(store: Store, files: set[int]) -> None:
 
 
 def _inherit(connection: sqlite3.Connection, copies: list[ArchivedCopy]) -> None:
-    """Let the oldest archived copy of each event that goes be the original of the others: it counts from now on."""
+    """Make the oldest archived copy of each deleted event the original of the others, so that it counts from now on."""
     first: dict[int, int] = {}
     heirs = [(first.setdefault(copy.original, copy.event), copy.event) for copy in copies]
     kin.note_copies(connection, [(None if heir == event else heir, event) for heir, event in heirs])
@@ -124,7 +124,7 @@ def _inherit(connection: sqlite3.Connection, copies: list[ArchivedCopy]) -> None
 
 
 def _hide(store: Store, file: int) -> None:
-    """Delete what was read of a file, and remember it by its stamp and a digest of its path, if it is still there."""
+    """Delete everything read from a file; if it still exists, remember it by its stamp and a digest of its path."""
     connection = store.connection
     path, gone, mark = removal.file(connection, file)
     if removal.drop_root(connection, path):
@@ -136,7 +136,7 @@ def _hide(store: Store, file: int) -> None:
 
 
 def _hide_beside(store: Store, tombstones: Tombstones) -> bool:
-    """Forget the names of files that are no logs and bear a forgotten session's id; whether there were any."""
+    """Forget the names of files that aren't logs but bear a forgotten session's id; return whether there were any."""
     found = [file for file, path in removal.no_logs(store.connection) if lies_beside(path, tombstones)]
     for file in found:
         _hide(store, file)

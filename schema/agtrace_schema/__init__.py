@@ -1,1 +1,1 @@
-"""The words of agtrace: events, sessions, answers, errors and the tables of the index."""
+"""The vocabulary of agtrace: events, sessions, answers, errors and the tables of the index."""

@@ -1,4 +1,4 @@
-"""The models of what is wrong in a session (analyze_session), and in many of them (`agtrace report`)."""
+"""The models of what went wrong in a session (analyze_session), and in many of them (`agtrace report`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agtrace_schema.events import Provider
 Severity = Literal["Critical", "Warning", "Info"]
 Lens = Literal["Failures", "Loops", "TokenUsage", "Time", "Outcome"]
 Ending = Literal["finished", "question_left", "error_left", "tool_left", "interrupted", "abandoned", "unknown"]
-"""How a session ended. `finished` says that the model had the last word, not that it succeeded."""
+"""How a session ended. `finished` means that the model had the last word, not that it succeeded."""
 
 Part = Literal["outcome", "failures", "loops", "context", "time"]
 
@@ -19,7 +19,7 @@ Part = Literal["outcome", "failures", "loops", "context", "time"]
 
 
 class Evidence(Model):
-    """An event that shows a finding."""
+    """An event that supports a finding."""
 
     event_index: int
     ref: str
@@ -34,31 +34,31 @@ class Insight(Model):
     severity: Severity
     lens: Lens
     detector: str
-    """By which rule of docs/health.md it was found."""
+    """The rule in docs/health.md behind the finding."""
     version: int
-    """Of that rule."""
+    """The version of that rule."""
     message: str
     count: int
-    """Of what the message is about; exact, however little evidence is named."""
+    """The number of things the message is about; exact, even if little evidence is listed."""
     session_id: str | None = None
-    """The sub-agent in which it was found; absent where it is the session itself."""
+    """The sub-agent it was found in; absent if it is the session itself."""
     evidence: list[Evidence]
     """At most five."""
 
 
 class ScorePart(Model):
-    """What one side of a session's health costs of its score."""
+    """The points that one aspect of a session's health costs."""
 
     part: Part
     lost: int
     """Points."""
     of: int
-    """What it can cost at most; all parts together 100."""
+    """The most it can cost; all parts together make 100."""
     why: str
 
 
 class SessionEnding(Model):
-    """How a session ended, and why agtrace says so."""
+    """How a session ended, and the reason for that verdict."""
 
     ending: Ending
     reason: str
@@ -66,16 +66,16 @@ class SessionEnding(Model):
 
 
 class TimeSpent(Model):
-    """Where the time of a session went, in seconds; what isn't known is absent."""
+    """Where the time of a session went, in seconds; unknown figures are absent."""
 
     tools_seconds: int | None = None
-    """While executions were running; those at the same time count once."""
+    """While tools were running; parallel executions count once."""
     model_seconds: int | None = None
     """While the model was thinking and writing."""
     human_seconds: int | None = None
-    """While the session waited for the human."""
+    """While the session waited for the user."""
     unknown_seconds: int | None = None
-    """Gaps of more than two hours within a turn: the machine slept, or nobody was there."""
+    """Gaps of more than two hours within a turn: the machine was asleep, or nobody was there."""
 
 
 class Share(Model):
@@ -87,16 +87,16 @@ class Share(Model):
 
 
 class TokenShares(Model):
-    """Where the tokens of a session went, the largest shares first."""
+    """Where the tokens of a session went, largest shares first."""
 
     turns: list[Share]
-    """Input and output of the responses of a turn; name is the turn_index."""
+    """Input and output of a turn's responses; name is the turn_index."""
     tools: list[Share]
-    """Estimated: what the results of a tool put into the context, at four characters a token."""
+    """Estimated: what the results of a tool added to the context, at four characters a token."""
     files: list[Share]
-    """Estimated likewise: results of executions that read the file."""
+    """Also estimated: the results of executions that read the file."""
     agents: list[Share] | None = None
-    """Sub-agents, as their own logs have it."""
+    """Sub-agents, according to their own logs."""
 
 
 class AgentHealth(Model):
@@ -114,20 +114,20 @@ class Analysis(Model):
 
     session_id: str
     score: int | None = None
-    """0 to 100, sub-agents rolled up; 100 is a session without a fault. Absent where too little is known."""
+    """0 to 100, including sub-agents; 100 is a session without a fault. Absent if too little is known."""
     unscored: str | None = None
     """Why there is no score."""
     parts: list[ScorePart]
     own_score: int | None = None
-    """Without its sub-agents, where it has some."""
+    """The score without sub-agents, if there are any."""
     ending: SessionEnding
     insights: list[Insight]
     time: TimeSpent | None = None
     token_shares: TokenShares | None = None
     agents: list[AgentHealth] | None = None
-    """The worst score first, unscored ones last."""
+    """Worst score first, unscored ones last."""
     total_agents: int | None = None
-    """How many sub-agents there are, where not all are shown."""
+    """The number of sub-agents, if not all are shown."""
     summary: dict[str, dict[str, int]]
     """event_counts by type, outcomes by kind."""
 
@@ -136,7 +136,7 @@ class Analysis(Model):
 
 
 class TimelineEntry(Model):
-    """A piece of a session's timeline; times are seconds since the session began."""
+    """A piece of a session's timeline; times are in seconds since the session began."""
 
     kind: Literal["turn", "step", "tool", "agent", "compaction", "api_error"]
     start: float
@@ -145,7 +145,7 @@ class TimelineEntry(Model):
     name: str | None = None
     """The beginning of the request, the tool, or the sub-agent's id."""
     turn_index: int | None = None
-    """Of a turn."""
+    """For a turn."""
     failed: bool | None = None
 
 
@@ -158,7 +158,7 @@ class ContextPoint(Model):
 
 
 class Timeline(Model):
-    """What happened when; thinned out where there is too much for a report, which `left_out` counts."""
+    """What happened when. Entries that are too many for a report are left out and counted in `left_out`."""
 
     entries: list[TimelineEntry]
     context: list[ContextPoint]
@@ -167,7 +167,7 @@ class Timeline(Model):
 
 
 class ReportedSession(Model):
-    """A session in a report, its sub-agents rolled up."""
+    """A session in a report, including its sub-agents."""
 
     session_id: str
     provider: Provider
@@ -175,7 +175,7 @@ class ReportedSession(Model):
     project: str | None = None
     """The project's root, or the beginning of its hash."""
     title: str
-    """Its title or the beginning of its first request."""
+    """Its title, or else the beginning of its first request."""
     start_time: str | None = None
     duration_seconds: int | None = None
     active_seconds: int | None = None
@@ -191,21 +191,21 @@ class ReportedSession(Model):
     cost_made: Made | None = None
     model: str | None = None
     agents: list[AgentHealth] | None = None
-    """The worst score first, unscored ones last."""
+    """Worst score first, unscored ones last."""
     insights: list[Insight]
-    """The worst first; at most 50, among them the worst one of every detector."""
+    """Worst first; at most 50, including the worst one of every detector."""
     total_insights: int
     detectors: dict[str, int]
-    """How many findings each detector has, all counted."""
+    """The number of findings of each detector, all counted."""
     severities: dict[Severity, int]
-    """Likewise by severity."""
+    """The same by severity."""
     time: TimeSpent | None = None
     timeline: Timeline | None = None
     """Only in the HTML report."""
 
 
 class ReportedDay(Model):
-    """A day (UTC) of a report, by when its sessions began."""
+    """A day (UTC) of a report, with the sessions that began on it."""
 
     day: str
     sessions: int
@@ -216,7 +216,7 @@ class ReportedDay(Model):
 
 
 class ReportedTool(Model):
-    """A tool over all sessions of a report."""
+    """A tool across all sessions of a report."""
 
     tool: str
     calls: int
@@ -226,7 +226,7 @@ class ReportedTool(Model):
 
 
 class ReportedModel(Model):
-    """What a model used on a day."""
+    """A model's usage on one day."""
 
     day: str
     model: str
@@ -245,7 +245,7 @@ class ReportedDetector(Model):
 
 
 class Figures(Model):
-    """The figures by which two periods are compared."""
+    """The figures used to compare two periods."""
 
     since: str | None = None
     until: str | None = None
@@ -265,42 +265,42 @@ class Figures(Model):
 
 
 class Change(Model):
-    """What got better or worse against the period before."""
+    """The change of a figure since the previous period."""
 
     what: str
     before: float
     now: float
     unit: Literal["points", "share", "sessions", "tokens", "dollars"] = "sessions"
-    """share: of 1."""
+    """share: a fraction of 1."""
     verdict: Literal["better", "worse", "same", "neither"]
-    """neither: more or less of it is no judgement, or there are too few sessions for one."""
+    """neither: more or less of it is neither good nor bad, or there are too few sessions to tell."""
 
 
 class Report(Model):
     """The health of many sessions."""
 
     selection: str
-    """What was looked at, as a sentence."""
+    """The selected sessions, as a sentence."""
     figures: Figures
     before: Figures | None = None
-    """The period before, of the same length; where no beginning was asked for, the earlier half of the time."""
+    """The previous period of the same length; if no start was given, the earlier half of the time."""
     later: Figures | None = None
-    """Where `before` is the earlier half: the later one, with which it is compared."""
+    """If `before` is the earlier half: the later one, compared with it."""
     compared: str | None = None
-    """What is compared with what, as a sentence."""
+    """The two periods that are compared, as a sentence."""
     changes: list[Change]
     scores: list[int]
-    """How many sessions have a score of 0 to 9, 10 to 19, ... 90 to 100."""
+    """The number of sessions with a score of 0 to 9, 10 to 19, ... 90 to 100."""
     days: list[ReportedDay]
     tools: list[ReportedTool]
     models: list[ReportedModel]
     detectors: list[ReportedDetector]
     undated: int
-    """Sessions of which the log tells no time, or one before 2010 or after 2099: in no period."""
+    """Sessions in no period, because the log has no time, or one before 2010 or after 2099."""
     sessions: list[ReportedSession]
-    """The worst first; unscored ones last."""
+    """Worst first, unscored ones last."""
     versions: dict[str, int]
-    """Of each detector."""
+    """The version of each detector."""
     made_at: str | None = None
     behind: str | None = None
-    """What the index doesn't hold yet, as a sentence; absent where it holds all logs."""
+    """What the index is still missing, as a sentence; absent if it has all logs."""

@@ -1,7 +1,7 @@
-"""The models of what agtrace answers, inside the envelope of the answer contract.
+"""The models of agtrace's answers, which go inside the envelope of the answer contract.
 
-Every model is frozen and leaves out what is None when it is serialized. `README.md` beside this
-package is generated from them.
+All models are frozen, and fields that are None are left out when a model is serialized. The `README.md` next to
+this package is generated from them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from agtrace_schema.events import EventType, Outcome, Provider, UserKind
 
 TurnOutcome = Literal["success", "partial", "failed", "unknown"]
 Made = Literal["exact", "partial", "estimated", "unknown"]
-"""How a total was made: of all figures; while some are missing; of list prices, or of logs that vanished and share
-responses with others; not at all."""
+"""How reliable a total is. exact: all figures are known; partial: some are missing; estimated: from list prices, or
+from vanished logs that share responses with others; unknown: there is no figure."""
 
 
 class Model(BaseModel):
@@ -31,12 +31,12 @@ class SessionItem(Model):
     """One session in a list."""
 
     id: str
-    """As many characters as tell it apart, at least 8; every tool accepts it."""
+    """The shortest prefix that is unique, at least 8 characters; every tool accepts it."""
     provider: Provider
     project_hash: str | None = None
     """8 characters; every tool accepts them."""
     kind: str | None = None
-    """Only where it isn't a main session: subagent, fork, continuation."""
+    """Only for sessions other than main ones: subagent, fork, continuation."""
     parent_id: str | None = None
     title: str | None = None
     snippet: str | None = None
@@ -46,23 +46,23 @@ class SessionItem(Model):
     tool_calls: int
     failed_calls: int
     total_tokens: int | None = None
-    """Input, cache and output together, without copies; absent where the log has no figures."""
+    """Input, cache and output tokens, without copies; absent if the log has no figures."""
     tokens_made: Made | None = None
     cost_usd: float | None = None
-    """US dollars; absent where no price is known."""
+    """US dollars; absent if no price is known."""
     cost_made: Made | None = None
     copied_turns: int | None = None
-    """Turns that were copied from an older session; they count there."""
+    """Turns copied from an older session, where they are counted."""
 
 
 class ModelTotals(Model):
-    """What one model used in a session or a project."""
+    """The usage of one model in a session or project."""
 
     model: str
     responses: int
     total_tokens: int | None = None
     tokens: dict[str, int] | None = None
-    """By kind, as in SessionStats; zero is left out."""
+    """By kind, as in SessionStats; zeros are left out."""
     cost_usd: float | None = None
     cost_made: Made | None = None
 
@@ -75,21 +75,21 @@ class ProjectItem(Model):
 
     hash: str
     root_path: str | None = None
-    """Absent where only the hash is known (Gemini CLI)."""
+    """Absent if only the hash is known (Gemini CLI)."""
     session_count: int
     providers: list[Provider]
     failed_calls: int
     responses: int
     total_tokens: int | None = None
     tokens: dict[str, int] | None = None
-    """By kind, as in SessionStats; zero is left out."""
+    """By kind, as in SessionStats; zeros are left out."""
     tokens_made: Made | None = None
     cost_usd: float | None = None
     cost_made: Made | None = None
     models: list[ModelTotals] | None = None
     """The three with the most tokens."""
     total_models: int | None = None
-    """How many there are, where there are more."""
+    """The number of models, if there are more than three."""
     last_activity: str | None = None
 
 
@@ -97,7 +97,7 @@ class ProjectItem(Model):
 
 
 class Tokens(Model):
-    """Tokens of model responses; caches and reasoning only where they aren't zero, nothing where it is unknown."""
+    """Tokens of model responses. Cache and reasoning figures are left out if zero, unknown figures always."""
 
     input: int | None = None
     """Uncached input."""
@@ -105,12 +105,12 @@ class Tokens(Model):
     cache_creation_1h: int | None = None
     cache_read: int | None = None
     output: int | None = None
-    """All output, reasoning included."""
+    """All output, including reasoning."""
     reasoning: int | None = None
 
 
 class Copied(Model):
-    """What a session repeats of an older one: it can be read here and counts there."""
+    """The part of a session that repeats an older one: readable here, counted there."""
 
     turns: int
     events: int
@@ -120,7 +120,7 @@ class Copied(Model):
 
 
 class WithChildren(Model):
-    """Sums of a session and of all sub-agents below it."""
+    """Totals of a session and all sub-agents below it."""
 
     sessions: int
     tool_calls: int
@@ -132,7 +132,7 @@ class WithChildren(Model):
 
 
 class SessionStats(Model):
-    """Sums of a session, without its sub-agents and without copies."""
+    """Totals of a session, without its sub-agents and without copies."""
 
     total_turns: int
     total_events: int
@@ -143,23 +143,23 @@ class SessionStats(Model):
     total_tokens: int | None = None
     tokens: dict[str, int] | None = None
     """By kind: input_tokens (uncached), cache_creation_5m_tokens, cache_creation_1h_tokens, cache_read_tokens,
-    output_tokens, and reasoning_tokens as a part of the output. A kind that the log doesn't tell is absent."""
+    output_tokens, and reasoning_tokens, which are part of the output. Kinds missing from the log are absent."""
     tokens_made: Made | None = None
     tokens_outside_turns: int | None = None
-    """Those of the total that belong to no turn that is left: of turns that were rolled back, or before the first."""
+    """The part of the total that belongs to no remaining turn: from rolled-back turns, or from before the first one."""
     incomplete_responses: int | None = None
-    """Responses of which the log holds only placeholder figures, or none."""
+    """Responses with only placeholder figures in the log, or none."""
     cost_usd: float | None = None
     cost_made: Made | None = None
     models: list[ModelTotals] | None = None
-    """The three with the most tokens, where there was more than one."""
+    """The three with the most tokens, if there was more than one model."""
     peak_context_tokens: int | None = None
-    """The largest input of a response, cached or not."""
+    """The largest input of any response, cached or not."""
     context_window: int | None = None
     duration_seconds: int | None = None
     """From the first event to the last."""
     active_seconds: int | None = None
-    """From each request to the last event of its turn: without the human's pauses."""
+    """From each request to the last event of its turn, so without the user's pauses."""
     copied: Copied | None = None
     with_children: WithChildren | None = None
 
@@ -174,31 +174,31 @@ class ChildItem(Model):
 
 
 class FailingTurns(Model):
-    """The turns of its own in which tool executions of a session failed."""
+    """The session's own turns (no copies) in which tool executions failed."""
 
     total: int
     turns: list[int]
-    """The first twenty by their turn_index."""
+    """The turn_index of the first twenty."""
 
 
 class SessionHead(Model):
-    """What every level of session details says about the session."""
+    """The facts about a session that session details give at every level."""
 
     session_id: str
     provider: Provider
     kind: str
     parent_id: str | None = None
     parent_missing: bool | None = None
-    """True where the log names a parent that isn't indexed."""
+    """True if the log names a parent that isn't indexed."""
     started_by: int | None = None
-    """The event_index of the call, in the parent, that started this session."""
+    """The event_index, in the parent, of the call that started this session."""
     children: list[ChildItem] | None = None
-    """The first ten sessions that this one started, or that were copied from it or go on from it."""
+    """The first ten sessions that this one started, that were copied from it or that continue it."""
     total_children: int | None = None
-    """How many there are, where there are more than ten."""
+    """The number of children, if there are more than ten."""
     agent_type: str | None = None
     description: str | None = None
-    """What a sub-agent was started for."""
+    """The task a sub-agent was started for."""
     title: str | None = None
     project_hash: str | None = None
     root_path: str | None = None
@@ -208,34 +208,34 @@ class SessionHead(Model):
     start_time: str | None = None
     end_time: str | None = None
     log: str | None = None
-    """The file it was read from."""
+    """The file that the session was read from."""
     log_gone: bool | None = None
-    """True where the file was deleted; the index keeps the session."""
+    """True if the file was deleted; the index keeps the session."""
     stats: SessionStats
     failing_turns: FailingTurns | None = None
-    """At level summary, where there are any."""
+    """At level summary, if there are any."""
 
 
 class TurnOverview(Model):
     """One turn at level summary."""
 
     id: str
-    """`turn-0` and so on."""
+    """`turn-0`, `turn-1` and so on."""
     turn_index: int
     timestamp: str | None = None
     user_message: str
     user_event: int | None = None
     """The event_index of the request."""
     copied: bool | None = None
-    """True where all of it was copied from an older session, which counts it."""
+    """True if the whole turn was copied from an older session, which counts it."""
     step_count: int
     tool_calls: int
     failed_tools: int
     outcome: TurnOutcome
     stats: dict[str, int] | None = None
-    """Sums by kind, as `Tokens` has them: input_tokens, cache_read_tokens, output_tokens and so on."""
+    """Totals by kind, as in `Tokens`: input_tokens, cache_read_tokens, output_tokens and so on."""
     tokens_incomplete: bool | None = None
-    """True where some responses have only placeholder figures."""
+    """True if some responses have only placeholder figures."""
 
 
 class StepSummary(Model):
@@ -248,19 +248,19 @@ class StepSummary(Model):
     failed_tools: int
     tokens: Tokens | None = None
     context_tokens: int | None = None
-    """The whole input of the step's last response, cached or not: what filled the context window."""
+    """The entire input of the step's last response, cached or not: how much of the context window was filled."""
     tokens_incomplete: bool | None = None
-    """True where the log has only placeholder figures."""
+    """True if the log has only placeholder figures."""
     reasoning: str | None = None
 
 
 class TurnDetail(Model):
-    """One turn at level turns; a long turn can be continued on the next page."""
+    """One turn at level turns; a long turn may continue on the next page."""
 
     turn_index: int
     user_message: str
     copied: bool | None = None
-    """True where all of it was copied from an older session."""
+    """True if the whole turn was copied from an older session."""
     steps: list[StepSummary]
     outcome: TurnOutcome
     key_actions: list[str]
@@ -272,34 +272,34 @@ class Quote(Model):
     event_index: int
     text: str
     chars: int | None = None
-    """Characters of the whole text, where it was cut."""
+    """Length of the whole text in characters, if it was cut."""
 
 
 class CallQuote(Model):
-    """What a tool was asked to do, with long values cut: at most 500 characters."""
+    """The name and arguments of a tool call, with long values cut: at most 500 characters."""
 
     name: str
     arguments: Any
-    """An object, as the call has it; a text where the tool takes one, or where the object has too many keys."""
+    """An object, as in the call; a text if the tool takes one or the object has too many keys."""
     chars: int | None = None
-    """Characters of all arguments as JSON, where something was cut."""
+    """Length of all arguments as JSON in characters, if something was cut."""
 
 
 class ResultQuote(Model):
-    """The beginning of what a tool gave back, at most 500 characters."""
+    """The beginning of a tool's output, at most 500 characters."""
 
     content: str
     chars: int | None = None
 
 
 class ToolExecution(Model):
-    """A tool call with its result; one of them is missing where the log lacks it."""
+    """A tool call with its result; either may be missing from the log."""
 
     call: CallQuote | None = None
     result: ResultQuote | None = None
     outcome: Outcome | None = None
     duration_ms: int | None = None
-    """From the call to its result; absent where a human was asked."""
+    """From the call to its result; absent if the user was asked in between."""
     call_event: int | None = None
     result_event: int | None = None
     agent: str | None = None
@@ -307,7 +307,7 @@ class ToolExecution(Model):
 
 
 class EventQuote(Model):
-    """A text in the user's role or a notification: the beginning, at most 500 characters."""
+    """The beginning of a text in the user's role or of a notification, at most 500 characters."""
 
     event_index: int
     event_type: EventType
@@ -319,8 +319,8 @@ class EventQuote(Model):
 class StepDetail(Model):
     """A step at level steps.
 
-    The same step_index appears again where the step goes on: on the next page, or with another message.
-    Without a step_index it is what belongs to no response that the log tells apart.
+    A step that goes on, on the next page or with another message, appears again with the same step_index.
+    Events that belong to no identifiable response have no step_index.
     """
 
     step_index: int | None = None
@@ -335,15 +335,15 @@ class StepDetail(Model):
 
 
 class TurnSteps(Model):
-    """A turn at level steps, part by part in file order; without a turn_index: what belongs to no turn."""
+    """A turn at level steps, part by part in file order; events outside any turn have no turn_index."""
 
     turn_index: int | None = None
     user_message: str | None = None
-    """The beginning of the request, at most 500 characters; absent where the turn is continued."""
+    """The beginning of the request, at most 500 characters; absent if the turn is continued."""
     user_event: int | None = None
     copied: bool | None = None
     events: list[EventQuote] | None = None
-    """What happened in the turn beside its steps."""
+    """Events of the turn outside its steps."""
     steps: list[StepDetail] | None = None
 
 
@@ -351,7 +351,7 @@ class Transcript(Model):
     """Level full: the session as one text, in chunks that join to it.
 
     For every event in file order: a line `## event 12 · turn 0 step 3 · ToolCall Bash · ok · <time>`, then the
-    text that get_event_details gives (the figures of TokenUsage as one line of JSON), then a newline.
+    text that get_event_details gives (for TokenUsage, its figures as one line of JSON), then a newline.
     """
 
     session_id: str
@@ -359,7 +359,7 @@ class Transcript(Model):
 
 
 class ToolUse(Model):
-    """How often a session called a tool, and how often that failed."""
+    """How often a session called a tool, and how often the call failed."""
 
     name: str
     calls: int
@@ -367,10 +367,10 @@ class ToolUse(Model):
 
 
 class TouchedFile(Model):
-    """A file that calls of one session name, with how many read and how many write it."""
+    """A file named in calls of one session, and how many of them read or write it."""
 
     path: str
-    """Below the project's root; in compare_sessions where both sessions are of one project."""
+    """Relative to the project's root; in compare_sessions only if both sessions belong to one project."""
     reads: int
     writes: int
 
@@ -405,7 +405,7 @@ class SessionSteps(SessionHead):
 
 
 class SessionSections(SessionHead):
-    """The sections that can be asked for, beside those of the head; a total where several are asked for."""
+    """The sections that can be requested in addition to those of the head; totals if several are requested."""
 
     turns: list[TurnOverview]
     total_turns: int | None = None
@@ -420,8 +420,8 @@ class SessionSections(SessionHead):
 
 
 # -- search_event_previews: data is {"matches": [EventPreview]}, or {"sessions": [SessionMatches]} ----
-# Beside them `own_left_out`, how many calls to agtrace itself and results of these were left out as far as the
-# scan came, and `words`, [WordCount] where a text of several words was not found.
+# In addition `own_left_out`, the number of agtrace's own calls and results that were left out as far as the scan
+# came, and `words`, [WordCount], if a text of several words was not found.
 
 
 class EventPreview(Model):
@@ -434,48 +434,48 @@ class EventPreview(Model):
     turn_index: int | None = None
     step_index: int | None = None
     call_event: int | None = None
-    """On a result: the event_index of its call."""
+    """For a result: the event_index of its call."""
     result_event: int | None = None
-    """On a call: the event_index of its result."""
+    """For a call: the event_index of its result."""
     outcome: Outcome | None = None
     copied: bool | None = None
-    """True where an older session has the same event; it counts there."""
+    """True if an older session has the same event and counts it."""
     preview: dict[str, Any]
-    """The preview by type; the text around the match."""
+    """The preview, by event type: the text around the match."""
 
 
 class SessionMatches(Model):
-    """A session with hits of a search."""
+    """A session with search hits."""
 
     session_id: str
     provider: Provider
     title: str | None = None
     snippet: str | None = None
-    """The beginning of the first request, where there is no title."""
+    """The beginning of the first request, if there is no title."""
     project_hash: str | None = None
     start_time: str | None = None
     matches: int
     """The hits in this session."""
     matches_exact: bool | None = None
-    """False where there was no time to count them all."""
+    """False if there was no time to count them all."""
     match: EventPreview
     """The newest hit; with order oldest, the oldest."""
 
 
 class WordCount(Model):
-    """In how many events a word of the query stands."""
+    """The number of events that contain a word of the query."""
 
     word: str
     events: int
     exact: bool
-    """False where it may be more."""
+    """False if there may be more."""
 
 
 # -- get_event_details -----------------------------------------------------------------------------
 
 
 class EventOrigin(Model):
-    """Where in the log an event stands."""
+    """The position of an event in its log."""
 
     file: str
     line: int
@@ -484,53 +484,53 @@ class EventOrigin(Model):
 
 
 class EventPlace(Model):
-    """An event of another session; both are absent where that session isn't indexed."""
+    """An event of another session; both fields are absent if that session isn't indexed."""
 
     session_id: str | None = None
     event_index: int | None = None
 
 
 class Aftermath(Model):
-    """What became of a tool execution that failed: the first later call of the same tool that succeeded.
+    """What followed a failed tool execution: the first later call of the same tool that succeeded.
 
-    It is looked for among the next 400 calls of the tool.
+    Only the tool's next 400 calls are searched.
     """
 
     same_call: bool
-    """Whether its arguments are the same; else it begins alike."""
+    """Whether the arguments are the same; otherwise they only begin alike."""
     succeeded: int
     """The event_index of that call."""
     result_event: int | None = None
     failed_again: int | None = None
-    """How often the same call failed again before."""
+    """How often the same call failed again before that."""
     changes: list[int] | None = None
-    """The calls in between that wrote files and did not fail: the last five."""
+    """The last five calls in between that wrote files and did not fail."""
     total_changes: int | None = None
-    """How many there are, where there are more."""
+    """The number of such calls, if there are more."""
 
 
 class FailingLine(Model):
-    """A line of an output that tells of a failure."""
+    """A line of output that reports a failure."""
 
     line: int
-    """From 1; start_line and end_line show what is around it."""
+    """Counted from 1; start_line and end_line show the lines around it."""
     text: str
-    """At most 200 characters of it."""
+    """At most 200 characters of the line."""
 
 
 class FailuresTold(Model):
-    """What a tool's output tells of failures, where it doesn't fit whole: the counts are exact."""
+    """The failures that a tool's output reports, if it is too long to be shown whole; the counts are exact."""
 
     failing_lines: int
     failed_tests: int
     """Each counted once."""
     verdict: str | None = None
-    """What the runner counted, in its words: `60 failed, 940 passed in 3.21s`."""
+    """The test runner's own summary: `60 failed, 940 passed in 3.21s`."""
     names: list[str] | None = None
-    """Of the failed tests."""
+    """The names of the failed tests."""
     lines: list[FailingLine] | None = None
     more: dict[str, int] | None = None
-    """How many names and lines are not shown; `hint` is the call that shows them."""
+    """The number of names and lines not shown; `hint` is the call that shows them."""
 
 
 class EventDetails(Model):
@@ -541,29 +541,29 @@ class EventDetails(Model):
     timestamp: str | None = None
     event_type: EventType
     kind: UserKind | str | None = None
-    """Of a user text: whose it is; of a notification: its record type."""
+    """For a user text: who or what wrote it; for a notification: its record type."""
     turn_index: int | None = None
     step_index: int | None = None
     outcome: Outcome | None = None
     duration_ms: int | None = None
-    """Of a tool execution: from call to result, where no human was asked."""
+    """For a tool execution: from call to result, unless the user was asked in between."""
     call_event: int | None = None
-    """On a result: the event_index of its call."""
+    """For a result: the event_index of its call."""
     result_event: int | None = None
-    """On a call: the event_index of its result."""
+    """For a call: the event_index of its result."""
     previous_event: int | None = None
     next_event: int | None = None
     superseded: bool | None = None
-    """True where the log later replaced or took back this event."""
+    """True if the log later replaced or retracted this event."""
     copy_of: EventPlace | None = None
-    """The event of an older session that this one repeats; it counts there."""
+    """The event of an older session that this one repeats; it is counted there."""
     started_session: str | None = None
-    """On a call: the id of the session that it started."""
+    """For a call: the id of the session that it started."""
     later: Aftermath | None = None
-    """On a failed execution: what became of it."""
+    """For a failed execution: what followed it."""
     origin: EventOrigin
     failures: FailuresTold | None = None
-    """With the first chunk of a long output, and with a digest of one."""
+    """With the first chunk of a long output, and with its digest."""
     payload: dict[str, Any]
 
 
@@ -571,19 +571,19 @@ class EventDetails(Model):
 
 
 class Artifact(Model):
-    """Payload of read_artifact: what a reference refers to, as text."""
+    """Payload of read_artifact: the text behind a reference."""
 
     ref: str
     failures: FailuresTold | None = None
     text: str
-    """Of an event: its text; of a session: as level full has it; of analysis and health: indented JSON."""
+    """For an event: its text; for a session: as at level full; for analysis and health: indented JSON."""
 
 
 # -- envelope --------------------------------------------------------------------------------------
 
 
 class Pagination(Model):
-    """Of lists; absent when everything fits one first page."""
+    """The page of a list; absent if everything fits on the first page."""
 
     total_in_page: int
     total_count: int | None = None
@@ -593,22 +593,22 @@ class Pagination(Model):
 
 
 class Chunk(Model):
-    """Of a long text; all chunks joined are the redacted canonical text, or the lines of it that were asked for."""
+    """A part of a long text. All chunks joined are the redacted canonical text, or the lines requested from it."""
 
     chunk_index: int
     total_chunks: int | None = None
-    """Left out, like total_lines, where knowing it means to read everything."""
+    """Left out, like total_lines, if everything would have to be read to know it."""
     start_line: int
     end_line: int
     total_lines: int | None = None
     first_event: int | None = None
-    """Of a session's text: the first and the last event of which the chunk has something."""
+    """For a session's text: the first and the last event with text in the chunk."""
     last_event: int | None = None
     next_cursor: str | None = None
 
 
 class IndexState(Model):
-    """Only when the index isn't up to date."""
+    """The state of the index, if it isn't up to date."""
 
     state: Literal["catching_up", "building"]
     files_behind: int | None = None
@@ -618,7 +618,7 @@ class IndexState(Model):
 
 
 class ErrorBody(Model):
-    """What went wrong, and what to do next."""
+    """An error, and what to do next."""
 
     code: Literal[
         "invalid_parameter",
@@ -641,17 +641,17 @@ class ErrorBody(Model):
 
 
 class Thought(Model):
-    """A piece of readable thinking, in file order."""
+    """A piece of readable reasoning, in file order."""
 
     event_index: int
     turn_index: int | None = None
     step_index: int | None = None
     timestamp: str | None = None
     text: str
-    """At most 1,000 characters of it; get_event_details has all."""
+    """At most 1,000 characters; get_event_details has the whole text."""
     chars: int | None = None
-    """Characters of all of it, where `text` is cut."""
+    """Length of the whole text in characters, if `text` is cut."""
     next: str | None = None
-    """What the model did next within the step: `calls Bash, Read x2` or `says ...`."""
+    """The model's next action within the step: `calls Bash, Read x2` or `says ...`."""
     copied: bool | None = None
-    """True where the log repeats it from another session's."""
+    """True if the log repeats it from another session's log."""

@@ -1,4 +1,4 @@
-"""The numbers by which the tables hold event types and outcomes."""
+"""The numbers that stand for event types and outcomes in the tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TYPE_CODE: dict[EventType, int] = {kind: code for code, kind in enumerate(EVENT_
 OUTCOME_CODE: dict[Outcome, int] = {outcome: code for code, outcome in enumerate(OUTCOME_CODES)}
 
 CONTEXT_CLASSES: tuple[int, ...] = (100_000, 200_000, 272_000)
-"""Sizes of a request's whole input in tokens at which some vendor's prices change.
+"""Sizes of a request's entire input, in tokens, above which some vendor's prices change.
 
-`model_usage.context_class` is how many of them a request exceeds.
+`model_usage.context_class` is the number of these that a request exceeds.
 """

@@ -1,4 +1,4 @@
-"""The models of two sessions side by side (compare_sessions): what is of the first ends in _1, of the second in _2."""
+"""The models of compare_sessions: two sessions side by side. Fields of the first end in _1, of the second in _2."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from agtrace_schema.events import Outcome, Provider
 
 
 class FailedCall(Model):
-    """A call that did not end well; get_event_details opens its result, or the call where it has none."""
+    """A call that did not end well; get_event_details opens its result, or the call if there is no result."""
 
     event_index: int
     tool: str
@@ -16,7 +16,7 @@ class FailedCall(Model):
 
 
 class CallFailures(Model):
-    """How many calls did not end well, and the first of them, failed ones before others."""
+    """The number of calls that did not end well, and the first of these, failed ones before the others."""
 
     failed: int
     rejected: int
@@ -32,12 +32,12 @@ class ComparedSession(Model):
     kind: str
     title: str | None = None
     snippet: str | None = None
-    """The first request, where there is no title."""
+    """The first request, if there is no title."""
     project_hash: str | None = None
     root_path: str | None = None
     start_time: str | None = None
     duration_seconds: int | None = None
-    """From the first to the last event of its own."""
+    """From the first to the last event of its own, copies excluded."""
     active_seconds: int | None = None
     """From each request to the last event of its turn."""
     outcome: TurnOutcome
@@ -53,28 +53,28 @@ class ComparedSession(Model):
     """By kind, as in SessionStats."""
     tokens_made: Made | None = None
     incomplete_responses: int | None = None
-    """Responses of which the log holds only placeholder figures, or none."""
+    """Responses with only placeholder figures in the log, or none."""
     cost_usd: float | None = None
     cost_made: Made | None = None
     models: list[ModelTotals]
     """The three with the most tokens."""
     total_models: int | None = None
-    """How many there are, where there are more."""
+    """The number of models, if there are more than three."""
     copied: Copied | None = None
 
 
 class Relation(Model):
-    """How two sessions belong together; absent where nothing connects them."""
+    """How two sessions are related; absent if they aren't."""
 
     summary: str
     started_by_event: int | None = None
-    """The call that started the child, an event of its parent."""
+    """The event_index, in the parent, of the call that started the child."""
     shared_events: int | None = None
-    """Events of the two logs that are one and the same."""
+    """The number of events that are identical in both logs."""
 
 
 class ComparedTool(Model):
-    """How often each session called a tool, and how often that failed."""
+    """How often each session called a tool, and how often the calls failed."""
 
     name: str
     calls_1: int
@@ -84,7 +84,7 @@ class ComparedTool(Model):
 
 
 class SharedFile(Model):
-    """A file that calls of both sessions name."""
+    """A file named in calls of both sessions."""
 
     path: str
     reads_1: int
@@ -94,7 +94,7 @@ class SharedFile(Model):
 
 
 class ComparedFiles(Model):
-    """Files by which session's calls name them, most written first; the totals are exact where lists are cut."""
+    """Files by the session whose calls name them, most written first; the totals are exact even if lists are cut."""
 
     total_only_in_1: int
     total_only_in_2: int
@@ -108,7 +108,7 @@ class Comparison(Model):
     """Payload of compare_sessions."""
 
     differences: list[str]
-    """The marked ones in a few words each, the weightiest first."""
+    """The notable differences in a few words each, most important first."""
     relation: Relation | None = None
     session_1: ComparedSession
     session_2: ComparedSession

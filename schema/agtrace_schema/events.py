@@ -1,8 +1,8 @@
-"""Events: the smallest things that an agent's log records.
+"""Events: the smallest units that an agent's log records.
 
-An event is addressed as session + `event_index` (0, 1, 2 ... in file order). Its payload is
-one of the seven classes below, which nobody changes (frozen ones take three times as long to make); the names of
-the types are fixed.
+An event is addressed by its session and `event_index` (0, 1, 2 ... in file order). Its payload is one of the seven
+classes below. Nothing may modify a payload; the classes aren't frozen because frozen ones take three times as long to
+create. The names of the types are fixed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Non
 
 
 Provider: TypeAlias = str
-"""The agent that wrote a log, by the name that the indexer's registry of agents has for it: `codex`."""
+"""The agent that wrote a log, by its name in the indexer's registry of agents: `codex`."""
 
 
 class EventType(StrEnum):
@@ -32,11 +32,11 @@ class EventType(StrEnum):
 
 
 class UserKind(StrEnum):
-    """What a text in the user's role really is. `HUMAN` and `TASK` open a turn, nothing else does."""
+    """The actual origin of a text in the user's role. Only `HUMAN` and `TASK` open a turn."""
 
     HUMAN = "human"
     TASK = "task"
-    """The prompt that a parent agent gave to this sub-agent: it stands in the human's place."""
+    """The prompt that a parent agent gave this sub-agent, in place of a human's."""
     COMMAND = "command"
     INJECTED = "injected"
     NOTIFICATION = "notification"
@@ -56,7 +56,7 @@ class Outcome(StrEnum):
 
 
 class OutcomeSource(StrEnum):
-    """Where an outcome was read: from a flag, status or exit code, or only from the text."""
+    """The source of an outcome: a flag, status or exit code, or only the text."""
 
     STRUCTURE = "structure"
     TEXT = "text"
@@ -79,44 +79,44 @@ class Message:
 
 @dataclass(slots=True)
 class Reasoning:
-    """Readable thinking of the model; empty where the log only keeps a signature."""
+    """Readable reasoning of the model; empty if the log only keeps a signature."""
 
     text: str
 
 
 @dataclass(slots=True)
 class ToolCall:
-    """The model asks for a tool execution."""
+    """The model's request for a tool execution."""
 
     call_id: str | None
-    """The provider's id, by which the result finds its call."""
+    """The provider's id, which links the result to its call."""
     name: str
     arguments: Json
-    """The decoded arguments: usually an object, a string where the tool takes plain text."""
+    """The decoded arguments: usually an object; a string if the tool takes plain text."""
 
 
 @dataclass(slots=True)
 class ToolResult:
-    """What a tool execution gave back."""
+    """The result of a tool execution."""
 
     call_id: str | None
     text: str
-    """The output as the model saw it; images are counted placeholders."""
+    """The output as the model saw it, with placeholders for images."""
     outcome: Outcome
     outcome_source: OutcomeSource | None = None
-    """None where the outcome is unknown."""
+    """None if the outcome is unknown."""
     exit_code: int | None = None
     duration_ms: int | None = None
     agent_id: str | None = None
-    """The id of the sub-agent session that this execution started, where the log names it."""
+    """The id of the sub-agent session that this execution started, if the log names it."""
 
 
 @dataclass(slots=True)
 class TokenUsage:
-    """The tokens of one model response, in one meaning for all providers. None is unknown, not zero."""
+    """The token usage of one model response; the fields mean the same for all providers. None is unknown, not zero."""
 
     response_id: str | None
-    """What identifies the response across files (Claude: message id and request id)."""
+    """The identity of the response across files (Claude: message id and request id)."""
     model: str | None
     input_tokens: int | None
     """Uncached input only."""
@@ -124,25 +124,25 @@ class TokenUsage:
     cache_creation_1h_tokens: int | None
     cache_read_tokens: int | None
     output_tokens: int | None
-    """All output, reasoning included."""
+    """All output, including reasoning."""
     reasoning_tokens: int | None
-    """The part of the output that was reasoning, where the log tells."""
+    """The part of the output that was reasoning, if the log has it."""
     complete: bool = True
-    """False where the log holds only a placeholder of the final figures."""
+    """False if the log has only a placeholder for the final figures."""
     context_window: int | None = None
-    """The model's window, where the log names it."""
+    """The model's context window, if the log has it."""
     speed: str | None = None
-    """What was paid for beyond the standard: `fast`."""
+    """The speed paid for, if it isn't standard: `fast`."""
     cost_usd: float | None = None
-    """What the provider itself says the response cost."""
+    """The cost of the response according to the provider."""
 
 
 @dataclass(slots=True)
 class Notification:
-    """Anything else a log records: harness messages, errors, compactions, unknown records, unreadable lines."""
+    """Anything else in a log: harness messages, errors, compactions, unknown records, unreadable lines."""
 
     kind: str
-    """The record's own type, such as `system/api_error`; `unknown/<type>` where agtrace doesn't know it."""
+    """The record's own type, such as `system/api_error`; `unknown/<type>` if agtrace doesn't know it."""
     text: str
 
 

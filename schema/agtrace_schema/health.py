@@ -1,4 +1,4 @@
-"""The models of how index, server and answers are: ax://health, /healthz and `agtrace health`."""
+"""The models of the state of index, server and answers: ax://health, /healthz and `agtrace health`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from agtrace_schema.answers import Model
 
 
 class IndexHealth(Model):
-    """How the index is, and how far it lies behind the logs; None is unknown."""
+    """The state of the index, and how far it is behind the logs; None is unknown."""
 
     state: Literal["ready", "catching_up", "building"]
     files_behind: int | None = None
     bytes_behind: int | None = None
     problem: str | None = None
-    """Why the logs can't be indexed, or the index not be read, at the moment."""
+    """Why the logs can't be indexed, or the index can't be read, at the moment."""
     sessions: int
     events: int
     logs: int
-    """Files that hold sessions, also those that were deleted since."""
+    """Files that contain sessions, including those deleted since."""
     bytes: int
     """On disk."""
     newest_event: str | None = None
@@ -39,7 +39,7 @@ class AnswerHealth(Model):
     """Of the last thousand."""
     largest_bytes: int
     oversized_attempts: int
-    """Answers that didn't fit as they were asked for."""
+    """Answers that didn't fit in the form they were requested."""
     oversized_share: float
     oversized_alert: bool
     """Whether the share is above 5 %."""
@@ -48,20 +48,20 @@ class AnswerHealth(Model):
     continued: int
     """Answers that began at a cursor."""
     continued_share: float
-    """Of those that ended with one."""
+    """As a share of those that ended with a cursor."""
 
 
 class Configuration(Model):
-    """What the server was set to do."""
+    """The configuration of the server."""
 
     version: str
-    """Differs where the settings differ."""
+    """Differs whenever the settings differ."""
     problem: str | None = None
-    """Why a setting is done without."""
+    """Why a setting is ignored."""
 
 
 class Health(Model):
-    """How index and server are; what only a server knows is absent from `agtrace health`."""
+    """The state of index and server; `agtrace health` leaves out what only a server knows."""
 
     started_at: str | None = None
     index: IndexHealth

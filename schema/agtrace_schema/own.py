@@ -1,4 +1,4 @@
-"""The names under which agents call agtrace's own tools: what they were told by it is no work of theirs."""
+"""The names of agtrace's own tools: what agtrace told agents isn't their own work."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ TOOLS = (
     "read_artifact",
     "get_reasoning_chain",
 )
-"""All tools that the server ever had."""
+"""All tools that the server has ever had."""

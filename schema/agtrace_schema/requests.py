@@ -1,6 +1,6 @@
-"""The words of a request: the values that arguments of the tools, and options of the commands, may have.
+"""The vocabulary of a request: the values allowed for tool arguments and command options.
 
-Nothing here loads a model: the command line reads it for its help.
+Nothing here loads a model, because the command line reads it for `--help`.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Literal
 
 Level = Literal["summary", "turns", "steps", "full"]
-"""How far a session is unfolded."""
+"""How much detail of a session is shown."""
 
 Section = Literal["session", "stats", "children", "turns", "tools", "files", "failures", "models"]
-"""A part of a session that can be asked for by itself."""
+"""A part of a session that can be requested on its own."""
 
 Mode = Literal["minimal", "standard", "verbose"]
 """How much of a long text a digest keeps."""
 
 WordsIn = Literal["event", "turn"]
-"""Where all words of a query must stand together."""
+"""Where all words of a query must occur together."""

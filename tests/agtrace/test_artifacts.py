@@ -150,7 +150,7 @@ def test_a_digest_has_no_cursor(asker: Asker) -> None:
     cursor = asker.ask("get_event_details", session_id=ONE, event_index=MANY)["chunk"]["next_cursor"]
     error = asker.error("get_event_details", session_id=ONE, event_index=MANY, mode="standard", cursor=cursor)
     assert (error["code"], error["details"]["field"]) == ("invalid_parameter", "cursor")
-    assert "a digest is one answer" in error["message"]
+    assert "a digest is a single answer" in error["message"]
 
 
 def test_the_cursor_of_a_range_continues_no_other_one(asker: Asker) -> None:

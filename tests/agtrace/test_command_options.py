@@ -115,7 +115,7 @@ def test_a_person_can_ask_with_every_parameter_of_the_tools_that_list_and_search
 
 WRONG = [
     (["show", f"{LARGE}:3", "--lines", "-1"], "names no lines"),
-    (["show", f"{LARGE}:3", "--lines", "5000:"], "it has"),
+    (["show", f"{LARGE}:3", "--lines", "5000:"], "this text has"),
     (["show", f"{LARGE}:3", "--mode", "tiny"], "'tiny' is not one of"),
     (["show", f"{LARGE}:{'9' * 5000}"], "names no event"),
     (["show", LARGE, "--lines", "1:2"], "--lines goes with one event"),
@@ -132,7 +132,7 @@ WRONG = [
     (["sessions", "--fields", "id"], "--fields goes with --json"),
     (["search", "e", "--words", "session"], "'session' is not one of"),
     (["search", "e", "--words", "event", "--regex"], "leave out words or regex"),
-    (["read", "nonsense"], "the forms are ax://session/"),
+    (["read", "nonsense"], "use ax://session/"),
     (["read", "ax://session/zzzzzzzz"], "Session not found: zzzzzzzz"),
     (["read", f"ax://event/{LARGE}/999999"], "Event index 999999 out of bounds"),
     (["mcp", "--http", "8765"], "is no HOST:PORT"),

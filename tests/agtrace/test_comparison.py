@@ -360,7 +360,7 @@ def test_the_differences_are_few_words_that_are_true(logs_of: tuple[ClaudeLog, C
     value = Asker(tmp_path / "data", tmp_path / "logs").ask(NAME, id1=ONE, id2=TWO)
     assert value["data"]["differences"] == [
         "last turn: partial in 1, success in 2",
-        "1 failed 4 of 40 calls, 2 failed none of 1 call",
+        "failed calls: 4 of 40 in 1, none of 1 in 2",
         "2: 3.1x the tokens",
         "2: 2.5x the cost",
         "1: 27x the active time",
@@ -381,7 +381,7 @@ def test_sessions_that_went_alike_have_no_marked_difference(
         respond(log.prompt("fix it").call("Bash", {"command": "make"}), "done", input_tokens=900, output_tokens=100)
     value = Asker(tmp_path / "data", tmp_path / "logs").ask(NAME, id1=ONE, id2=TWO)
     assert value["data"]["differences"] == []
-    assert value["summary"].endswith("no marked difference")
+    assert value["summary"].endswith("no notable difference")
 
 
 def test_every_difference_of_real_sessions_is_short_and_holds_for_the_figures(pairs: list[Pair]) -> None:

@@ -72,7 +72,7 @@ def test_nothing_is_forgotten_by_a_dry_run_without_consent_or_where_nothing_is_n
         (["--before", "2020-01-01", "--yes"], 0, "no session fits"),
         (["0000ffff", "--yes"], 2, "`agtrace sessions` lists the newest ids"),
         (["--project", "nowhere", "--yes"], 2, "no project is called"),
-        (["--before", "whenever", "--yes"], 2, "is no time"),
+        (["--before", "whenever", "--yes"], 2, "expected ISO 8601"),
         (["sidechain-", "--yes"], 2, f"stands in the log of {INLINE_PARENT}"),
     ):
         said = agtrace_here("forget", *arguments)
@@ -112,7 +112,7 @@ def test_without_an_index_or_with_an_unusable_list_nothing_is_made_or_forgotten(
     place.write_text("garbage\n")
     for command in (["forget", LARGE, "--yes"], ["sessions"]):
         said = agtrace_here(*command)
-        assert f"line 1 of {place}, which says what was forgotten, can't be read: delete that line" in said.err
+        assert f"line 1 of {place}, the list of forgotten sessions, can't be read: delete that line" in said.err
     assert place.read_text() == "garbage\n"
 
 
@@ -152,7 +152,7 @@ def test_traces_that_a_reader_keeps_are_said_and_go_with_the_next_run(
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM session").fetchone()
         said = agtrace_here("forget", LARGE, "--yes")
-        assert said.code == 1 and "still on the disk: another process still reads" in said.out
+        assert said.code == 1 and "still on the disk: another process is still reading" in said.out
         assert "still on the disk" in agtrace_here("doctor").out
     assert "still on the disk" not in agtrace_here("doctor").out
     assert found_in(indexed.parent, LARGE) == set()

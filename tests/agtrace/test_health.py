@@ -139,7 +139,7 @@ def test_a_machine_without_an_index_is_not_ready_and_one_that_can_not_have_it_sa
     answers = Answers(load({"AGTRACE_DATA_DIR": str(tmp_path / "file")}), log=lambda record: None)
     index = answers.health().index
     assert (index.state, index.sessions) == ("building", 0)
-    assert "can't be made" in (index.problem or "")
+    assert "can't create the index" in (index.problem or "")
 
 
 # -- agtrace health --------------------------------------------------------------------------------
@@ -169,4 +169,4 @@ def test_trouble_is_an_exit_code(own_home: Path, tmp_path: Path, monkeypatch: py
     assert "none.json" in run(code=1)
     monkeypatch.setenv("AGTRACE_DATA_DIR", str(tmp_path / "file"))
     (tmp_path / "file").write_text("no folder")
-    assert "can't be made" in run(code=3)
+    assert "can't create the index" in run(code=3)

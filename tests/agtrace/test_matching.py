@@ -101,7 +101,7 @@ def test_without_regex_the_same_text_is_literal(of_said: Asker) -> None:
 def test_an_expression_that_cant_be_read_is_an_invalid_parameter_that_says_why(pattern: str, of_said: Asker) -> None:
     error = of_said.error("search_event_previews", query=pattern, regex=True)
     assert (error["code"], error["details"]["field"]) == ("invalid_parameter", "query")
-    assert error["message"].startswith("no regular expression: ") and len(error["message"]) > 30
+    assert error["message"].startswith("invalid regular expression: ") and len(error["message"]) > 30
     assert of_said.ask("search_event_previews", query="tide", regex=True)["data"]["matches"]
 
 
@@ -342,7 +342,7 @@ def test_the_command_line_has_it_as_an_option(tmp_path: Path) -> None:
     literal = agtrace_here("search", "--json", "a|b")
     assert [match["event_index"] for match in literal.json()["data"]["matches"]] == [1]
     invalid = agtrace_here("search", "--regex", "(tide")
-    assert invalid.code != 0 and "no regular expression: missing )" in invalid.err
+    assert invalid.code != 0 and "invalid regular expression: missing )" in invalid.err
 
 
 # --- what takes too long ---

@@ -220,7 +220,7 @@ def test_no_query_makes_a_hint_that_is_no_call(tmp_path: Path, text: str) -> Non
 
 def test_a_filter_that_hides_everything_is_named_with_the_call_without_it(asker: Asker) -> None:
     answer = search(asker, "interval", session_id=TWO, tool="Bash", since="2020-01-01")
-    assert "tool hides it" in answer["hint"]
+    assert "matches that tool hides" in answer["hint"]
     assert call_in(answer["hint"])[1] == {"query": "interval", "session_id": TWO, "since": "2020-01-01"}
     assert len(led_to(asker, answer)["data"]["matches"]) == 2
     together = search(asker, "wrong", session_id=TWO, tool="Read")

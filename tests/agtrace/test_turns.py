@@ -104,7 +104,7 @@ def test_a_turn_behind_one_that_was_taken_back_can_be_opened(tmp_path: Path) -> 
     opened = asker.ask("get_session_details", session_id=ONE, turn_index=2)["data"]["turns"]
     assert [turn["user_message"] for turn in opened] == ["text 4"]
     refused = asker.error("get_session_details", session_id=ONE, turn_index=1)
-    assert refused["code"] == "invalid_range" and "taken back" in refused["message"]
+    assert refused["code"] == "invalid_range" and "retracted" in refused["message"]
 
 
 def test_a_session_of_a_thousand_turns_is_paged_to_its_end(tmp_path: Path) -> None:

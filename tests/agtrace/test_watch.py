@@ -269,7 +269,7 @@ def test_where_no_notifications_are_left_changes_are_looked_for_and_it_is_said_o
     for folder in range(10):
         (logs / str(folder)).mkdir()
     with watching(logs, within=limited(limit, number)) as watcher:
-        assert "no notifications of changes (inotify" in watcher.trouble()
+        assert "no change notifications (inotify" in watcher.trouble()
         add(logs / "9" / "2.jsonl", 2)
         assert watcher.line()[10:] == "1 file read, +3 events, +1 session"
         answer(logs / "9" / "2.jsonl", 2, "Spring tides.")
@@ -285,7 +285,7 @@ def test_a_limit_that_is_reached_by_new_folders_is_noticed_and_nothing_in_them_m
         log = logs / "a" / "b" / "c" / "d" / "e" / "2.jsonl"
         add(log, 2)
         assert watcher.line()[10:] == "1 file read, +3 events, +1 session"
-        assert "no notifications of changes (inotify watch limit reached)" in watcher.trouble()
+        assert "no change notifications (inotify watch limit reached)" in watcher.trouble()
         answer(log, 2, "Neap tides.")
         assert watcher.line()[10:] == "1 file read, +1 event"
         assert watcher.end() == (0, [], [])

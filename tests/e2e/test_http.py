@@ -401,7 +401,7 @@ def test_a_process_whose_index_can_not_be_made_lives_and_is_not_ready(own_home: 
         end = time.monotonic() + 10 * BUSY
         while "problem" not in (index := json.loads(server.request("GET", "/healthz")[2])["index"]):
             assert time.monotonic() < end
-        assert "can't be" in index["problem"] and server.request("GET", "/healthz")[0] == 200
+        assert "can't create" in index["problem"] and server.request("GET", "/healthz")[0] == 200
         status, _, text = server.request("GET", "/readyz")
         assert (status, json.loads(text)["ready"]) == (503, False)
         answer = json.loads(

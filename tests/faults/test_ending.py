@@ -55,4 +55,4 @@ def test_without_a_pipe_to_speak_through_it_ends_with_a_sentence(closed: str, ow
     command = ["sh", "-c", f'exec "$0" mcp {closed}', AGTRACE]
     ended = subprocess.run(command, input=HELLO, capture_output=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout) == (2, b"")
-    assert ended.stderr == b"agtrace: stdin and stdout must be open: a client speaks to the server through them\n"
+    assert ended.stderr == b"agtrace: stdin and stdout must be open: clients talk to the server through them\n"

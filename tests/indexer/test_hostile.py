@@ -90,7 +90,7 @@ def test_a_folder_of_hostile_files_is_read_as_far_as_it_is_readable_and_the_rest
     reasons = {Path(file["path"]).name: (file["status"], file["reason"]) for file in found["not_read"]}
     if "unreadable.jsonl" not in readable:
         assert reasons.pop("unreadable.jsonl") == ("unreadable", "can't be read: Permission denied")
-    link = "a symbolic link, not followed: index what it points to by its own path"
+    link = "a symbolic link, not followed: index its target by its own path"
     size = paths["unclosed_line"].stat().st_size
     assert reasons == {
         "empty.jsonl": ("empty", "an empty file"),
@@ -102,7 +102,7 @@ def test_a_folder_of_hostile_files_is_read_as_far_as_it_is_readable_and_the_rest
     }
     partly = {Path(file["path"]).name: file["reason"] for file in found["partly_read"]}
     assert partly == {
-        paths["truncated_zst"].name: "the compressed file ends early: what could be read is indexed",
+        paths["truncated_zst"].name: "the compressed file is cut off; everything up to there is indexed",
         "unclosed.jsonl": f"its last line has {size} bytes and no end yet: its head is kept",
     }
 
@@ -280,7 +280,7 @@ def test_a_small_compressed_file_that_grows_without_end_is_read_in_bounds(tmp_pa
     assert ended.code == 0
     assert (ended.json()["records"], ended.json()["events"]) == (1, 2), "the prompt, and the head of what follows"
     assert ended.memory < MOST_MEMORY
-    assert "grows more than 256-fold" in agtrace("doctor", "--json").json()["partly_read"][0]["reason"]
+    assert "expands more than 256-fold" in agtrace("doctor", "--json").json()["partly_read"][0]["reason"]
 
 
 TERABYTE = 1 << 40

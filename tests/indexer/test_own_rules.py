@@ -72,7 +72,7 @@ def test_a_change_of_the_file_is_seen_and_so_is_its_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
-        ("{", "no JSON"),
+        ("{", "not valid JSON"),
         ("", "bytes"),
         ([], "object"),
         ({"added": []}, "added"),

@@ -70,8 +70,9 @@ def short(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("put", "said"),
-    [(link, "is no regular file"), (link_to_nothing, "is no regular file"), (os.mkfifo, "is no regular file"),
-     (Path.mkdir, "is no regular file"), (readable, "isn't yours alone"), (short, "holds no token")],
+    [(link, "is not a regular file"), (link_to_nothing, "is not a regular file"), (os.mkfifo, "is not a regular file"),
+     (Path.mkdir, "is not a regular file"), (readable, "may be accessible to other users"),
+     (short, "doesn't hold a token")],
     ids=["link", "link to nothing", "pipe", "folder", "readable", "short"],
 )  # fmt: skip
 def test_one_that_others_may_know_is_refused(kept: Path, put: Callable[[Path], None], said: str) -> None:
@@ -90,7 +91,7 @@ def test_one_that_somebody_else_put_there_is_refused(kept: Path) -> None:
     kept.write_text(KEPT)
     kept.chmod(0o600)
     os.chown(kept, 65534, -1)
-    with pytest.raises(SettingError, match="isn't yours alone"):
+    with pytest.raises(SettingError, match="may be accessible to other users"):
         load_token(kept)
 
 
@@ -108,7 +109,7 @@ def test_one_that_others_can_read_serves_no_more_and_the_doctor_names_it(kept: P
     load_token(kept)
     kept.chmod(0o604)
     kept.parent.chmod(0o755)
-    assert "isn't yours alone" in refused("127.0.0.1:0")
+    assert "may be accessible to other users" in refused("127.0.0.1:0")
     said = "".join(agtrace_here("doctor").out.split())  # a long path is broken where the line ends
     assert f"otherscanreadhttp.token:chmod600{kept}" in said
 

@@ -1,1 +1,1 @@
-"""Events as they come out of a log, before they are stored: what they are, what they say, what identifies them."""
+"""Events as they come out of a log, before they are stored: their kinds, their texts, their identities."""

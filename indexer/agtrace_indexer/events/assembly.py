@@ -1,8 +1,8 @@
-"""From drafts to events with coordinates: event, turn and step indices, and links of calls and results.
+"""From drafts to events with coordinates: event, turn and step indices, and links between calls and results.
 
 A turn is opened by a human request (or, in a sub-agent, by its task); a model response before any
 of these opens one too. A step is one model response with the tool executions it asked for: a tool
-result belongs to the step of its call, wherever it stands in the file.
+result belongs to the step of its call, wherever it is in the file.
 """
 
 from __future__ import annotations
@@ -51,71 +51,71 @@ class Event:
     turn_index: int | None
     step_index: int | None
     name: str | None
-    """The tool's name, the kind of a user text or of a notification."""
+    """The tool's name, or the kind of a user text or notification."""
     outcome: Outcome | None
     link: int | None
-    """The event_index of the call of a result."""
+    """For a result: the event_index of its call."""
     line: Line
     duration_ms: int | None = None
-    """Of a result: the time since its call, without a human's pause."""
+    """For a result: the time since its call, unless a human was waited for."""
     ends: Sequence[Ending] = ()
-    """What this event tells about how earlier calls ended."""
+    """How earlier calls ended, according to this event."""
     own: bool = False
     """Whether it is a call to agtrace itself, or the result of one."""
     files: Mapping[str, str] | None = None
-    """Of a call: the paths that it names -> `read` or `write`."""
+    """For a call: the paths that it names, each with `read` or `write`."""
 
 
 class Ending(NamedTuple):
-    """How an earlier tool execution ended after all."""
+    """The eventual end of an earlier tool execution."""
 
     event_indices: list[int]
-    """Of its call, and of its result where there is one."""
+    """Of its call, and of its result if there is one."""
     outcome: Outcome
     duration_ms: int | None = None
 
 
 class Supersession(NamedTuple):
-    """An event that a later one replaces or takes back."""
+    """An event that a later one replaces or retracts."""
 
     event_index: int
     by: int
-    """The event_index of what replaced it or took it back."""
+    """The event_index of the later one."""
 
 
 @dataclass(slots=True)
 class Thread:
-    """Where the assembly of one session stands. JSON values only: it is stored between two runs."""
+    """The state of assembling one session. JSON values only: it is stored between two runs."""
 
     next_index: int = 0
     turn: int = -1
     next_step: int = 0
     replayed_to: int = 0
-    """The event_index behind the last event that the log itself tells to be a replay."""
+    """The event_index after the last event that the log itself calls a replay."""
     clustered_to: int = 0
-    """The event_index behind the last event that was written at the instant at which the log began."""
+    """The event_index after the last event that was written at the instant the log began."""
     started_by: int | None = None
-    """The event of the main thread's call that started this one, where the log tells."""
+    """The event_index of the call in the main thread that started this one, if the log says so."""
     steps: dict[str, list[int]] = field(default_factory=dict)
     """Key -> [turn, step] of the newest steps: lines of one response can be interleaved with others."""
     calls: dict[str, list[Any]] = field(default_factory=dict)
-    """Id -> [event_index, turn, step, tool, time] of the calls that wait for their result; True behind them where a
-    call asks agtrace itself."""
+    """Id -> [event_index, turn, step, tool, time] of the calls that wait for their result, followed by True if a call
+    is to agtrace itself."""
     running: dict[str, list[Any]] = field(default_factory=dict)
     """Id -> [event_index, time, event_index of the result] of the newest calls that were left running."""
     keys: dict[str, int] = field(default_factory=dict)
-    """Draft key -> event_index of the event that holds it now."""
+    """Draft key -> event_index of the event that currently has it."""
     answered: dict[str, list[Any]] = field(default_factory=dict)
     """Draft key of a result -> the call it answers: a later version of the result answers it again."""
     agents: dict[str, int] = field(default_factory=dict)
     """Id -> event_index of the newest calls that start a sub-agent."""
     requests: dict[str, int] = field(default_factory=dict)
-    """Draft key of a request -> the turn that it opened: a later version of it opens no other."""
+    """Draft key of a request -> the turn that it opened: a later version of it opens no new turn."""
     turns: list[int] = field(default_factory=list)
     """The newest turns that were not dropped."""
 
     def place(self, draft: Draft, line: Line, tools: Tools) -> Event:
-        """Give the next draft its coordinates; `tools` are those that logs may name."""
+        """Give the next draft its coordinates; `tools` are the tools that logs may name."""
         payload = draft.payload
         match payload:
             case ToolResult():
@@ -137,7 +137,7 @@ class Thread:
         return event
 
     def _event(self, draft: Draft, line: Line, name: str | None, outcome: Outcome | None = None) -> Event:
-        """Give a draft the coordinates of where it stands."""
+        """Give a draft the coordinates of its position in the log."""
         payload = draft.payload
         turn: int | None = None
         step: int | None = None
@@ -151,7 +151,7 @@ class Thread:
         return Event(self.next_index, kind, payload, draft.timestamp, turn, step, name, outcome, None, line)
 
     def _answer(self, draft: Draft, result: ToolResult, line: Line, tools: Tools) -> Event:
-        """Give a result its coordinates: those of its call, where that is known."""
+        """Give a result the coordinates of its call, if that is known."""
         call, outcome, at = self._call_of(draft.key, result.call_id), result.outcome, draft.timestamp
         if call is None:
             return self._event(draft, line, None, outcome)
@@ -163,7 +163,7 @@ class Thread:
         return Event(self.next_index, kind, result, at, turn, step, tool, outcome, link, line, duration, own=bool(own))
 
     def settle(self, settlement: Settlement) -> Ending | None:
-        """Tell which events an execution has that ended after all; None where it isn't known to be running."""
+        """Return the events of an execution that has now ended, and how; None if it isn't known to be running."""
         started = self.running.pop(settlement.call_id, None)
         if started is None:
             return None
@@ -174,7 +174,7 @@ class Thread:
         return Ending([call, result], settlement.outcome, lasted)
 
     def roll_back(self, count: int) -> list[int]:
-        """Forget the last turns that are still there; give their indices."""
+        """Drop the last `count` remaining turns; return their indices."""
         if count <= 0:
             return []
         dropped = self.turns[-count:]
@@ -183,7 +183,7 @@ class Thread:
         return dropped
 
     def supersede(self, key: str, by: int, remembered: int | None) -> Supersession | None:
-        """Note that the event `by` holds a draft's key now; give the event that held it before."""
+        """Note that the event `by` now has a draft's key; return the supersession of the event that had it before."""
         before = self.keys.pop(key, None)
         self.keys[key] = by
         if remembered is not None and len(self.keys) > remembered:
@@ -191,14 +191,14 @@ class Thread:
         return None if before is None else Supersession(before, by)
 
     def retract(self, keys: list[str]) -> list[Supersession]:
-        """Give the events that hold these keys, taken back by the newest event, and forget the keys."""
+        """Forget these keys; return the events that had them as superseded by the newest event."""
         gone = {self.requests.pop(key) for key in keys if key in self.requests}
         self.turns = [turn for turn in self.turns if turn not in gone]
         held = (self.keys.pop(key, None) for key in keys)
         return [Supersession(index, self.next_index - 1) for index in held if index is not None]
 
     def _call_of(self, key: str | None, call_id: str | None) -> list[Any] | None:
-        """The call that a result answers, also where it answers it anew."""
+        """Return the call that a result answers, even if it was answered before."""
         call = self.calls.pop(call_id, None) if call_id else None
         if key is None:
             return call
@@ -223,12 +223,12 @@ class Thread:
             del self.running[next(iter(self.running))]
 
     def _interrupted(self, turn: int | None) -> list[Ending]:
-        """The calls of a turn that was interrupted; a result that comes after all still tells its own outcome."""
+        """Return the open calls of an interrupted turn; a result that arrives later still sets its own outcome."""
         open_calls = [call[0] for call in self.calls.values() if call[1] == turn]
         return [Ending(open_calls, Outcome.INTERRUPTED)] if open_calls else []
 
     def _request(self, key: str | None) -> int:
-        """The turn of a request: a new one, or the one that an earlier version of it opened."""
+        """Return the turn of a request: a new one, or the one that an earlier version of the request opened."""
         if key is not None and key in self.requests:
             return self.requests[key]
         self._open_turn()
@@ -237,7 +237,7 @@ class Thread:
         return self.turn
 
     def _in_step(self, key: str) -> list[int]:
-        if not self.turns or self.turns[-1] != self.turn:  # before the first turn, or behind one that was dropped
+        if not self.turns or self.turns[-1] != self.turn:  # before the first turn, or after a dropped one
             self._open_turn()
         place = self.steps.get(key)
         if place is None:
@@ -254,7 +254,7 @@ class Thread:
 
 
 def _duration(result: ToolResult, at: int | None, called_at: int | None, *, paused: bool) -> int | None:
-    """How long an execution took: what the log says, else the time from call to result, if no human was waited for."""
+    """Return an execution's duration: the log's figure, else the time from call to result unless a human was asked."""
     if result.duration_ms is not None:
         return result.duration_ms
     untold = paused or result.outcome in _UNTIMED

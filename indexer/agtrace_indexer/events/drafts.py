@@ -1,4 +1,4 @@
-"""What a provider makes of a log's records: drafts of events, and facts about the session.
+"""The output of providers: drafts of events, and facts about the session.
 
 A provider is a package in `providers/`. It sees one decoded record at a time, in file order, and
 keeps what it must remember in a `LogState`, which is stored with the file between two runs: the
@@ -20,7 +20,7 @@ Record: TypeAlias = dict[str, Any]
 """One decoded JSON object of a log."""
 
 _TEXTS = ("description", "agent_type", "cwd", "branch", "version", "model", "title")
-"""The fields of `SessionFacts` that are no ids: these are masked where they are read (`strings.identifier`)."""
+"""The fields of `SessionFacts` that aren't ids. Ids are masked when they are read (`strings.identifier`)."""
 
 
 @dataclass(slots=True)
@@ -29,40 +29,40 @@ class Draft:
 
     payload: Payload
     timestamp: int | None
-    """Milliseconds since 1970 UTC; None where the record has no readable time."""
+    """Milliseconds since 1970 UTC; None if the record has no readable time."""
     step: str | None = None
     """Identifies the model response within the log: drafts with the same step belong to one step.
-    None for what is not part of a response. A tool result always joins the step of its call."""
+    None if the draft is not part of a response. A tool result always joins the step of its call."""
     thread: str = ""
-    """"" for the log's own session, else the key of a sub-agent whose records lie inline in this log."""
+    """"" for the log's own session, else the key of a sub-agent whose records are inline in this log."""
     key: str | None = None
     """An identity within the thread: a later draft with the same key supersedes the earlier event."""
     identity: str | None = None
-    """What identifies the event wherever it is copied to (see `identity`); None where nothing does."""
+    """The event's identity wherever it is copied to (see `identity`); None if it has none."""
     replayed: bool = False
-    """Whether the log itself tells that this belongs to the replayed history of another one."""
+    """Whether the log itself says that this belongs to the replayed history of another one."""
     clustered: bool = False
-    """Whether this was written at the instant at which its log began: a replay, where nothing better tells."""
+    """Whether this was written at the instant its log began: a replay, if there is no better evidence."""
     ends_turn: bool = False
-    """Whether a notification tells that the turn ended before its calls did; a user's interruption always does."""
+    """Whether a notification says that the turn ended before its calls did; a user's interruption always does."""
 
 
 class Retraction(NamedTuple):
-    """The log takes back what it said: the events with these keys are superseded, nothing replaces them."""
+    """The log takes something back: the events with these keys are superseded, and nothing replaces them."""
 
     keys: list[str]
     thread: str = ""
 
 
 class Rollback(NamedTuple):
-    """The log drops its last turns. Their events are superseded; what they cost in tokens was spent and counts."""
+    """The log drops its last turns. Their events are superseded; the tokens they used were spent and count."""
 
     turns: int
     thread: str = ""
 
 
 class Settlement(NamedTuple):
-    """The log tells how an execution really ended whose result only said that it was running."""
+    """The log says how an execution ended whose result only said that it was running."""
 
     call_id: str
     outcome: Outcome
@@ -72,7 +72,7 @@ class Settlement(NamedTuple):
 
 
 Said: TypeAlias = Draft | Retraction | Rollback | Settlement
-"""What a record can give."""
+"""Anything a record can yield."""
 
 
 @dataclass(slots=True)
@@ -80,39 +80,39 @@ class SessionFacts:
     """What a log has said so far about one session. None is unknown; later values win unless noted."""
 
     id: str | None = None
-    """The provider's session id; the first one wins. None: the file's name serves."""
+    """The provider's session id; the first one wins. None: the file's name is used."""
     parent_id: str | None = None
     """The id of the session that started or was copied into this one."""
     started_call: str | None = None
-    """The id of the tool call that started this session, where the log names it."""
+    """The id of the tool call that started this session, if the log names it."""
     continues: str | None = None
     """The identity of the line, in another log, that this one goes on from."""
     description: str | None = None
-    """What a sub-agent was started for."""
+    """The task a sub-agent was started for."""
     kind: str = "main"
-    """main, subagent, fork, or warmup: a sub-agent in whose log nobody asks and no tool is called."""
+    """main, subagent, fork, or warmup: a sub-agent whose log has no request and no tool call."""
     agent_type: str | None = None
     """The role or nickname of a sub-agent."""
     cwd: str | None = None
     """The first working directory; it names the project."""
     replays: bool = False
-    """Whether the log begins with a replay whose end the parent's log tells; without it, the clustered drafts."""
+    """Whether the log begins with a replay that ends where the parent's log shows, else after the clustered drafts."""
     project_hash: str | None = None
-    """Only where the log names the hash itself (Gemini)."""
+    """Only if the log names the hash itself (Gemini)."""
     branch: str | None = None
     version: str | None = None
     """The agent's own version, the newest seen."""
     model: str | None = None
     """The newest model seen, never `<synthetic>`."""
     title: str | None = None
-    """What the agent or the user named the session."""
+    """The name that the agent or the user gave the session."""
     title_rank: int = 0
-    """How good the source of the title is: a title of a lower rank never replaces a better one."""
+    """How good the source of the title is: a title of a lower rank never replaces one of a higher rank."""
     namings: dict[str, str] = field(default_factory=dict)
-    """Identity of a line, here or in another log -> the title of the session that holds it. A bounded number."""
+    """Identity of a line, here or in another log -> the title of the session that contains it. A bounded number."""
 
     def mask(self) -> None:
-        """Mask the secrets in what the log says."""
+        """Mask the secrets in these facts."""
         for name in _TEXTS:
             said = getattr(self, name)
             if said is not None:
@@ -121,23 +121,23 @@ class SessionFacts:
 
 @dataclass(slots=True)
 class LogState:
-    """All that reading a log needs to remember between two records, and between two runs."""
+    """Everything that must be remembered between two records, and between two runs, while reading a log."""
 
     sessions: dict[str, SessionFacts] = field(default_factory=lambda: {"": SessionFacts()})
     """The facts by thread."""
     memory: dict[str, Any] = field(default_factory=dict)
     """The provider's own notes: JSON values only, bounded in size."""
     unknown: list[str] = field(default_factory=list)
-    """Types of the record at hand that the provider doesn't know. Emptied by the caller after every record."""
+    """Types of the current record that the provider doesn't know. Emptied by the caller after every record."""
     skipped: list[str] = field(default_factory=list)
-    """Types of the record at hand that are left out on purpose. Emptied by the caller after every record."""
+    """Types of the current record that are left out on purpose. Emptied by the caller after every record."""
 
     def to_json(self) -> dict[str, Any]:
-        """Give the state as JSON values."""
+        """Return the state as JSON values."""
         return {"sessions": {k: by_name(v) for k, v in self.sessions.items()}, "memory": self.memory}
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> LogState:
-        """Take up the state where `to_json` left it."""
+        """Restore the state that `to_json` returned."""
         sessions = {k: SessionFacts(**v) for k, v in stored["sessions"].items()}
         return cls(sessions=sessions, memory=stored["memory"])

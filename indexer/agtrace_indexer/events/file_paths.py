@@ -1,7 +1,7 @@
-"""Which files a tool call names in its arguments: what it reads and what it writes.
+"""The files that a tool call names in its arguments, and whether it reads or writes them.
 
-Only arguments that are paths by their name count, and the file headers of patches: what a shell
-command touches can't be told from its text.
+Only arguments whose names say that they are paths count, and the file headers of patches: the text of a shell command
+doesn't show which files it touches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$|^\*\*\* Mo
 
 
 def touched(call: ToolCall, tools: Tools) -> dict[str, str]:
-    """The paths that a call names -> `read` or `write`."""
+    """Return the paths that a call names, each with `read` or `write`."""
     found = dict(_patched(call)) if "patch" in call.name or call.name in tools.patching else {}
     if not found and isinstance(call.arguments, dict):
         named = _named(call.arguments, tools.paths)
@@ -39,12 +39,12 @@ def _named(arguments: dict[str, Any], names: tuple[str, ...]) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _access(tool: str, editing: frozenset[str]) -> str:
-    """What a tool does with the files that its calls name."""
+    """Return whether a tool reads or writes the files that its calls name."""
     return "write" if tool in editing or _WRITERS.search(tool) else "read"
 
 
 def _patched(call: ToolCall) -> Iterator[tuple[str, str]]:
-    """The files of a patch in Codex's format; of a `changes` object its keys."""
+    """Return the files of a patch in Codex's format; for a `changes` object, its keys."""
     arguments = call.arguments
     if isinstance(arguments, dict) and "patch" in call.name:
         arguments = arguments.get("changes", arguments)

@@ -1,4 +1,4 @@
-"""Which tool calls ask agtrace itself: search leaves them and their results out, or it would find itself."""
+"""Recognizing tool calls to agtrace itself: search leaves them and their results out, or it would find itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ASKS_AGTRACE = re.compile(
 
 
 def is_own(call: ToolCall, tools: Tools) -> bool:
-    """Whether a call asks agtrace: by the name of the tool, or by the command that a shell is to run."""
+    """Whether a call goes to agtrace: by the tool's name, or by the command that a shell is to run."""
     if call.name in _own_tools(tools.servers):
         return True
     return call.name in tools.shells and any(map(_asks_agtrace, _commands(call.arguments, tools.commands)))
@@ -36,7 +36,7 @@ def is_own(call: ToolCall, tools: Tools) -> bool:
 
 @lru_cache(maxsize=8)
 def _own_tools(servers: tuple[str, ...]) -> frozenset[str]:
-    """Every spelling of the names of our tools in logs."""
+    """Return every spelling of our tools' names in logs."""
     return frozenset(map("".join, product(servers, TOOLS)))
 
 
@@ -45,7 +45,7 @@ def _asks_agtrace(command: str) -> bool:
 
 
 def _commands(arguments: Json, names: tuple[str, ...]) -> Iterator[str]:
-    """What a shell is to run: a text, or the last of the words of `bash -lc <text>`, or words."""
+    """Yield the commands a shell is to run: a text, the last word of `bash -lc <text>`, or words."""
     if isinstance(arguments, dict):
         for name in names:
             yield from _texts(arguments.get(name))

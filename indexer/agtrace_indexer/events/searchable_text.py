@@ -1,8 +1,8 @@
-"""What of an event can be searched, and what of it is stored beside that.
+"""The text of an event that can be searched, and the rest of its payload that is stored next to it.
 
-The searchable text is one function of the event (indexer/README.md): a tool call gives the
-tool's name, then per line each argument's key and decoded value; every other event gives its body
-text. The law of search is that it finds exactly what a scan of these texts would find.
+The searchable text is one function of the event (indexer/README.md): for a tool call, the tool's name and then a line
+for each argument with its key and decoded value; for every other event, its body text. The law of search is that it
+finds exactly what a scan of these texts would find.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from agtrace_indexer.redact import names_secret, redact, redact_json, suspicious
 _INLINE_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,([A-Za-z0-9+/=\s]{64,})")
 _TYPED_IN_AN_IDE = "## My request for Codex:"
 MOST_LEVELS = 64
-"""Levels of nesting that arguments keep as JSON; a hostile log can have a thousand."""
+"""Levels of nesting that are kept as JSON in arguments; a hostile log can have a thousand."""
 
 _NUL = "\x00"
 _NUL_SHOWN = "\u2400"
 
 
 def unmasked(payload: Payload) -> str:
-    """The searchable text of an event before it is looked at for secrets; empty for a call that must be rewritten."""
+    """Return the searchable text of an event before masking; empty for a call that must be rewritten."""
     match payload:
         case ToolCall():
             return call_text(payload.name, payload.arguments) if _is_plain(payload.arguments) else ""
@@ -47,15 +47,15 @@ def unmasked(payload: Payload) -> str:
 
 
 def stored(payload: Payload, text: str) -> tuple[str, dict[str, Any] | None]:
-    """Split an event, of which `text` is what `unmasked` gave, into its searchable text and the rest, both redacted.
+    """Split an event, with `text` from `unmasked`, into its searchable text and the rest, both redacted.
 
-    Returns (text, rest); rest is None where the text says it all. Text and rest together are what
+    Return (text, rest); rest is None if the text says it all. Text and rest together are what
     `agtrace` shows of the event: nothing else of the log is kept.
     """
     match payload:
         case ToolCall():
             arguments = payload.arguments
-            if not text or suspicious(text):  # nearly all have no secret, and one look at the whole text tells
+            if not text or suspicious(text):  # nearly all have no secret, which one look at the whole text shows
                 arguments = redact_json(clean_json(arguments))
                 text = call_text(payload.name, arguments)
             return text, _known(call_id=payload.call_id, arguments=arguments)
@@ -75,17 +75,17 @@ def stored(payload: Payload, text: str) -> tuple[str, dict[str, Any] | None]:
 
 
 def without_preface(request: str) -> str:
-    """A request without the open files that Codex's IDE extensions put before it (indexer/README.md)."""
+    """Return a request without the list of open files that Codex's IDE extensions put before it (indexer/README.md)."""
     return request.rpartition(_TYPED_IN_AN_IDE)[2]
 
 
 def call_text(name: str, arguments: Json) -> str:
-    """The searchable text of a tool call: its name, then a line for each argument."""
+    """Return the searchable text of a tool call: its name, then a line for each argument."""
     return clean(f"{name}\n{_lines(arguments)}")
 
 
 def clean(text: str) -> str:
-    """Replace inline base64 data by its type and size, and the NUL that separates texts by its symbol."""
+    """Replace inline base64 data with its type and size, and the NUL that separates texts with its symbol."""
     if "base64," in text:
         text = _INLINE_DATA.sub(_data_placeholder, text)
     return text.replace(_NUL, _NUL_SHOWN) if _NUL in text else text
@@ -94,7 +94,7 @@ def clean(text: str) -> str:
 def clean_json(value: Json, levels: int = MOST_LEVELS) -> Json:
     """Apply `clean` to every string of a JSON value.
 
-    What lies deeper than `levels` becomes its JSON text, and so do numbers that other readers of JSON refuse.
+    Anything nested deeper than `levels` becomes its JSON text, as do numbers that other JSON readers reject.
     """
     if isinstance(value, str):
         return clean(value)
@@ -110,7 +110,7 @@ def clean_json(value: Json, levels: int = MOST_LEVELS) -> Json:
 
 
 def _is_plain(value: Json, levels: int = MOST_LEVELS) -> bool:
-    """Whether arguments without secrets are kept as they are; no name of theirs tells of a secret."""
+    """Whether arguments without secrets are kept unchanged; none of their names indicates a secret."""
     if isinstance(value, str):
         return clean(value) is value
     if isinstance(value, dict):

@@ -1,6 +1,6 @@
 """The short strings of a log: names, ids, places. Each is masked before anything cuts, keeps or compares it.
 
-Most of them recur on every line, so what became of the last few thousand is remembered; whoever begins to read logs
+Most of them recur on every line, so the results for the last few thousand are cached. Whoever starts reading logs
 calls `start`, as the rules for secrets may have changed since.
 """
 
@@ -20,22 +20,22 @@ _SESSION_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _is_usual = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:toolu|srvtoolu|msg|req|call|fc|ctc|rs|resp)_[0-9A-Za-z]{1,64}"
 ).fullmatch
-"""What agents call lines, responses and calls: nothing in it is looked for."""
+"""The usual ids of lines, responses and calls: they aren't searched for secrets."""
 
 
 def start() -> None:
-    """Forget what became of strings by the rules that were in use before."""
+    """Clear the cache, whose results come from rules that may have changed."""
     _masked.cache_clear()
     _identifier.cache_clear()
 
 
 def masked(text: str) -> str:
-    """A text without its secrets; for texts that recur."""
+    """Return a text without its secrets; for texts that recur."""
     return _masked(text) if len(text) <= _LONGEST_REMEMBERED else redact(text)
 
 
 def masked_json(value: Any) -> Any:
-    """A JSON value whose keys and texts are masked, each for itself."""
+    """Return a JSON value whose keys and texts are masked one by one."""
     if isinstance(value, str):
         return masked(value)
     if isinstance(value, list):
@@ -46,9 +46,9 @@ def masked_json(value: Any) -> Any:
 
 
 def identifier(value: Any) -> str | None:
-    """Read an id; None where it is no text, or empty.
+    """Read an id; None if it is not a text, or empty.
 
-    One that holds a secret, or is too long to be one, becomes a digest: two of them stay two, and each stays itself.
+    An id that contains a secret, or is too long, becomes a digest, so that different ids stay different.
     """
     if not isinstance(value, str) or not value:
         return None
@@ -58,14 +58,15 @@ def identifier(value: Any) -> str | None:
 
 
 def first_identifier(*values: Any) -> str | None:
-    """Read the first of these that is an id."""
+    """Read the first non-empty string among these as an id."""
     return identifier(first_text(*values))
 
 
 def plain_id(text: str) -> str:
-    """What a session is called whose log calls it so: `[A-Za-z0-9._-]{1,64}`, else a digest.
+    """Return the id under which a session is known, given the log's own: `[A-Za-z0-9._-]{1,64}`, else a digest.
 
-    It stands in sentences, commands and references of ours: it must be typed, and read as nothing but an id.
+    It appears in our sentences, commands and references, so people must be able to type it, and it must read as
+    nothing but an id.
     """
     known = identifier(text) or ""
     return known if _SESSION_ID.fullmatch(known) else _digested(text)

@@ -1,4 +1,4 @@
-"""What tools do, told by their names and the names of their arguments."""
+"""What tools do, according to their names and the names of their arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Tools(NamedTuple):
-    """The tools of an agent by what they are for, as its logs name them, and the names of their arguments.
+    """The tools of an agent by purpose, under the names in its logs, and the names of their arguments.
 
     A tool may have several of these purposes, or none.
     """
@@ -16,15 +16,15 @@ class Tools(NamedTuple):
     shells: frozenset[str] = frozenset()
     """Run commands."""
     patching: frozenset[str] = frozenset()
-    """Apply patches that stand in their commands, besides all tools with `patch` in their names."""
+    """Apply patches given in their commands, in addition to all tools with `patch` in their names."""
     editing: frozenset[str] = frozenset()
-    """Write the files that their calls name, though no word in their names says so (`edit`, `write` do)."""
+    """Write the files that their calls name, though their names don't say so (as `edit`, `write` do)."""
     showing: frozenset[str] = frozenset()
-    """Show the contents of the files that their calls name, though no word in their names says so (`read`, `view`)."""
+    """Show the contents of the files that their calls name, though their names don't say so (as `read`, `view` do)."""
     reading: frozenset[str] = frozenset()
-    """Change nothing, though no word in their names says so (`read`, `search` and the like do)."""
+    """Change nothing, though their names don't say so (as `read`, `search` do)."""
     waiting: frozenset[str] = frozenset()
-    """Wait for something else on purpose, or ask how far it is."""
+    """Wait for something else on purpose, or ask about its progress."""
     asking: frozenset[str] = frozenset()
     """Wait for a human: the time until their result is the human's, not theirs."""
     starting: frozenset[str] = frozenset()
@@ -32,17 +32,17 @@ class Tools(NamedTuple):
     unanswered: frozenset[str] = frozenset()
     """Have no result in a log, because they run elsewhere."""
     servers: tuple[str, ...] = ()
-    """What stands before the names of our own tools, where our MCP server is called agtrace: `mcp__agtrace__`."""
+    """Prefixes of our own tools' names if our MCP server is called agtrace: `mcp__agtrace__`."""
     commands: tuple[str, ...] = ()
-    """Arguments that hold a command, those that count most first; likewise below."""
+    """Arguments that contain a command, in order of precedence, as in the fields below."""
     paths: tuple[str, ...] = ()
     """Arguments that name a file."""
     removed: tuple[str, ...] = ()
-    """Arguments that hold the text that an edit takes out."""
+    """Arguments that contain the text an edit removes."""
     added: tuple[str, ...] = ()
-    """Arguments that hold the text that an edit puts in."""
+    """Arguments that contain the text an edit inserts."""
     contents: tuple[str, ...] = ()
-    """Arguments that hold all that a file, or a cell of a notebook, is to contain."""
+    """Arguments that contain the entire new content of a file or of a notebook cell."""
 
 
 OF_MCP_SERVERS = Tools(
@@ -55,7 +55,7 @@ OF_MCP_SERVERS = Tools(
 
 
 def together(found: Iterable[Tools]) -> Tools:
-    """The tools of several agents: names mean the same in all logs, for agents call each other's tools over MCP."""
+    """Combine the tools of several agents: a name means the same in all logs, as agents call each other over MCP."""
     names = (dict.fromkeys(chain.from_iterable(same)) for same in zip(*found, strict=True))
     kinds: list[Any] = [type(none) for none in Tools()]
     return Tools(*(kind(words) for kind, words in zip(kinds, names, strict=True)))

@@ -1,1 +1,1 @@
-"""Sessions that belong together: sub-agents, forks, copies and replays, and those that share an id."""
+"""Related sessions: sub-agents, forks, copies and replays, and sessions that share an id."""

@@ -1,4 +1,4 @@
-"""Which logs belong together when one of them is forgotten."""
+"""The logs that belong together when one of them is forgotten."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from agtrace_indexer.index.tombstones import UUID, Tombstones, digest_of
 from agtrace_indexer.providers.registry import AGENTS
 
 STARTED = ("subagent", "warmup")
-"""The kinds of sessions that another one started and that go with it; a fork is a session of its own."""
+"""The kinds of sessions that were started by another one and go with it; a fork is a session of its own."""
 
 _TOLD_BY_NAME = re.compile(rf"{UUID}|agent-.+", re.DOTALL)
 _ADDED = re.compile(r"(\.zst)?(#replaced-[0-9]+)?$")
-"""What a path gains when its log is compressed or replaced."""
+"""Suffixes added to a path when its log is compressed or replaced."""
 
 
 def known_as(own_id: str, path: str) -> str:
-    """What a session is known by: its id, or the place of its log where that has no id and the file's name serves.
+    """Return the key of a session: its id, or if only the file's name serves as one, the id with the log's path.
 
-    Names such as `checkpoint-latest` come again in other folders, for other sessions.
+    Names such as `checkpoint-latest` are used again in other folders for other sessions.
     """
     stem = PurePath(path).name.partition(".")[0]
     if own_id != plain_id(stem) or _TOLD_BY_NAME.fullmatch(stem):
@@ -38,15 +38,15 @@ def _key(session: Logged) -> tuple[str, str]:
 
 
 def lies_beside(path: str, forgotten: Tombstones) -> bool:
-    """Whether a folder or file of this path has the id of a forgotten session in its name.
+    """Whether a folder or file in this path has the id of a forgotten session in its name.
 
-    Agents keep more of a session beside its log: spilled outputs, descriptions of sub-agents, copies.
+    Agents keep more of a session next to its log: spilled outputs, descriptions of sub-agents, copies.
     """
     return any(digest_of(agent, plain_id(name)) in forgotten for name in set(_names(path)) for agent in AGENTS)
 
 
 def _names(path: str) -> Iterator[str]:
-    """What in a path may be an id: folders, the file's name without its endings, and uuids within these."""
+    """Yield the parts of a path that may be ids: folders, the file's name without suffixes, and UUIDs within these."""
     parts = PurePath(path).parts
     yield from parts[1:]
     yield parts[-1].partition(".")[0]
@@ -59,7 +59,7 @@ class Logs:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._of_file: dict[int, list[Logged]] = defaultdict(list)
         self._heads: list[Logged] = []
-        """The session of each log itself: those beside it in the same log are sub-agents."""
+        """The main session of each log; the others in the same log are sub-agents."""
         self._by_id: dict[tuple[str, str], list[int]] = defaultdict(list)
         self._started_by_id: dict[tuple[str, str], list[int]] = defaultdict(list)
         self._started_by: dict[int, list[int]] = defaultdict(list)
@@ -78,7 +78,7 @@ class Logs:
                 self._started_by[session.parent_session].append(session.file)
 
     def with_all_of(self, files: Iterable[int]) -> set[int]:
-        """These logs, those of the sub-agents that they started, and earlier or other logs of the same sessions."""
+        """Return these logs, those of the sub-agents they started, and earlier or other logs of the same sessions."""
         found: set[int] = set()
         waiting = list(files)
         while waiting:
@@ -97,11 +97,11 @@ class Logs:
         return related
 
     def digests(self, files: Iterable[int]) -> set[str]:
-        """What tombstones say of the sessions of these logs; nothing of inline sub-agents, which have no log."""
+        """Return the tombstone digests of these logs' sessions, except inline sub-agents, which have no own log."""
         return {digest_of(*_key(s)) for file in files for s in self._of_file[file] if s.thread == ""}
 
     def kept_out(self, tombstones: Tombstones) -> set[int]:
-        """The logs of sessions that are forgotten for good, and of sub-agents that one of them started."""
+        """Return the logs of sessions that are forgotten for good, and of sub-agents that one of these started."""
         return {
             head.file
             for head in self._heads
@@ -111,14 +111,14 @@ class Logs:
 
     @property
     def roots(self) -> set[int]:
-        """The logs of sessions that no other one here started."""
+        """The logs of sessions that no other session in the index started."""
         started = set()
         for session in (session for sessions in self._of_file.values() for session in sessions):
             started |= set(self._started(session)) - {session.file}
         return {head.file for head in self._heads} - started
 
     def ended_before(self, time: int) -> set[int]:
-        """Those of `roots` whose last event, with all that goes with them, is before a time (ms).
+        """Return those of `roots` whose last event, including everything that belongs to them, is before a time (ms).
 
         A session without any time is never old.
         """

@@ -1,9 +1,9 @@
-"""Events that stand in several logs: each counts once, in the oldest session that holds it.
+"""Events that occur in several logs: each counts once, in the oldest session that contains it.
 
-A fork, a background copy or a resumed session repeats the lines of another log, word for word and
-under the same ids. Which of two sessions is older is told by what only they hold: the one whose first
-own line is earlier, or that has none. What a log itself calls a fork is younger than a main session,
-and a sub-agent younger than both: one that logs the whole conversation again began later.
+A fork, a background copy or a resumed session repeats the lines of another log, word for word and under the same ids.
+The age of two sessions is decided by the lines that only one of them has: the one whose first such line is earlier, or
+that has none, is older. A session that its own log calls a fork is younger than a main session, and a sub-agent is
+younger than both: one that logs the whole conversation again began later.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from agtrace_indexer.index.kin import Held, Member
 
 _MANY_EVENTS = 20_000
 _MOST_COMPARED = 24
-"""Relatives that are compared with each other; more of them are put in order by their times."""
+"""The most relatives that are compared with each other; if there are more, their times decide the order."""
 
 _KINDS = {"main": 0, "fork": 1}
 _SUBAGENT = 2
 
 
 class Log(NamedTuple):
-    """A log among its relatives: its main session tells when it began and what it is."""
+    """A log among its relatives, with the kind and name of its main session."""
 
     file: int
     kind: int
@@ -35,9 +35,9 @@ class Log(NamedTuple):
 
 
 def find_kin(connection: sqlite3.Connection, pending: Iterable[int]) -> set[int]:
-    """Note which sessions share events with those that changed.
+    """Record which sessions share events with the changed ones.
 
-    Gives the sessions among which copies must be told anew: all but those that only grew and have no relatives.
+    Return the sessions whose copies must be determined anew: all but those that only grew and have no relatives.
     """
     changed = [kin.changed(connection, session) for session in pending]
     new_events = sum(session.last + 1 - session.compared_to for session in changed)
@@ -56,7 +56,7 @@ def find_kin(connection: sqlite3.Connection, pending: Iterable[int]) -> set[int]
 
 
 def attribute_copies(connection: sqlite3.Connection, sessions: Iterable[int]) -> set[int]:
-    """Tell for the families of these sessions which events are copies, and make their sums again; give the families."""
+    """Determine which events in the families of these sessions are copies, and renew the sums; return the families."""
     done: set[int] = set()
     for session in sorted(sessions):
         if session in done:
@@ -71,7 +71,7 @@ def attribute_copies(connection: sqlite3.Connection, sessions: Iterable[int]) ->
 
 
 def _logs(members: list[Member]) -> list[Log]:
-    """The logs of these sessions; inline sub-agents are as old as the log they stand in."""
+    """Return the logs of these sessions; inline sub-agents are as old as the log that contains them."""
     logs: dict[int, Log] = {}
     for member in members:  # the main session of a log comes first
         log = Log(member.file, _KINDS.get(member.kind, _SUBAGENT), (member.own_id, member.path), [])
@@ -80,7 +80,7 @@ def _logs(members: list[Member]) -> list[Log]:
 
 
 def _attribute(connection: sqlite3.Connection, order: dict[int, int]) -> None:
-    """Note the copies among sessions; `order` is session -> place, 0 the oldest."""
+    """Record the copies among sessions; `order` is session -> place, 0 for the oldest."""
     changes: list[tuple[int | None, int]] = []
     touched: set[int] = set()
     for _, held in groupby(kin.held(connection, order), key=attrgetter("identity")):
@@ -94,10 +94,10 @@ def _attribute(connection: sqlite3.Connection, order: dict[int, int]) -> None:
 
 
 def _copies(events: list[Held], order: dict[int, int]) -> Iterator[tuple[Held, int | None]]:
-    """All events with one identity, each with its original; None for the original and what stands beside it.
+    """Yield all events with one identity, each with its original; None for the original and others in its session.
 
-    Of the figures of a response the best count, and of the best the oldest: a copy made while it was
-    written holds less.
+    Of the token figures of a response the best count, and of equally good ones the oldest: a copy made while the
+    response was being written has less.
     """
     original = min(events, key=lambda e: (-(e.complete or 0), -(e.output_tokens or 0), order[e.session], e.event_index))
     for event in events:
@@ -105,7 +105,7 @@ def _copies(events: list[Held], order: dict[int, int]) -> Iterator[tuple[Held, i
 
 
 def _oldest_first(connection: sqlite3.Connection, logs: list[Log]) -> list[Log]:
-    """Logs by age."""
+    """Return logs by age, oldest first."""
     times = {log.file: kin.times(connection, log.file) for log in logs}
     logs = sorted(logs, key=lambda log: (log.kind, times[log.file], log.name))
     if 1 < len(logs) <= _MOST_COMPARED:
@@ -115,7 +115,7 @@ def _oldest_first(connection: sqlite3.Connection, logs: list[Log]) -> list[Log]:
 
 
 def _times_older(connection: sqlite3.Connection, logs: list[Log]) -> dict[int, int]:
-    """File -> than how many of its relatives it is older."""
+    """Return, for each file, how many of its relatives it is older than."""
     lines = {log.file: kin.lines(connection, log.file) for log in logs}
     older = dict.fromkeys(lines, 0)
     for one, other in combinations(logs, 2):
@@ -125,6 +125,6 @@ def _times_older(connection: sqlite3.Connection, logs: list[Log]) -> dict[int, i
 
 
 def _first_own(lines: dict[int, int], others: dict[int, int]) -> tuple[bool, int]:
-    """Sorts the times of first own lines; no such line is the earliest."""
+    """Return a sort key for the time of the first line that only this log has; no such line sorts first."""
     found = next((time for identity, time in lines.items() if identity not in others), None)
     return (found is not None, found or 0)

@@ -1,9 +1,9 @@
-"""Sessions that belong together: who started whom, who was copied from whom, and what counts where.
+"""Relations between sessions: who started whom, who was copied from whom, and what counts where.
 
-Logs are read one by one, in any order and in pieces, so what depends on several of them is made at
-the end of a run, as a function of the logs that are still there: `join_families` looks at the
+Logs are read one by one, in any order and in pieces, so whatever depends on several of them is computed at
+the end of a run, as a function of the logs that still exist: `join_families` looks at the
 sessions that changed (`session.pending`) and at their relatives. Rows of vanished logs stay as they
-were; they neither own the events of logs that are there nor lose theirs to these.
+were; they neither own the events of existing logs nor lose theirs to these.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def _link(connection: sqlite3.Connection, sessions: set[int]) -> None:
 
 
 def _origins(connection: sqlite3.Connection, sessions: set[int]) -> list[_Origin]:
-    """Where sessions come from as their logs tell it, by path; and all from which they come or came.
+    """Return the origins of sessions according to the logs, by path, and of all sessions they come or came from.
 
-    Where logs contradict each other this is a circle, and the first link of it that is made closes it: so all of
-    its links are made anew as soon as one of them may change.
+    If logs contradict each other, the origins can form a circle, and which link is left out depends on the order: so
+    all links of a circle are made anew as soon as one of them may change.
     """
     found: dict[int, _Origin] = {}
     while sessions:
@@ -67,23 +67,23 @@ def _origins(connection: sqlite3.Connection, sessions: set[int]) -> list[_Origin
 
 
 class _Origin(NamedTuple):
-    """What a session's log, and those of others, say of where it comes from."""
+    """The origin of a session according to its log and others."""
 
     place: tuple[str, str]
     session: int
     parent: int | None
     started_by: int | None
     before: tuple[int | None, int | None]
-    """The parent and the event that started it, as the index has them."""
+    """The parent and the starting event that the index has so far."""
 
     @property
     def near(self) -> tuple[int | None, int | None]:
-        """From whom it comes, and from whom it came."""
+        """The current parent and the previous one."""
         return self.parent, self.before[0]
 
 
 def _parent(connection: sqlite3.Connection, session: ToBeLinked) -> tuple[int | None, int | None]:
-    """The parent and the event that started the session: as a result names it, else as the log does, else by copies."""
+    """Return the parent and the starting event: named by a result, else by the session's log, else found by copies."""
     found = lineage.starter_of(connection, session) if session.kind != "main" else None
     if found is None and session.parent_id is not None:
         found = lineage.named_parent_of(connection, session)
@@ -97,7 +97,7 @@ def _parent(connection: sqlite3.Connection, session: ToBeLinked) -> tuple[int | 
 
 
 def _descends(connection: sqlite3.Connection, parents: dict[int, int | None], session: int, ancestor: int) -> bool:
-    """Whether a session is another one, or comes from it; `parents` are the links that this run has found so far."""
+    """Whether a session is another one or comes from it; `parents` are the links that this run has found so far."""
     for _ in range(_DEEPEST):
         if session == ancestor:
             return True
@@ -112,7 +112,7 @@ def _descends(connection: sqlite3.Connection, parents: dict[int, int | None], se
 
 
 def _name(connection: sqlite3.Connection) -> None:
-    """Give sessions the titles that logs give to their lines, where nothing better names them."""
+    """Give sessions the titles that logs attach to their lines, unless they have better ones."""
     titles = lineage.given_titles(connection)
     named_before = lineage.retitled(connection)
     lineage.retitle(connection, {session: titles.get(session) for session in {*titles, *named_before}})

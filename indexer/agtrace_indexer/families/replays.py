@@ -1,10 +1,10 @@
 """Forks and sub-agents whose logs begin with a replay of their parent's history, as Codex's do.
 
-The replayed items are the parent's own, stamped anew. How far the replay goes the log itself tells
-where its turns have ids with times in them (`session.replayed_to`). Where it can't, but says that there
-is a replay (`session.clustered_to`), it is compared with the parent, item by item in order; without the
-parent's log, or a common item, the replay is what was written at the instant of the fork. Everything
-before that point is a copy, whether the parent has it or not.
+The replayed items are the parent's own with new timestamps. If the log's turns have ids that contain times, the log
+itself shows where the replay ends (`session.replayed_to`). If it only shows that there is a replay
+(`session.clustered_to`), it is compared with the parent, item by item in order; without the parent's log, or a common
+item, everything written at the instant of the fork is the replay. Everything before that point is a copy, whether the
+parent has it or not.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from agtrace_indexer.providers.registry import AGENTS
 _REPLAYING = frozenset(agent.name for agent in AGENTS.values() if agent.replays_items)
 
 _MISSES = 3
-"""So many items of its own in a row end a replay that only comparing can tell."""
+"""This many new items in a row end a replay that can only be found by comparison."""
 
 
 def attribute_replays(connection: sqlite3.Connection, sessions: Iterable[int]) -> None:
-    """Tell for such sessions which of their events are replayed, and make their sums again."""
+    """Determine which events of these sessions are replayed, and sum the sessions up again."""
     for session in sorted(sessions):
         replay = kin.replay(connection, session, _REPLAYING)
         if replay is not None:
@@ -46,7 +46,7 @@ def _attribute(connection: sqlite3.Connection, session: int, replay: Replay) -> 
 
 
 def _originals(connection: sqlite3.Connection, session: int, parent: int, replayed_to: int) -> dict[int, int]:
-    """The index of a replayed event -> the parent's event that it repeats, both walked in order."""
+    """Map the index of each replayed event to the parent's event that it repeats, walking both in order."""
     places: dict[int, list[tuple[int, int]]] = {}
     for index, identity, event in kin.items(connection, parent):
         places.setdefault(identity, []).append((index, event))

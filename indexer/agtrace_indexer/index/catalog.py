@@ -12,7 +12,7 @@ from typing import NamedTuple
 from agtrace_schema.database import TABLES, VERSION
 
 from agtrace_indexer.index import meta
-from agtrace_indexer.index.opening import refuse_empty, refuse_other_tables, state_of
+from agtrace_indexer.index.opening import refuse_empty, refuse_other_tables, state_of, version_of
 from agtrace_indexer.index.tombstones import hidden, place_of, stamp
 
 _TUNING = """
@@ -93,6 +93,8 @@ def open_database(path: Path) -> sqlite3.Connection:
     try:
         refuse_other_tables(connection)
         connection.executescript(_TUNING)
+        if (version := version_of(connection)) != VERSION:
+            raise sqlite3.DatabaseError(f"its tables can't have version {version}")
     except BaseException:
         connection.close()
         raise

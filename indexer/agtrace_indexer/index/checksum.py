@@ -1,8 +1,8 @@
-"""The seal of the word index: a checksum over the tables that SQLite keeps it in.
+"""The seal of the word index: a checksum over the tables in which SQLite stores it.
 
-SQLite has no checksums of its own, and a flipped bit in a list of rows is a list of other rows: search would find less
-and nobody would know. So whoever has written the word index seals it, and whoever searches by it looks at the seal
-once: 48 MB, the word index of a gigabyte of logs, take 80 ms.
+SQLite has no checksums of its own, and a flipped bit in a list of rows gives a list of other rows: search would find
+less, and nobody would know. So whoever writes the word index seals it, and whoever searches with it checks the seal
+once: for 48 MB, the word index of a gigabyte of logs, that takes 80 ms.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ _SEALED = (
 
 
 def put(connection: sqlite3.Connection) -> None:
-    """Seal the word index as it stands, in the open transaction."""
-    connection.execute("SAVEPOINT sealed")  # FTS5 writes then what it still has in memory
+    """Seal the word index as it is, in the open transaction."""
+    connection.execute("SAVEPOINT sealed")  # makes FTS5 write what it still has in memory
     connection.execute("RELEASE sealed")
     meta.put(connection, _KEY, _checksum(connection))
 
 
 def take_off(connection: sqlite3.Connection) -> None:
-    """Say that the word index is being written, in the open transaction."""
+    """Mark the word index as being written, in the open transaction."""
     meta.drop(connection, _KEY)
 
 
 def of(connection: sqlite3.Connection) -> str | None:
-    """The seal; None where nothing was sealed, or the word index is being written."""
+    """Return the seal; None if nothing was sealed, or the word index is being written."""
     return meta.get(connection, _KEY)
 
 
 def is_unbroken(connection: sqlite3.Connection) -> bool:
-    """Whether the word index is what was sealed, as far as it was."""
+    """Whether the word index matches its seal, if it has one."""
     seal = of(connection)
     try:
         return seal is None or seal == _checksum(connection)

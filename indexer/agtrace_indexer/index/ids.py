@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 FILES = "(SELECT value FROM json_each(:files))"
-"""The ids of files that a query is about, given as `as_json`."""
+"""The ids of files that a query is about, passed as `as_json`."""
 
 
 def as_json(ids: Iterable[int]) -> str:
-    """Ids as the JSON array that SQLite's `json_each` reads."""
+    """Return ids as the JSON array that SQLite's `json_each` reads."""
     return f"[{', '.join(map(str, ids))}]"

@@ -1,6 +1,6 @@
-"""Events that several sessions hold: which sessions share some, which of these events are copies, and of what.
+"""Events that occur in several sessions: which sessions share some, which events are copies, and of what.
 
-`families/copies.py` and `families/replays.py` decide; this module asks the index and notes what they decided.
+`families/copies.py` and `families/replays.py` decide; this module queries the index and records their decisions.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from agtrace_indexer.index.sums import sum_session, sum_turns
 
 _USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
 
-# Which new events of a session another one has, too.
+# The sessions that share one of a session's new events.
 _KIN_OF_ONE = """
 SELECT DISTINCT o.session_id FROM event e JOIN event o ON o.identity = e.identity AND o.session_id != e.session_id
 WHERE e.session_id = ? AND e.event_index >= ? AND e.identity > 0 AND o.identity > 0
 """
 
-# The same for all sessions at once: the sessions of a shared identity, each beside the first of them.
+# The same for all sessions at once: each session of a shared identity, paired with the first of them.
 _KIN_OF_ALL = """
 SELECT DISTINCT min(e.session_id) OVER (PARTITION BY e.identity), e.session_id FROM event e
 WHERE e.identity IN (SELECT identity FROM event WHERE identity > 0 GROUP BY identity HAVING count(*) > 1)
@@ -75,7 +75,7 @@ WHERE s.id = :session AND s.provider IN (SELECT value FROM json_each(:agents))
 
 _ITEMS = "SELECT event_index, identity, id FROM event WHERE session_id = ? AND identity < 0 ORDER BY event_index"
 
-# What belongs to no item, such as token figures, goes with the item before it.
+# Events that belong to no item, such as token figures, go with the item before them.
 _NEXT_ITEM = """
 SELECT coalesce(min(event_index) FILTER (WHERE identity < 0), max(event_index) + 1)
 FROM event WHERE session_id = ? AND event_index > ?
@@ -87,21 +87,21 @@ SELECT id, event_index, copy_of FROM event WHERE session_id = ? AND (event_index
 
 
 class Changed(NamedTuple):
-    """A session that changed since it was compared with others."""
+    """A session that has changed since it was compared with others."""
 
     session: int
     pending: int
-    """More than 1 where it didn't only grow."""
+    """More than 1 if it didn't only grow."""
     compared_to: int
-    """The index of the first event that wasn't compared yet."""
+    """The index of the first event that hasn't been compared yet."""
     last: int
-    """The index of its last event; -1 where it has none."""
+    """The index of its last event; -1 if it has none."""
     related: int
-    """1 where it is known to share events with others."""
+    """1 if it is known to share events with others."""
 
 
 class Member(NamedTuple):
-    """A session of a log that is still there, among its relatives."""
+    """A session among its relatives, from a log that still exists."""
 
     session: int
     file: int
@@ -112,7 +112,7 @@ class Member(NamedTuple):
 
 
 class Held(NamedTuple):
-    """An event that several sessions may hold; the last two are of token figures."""
+    """An event that several sessions may share; the last two fields are token figures."""
 
     identity: int
     event: int
@@ -124,14 +124,14 @@ class Held(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """What a Codex session says of the history that its log begins with."""
+    """The beginning of a session's log that may replay another session's history."""
 
     replayed_to: int
-    """The index of the first event that isn't replayed; 0 where the log doesn't tell."""
+    """The index of the first event that isn't replayed; 0 if the log doesn't say."""
     clustered_to: int | None
-    """The same by the times of the events; None where nothing says that there is a replay."""
+    """The same judged by the times of the events; None if nothing indicates a replay."""
     parent: int | None
-    """The Codex session that started it."""
+    """The session of the same provider that started it."""
 
 
 class Item(NamedTuple):
@@ -151,83 +151,83 @@ class Marked(NamedTuple):
 
 
 def changed(connection: sqlite3.Connection, session: int) -> Changed:
-    """What is known of a session that changed."""
+    """Return a changed session's progress and relations."""
     return Changed(*connection.execute(_CHANGED, (session,)).fetchone())
 
 
 def kin_of(connection: sqlite3.Connection, session: int, first_event: int) -> list[int]:
-    """The sessions that hold one of a session's events from an index on, too."""
+    """Return the other sessions that share one of a session's events from an index on."""
     return [other for (other,) in connection.execute(_KIN_OF_ONE, (session, first_event))]
 
 
 def all_kin(connection: sqlite3.Connection) -> set[tuple[int, int]]:
-    """Pairs of different sessions that hold one event; each session of an event is beside the first of them."""
+    """Return pairs of different sessions that share an event; each session of an event is paired with the first."""
     return {(one, other) for one, other in connection.execute(_KIN_OF_ALL) if one != other}
 
 
 def note_kin(connection: sqlite3.Connection, pairs: set[tuple[int, int]]) -> None:
-    """Note which sessions share events, in both directions."""
+    """Record which sessions share events, in both directions."""
     connection.executemany("INSERT OR IGNORE INTO kin VALUES (?, ?)", pairs | {(b, a) for a, b in pairs})
 
 
 def note_compared(connection: sqlite3.Connection, sessions: Iterable[Changed]) -> None:
-    """Note that sessions were compared up to their last event."""
+    """Record that sessions were compared up to their last event."""
     ends = [(session.last + 1, session.session) for session in sessions]
     connection.executemany("UPDATE session SET compared_to = ? WHERE id = ?", ends)
 
 
 def members(connection: sqlite3.Connection, session: int) -> list[Member]:
-    """The sessions of all logs that share events with this one's, directly or through others; main sessions first."""
+    """Return the sessions of all logs that share events with this one's, even indirectly; main sessions first."""
     return [Member(*row) for row in connection.execute(_MEMBERS, {"id": session})]
 
 
 def times(connection: sqlite3.Connection, file: int) -> tuple[int, int]:
-    """The first and the last time of a log's own session, copies included; 0 is unknown.
+    """Return the first and the last time of a log's main session, copies included; 0 is unknown.
 
-    What counts where may not depend on what counted before.
+    What counts where must not depend on what counted before.
     """
     first, last = connection.execute(_TIMES, (file,)).fetchone()
     return first, last
 
 
 def lines(connection: sqlite3.Connection, file: int) -> dict[int, int]:
-    """What a log says, line by line: identity -> time."""
+    """Return a log's contents line by line: identity -> time."""
     return dict(connection.execute(_LINES, (file,)).fetchall())
 
 
 def held(connection: sqlite3.Connection, sessions: Iterable[int]) -> Iterator[Held]:
-    """The events of some sessions that others may hold, those of one identity together."""
+    """Return the events of some sessions that others may share, grouped by identity."""
     return map(Held._make, connection.execute(_HELD, (as_json(sessions),)))
 
 
 def replay(connection: sqlite3.Connection, session: int, agents: Iterable[str]) -> Replay | None:
-    """How a session of one of these agents begins; None where it replays nothing, and never did, or its log is gone."""
+    """Return the replay of a session of one of these agents; None if it never replayed anything, or its log is gone."""
     found = connection.execute(_REPLAY, {"session": session, "agents": json.dumps(sorted(agents))}).fetchone()
     return None if found is None else Replay(*found)
 
 
 def items(connection: sqlite3.Connection, session: int) -> Iterator[Item]:
-    """The events of a session that a replay can repeat, or that may repeat another's, in order."""
+    """Return the events of a session that a replay can repeat, or that may repeat another's, in order."""
     return map(Item._make, connection.execute(_ITEMS, (session,)))
 
 
 def item_after(connection: sqlite3.Connection, session: int, event_index: int) -> int | None:
-    """The index of the next item after an event, or of the end of the session; None where no event follows."""
+    """Return the index of the next item after an event, or of the session's end; None if no event follows."""
     found: int | None = connection.execute(_NEXT_ITEM, (session, event_index)).fetchone()[0]
     return found
 
 
 def marked(connection: sqlite3.Connection, session: int, before: int) -> list[Marked]:
-    """The events of a session that stand before an index, and all that are copies."""
+    """Return the events of a session before an index, and all its copies."""
     return [Marked(*row) for row in connection.execute(_MARKED, (session, before))]
 
 
 def note_copies(connection: sqlite3.Connection, copies: Iterable[tuple[int | None, int]]) -> None:
-    """Note what events are copies of: (original, event). None: it is an original; 0: the original isn't there."""
+    """Record what events are copies of: (original, event). None: it is an original; 0: its original isn't indexed."""
     connection.executemany("UPDATE event SET copy_of = ? WHERE id = ?", copies)
 
 
 def sum_up(connection: sqlite3.Connection, session: int) -> None:
-    """Make the sums of a session and its turns again, after other events of it became copies."""
+    """Compute the totals of a session and its turns again, after other events of it became copies."""
     sum_turns(connection, session)
     sum_session(connection, session)

@@ -1,6 +1,6 @@
-"""Where sessions come from: their parents, the titles that other logs give them, the ids that they share.
+"""The origins of sessions: their parents, titles given by other logs, shared ids.
 
-The modules of `families` decide; this module asks the index and notes what they decided.
+The modules of `families` decide; this module queries the index and records their decisions.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ FROM session s JOIN file f ON f.id = s.file_id ORDER BY s.id
 _THERE = "(SELECT 1 FROM file f WHERE f.id = s.file_id AND NOT f.gone)"
 
 _IN_ITS_FOLDER = "(substr(:path, 1, length(f.path) - 5) = substr(f.path, 1, length(f.path) - 6) || '/')"
-"""Whether a log lies in the folder that belongs to another one: `<session>/subagents/...` beside `<session>.jsonl`."""
+"""Whether a log is in the folder that belongs to another one: `<session>/subagents/...` next to `<session>.jsonl`."""
 
 _CHANGED = f"SELECT s.id FROM session s WHERE s.pending AND EXISTS {_THERE}"
 
-# In a log of its own provider, best the original.
+# In a log of the same provider, preferably the original.
 _STARTED_BY = f"""
 SELECT s.id, coalesce(e.link, e.event_index)
 FROM agent_start a JOIN session s ON s.id = a.session_id JOIN file f ON f.id = s.file_id
@@ -50,7 +50,7 @@ WHERE e.identity >= :line AND e.identity < :line + {LINE_SPAN} AND e.identity > 
 ORDER BY e.copy_of IS NOT NULL, f.path, s.thread LIMIT 1
 """
 
-# The owner of the last of them.
+# The session with the original of the last copy.
 _COPIED_FROM = f"""
 SELECT s.id, NULL FROM event e JOIN event o ON o.id = e.copy_of JOIN session s ON s.id = o.session_id
 WHERE e.session_id = :id AND e.copy_of > 0 AND e.type != {TYPE_CODE[EventType.TOKEN_USAGE]}
@@ -73,7 +73,7 @@ UNION SELECT id FROM session WHERE parent_session = :id
 UNION SELECT other_id FROM kin WHERE session_id = :id
 """
 
-# CROSS JOIN: these few first, then their lines by index.
+# CROSS JOIN: these few sessions first, then their lines by index.
 _CONTINUING = f"""
 SELECT c.id, e.session_id FROM session c CROSS JOIN event e ON e.identity >= c.continues
   AND e.identity < c.continues + {LINE_SPAN} AND e.identity > 0 WHERE c.continues IS NOT NULL
@@ -87,7 +87,7 @@ WHERE e.copy_of IS NULL AND e.superseded_by IS NULL AND NOT f.gone ORDER BY f.pa
 """
 
 _RANK_OF_NAMING = 2
-"""A title that a log gives itself with a higher rank is better than one that another log gives it."""
+"""A title that a log gives its own session with a higher rank is preferred to one that another log gives it."""
 
 _RETITLE = f"""
 UPDATE session SET title = coalesce(?1, own_title)
@@ -104,7 +104,7 @@ WHERE s.own_id IN (SELECT own_id FROM session GROUP BY own_id HAVING count(*) > 
 
 
 class Logged(NamedTuple):
-    """A session and the log that it stands in."""
+    """A session and the log that contains it."""
 
     id: int
     file: int
@@ -119,7 +119,7 @@ class Logged(NamedTuple):
 
 
 class ToBeLinked(NamedTuple):
-    """A session whose parent is to be found: what its log says of it, and the parent that it has."""
+    """A session whose parent is to be found: its log's statements about it, and its current parent."""
 
     id: int
     own_id: str
@@ -127,7 +127,7 @@ class ToBeLinked(NamedTuple):
     parent_id: str | None
     kind: str
     line: int | None
-    """The identity of the line of another log after which it goes on."""
+    """The identity of the line, in another log, that it continues from."""
     started_call: int | None
     file: int
     path: str
@@ -137,11 +137,11 @@ class ToBeLinked(NamedTuple):
 
 
 class Parent(NamedTuple):
-    """Where a session comes from."""
+    """The origin of a session."""
 
     session: int
     started_by: int | None
-    """The event of the call that started it, where that is known."""
+    """The event of the call that started it, if known."""
 
 
 class Twin(NamedTuple):
@@ -151,51 +151,51 @@ class Twin(NamedTuple):
     uid: str
     own_id: str
     number: int
-    """1 for the one whose log is still there and is the oldest."""
+    """1 for the oldest one whose log still exists."""
 
 
 def logged(connection: sqlite3.Connection) -> Iterator[Logged]:
-    """All sessions with their logs."""
+    """Return all sessions with their logs."""
     return map(Logged._make, connection.execute(_LOGGED))
 
 
 def changed(connection: sqlite3.Connection) -> list[int]:
-    """The sessions that changed since families were joined, of logs that are still there."""
+    """Return the sessions that have changed since families were joined and whose logs still exist."""
     return [session for (session,) in connection.execute(_CHANGED)]
 
 
 def near(connection: sqlite3.Connection, session: int) -> list[int]:
-    """The session itself and all whose parent may depend on it."""
+    """Return the session itself and all sessions whose parent may depend on it."""
     return [found for (found,) in connection.execute(_NEAR, {"id": session})]
 
 
 def continuing(connection: sqlite3.Connection) -> list[tuple[int, int]]:
-    """(session, origin) for all sessions that go on from a line of another one."""
+    """Return (session, origin) for all sessions that continue from a line of another one."""
     return [(session, origin) for session, origin in connection.execute(_CONTINUING)]
 
 
 def to_be_linked(connection: sqlite3.Connection, sessions: Iterable[int]) -> list[ToBeLinked]:
-    """What is known of the origin of these sessions, as far as their logs are still there."""
+    """Return the facts about the origin of these sessions, except those whose logs are gone."""
     return [ToBeLinked(*row) for row in connection.execute(_TO_BE_LINKED, (as_json(sessions),))]
 
 
 def starter_of(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:
-    """The session with the result that names this one as the agent that its call started."""
+    """Return the session whose result names this one as the agent that its call started."""
     return _parent(connection, _STARTED_BY, session)
 
 
 def named_parent_of(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:
-    """The session that this one's log names as its parent."""
+    """Return the session that this one's log names as its parent."""
     return _parent(connection, _NAMED_PARENT, session)
 
 
 def copied_from(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:
-    """The session whose events this one repeats."""
+    """Return the session whose events this one repeats."""
     return _parent(connection, _COPIED_FROM, session)
 
 
 def continued_from(connection: sqlite3.Connection, session: ToBeLinked) -> Parent | None:
-    """The session with the line from which this one goes on."""
+    """Return the session with the line that this one continues from."""
     return _parent(connection, _CONTINUED, session)
 
 
@@ -205,45 +205,45 @@ def _parent(connection: sqlite3.Connection, query: str, session: ToBeLinked) -> 
 
 
 def parent_of(connection: sqlite3.Connection, session: int) -> int | None:
-    """The parent of a session as the index has it."""
+    """Return the parent of a session as recorded in the index."""
     found: int | None = connection.execute("SELECT parent_session FROM session WHERE id = ?", (session,)).fetchone()[0]
     return found
 
 
 def note_parent(connection: sqlite3.Connection, session: int, parent: int | None, started_by: int | None) -> None:
-    """Note where a session comes from."""
+    """Record the origin of a session."""
     change = "UPDATE session SET parent_session = ?, started_by = ? WHERE id = ?"
     connection.execute(change, (parent, started_by, session))
 
 
 def note_joined(connection: sqlite3.Connection, sessions: Iterable[int]) -> None:
-    """Note that nothing is left to be done for these sessions."""
+    """Record that nothing is left to be done for these sessions."""
     connection.executemany("UPDATE session SET pending = 0 WHERE id = ?", [(session,) for session in sessions])
 
 
 def given_titles(connection: sqlite3.Connection) -> dict[int, str]:
-    """Session -> the title that a log gives to a line of it; of several, the last log's."""
+    """Return session -> the title that a log gives to one of its lines; of several, the last log's."""
     return dict(connection.execute(_TITLES).fetchall())
 
 
 def retitled(connection: sqlite3.Connection) -> list[int]:
-    """The sessions whose title isn't their own."""
+    """Return the sessions whose title isn't their own."""
     return [session for (session,) in connection.execute("SELECT id FROM session WHERE title IS NOT own_title")]
 
 
 def retitle(connection: sqlite3.Connection, titles: Mapping[int, str | None]) -> None:
-    """Give sessions titles where nothing better names them; None is their own."""
+    """Give sessions these titles unless they have better ones; None restores their own."""
     connection.executemany(_RETITLE, [(title, session) for session, title in titles.items()])
 
 
 def twins(connection: sqlite3.Connection) -> list[Twin]:
-    """The sessions that share an id with others, or did."""
+    """Return the sessions that share an id with others, or did."""
     return [Twin(*row) for row in connection.execute(_TWINS)]
 
 
 def note_ids(connection: sqlite3.Connection, ids: Iterable[tuple[str, int]]) -> None:
-    """Give sessions other ids: (id, session). They may swap those that they have."""
+    """Give sessions new ids: (id, session). They may swap their present ones."""
     ids = list(ids)
-    parked = [(str(session).encode(), session) for _, session in ids]  # bytes: never equal to an id of a log
+    parked = [(str(session).encode(), session) for _, session in ids]  # bytes: never equal to an id from a log
     connection.executemany("UPDATE session SET uid = ? WHERE id = ?", parked)
     connection.executemany("UPDATE session SET uid = ? WHERE id = ?", ids)

@@ -1,4 +1,4 @@
-"""One writer at a time: a lock file beside the index, released by the system when its holder dies."""
+"""One writer at a time: a lock file next to the index, released by the system when its holder dies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Busy(Exception):
 
 
 class WriteLock:
-    """Held as a context. Raises `Busy` when another process still holds it after `patience` seconds."""
+    """A context that holds the lock. Raises `Busy` if another process still holds it after `patience` seconds."""
 
     def __init__(self, database: Path, patience: float = 0) -> None:
         self._path = database.with_suffix(".lock")
@@ -50,9 +50,9 @@ class WriteLock:
 
 
 def wait_for_writer(database: Path, patience: float) -> None:
-    """Return once no other process is writing. Raises `Busy` when one still is after `patience` seconds.
+    """Return once no other process is writing. Raise `Busy` if one still is after `patience` seconds.
 
-    Cheaper than to find out what there would be to do, only to be told then that another one is doing it.
+    Cheaper than working out what there is to do, only to learn that another process is already doing it.
     """
     end = time.monotonic() + patience
     while _is_held(database.with_suffix(".lock")):
@@ -77,7 +77,7 @@ def _is_held(lock: Path) -> bool:
 
 
 def reach_disk(folder: Path) -> None:
-    """Let a name that is new in a folder outlive a power cut; there is no such call for a folder on Windows."""
+    """Make a new name in a folder survive a power cut; does nothing on Windows, which has no such call for folders."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Putting the index in order when nobody waits for it."""
+"""Putting the index in order while nobody is waiting for it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from agtrace_indexer.index.lock import WriteLock
 from agtrace_indexer.index.tables import Role, of_role, unused
 
 _FREE = 10
-"""Per cent of free pages from which on the file is written anew: it takes 2 s a gigabyte and its size once more."""
+"""Percentage of free pages from which the file is rewritten: that takes 2 s a gigabyte and its size once more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Optimized:
-    """What putting in order has brought."""
+    """The result of putting the index in order."""
 
     bytes_before: int
     bytes_after: int
 
 
 def optimize(database: Path, *, patience: float = 0) -> Optimized:
-    """Cover all blocks by words, merge the word index, give free pages back and empty the WAL.
+    """Index the words of all blocks, merge the word index, release free pages and empty the WAL.
 
-    Readers go on meanwhile. Raises `lock.Busy` when another process still writes after `patience` seconds.
+    Readers go on meanwhile. Raise `lock.Busy` if another process is still writing after `patience` seconds.
     """
     with WriteLock(database, patience), closing(Catalog(database)) as catalog:
         connection, before = catalog.connection, _size(database)
@@ -42,9 +42,9 @@ def optimize(database: Path, *, patience: float = 0) -> Optimized:
 
 
 def note_scrub(connection: sqlite3.Connection, *, of_events: bool = True) -> None:
-    """Say, in the transaction that deletes or masks texts, that no trace of them may stay: the run then scrubs.
+    """Note, in the transaction that deletes or masks texts, that no trace of them may stay; the run then scrubs.
 
-    What never stood in an event, such as the path of a file, left no words: those are not made anew then.
+    Text that was never part of an event, such as a file's path, left no words, so the word index isn't rebuilt for it.
     """
     if of_events or _left(connection) != _WORDS:
         where = _WORDS if of_events else _PAGES
@@ -52,16 +52,16 @@ def note_scrub(connection: sqlite3.Connection, *, of_events: bool = True) -> Non
 
 
 def scrub_is_due(connection: sqlite3.Connection) -> bool:
-    """Whether traces of deleted texts are left."""
+    """Whether there are still traces of deleted texts."""
     return _left(connection) is not None
 
 
 def scrub(connection: sqlite3.Connection, *, patience: float = 1) -> str | None:
-    """Leave no trace of what was deleted: delete orphans, make the words anew, write the file anew, empty the WAL.
+    """Remove all traces of deleted texts: delete orphans, rebuild the word index, rewrite the file, empty the WAL.
 
-    Called by the writer, not within a transaction. Gives None when it is done, or nothing was due (`note_scrub`), else
-    why traces are left, as a sentence: a reader still needs the pages as they were after `patience` seconds, or there
-    is no room. What is done is noted: the next call goes on with the rest.
+    Called by the writer, not within a transaction. Return None when it is done or nothing was due (`note_scrub`), else
+    why traces remain, as a phrase: a reader still needs the old pages after `patience` seconds, or there is no room.
+    Completed steps are noted, so that the next call continues with the rest.
     """
     left = _left(connection)
     (waits,) = connection.execute("PRAGMA busy_timeout").fetchone()
@@ -78,7 +78,7 @@ def scrub(connection: sqlite3.Connection, *, patience: float = 1) -> str | None:
         if left is not None:
             connection.execute(f"PRAGMA busy_timeout={round(1000 * patience)}")
             if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-                return "another process still reads the index as it was before"
+                return "another process is still reading the old contents of the index"
             meta.drop(connection, "scrub")
     except sqlite3.OperationalError as error:
         if connection.in_transaction:
@@ -94,17 +94,17 @@ _ORPHANS = (
     "UPDATE project SET root_path = NULL WHERE id NOT IN "
     "(SELECT project_id FROM session WHERE project_id IS NOT NULL AND cwd IS NOT NULL)",
 )
-"""What only sessions that are deleted named."""
+"""Remove rows that only deleted sessions referred to."""
 
 
 def delete_orphans(connection: sqlite3.Connection) -> None:
-    """Delete the names, paths and projects that no session has any more, in the open transaction."""
+    """Delete, in the open transaction, names, paths and projects that no session refers to any more."""
     for orphans in _ORPHANS:
         connection.execute(orphans)
 
 
 _WORDS, _PAGES, _WAL = "words", "pages", "wal"
-"""Where traces are left, in `meta` under 'scrub': in the word index and all that follows, in free pages, in the WAL."""
+"""Where traces remain, in `meta` under 'scrub': in the word index and all that follows, in free pages, in the WAL."""
 
 
 def _left(connection: sqlite3.Connection) -> str | None:
@@ -116,12 +116,12 @@ def _note_left(connection: sqlite3.Connection, where: str) -> None:
 
 
 def _free(connection: sqlite3.Connection) -> int:
-    """Per cent of the pages that hold nothing."""
+    """Return the percentage of pages that are free."""
     free, pages = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
     return int(100 * free // pages)
 
 
 def _size(database: Path) -> int:
-    """Bytes of the index, its WAL included."""
+    """Return the size of the index in bytes, including its WAL."""
     files = (database, database.with_name(database.name + "-wal"))
     return sum(file.stat().st_size for file in files if file.exists())

@@ -6,16 +6,16 @@ import sqlite3
 
 
 def get(connection: sqlite3.Connection, key: str) -> str | None:
-    """A fact; None where nothing is noted."""
+    """Return a fact; None if there is none under this key."""
     found = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return None if found is None else found[0]
 
 
 def put(connection: sqlite3.Connection, key: str, value: str) -> None:
-    """Note a fact, in place of the one before."""
+    """Store a fact, replacing any previous one."""
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
 
 def drop(connection: sqlite3.Connection, key: str) -> None:
-    """Note nothing under a key any more."""
+    """Remove the fact under a key."""
     connection.execute("DELETE FROM meta WHERE key = ?", (key,))

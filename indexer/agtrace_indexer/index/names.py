@@ -1,4 +1,4 @@
-"""Strings that many rows share, by their ids: names, paths and projects, each looked up once."""
+"""Strings shared by many rows, by their ids: names, paths and projects, each looked up once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agtrace_indexer.index.projects import project_hash, project_root, told_hash
 
 
 class Interning:
-    """The ids of strings; a new one gets a row."""
+    """The ids of strings; a new string gets a row."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -19,7 +19,7 @@ class Interning:
         self._projects: dict[str, int] = {}
 
     def name(self, name: str) -> int:
-        """The id of a short string that recurs."""
+        """Return the id of a short, recurring string."""
         found = self._names.get(name)
         if found is None:
             found = self._interned("name", "text", masked(name))
@@ -27,8 +27,8 @@ class Interning:
         return found
 
     def path(self, path: str) -> int:
-        """The id of a path, masked."""
-        found = self._paths.get(path)  # a masked path stays as it is
+        """Return the id of a path, masked."""
+        found = self._paths.get(path)  # masking a masked path changes nothing
         if found is None:
             path = masked(path)
             found = self._paths.get(path) or self._interned("path", "text", path)
@@ -36,7 +36,7 @@ class Interning:
         return found
 
     def project(self, facts: SessionFacts) -> int | None:
-        """The id of the project of a session; None where the log names neither directory nor hash."""
+        """Return the id of a session's project; None if the log names neither a directory nor a hash."""
         if facts.cwd:
             root = project_root(facts.cwd)
             key, values = project_hash(root), root

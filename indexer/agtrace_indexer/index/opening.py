@@ -1,4 +1,4 @@
-"""Opening an index to read it, also where nothing can be written beside it; refusing one of another version."""
+"""Opening an index for reading, even where nothing can be written next to it; refusing one of another version."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from typing import Any
 from agtrace_schema.database import VERSION
 
 _MOST_VERSIONS = 1000
-"""Versions are counted one by one: a number beyond that was never written, it is damage."""
+"""The limit for a plausible version: versions increase by one, so a larger number was never written and is damage."""
 
 
 class Reading(sqlite3.Connection):
     """A connection that reads an index."""
 
     seal: str | None = None
-    """The seal of the word index that was looked at last."""
+    """The seal of the word index when it was last checked."""
     whole: bool | None = None
-    """Whether the word index was what its seal says; None before it was looked at."""
+    """Whether the word index matched its seal; None before it was checked."""
     is_still: bool = False
-    """Whether the index is taken for a file that nobody writes, so that later changes go unnoticed."""
+    """Whether the index is assumed to be a file that nobody writes, so that later changes go unnoticed."""
 
 
 class NewerIndex(sqlite3.OperationalError):
-    """An index that a newer agtrace made: what stands in it may mean something else here."""
+    """The index was made by a newer agtrace, and its contents may mean something else here."""
 
     def __init__(self, what: str, version: int, known: int) -> None:
         super().__init__(f"a newer agtrace made the index ({what} {version}, this one knows {known}): update agtrace")
 
 
 class OlderIndex(sqlite3.OperationalError):
-    """An index of the time before the first release."""
+    """The index was made before the first release."""
 
     def __init__(self, version: int) -> None:
         super().__init__(f"an early version of agtrace made the index (tables {version}, this one needs {VERSION})")
 
 
 def open_to_read(path: Path, **options: Any) -> tuple[sqlite3.Connection, bool]:
-    """A connection that reads an index, and whether the index is taken for a file that nobody writes.
+    """Return a connection that reads an index, and whether the index is assumed to be a file that nobody writes.
 
-    SQLite keeps a small file beside an index that is read. Where it can't be made (a full disk, a read-only folder),
-    nobody can write the index either, and it is read as it lies there: later changes then go unnoticed. `options` are
-    those of `sqlite3.connect`. Raises `sqlite3.Error`.
+    While an index is read, SQLite keeps a small file next to it. If that can't be created (a full disk, a read-only
+    folder), nobody can write the index either, and it is read as it is: later changes then go unnoticed. `options` are
+    those of `sqlite3.connect`. Raise `sqlite3.Error`.
     """
     refuse_empty(path)
     try:
@@ -57,9 +57,9 @@ def open_to_read(path: Path, **options: Any) -> tuple[sqlite3.Connection, bool]:
 
 
 def open_read_only(path: Path) -> Reading:
-    """A connection that only reads an index, for any thread, with the index mapped into memory. Raises `sqlite3.Error`.
+    """Return a connection that only reads an index, for any thread, with the index mapped into memory.
 
-    An index of another version is refused as `NewerIndex` or `OlderIndex`.
+    Raise `sqlite3.Error`; for an index of another version, `NewerIndex` or `OlderIndex`.
     """
     connection, still = open_to_read(path, check_same_thread=False, factory=Reading)
     assert isinstance(connection, Reading)
@@ -71,46 +71,42 @@ def open_read_only(path: Path) -> Reading:
 
 
 def refuse_empty(path: Path) -> None:
-    """Raise `sqlite3.DatabaseError` for a file of no bytes: SQLite would take what lost everything for a new index."""
+    """Raise `sqlite3.DatabaseError` for an empty file: SQLite would take a lost index for a new one."""
     if path.exists() and path.stat().st_size == 0:
         raise sqlite3.DatabaseError("the file is empty")
 
 
 def refuse_newer(connection: sqlite3.Connection) -> None:
-    """Raise `NewerIndex` where the tables are newer than those that this agtrace knows."""
-    version = _version_of(connection)
+    """Raise `NewerIndex` if the tables are newer than those that this agtrace knows."""
+    version = version_of(connection)
     if VERSION < version < _MOST_VERSIONS:
         raise NewerIndex("tables", version, VERSION)
 
 
 def refuse_other_tables(connection: sqlite3.Connection) -> None:
-    """Raise `NewerIndex` or `OlderIndex` where the tables aren't those that this agtrace knows.
-
-    Raises `sqlite3.DatabaseError` for a version that was never written.
-    """
+    """Raise `NewerIndex` or `OlderIndex` if the tables aren't those that this agtrace knows."""
     refuse_newer(connection)
-    version = _version_of(connection)
+    version = version_of(connection)
     if 0 < version < VERSION:
         raise OlderIndex(version)
-    if version != VERSION:
-        raise sqlite3.DatabaseError(f"its tables can't have version {version}")
 
 
 def is_older(path: Path) -> bool:
-    """Whether the index is one of the time before the first release. Raises `sqlite3.Error`."""
+    """Whether the index was made before the first release. Raise `sqlite3.Error`."""
     connection, _ = open_to_read(path)
     try:
-        return 0 < _version_of(connection) < VERSION
+        return 0 < version_of(connection) < VERSION
     finally:
         connection.close()
 
 
-def _version_of(connection: sqlite3.Connection) -> int:
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of the tables that the file names."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether an error of SQLite, or of ours about what it gave, says that the file is damaged or is no index."""
+    """Whether an error of SQLite, or of ours about its data, means that the file is damaged or isn't an index."""
     code = getattr(error, "sqlite_errorcode", None)
     if not isinstance(error, sqlite3.DatabaseError):
         return False
@@ -124,21 +120,21 @@ def is_damage(error: BaseException) -> bool:
 
 @contextmanager
 def one_moment(connection: sqlite3.Connection) -> Iterator[None]:
-    """Let everything that is asked within this context see the index as it is at one moment."""
+    """Make all queries within this context see the index as it is at one moment."""
     connection.execute("BEGIN")
     try:
         yield
     finally:
-        connection.rollback()  # also where SQLite ended the transaction itself
+        connection.rollback()  # even if SQLite ended the transaction itself
 
 
 def state_of(connection: sqlite3.Connection) -> int:
-    """A number that another connection's commit changes, for as long as this one is open."""
+    """Return a number that changes with another connection's commit, for as long as this connection is open."""
     return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
 
 def path_of(connection: sqlite3.Connection) -> Path:
-    """The file that a connection has opened."""
+    """Return the file that a connection has opened."""
     return next(Path(path) for _, name, path in connection.execute("PRAGMA database_list") if name == "main")
 
 
@@ -151,7 +147,7 @@ def _connected(path: Path, how: str, options: dict[str, Any]) -> sqlite3.Connect
 
 
 def _has_no_wal(path: Path) -> bool:
-    """Whether nothing of the index stands in its write-ahead log only."""
+    """Whether nothing of the index is only in its write-ahead log."""
     try:
         return path.with_name(f"{path.name}-wal").stat().st_size == 0
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Which project a session belongs to: the real root of its first working directory.
+"""The project that a session belongs to: the real root of its first working directory.
 
-`project_hash` is the SHA-256 of the root's path (Gemini CLI's own rule), so that one project has
-one hash across providers. A git worktree belongs to its main repository.
+`project_hash` is the SHA-256 of the root's path (Gemini CLI's own rule), so that a project has the
+same hash for all providers. A git worktree belongs to its main repository.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ _ELSEWHERE = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-"""Paths that may lead to another machine: to look there would make a connection, with the user's name in it."""
+"""Paths that may lead to another machine: looking there would open a connection, with the user's name in it."""
 _HOW = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def project_hash(root: str) -> str:
-    """The hash of a project root: 64 hexadecimal digits."""
+    """Return the hash of a project root: 64 hexadecimal digits."""
     return hashlib.sha256(root.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def told_hash(told: str) -> str:
-    """The hash of a project as its log tells it; what is none becomes one."""
+    """Return the hash of a project that its log gives; anything that isn't a hash is hashed."""
     return told.lower() if _HASH.fullmatch(told) else project_hash(told)
 
 
 @lru_cache(maxsize=4096)
 def project_root(cwd: str) -> str:
-    """The root of the project that a working directory belongs to.
+    """Return the root of the project that a working directory belongs to.
 
-    A path of a foreign system, of another machine, or one that is not there any more, is its own root;
-    nothing but the `.git` entries on the way up is looked at, and no process is started.
+    A path on a foreign system or on another machine, or one that no longer exists, is its own root. Only the
+    `.git` entries on the way up are looked at, and no process is started.
     """
     worktree = _CLAUDE_WORKTREE.match(cwd)
     if worktree:
@@ -65,7 +65,7 @@ def project_root(cwd: str) -> str:
 
 def _main_repository(git_file: Path) -> str | None:
     try:
-        descriptor = os.open(git_file, _HOW)  # a log names the folder: there may be a pipe, which nobody waits for
+        descriptor = os.open(git_file, _HOW)  # a log names the folder: it may contain a pipe, which must not block us
         try:
             regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
             content = os.read(descriptor, _LARGEST_GIT_FILE) if regular else b""

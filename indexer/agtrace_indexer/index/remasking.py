@@ -1,7 +1,7 @@
-"""Masking what is stored by rules that are new: logs that vanished can't be read again, and search must not find it.
+"""Masking stored texts with new rules: vanished logs can't be read again, and search must not find their secrets.
 
-Every text of the index is looked at, 490 MB of them in 3 s; what a rule finds is masked where it stands. Logs that are
-still there are read again afterwards, so that they give what a fresh index would.
+Every text of the index is checked, 490 MB of them in 3 s; anything a rule finds is masked in place. Logs that
+still exist are read again afterwards, so that they give the same as a fresh index would.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _IDS = (
 
 
 def mask_again(connection: sqlite3.Connection) -> None:
-    """Mask all stored texts by the rules in use, in the open transaction; what goes is scrubbed at the run's end."""
+    """Mask all stored texts with the current rules, in the open transaction; the end of the run scrubs the old ones."""
     before = connection.total_changes
     for table, described in TABLES.items():
         for column in described.texts:
@@ -100,7 +100,7 @@ def _mask_record_types(connection: sqlite3.Connection) -> None:
 
 
 def _mask_ids(connection: sqlite3.Connection) -> None:
-    """The ids of sessions and responses, and the models: what they tie together they still do."""
+    """Mask the ids of sessions and responses, and the models; they still tie the same things together."""
     for name, function in (
         ("plain_id", plain_id), ("identifier", identifier), ("told_hash", told_hash), ("masked", redact),
     ):  # fmt: skip
@@ -110,12 +110,12 @@ def _mask_ids(connection: sqlite3.Connection) -> None:
 
 
 def _or_null(function: Callable[[str], str | None]) -> Callable[[str | None], str | None]:
-    """A function of texts that SQL may also ask of a null."""
+    """Return a function of texts that SQL may also call with NULL."""
     return lambda text: None if text is None else function(text)
 
 
 def _mask_states(connection: sqlite3.Connection) -> None:
-    """What parsers remember: of logs that vanished no more is read, so nothing depends on it."""
+    """Mask the parser states of vanished logs; nothing more is read from these, so nothing depends on their states."""
     rows = connection.execute("SELECT id, state FROM file WHERE state IS NOT NULL AND gone").fetchall()
     for row, packed in rows:
         state = unpack(packed)
@@ -134,7 +134,7 @@ def _mask_blocks(connection: sqlite3.Connection) -> None:
 
 
 def _mask_block(connection: sqlite3.Connection, block: int, said: BlockText, payload: bytes) -> None:
-    """Mask the texts of a block, each for itself as when it was read, and what else is stored of its events."""
+    """Mask the texts of a block, one by one as when they were read, and the stored rest of its events."""
     if not suspicious(said.data.decode("utf-8", "replace")) and not suspicious(payload.decode("utf-8", "replace")):
         return
     texts = [said.text(number) for number in range(len(said.ends))]

@@ -1,4 +1,4 @@
-"""What forgetting asks of the index, and what it changes in the rows that stay; `forget.py` says why."""
+"""The queries of forgetting, and its changes to the rows that stay; `forget.py` gives the reasons."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UPDATE session SET parent_session = NULL, started_by = NULL, pending = 2 WHERE p
 
 
 class ArchivedCopy(NamedTuple):
-    """An event of a vanished log that repeats one that goes."""
+    """An event of a vanished log that repeats an event being forgotten."""
 
     original: int
     event: int
@@ -36,7 +36,7 @@ class ArchivedCopy(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file as the index knows it."""
+    """A file as recorded in the index."""
 
     path: str
     gone: int
@@ -44,56 +44,56 @@ class File(NamedTuple):
 
 
 def newest_end(connection: sqlite3.Connection, now: float) -> int | None:
-    """The newest end of a session (ms) that isn't after a time (ms); None where there is none."""
+    """Return the newest end of a session (ms) that isn't after a time (ms); None if there is none."""
     query = "SELECT max(ended_at) FROM session WHERE ended_at <= ?"
     found: int | None = connection.execute(query, (now,)).fetchone()[0]
     return found
 
 
 def any_ended_before(connection: sqlite3.Connection, time: int) -> bool:
-    """Whether a session ended before a time (ms)."""
+    """Whether any session ended before a time (ms)."""
     return connection.execute("SELECT 1 FROM session WHERE ended_at < ? LIMIT 1", (time,)).fetchone() is not None
 
 
 def archived_copies(connection: sqlite3.Connection, files: Iterable[int]) -> list[ArchivedCopy]:
-    """Copies in archived logs of the events of these files, the oldest copy of each event first.
+    """Return the copies, in archived logs, of these files' events, the oldest copy of each event first.
 
-    Nothing looks at archived logs again at the end of a run.
+    The end of a run never looks at archived logs again.
     """
     return [ArchivedCopy(*row) for row in connection.execute(_ARCHIVED_COPIES, {"files": as_json(files)})]
 
 
 def drop_given_titles(connection: sqlite3.Connection, files: Iterable[int]) -> None:
-    """Give the sessions that these files named their own titles back."""
+    """Restore the own titles of sessions that these files gave titles to."""
     connection.execute(_ARCHIVED_TITLES, {"files": as_json(files)})
 
 
 def leave_children(connection: sqlite3.Connection, files: Iterable[int]) -> None:
-    """Let the sessions that were started from these files have no parent, until families are joined again."""
+    """Remove the parent of the sessions that were started from these files, until families are joined again."""
     connection.execute(_CHILDREN, {"files": as_json(files)})
 
 
 def file(connection: sqlite3.Connection, id: int) -> File:
-    """A file by its row."""
+    """Return a file by its row id."""
     return File(*connection.execute("SELECT path, gone, stamp FROM file WHERE id = ?", (id,)).fetchone())
 
 
 def no_logs(connection: sqlite3.Connection) -> list[tuple[int, str]]:
-    """The files that hold no log, each with its path."""
+    """Return the files that are not logs, with their paths."""
     query = "SELECT id, path FROM file WHERE status NOT IN ('log', 'forgotten')"
     return [(id, path) for id, path in connection.execute(query)]
 
 
 def drop_root(connection: sqlite3.Connection, path: str) -> bool:
-    """Keep a path fresh no more; whether it was a root."""
+    """Stop keeping a path fresh; return whether it was a root."""
     return connection.execute("DELETE FROM root WHERE path = ?", (path,)).rowcount > 0
 
 
 def drop_repeats(connection: sqlite3.Connection, reason: str) -> None:
-    """Drop the files that weren't read because they repeat a log; the reason names it."""
+    """Drop the files that weren't read because they repeat a log, which the reason names."""
     connection.execute("DELETE FROM file WHERE status = 'duplicate' AND reason = ?", (reason,))
 
 
 def drop_hidden(connection: sqlite3.Connection) -> None:
-    """Drop what is known of the files of forgotten logs: they are looked at again."""
+    """Drop the records of forgotten logs' files, so that the files are looked at again."""
     connection.execute("DELETE FROM file WHERE status = 'forgotten'")

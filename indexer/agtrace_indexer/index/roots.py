@@ -1,4 +1,4 @@
-"""The roots: the files and folders that are kept fresh. One can be taken away; what was read below it stays."""
+"""The roots: the files and folders that are kept fresh. A root can be removed; what was read below it stays."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ FROM file f WHERE NOT f.gone AND f.status != 'forgotten'
 
 
 class UnknownRoot(Exception):
-    """A path that is no root."""
+    """The path is not a root."""
 
 
 class Root(NamedTuple):
-    """A root, and what is indexed of what lies below it."""
+    """A root, and the number of logs and sessions indexed below it."""
 
     path: str
     exists: bool
@@ -36,7 +36,7 @@ class Root(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A file that the index knows and that was there when it was last looked at."""
+    """A file in the index that existed when it was last looked at."""
 
     id: int
     path: str
@@ -45,23 +45,23 @@ class _Held(NamedTuple):
 
 
 def listed(connection: sqlite3.Connection) -> list[Root]:
-    """All roots, by their paths."""
+    """Return all roots, by path."""
     held = [_Held(*row) for row in connection.execute(_HELD)]
     paths = [path for (path,) in connection.execute("SELECT path FROM root ORDER BY path")]
     return [_root(path, [file for file in held if _lies_below(file.path, path)]) for path in paths]
 
 
 def removed(connection: sqlite3.Connection) -> set[str]:
-    """The homes of agents that were taken away: they come back only where they are named."""
+    """Return the removed homes of agents: they come back only if they are named."""
     noted = meta.get(connection, _REMOVED)
     return set() if noted is None else set(orjson.loads(noted))
 
 
 def remove(database: Path, path: str, homes: Collection[str] = (), *, patience: float = 0) -> Root:
-    """Keep a root fresh no more; its logs are archived, whether they are there or not. Gives what it was.
+    """Stop keeping a root fresh and return it; its logs are archived, whether they still exist or not.
 
-    It is remembered if it is one of the agents' `homes`. Raises `UnknownRoot`; `lock.Busy` when another process still
-    writes after `patience` seconds; `sqlite3.Error`.
+    It is remembered if it is one of the agents' `homes`. Raise `UnknownRoot`; `lock.Busy` if another process is still
+    writing after `patience` seconds; `sqlite3.Error`.
     """
     from agtrace_indexer.index.store import Store
 
@@ -80,7 +80,7 @@ def remove(database: Path, path: str, homes: Collection[str] = (), *, patience: 
 
 
 def bring_back(catalog: Catalog, paths: Collection[str]) -> None:
-    """Forget that these were taken away: they are named again."""
+    """Forget that these paths were removed, as they are named again."""
     before = removed(catalog.connection)
     if before & set(paths):
         _remember(catalog, before - set(paths))
@@ -91,7 +91,7 @@ def _remember(catalog: Catalog, paths: set[str]) -> None:
 
 
 def _only_below(catalog: Catalog, path: str) -> Iterator[int]:
-    """The files below a path that lie below no root."""
+    """Yield the files below a path that are not below any root."""
     roots = catalog.roots()
     for held in catalog.connection.execute(_HELD).fetchall():
         file = _Held(*held)

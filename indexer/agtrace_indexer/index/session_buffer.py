@@ -1,4 +1,4 @@
-"""The events of one session on their way into the index: gathered in memory, written by `executemany`."""
+"""A session's events on their way into the index: gathered in memory, written with `executemany`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agtrace_indexer.index.sums import sum_turns
 from agtrace_indexer.texts.blocks import OpenBlock, PackedBlock
 
 SNIPPET = 200
-"""Characters of the first human request that stand for a session or a turn."""
+"""Characters of the first human request that represent a session or a turn."""
 
 _OF_TOOLS = (TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT])
 _WITH_ROWS_BESIDE = (*_OF_TOOLS, TYPE_CODE[EventType.TOKEN_USAGE], TYPE_CODE[EventType.USER])
@@ -35,7 +35,7 @@ INSERT INTO token_usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 @dataclass(slots=True)
 class SessionBuffer:
-    """What is gathered of one session, and how it is written."""
+    """The gathered rows of one session, and how they are written."""
 
     connection: sqlite3.Connection
     interning: Interning
@@ -45,25 +45,25 @@ class SessionBuffer:
     """The id of the stored block that `block` continues."""
     last_ts: int = 0
     untimed: bool = False
-    """Whether events without a time wait for the first time of the log."""
+    """Whether events without a time wait for the first time in the log."""
     first_row: int = 0
     """The event_index of the first gathered row."""
     rows: list[list[Any]] = field(default_factory=list)
     usages: list[tuple[Any, ...]] = field(default_factory=list)
     superseded: list[Supersession] = field(default_factory=list)
     identities: set[int] = field(default_factory=set)
-    """Of the gathered rows."""
+    """Identities of the gathered rows."""
     requests: list[tuple[int, int, str]] = field(default_factory=list)
     agents: list[tuple[str, int, int]] = field(default_factory=list)
     touched: list[tuple[int, int, int, str]] = field(default_factory=list)
     endings: list[tuple[int, Ending]] = field(default_factory=list)
-    """(where the session stood when the log told it, how executions ended)."""
+    """(next event_index of the session when the log reported it, how executions ended)."""
     dropped: list[tuple[int, int]] = field(default_factory=list)
-    """(turn, event_index of what dropped it)."""
+    """(turn, event_index of the event that dropped it)."""
     first_turn_touched: int | None = None
 
     def touch(self, turn: int | None) -> None:
-        """Note that the sums of this turn and those after it must be made again."""
+        """Note that the totals of this turn and those after it must be computed again."""
         if turn is not None and (self.first_turn_touched is None or turn < self.first_turn_touched):
             self.first_turn_touched = turn
 
@@ -71,7 +71,7 @@ class SessionBuffer:
     def reopened(
         cls, connection: sqlite3.Connection, interning: Interning, session_id: int, next_index: int
     ) -> SessionBuffer:
-        """The buffer of a session that goes on at this event."""
+        """Create the buffer of a session that continues at this event."""
         buffer = cls(connection, interning, session_id, OpenBlock(next_index), first_row=next_index)
         if next_index == 0:
             return buffer
@@ -93,7 +93,7 @@ class SessionBuffer:
         return buffer
 
     def add(self, event: Event, text: str, rest: dict[str, Any] | None, identity: int | None) -> None:
-        """Gather one event with what is stored of its payload."""
+        """Gather one event with the stored rest of its payload."""
         if event.timestamp is None:
             ts = self.last_ts
             self.untimed = self.untimed or not ts
@@ -119,7 +119,7 @@ class SessionBuffer:
             self._add_rows_beside(event, text)
 
     def _add_rows_beside(self, event: Event, text: str) -> None:
-        """Gather the rows beside an event: what some questions would otherwise read every payload for."""
+        """Gather an event's rows in other tables, for questions that would otherwise have to read every payload."""
         session, index, payload = self.session_id, event.event_index, event.payload
         if event.files is not None:
             for path, access in event.files.items():
@@ -135,7 +135,7 @@ class SessionBuffer:
             self.requests.append((session, index, snippet(text)))
 
     def write(self) -> None:
-        """Write what is gathered into the open transaction, and make the sums of the turns that changed."""
+        """Write the gathered rows into the open transaction, and compute the totals of the turns that changed."""
         if not (self.rows or self.superseded or self.endings or self.dropped):
             return
         first_new_event = self.first_row
@@ -209,7 +209,7 @@ class SessionBuffer:
         self.block_row = row
 
     def _give_first_time(self) -> None:
-        """Let the events before the first time of the log take that time, once it is known."""
+        """Give the events before the first time in the log that time, once it is known."""
         if not (self.untimed and self.last_ts):
             return
         session = {"session": self.session_id}
@@ -226,7 +226,7 @@ class SessionBuffer:
         self.touch(0)
 
     def _answer_call(self, result: Event) -> None:
-        """Tell a call how it ended; it may lie in the rows at hand or in the index."""
+        """Record on a call how it ended; its row may still be gathered, or already be in the index."""
         assert result.link is not None and result.outcome is not None
         position = result.link - self.first_row
         if position >= 0:
@@ -240,7 +240,7 @@ class SessionBuffer:
 
 
 def snippet(text: str) -> str:
-    """The beginning of a request on one line, at most `SNIPPET` characters, without the IDE's preface."""
+    """Return the beginning of a request on one line, at most `SNIPPET` characters, without the IDE's preface."""
     line = " ".join(without_preface(text)[: 8 * SNIPPET].split())
     return line if len(line) <= SNIPPET else line[: SNIPPET - 3] + "..."
 

@@ -1,6 +1,6 @@
-"""Shards: the small indexes in memory that workers fill, and that the writer takes in.
+"""Shards: the small indexes in memory that workers fill and the writer merges into the index.
 
-What is taken in gets ids of its own in the index, and shared strings the ids that they have there.
+Merged rows get new ids in the index, and shared strings the ids that they have there.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _MOVED: dict[str, dict[str, str]] = {
     | {column: other for column, other in TABLES[name].ids.items() if TABLES[other].role is not Role.SHARED}
     for name in of_role(Role.FILE, Role.SESSION, Role.EVENT, Role.BLOCK, Role.DERIVED)
 }
-"""Table -> the columns with ids of rows, and whose: they are moved beyond the ids that are taken."""
+"""Table -> its columns with row ids, and the tables these refer to: they are moved beyond the ids already taken."""
 
 _SHARED: dict[str, tuple[str, str]] = {
     column: (other, TABLES[other].told_by) for _, column, other in pointers() if TABLES[other].role is Role.SHARED
 }
-"""Column with the id of a shared string -> the table that has it, and the column that tells it."""
+"""Column with the id of a shared string -> the table that has the string, and its distinguishing column."""
 
 _NEEDLESS = ("event_failed", "block_newest", "block_unworded", "session_started")
-"""Indexes that are of no use while logs are read; what takes the rows in has its own."""
+"""SQL indexes that are of no use while logs are read; the index that receives the rows has its own."""
 
 
 def begin() -> sqlite3.Connection:
-    """An index in memory without rows."""
+    """Create an index in memory without rows."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.deserialize(_empty())
     return connection
@@ -42,7 +42,7 @@ def begin() -> sqlite3.Connection:
 
 @cache
 def _empty() -> bytes:
-    """The same as SQLite would write it to a file: to copy it is quicker than to make its tables."""
+    """Return an empty index as SQLite would write it to a file: copying it is faster than creating its tables."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.executescript(database.TABLES)
         for name in _NEEDLESS:
@@ -52,20 +52,20 @@ def _empty() -> bytes:
 
 
 def attach(connection: sqlite3.Connection) -> None:
-    """Make room for the indexes of workers beside the index. Not within a transaction."""
+    """Attach a database for the workers' indexes. Not within a transaction."""
     connection.execute(f"ATTACH ':memory:' AS {_ATTACHED}")
 
 
 def detach(connection: sqlite3.Connection) -> None:
-    """Leave that room. Not within a transaction."""
+    """Detach that database. Not within a transaction."""
     connection.execute(f"DETACH {_ATTACHED}")
 
 
 def take_in(store: Store, index: bytes) -> list[str]:
-    """Add everything that a worker's index holds, in one transaction, which stays open; called between two.
+    """Merge everything in a worker's index, in one transaction, which stays open; called between two.
 
-    A log that is known already is read anew in this way: what was read of it before goes. Where it holds no log any
-    more, nothing changes, and its path is given back: what becomes of it is decided beside the index.
+    A log that is known already is read anew in this way, and what was read of it before is deleted. If a file is no
+    longer a log, nothing changes and its path is returned: what becomes of it is decided outside the shard.
     """
     connection = store.connection
     connection.deserialize(index, name=_ATTACHED)
@@ -101,20 +101,20 @@ def _share_strings(connection: sqlite3.Connection) -> None:
 
 
 def _last_id(connection: sqlite3.Connection, table: str) -> int:
-    """The largest id that a table ever had."""
+    """Return the largest id that a table has ever had."""
     highest: int = connection.execute(f"SELECT coalesce(max(id), 0) FROM main.{table}").fetchone()[0]
     ever = connection.execute("SELECT seq FROM main.sqlite_sequence WHERE name = ?", (table,)).fetchone()
     return max(highest, ever[0] if ever else 0)
 
 
 def _columns(connection: sqlite3.Connection, table: str, moved: dict[str, int]) -> Iterator[tuple[str, str]]:
-    """The columns of a table, each with what it becomes."""
+    """Yield the columns of a table, each with the SQL for its new value."""
     for (name,) in connection.execute(f"SELECT name FROM pragma_table_info('{table}', '{_ATTACHED}')").fetchall():
         if name in moved:
             yield name, f"t.{name} + {moved[name]}"
         elif name in _SHARED:
             yield name, _shared(name)
-        elif (table, name) == ("session", "uid"):  # unique until twins are told apart
+        elif (table, name) == ("session", "uid"):  # unique until twins get their suffixes
             known = "EXISTS (SELECT 1 FROM main.session m WHERE m.uid = t.uid)"
             apart = f"t.own_id || '~new' || (t.id + {moved['id']})"
             yield name, f"CASE WHEN t.uid != t.own_id OR {known} THEN {apart} ELSE t.uid END"

@@ -1,7 +1,7 @@
-"""Writing the index: transactions, files and sessions; the events of a session are gathered in `session_buffer`.
+"""Writing the index: transactions, files and sessions; `session_buffer` gathers the events of a session.
 
-All rows of a batch and the new position in the file commit together: a crash repeats work, never
-skips it.
+All rows of a batch and the new position in the file are committed together: a crash repeats work but never
+skips any.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Store:
         self._buffers: dict[int, SessionBuffer] = {}
         self._interning = Interning(connection)
         self._to_sum: set[int] = set()
-        """Sessions of logs that are read to their end: a session isn't summed up while it is still being read."""
+        """Sessions of logs that have been read to the end: no session is summed up while it is still being read."""
 
     # -- transactions ------------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ class Store:
         self.connection.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """Write what is gathered and end the transaction."""
+        """Write everything gathered and end the transaction."""
         self.flush()
         self.connection.execute("COMMIT")
         self._buffers.clear()
@@ -54,12 +54,12 @@ class Store:
     # -- files -------------------------------------------------------------------------------------
 
     def state(self, file_id: int) -> dict[str, Any] | None:
-        """What the parser remembered of a file."""
+        """Return the parser's stored state for a file."""
         (packed,) = self.connection.execute("SELECT state FROM file WHERE id = ?", (file_id,)).fetchone()
         return None if packed is None else orjson.loads(unpack(packed))
 
     def save_file(self, path: str, values: dict[str, Any], state: dict[str, Any] | None) -> int:
-        """Insert or update the row of a file; give its id."""
+        """Insert or update the row of a file; return its id."""
         packed = None if state is None else pack(_without_secrets(state))
         columns = {**values, "state": packed}
         names = ", ".join(columns)
@@ -74,7 +74,7 @@ class Store:
         )
 
     def move_file(self, file_id: int, path: str) -> None:
-        """Let the row of a file follow it to a new path, in place of any row that stands there without sessions."""
+        """Move the row of a file to a new path, replacing any row there that has no sessions."""
         self.connection.execute(
             "DELETE FROM file WHERE path = ? AND NOT EXISTS (SELECT 1 FROM session WHERE file_id = file.id)", (path,)
         )
@@ -83,28 +83,28 @@ class Store:
         self.rejoin(file_id)
 
     def rejoin(self, file_id: int) -> None:
-        """Let the sessions of a log that came back be compared with all others again."""
+        """Have the sessions of a log that came back compared with all others again."""
         self.connection.execute("UPDATE session SET pending = 2, compared_to = 0 WHERE file_id = ?", (file_id,))
 
     def archive_generation(self, file_id: int, path: str) -> None:
-        """Keep the sessions of a log that was replaced by another one, under a path that tells so."""
+        """Keep the sessions of a log that was replaced by another one, under a path that says so."""
         self.flush()
         archived = next(name for n in count(1) if not self._has_file(name := f"{path}#replaced-{n}"))
         self.connection.execute("UPDATE file SET path = ?, gone = 1 WHERE id = ?", (archived, file_id))
         self._leave_family(file_id)
 
     def note_trouble(self, file_id: int, stamp: str, reason: str) -> None:
-        """Say why a log can't be read at the moment; what was read of it stays."""
+        """Record why a log can't be read at the moment; what was read of it stays."""
         self.connection.execute("UPDATE file SET stamp = ?, reason = ? WHERE id = ?", (stamp, reason, file_id))
 
     def forget_contents(self, file_id: int) -> None:
-        """Delete what was read of a file, so that it can be read again into the same row."""
+        """Delete everything read from a file, so that it can be read again into the same row."""
         self._leave_family(file_id)
         self.connection.execute(
             "UPDATE session SET compared_to = 0 WHERE id IN (SELECT k.other_id FROM kin k JOIN session s "
             "ON s.id = k.session_id WHERE s.file_id = ?)",
             (file_id,),
-        )  # two that each shared events with these may share some with each other
+        )  # two sessions that each shared events with these may share some with each other
         sessions = [row[0] for row in self.connection.execute("SELECT id FROM session WHERE file_id = ?", (file_id,))]
         for session_id in sessions:
             self._buffers.pop(session_id, None)
@@ -114,7 +114,7 @@ class Store:
         self.connection.execute("DELETE FROM record_type WHERE file_id = ?", (file_id,))
 
     def hide(self, path: str, stamp: str) -> None:
-        """Remember the file of a forgotten log by a digest of its path, in the place of what was read of it."""
+        """Remember the file of a forgotten log by a digest of its path, in place of everything read from it."""
         for (file_id,) in self.connection.execute("SELECT id FROM file WHERE path = ?", (path,)).fetchall():
             query = "SELECT EXISTS (SELECT 1 FROM session WHERE file_id = ?)"
             (was_read,) = self.connection.execute(query, (file_id,)).fetchone()
@@ -127,23 +127,23 @@ class Store:
         )
 
     def show(self, path: str) -> None:
-        """Forget that a file was a forgotten log's."""
+        """Forget that a file belonged to a forgotten log."""
         self.connection.execute("DELETE FROM file WHERE path = ?", (hidden(path),))
 
     def hides(self, reason: str) -> bool:
-        """Whether a file repeats a forgotten log, as the reason says why it isn't read (`discovery.REPEATS`)."""
+        """Whether a file repeats a forgotten log, according to the reason why it isn't read (`discovery.REPEATS`)."""
         before, after = REPEATS.split("{}")
         return self._has_file(hidden(reason.removeprefix(before).removesuffix(after)))
 
     def mark_gone(self, file_ids: Iterable[int]) -> None:
-        """Archive the rows of vanished logs; drop the rows of vanished files that held none."""
+        """Archive the rows of vanished logs; drop the rows of vanished files that weren't logs."""
         for file_id in file_ids:
             self._leave_family(file_id)
             self.connection.execute("UPDATE file SET gone = 1 WHERE id = ? AND status = 'log'", (file_id,))
             self.connection.execute("DELETE FROM file WHERE id = ? AND status != 'log'", (file_id,))
 
     def _leave_family(self, file_id: int) -> None:
-        """Let the families look again at whatever is related to the sessions of a file that goes."""
+        """Have the families look again at everything related to the sessions of a file that is going."""
         self.connection.execute(
             "UPDATE session SET pending = 2 WHERE id IN (SELECT k.other_id FROM kin k JOIN session s "
             "ON s.id = k.session_id WHERE s.file_id = ?1) "
@@ -162,13 +162,13 @@ class Store:
     # -- sessions and events -----------------------------------------------------------------------
 
     def session(self, file_id: int, thread: str, provider: str) -> int:
-        """The id of the session of a file's thread; a new row where there is none."""
+        """Return the id of the session of a file's thread; insert a row if there is none."""
         found = self.connection.execute(
             "SELECT id FROM session WHERE file_id = ? AND thread = ?", (file_id, thread)
         ).fetchone()
         if found:
             return int(found[0])
-        placeholder = f"{file_id}/{thread}".encode("utf-8", "replace")  # bytes: never equal to an id of a log
+        placeholder = f"{file_id}/{thread}".encode("utf-8", "replace")  # bytes: never equal to an id from a log
         inserted = self.connection.execute(
             "INSERT INTO session (file_id, thread, provider, uid, own_id, kind) VALUES (?, ?, ?, ?, ?, 'main')",
             (file_id, thread, provider, placeholder, placeholder),
@@ -178,7 +178,7 @@ class Store:
     def save_facts(
         self, session_id: int, facts: SessionFacts, own_id: str, thread: Thread, *, complete: bool = True
     ) -> None:
-        """Write what the log says about the session; sum it up if the log is read to its end."""
+        """Write the log's facts about the session; sum it up if the log has been read to the end."""
         if complete:
             self._to_sum.add(session_id)
         columns = {
@@ -205,7 +205,7 @@ class Store:
         )
 
     def has_identity(self, session_id: int, identity: int) -> bool:
-        """Whether a session has an event of this identity already."""
+        """Whether a session already has an event with this identity."""
         buffer = self._buffers.get(session_id)
         if buffer is not None and (identity in buffer.identities or not buffer.first_row):
             return identity in buffer.identities
@@ -215,26 +215,26 @@ class Store:
     def add_event(
         self, session_id: int, event: Event, text: str, rest: dict[str, Any] | None, identity: int | None = None
     ) -> None:
-        """Gather one event of a session with what is stored of its payload."""
+        """Gather one event of a session with the stored rest of its payload."""
         buffer = self._buffers.get(session_id) or self._buffer(session_id, event.event_index)
         buffer.add(event, text, rest, identity)
 
     def end(self, session_id: int, next_index: int, ending: Ending) -> None:
-        """Tell executions how they ended after all; `next_index` is where the session goes on."""
+        """Record how earlier executions ended; `next_index` is where the session continues."""
         self._buffer(session_id, next_index).endings.append((next_index, ending))
 
     def drop_turn(self, session_id: int, turn: int, *, by: int) -> None:
-        """Mark the events of a turn as taken back, but for the token figures: those tokens were spent."""
+        """Mark the events of a turn as retracted, except the token figures: those tokens were spent."""
         self._buffer(session_id, by + 1).dropped.append((turn, by))
 
     def set_origin_length(self, session_ids: Iterable[int], length: int) -> None:
-        """Say how long the document is that all events of these sessions stand in."""
+        """Record the length of the document that contains all events of these sessions."""
         self.connection.executemany(
             "UPDATE event SET length = ? WHERE session_id = ?", [(length, i) for i in session_ids]
         )
 
     def supersede(self, session_id: int, next_index: int, supersession: Supersession) -> None:
-        """Mark an event of a session as replaced or taken back; `next_index` is where the session goes on."""
+        """Mark an event of a session as replaced or retracted; `next_index` is where the session continues."""
         self._buffer(session_id, next_index).superseded.append(supersession)
 
     def flush(self) -> None:
@@ -259,9 +259,9 @@ class Store:
 
 
 def _without_secrets(state: dict[str, Any]) -> bytes:
-    """What a parser remembers as JSON: its strings came in masked, and whatever it keeps beyond them is masked here."""
+    """Return a parser's state as JSON: its strings were masked on reading, and anything else it kept is masked here."""
     data = orjson.dumps(state)
-    apart = _KEY_ENDS.sub('"\n', data.decode())  # what the names of fields say of other fields is of no account
+    apart = _KEY_ENDS.sub('"\n', data.decode())  # one field's name must not say anything about another field
     return orjson.dumps(masked_json(state)) if suspicious(apart) else data
 
 

@@ -1,7 +1,7 @@
-"""What turns and sessions sum up to, made of the rows of their events.
+"""Totals of turns and sessions, computed from the rows of their events.
 
 Superseded events count nowhere. Copies of an older session's events count in their turn, which shows
-what its log has, but in no sum of the session: there they are counted for themselves.
+what its log has, but not in the totals of the session, where they are counted separately.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _WHOLE_INPUT = (
     "+ coalesce({0}cache_creation_1h_tokens, 0) + coalesce({0}cache_read_tokens, 0)"
 )
 WHOLE_INPUT = _WHOLE_INPUT.format("u.")
-"""SQL: what a response of `token_usage` u was given to read, cached or not."""
+"""SQL: the entire input of a response in `token_usage` u, cached or not."""
 
 TOTAL = f"{WHOLE_INPUT} + coalesce(u.output_tokens, 0)"
-"""SQL: all tokens of a response of `token_usage` u."""
+"""SQL: all tokens of a response in `token_usage` u."""
 
-# Where to begin to read: what is left of these turns lies behind their first events, or is new. A turn without a row
-# may have events all the same (figures of a response that says nothing yet): they lie behind the turn before it.
+# The event to start reading from: remaining events of these turns come after their first events, or are new. A turn
+# without a row may still have events (figures of a response that says nothing yet): they come after the previous turn.
 _FROM = """
 SELECT min(:new,
   coalesce((SELECT min(first_event) FROM turn WHERE session_id = :session AND turn_index >= :turn), :new),
@@ -97,7 +97,7 @@ WHERE id = :session
 
 
 def sum_turns(connection: sqlite3.Connection, session_id: int, first_turn: int = 0, first_new_event: int = 0) -> None:
-    """Make the sums of the turns of a session from one on, after events from an index on were added."""
+    """Compute the totals of a session's turns from one on, after events from an index on were added."""
     named = {"session": session_id, "turn": first_turn, "new": first_new_event, **_CODES}
     named["from"] = connection.execute(_FROM, named).fetchone()[0]
     connection.execute("DELETE FROM turn WHERE session_id = :session AND turn_index >= :turn", named)
@@ -105,7 +105,7 @@ def sum_turns(connection: sqlite3.Connection, session_id: int, first_turn: int =
 
 
 def sum_session(connection: sqlite3.Connection, session_id: int) -> None:
-    """Make the sums of a session from its turns and events."""
+    """Compute the totals of a session from its turns and events."""
     named = {"session": session_id, **_CODES}
     connection.execute("DELETE FROM model_usage WHERE session_id = :session", named)
     connection.execute(_MODELS, named)

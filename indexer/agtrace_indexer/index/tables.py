@@ -1,6 +1,6 @@
-"""The tables of the index: what their rows belong to, which other rows they name, which text from logs they hold.
+"""The tables of the index: the owners of their rows, their references to other rows, their texts from logs.
 
-Whatever deletes, moves, masks, checks or saves rows goes by this list; `schema/README.md` has the columns.
+Code that deletes, moves, masks, checks or saves rows follows this list; `schema/README.md` has the columns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Role(Enum):
-    """What the rows of a table belong to."""
+    """The kind of thing that the rows of a table belong to."""
 
     INDEX = "index"
     """Facts about the index itself."""
@@ -20,11 +20,11 @@ class Role(Enum):
     EVENT = "event"
     BLOCK = "block"
     SHARED = "shared"
-    """Strings that rows of many sessions name by their ids."""
+    """Strings that rows of many sessions refer to by id."""
     DERIVED = "derived"
-    """Made of other tables, and can be made again."""
+    """Computed from other tables, and can be computed again."""
     WORDS = "words"
-    """The word index and its vocabulary, made of the blocks."""
+    """The word index and its vocabulary, computed from the blocks."""
 
 
 class Table(NamedTuple):
@@ -32,13 +32,13 @@ class Table(NamedTuple):
 
     role: Role
     ids: dict[str, str] = {}  # noqa: RUF012  # never changed
-    """Column -> the table whose row it names."""
+    """Column -> the table that it refers to."""
     numbered: bool = False
-    """Whether its rows have numbers (`id`) that other rows may name."""
+    """Whether its rows have numbers (`id`) that other rows may refer to."""
     texts: tuple[str, ...] = ()
     """Columns with text from logs, each masked by itself; ids are not among them."""
     told_by: str = ""
-    """Of shared strings: the column that tells one from another."""
+    """For shared strings: the column that distinguishes them."""
 
 
 TABLES: dict[str, Table] = {
@@ -76,26 +76,26 @@ TABLES: dict[str, Table] = {
 
 
 def of_role(*roles: Role) -> tuple[str, ...]:
-    """The tables with one of these roles."""
+    """Return the tables with one of these roles."""
     return tuple(name for name, table in TABLES.items() if table.role in roles)
 
 
 BESIDE = tuple(name for name in of_role(Role.SESSION, Role.EVENT) if not TABLES[name].numbered)
-"""Tables with rows that say more of a session or of its events."""
+"""Tables with additional rows about a session or its events."""
 
 
 def pointers() -> list[tuple[str, str, str]]:
-    """(table, column, the table whose row it names) wherever a row must be there."""
+    """Return (table, column, the table it refers to) for every reference that must lead to a row."""
     return [(name, column, other) for name, table in TABLES.items() for column, other in table.ids.items()]
 
 
 def users(shared: str) -> list[tuple[str, str]]:
-    """(table, column) of whatever names rows of a table of shared strings."""
+    """Return (table, column) of all references to a table of shared strings."""
     return [(name, column) for name, column, other in pointers() if other == shared]
 
 
 def unused(shared: str) -> str:
-    """SQL: whether no row names a row of a table of shared strings."""
+    """SQL: whether nothing refers to a row of a table of shared strings."""
     used = " UNION ".join(f"SELECT {column} FROM {name} WHERE {column} IS NOT NULL" for name, column in users(shared))
     return f"id NOT IN ({used})"
 

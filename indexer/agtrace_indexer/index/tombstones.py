@@ -1,9 +1,9 @@
-"""What was forgotten, so that it stays forgotten: digests of session ids in a small file beside the index.
+"""Tombstones, which keep forgotten sessions forgotten: digests of session ids in a small file next to the index.
 
 The file outlives an index that is damaged or deleted. A line is a kind, the SHA-256 of provider and id, and a time:
-`forgotten` keeps a session out for good, `aged` (`AGTRACE_KEEP_DAYS`) until its log is written to again. It only ever
-grows by whole lines, which reach the disk before anything is deleted; whoever wants a session back removes its line
-and runs `agtrace index`.
+`forgotten` keeps a session out for good, `aged` (`AGTRACE_KEEP_DAYS`) until its log is written to again. The file only
+ever grows by whole lines, which reach the disk before anything is deleted. To get a session back, remove its line and
+run `agtrace index`.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ AGED = "aged"
 
 _LINE = re.compile(rf"({FORGOTTEN}|{AGED}) ([0-9a-f]{{64}}) (\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d)Z")
 _LONGEST = 256
-"""Bytes; more than any line has."""
+"""In bytes; longer than any line."""
 
 UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-"""How agents name most sessions."""
+"""The form of most session ids."""
 
 
 class UnreadableTombstones(OSError):
-    """The list of what was forgotten can't be used: nothing is indexed then, or it might come back."""
+    """The list of forgotten sessions can't be used: nothing is indexed then, or they might come back."""
 
 
 def digest_of(provider: str, known_as: str) -> str:
-    """What a tombstone says of a session (`belonging.known_as`): 64 hexadecimal digits."""
+    """Return a session's digest for a tombstone (`belonging.known_as`): 64 hexadecimal digits."""
     return sha256(f"{provider}\0{known_as}".encode("utf-8", "replace")).hexdigest()
 
 
 def hidden(path: str) -> str:
-    """What the index calls the file of a forgotten log: a digest in the place of its path."""
+    """Return the name of a forgotten log's file in the index: a digest instead of its path."""
     return f"{FORGOTTEN}:{sha256(path.encode('utf-8', 'replace')).hexdigest()}"
 
 
 def place_of(database: Path) -> Path:
-    """Where the tombstones of an index lie."""
+    """Return the path of an index's tombstones."""
     return database.with_name("forgotten")
 
 
 def stamp(database: Path) -> str:
-    """What tells, by a stat alone, whether tombstones came or went since; empty where there are none."""
+    """Return a stamp of the tombstones, from a stat alone, that changes when they do; empty if there are none."""
     try:
         status = place_of(database).stat()
     except FileNotFoundError:
@@ -57,7 +57,7 @@ def stamp(database: Path) -> str:
 
 
 class Tombstones:
-    """Which sessions are forgotten. False where none is."""
+    """The forgotten sessions; false if there are none."""
 
     def __init__(self, lines: Iterable[tuple[str, str, float]] = ()) -> None:
         self._for_good: set[str] = set()
@@ -70,7 +70,7 @@ class Tombstones:
 
     @classmethod
     def of(cls, database: Path) -> Tombstones:
-        """Those beside an index. Raises `UnreadableTombstones`."""
+        """Read the tombstones next to an index. Raise `UnreadableTombstones`."""
         return cls(_read(place_of(database)))
 
     def __bool__(self) -> bool:
@@ -85,16 +85,16 @@ class Tombstones:
         return digest in self._for_good
 
     def keep_out(self, provider: str, known_as: str, written: float | None = None) -> bool:
-        """Whether a session is forgotten, where its log was written to at a time (seconds since 1970).
+        """Whether a session is forgotten, given when its log was last written to (seconds since 1970).
 
-        Without a time only what is forgotten for good counts.
+        Without a time, only sessions that are forgotten for good count.
         """
         digest = digest_of(provider, known_as)
         return self.has(digest) or (written is not None and written <= self._until.get(digest, 0))
 
 
 def add(database: Path, kind: str, digests: Iterable[str], now: float) -> None:
-    """Append tombstones and wait until they are on the disk. Raises `OSError`."""
+    """Append tombstones and wait until they are on the disk. Raise `OSError`."""
     path = place_of(database)
     time = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     data = "".join(f"{kind} {digest} {time}\n" for digest in digests).encode()
@@ -111,7 +111,7 @@ def add(database: Path, kind: str, digests: Iterable[str], now: float) -> None:
 
 
 def _end_last_line(descriptor: int) -> bytes:
-    """Go to the end; give what ends the last line. One that a crash cut off is dropped: nothing was deleted for it."""
+    """Seek to the end and return what the last line needs to end. Drop a cut-off one: nothing was deleted for it."""
     size = os.lseek(descriptor, 0, os.SEEK_END)
     start = os.lseek(descriptor, max(size - _LONGEST, 0), os.SEEK_SET)
     tail = os.read(descriptor, _LONGEST)
@@ -131,15 +131,15 @@ def _read(path: Path) -> Iterator[tuple[str, str, float]]:
         return
     except OSError as error:
         raise UnreadableTombstones(
-            f"{path}, which says what was forgotten, can't be read ({error.strerror}): see who may read it"
+            f"{path}, the list of forgotten sessions, can't be read ({error.strerror}): check its permissions"
         ) from error
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         found = _LINE.fullmatch(line)
         if found is not None:
             yield found[1], found[2], datetime.fromisoformat(f"{found[3]}+00:00").timestamp()
-        elif line and number < len(lines):  # the last one, without its end, was cut off by a crash
+        elif line and number < len(lines):  # a last line without a newline was cut off by a crash
             raise UnreadableTombstones(
-                f"line {number} of {path}, which says what was forgotten, can't be read: delete that line; "
-                "without the file all forgotten logs are read again"
+                f"line {number} of {path}, the list of forgotten sessions, can't be read: delete that line, but not "
+                "the file, or all forgotten logs are read again"
             )

@@ -1,11 +1,11 @@
-"""The word index: which blocks may hold a text, without opening them.
+"""The word index: finds the blocks that may contain a text without opening them.
 
-Wherever a text stands, it is, piece by piece, the end of one word, whole words, and the beginning of another. The
-vocabulary tells which indexed words those can be, FTS5 which pieces of blocks have them, and what is found is checked
-in the block itself. So the word index never decides what is a hit, only what is looked at: a stale or doubled entry
-costs time, not truth, and what it doesn't cover yet is scanned (`block.words`).
+Any occurrence of a text consists, piece by piece, of the end of one word, whole words, and the beginning of another.
+The vocabulary shows which indexed words those can be, FTS5 which pieces of blocks have them, and every candidate is
+checked in the block itself. So the word index never decides what is a hit, only where to look: a stale or duplicate
+entry costs time, not correctness, and blocks that it doesn't cover yet are scanned (`block.words`).
 
-The tuning stands here, with its measurements: 1,025 MB of logs made by `benchmarks.corpus`, 490 MB of text in 14,067
+The tuning is here, with its measurements: 1,025 MB of logs made by `benchmarks.corpus`, 490 MB of text in 14,067
 blocks, 881,000 words, SQLite 3.40.1, seconds of one core.
 """
 
@@ -25,44 +25,44 @@ NONE, INSERTED, FOUND, NEVER = range(4)
 """The values of `block.words`."""
 
 LEAST = 2 * 1024 * 1024
-"""Bytes of text that wait before they are indexed: a search scans them in 3 ms, a run indexes them in 60 ms."""
+"""Bytes of text that accumulate before they are indexed: a search scans them in 3 ms, a run indexes them in 60 ms."""
 
 AT_ONCE = 32 * 1024 * 1024
-"""Bytes of text between two commits: with each one FTS5 writes a segment, and many are dear to merge."""
+"""Bytes of text between two commits: FTS5 writes a segment with each, and many segments are expensive to merge."""
 
 _BULK = 64 * 1024 * 1024
-"""Bytes of text from which on FTS5 is told not to merge as it goes, but once at the end (1 s)."""
+"""Bytes of text from which FTS5 doesn't merge along the way, but once at the end (1 s)."""
 
 _AS_IT_GOES = {"automerge": 4, "crisismerge": 16, "hashsize": 1 << 20}
 _AT_THE_END = {"automerge": 0, "crisismerge": 64, "hashsize": 16 << 20}
 
 _LISTED_FROM = 5
-"""The vocabulary is listed anew (1.4 s) when one part in this many of all text is new; otherwise the new words are
-cut out of the new text (15 s a gigabyte of text)."""
+"""The vocabulary is rebuilt (1.4 s) when one part in this many of all text is new; otherwise the new words are
+extracted from the new text (15 s a gigabyte of text)."""
 
 _STALE = 4
-"""One part in this many of the blocks: when more than that are gone, the word index is made anew."""
+"""One part in this many of the blocks: when more than that are gone, the word index is rebuilt."""
 
 
 def waiting(connection: sqlite3.Connection, below: int = FOUND) -> int:
-    """Bytes of text that words don't find yet; below `INSERTED`, of what isn't even inserted."""
+    """Return the bytes of text that words don't find yet; with `below=INSERTED`, of text not even inserted."""
     query = f"SELECT coalesce(sum(text_size), 0) FROM block WHERE words != {FOUND} AND words < ?"
     return int(connection.execute(query, (below,)).fetchone()[0])
 
 
 def begin_bulk(connection: sqlite3.Connection) -> bool:
-    """Get ready for much text, between two transactions; False where SQLite can't hold a word index."""
+    """Prepare for much text, between two transactions; return False if SQLite can't have a word index."""
     connection.execute("BEGIN IMMEDIATE")
     able = prepared(connection)
     if able:
-        checksum.take_off(connection)  # the options stand in the tables that are sealed
+        checksum.take_off(connection)  # the options are in the sealed tables
         _tune(connection, _AT_THE_END)
     connection.execute("COMMIT")
     return able
 
 
 def cover_if_due(connection: sqlite3.Connection) -> None:
-    """Index the words of all blocks that wait, if they are many; seal the word index where that is still to be done."""
+    """Index the words of all waiting blocks if there are many; seal the word index if it has no seal yet."""
     if waiting(connection) >= LEAST:
         cover(connection)
     elif checksum.of(connection) is None and prepared(connection):
@@ -70,9 +70,9 @@ def cover_if_due(connection: sqlite3.Connection) -> None:
 
 
 def cover(connection: sqlite3.Connection) -> None:
-    """Index the words of all blocks that wait. Called within a transaction, it commits as it goes.
+    """Index the words of all waiting blocks. Called within a transaction, it commits along the way.
 
-    Where SQLite has no FTS5 with the trigram tokenizer nothing is done, and search reads the blocks.
+    If SQLite has no FTS5 with the trigram tokenizer, nothing is done, and search reads the blocks.
     """
     if not prepared(connection):
         return
@@ -86,7 +86,7 @@ def cover(connection: sqlite3.Connection) -> None:
 
 
 def prepared(connection: sqlite3.Connection) -> bool:
-    """Make the tables of the word index where there are none; False where SQLite can't."""
+    """Create the tables of the word index if there are none; return False if SQLite can't."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'trigram'").fetchone():
         return True
     connection.execute("SAVEPOINT words")
@@ -106,7 +106,7 @@ def prepared(connection: sqlite3.Connection) -> bool:
 
 
 def insert(connection: sqlite3.Connection, most: int = sys.maxsize) -> int:
-    """Insert the words of blocks that wait, up to so many bytes of text; give how many bytes that were."""
+    """Insert the words of waiting blocks, up to this many bytes of text; return how many bytes that was."""
     done = 0
     waiting = connection.execute(
         f"SELECT b.id, d.text FROM block b JOIN block_data d ON d.block_id = b.id "
@@ -127,7 +127,7 @@ def insert(connection: sqlite3.Connection, most: int = sys.maxsize) -> int:
 
 
 def complete(connection: sqlite3.Connection, *, bulk: bool = False) -> None:
-    """Take the words of what was inserted into the vocabulary: from then on they find it."""
+    """Add the words of the inserted blocks to the vocabulary, which makes the blocks findable by their words."""
     new, whole = connection.execute(
         f"SELECT coalesce(sum(text_size) FILTER (WHERE words = {INSERTED}), 0), sum(text_size) FROM block"
     ).fetchone()
@@ -147,7 +147,7 @@ def complete(connection: sqlite3.Connection, *, bulk: bool = False) -> None:
 
 
 def put_in_order(connection: sqlite3.Connection) -> None:
-    """Merge the word index, or make it anew where much of it names blocks that are gone; in the open transaction."""
+    """Merge the word index, or rebuild it if many of its blocks are gone; in the open transaction."""
     if not prepared(connection):
         return
     gone, there = _blocks(connection)
@@ -160,7 +160,7 @@ def put_in_order(connection: sqlite3.Connection) -> None:
 
 
 def _blocks(connection: sqlite3.Connection) -> tuple[int, int]:
-    """How many blocks are gone, and how many there are."""
+    """Return the number of blocks that are gone, and of those that exist."""
     ever, there = connection.execute(
         "SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'block'), count(*) FROM block"
     ).fetchone()
@@ -168,7 +168,7 @@ def _blocks(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def make_anew(connection: sqlite3.Connection) -> None:
-    """Make the word index of the blocks that are there, in the open transaction: no word of others stays in it."""
+    """Rebuild the word index from the existing blocks, in the open transaction: no other words stay in it."""
     if not prepared(connection):
         return
     checksum.take_off(connection)

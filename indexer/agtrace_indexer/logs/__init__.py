@@ -1,1 +1,1 @@
-"""Files of logs: which there are, their bytes, their lines and the JSON in them. Knows no agent and no table."""
+"""Log files: finding them, their bytes, their lines and the JSON in them. Knows no agent and no table."""

@@ -1,4 +1,4 @@
-"""Containers: the databases and folders in which some agents keep many logs, by the files that they consist of."""
+"""Containers: databases and folders in which some agents keep many logs, with the files that make them up."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from typing import NamedTuple
 from agtrace_indexer.logs.discovery import Found
 
 _UNSTAMPED = "-shm"
-"""How the name of a file ends that readers of an SQLite database touch, too."""
+"""The ending of a file name that even readers of an SQLite database modify."""
 
 _LOG_OF_A_DATABASE = "-wal"
 
 
 class Container(NamedTuple):
-    """A database or a folder that holds several logs."""
+    """A database or a folder that contains several logs."""
 
     path: str
     files: tuple[Found, ...]
-    """The files that it consists of, as their directories list them."""
+    """The files that make it up, as listed in their directories."""
 
     @property
     def stamp(self) -> str:
-        """Equal stamps mean that none of its files changed."""
+        """A stamp: if it is equal, none of the files has changed."""
         stamps = [file.stamp for file in self.files if not file.path.endswith(_UNSTAMPED)]
-        if len(self.files) == 1 and self.files[0].path == self.path:  # a root of its own: nothing beside it was listed
+        if len(self.files) == 1 and self.files[0].path == self.path:  # a root of its own: nothing next to it was listed
             stamps.append(_stamp_beside(self.path + _LOG_OF_A_DATABASE))
         return hashlib.sha256("\n".join(stamps).encode()).hexdigest()
 
     @property
     def below(self) -> int:
-        """Characters of its path that name its root (`Found.below`)."""
+        """The number of characters of its path that name its root (`Found.below`)."""
         return self.files[0].below
 
 
 def grouped(found: Iterable[Found], container_of: Callable[[str], str | None]) -> tuple[list[Found], list[Container]]:
-    """The files that belong to no container, and the containers that the others make up.
+    """Return the files that belong to no container, and the containers that the others form.
 
-    `container_of` tells the path of the container that a file belongs to by the path of the file.
+    `container_of` returns the path of the container that the file at a path belongs to.
     """
     alone: list[Found] = []
     held: dict[str, list[Found]] = {}

@@ -1,4 +1,4 @@
-"""The content of a file of a log, compressed or not."""
+"""The content of a log file, compressed or not."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Protocol
 import zstandard
 
 MOST_FOLD, ALWAYS_GIVEN = 256, 64 * 1024 * 1024
-"""A compressed file is read as far as it gives so many bytes for each of its own, or so many in all. Of 94 logs
-(zstd, level 19) one grew 69-fold, half of them less than 6-fold."""
+"""A compressed file is read as long as it yields at most this many bytes for each of its own, or at most this many in
+all. Of 94 logs (zstd, level 19) one expanded 69-fold, half of them less than 6-fold."""
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _CHUNK = 1024 * 1024
-_COMPRESSED_CHUNK = 2048  # a hostile one grows 30,000-fold
+_COMPRESSED_CHUNK = 2048  # hostile data expands 30,000-fold
 
 
 class Seekable(Protocol):
     """An open file."""
 
     def read(self, size: int, /) -> bytes:
-        """Give up to `size` bytes; none at the end."""
+        """Return up to `size` bytes; none at the end."""
 
     def seek(self, position: int, /) -> int:
         """Go to a position."""
 
 
 class Content:
-    """The content of an open file from its beginning, decompressed where its first bytes say zstd.
+    """The content of an open file from its beginning, decompressed if its first bytes are zstd's.
 
-    Damaged or truncated compressed data ends the content early, and so does what grows as no log does (`MOST_FOLD`);
-    `damage` then says so.
+    Damaged or truncated compressed data ends the content early, as does data that expands more than any log does
+    (`MOST_FOLD`); `damage` then says so.
     """
 
     def __init__(self, file: Seekable) -> None:
@@ -51,21 +51,21 @@ class Content:
             position -= len(skipped)
 
     def read(self, size: int, /) -> bytes:
-        """Give up to `size` bytes; none at the end."""
+        """Return up to `size` bytes; none at the end."""
         if not self._compressed:
             return self._file.read(size)
         while not self._ready and self.damage is None:
             data = self._file.read(_COMPRESSED_CHUNK)
             if not data:
                 if self._frame is None or not self._frame.eof:
-                    self.damage = "the compressed file ends early: what could be read is indexed"
+                    self.damage = "the compressed file is cut off; everything up to there is indexed"
                 break
             self._decompress(data)
             self._taken += len(data)
         piece = bytes(self._ready[:size])
         self._given += len(piece)
         if self._given > ALWAYS_GIVEN + MOST_FOLD * self._taken:
-            self.damage = f"the compressed file grows more than {MOST_FOLD}-fold: what could be read is indexed"
+            self.damage = f"the compressed file expands more than {MOST_FOLD}-fold; everything up to there is indexed"
             self._ready.clear()
             return b""
         del self._ready[:size]
@@ -78,6 +78,6 @@ class Content:
             try:
                 self._ready += self._frame.decompress(data)
             except zstandard.ZstdError as error:
-                self.damage = f"the compressed file is damaged ({error}): what could be read is indexed"
+                self.damage = f"the compressed file is damaged ({error}); everything up to there is indexed"
                 return
             data = self._frame.unused_data if self._frame.eof else b""

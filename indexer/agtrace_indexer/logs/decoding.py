@@ -1,4 +1,4 @@
-"""JSON as logs have it: several values jammed into a line, cut off, with broken text, or too crowded."""
+"""JSON as found in logs: several values jammed into one line, cut off, with broken text, or too crowded."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 import orjson
 
 MOST_COMMAS = 1_000_000
-"""JSON with more of them isn't decoded."""
+"""JSON with more commas than this isn't decoded."""
 
 
 def crowded(data: bytes) -> bool:
-    """Whether JSON may hold too many values to be decoded: 20 MB of tiny ones would take 1.5 GB."""
+    """Whether JSON may contain too many values to be decoded: 20 MB of tiny ones would take 1.5 GB of memory."""
     return len(data) > MOST_COMMAS and data.count(b",") > MOST_COMMAS
 
 
 def decode(data: bytes) -> list[Any] | None:
-    """Decode the JSON values of one line; several where lines were jammed together.
+    """Decode the JSON values of one line; there are several if lines were jammed together.
 
-    None if it is no JSON, or too crowded.
+    Return None if the line is not JSON, or too crowded.
     """
     if crowded(data):
         return None
@@ -36,9 +36,9 @@ def decode(data: bytes) -> list[Any] | None:
 
 
 def completed(head: bytes) -> Any:
-    """Decode the head of a JSON object that was cut off, with all that it left open closed; None if it can't be.
+    """Decode the head of a truncated JSON object, with everything left open closed; return None if that fails.
 
-    Only to tell the format of a line that is too long to be parsed.
+    Only used to recognize the format of a line that is too long to be parsed.
     """
     text = head.decode("utf-8", "ignore")
     closers, in_string, escaped, last_comma = "", False, False, (0, "")

@@ -1,4 +1,4 @@
-"""Finding log files below the roots, by directory listings and stat alone: nothing is opened here."""
+"""Finding log files below the roots with directory listings and stat alone: nothing is opened here."""
 
 from __future__ import annotations
 
@@ -10,57 +10,57 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple, Protocol
 
 NEVER_ENTERED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".tox"})
-"""Names of folders that hold no logs and may hold very many files."""
+"""Names of folders that contain no logs but may contain very many files."""
 
 _NOT_A_FILE = {
     stat.S_IFIFO: "a named pipe, never opened",
     stat.S_IFSOCK: "a socket, never opened",
     stat.S_IFCHR: "a device, never opened",
     stat.S_IFBLK: "a device, never opened",
-    stat.S_IFLNK: "a symbolic link, not followed: index what it points to by its own path",
+    stat.S_IFLNK: "a symbolic link, not followed: index its target by its own path",
 }
 
 REPEATS = "the same log as {}, which is read"
-"""The oddity of a file that only repeats the log at a path."""
+"""The oddity of a file that only repeats the log at another path."""
 
 
 class Found(NamedTuple):
-    """A file as its directory lists it."""
+    """A file as listed in its directory."""
 
     path: str
     stamp: str
-    """Size, mtime, ctime, inode: equal stamps mean an unchanged file. ctime tells a rewrite that
+    """Size, mtime, ctime, inode: equal stamps mean an unchanged file. ctime reveals a rewrite that
     restored size and mtime."""
     size: int
     mtime_ns: int
     oddity: str | None = None
-    """Why it isn't read as a log, as a sentence; None for one that is."""
+    """Why it isn't read as a log, as a phrase; None if it is read."""
     below: int = 0
-    """Characters of `path` that name its root, which may be a link of the user's. Behind them none is followed."""
+    """The number of characters of `path` that name its root, which may be a link. No later link is followed."""
     container: str = ""
-    """The path of the database or folder that holds this log among others; empty for a log in a file of its own."""
+    """The path of the database or folder that contains this log and others; empty for a log in a file of its own."""
     status: str = "skipped"
-    """The status of its row where it has an oddity."""
+    """The status of its row if it has an oddity."""
 
 
 class Forms(Protocol):
-    """What an agent says of logs that it keeps in several files for a while (`providers/provider.py`)."""
+    """An agent's rules for logs that it temporarily keeps in several files (`providers/provider.py`)."""
 
     @property
     def beginning(self) -> str:
-        """How the names of these files begin."""
+        """The beginning of these files' names."""
 
     @property
     def log_of(self) -> Callable[[str, str], tuple[str, str] | None]:
-        """Tells from folder and name of a file which log it is a form of."""
+        """Return, given a file's folder and name, the log that it is a form of."""
 
     @property
     def rank(self) -> Callable[[str], tuple[bool, ...]]:
-        """Tells from the path of a file how far it stands behind the others of its log."""
+        """Return, given a file's path, its rank among the forms of its log: the lowest is preferred."""
 
 
 def walk(roots: Iterable[str]) -> Iterator[Found]:
-    """List every file below the roots once, in a stable order; links are named, never followed."""
+    """List every file below the roots once, in a stable order; links are listed but never followed."""
     roots = sorted(roots)
     real = [os.path.join(os.path.realpath(root), "") for root in roots]
     if any(one.startswith(other) for one, other in permutations(real, 2)):
@@ -82,9 +82,10 @@ def _walk_overlapping(roots: list[str]) -> Iterator[Found]:
 
 
 def preferred(found: Iterable[Found], forms: Sequence[Forms]) -> dict[str, str]:
-    """Name the files that only repeat another one: path -> path of the log that is read instead.
+    """Return the files that only repeat another one: path -> path of the log that is read instead.
 
-    `forms` tell which files are one log, and which of them goes first (indexer/README.md). An empty file goes last.
+    `forms` determine which files are one log, and which of them is preferred (indexer/README.md). An empty file is the
+    last choice.
     """
     beginnings = tuple(form.beginning for form in forms)
     listed: list[tuple[tuple[str, str], tuple[bool, ...], str]] = []
@@ -102,7 +103,7 @@ def preferred(found: Iterable[Found], forms: Sequence[Forms]) -> dict[str, str]:
 
 
 def _as_form(file: Found, forms: Iterable[Forms]) -> Iterator[tuple[tuple[str, str], tuple[bool, ...], str]]:
-    """The log that a file is a form of, how far it stands behind the others of it, and its path."""
+    """Yield the log that a file is a form of, the file's rank among its forms, and its path."""
     folder, name = os.path.split(file.path)
     for form in forms:
         log = form.log_of(folder, name) if name.startswith(form.beginning) else None
@@ -138,7 +139,7 @@ def _walk_folder(root: str) -> Iterator[Found]:
 
 
 def _files_of(entries: list[os.DirEntry[str]], deeper: list[str], below: int) -> Iterator[Found]:
-    """The files of a folder; the folders in it that are entered are added to `deeper`."""
+    """Yield the files of a folder; add the folders in it that are to be entered to `deeper`."""
     for entry in entries:
         try:
             if not _is_text(entry.name):
@@ -152,7 +153,7 @@ def _files_of(entries: list[os.DirEntry[str]], deeper: list[str], below: int) ->
 
 
 def _is_text(name: str) -> bool:
-    """Whether a name of the file system is text: bytes that are none become lone surrogates."""
+    """Whether a file name is valid text: undecodable bytes become lone surrogates."""
     return name.isascii() or _as_text(name) == name
 
 

@@ -1,4 +1,4 @@
-"""The bytes of a log's file: opened safely, counted, and compared with what the index knows of them."""
+"""The bytes of a log file: opened safely, counted, and compared with what the index knows of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.progress import Progress
 
 ANCHOR = 256
-"""Bytes before the end of what was read that tell an append from a rewrite."""
+"""Bytes before the end of what was read that distinguish an append from a rewrite."""
 
 _CHUNK = 1024 * 1024
 _HOW = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -27,8 +27,8 @@ class CountedFile:
         self._file, self._progress = file, progress
 
     def read(self, size: int = -1, /) -> bytes:
-        """Give up to `size` bytes; none at the end."""
-        data = self._file.read(size) or b""  # None where one would have to wait, as for the messages of a kernel
+        """Return up to `size` bytes; none at the end."""
+        data = self._file.read(size) or b""  # None if reading would block, as with the kernel's messages
         self._progress.bytes_read += len(data)
         return data
 
@@ -38,10 +38,10 @@ class CountedFile:
 
 
 def open_regular(found: Found) -> BinaryIO:
-    """Open a file for reading, but never wait for a pipe that took its place, nor follow a link below its root.
+    """Open a file for reading without waiting for a pipe that took its place or following a link below its root.
 
-    The listing named no links; whatever became one since is refused: the file, or a folder on the way to it.
-    Raises `OSError`.
+    The listing contained no links, so if the file or a folder on the way to it has become one since, it is refused.
+    Raise `OSError`.
     """
     descriptor = _opened(found.path[: found.below], found.path[found.below :])
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -66,18 +66,18 @@ def _opened(root: str, rest: str) -> int:
 
 
 def start_of(file: CountedFile, size: int) -> bytes:
-    """The first bytes of a file's content, at most `size`."""
+    """Return the first bytes of a file's content, at most `size`."""
     return read_up_to(Content(file), size)
 
 
 def head_of(found: Found, size: int) -> bytes:
-    """The first bytes of the content of a file. Raises `OSError`."""
+    """Return the first bytes of a file's content, at most `size`. Raise `OSError`."""
     with open_regular(found) as file:
         return start_of(CountedFile(file, Progress()), size)
 
 
 def read_up_to(content: Content, size: int) -> bytes:
-    """The next `size` bytes of content, or all that are left."""
+    """Return the next `size` bytes of content, or all that are left."""
     data = b""
     while len(data) < size and (more := content.read(size - len(data))):
         data += more
@@ -85,12 +85,12 @@ def read_up_to(content: Content, size: int) -> bytes:
 
 
 def inode(stamp: str) -> str:
-    """The inode that a file's stamp names."""
+    """Return the inode in a file's stamp."""
     return stamp.rpartition("/")[2]
 
 
 def checksum_to(content: Content, end: int) -> tuple[int | None, bytes]:
-    """The checksum of the content up to a position, and the bytes before it; None where there is less."""
+    """Return the checksum of the content up to a position, and the bytes before it; None if the content is shorter."""
     checksum, anchor = 0, b""
     while end > 0:
         data = content.read(min(end, _CHUNK))

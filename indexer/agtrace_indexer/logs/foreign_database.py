@@ -1,8 +1,8 @@
-"""Asking an SQLite database that another program writes, without a trace: nothing is changed, created or locked in
-its folder for longer than one question.
+"""Querying an SQLite database that another program writes, without a trace: nothing in its folder is changed, created
+or locked for longer than one query.
 
-How SQLite may open it depends on what lies beside it (measured with SQLite 3.40): `mode=ro` makes files where there is
-no `-shm`, and `immutable=1` misses what is only in the `-wal`.
+How SQLite can open it depends on the files next to it (measured with SQLite 3.40): `mode=ro` creates files if there is
+no `-shm`, and `immutable=1` misses rows that are only in the `-wal`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 Question: TypeAlias = tuple[str, Sequence[Any]]
-"""A statement that reads, and its arguments."""
+"""A statement that only reads, and its arguments."""
 
 _MAGIC = b"SQLite format 3\0"
 _PATIENCE_MS = 2_000
@@ -27,9 +27,9 @@ _BESIDE = ("", "-wal", "-journal")
 
 
 def ask(path: str, *questions: Question) -> list[list[tuple[Any, ...]]]:
-    """The rows that answer each question, all of one moment.
+    """Return the rows for each question, all from the same moment.
 
-    Raises `OSError` where the file is no database, damaged, locked, or written faster than it can be read.
+    Raise `OSError` if the file is not a database, is damaged or locked, or is written faster than it can be read.
     """
     _check(path)
     for _ in range(_ATTEMPTS):
@@ -40,14 +40,14 @@ def ask(path: str, *questions: Question) -> list[list[tuple[Any, ...]]]:
         except sqlite3.Error as error:
             trouble = str(error)
             continue
-        if _state(path) == before or before[1]:  # with a `-wal`, what is read is of one moment whatever is written
+        if _state(path) == before or before[1]:  # with a `-wal`, rows are of one moment whatever is written
             return answers
-        trouble = "it changes while it is read"
+        trouble = "it keeps changing while it is read"
     raise OSError(0, trouble)
 
 
 def _check(path: str) -> None:
-    """Refuse what isn't a database. The file is closed before SQLite opens it: closing drops a process's locks."""
+    """Refuse a file that isn't a database. It is closed before SQLite opens it: closing drops a process's locks."""
     if not stat.S_ISREG(os.lstat(path).st_mode):
         raise OSError(0, "not a regular file")
     with open(path, "rb", buffering=0) as file:
@@ -56,7 +56,7 @@ def _check(path: str) -> None:
 
 
 def _state(path: str) -> tuple[tuple[int, int] | None, ...]:
-    """Size and time of the database and of the files with what isn't in it yet; None for one that isn't there."""
+    """Return size and time of the database, its `-wal` and its `-journal`; None for a missing or empty one."""
     found: list[tuple[int, int] | None] = []
     for name in _BESIDE:
         status = None

@@ -1,8 +1,8 @@
 """Reading the complete lines of a log that may still grow, in bounded memory.
 
-A line longer than `MAX_LINE` is kept as its head and its length; a last line without a newline is
-handed over as the tail, for the caller to judge whether it is whole. So is what was read of a line
-that is longer than `LONGEST_LINE`; what follows it is not read.
+Only the head and the length of a line longer than `MAX_LINE` are kept. A last line without a newline is handed over
+as the tail, and the caller decides whether it is whole. So is the part read of a line longer than `LONGEST_LINE`;
+nothing after it is read.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 MAX_LINE = 32 * 1024 * 1024
-"""Bytes. A longer line is not parsed: its head, its length and its origin are kept."""
+"""Bytes. A longer line is not parsed: only its head, its length and its origin are kept."""
 
 LONGEST_LINE = 256 * 1024 * 1024
-"""Bytes. Reading ends in a line that is longer, 2 s after its beginning: who knows how far it goes."""
+"""Bytes. Reading stops within a longer line, 2 s after its beginning, as there is no telling how long it is."""
 
 HEAD_OF_LONG_LINE = 64 * 1024
 """Bytes kept of a line longer than `MAX_LINE`."""
@@ -28,7 +28,7 @@ class Readable(Protocol):
     """A source of bytes: a file or a decompressing reader."""
 
     def read(self, size: int, /) -> bytes:
-        """Give up to `size` bytes; none at the end."""
+        """Return up to `size` bytes; none at the end."""
 
 
 class Line(NamedTuple):
@@ -37,24 +37,24 @@ class Line(NamedTuple):
     number: int
     """1, 2 ... within the file."""
     offset: int
-    """Where it begins, in bytes of (decompressed) content."""
+    """The position of its first byte in the (decompressed) content."""
     length: int
-    """Its bytes, without the newline."""
+    """Its length in bytes, without the newline."""
     data: bytes
-    """Its content, or the head of it."""
+    """Its content, or the head of its content."""
     ended: bool
     """False for the tail: no newline follows yet."""
     checksum: int = 0
-    """CRC-32 of all content up to its end, the newline included."""
+    """CRC-32 of all content up to the end of the line, including the newline."""
 
     @property
     def text_length(self) -> int:
-        """Its bytes without a carriage return at its end: the line may be read before that is written."""
+        """Its length in bytes without a final carriage return: the line may be read before that is written."""
         return self.length - (self.data.endswith(b"\r") and self.whole)
 
     @property
     def whole(self) -> bool:
-        """Whether `data` is all of the line."""
+        """Whether `data` is the whole line."""
         return len(self.data) == self.length
 
 
@@ -70,7 +70,7 @@ class Lines:
     longest: int = LONGEST_LINE
 
     def __iter__(self) -> Iterator[Line]:
-        """Give every line in order; of empty ones that follow each other, the last."""
+        """Yield every line in order; of consecutive empty ones only the last."""
         rest = b""
         while chunk := self.stream.read(_CHUNK):
             if not rest and not chunk.strip(b"\n"):
@@ -99,7 +99,7 @@ class Lines:
             yield self._next(kept, len(rest), ended=False)
 
     def _long_line(self, start: bytes) -> tuple[Line, bytes]:
-        """Skip to the end of a line that is too long, if it comes; give what is kept of it and what follows it."""
+        """Skip to the end of an overlong line, if there is one; return what is kept of it and what follows it."""
         head, length = start[:HEAD_OF_LONG_LINE], len(start)
         self.checksum = zlib.crc32(start, self.checksum)
         while length <= self.longest and (chunk := self.stream.read(_CHUNK)):
@@ -111,7 +111,7 @@ class Lines:
         return self._next(head, length, ended=False), b""
 
     def _line(self, data: bytes) -> Line:
-        """Pass over a line that has its newline: what `_next` does, as quickly as it goes."""
+        """Advance past a complete line: like `_next`, but as fast as possible."""
         length, offset = len(data), self.offset
         kept = data if length <= self.max_line else data[:HEAD_OF_LONG_LINE]
         self.number += 1
@@ -120,7 +120,7 @@ class Lines:
         return Line(self.number, offset, length, kept, True, self.checksum)
 
     def _empty_lines(self, count: int) -> Line:
-        """Pass over empty lines; give the last one."""
+        """Advance past empty lines; return the last one."""
         before = count - 1
         self.number += before
         self.offset += before

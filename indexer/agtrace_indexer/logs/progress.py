@@ -1,4 +1,4 @@
-"""How far a run of the indexer has come."""
+"""The progress of a run of the indexer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Progress:
-    """What a run has done so far."""
+    """The work that a run has done so far."""
 
     files_total: int = 0
     files_done: int = 0
@@ -16,7 +16,7 @@ class Progress:
     bytes_done: int = 0
     files_opened: int = 0
     bytes_read: int = 0
-    """Bytes asked of the file system, the check of the place before an append included."""
+    """Bytes requested from the file system, including those checked before an append."""
     records: int = 0
     events: int = 0
     unreadable_lines: int = 0
@@ -25,7 +25,7 @@ class Progress:
     """Digests of sub-agents that were left unread because the session that started them is forgotten."""
 
     def add(self, read: dict[str, Any]) -> None:
-        """Count what another process has read: its progress, but for how many files and bytes are done."""
+        """Add what another process has read: its progress, except for the files and bytes that are done."""
         for name in ("files_opened", "bytes_read", "records", "events", "unreadable_lines"):
             setattr(self, name, getattr(self, name) + read[name])
         self.kept_out += read["kept_out"]

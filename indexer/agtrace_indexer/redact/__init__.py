@@ -1,11 +1,11 @@
-"""Masking of secrets, by their known forms and by what names them.
+"""Masking of secrets, recognized by their forms or by the names that go with them.
 
-`forms.tsv` lists tokens that are known by how they look, `carriers.py` how others are carried, `names.py` what names
-say of their values, `checks.py` which values are no secrets. `scanner.py` finds in one pass where something may be, and
-`engine.py` looks closely there. A user's file, `redaction.json` beside the index, adds rules and allows texts.
+`forms.tsv` lists tokens with a known form, `carriers.py` the ways in which others are carried, `names.py` what names
+say about their values, and `checks.py` values that are not secrets. `scanner.py` finds in one pass where a secret may
+be, and `engine.py` looks closely there. A user's file, `redaction.json` next to the index, adds rules and allows texts.
 
-All of a process uses the same rules: `use` takes those of a folder, and looks whether they changed. Nothing is compiled
-before the first text is looked at: a run without changes never does.
+A whole process uses the same rules: `use` loads those of a folder if they have changed. Nothing is compiled
+before the first text is looked at, so a run without changes compiles nothing.
 """
 
 from __future__ import annotations
@@ -40,35 +40,35 @@ _RULES = (
     "rules.py",
     "tables.py",
 )
-"""The files whose change changes what is masked."""
+"""The files that determine what is masked: any change of theirs counts as a change of the rules."""
 
 COMPILED_FILE = "redaction.compiled"
-"""The name of the file that keeps what Hyperscan made of the built-in rules, for the next process."""
+"""The name of the file that keeps Hyperscan's compilation of the built-in rules for the next process."""
 
 ENGINE = 2
-"""Raised when the same rules would now mask something else."""
+"""To be raised when the same rules would mask something else."""
 
 LARGEST_FILE = 1024 * 1024
 
 
 class UnusableRules(Exception):
-    """A user's file of rules that can't be used; the text names it and says why."""
+    """A user's file of rules can't be used; the message names it and says why."""
 
     def __init__(self, path: Path, trouble: str) -> None:
         super().__init__(f"the redaction rules {path} can't be used: {trouble}")
 
 
 class _InUse(NamedTuple):
-    """The rules of this process."""
+    """The rules that this process uses."""
 
     stamp: tuple[str, int, int, int] | None
-    """Of the file that they are from; None where there is none."""
+    """The stamp of their file; None if there is none."""
     data: bytes
-    """What stands in it."""
+    """The contents of that file."""
     redactor: Redactor | None
     """None until the first text is looked at."""
     folder: Path | None = None
-    """Where what is compiled may be kept."""
+    """The folder in which the compiled rules may be kept."""
 
 
 _lock = Lock()
@@ -76,9 +76,9 @@ _in_use = _InUse(None, b"", None)
 
 
 def use(folder: Path) -> None:
-    """Use the rules of the file in a folder from now on, if they changed.
+    """Use the rules in a folder's file from now on, if they have changed.
 
-    Raises `UnusableRules` for a file that can't be used: the rules before it then stay in use.
+    Raise `UnusableRules` for a file that can't be used; the previous rules then stay in use.
     """
     global _in_use
     path = folder / OWN_FILE
@@ -93,13 +93,13 @@ def use(folder: Path) -> None:
 
 
 def digest() -> str:
-    """Tells one set of rules from another: the built-in ones, and behind a colon the user's."""
+    """Return a digest of the rules in use: of the built-in ones, and after a colon of the user's."""
     rules = b"".join(files(__name__).joinpath(name).read_bytes() for name in _RULES)
     return f"{sha256(str(ENGINE).encode() + rules).hexdigest()[:32]}:{_own_digest()}"
 
 
 def same_own_rules(other: str) -> bool:
-    """Whether a digest was made with the same rules of the user's as those in use."""
+    """Whether a digest was made with the user's rules that are in use."""
     return other.rpartition(":")[2] == _own_digest()
 
 
@@ -108,32 +108,32 @@ def _own_digest() -> str:
 
 
 def redact(text: str) -> str:
-    """Mask every secret in a text as `[redacted: <kind>]`; a masked text stays as it is."""
+    """Mask every secret in a text as `[redacted: <kind>]`; a masked text stays unchanged."""
     return _redactor().redact(text)
 
 
 def looked_at(texts: Iterable[str]) -> AbstractContextManager[None]:
-    """Look at many texts in one pass, for the time of a `with`: `redact` then knows at once those that hold nothing.
+    """Look at many texts in one pass; within this context, `redact` then skips those without anything to mask.
 
-    One pass over a hundred texts takes a third of the time of as many passes.
+    One pass over a hundred texts takes a third of the time of a hundred passes.
     """
     return _redactor().looked_at(texts)
 
 
 def suspicious(text: str) -> bool:
-    """Whether a rule may apply to a text, or to any piece of it."""
+    """Whether a rule may apply to a text, or to any part of it."""
     return _redactor().suspicious(text)
 
 
 def redact_json(value: Json) -> Json:
-    """Mask the secrets in the keys and leaves of a JSON value, and whole texts under a secret's name."""
+    """Mask the secrets in the keys and leaves of a JSON value, and whole texts under the name of a secret."""
     from agtrace_indexer.redact import fields
 
     return fields.redact_json(_redactor(), value)
 
 
 def names_secret(key: str) -> bool:
-    """Whether a text may be masked for the name of its key alone; a very long key always may."""
+    """Whether a text may be masked because of its key's name alone; always true for a very long key."""
     from agtrace_indexer.redact import fields
 
     return fields.names_secret(key)
@@ -150,7 +150,7 @@ def _redactor() -> Redactor:
 
 
 def _made(data: bytes, path: Path, folder: Path | None) -> Redactor:
-    """Compile the rules, or take what was compiled before. Raises `UnusableRules`."""
+    """Compile the rules, or load them as compiled before. Raise `UnusableRules`."""
     from agtrace_indexer.redact.engine import Redactor
     from agtrace_indexer.redact.rules import RuleError, read_own
 
@@ -163,7 +163,7 @@ def _made(data: bytes, path: Path, folder: Path | None) -> Redactor:
 def _stamp(path: Path) -> tuple[str, int, int, int] | None:
     try:
         found = path.stat()
-    except (FileNotFoundError, NotADirectoryError):  # a folder that is none is no trouble of the rules
+    except (FileNotFoundError, NotADirectoryError):  # a folder that isn't one is not the rules' fault
         return None
     except OSError as error:
         raise UnusableRules(path, error.strerror or str(error)) from None

@@ -1,8 +1,8 @@
-r"""Values that a name gives away: `DB_PASSWORD=...`, `"apiKey": "..."`, `--client-secret ...`, `<password>...`.
+r"""Values with a telling name: `DB_PASSWORD=...`, `"apiKey": "..."`, `--client-secret ...`, `<password>...`.
 
-A grammar: a name, one of the carriers that join a name to its value, and the value. The name is read first, since most
-that are found say nothing (`token_count`). Texts of logs are quoted in each other: a quote may stand behind
-backslashes, a line end may be written `\n`.
+The grammar: a name, one of the carriers that join a name to its value, and the value. The name is read first, since
+most names found say nothing (`token_count`). Texts in logs are nested in quotes: a quotation mark may follow
+backslashes, a newline may be written `\n`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from agtrace_indexer.redact.tables import in_table
 
 _PASSWORDS = ("passw(?:or)?d", "pass(?:phrase|code|wort)", "pwd")
 _SECRETS = ("secret", "token", "cred(?:entials?|s)", "[A-Za-z0-9_. -]key")
-"""How the words that name most secrets are looked for; what a name is worth `names` decides."""
+"""Patterns for the words that name most secrets; `names` decides what a name is worth."""
 _WHOLE = ("pass", "(?:^|[^a-z])(?:pw|psk|pin|dsn)", "[_. -]auth", "_pat", "bearer")
-"""Those that stand at the end of a word."""
+"""Words that must end where they were found."""
 _CAPITAL = "[a-z](?:Pw|Auth|Psk)"
-"""The same, where only a capital tells where they begin."""
+"""The same, if only a capital shows where they begin."""
 _IN_HEADER = "(?:pass|pw|auth|psk|dsn|pin|pat)"
 _RARE = (
     "salt", "jwt", "connection_?string", "requirepass", "mnemonic", "senha", "seed[ _-]?phrase", "community",
@@ -45,9 +45,9 @@ _FOREIGN = (
 
 
 def _near(shortest: int, digit: str, *, whole: bool = False) -> tuple[str, ...]:
-    """What must stand near a word of a name, for a closer look to be worth it.
+    """Return patterns for the surroundings of a word in a name that make a closer look worthwhile.
 
-    `shortest` is the fewest characters of a value in quotes, `digit` what has a digit in a value without; `whole` is
+    `shortest` is the least length of a quoted value, `digit` a pattern with a digit for an unquoted one; `whole` is
     whether the word must end where it was found.
     """
 
@@ -59,7 +59,7 @@ def _near(shortest: int, digit: str, *, whole: bool = False) -> tuple[str, ...]:
     return (
         gap
         + rf"[:=,?|>-][^\n\"'`]{{0,24}}[\"'`\\]{{1,6}}[^\s\"'`\\$%{{(<,;:)][^\s\"'`\\$]{{{shortest - 1}}}",  # = "word"
-        gap + r"=[^\n]{0,60}->[ \t]\\?[\"']",  # how it is changed
+        gap + r"=[^\n]{0,60}->[ \t]\\?[\"']",  # a change of it
         r"[\"'`]?[,\t;][\"A-Za-z][a-z]",  # the next column of a table
         gap + rf"[:=>|][^\n0-9,;(){{}}\"'`]{{0,30}}{digit}",  # = word
         run(r"\n:=,;(){}0-9\"'", 30) + digit,  # the same without a sign
@@ -69,28 +69,28 @@ def _near(shortest: int, digit: str, *, whole: bool = False) -> tuple[str, ...]:
         run(r"\s<>", 24) + r"[^\n<>]{0,40}>(?:[^\s<]{4}|\s{0,8}<)",  # a tag
         run(r"\s<>", 24) + r"(?:</[a-z:]{1,20}>\s{0,20}<|[^\n<>]{0,20}>\s{1,20}[a-z0-9])",
         r"[ ]\{ get; ",
-        gap + r"[:=][ \t(>|+-]{0,6}(?:\r?\n|\\+n)",  # a sign, and nothing more in the line
+        gap + r"[:=][ \t(>|+-]{0,6}(?:\r?\n|\\+n)",  # a sign, and nothing after it on the line
     )
 
 
 _DIGIT = r"(?:[^\s0-9,;(){}\"'`:=>|$][0-9]|[0-9][0-9.,:_%-]{0,20}[A-Za-z+/~!@#^&*])"
-"""A digit in what is no mere number: no secret that a machine made is one."""
+"""A digit in something other than a mere number, as in every machine-made secret."""
 _NUMBERED = r"(?:[ _-]?[0-9]{1,3}[\])\"'`\\]{0,4}[ \t]{0,4}[:=,]|[ \t][0-9][ \t]{1,2}[^\s]{6})"
 """A number between the name and the sign, or the value."""
 _NOTHING = r"[`*\"' \t|]{0,60}\\?\r?\n"
-"""What stands behind the last column of a table."""
+"""The rest of the line after the last column of a table."""
 _LETTERS = r"[^\n:=,;(){}<> ]{0,24}[ \t]{0,4}[:=][ \t]{0,4}[^\s0-9\"'`,;(){}<>\\$%]{6}"
 _CHOSEN = r"[^\n:=,;(){}0-9]{0,24}[ \t:=/(\"'`][\"'`]?[a-z]{4,10}-[a-z]{3,10}-[a-z]{3,10}-[a-z]{3}"
-"""Words with dashes between, as people choose them."""
+"""Words joined by dashes, as people choose them."""
 _FOR = r"[ ](?:for|to|of|on)[ ][^\s]{12,60}[ ]is[ ][^\s0-9]{0,12}[0-9]"
-"""A value behind the long name of what it is for."""
+"""A value after a long description of what it is for."""
 _LETTERS_AT_ONCE = r"[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}[^\s0-9\"'`,;(){}<>\\$%]{6}"
 _SHOUTED = r"[A-Z0-9_]{0,24}=[^\s\"'`,;(){}<>\\$%]{6}"
 _PROMPT = r"[^\n:]{0,80}:[ \t]{0,3}(?:\r?\n|\\n)"
 
 
 class Head(NamedTuple):
-    """A word of a name, and what must stand near it for a closer look to be worth it."""
+    """A word in a name, and the surroundings that make a closer look worthwhile."""
 
     word: str
     near: str
@@ -98,11 +98,11 @@ class Head(NamedTuple):
 
     @property
     def look(self) -> Look:
-        """What is looked for; where the word begins `starts` tells, since to have it told makes the scanner slow."""
+        """The first look; `starts` finds where the word begins, as reporting that would make the scanner slow."""
         return Look(self.word + self.near, any_case=self.any_case)
 
     def starts(self, text: str, end: int) -> Iterator[int]:
-        """Where the word may begin of which a first look ended at a place."""
+        """Yield where the word may begin, given the end of a first look."""
         flags = re.IGNORECASE if self.any_case else 0
         near = compiled(self.near, flags)
         for found in deque(compiled(self.word, flags).finditer(text, max(0, end - _REACH), end), _MOST_STARTS):
@@ -111,7 +111,7 @@ class Head(NamedTuple):
 
 
 _REACH, _MOST_STARTS = 160, 4
-"""Characters that a first look may see, no fewer than it does, and the words in them that it may have seen."""
+"""The number of characters that a first look may cover, or more, and how many words in them are tried."""
 HEADS = (
     *(
         Head(word, near)
@@ -133,14 +133,14 @@ FOREIGN_LOOKS = tuple(Look(head, any_case=True, from_start=True) for head in _FO
 
 _QUOTE = r"\\{0,15}[\"'`]"
 _EMPHASIS = r"(?:\*{2,3}|__|~~|</?(?:b|strong|code|em|kbd|i)>)?"
-"""What Markdown and HTML put around a name or a value."""
+"""Markup of Markdown and HTML around a name or a value."""
 _END = r"(?:\r?\n|\\{1,15}r?\\{0,15}n)"
-"""A line end, also as it is written within quotes."""
+"""A line end, possibly escaped as within quotes."""
 _MARGIN = r"(?:[+>#|-]{1,2}[ \t]|[ \t]{0,8}[0-9]{1,6}[→:|\t-]|[^\s:]{1,200}[:-][0-9]{1,6}[:-])?"
 """What diffs, listings and quotations put before a line."""
 _OF_NAMES = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _ESCAPED = ("n", "r", "t")
-"""Letters that end a line or a column behind a backslash, and belong to no name."""
+"""Letters that end a line or a column after a backslash, and belong to no name."""
 _OF_NAMES_OR_BLANK = frozenset(_OF_NAMES + " ")
 _FIRST_WORDS = tuple(
     f"{written} "
@@ -171,7 +171,7 @@ _FIRST_WORDS = tuple(
     )
     for written in (word, word.upper(), word.capitalize())
 )
-"""Words that belong to a name although a blank stands behind them."""
+"""Words that belong to a name although they are followed by a blank."""
 _LONGEST_BEFORE = 80
 _CLOSED = rf"((?:{_QUOTE}){{0,2}}(?:\[[0-9]{{0,4}}\]|\]?)(?:{_QUOTE})?{_EMPHASIS})"
 """What may close a name: quotes, brackets."""
@@ -200,36 +200,36 @@ _CALLED = (
 )
 _BARE = r"[^\s\"'`\\,;&|<>(){}\[\]]"
 _LONGER = r"(?:(?!</[A-Za-z])[,&|(){}\[\]<>](?=[^\s\"'`\\])[^\s\"'`\\;]++)?"
-"""The rest of a value that holds a sign which usually ends one."""
+"""The rest of a value that contains a sign which usually ends one."""
 _QUOTED = (
     rf"(?P<quote>(?:{_QUOTE}){{1,3}})(?![\s{{(\[)}},:;|&]|\.[a-z]+\()(?P<quoted>(?:(?!(?<!\\)(?P=quote))[^\n]){{1,2000}})(?:"
     rf"(?P=quote)|(?=[\r\n])|\Z)"
 )
 _LOOKED_AT = 500
-"""Characters of a value without a blank that are looked at: it may be a key of any length."""
+"""The most characters of a value without blanks that are checked: it may be a key of any length."""
 _REST = re.compile(rf"{_BARE}*+")
 _ENDED = re.compile(r"[ \t]*(?:(?:#|//|--)[^\n]*)?(?:\r?\n|\Z|\\{1,15}n|</[A-Za-z])")
 
 
 _TAG_ENDS = re.compile(r"</[A-Za-z]")
-"""The end of a tag: what stands before it ends there, as at the end of a text."""
+"""The end of a tag: a value before it ends there, as at the end of a text."""
 _CELL_ENDS = re.compile(r"[ \t`*\"']{0,40}(?:[|,\t;]|\r?\n)")
 
 
 class _Carrier(NamedTuple):
-    """What joins a name to its value, and the value."""
+    """A way of joining a name to its value, including the value."""
 
     begins: str
-    """With what it may begin, behind blanks; empty: with anything, behind a blank."""
+    """The signs it may begin with, after blanks; empty: anything, after a blank."""
     pattern: str
     unless: str = ""
-    """The check that tells what is no secret, where the name alone says too little."""
+    """The check that recognizes values that aren't secrets, if the name alone says too little."""
     option: bool = False
-    """Whether the name must be that of an option of a command."""
+    """Whether the name must be that of a command's option."""
     setter: bool = False
     """Whether the name must be that of a function that takes the value."""
     shouted: bool = False
-    """Whether the name must be written as those of environment variables are."""
+    """Whether the name must be written like an environment variable's."""
 
 
 _CARRIERS = (
@@ -240,7 +240,7 @@ _CARRIERS = (
             rf"{_QUOTED}|(?P<bare>{_BARE}{{3,500}}+)(?P<longer>{_LONGER}))"
         ),
     ),
-    _Carrier(  # NAME: value of the next line
+    _Carrier(  # NAME: value on the next line
         ":=",
         (
             rf"[ \t]{{0,4}}(?P<sign>[:=])[ \t]{{0,4}}(?:(?:[(>|][+-]?)?[ \t]{{0,4}}{_END}{_MARGIN}[ \t]{{1,20}}|"
@@ -311,7 +311,7 @@ _CARRIERS = (
         ),
         "no_told",
     ),
-    _Carrier(  # Please use the NAME to proceed: the value of a later line
+    _Carrier(  # Please use the NAME to proceed: value on a later line
         "",
         r"[ \t][^\n:]{0,80}:[ \t]{0,3}(?:(?:\r?\n|\\n)[ \t>]{0,8}){1,3}(?P<bare>[A-Za-z0-9]{16,64})(?=\s|\\|[\"']|\Z)",
         "no_told",
@@ -347,14 +347,14 @@ _AT: dict[str, tuple[_Carrier, ...]] = {
     sign: tuple(carrier for carrier in _CARRIERS if sign in carrier.begins)
     for sign in sorted(set("".join(carrier.begins for carrier in _CARRIERS)))
 }
-"""The carriers by the signs with which they may begin."""
+"""The carriers by the signs that they may begin with."""
 _BEHIND_BLANKS = tuple(carrier for carrier in _CARRIERS if not carrier.begins)
 _AT_BEHIND_BLANKS = {sign: (*carriers, *_BEHIND_BLANKS) for sign, carriers in _AT.items()}
 _BLANKS = frozenset(" \t\r\n\\><=")
 
 
 def find(text: str, at: int, pattern: re.Pattern[str] = _NAME) -> Iterator[tuple[int, int, str]]:
-    """The value of a name, a word of which begins at a place: where it is, and what the name says that it is."""
+    """Yield the position of the value of a name that has a word beginning here, and its kind according to the name."""
     name = pattern.match(text, at)
     if name is None:
         return
@@ -374,13 +374,13 @@ def find(text: str, at: int, pattern: re.Pattern[str] = _NAME) -> Iterator[tuple
 
 
 def _whole(text: str, start: int, end: int) -> int:
-    """Where a value ends that may be longer than is looked at, or go on in the next line."""
+    """Return the end of a value that may be longer than what was checked, or continue on the next line."""
     rest = _REST.match(text, end) if end - start >= _LOOKED_AT else None
     return end_of(text, start, rest.end() if rest else end)
 
 
 def _carriers(behind: str) -> tuple[_Carrier, ...]:
-    """What may join a name to its value, by what stands behind the name."""
+    """Return the carriers that may join a name to its value, given the text after the name."""
     sign = behind.lstrip(" \t")[:1]
     if behind[:1] in _BLANKS:
         return _AT_BEHIND_BLANKS.get(sign, _BEHIND_BLANKS)
@@ -388,12 +388,12 @@ def _carriers(behind: str) -> tuple[_Carrier, ...]:
 
 
 def find_foreign(text: str, at: int) -> Iterator[tuple[int, int, str]]:
-    """The same for names in other languages, which may have blanks."""
+    """Do the same for names in other languages, which may contain blanks."""
     return find(text, at, _FOREIGN_NAME)
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
-    """Whether what looks like a name is a part of something that colons join: an ARN, a path of namespaces."""
+    """Whether an apparent name is part of something joined by colons: an ARN, a path of namespaces."""
     return text[start - 1 : start] == ":" == text[end : end + 1] and text[end + 1 : end + 2] > " "
 
 
@@ -403,7 +403,7 @@ _NO_SETTER = re.compile(
 
 
 def _fits(carrier: _Carrier, name: str) -> bool:
-    """Whether a carrier may stand behind a name that is written so."""
+    """Whether a carrier may follow a name written like this."""
     if carrier.option:
         return name.startswith("-")
     if carrier.shouted:
@@ -412,7 +412,7 @@ def _fits(carrier: _Carrier, name: str) -> bool:
 
 
 def _before(text: str, at: int) -> str:
-    """What of a name stands before the word of it that was found."""
+    """Return the part of a name before the word that was found."""
     if at and text[at - 1] not in _OF_NAMES_OR_BLANK:
         return ""
     said = text[max(0, at - _LONGEST_BEFORE) : at]
@@ -426,7 +426,7 @@ def _before(text: str, at: int) -> str:
 
 
 def _is_tight(found: re.Match[str], name: str) -> bool:
-    """Whether a value is assigned as in a shell or in settings: an upper-case name, `=` or `:`, nothing behind it."""
+    """Whether a value is assigned as in a shell or in settings: an upper-case name, `=` or `:`, nothing after it."""
     if not name.isupper():
         return False
     blank = found[0][1:2] in " \t"
@@ -436,7 +436,7 @@ def _is_tight(found: re.Match[str], name: str) -> bool:
 
 
 def _secret(level: Strength, carrier: _Carrier, found: re.Match[str], *, tight: bool) -> tuple[int, int] | None:
-    """Where a value is, if it is a secret."""
+    """Return the position of a value if it is a secret."""
     groups = found.groupdict()
     kind = "quoted" if groups.get("quoted") is not None else "bare"
     start, end = found.span(kind)

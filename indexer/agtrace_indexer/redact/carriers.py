@@ -1,10 +1,10 @@
-r"""What carries a secret that has no form of its own: a header, a command, a statement, a URL.
+r"""Carriers of secrets that have no form of their own: a header, a command, a statement, a URL.
 
-A carrier is a first look, which is a pattern of Hyperscan's and tells where to begin, and a pattern of Python's that is
-matched there. Its group `secret` is what goes, unless the check that `unless` names says that it is no secret, or
-`names.strength` that the name in its group `name` is none of a secret's. Assignments are read in `assignments.py`.
+A carrier has a first look, a Hyperscan pattern that shows where to begin, and a Python pattern that is matched there.
+Its group `secret` is masked, unless the check named by `unless` says that it is not a secret, or `names.strength` says
+that the name in its group `name` is not a secret's. Assignments are read in `assignments.py`.
 
-Texts of logs are quoted in each other: a quote may stand behind backslashes, a line end may be written `\n`.
+Texts in logs are nested in quotes: a quotation mark may follow backslashes, a newline may be written `\n`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from agtrace_indexer.redact.scanner import Look
 
 
 class Carrier(NamedTuple):
-    """One way to carry a secret."""
+    """One way of carrying a secret."""
 
     kind: str
-    """What the mask says."""
+    """The kind in the mask."""
     looks: tuple[Look, ...]
     pattern: str
     unless: str = ""
-    """The check (`checks.fails`) that tells what is no secret; empty: there is none."""
+    """The check (`checks.fails`) that recognizes values that aren't secrets; empty if there is none."""
     begins: str = ""
-    """With what it begins, where that isn't its first look."""
+    """The pattern of its beginning, if that isn't its first look."""
 
 
 def _look(*patterns: str) -> tuple[Look, ...]:
@@ -35,23 +35,23 @@ def _look(*patterns: str) -> tuple[Look, ...]:
 
 QUOTE = r"\\{0,15}[\"'`]"
 CLOSED = rf"(?:{QUOTE}){{0,2}}[\])]{{0,2}}(?:{QUOTE})?"
-"""What may stand between a name and the sign: the end of its quotes, of its brackets."""
+"""What may come between a name and the sign: closing quotes and brackets."""
 ARGUMENT = rf"(?:\*{{2,3}})?(?P<quote>{QUOTE})?(?P<secret>(?(quote)(?:(?!(?P=quote))[^\n]){{3,500}}|[^\s\"'`\\|;&<>()\[\]{{}}]{{4,}}))"
 """An argument of a command."""
 ON = r"(?:[^\n|;&]|\\\r?\n){0,400}?(?:[ \t]|\\\r?\n[ \t]{0,20})"
-"""From a command to one of its arguments, also over continued lines."""
+"""From a command to one of its arguments, even across continued lines."""
 _WORDS = r"(?:[^\n|;&]|\\\r?\n)*"
 NOT_A_PATH = r"(?![A-Za-z0-9_./-])"
 TOKEN = r"[A-Za-z0-9._~+/=:|-]"
 
 
 def _command(tool: str, rest: str, unless: str = "no_option", look: str = "", begins: str = "") -> Carrier:
-    """What begins with a word, or with a blank, and holds a secret."""
+    """Return a carrier that begins with a word, or with a blank, and contains a secret."""
     return Carrier("command-secret", (Look(look or tool, any_case=True),), rf"(?i:{tool})(?:{rest})", unless, begins)
 
 
 def _tool(names: str, look: str, option: str, unless: str = "no_option") -> Carrier:
-    """A tool, what is looked for first (empty: the tool itself), and the option or subcommand before the secret."""
+    """Return a carrier for a tool, given its first look (empty: the tool) and the option or subcommand for a secret."""
     begins = names + r"[ \t\\]"
     return Carrier(
         "command-secret",
@@ -63,7 +63,7 @@ def _tool(names: str, look: str, option: str, unless: str = "no_option") -> Carr
 
 
 def _subcommand(names: str, look: str, option: str, unless: str = "no_option") -> Carrier:
-    """A tool with a subcommand or option whose name is an everyday word: only behind the tool is it looked for."""
+    """Return a carrier for a tool's subcommand or option with an everyday name, only looked for after the tool."""
     return _tool(names, rf"{names}[ \t\\]{_WORDS}{look}", option, unless)
 
 
@@ -152,7 +152,7 @@ COMMANDS = (
         look=r"(?:echo|printf|<<<)[ \t]+[^\n|]+\|[ \t]*(?:sudo|chpasswd|passwd|docker|gh|podman|gcloud|vercel|npx|wrangler|firebase|fly|aws|az|kubeseal|vault|cryptsetup)",
     ),
 )  # fmt: skip
-"""Commands whose argument is a secret though no name says so."""
+"""Commands with an argument that is a secret although no name says so."""
 
 OTHERS = (
     Carrier("sentry-dsn", _look(r"https?://[0-9a-f]{32}[:@]"), r"(?i:https?)://(?P<secret>[0-9a-f]{32}(?::[0-9a-f]{32})?)@[A-Za-z0-9.-]{1,100}/[0-9]"),
@@ -267,10 +267,10 @@ OTHERS = (
     Carrier("otp-seed", _look(r"otpauth://"), r"(?i:otpauth)://[^\s\"']{1,300}?[?&]secret=(?P<secret>[A-Za-z2-7%=]{8,})"),
     Carrier("wireguard-key", _look(r"(?:Private|Preshared)Key[ \t]*=[ \t]*[A-Za-z0-9+/]{43}="), r"(?i:(?:Private|Preshared)Key)[ \t]{0,20}=[ \t]{0,20}(?P<secret>[A-Za-z0-9+/]{43}=)"),
 )  # fmt: skip
-"""Headers, URLs, files and statements of their own forms."""
+"""Headers, URLs, files and statements with forms of their own."""
 
 _GAP = r"(?:[\s>|+#*,;→\"'`-]|[0-9]{1,5}(?=[→:|\t ])|(?<=\n)[^\s:]{1,200}:[0-9]{1,6}:|\\{1,15}[nrt\"])"
-"""What listings, diffs and quotes put between the lines of a key."""
+"""What listings, diffs and quotations put between the lines of a key."""
 _SEGMENT = r"[A-Za-z0-9_-]{8,}+(?:(?:\r?\n|\\{1,7}n)[ \t]{1,20}[A-Za-z0-9_-]{16,}+){0,8}"
 
 BLOCKS = (
@@ -296,7 +296,7 @@ BLOCKS = (
     Carrier("aws-key-id", (Look("A[KS]IA[A-Z0-9]{16}"),), "(?<![A-Z+/])A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9+/])"),
     Carrier("twilio-auth-token", (Look(r"AC[0-9a-f]{32}[^A-Za-z0-9]"),), r"AC[0-9a-f]{32}[^A-Za-z0-9\n]{1,12}(?P<secret>[0-9a-f]{32})(?![0-9a-f])"),
 )  # fmt: skip
-"""Keys of several lines, and tokens that something beside them tells."""
+"""Keys of several lines, and tokens recognized by something next to them."""
 
 ALL = (*BLOCKS, *OTHERS, *COMMANDS)
-"""In the order in which they name what several find."""
+"""All carriers, in order of precedence for naming what several find."""

@@ -1,6 +1,6 @@
-"""What is no secret although it stands where one would: placeholders, references, code, prose.
+"""Texts that are not secrets, although they are where one would be: placeholders, references, code, prose.
 
-Each check is asked with what a rule found and the one character behind it, which tells a call from a value.
+Each check gets the text that a rule found and the one character after it, which distinguishes a call from a value.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ _TYPE = (
     r"|[A-Z]+(?:_[A-Z0-9]+){2,}\W?\Z|[a-z]+(?:\.[a-z]+){3,}\W?\Z"
 )
 _NUMBERED = r"[^\n]*[._](?!(?:sha|md|u?int|float|base|utf|aes|arm|v|x|oauth|http|ipv)[0-9])[A-Za-z]+[0-9]{2,4}\W?\Z"
-"""Words of which the last has a number behind it, as people make passwords."""
+"""Words of which the last is followed by a number, as in passwords that people choose."""
 _SEGMENT = (
     r"(?>_{0,2}(?:[a-z]+(?:_[a-z0-9]+)*[0-9]?|(?:[a-z]+|[A-Z][a-z]+)(?:[A-Z][a-z]+)*[0-9]?"
     r"|(?:[A-Z]?[a-z]{2,}+[0-9]?)+|[A-Z]+(?:_[A-Z0-9]+)*)(?=\??\.|\W?\Z))"
 )
-"""A word as programs join them by dots; it ends in one way, or a long value would be tried in all."""
+"""A word as programs join them with dots; it can end in only one way, or all ways would be tried on a long value."""
 _DOTTED = rf"(?!{_RANDOM}|{_NUMBERED}){_SEGMENT}(?:\??\.{_SEGMENT})+\W?\Z"
 _PROSE = (
     r"(?i:(?=[^\n]*\s)[^\n]*(?<!\w)(?:passwords?|passphrase|enter|your|must|please|forgot|forgotten|new"
@@ -74,14 +74,14 @@ _STATE = (
     r"c|private"
     r"|bearer|basic|header|cookie|plaintext|bcrypt|argon|scrypt|sha|none|text|input|field|value|varchar|nullable)\W?\Z"
 )
-"""Words that say how a value is, and are none."""
+"""Words that describe a value and are not values themselves."""
 _CODEC = (
     r"(?i:base64|hex|utf.?(?:8|16|32)|latin.?1|ascii|(?:scram-)?sha|md5|aes|[hrep]s(?:256|384|512)|rsa|ed25519|x255"
     r"19)[\w-]{0,16}\W?\Z"
 )
 """Encodings and algorithms."""
 _VERSIONED = r"[a-z]+(?:[:/-][a-z]+)*[:/]v[0-9]{1,2}\W?\Z"
-"""Words joined by colons, and of which version they are: keys of caches and of storage."""
+"""Words joined by colons, followed by a version: keys of caches and of storage."""
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\W?\Z"
 _NO_DIGIT = r"[^0-9]*\Z"
 _ONLY_NUMBER = r"[0-9.,:_%-]*\Z"
@@ -146,21 +146,21 @@ _EXAMPLE = re.compile(
     r"|-----BEGIN[^\n\\]{0,60}-----(?:[\s+>#]|\\+n)*(?:\.{3}|\u2026|<[^>\n]*>|\[[^\]\n]*\]|(?:[xX*.]{3,}(?:[\s+>#]|"
     r"\\+n)*)+)(?:[\s+>#]|\\+n)*-----END"
 )
-"""What documentation writes for a secret of any kind, that of AWS by name."""
+"""The placeholders of documentation for secrets of any kind, such as AWS's examples."""
 
 
 def is_none(check: str, found: str) -> bool:
-    """Whether what a rule found, with the character behind it, is an example or fails the check of the rule, if any."""
+    """Whether a found text, including the character after it, is an example or fails the rule's check, if any."""
     return is_example(found) or bool(check and fails(check, found))
 
 
 def is_example(found: str) -> bool:
-    """Whether it is what documentation writes for a secret of any kind."""
+    """Whether a text is a placeholder of documentation for secrets of any kind."""
     return _EXAMPLE.match(found) is not None
 
 
 def _no_basic(found: str) -> bool:
-    """Whether it is no base64 of a user and a password (RFC 7617)."""
+    """Whether a text is not the base64 of a user and a password (RFC 7617)."""
     packed = found.rstrip(" \t\"'\\,;)")
     try:
         said = base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True)
@@ -170,34 +170,34 @@ def _no_basic(found: str) -> bool:
 
 
 _LONG = 30
-"""Characters from which on a token that registries give out is none by chance."""
+"""The number of characters from which a text is a registry's token rather than chance."""
 
 
 @cache
 def _check(name: str) -> Callable[[str], object]:
-    """True for what is no secret; compiled when it is first asked."""
+    """Return the check with this name, true for texts that aren't secrets; compiled on first use."""
     return _no_basic if name == "no_basic" else re.compile(_PATTERNS[name]).match
 
 
 def fails(check: str, found: str) -> bool:
-    """Whether a check, by the name that rules know it by, says that what was found is no secret."""
+    """Whether the named check says that the found text is not a secret."""
     return bool(_check(check)(found))
 
 
-# --- values behind a name
+# --- values after a name
 
 
 class Value(NamedTuple):
-    """What stands behind a name."""
+    """The value after a name."""
 
     text: str
     quoted: bool
     behind: str
-    """The one character behind it, empty at the end of the text: it tells a call from a value."""
+    """The one character after it, empty at the end of the text: it distinguishes a call from a value."""
     tight: bool
-    """Whether it is assigned as in a shell or a file of settings: an upper-case name, `=`, no blanks."""
+    """Whether it is assigned as in a shell or a settings file: an upper-case name, `=`, no blanks."""
     ends_line: bool
-    """Whether nothing but blanks or a remark follows."""
+    """Whether nothing but blanks or a comment follows."""
 
 
 _OF_PROSE = frozenset({
@@ -217,26 +217,26 @@ _OF_PROSE = frozenset({
     "validator", "value", "variable", "verifier", "view", "want", "were", "when", "where", "which", "will", "with",
     "words", "wrong", "you", "your",
 })  # fmt: skip
-"""Words of which prose, names and examples are made, and passphrases are not."""
+"""Words that prose, names and examples are made of, but passphrases are not."""
 _CHOSEN = re.compile(r"[a-z]{4,10}(?:-[a-z]{3,10}){3,8}|(?:[A-Z][a-z]{3,9}){3,6}")
-"""Four words or more with dashes between, or three or more with capitals."""
+"""Four words or more joined by dashes, or three or more with capitals."""
 _CHOSEN_WORD = re.compile(r"[A-Za-z][a-z]+")
 
 
 def is_passphrase(text: str) -> bool:
-    """Whether a text is of words that say nothing together, as people join them to a passphrase."""
+    """Whether a text consists of words that have no meaning together, as people join them into a passphrase."""
     if _CHOSEN.fullmatch(text) is None:
         return False
     return all(word.lower() not in _OF_PROSE for word in _CHOSEN_WORD.findall(text))
 
 
 _SHORTEST = {Strength.PASSWORD: 4, Strength.SECRET: 8, Strength.KEY: 16}
-"""Characters of a value; a bare password has one more."""
+"""The least length of a value; a bare password needs one character more."""
 
 
-@lru_cache(1024)  # what recurs in a text, recurs soon
+@lru_cache(1024)  # what recurs in a text recurs soon
 def is_secret(strength: Strength, value: Value) -> bool:
-    """Whether a value is a secret, by how surely its name says so and by how it looks."""
+    """Whether a value is a secret, judging by the strength of its name and by its looks."""
     text = value.text.rstrip("\"'`\\,; \t\r\n") if value.quoted else value.text
     shortest = 6 if value.tight and strength is Strength.SECRET else _SHORTEST[strength]
     if len(text) < shortest or is_example(text):
@@ -247,7 +247,7 @@ def is_secret(strength: Strength, value: Value) -> bool:
 
 
 def _checks(strength: Strength, value: Value) -> Iterator[str]:
-    """The checks that tell what is none; it is a secret where none of them does."""
+    """Yield the checks that reject a value; it is a secret if none of them does."""
     if strength is Strength.KEY:
         yield "no_key"
     elif value.quoted:

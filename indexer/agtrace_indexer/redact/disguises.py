@@ -1,7 +1,7 @@
-"""Texts as they mean to be read: without what is invisible, and with what is encoded decoded.
+"""Texts as they are meant to be read: without invisible characters, and with encodings decoded.
 
-A token may be split by zero-width characters or colours, or its text be written in the encodings of JSON, HTML or URLs.
-Rules then look at a view of the text, and what they find there is masked in the text itself.
+A token may be split by zero-width characters or colours, or its text may be encoded as in JSON, HTML or URLs.
+The rules then look at a view of the text, and whatever they find there is masked in the text itself.
 """
 
 from __future__ import annotations
@@ -61,26 +61,26 @@ LOOKS = tuple(
         f"[{_INVISIBLE}\u00a0\u2000-\u200a\u202f\u205f\u3000]".replace("\x00-\x08\x0e-\x1f\x7f-", "\x80-"),
     )
 )
-"""First looks: near every disguise one of them finds something."""
+"""First looks: one of them finds something near every disguise."""
 
 
 class _Piece(NamedTuple):
     """A stretch of a view."""
 
     at: int
-    """Where it begins in the view."""
+    """Its start in the view."""
     start: int
-    """Where it begins in the text."""
+    """Its start in the text."""
     end: int
     verbatim: bool
-    """Whether it stands so in the text."""
+    """Whether the text has it unchanged."""
 
 
 class View:
-    """A text as it is meant, and where everything stands in the text."""
+    """A text as it is meant to be read, with the origin of every part in the actual text."""
 
     def __init__(self, text: str, near: Iterable[int]) -> None:
-        """`near` has a place near each disguise: what `LOOKS` find."""
+        """`near` has a position near each disguise, as found by `LOOKS`."""
         parts, pieces, at, end = [], [], 0, 0
         for found in (each for stretch in _stretches(near) for each in _DISGUISED.finditer(text, *stretch)):
             decoded = _decoded(found)
@@ -101,7 +101,7 @@ class View:
         self._starts = [piece.at for piece in pieces]
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Where a stretch of the view stands in the text."""
+        """Return the stretch of the text that a stretch of the view comes from."""
         first, last = self._piece(start), self._piece(end - 1)
         return (
             first.start + (start - first.at if first.verbatim else 0),
@@ -113,11 +113,11 @@ class View:
 
 
 _BEFORE, _BEHIND = 100, 500
-"""Characters around a place in which a disguise lies whole."""
+"""Characters before and after a position within which a whole disguise lies."""
 
 
 def _stretches(near: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Stretches of a text in which all disguises lie that are near some places."""
+    """Yield stretches of a text that contain all disguises near these positions."""
     start = end = 0
     for place in sorted(near):
         if place - _BEFORE > end:
@@ -147,7 +147,7 @@ def _decoded(found: re.Match[str]) -> str:
 # --- tokens over several lines
 
 _WRAPPED = 16
-"""Characters of a secret that may go on in the next line."""
+"""The least length of a secret that may continue on the next line."""
 _CONTINUED = re.compile(
     r"(?:(?:\\(?:\r?\n| )|(?:\\{3}|\\{6}|\\{12})n)[ \t]{0,20}[A-Za-z0-9_+/=.~-]{6,}+"
     r"|(?:\r?\n[+>-]?[ \t]{0,20}|[ \t]{2,20})(?=[^\s]{0,200}[0-9])"
@@ -155,11 +155,11 @@ _CONTINUED = re.compile(
     r"(?:\.[A-Za-z0-9_-]{16,}+)*+(?=[ \t]*(?:\r?\n|\Z))"
     r"|(?P<quote>\\{0,15}[\"'])[ \t]{0,4}\+[ \t]{0,4}(?P=quote)[^\"'\\\s]{6,200}+)++"
 )
-"""The rest of a token that a terminal wrapped, or that a backslash or a plus joins."""
+"""The rest of a token that was wrapped by a terminal, or is joined by a backslash or a plus."""
 
 
 def end_of(text: str, start: int, end: int) -> int:
-    """Where a secret ends that may go on in the next line."""
+    """Return the end of a secret that may continue on the next line."""
     more = _CONTINUED.match(text, end) if end - start >= _WRAPPED else None
     return more.end() if more else end
 
@@ -169,7 +169,7 @@ def end_of(text: str, start: int, end: int) -> int:
 _RUN = re.compile(r"[A-Za-z0-9+/_-]{16,}(?:(?:\r?\n|\\{1,7}n|\\{1,7}r\\{1,7}n)[ \t]{0,20}[A-Za-z0-9+/_-]{4,}+)*+={0,2}")
 _BREAK = re.compile(r"(?:\r?\n|\\{1,7}n|\\{1,7}r\\{1,7}n)[ \t]{0,20}")
 MOST = 4 * 1024 * 1024
-"""Characters of one run that are decoded: what is more is masked unread where its gate opens."""
+"""The longest run, in characters, that is decoded; a longer one that a first look found is masked unread."""
 
 
 _LITERALS = (
@@ -179,28 +179,28 @@ _LITERALS = (
     "glpat-", "sk-ant-", "sk-proj-", "sk_live_", "sk_test_", "AKIA", "ASIA", "AIza", "xoxb-", "xoxp-", "npm_", "pypi-",
     "hf_", "://", "eyJhbGci",
 )  # fmt: skip
-"""How secrets begin, or what stands before them, that is looked for in base64."""
+"""Beginnings of secrets, and texts that precede secrets, to look for in base64."""
 
 
 def base64_looks() -> list[Look]:
-    """First looks for base64 that holds a secret, wherever in a group of three bytes its sign begins."""
+    """Return first looks for base64 that contains a secret, for every alignment of its sign within three bytes."""
     signs = sorted({_encoded(literal.encode(), shift) for literal in _LITERALS for shift in range(3)})
     return [Look(re.escape(sign)) for sign in signs]
 
 
 def _encoded(literal: bytes, shift: int) -> str:
-    """The letters that say nothing but the literal, where so many bytes stand before it."""
+    """Return the base64 letters that depend only on the literal, if `shift` bytes precede it."""
     packed = base64.b64encode(bytes(shift) + literal).decode()
     return packed[(0, 2, 3)[shift] : 8 * (shift + len(literal)) // 6]
 
 
 def runs(text: str) -> Iterator[tuple[int, int]]:
-    """Where every run of base64 is."""
+    """Yield the position of every run of base64."""
     return (found.span() for found in _RUN.finditer(text))
 
 
 def meanings(run: str) -> Iterator[str]:
-    """What a run of base64 may mean, read from its first, second, third and fourth letter."""
+    """Yield the possible meanings of a run of base64, decoded from its first, second, third and fourth letter."""
     packed = _BREAK.sub("", run).rstrip("=").replace("-", "+").replace("_", "/")
     return (_unpacked(packed[skipped:]) for skipped in range(4))
 

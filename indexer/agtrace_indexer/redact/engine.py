@@ -1,7 +1,7 @@
-"""Applying rules to texts: does a rule begin anywhere, what is there, and what stands there instead.
+"""Applying rules to texts: finding where a rule may begin, looking closely there, and masking what is found.
 
-Nearly all texts hold no secret. One pass of the scanner over a text tells where any rule may begin, and only there is
-looked closely. Entropy is no sign of a secret: ids, hashes and paths of logs would fall to it.
+Nearly all texts have no secret. One pass of the scanner over a text shows where any rule may begin, and only these
+places get a close look. Entropy is no sign of a secret: ids, hashes and paths in logs would fall victim to it.
 """
 
 from __future__ import annotations
@@ -28,44 +28,44 @@ from agtrace_indexer.redact.rules import Form, Own, forms, kinds, own_look
 from agtrace_indexer.redact.scanner import Hit, Look, Scanner, compiled, in_characters
 
 BASE64 = "base64-secret"
-"""What the mask of a run of base64 says, whatever was found in it."""
+"""The kind in the mask of a run of base64, whatever was found in it."""
 
 _MOST_PASSES = 8
 _MOST_LAYERS = 3
-"""Encodings within encodings that are looked into."""
+"""The most levels of nested encodings that are decoded."""
 _BEFORE, _LONGEST = 500, 2000
-"""Characters before the end of a first look in which what it saw began, and of a token from there on."""
+"""Characters before the end of a first look in which its match began, and the longest token from there on."""
 _LITERAL = re.compile(r"(?:[A-Za-z0-9_:/@-]|\\[.|/$+-])+")
 _MOST_BEGINS = 4
-"""Beginnings that are tried: those nearest to the end of a first look."""
+"""The most beginnings that are tried: those nearest to the end of a first look."""
 _OPEN, _REPEATS = re.compile(r"[*+]|\{[0-9]+,\}"), re.compile(r"\{(?:[0-9]*,)?([0-9]+)")
 _PATIENCE = 1.0
-"""Seconds that a pattern of the user's may take for one text; a text that takes longer is masked whole."""
+"""Seconds that a user's pattern may take for one text; a text that takes longer is masked whole."""
 
-Span: TypeAlias = tuple[int, int, str]  # where a secret is, and of which kind
+Span: TypeAlias = tuple[int, int, str]  # start and end of a secret, and its kind
 Finder: TypeAlias = Callable[[str, int], Iterator[Span]]
-"""Looks closely at a text from a place in it."""
+"""Looks closely at a text from a position in it."""
 
 
 class _Closer(NamedTuple):
-    """The closer look that a first look asks for."""
+    """The closer look that follows a first look."""
 
     find: Finder
     starts: Callable[[str, int], Iterator[int]] | None = None
-    """Gives the places to look from, by the one that the scanner tells; None: that one."""
+    """Yields the positions to look from, given the scanner's; None: just that one."""
 
 
 class _Found(NamedTuple):
-    """What the scanner tells of a text."""
+    """The scanner's findings in a text."""
 
     hits: list[tuple[_Closer, int]]
     disguised: Sequence[int]
-    """Places near which a text doesn't say what it means."""
+    """Positions near disguises, where a text doesn't say what it means."""
     base64: bool
 
 
 _UNKNOWN = _Found([], (), base64=False)
-"""Of a text that wasn't looked at."""
+"""Stands for a text that hasn't been looked at."""
 
 
 class _BuiltIn:
@@ -86,12 +86,12 @@ class _BuiltIn:
         self._scanner = Scanner([*(look for look, _ in looked), *disguises.LOOKS, *disguises.base64_looks()], kept)
 
     def found(self, text: str) -> _Found | None:
-        """What may be in a text; None for nothing, which is what nearly all texts have."""
+        """Return what may be in a text; None for nothing, as in nearly all texts."""
         hits = self._scanner.hits(text)
         return self._sorted(hits) if hits else None
 
     def found_in(self, texts: Iterable[str]) -> dict[str, _Found | None]:
-        """The same of many texts, in one pass over all of them: that is quicker than as many passes."""
+        """Do the same for many texts in one pass over all of them, which is faster than as many passes."""
         readable = {text: data for text in texts if (data := _encoded(text)) is not None}
         known, encoded = list(readable), list(readable.values())
         starts = [0, *accumulate(len(text) + 1 for text in encoded)]
@@ -116,7 +116,7 @@ class _BuiltIn:
 
 _building = Lock()
 _built: list[_BuiltIn] = []
-"""The built-in rules, once they were needed: a process has them once."""
+"""The built-in rules, once they have been needed: a process has them only once."""
 
 
 def _built_in(kept: Path | None) -> _BuiltIn:
@@ -127,7 +127,7 @@ def _built_in(kept: Path | None) -> _BuiltIn:
 
 
 def _form_finder(form: Form) -> Finder:
-    """The close look for a token, of which a first look sees a part."""
+    """Return the close look for a token of which a first look sees a part."""
     if not form.leads:
         return _finder(form.kind, form.bounded, "", form.look)
 
@@ -143,7 +143,7 @@ def _form_finder(form: Form) -> Finder:
 
 
 def _finder(kind: str, pattern: str, unless: str, look: Look, begins: str = "") -> Finder:
-    """The close look of what begins where its first look does, or with a pattern of its own before that."""
+    """Return the close look for a rule that begins with its first look, or with an earlier pattern of its own."""
     begins = begins or look.pattern
     if begins == look.pattern and _LITERAL.fullmatch(begins):
         length = len(begins.replace("\\", ""))
@@ -171,13 +171,13 @@ def _finder(kind: str, pattern: str, unless: str, look: Look, begins: str = "") 
 
 
 def _reach(look: str) -> int:
-    """Characters that a first look may see, no fewer than it does."""
+    """Return the number of characters that a first look may cover, or more."""
     repeats = sum(map(int, _REPEATS.findall(look)))
     return len(look) + repeats + (_BEFORE if _OPEN.search(look) else 0)
 
 
 def _secret(kind: str, unless: str, found: Any) -> Iterator[Span]:
-    """Where the secret is in what was found, unless it is none."""
+    """Yield the position of the secret in a match, unless it isn't one."""
     start, end = found.span("secret" if "secret" in found.re.groupindex else 0)
     if "name" in found.re.groupindex and not strength(found["name"]):
         return
@@ -187,7 +187,7 @@ def _secret(kind: str, unless: str, found: Any) -> Iterator[Span]:
 
 
 def _places(text: str, hits: Iterable[tuple[_Closer, int]]) -> list[tuple[int, Finder]]:
-    """Where to look closely, each place once."""
+    """Return the places for a close look, each once."""
     places: dict[tuple[int, Finder], None] = {}
     for (find, starts), at in hits:
         if starts is None:
@@ -198,16 +198,16 @@ def _places(text: str, hits: Iterable[tuple[_Closer, int]]) -> list[tuple[int, F
 
 
 class _LookedAt(threading.local):
-    """What was found in texts that were looked at together; each thread has its own."""
+    """The findings in texts that were looked at together; each thread has its own."""
 
     found: Mapping[str, _Found | None] = MappingProxyType({})
 
 
 class Redactor:
-    """The built-in rules with those of a user. Safe to use from several threads."""
+    """The built-in rules and a user's. Safe to use from several threads."""
 
     def __init__(self, own: Own, kept: Path | None = None) -> None:
-        """`kept` is a file that keeps what is compiled of the built-in rules for the next process."""
+        """`kept` is a file that keeps the compiled built-in rules for the next process."""
         self._rules = _built_in(kept)
         self._looked_at = _LookedAt()
         self._mine = own.rules
@@ -215,12 +215,12 @@ class Redactor:
         self._allowed, self._allowed_patterns = own.allowed, own.allowed_patterns
 
     def suspicious(self, text: str) -> bool:
-        """Whether a rule may apply to a text, or to any piece of it: first looks see nothing around what they find."""
+        """Whether a rule may apply to a text, or to any part of it: first looks don't depend on their surroundings."""
         return self._found(text) is not None or bool(self._scanner and self._scanner.hits(_readable(text)))
 
     def redact(self, text: str) -> str:
-        """Mask every secret in a text as `[redacted: <kind>]`; a masked text stays as it is."""
-        for _ in range(_MOST_PASSES):  # a mask may lay bare the start of another secret
+        """Mask every secret in a text as `[redacted: <kind>]`; a masked text stays unchanged."""
+        for _ in range(_MOST_PASSES):  # a mask may expose the start of another secret
             found = self._found(text)
             if found is None and self._scanner is None:
                 break
@@ -237,7 +237,7 @@ class Redactor:
 
     @contextmanager
     def looked_at(self, texts: Iterable[str]) -> Iterator[None]:
-        """Look at many texts in one pass: meanwhile, in this thread, what may be in them is known."""
+        """Look at many texts in one pass; within this context, this thread knows what may be in them."""
         before, self._looked_at.found = self._looked_at.found, self._rules.found_in(texts)
         try:
             yield
@@ -245,11 +245,11 @@ class Redactor:
             self._looked_at.found = before
 
     def allows(self, secret: str) -> bool:
-        """Whether the user says that this is none."""
+        """Whether the user says that this is not a secret."""
         return secret in self._allowed or any(_fits(pattern, secret) for pattern in self._allowed_patterns)
 
     def _spans(self, text: str, found: _Found | None, layers: int) -> Iterator[Span]:
-        """Everything to be masked, in the text as it stands and as it is meant."""
+        """Yield everything to be masked, in the text as it is and as it is meant to be read."""
         for span in self._built_in(text, found, layers) if found else ():
             if not self.allows(text[span[0] : span[1]]):
                 yield span
@@ -259,7 +259,7 @@ class Redactor:
     def _built_in(self, text: str, found: _Found, layers: int) -> Iterator[Span]:
         covered = 0
         for start, find in _places(text, found.hits):
-            if start < covered and find is assignments.find:  # what stands in a value is no name
+            if start < covered and find is assignments.find:  # names within a value don't count
                 continue
             for span in find(text, start):
                 covered = max(covered, span[1])
@@ -270,7 +270,7 @@ class Redactor:
             yield from self._in_base64(text, layers - 1)
 
     def _as_meant(self, text: str, disguised: Iterable[int], layers: int) -> Iterator[Span]:
-        """What is found in a text without its disguises."""
+        """Yield the findings in a text without its disguises."""
         view = disguises.View(text, disguised)
         found = self._rules.found(view.text) if view.text != text else None
         if found is None:
@@ -279,7 +279,7 @@ class Redactor:
             yield (*view.origin(start, end), kind)
 
     def _in_base64(self, text: str, layers: int) -> Iterator[Span]:
-        """Runs of base64 whose content has a secret."""
+        """Yield runs of base64 that contain a secret."""
         for start, end in disguises.runs(text):
             run = text[start:end]
             if len(run) > disguises.MOST or any(self._holds(said, layers) for said in disguises.meanings(run)):
@@ -289,7 +289,7 @@ class Redactor:
         return any(True for _ in self._spans(text, self._rules.found(text), layers))
 
     def _by_own(self, form: Form, text: str) -> Iterator[Span]:
-        """What a rule of the user's finds, in bounded time."""
+        """Yield the findings of a user's rule, in bounded time."""
         try:
             for found in _timed(form.pattern).finditer(text, timeout=_PATIENCE):
                 yield from (span for span in _secret(form.kind, "", found) if not self.allows(text[span[0] : span[1]]))
@@ -299,7 +299,7 @@ class Redactor:
 
 @cache
 def _timed(pattern: str) -> Any:
-    import regex  # 20 ms to import, and only a user's pattern can take too long
+    import regex  # takes 20 ms to import, and only a user's pattern can take too long
 
     return regex.compile(pattern)
 
@@ -312,7 +312,7 @@ def _fits(pattern: str, text: str) -> bool:
 
 
 def _encoded(text: str) -> bytes | None:
-    """The text as UTF-8; None where a lone surrogate has none."""
+    """Return the text as UTF-8; None if it has a lone surrogate."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -323,12 +323,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _readable(text: str) -> str:
-    """The text without lone surrogates, which no UTF-8 has: something invisible stands in their places."""
+    """Return the text with lone surrogates, which UTF-8 can't have, replaced by something invisible."""
     return text if text.isascii() or _encoded(text) is not None else _SURROGATE.sub("\u200b", text)
 
 
 def _masked(text: str, spans: Iterable[Span]) -> str:
-    """The text with each secret, or what overlaps of several, as one mask: the first rule gives its name."""
+    """Return the text with a mask for each secret, or for several overlapping ones: the first rule names it."""
     parts, end = [], 0
     for first, last, name in _merged(spans):
         parts += [text[end:first], f"[redacted: {name}]"]
@@ -337,7 +337,7 @@ def _masked(text: str, spans: Iterable[Span]) -> str:
 
 
 def _merged(spans: Iterable[Span]) -> Iterator[Span]:
-    """What overlaps as one, by the name of the rule that stands first in the file."""
+    """Yield overlapping spans as one, with the kind that has precedence."""
     order = kinds()
     start = end = 0
     name = ""

@@ -1,4 +1,4 @@
-"""Secrets whose name is the value of another field, and manifests of Kubernetes' secrets."""
+"""Secrets whose name is the value of another field, and Kubernetes manifests of secrets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PAIR_LOOK = Look(
     from_start=True,
 )
 _MANIFEST = 8000
-"""Characters of a manifest on either side of what says its kind."""
+"""Characters of a manifest on either side of its kind."""
 
 _BREAK = r"(?:\r?\n|\\{1,15}r?\\{0,15}n)"
 _DATA = re.compile(
@@ -33,7 +33,7 @@ _PAIR = re.compile(r"\\*\"[A-Za-z0-9._-]{1,100}\\*\"\s*:\s*\\*\"(?P<secret>[^\"\
 
 
 def in_manifest(text: str, at: int) -> Iterator[tuple[int, int, str]]:
-    """The values of a secret of Kubernetes in YAML or JSON, wherever its kind stands in it."""
+    """Yield the values of a Kubernetes secret in YAML or JSON, wherever in it the kind is."""
     start = max(0, at - _MANIFEST, text.rfind("kind", 0, at) + 1, text.rfind("\n---", 0, at) + 1)
     ends = (text.find(sign, at + len("kind: Secret")) for sign in ("\n---", "kind"))
     end = min(at + _MANIFEST, *(place if place >= 0 else len(text) for place in ends))
@@ -79,11 +79,11 @@ _NAMINGS = tuple(
         rf"(?P<name>[\w.-]{{1,80}}){_QUOTE}[ \t]{{0,4}}:?[ \t]{{0,4}}\{{",
     )
 )
-"""What names the value of a pair, and stands before it in the same object."""
+"""Patterns for the name of a pair's value, which precedes it in the same object."""
 
 
 def in_pair(text: str, at: int) -> Iterator[tuple[int, int, str]]:
-    """The value of `{"name": "DB_PASSWORD", "value": "..."}`, or of `"db_password": {"value": "..."}`."""
+    """Yield the value of `{"name": "DB_PASSWORD", "value": "..."}`, or of `"db_password": {"value": "..."}`."""
     found = _PAIRED.match(text, at)
     if found is None:
         return
@@ -98,7 +98,7 @@ def in_pair(text: str, at: int) -> Iterator[tuple[int, int, str]]:
 
 
 def _level(text: str, start: int, end: int) -> Strength:
-    """How surely a name before a value tells of a secret: the surest of those in the same object."""
+    """Return how strongly the names before a value indicate a secret: the strongest one in the same object counts."""
     names = (each for naming in _NAMINGS for each in naming.finditer(text, start, end))
     levels = (strength(each["name"]) for each in names if not _BRACE.search(text, each.end(), end))
     return max(levels, default=Strength.NONE)
@@ -108,4 +108,4 @@ _BRACE = re.compile(r"[{}]")
 
 
 LOOKS = ((_PAIR_LOOK, in_pair), (_MANIFEST_LOOK, in_manifest))
-"""First looks, each with the closer look that it asks for."""
+"""First looks, each with its closer look."""

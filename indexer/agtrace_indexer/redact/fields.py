@@ -1,4 +1,4 @@
-"""Secrets by the names of their fields in JSON values."""
+"""Secrets in JSON values, recognized by the names of their fields."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _FORMS: dict[str, Callable[[str], object]] = {
     "auth": lambda text: not fails("no_basic", text),
     "secretid": re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch,
 }
-"""Names that say so only of texts of a form: the login of a registry, the secret id of Vault."""
+"""Names that indicate a secret only with texts of a certain form: the login of a registry, the secret id of Vault."""
 _SHORTEST_NUMBER, _SHORTEST_SECRET = 4, 6
 _NAMING, _NAMED = ("name", "key", "variable", "header"), ("value", "secret", "default")
 _SEPARATORS = re.compile(r"[_\-.\s]+")
 
 
 def names_secret(key: str) -> bool:
-    """Whether a text may be masked for the name of its key alone; a very long key always may."""
+    """Whether a text may be masked because of its key's name alone; always true for a very long key."""
     return _says_secret(key) or key.lower() in _NAMING
 
 
@@ -37,9 +37,9 @@ def _bare(key: str) -> str:
 
 
 def redact_json(redactor: Redactor, value: Json) -> Json:
-    """Mask the secrets in the keys and leaves of a JSON value, and whole texts under a secret's name.
+    """Mask the secrets in the keys and leaves of a JSON value, and whole texts under the name of a secret.
 
-    Nearly all values hold none: one look at all their texts together tells, as a look at each would.
+    Nearly all values have none, which one look at all their texts together shows as well as a look at each.
     """
     if isinstance(value, str):
         return redactor.redact(value)
@@ -53,7 +53,7 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
 
 
 def _gather(value: Json, texts: list[str]) -> bool:
-    """Collect the texts of a value; give whether a key's name may tell of a secret."""
+    """Collect the texts of a value; return whether the name of any key may indicate a secret."""
     if isinstance(value, str):
         texts.append(value)
         return False
@@ -68,7 +68,7 @@ def _gather(value: Json, texts: list[str]) -> bool:
 
 
 def _redacted(redactor: Redactor, value: Json) -> Json:
-    """Mask every key and leaf, each for itself."""
+    """Mask every key and leaf, one by one."""
     if isinstance(value, str):
         return redactor.redact(value)
     if isinstance(value, list):
@@ -83,7 +83,7 @@ def _redacted(redactor: Redactor, value: Json) -> Json:
 
 
 def _named_value(value: dict[str, Json]) -> str | None:
-    """The name of a secret whose value is another field: `{"name": "DB_PASSWORD", "value": "..."}`."""
+    """Return the name of a secret whose value is in another field: `{"name": "DB_PASSWORD", "value": "..."}`."""
     for key, name in value.items():
         if key.lower() in _NAMING and isinstance(name, str) and len(name) <= LONGEST and strength(name):
             return name
@@ -91,7 +91,7 @@ def _named_value(value: dict[str, Json]) -> str | None:
 
 
 def _field(redactor: Redactor, key: str, value: Json) -> Json:
-    """Mask a text by the name of its key, unless it is a placeholder or a reference."""
+    """Mask a text because of its key's name, unless it is a placeholder or a reference."""
     level = strength(key)
     if (not level and _bare(key) not in _FORMS) or value is None or isinstance(value, bool):
         return _redacted(redactor, value)
@@ -111,7 +111,7 @@ def _field(redactor: Redactor, key: str, value: Json) -> Json:
 
 
 def _is_secret(level: Strength, key: str, text: str) -> bool:
-    """Whether a whole text under a name is one: it ends where it ends, so it may have blanks."""
+    """Whether a whole text under a name is a secret: since its end is known, it may contain blanks."""
     if not level:
         return bool(_FORMS[_bare(key)](text))
     if text.replace(".", "", 1).isdecimal():

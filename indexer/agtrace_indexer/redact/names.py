@@ -1,8 +1,8 @@
-"""What a name says of its value: `DB_PASSWORD` names a password, `token_count` none, `cacheKey` nothing secret.
+"""What a name says about its value: `DB_PASSWORD` names a password, `token_count` doesn't, nor does `cacheKey`.
 
-A name is read as people write it, word by word, whatever joins the words. The last word that says something decides;
-words behind it may be of no account (`password_2`, `secret_key_base`) or say that it is about something else
-(`password_file`), and words before it may say that it is no secret (`public_key`, `max_tokens`).
+A name is read word by word, as people write it, whatever joins the words. The last meaningful word decides. Words
+after it may not matter (`password_2`, `secret_key_base`) or may show that the value is something else
+(`password_file`), and words before it may show that it is not a secret (`public_key`, `max_tokens`).
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from functools import lru_cache
 
 
 class Strength(IntEnum):
-    """How surely a name tells of a secret: the less surely, the more its value must look like one."""
+    """How strongly a name indicates a secret: the weaker, the more its value must look like one."""
 
     NONE = 0
     KEY = 1
-    """It may be one (`STORAGE_KEY`, `signature`): the value must look like chance."""
+    """It may be one (`STORAGE_KEY`, `signature`): the value must look random."""
     SECRET = 2
     """It is one (`api_key`, `token`), unless the value reads like words, code or a reference."""
     PASSWORD = 3
-    """It is one, and people choose its value: nearly anything may be."""
+    """It is one, and people choose the value, so that it may be nearly anything."""
 
 
 PASSWORDS = (
@@ -35,10 +35,10 @@ PASSWORDS = (
     "rootpw", "bindpw", "ldappw", "userpw", "dbpwd", "userpwd",
     "convertfrompassword", "securestring", "palabraclave",
 )  # fmt: skip
-"""Endings of names of passwords."""
+"""Endings of the names of passwords."""
 
 WHOLE_PASSWORDS = frozenset({"pass", "pwd", "pw", "pin", "otp", "mdp", "clave"})
-"""Words that name a password only as a word of their own."""
+"""Words that name a password only if they stand alone."""
 
 SECRETS = (
     "secret", "token", "apikey", "accesskey", "secretkey", "privatekey", "privkey", "encryptionkey", "signingkey",
@@ -53,7 +53,7 @@ SECRETS = (
     "recoverycode",
     "backupcode", "unsealkey", "authorization", "passkey",
 )  # fmt: skip
-"""Endings of names of secrets that machines make."""
+"""Endings of the names of machine-made secrets."""
 
 WHOLE_SECRETS = frozenset({"creds", "pat", "secrets", "jwt", "salt", "sas", "community"})
 KEYS = frozenset({"key", "keys", "auth", "cookie", "sig", "session", "dsn", "hash", "seed", "sid", "tokens"})
@@ -65,7 +65,7 @@ OF_NO_ACCOUNT = frozenset(
     | {"next", "primary", "secondary", "main", "here", "str", "string", "data", "again", "confirm", "confirmation"}
     | {"v", "a", "b", "db", "the", "backup", "eu", "us", "ci", "local", "root", "admin", "user", "app", "json"}
 )
-"""Words behind a name that change nothing: whose, where, which of several."""
+"""Words after a name that change nothing: whose it is, where, which of several."""
 
 NO_SECRETS = frozenset(
     {
@@ -88,10 +88,10 @@ NO_SECRETS = frozenset(
     | {"toggle", "invalid", "wrong", "missing", "expired", "if", "def"}
     | {"every", "any", "avg", "estimated", "remaining", "used", "budget", "per", "encode", "decode", "syntax", "lex"}
 )
-"""Words before a name by which it is none."""
+"""Words before a name that show it is not a secret's."""
 
 OF_PAGES = frozenset({"forgot", "forget", "reset", "change", "update"})
-"""Words before `password` by which it is a page, a question or a button."""
+"""Words before `password` that show it is a page, a question or a button."""
 NO_KEYS = frozenset(
     {"primary", "foreign", "sort", "partition", "range", "cache", "composite", "unique", "natural", "surrogate", "join"}
     | {"object", "row", "column", "map", "dict", "hash", "group", "lookup", "index", "idx", "idempotency", "dedupe"}
@@ -133,10 +133,10 @@ NO_KEYS = frozenset(
         "first",
     }
 )
-"""Words before what may be a key, a hash or a session, by which it is none that must be kept."""
+"""Words before a possible key, hash or session that show it need not be kept secret."""
 
 _TOO_PLAIN = {"key", "keys", "hash", "session", "seed", "tokens", "auth", "cookie"}
-"""Those of `KEYS` that say nothing by themselves."""
+"""Those of `KEYS` that say nothing on their own."""
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|[0-9]+")
 _BESIDE = ("publickey", "tokenizer", "applicationserverkey")
 _WITH_KEY = ("api", "access", "secret", "private", "encryption", "signing", "master", "account", "auth", "shared",
@@ -146,14 +146,14 @@ _WITH_KEY = ("api", "access", "secret", "private", "encryption", "signing", "mas
              "token",
              "password", "sas", "instrumentation", "ingest", "ingestion", "preshared", "wrapping", "recovery"
              )  # fmt: skip
-"""Words that make the word `key` behind them a secret."""
+"""Words that make a following `key` a secret."""
 LONGEST = 100
-"""Characters of a name; what stands before them says nothing."""
+"""The number of final characters of a name that are read; any before them are ignored."""
 
 
 @lru_cache(maxsize=4096)
 def strength(name: str) -> Strength:
-    """How surely a name, of any length and in any spelling, tells that its value is a secret."""
+    """Return how strongly a name, of any length and spelling, indicates that its value is a secret."""
     words = [word.lower() for word in _WORDS.findall(name[-LONGEST:])]
     while len(words) > 1 and (words[-1].isdecimal() or words[-1] in OF_NO_ACCOUNT):
         words.pop()

@@ -1,6 +1,6 @@
-"""The rules: tokens by their forms, carriers of what has none, and what a user adds and allows.
+"""The rules: tokens by their forms, carriers of secrets without one, and what a user adds and allows.
 
-Forms are data, `forms.tsv`: a kind, a regular expression that both engines read alike, who says that tokens look so.
+Forms are data, in `forms.tsv`: a kind, a regular expression that both engines read alike, the source of the form.
 """
 
 from __future__ import annotations
@@ -17,44 +17,44 @@ from agtrace_indexer.redact.carriers import ALL
 from agtrace_indexer.redact.scanner import Look, Scanner, ScannerError
 
 LONGEST_PATTERN = 2000
-"""Characters of a pattern of the user's."""
+"""The limit in characters for a user's pattern."""
 
 NAMED_KINDS = ("password", "secret", "key")
-"""What masks say of a value that its name tells, beside the kinds of forms and carriers."""
+"""The words in masks for values recognized by name, in addition to the kinds of forms and carriers."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _BEGINS = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrtbf])|(?<=%[0-9A-F]{2}))"
-"""Before a token stands no letter and no digit, but for that of an escape."""
+"""A token is not preceded by a letter or digit, except one that belongs to an escape sequence."""
 _ENDS = r"(?![A-Za-z0-9])"
 _OPEN_END = re.compile(r"\{([0-9]+),[0-9]*\}((?:=\{0,2\}|=\?|\)|\\Z)*)$")
 
 
 class RuleError(ValueError):
-    """Rules that can't be used; the text says which and why."""
+    """The rules can't be used; the message says which and why."""
 
 
 class Form(NamedTuple):
-    """A token that is known by how it looks."""
+    """A token with a known form."""
 
     kind: str
     pattern: str
-    """As Python and Hyperscan read it; only its group `secret` is masked where it has one."""
+    """The pattern, for both Python and Hyperscan; only its group `secret`, if it has one, is masked."""
     source: str
-    """Who says that tokens look so."""
+    """Who says that tokens have this form."""
 
     @property
     def look(self) -> Look:
-        """A first look: a part of the pattern that is telling, within its first hundred characters."""
+        """The first look: a distinctive part of the pattern, within its first hundred characters."""
         return Look(_telling(_OPEN_END.sub(r"{\1}\2", self.pattern).replace("?P<secret>", "?:")))
 
     @property
     def leads(self) -> bool:
-        """Whether it begins with characters of a kind, of which the first look sees the last ones."""
+        """Whether it begins with a repeated character class, of which the first look sees the last characters."""
         return _LEAD.match(self.pattern) is not None
 
     @property
     def bounded(self) -> str:
-        """The pattern with what must stand around it."""
+        """The pattern including what must surround it."""
         return f"{_BEGINS}{self.pattern}{_ENDS}"
 
 
@@ -62,15 +62,15 @@ _PART = re.compile(
     r"(?P<open>\()|(?P<close>\))|(?P<many>\[[^\]]*\])(?:\{(?P<least>[0-9]+)[,0-9]*\})?|\\?.(?:\{[0-9,]+\})?|\|"
 )
 _TELLING, _ENOUGH = 3, 12
-"""Signs of its own, and then characters of any kind, by which a token is known well enough for a first look."""
+"""The numbers of literal characters, and then of any characters, that identify a token well enough for a first look."""
 _SIGN = re.compile(r"(?:[A-Za-z0-9_:/@-]|\\[.|/$+-]){5,}")
-"""Literals of which one is enough by itself."""
+"""Literals that are distinctive enough on their own."""
 _LEAD = re.compile(r"(?P<many>\[[^\]]*\])\{(?P<least>[0-9]+)[,0-9]*\}")
 _LED = 4
 
 
 def _telling(pattern: str) -> str:
-    """The part of a pattern that tells it from others: short ones are found sooner, and compiled in no time."""
+    """Return a distinctive part of a pattern: short ones are found sooner, and compiled in no time."""
     sign = _SIGN.match(pattern)
     if sign is not None and pattern[sign.end() : sign.end() + 1] not in "?{":
         return sign[0]
@@ -88,14 +88,14 @@ def _telling(pattern: str) -> str:
 
 @cache
 def forms() -> tuple[Form, ...]:
-    """The tokens that are known by their forms."""
+    """Return the tokens with a known form."""
     lines = files("agtrace_indexer").joinpath("redact", "forms.tsv").read_text("utf-8").splitlines()
     return tuple(Form(*line.split("\t")) for line in lines if line and not line.startswith("# "))
 
 
 @cache
 def kinds() -> dict[str, int]:
-    """The kinds of secrets, in the order in which they name what several rules find."""
+    """Return the kinds of secrets, in order of precedence for naming what several rules find."""
     found = [*(form.kind for form in forms()), *(carrier.kind for carrier in ALL), *NAMED_KINDS]
     return {kind: place for place, kind in reversed(list(enumerate(found)))}
 
@@ -105,17 +105,17 @@ def kinds() -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What a user adds and allows."""
+    """A user's additional rules and allowed texts."""
 
     rules: tuple[Form, ...] = ()
     allowed: frozenset[str] = frozenset()
-    """Texts that are no secrets, whole."""
+    """Texts that, as a whole, are not secrets."""
     allowed_patterns: tuple[str, ...] = ()
-    """Patterns of such texts, whole."""
+    """Patterns for such texts; they must match the whole text."""
 
 
 def read_own(data: bytes) -> Own:
-    """Read the user's file. Raises `RuleError`.
+    """Read the user's file. Raise `RuleError`.
 
     `{"add": [{"name": "badge", "pattern": "BDG-[0-9]{8}"}], "allow": ["BDG-00000000", {"pattern": "BDG-9+"}]}`.
     """
@@ -124,8 +124,8 @@ def read_own(data: bytes) -> Own:
     try:
         given = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise RuleError(f"it is no JSON: {error}") from None
-    _check_keys(given, {"add", "allow"}, "it")
+        raise RuleError(f"it is not valid JSON: {error}") from None
+    _check_keys(given, {"add", "allow"}, "the file")
     adds, allows = given.get("add", []), given.get("allow", [])
     if not isinstance(adds, list) or not isinstance(allows, list):
         raise RuleError("`add` and `allow` must be lists")
@@ -147,7 +147,7 @@ def _own_rule(number: int, entry: Any) -> Form:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise RuleError(f"{where}: `name` must be 1 to 40 lower-case letters, digits and dashes")
     if name in kinds():
-        raise RuleError(f"{where}: {name} is the name of a built-in rule")
+        raise RuleError(f"{where}: a built-in rule already has the name {name}")
     pattern = _check_pattern(entry.get("pattern"), where)
     return Form(name, pattern, "the user")
 
@@ -157,26 +157,26 @@ def _check_keys(given: Any, known: set[str], where: str) -> None:
         raise RuleError(f"{where} must be an object with {' and '.join(sorted(known))}")
     unknown = sorted(map(str, given.keys() - known))
     if unknown:
-        raise RuleError(f"{where} has {', '.join(unknown)[:100]}: only {' and '.join(sorted(known))} is known")
+        raise RuleError(f"{where} has {', '.join(unknown)[:100]}: only {' and '.join(sorted(known))} can be used")
 
 
 def _check_pattern(pattern: Any, where: str) -> str:
-    """A pattern that both engines read, and that doesn't find the empty text."""
+    """Return a pattern that both engines accept and that doesn't match the empty text. Raise `RuleError`."""
     if not isinstance(pattern, str) or not 0 < len(pattern) <= LONGEST_PATTERN:
         raise RuleError(f"{where}: `pattern` must be a text of 1 to {LONGEST_PATTERN} characters")
     try:
         compiled = re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise RuleError(f"{where}: the pattern can't be used: {error}") from None
+        raise RuleError(f"{where}: the pattern is not a valid regular expression: {error}") from None
     if compiled.search(""):
-        raise RuleError(f"{where}: the pattern finds the empty text")
+        raise RuleError(f"{where}: the pattern matches the empty text")
     try:
         Scanner([own_look(pattern)])
     except ScannerError as error:
-        raise RuleError(f"{where}: the pattern must work in linear time, without looking around: {error}") from None
+        raise RuleError(f"{where}: the pattern must run in linear time, without lookaround: {error}") from None
     return pattern
 
 
 def own_look(pattern: str) -> Look:
-    """Whether a pattern of the user's is anywhere in a text: where, the pattern itself tells."""
+    """Return the first look for a user's pattern, which only finds out whether it matches anywhere in a text."""
     return Look(pattern.replace("(?P<secret>", "(?:"), once=True)

@@ -1,7 +1,7 @@
-"""Many patterns at once: where in a text does one of them begin? Hyperscan answers in one pass, a gigabyte a second.
+"""Searching for many patterns at once: Hyperscan finds where any of them begins in one pass, at a gigabyte a second.
 
-Nearly all texts hold no secret, so this is the only question that nearly all of them are asked. The patterns are first
-looks: near every place where a rule finds something its first look matches, and the rule alone says what it is.
+Nearly all texts have no secret, so for nearly all of them this is the only search. The patterns are first looks: a
+first look matches near every place where a rule finds something, and only the rule decides what it is.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ import hyperscan
 
 
 class ScannerError(ValueError):
-    """A pattern that can't be looked for in linear time; the text says why."""
+    """A pattern can't be searched for in linear time; the message says why."""
 
 
 class Look(NamedTuple):
-    """A pattern to look for."""
+    """A pattern to search for."""
 
     pattern: str
-    """As Hyperscan reads it: no look around, no reference back, no anchor."""
+    """The pattern, for Hyperscan: without lookaround, back reference or anchor."""
     any_case: bool = False
     once: bool = False
-    """Whether it is enough to know that it is there."""
+    """Whether it is enough to know that it occurs."""
     from_start: bool = False
-    """Whether it is told where it begins, which costs more than where it ends."""
+    """Whether hits are reported by their start, which costs more than by their end."""
     every_end: bool = False
-    """Whether each of several ends in a row is told; else only the first of them."""
+    """Whether each of several consecutive ends is reported, rather than only the first."""
 
 
 Hit: TypeAlias = tuple[int, int]
-"""The character where a pattern begins or else ends (of one that is looked for once, any), and the pattern's number."""
+"""The position at which a pattern starts or else ends (any, for one that need only occur), and the pattern's number."""
 
 
 class _Scratch(threading.local):
@@ -54,9 +54,9 @@ class Scanner:
     """A set of patterns, compiled. Safe to use from several threads."""
 
     def __init__(self, looks: Sequence[Look], kept: Path | None = None) -> None:
-        """`kept` is a file that keeps what was compiled for the next process, and may be gone at any time.
+        """`kept` is a file that keeps the compiled patterns for the next process, and may vanish at any time.
 
-        Raises `ScannerError` for a pattern that Hyperscan doesn't take.
+        Raises `ScannerError` for a pattern that Hyperscan doesn't accept.
         """
         known = _kept(looks, kept)
         self._database = known or _compile(looks)
@@ -67,13 +67,13 @@ class Scanner:
         self._every_end = [look.every_end for look in looks]
 
     def hits(self, text: str) -> list[Hit]:
-        """Everything that is found in a text without lone surrogates, in its order there."""
+        """Return all hits in a text without lone surrogates, in order."""
         data = text.encode()
         hits = sorted(set(self.places(data)))
         return hits if text.isascii() else in_characters(hits, data)
 
     def places(self, data: bytes) -> list[Hit]:
-        """Everything that is found in UTF-8, by bytes, more than once where a pattern matches in several ways."""
+        """Return all hits in UTF-8, by byte, more than once if a pattern matches in several ways."""
         found: list[tuple[int, int, int]] = []
         ends: dict[int, int] = {}
 
@@ -103,15 +103,15 @@ def _compile(looks: Sequence[Look]) -> hyperscan.Database:
 
 
 def _sealed(looks: Sequence[Look], compiled: bytes) -> bytes:
-    """What is kept: behind a digest of itself, of the patterns and of what compiled them."""
+    """Return the contents of the file: compiled patterns after a digest of them, their sources and the compiler."""
     made_of = repr((getattr(hyperscan, "__version__", ""), tuple(looks))).encode()
     return sha256(made_of + compiled).digest() + compiled
 
 
 def _kept(looks: Sequence[Look], path: Path | None) -> hyperscan.Database | None:
-    """What a file keeps of these patterns; None where there is none, or of others, or for another processor.
+    """Load these patterns from a file; return None if there are none, or others, or for another processor.
 
-    One that others may have written is not read: it is code of a kind.
+    A file that others can write to is not read, as it is executable code of a kind.
     """
     try:
         data = path.read_bytes() if path is not None and not path.stat().st_mode & _OTHERS_WRITE else b""
@@ -124,7 +124,7 @@ def _kept(looks: Sequence[Look], path: Path | None) -> hyperscan.Database | None
 
 
 def _keep(looks: Sequence[Look], database: hyperscan.Database, path: Path) -> None:
-    """Keep what was compiled, for its owner alone; where there is little room, or none, nothing is kept."""
+    """Keep the compiled patterns, readable only by their owner; do nothing if there is too little room."""
     try:
         if disk_usage(path.parent).free < _ROOM:
             return
@@ -140,7 +140,7 @@ def _keep(looks: Sequence[Look], database: hyperscan.Database, path: Path) -> No
 
 
 _ROOM = 256 * 1024 * 1024
-"""Bytes that must be free: the index comes first."""
+"""Bytes that must be free, as the index comes first."""
 _DIGEST = sha256().digest_size
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -157,7 +157,7 @@ def _flags(look: Look) -> int:
 
 
 def in_characters(hits: Sequence[Hit], data: bytes) -> list[Hit]:
-    """Places in UTF-8 as places in the text; what lies within a character lies where that begins."""
+    """Convert positions in UTF-8 to positions in the text; a position within a character becomes its start."""
     counted, byte, character = [], 0, 0
     for place, look in hits:
         while place < len(data) and data[place] & 0xC0 == 0x80:
@@ -170,5 +170,5 @@ def in_characters(hits: Sequence[Hit], data: bytes) -> list[Hit]:
 
 @cache
 def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """A pattern for a closer look: compiled when it is first needed, for most never are."""
+    """Compile a pattern for a closer look when it is first needed, as most never are."""
     return re.compile(pattern, flags)

@@ -1,4 +1,4 @@
-"""Secrets whose name stands in another row: columns of Markdown, CSV and SQL."""
+"""Secrets whose name is in another row: columns of Markdown, CSV and SQL."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _INSERT_LOOK = Look(r"insert[ \t]+into[ \t]+[^\s(]+[ \t]*\(", any_case=True, fro
 
 
 class Cell(NamedTuple):
-    """A cell of a row, without the blanks and quotes around it."""
+    """A cell of a row, without surrounding blanks and quotes."""
 
     text: str
     start: int
-    """Where it begins in the text."""
+    """The position in the text at which it begins."""
 
 
 _CELLS = {
@@ -33,7 +33,7 @@ _CELLS = {
 _HEADER = re.compile(r"(?:\"?[A-Za-z][\w -]{0,39}\"?[,;])+\"?[A-Za-z][\w -]{0,39}\"?\r?")
 """The first row of CSV."""
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-"""A name of a row, not of a column."""
+"""The name of a row rather than of a column."""
 _RULE = re.compile(r"[\s|:+=-]*")
 _AROUND = " \t\r`*\"'"
 
@@ -53,7 +53,7 @@ def _cells(text: str, start: int, end: int, sign: str) -> list[Cell]:
 
 
 def in_table(text: str, at: int) -> Iterator[tuple[int, int, str]]:
-    """The secrets of a table, given a place in the row that names its columns, or in a row of a name and a value."""
+    """Yield the secrets of a table, given a position in its header row or in a row of a name and a value."""
     start, end = text.rfind("\n", 0, at) + 1, _line_end(text, at)
     if end - start > _LONGEST_ROW:
         return
@@ -107,7 +107,7 @@ _VALUE = re.compile(
 
 
 def in_insert(text: str, at: int) -> Iterator[tuple[int, int, str]]:
-    """The secrets of `INSERT INTO users (name, password) VALUES (...), (...)`."""
+    """Yield the secrets of `INSERT INTO users (name, password) VALUES (...), (...)`."""
     found = _INSERT.match(text, at)
     if found is None:
         return
@@ -123,4 +123,4 @@ def in_insert(text: str, at: int) -> Iterator[tuple[int, int, str]]:
 
 
 LOOKS = ((_INSERT_LOOK, in_insert),)
-"""First looks, each with the closer look that it asks for."""
+"""First looks, each with its closer look."""

@@ -1,1 +1,1 @@
-"""The searchable texts as the index keeps them, cut up and compressed: blocks, pieces and words."""
+"""The searchable texts as the index stores them, divided and compressed: blocks, pieces and words."""

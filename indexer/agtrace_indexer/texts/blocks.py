@@ -1,7 +1,7 @@
-"""Blocks: where the texts of events lie, about 64 KB of neighbours of one session compressed together.
+"""Blocks: the texts of events, about 64 KB of neighbours from one session compressed together.
 
 Size and level are a compromise. Of 490 MB of text, blocks of 32 KB keep 32.2 % at level 1 and 31.1 % at level 3,
-blocks of 64 KB 29.9 % and 28.7 %, at 455, 369, 530 and 404 MB/s; to open one takes 26 us and 40 us.
+blocks of 64 KB 29.9 % and 28.7 %, at 455, 369, 530 and 404 MB/s; opening one takes 26 us and 40 us.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import orjson
 import zstandard
 
 TEXT_SIZE = 64 * 1024
-"""Bytes of text after which a block is full."""
+"""Bytes of text at which a block is full."""
 
 MOST_EVENTS = 512
-"""Events after which a block is full, however short they are."""
+"""Events at which a block is full, however short they are."""
 
 
 class _Zstandard(threading.local):
-    """A compressor and a decompressor for each thread: two threads in one of them end the process.
+    """A compressor and a decompressor for each thread: two threads using the same one crash the process.
 
-    To find a thread's own takes 0.5 us; one for each call would add 15 us to the 3 us of a chunk of words, and to the
-    46 us of a block.
+    Looking up a thread's own takes 0.5 us; creating one for each call would add 15 us to the 3 us of a chunk of words
+    and to the 46 us of a block.
     """
 
     def __init__(self) -> None:
@@ -56,18 +56,18 @@ class OpenBlock:
     texts: list[bytes] = field(default_factory=list)
     payloads: list[dict[str, Any] | None] = field(default_factory=list)
     t0: int = 0
-    """The first time of its events; 0 is unknown."""
+    """The earliest time of its events; 0 is unknown."""
     t1: int = 0
     size: int = 0
-    """Bytes of its texts, each with a separator behind it."""
+    """Bytes of its texts, each followed by a separator."""
     types: int = 0
     """The types of its events, bit 1 << code."""
     tools: set[int] = field(default_factory=set)
-    """The names of the tools of its calls and results."""
+    """The name ids of the tools in its calls and results."""
 
     @classmethod
     def reopened(cls, first_index: int, packed: PackedBlock, t0: int, t1: int, types: int) -> OpenBlock:
-        """Take up a stored block that isn't full."""
+        """Reopen a stored block that isn't full."""
         text = unpack(packed.text)
         return cls(first_index, text.split(b"\0")[:-1], orjson.loads(unpack(packed.payload)), t0, t1, len(text), types)
 
@@ -87,11 +87,11 @@ class OpenBlock:
 
     @property
     def full(self) -> bool:
-        """Whether the next event belongs into a new block."""
+        """Whether the next event needs a new block."""
         return self.size >= TEXT_SIZE or len(self.texts) >= MOST_EVENTS
 
     def pack(self) -> PackedBlock:
-        """Compress the block as it stands."""
+        """Compress the block as it is."""
         text = b"\0".join([*self.texts, b""])
         ends = array("I", map(add, accumulate(map(len, self.texts)), count()))  # a separator before all but the first
         return PackedBlock(ends.tobytes(), pack(text), pack(_dumps(self.payloads)))
@@ -100,12 +100,12 @@ class OpenBlock:
 def unpack(data: bytes) -> bytes:
     """Decompress a column of `block_data`, words of the vocabulary, or the stored state of a parser. For any thread.
 
-    Raises `sqlite3.DatabaseError` for what can't be decompressed, as SQLite does for a damaged page.
+    Raise `sqlite3.DatabaseError` if that fails, as SQLite does for a damaged page.
     """
     try:
         return _ZSTANDARD.decompress(data)
     except zstandard.ZstdError as error:
-        raise sqlite3.DatabaseError(f"a text can't be unpacked: {error}") from error
+        raise sqlite3.DatabaseError(f"a stored text can't be decompressed: {error}") from error
 
 
 def pack(data: bytes) -> bytes:
@@ -114,7 +114,7 @@ def pack(data: bytes) -> bytes:
 
 
 class BlockText(NamedTuple):
-    """The texts of a block, for search and for showing single events."""
+    """The texts of a block, for searching and for showing single events."""
 
     data: bytes
     ends: array[int]
@@ -127,15 +127,15 @@ class BlockText(NamedTuple):
         return cls(unpack(text), positions)
 
     def event_at(self, position: int) -> int:
-        """The number within the block of the event whose text holds this byte."""
+        """Return the number, within the block, of the event whose text contains this byte."""
         return bisect_right(self.ends, position - 1) if position else 0
 
     def start(self, number: int) -> int:
-        """Where the text of an event begins."""
+        """Return the position at which the text of an event begins."""
         return self.ends[number - 1] + 1 if number else 0
 
     def text(self, number: int) -> str:
-        """The text of one event of the block."""
+        """Return the text of one event of the block."""
         return self.data[self.start(number) : self.ends[number]].decode("utf-8", "replace")
 
 

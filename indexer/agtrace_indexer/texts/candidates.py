@@ -1,6 +1,6 @@
-"""Which words a text must have to hold a query, and where in a block it can stand: arithmetic for the word index.
+"""The words that a text must contain to match a query, and the parts of a block that may match.
 
-`index/questions/candidates.py` asks the word index for these words.
+This is the arithmetic; `index/questions/candidates.py` looks these words up in the word index.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import NamedTuple, TypeAlias
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES, words_of
 
 Places: TypeAlias = dict[int, list[int] | None]
-"""Block -> the numbers of its pieces that may hold the text; None: any of them."""
+"""Block -> the numbers of its pieces that may contain the text; None: any of them."""
 
 _EXACT_ASKED = 8
-"""Whole words of a query that are looked up, the longest of them: more narrow little down."""
+"""The longest whole words of a query, as many as are looked up: more narrow little down."""
 
 _READ_APART = 8
-"""Pieces of a block that are read one by one; of more, the whole block is."""
+"""The most pieces of a block that are read one by one; if there are more, the whole block is read."""
 
 
 class Cut(NamedTuple):
-    """What may be a part of a word."""
+    """A text that may be only a part of a word."""
 
     part: bytes
     begins: bool
@@ -34,18 +34,18 @@ class Words(NamedTuple):
     """The words of a query."""
 
     whole: list[bytes]
-    """The longest of those that texts have as they are, shortest first."""
+    """The longest words that texts must contain exactly as they are, shortest first."""
     cut: list[Cut]
-    """Those that the query may have cut, longest first."""
+    """Words that the query may have cut, longest first."""
 
 
 def words_in_query(query: bytes) -> Words:
-    """The words of a folded query."""
+    """Return the words of a folded query."""
     whole: set[bytes] = set()
     cut: list[Cut] = []
     for start, end in words_of(query):
         word, begins, ends = query[start:end], start > 0, end < len(query)
-        if len(word) > OVERLAP:  # no piece need have it as a whole
+        if len(word) > OVERLAP:  # no piece need contain all of it
             cut.append(Cut(word[:OVERLAP].decode("utf-8", "ignore").encode(), begins=False, ends=False))
         elif begins and ends:
             whole.add(word)
@@ -56,7 +56,7 @@ def words_in_query(query: bytes) -> Words:
 
 
 def places(pieces: Iterable[int]) -> Places:
-    """The places of pieces (block * `PIECES` + number), which come in order."""
+    """Return the places of pieces (block * `PIECES` + number), which must be given in order."""
     found: dict[int, list[int]] = {}
     for piece in pieces:
         block, number = divmod(piece, PIECES)

@@ -1,7 +1,7 @@
-"""Pieces and words: how the text of a block is cut up for the word index.
+"""Pieces and words: how the text of a block is divided for the word index.
 
-A piece is what the word index calls a document: some kilobytes of a block, which share a little with the next piece so
-that no short text is cut in two. A word is what FTS5's tokenizer makes one. The measurements are those of
+A piece is a document of the word index: some kilobytes of a block, overlapping slightly with the next piece so that no
+short text is cut in two. A word is what FTS5's tokenizer takes for one. The measurements are those in
 `index/word_index.py`.
 """
 
@@ -11,46 +11,47 @@ import re
 from collections.abc import Iterable
 
 PIECES = 32
-"""The pieces of a block, at most, that have a rowid of their own in `words`: block * PIECES + piece."""
+"""The maximum number of pieces of a block that have a rowid of their own in `words`: block * PIECES + piece."""
 
 OVERLAP = 128
-"""Bytes that neighbouring pieces share at least: a text that is no longer stands in one piece as a whole."""
+"""The minimum number of bytes that neighbouring pieces share: a text no longer than this lies within one piece."""
 
 _PIECE = 2 * 1024
-"""Bytes of text that are one document. Smaller ones narrow phrases of common words down better, larger ones are
-quicker to index: 1 KB 5.6 s, 2 KB 4.9 s, 4 KB 4.5 s, 8 KB 4.4 s; blocks that may hold `class`, `provides` and `two`:
-93, 171, 261, 365."""
+"""Bytes of text in one document. Smaller ones narrow down phrases of common words better, larger ones are faster to
+index: 1 KB 5.6 s, 2 KB 4.9 s, 4 KB 4.5 s, 8 KB 4.4 s; blocks that may contain `class`, `provides` and `two`: 93, 171,
+261, 365."""
 
 _NEXT_SPACE = 64
-"""Bytes that a piece grows at most so that it ends at a space, not within a word: half a word is one more word."""
+"""The most bytes by which a piece is extended to end at a space rather than within a word, as half a word is an
+additional word."""
 
 _LONGEST = 32 * 1024
-"""Bytes of a word that FTS5 keeps: a block with a longer one is always scanned."""
+"""The most bytes of a word that FTS5 keeps: a block with a longer word is always scanned."""
 
 _ANY_WORD = re.compile(rb"[0-9a-z_./\x80-\xff-]+")
 _LONG_WORD = re.compile(rb"[0-9A-Za-z_./\x80-\xff-]{%d}" % _LONGEST)
 
 
 def pieces(text: bytes) -> list[tuple[int, int]]:
-    """Where the pieces of the text of a block begin and end: at most `PIECES`, each with a part of the next one."""
+    """Return the start and end of each piece of a block's text: at most `PIECES`, each overlapping the next one."""
     size = max(_PIECE, -(-len(text) // PIECES))
     starts = [_space(text, at) for at in range(size, len(text), size)]
     return list(zip([0, *starts], [*(_space(text, at + OVERLAP) for at in starts), len(text)], strict=True))
 
 
 def _space(text: bytes, at: int) -> int:
-    """The next space, if one is near."""
+    """Return the position of the next space if one is near, else the given position."""
     found = text.find(b" ", at, at + _NEXT_SPACE)
     return at if found < 0 else found
 
 
 def words_of(folded: bytes) -> list[tuple[int, int]]:
-    """Where the words of a folded text begin and end, as FTS5's tokenizer cuts it."""
+    """Return the start and end of each word of a folded text, as FTS5's tokenizer divides it."""
     return [found.span() for found in _ANY_WORD.finditer(folded)]
 
 
 def words_in(texts: Iterable[bytes]) -> set[bytes]:
-    """All words of the pieces of some texts, folded; a word that a piece cuts is there in the parts that FTS5 has."""
+    """Return all folded words in the pieces of some texts; a word cut between pieces is included in FTS5's parts."""
     found: set[bytes] = set()
     for text in texts:
         folded = text.lower()
@@ -60,5 +61,5 @@ def words_in(texts: Iterable[bytes]) -> set[bytes]:
 
 
 def has_long_word(piece: bytes) -> bool:
-    """Whether a piece holds a word that is too long for FTS5."""
+    """Whether a piece contains a word that is too long for FTS5."""
     return len(piece) > _LONGEST and _LONG_WORD.search(piece) is not None

@@ -1,4 +1,4 @@
-"""Keeping the index fresh: a run soon after logs changed, told by the system or found by looking."""
+"""Keeping the index fresh: a run soon after logs change, triggered by notifications or by looking."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from agtrace_indexer.watch.notifications import Notifications, places
 # All in seconds.
 
 _QUIET = 0.3
-"""Changes that follow each other so closely lead to one run: an agent writes several lines at once."""
+"""Changes in such quick succession lead to a single run: an agent writes several lines at once."""
 
 _LATEST = 2.0
-"""A run comes so long after a first change though changes go on: logs grow for hours without a pause."""
+"""The longest time from a first change to its run, even if changes go on: logs grow for hours without a pause."""
 
 _ROOTS = 2.0
-"""Time between two looks for a root that came or went, which nobody is told about: a stat of each."""
+"""Time between two checks for a root that appeared or vanished, for which there is no notification: a stat each."""
 
 _LOOK = 60.0
-"""Time between two runs without a notification: network file systems don't send any, others may get lost."""
+"""Time between two runs without a notification: network file systems send none, and others may lose some."""
 
 _LOOK_ALONE = 3.0
-"""The same where there are no notifications at all."""
+"""The same if there are no notifications at all."""
 
 _REST = 10
-"""A run is followed by a rest of at least so many times the quickest one, so that looking at very
-many files takes a tenth of one processor at most."""
+"""The pause after a run is at least this many times the duration of the quickest run, so that looking at very
+many files takes at most a tenth of one processor."""
 
 _PATIENCE = 1.0
-"""How long another process may write before it is said that it is waited for: a question takes less."""
+"""How long another process may write before waiting for it is reported: a question takes less."""
 
 _LONG_PATIENCE = 60.0
-"""How long to wait from then on before the logs are compared anew."""
+"""How long to wait from then on before the logs are compared again."""
 
 _RETRY = 5.0
-"""Time until a run that failed is tried again, unless a log changes before."""
+"""Time until a failed run is tried again, unless a log changes before that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A run that changed something, and how the index differs from the one before; negative is less."""
+    """A run that changed something, with the differences in the index since the previous one; negative means fewer."""
 
     summary: Summary
     files: int
@@ -59,11 +59,11 @@ class Change:
 def watch(
     database: Path, roots: Iterable[str], before: Summary, tell: Callable[[str], None], keep_days: int | None = None
 ) -> Generator[Change]:
-    """Keep the index fresh for as long as the iterator is asked, and give each run that changed something.
+    """Keep the index fresh while the iterator is consumed, and yield each run that changed something.
 
-    `before` is the summary of the run that made the index; the roots are those of an index that has
-    lost its own. Another process that writes is waited for, a run that fails is tried again. `tell`
-    gets a sentence about either, and one where changes have to be looked for; each is told once. `keep_days` as in
+    `before` is the summary of the run that made the index; `roots` are for an index that has lost its own.
+    If another process is writing, wait for it; if a run fails, try again. `tell` gets a sentence about
+    either, and another if there are no notifications; each is reported once. `keep_days` is as in
     `run.index`.
     """
     watching = _Watching(database, list(roots), tell, keep_days)
@@ -88,7 +88,7 @@ def _change(before: Summary, after: Summary) -> Change | None:
 
 
 class _Watching:
-    """What is remembered between two runs."""
+    """The state kept between two runs."""
 
     def __init__(
         self, database: Path, roots: list[str], tell: Callable[[str], None], keep_days: int | None = None
@@ -99,14 +99,14 @@ class _Watching:
         self._changes: SimpleQueue[None] = SimpleQueue()
         self._notifications: Notifications | None = None
         self._looking = False
-        """Whether there are no notifications, and changes have to be looked for."""
+        """Whether there are no notifications, so that changes have to be looked for."""
         self._quickest = 0.0
-        """Seconds of the quickest run, which is what looking takes; 0 before the first one."""
+        """Duration in seconds of the quickest run, which only had to look; 0 before the first one."""
         self._pause = _LOOK
         self._trouble: str | None = None
 
     def run(self) -> Summary | None:
-        """Bring the index up to date; None if that isn't possible now."""
+        """Bring the index up to date; return None if that isn't possible now."""
         patience = _LONG_PATIENCE if self._trouble else _PATIENCE
         try:
             self._renew_notifications()
@@ -123,22 +123,22 @@ class _Watching:
         return summary
 
     def rest(self) -> None:
-        """Return when changes have calmed down, a root came or went, or it is time to look again."""
+        """Return when changes have calmed down, a root has appeared or vanished, or it is time to look again."""
         start = time.monotonic()
         if not self._is_told(start + self._pause):
-            self.end()  # a folder that was moved may have got lost: the next run begins with new ones
+            self.end()  # a moved folder may no longer be watched: the next run starts new notifications
         time.sleep(max(start + min(_REST * self._quickest, self._pause) - time.monotonic(), 0))
         while not self._changes.empty():  # the run that follows sees these as well
             self._changes.get()
 
     def end(self) -> None:
-        """Give the notifications back."""
+        """Release the notifications."""
         if self._notifications is not None:
             self._notifications.close()
             self._notifications = None
 
     def _is_told(self, end: float) -> bool:
-        """Wait for a change and until it is quiet again, but for a change until `end` only."""
+        """Wait for a change until `end`, then until changes calm down; return whether there was one."""
         while (left := end - time.monotonic()) > 0 and not self._is_outdated():
             try:
                 self._changes.get(timeout=min(left, _ROOTS))
@@ -159,7 +159,7 @@ class _Watching:
         return self._notifications is not None and not self._notifications.covers(places(self._roots))
 
     def _renew_notifications(self) -> None:
-        """See to it that every root that is there is watched: before the run, so that nothing is missed."""
+        """Make sure that every existing root is watched: before the run, so that nothing is missed."""
         if self._looking:
             return
         if self._database.exists():
@@ -175,7 +175,7 @@ class _Watching:
         except OSError as error:
             self.end()
             self._looking = True
-            self._tell(f"no notifications of changes ({error.strerror}): looking for them every {_LOOK_ALONE:.0f} s")
+            self._tell(f"no change notifications ({error.strerror}): looking for changes every {_LOOK_ALONE:.0f} s")
 
     def _put_off(self, trouble: str, seconds: float) -> None:
         if trouble != self._trouble:

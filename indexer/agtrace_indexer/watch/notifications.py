@@ -1,4 +1,4 @@
-"""Being told of changed files by the system, through the library watchdog."""
+"""Notifications of changed files from the system, through the watchdog library."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ _DELETED: list[type[FileSystemEvent]] = [DirDeletedEvent, FileDeletedEvent]
 _CHANGED: list[type[FileSystemEvent]] = [
     *_DELETED, DirCreatedEvent, DirMovedEvent, FileCreatedEvent, FileModifiedEvent, FileMovedEvent,
 ]  # fmt: skip
-"""What may change a log. Not that a file was opened or closed: the runs that are to follow open some."""
+"""Events that may change a log. Opening and closing files isn't among them, as the runs that follow open some."""
 
-# Its warnings would go to stderr: a run finds what is lost, and notifications that failed are made anew.
+# Its warnings would go to stderr; a run finds what got lost, and failed notifications are set up again.
 logging.getLogger("watchdog").addHandler(logging.NullHandler())
 warnings.filterwarnings("ignore", module=r"watchdog\.")
 
 
 class Place(NamedTuple):
-    """A folder to be told about."""
+    """A folder to be watched."""
 
     path: str
     whole: bool
-    """Whether everything below it counts, or its own files only."""
+    """Whether everything below it counts, or only its own files."""
     identity: tuple[int, int]
-    """Device and inode: another folder may come to lie at the same path."""
+    """Device and inode: a different folder may later have the same path."""
 
 
 def places(roots: Iterable[str]) -> frozenset[Place]:
-    """The folders of the roots that are there: a root itself, or the folder in which a file lies."""
+    """Return the folders of the existing roots: the root itself, or the folder that contains it if it is a file."""
     found = set()
     for root in roots:
         path = os.path.realpath(root)
@@ -63,10 +63,10 @@ def places(roots: Iterable[str]) -> frozenset[Place]:
 
 
 class Notifications:
-    """Calls `changed`, in a thread of its own, whenever a file changes in one of the places.
+    """Calls `changed`, in a separate thread, whenever a file changes in one of the places.
 
-    Nothing is told of what lies in `ignored`, or in folders that the discovery doesn't enter. Raises
-    `OSError` where the system has no notifications left.
+    Changes in `ignored`, or in folders that discovery doesn't enter, are not reported. Raises `OSError` if the system
+    has no watches left.
     """
 
     def __init__(self, places: frozenset[Place], changed: Callable[[], object], ignored: Path) -> None:
@@ -76,7 +76,7 @@ class Notifications:
         self._observer.start()
         try:
             for place in sorted(places):
-                with suppress(FileNotFoundError):  # it is missing among the places from now on
+                with suppress(FileNotFoundError):  # from now on it is missing from the places
                     handler = _Handler(place.path, changed, os.path.realpath(ignored))
                     self._observer.schedule(handler, place.path, recursive=place.whole, event_filter=_CHANGED)
             self.check()
@@ -86,27 +86,27 @@ class Notifications:
         self._threads = set(threading.enumerate()) - earlier
 
     def covers(self, places: frozenset[Place]) -> bool:
-        """Whether these are the places, and all threads are still at work: some moves of folders end watchdog's."""
+        """Whether these are the places, and all threads are still working: moves of some folders end watchdog's."""
         return places == self._places and all(thread.is_alive() for thread in self._threads)
 
     def check(self) -> None:
-        """Raise `OSError` if the system would have no watch left for one more folder.
+        """Raise `OSError` if the system has no watch left for one more folder.
 
-        Where the limit is reached below a root, watchdog leaves the folder out without a word: a spare
-        watch, of a folder that no root has, shows it. So the last one is never taken from others, too.
+        If the limit is reached below a root, watchdog silently leaves the folder out: a spare watch, on a folder that
+        no root contains, reveals that. It also means that the last watch is never taken from other programs.
         """
         if sys.platform == "linux":
             spare = self._observer.schedule(FileSystemEventHandler(), os.sep, event_filter=_DELETED)
             self._observer.unschedule(spare)
 
     def close(self) -> None:
-        """Give the notifications back to the system."""
+        """Give the watches back to the system."""
         self._observer.stop()
         self._observer.join()
 
 
 class _Handler(FileSystemEventHandler):
-    """Passes on that something changed below a folder, whatever it was: a run finds out."""
+    """Reports that something changed below a folder, whatever it was: a run finds out."""
 
     def __init__(self, folder: str, changed: Callable[[], object], ignored: str) -> None:
         self._folder = folder
@@ -114,7 +114,7 @@ class _Handler(FileSystemEventHandler):
         self._ignored = os.path.join(ignored, "")
 
     def dispatch(self, event: FileSystemEvent) -> None:
-        """Called by watchdog with every event."""
+        """Handle an event; called by watchdog."""
         if any(self._counts(os.fsdecode(path)) for path in (event.src_path, event.dest_path) if path):
             self._changed()
 

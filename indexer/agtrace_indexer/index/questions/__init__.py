@@ -1,1 +1,1 @@
-"""What is asked of the index: a module for each topic, functions over a connection, frozen rows as their results."""
+"""The queries on the index: a module for each topic, functions over a connection, frozen rows as their results."""

@@ -1,4 +1,4 @@
-"""Tool calls: how often which tools were called in a session, and which calls did not end well."""
+"""Tool calls: how often a session called which tools, and the calls that did not end well."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ToolTotals(NamedTuple):
     """How often a tool was called."""
 
     name: str
-    """Empty where the log doesn't name the tool."""
+    """Empty if the log doesn't name the tool."""
     calls: int
     failed: int
 
@@ -68,16 +68,16 @@ class RankedTool(NamedTuple):
 
     name: str | None
     rank: int
-    """Minus the number of its calls: with `first`, its place in the list."""
+    """Minus the number of its calls: together with `first`, its place in the list."""
     failed: int
     first: int
     """The event of its first call."""
     total: int
-    """How many tools the whole list has."""
+    """The number of tools in the whole list."""
 
 
 class IllEnded(NamedTuple):
-    """How many calls failed, were rejected by the user or interrupted."""
+    """The numbers of calls that failed, were rejected by the user, or were interrupted."""
 
     failed: int
     rejected: int
@@ -88,24 +88,24 @@ class Worst(NamedTuple):
     """A call that did not end well."""
 
     shown: int
-    """The event that tells it: the result, if there is one."""
+    """The event to show: the result, or the call if there is no result."""
     outcome: Outcome
     tool: str | None
 
 
 class Failure(NamedTuple):
-    """A call that failed, was rejected or interrupted, in the list of those of a session."""
+    """A call that failed, was rejected or was interrupted, in the list of those of a session."""
 
     call_event: int
     result_event: int | None
     turn_index: int | None
-    """None for what belongs to no turn, or to one of which nothing is left."""
+    """None if it belongs to no turn, or to one of which nothing is left."""
     outcome: Outcome
     tool: str | None
 
     @property
     def shown(self) -> int:
-        """The event that tells it: the result, if there is one."""
+        """The event to show: the result, or the call if there is no result."""
         return self.call_event if self.result_event is None else self.result_event
 
 
@@ -113,17 +113,17 @@ class Failure(NamedTuple):
 
 
 def tools(connection: sqlite3.Connection, session_row: int) -> list[ToolTotals]:
-    """The tools that a session called, in no order."""
+    """Return the tools that a session called, in no particular order."""
     return list(rows(connection, ToolTotals, _TOOLS, {**CODES, "session": session_row}))
 
 
 def ill_ended(connection: sqlite3.Connection, session_row: int) -> IllEnded:
-    """How many calls of a session did not end well."""
+    """Return how many calls of a session did not end well."""
     return only(connection, IllEnded, _ENDS, {**CODES, "session": session_row})
 
 
 def worst(connection: sqlite3.Connection, session_row: int, most: int) -> list[Worst]:
-    """The calls of a session that did not end well, at most so many, those that failed first."""
+    """Return the calls of a session that did not end well, failed ones first, at most `most`."""
     return list(rows(connection, _worst, _WORST, {**CODES, "session": session_row, "most": most}))
 
 
@@ -137,7 +137,7 @@ def _worst(shown: int, outcome: int, tool: str | None) -> Worst:
 def tools_then(
     connection: sqlite3.Connection, session_row: int, then: Snapshot, *, behind: tuple[int, int] | None, most: int
 ) -> list[RankedTool]:
-    """The tools that a session had called, behind a (rank, first), most used first, at most so many."""
+    """Return the tools that a session had called, after a (rank, first), most used first, at most `most`."""
     rank, first = behind or (-(1 << 62), 0)
     named = {**_named(session_row, then), "rank": rank, "first": first, "most": most}
     return list(rows(connection, RankedTool, _TOOLS_THEN, named))
@@ -146,13 +146,13 @@ def tools_then(
 def failures_then(
     connection: sqlite3.Connection, session_row: int, then: Snapshot, *, behind: int, most: int
 ) -> list[Failure]:
-    """The calls behind an event that had not ended well, in file order, at most so many."""
+    """Return the calls after an event that had not ended well, in file order, at most `most`."""
     named = {**_named(session_row, then), "behind": behind, "most": most}
     return list(rows(connection, _failure, _FAILURES_THEN, named))
 
 
 def count_failures_then(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> int:
-    """How many calls had not ended well."""
+    """Return the number of calls that had not ended well."""
     return int(value(connection, f"SELECT count(*) FROM event e WHERE {_ILL_ENDED_THEN}", _named(session_row, then)))
 
 

@@ -1,4 +1,4 @@
-"""Which blocks may hold a text, and where in them, asked of the word index before any block is opened."""
+"""The blocks that may contain a text, and where in them, from the word index, before any block is opened."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from agtrace_indexer.texts.candidates import Cut, Places, places, words_in_query
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES
 
 _TOGETHER = 64
-"""Spellings of one word that are asked for at once: FTS5's OR grows faster than the number of its terms."""
+"""Spellings of a word that are looked up at once: the cost of FTS5's OR grows faster than the number of its terms."""
 
 _MOST_SPELLINGS = 2_000
-"""A piece that stands in more words than this stands nearly everywhere: blocks are read instead. A spelling takes
+"""A piece found in more words than this is nearly everywhere, so blocks are read instead. A spelling takes
 about 30 us."""
 
 _MOST_AT_FIRST = 128
-"""The same at first, where whole words of the query narrow it down already."""
+"""The same at first, if whole words of the query narrow it down already."""
 
 _FEW = 256
-"""Pieces that are rather read than narrowed down further."""
+"""With at most this many pieces, reading them is preferred to narrowing down further."""
 
 
 def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) -> Places | None:
-    """The blocks that may hold the folded query; None where words don't narrow them down.
+    """Return the blocks that may contain the folded query; None if words don't narrow them down.
 
-    A thorough answer names fewer of them and takes up to 100 ms, the other one 20 ms. Blocks that the word index
-    doesn't cover are always among them; others may be gone.
+    A thorough answer has fewer blocks and takes up to 100 ms, the other one 20 ms. Blocks that the word index
+    doesn't cover are always included; some of the others may be gone.
     """
     if value(connection, f"SELECT 1 FROM block WHERE words IN ({INSERTED}, {FOUND}) LIMIT 1") is None:
         return None
     unlisted, uncovered = _blocks(connection, INSERTED), _blocks(connection, NONE) | _blocks(connection, NEVER)
     whole, cut = words_in_query(query)
-    unit = 1 if len(query) <= OVERLAP else PIECES  # a longer query may stand in several pieces of a block
+    unit = 1 if len(query) <= OVERLAP else PIECES  # a longer query may span several pieces of a block
     found = _having_whole(connection, whole, unit)
     if found is None or len(found) > _FEW:
         most = _MOST_SPELLINGS if found is None or thorough else _MOST_AT_FIRST
@@ -53,9 +53,9 @@ def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) 
 
 
 def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], *, thorough: bool) -> Places | None:
-    """The blocks that may hold all of some folded queries, with the places of the first; None as `candidates`.
+    """Return the blocks that may contain all of some folded queries, with the first one's places; None as before.
 
-    None as well where the word index is damaged: what it doesn't name any more is found by reading all blocks.
+    Also None if the word index is damaged: reading all blocks then finds what it no longer lists.
     """
     try:
         if not _is_sealed_so(connection):
@@ -72,7 +72,7 @@ def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], 
 
 
 def _is_sealed_so(connection: sqlite3.Connection) -> bool:
-    """Whether the word index is what was written, looked at once for each `Reading`."""
+    """Whether the word index matches its seal, checked once for each `Reading`."""
     if not isinstance(connection, Reading):
         return checksum.is_unbroken(connection)
     if not connection.whole and (connection.whole is None or connection.seal != checksum.of(connection)):
@@ -81,7 +81,7 @@ def _is_sealed_so(connection: sqlite3.Connection) -> bool:
 
 
 def _having_whole(connection: sqlite3.Connection, whole: list[bytes], unit: int) -> set[int] | None:
-    """The pieces, or blocks, that have all of some words; None if there are no words."""
+    """Return the pieces, or blocks, that contain all of some words; None if there are no words."""
     found: set[int] | None = None
     for words in [whole] if unit == 1 and whole else [[word] for word in whole]:
         found = _both(found, _holding(connection, b" AND ".join(map(_quoted, words)), unit))
@@ -91,7 +91,7 @@ def _having_whole(connection: sqlite3.Connection, whole: list[bytes], unit: int)
 def _having_cut(
     connection: sqlite3.Connection, cut: list[Cut], unit: int, most: int, found: set[int] | None
 ) -> set[int] | None:
-    """Those of the pieces found before that have what may be parts of words; None if none of them narrows."""
+    """Return the pieces, of those found before, that contain possible parts of words; None if none of them narrows."""
     for word, begins, ends in cut:
         if found is not None and len(found) <= _FEW:
             break
@@ -102,7 +102,7 @@ def _having_cut(
 
 
 def _blocks(connection: sqlite3.Connection, state: int) -> set[int]:
-    """The blocks whose words are in this state, other than `FOUND`."""
+    """Return the blocks whose words are in this state, other than `FOUND`."""
     query = f"SELECT id FROM block WHERE words != {FOUND} AND words = ?"
     return set(values(connection, query, (state,)))
 
@@ -113,7 +113,7 @@ def _any_of(connection: sqlite3.Connection, spellings: list[bytes], unit: int) -
 
 
 def _holding(connection: sqlite3.Connection, match: bytes, unit: int) -> set[int]:
-    """The pieces whose words match, or the blocks they are of."""
+    """Return the pieces whose words match, or the blocks they belong to."""
     query = f"SELECT rowid / {unit} FROM words WHERE words MATCH ?"
     return set(values(connection, query, (match,)))
 

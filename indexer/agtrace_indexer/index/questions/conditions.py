@@ -1,4 +1,4 @@
-"""What the queries of several topics share: conditions as SQL over `event` e or `project`, and the codes they name."""
+"""Parts shared by the queries of several topics: SQL conditions over `event` e or `project`, and the codes in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ COUNTED = "e.superseded_by IS NULL AND e.copy_of IS NULL"
 """The events that count in their session: neither replaced nor copied from an older one."""
 
 LIVE = "(e.superseded_by IS NULL OR e.superseded_by > :newest)"
-"""The events that no other had replaced at the moment of a snapshot, whose newest event has the id :newest."""
+"""The events that none had replaced at the moment of a snapshot, whose newest event has the row id :newest."""
 
 OWN_THEN = f"e.session_id = :session AND e.event_index <= :last AND e.copy_of IS NULL AND {LIVE}"
 """The events that counted in their session at the moment of a snapshot."""
@@ -32,4 +32,4 @@ CODES: dict[str, int] = {
     "notification": TYPE_CODE[EventType.NOTIFICATION],
     **{outcome.value: code for outcome, code in OUTCOME_CODE.items()},
 }
-"""The codes of `event.type` and `event.outcome` by the names that queries give them: `e.type = :call`."""
+"""The codes of `event.type` and `event.outcome`, by their names in queries: `e.type = :call`."""

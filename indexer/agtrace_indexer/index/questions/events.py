@@ -1,4 +1,4 @@
-"""Events: single ones, those of a step, and all of a session in file order."""
+"""Events: single ones, those of a step, and all events of a session in file order."""
 
 from __future__ import annotations
 
@@ -71,71 +71,71 @@ class Event(NamedTuple):
 
     session_row: int
     event_index: int
-    """Its place in the session."""
+    """Its index within the session."""
     type: EventType
     ts: int
     """Milliseconds since 1970 UTC; 0 is unknown."""
     turn_index: int | None
     step_index: int | None
     name: str | None
-    """The tool, or the kind of a user's text or of a notification."""
+    """The tool, or the kind of a user text or notification."""
     outcome: Outcome | None
-    """How the tool execution ended; None for what is no tool execution. A call without a result is unknown."""
+    """How the tool execution ended; None if it isn't one. A call without a result is unknown."""
     link: int | None
-    """The event of a call's result, or of a result's call."""
+    """For a call: the event of its result; for a result: the event of its call."""
     duration_ms: int | None
     line: int
-    """Where it stands in the log."""
+    """The number of its line in the log."""
     offset: int
     length: int
-    """Bytes of its line."""
+    """The length of its line in bytes."""
     superseded: bool
-    """Whether another event replaced it, or the log took it back."""
+    """Whether another event replaced it, or the log retracted it."""
     copy_of: int | None
-    """The row of the event that it repeats, 0 where that one isn't indexed; None: it is no copy."""
+    """The row id of the event that it repeats, or 0 if that one isn't indexed; None if it is not a copy."""
 
 
 class Placed(NamedTuple):
-    """An event, and what its turn says of it."""
+    """An event, with facts about its turn."""
 
     event: Event
     turn_index: int | None
-    """None for what belongs to no turn, or to one of which nothing is left."""
+    """None if it belongs to no turn, or to one of which nothing is left."""
     opens_turn: bool
     """Whether it is the request of its turn."""
     copied_turn: bool
-    """Whether all of its turn is copied."""
+    """Whether its whole turn is copied."""
 
 
 class Snapshot(NamedTuple):
-    """A session at a moment: what came later isn't in it, and what was taken back later still is."""
+    """A session at a moment: without anything that came later, and with what was retracted later."""
 
     last_event: int
     newest_row: int
-    """The row of that event."""
+    """The row id of that event."""
 
 
 NOW = Snapshot(_ALL, _ALL)
-"""A session as it is."""
+"""A session as it is now."""
 
 
 class Address(NamedTuple):
-    """The session of an event, by its id, and its place there."""
+    """The id of an event's session, and its index there."""
 
     uid: str
     event_index: int
 
 
 class Thinking(NamedTuple):
-    """An event in which a model thought."""
+    """A reasoning event."""
 
     event_index: int
     copied: int
-    """1 where it repeats one of another session."""
+    """1 if it repeats one of another session."""
 
 
 class Times(NamedTuple):
-    """Between which times something happened, in milliseconds since 1970 UTC; None is unknown."""
+    """The first and the last time of some events, in milliseconds since 1970 UTC; None is unknown."""
 
     first: int | None
     last: int | None
@@ -163,29 +163,29 @@ def _placed(turn_index: int | None, opens: int, copied: int | None, *columns: An
 
 
 def at(connection: sqlite3.Connection, session_row: int, event_index: int) -> Event | None:
-    """An event of a session; None where it has no such event."""
+    """Return an event of a session; None if it has no such event."""
     return first(connection, _event, f"{_EVENT} WHERE {_HERE}", (session_row, event_index))
 
 
 def one(connection: sqlite3.Connection, session_row: int, event_index: int) -> Event:
-    """An event that a session has. Raises `KeyError` where it hasn't."""
+    """Return an event of a session. Raise `KeyError` if it has no such event."""
     return only(connection, _event, f"{_EVENT} WHERE {_HERE}", (session_row, event_index))
 
 
 def several(connection: sqlite3.Connection, session_row: int, indices: Iterable[int]) -> list[Event]:
-    """These events of a session, in file order, as far as there are such."""
+    """Return those of these events that the session has, in file order."""
     sql = f"{_EVENT} WHERE e.session_id = ? AND e.event_index IN {listed(indices)} ORDER BY e.event_index"
     return list(rows(connection, _event, sql, (session_row,)))
 
 
 def address(connection: sqlite3.Connection, row: int) -> Address | None:
-    """Where the event of a row stands; None where there is none."""
+    """Return the session and index of an event, given its row id; None if there is no such event."""
     sql = "SELECT s.uid, e.event_index FROM event e JOIN session s ON s.id = e.session_id WHERE e.id = ?"
     return first(connection, Address, sql, (row,))
 
 
 def line_length(connection: sqlite3.Connection, session_row: int, event_index: int) -> int:
-    """The bytes of the line on which an event stands; 0 where the session has no such event."""
+    """Return the length in bytes of an event's line; 0 if the session has no such event."""
     sql = "SELECT length FROM event WHERE session_id = ? AND event_index = ?"
     return int(value(connection, sql, (session_row, event_index)) or 0)
 
@@ -194,19 +194,19 @@ def line_length(connection: sqlite3.Connection, session_row: int, event_index: i
 
 
 def last(connection: sqlite3.Connection, session_row: int) -> int | None:
-    """The last event of a session."""
+    """Return the last event of a session."""
     found: int | None = value(connection, "SELECT max(event_index) FROM event WHERE session_id = ?", (session_row,))
     return found
 
 
 def snapshot(connection: sqlite3.Connection, session_row: int, last_event: int) -> Snapshot:
-    """A session at the moment when this was its last event."""
+    """Return a snapshot of a session at the moment when this was its last event."""
     sql = "SELECT id FROM event WHERE session_id = ? AND event_index = ?"
     return Snapshot(last_event, int(value(connection, sql, (session_row, last_event)) or 0))
 
 
 def times(connection: sqlite3.Connection, session_row: int) -> Times:
-    """Between which times the events of a session's own happened."""
+    """Return the first and the last time of a session's events, without copies."""
     sql = f"SELECT min(nullif(e.ts, 0)), max(nullif(e.ts, 0)) FROM event e WHERE e.session_id = ? AND {COUNTED}"
     return only(connection, Times, sql, (session_row,))
 
@@ -214,14 +214,14 @@ def times(connection: sqlite3.Connection, session_row: int) -> Times:
 def of_session(
     connection: sqlite3.Connection, session_row: int, then: Snapshot, *, from_event: int, turn_index: int | None
 ) -> Iterator[Placed]:
-    """The events of a snapshot from one on, or those of a turn, in file order; each is read when it is asked for."""
+    """Yield the events of a snapshot from one on, or those of a turn, in file order, each read on demand."""
     return rows(connection, _placed, _OF_SESSION, _named(session_row, then, from_event, turn_index))
 
 
 def without_answers(
     connection: sqlite3.Connection, session_row: int, then: Snapshot, *, from_event: int, turn_index: int | None
 ) -> Iterator[Placed]:
-    """The same without results that stand for themselves with their call."""
+    """Yield the same without the results that their calls link to."""
     return rows(connection, _placed, _WITHOUT_ANSWERS, _named(session_row, then, from_event, turn_index))
 
 
@@ -235,7 +235,7 @@ def _named(session_row: int, then: Snapshot, from_event: int, turn_index: int | 
 def later_calls(
     connection: sqlite3.Connection, session_row: int, tool: str, *, behind: int, most: int
 ) -> Iterator[Event]:
-    """The next calls of a tool behind an event, at most this many; each is read when it is asked for."""
+    """Yield the next calls of a tool after an event, at most `most`, each read on demand."""
     named = {**CODES, "session": session_row, "behind": behind, "tool": tool, "most": most}
     return rows(connection, _event, _LATER_CALLS, named)
 
@@ -244,7 +244,7 @@ def later_calls(
 
 
 def of_step(connection: sqlite3.Connection, session_row: int, step: Step, types: Iterable[EventType]) -> list[Event]:
-    """The events of these types in a step, in file order."""
+    """Return the events of these types in a step, in file order."""
     sql = f"{_EVENT} WHERE {OF_STEP} AND e.type IN {_codes(types)} ORDER BY e.event_index"
     return list(rows(connection, _event, sql, {**step._asdict(), "session": session_row}))
 
@@ -256,7 +256,7 @@ def of_steps(
     types: Iterable[EventType],
     last_event: int,
 ) -> list[Event]:
-    """The events of these types in some steps, each given as (turn, step), up to an event, in file order."""
+    """Return the events of these types in some steps, given as (turn, step), up to an event, in file order."""
     if not steps:
         return []
     places = ", ".join(f"({turn}, {step})" for turn, step in sorted(steps))
@@ -277,11 +277,11 @@ def _codes(types: Iterable[EventType]) -> str:
 def reasoning(
     connection: sqlite3.Connection, session_row: int, *, last_event: int, turn_index: int | None
 ) -> list[Thinking]:
-    """Where a model thought, up to an event, in all of a session or in a turn, copies included."""
+    """Return the reasoning events up to an event, in a whole session or in one turn, copies included."""
     named = {**CODES, "session": session_row, "last": last_event, "turn": turn_index}
     return list(rows(connection, Thinking, _REASONING, named))
 
 
 def reasoning_left_out(connection: sqlite3.Connection, file_row: int) -> int:
-    """How often a log holds reasoning without a readable text, which therefore is no event (Codex)."""
+    """Return how often a log has reasoning without readable text, which is therefore no event (Codex)."""
     return int(value(connection, _REASONING_LEFT_OUT, (file_row,)))

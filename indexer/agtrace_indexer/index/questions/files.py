@@ -25,7 +25,7 @@ ORDER BY e.event_index
 
 
 class Touched(NamedTuple):
-    """A file, as calls name it."""
+    """A file named in calls."""
 
     path: str
     reads: int
@@ -34,13 +34,13 @@ class Touched(NamedTuple):
 
 
 def touched(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> Iterator[Touched]:
-    """The files that calls of a session's own had touched."""
+    """Yield the files that a session's calls had touched, copies excluded."""
     named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
     return rows(connection, Touched, _TOUCHED, named)
 
 
 def changes(connection: sqlite3.Connection, session_row: int, *, after: int, before: int) -> list[int]:
-    """The calls between two events of a session that wrote files and are not known to have failed, in file order."""
+    """Return the calls between two events that wrote files and are not known to have failed, in file order."""
     return values(connection, _CHANGES, {**CODES, "session": session_row, "after": after, "before": before})
 
 

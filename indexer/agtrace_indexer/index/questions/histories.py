@@ -1,4 +1,4 @@
-"""What the health of a session is judged by: its events, their texts and payloads, its files, tokens and sub-agents."""
+"""The data for judging the health of a session: its events, texts and payloads, files, tokens and sub-agents."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ WHERE e.session_id = ? AND e.type = {TYPE_CODE[EventType.TOOL_CALL]} AND {COUNTE
 
 
 class PastEvent(NamedTuple):
-    """An event that counts in its session, without what it says."""
+    """An event that counts in its session, without its text."""
 
     event_index: int
     type: int
@@ -73,16 +73,16 @@ class PastEvent(NamedTuple):
     turn: int | None
     step: int | None
     name: str | None
-    """The tool, the kind of a user's text, or the kind of a notification."""
+    """The tool, or the kind of a user text or notification."""
     outcome: int | None
     """A position in `codes.OUTCOME_CODES`."""
     link: int | None
-    """The event of the result of a call, or of the call of a result."""
+    """For a call: the event of its result; for a result: the event of its call."""
     duration_ms: int | None
 
 
 class TouchedFile(NamedTuple):
-    """A file that a call names."""
+    """A file named in a call."""
 
     event_index: int
     access: str
@@ -104,12 +104,12 @@ class TokenFigures(NamedTuple):
 
 
 def events(connection: sqlite3.Connection, session_row: int) -> list[PastEvent]:
-    """The events of a session in file order, copies and superseded ones left out."""
+    """Return the events of a session in file order, without copies and superseded ones."""
     return list(rows(connection, PastEvent, _EVENTS, (session_row,)))
 
 
 def payloads(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each event with what its text doesn't say, in file order, one block in memory at a time."""
+    """Yield each event with the stored rest of its payload, in file order, one block in memory at a time."""
     for first, payloads in rows(connection, _unpacked, _PAYLOADS, (session_row,)):
         for event_index, rest in enumerate(payloads, first):
             yield event_index, rest or {}
@@ -120,7 +120,7 @@ def _unpacked(first: int, payload: bytes) -> tuple[int, list[dict[str, Any] | No
 
 
 def texts(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, BlockText]]:
-    """The texts of a session, block by block, each with the index of its first event."""
+    """Yield the texts of a session, block by block, each with the index of its first event."""
     return rows(connection, _text, _TEXTS, (session_row,))
 
 
@@ -129,35 +129,35 @@ def _text(first: int, ends: bytes, text: bytes) -> tuple[int, BlockText]:
 
 
 def touched(connection: sqlite3.Connection, session_row: int) -> Iterator[TouchedFile]:
-    """The files that the calls of a session name, in file order."""
+    """Yield the files that the calls of a session name, in file order."""
     return rows(connection, TouchedFile, _TOUCHED, (session_row,))
 
 
 def token_figures(connection: sqlite3.Connection, session_row: int) -> Iterator[TokenFigures]:
-    """The figures of the responses of a session."""
+    """Yield the token figures of a session's responses."""
     return rows(connection, TokenFigures, _USAGES, (session_row,))
 
 
 def requests(connection: sqlite3.Connection, session_row: int) -> set[int]:
-    """The events that open the turns of a session."""
+    """Return the events that open the turns of a session."""
     return set(values(connection, _REQUESTS, (session_row,)))
 
 
 def agents(connection: sqlite3.Connection, session_row: int) -> dict[int, str]:
-    """The event of a call -> the id of the sub-agent that it started."""
+    """Return call event -> id of the sub-agent that it started."""
     return pairs(connection, _AGENTS, (session_row,))
 
 
 def sub_agents(connection: sqlite3.Connection, session_row: int) -> list[int]:
-    """The rows of all sub-agents below a session; a circle in damaged logs ends where it began."""
+    """Return the row ids of all sub-agents below a session; a cycle in damaged logs ends where it began."""
     return values(connection, _BELOW, {"id": session_row})
 
 
 def counts_by_type(connection: sqlite3.Connection, session_row: int) -> dict[int, int]:
-    """How many events of each type (`codes.EVENT_TYPE_CODES`) count in a session."""
+    """Return how many events of each type (`codes.EVENT_TYPE_CODES`) count in a session."""
     return pairs(connection, _BY_TYPE, (session_row,))
 
 
 def calls_by_outcome(connection: sqlite3.Connection, session_row: int) -> dict[int | None, int]:
-    """How many tool calls of each outcome (`codes.OUTCOME_CODES`) count in a session; None has no result."""
+    """Return how many tool calls of each outcome (`codes.OUTCOME_CODES`) count in a session; None: no result."""
     return pairs(connection, _BY_OUTCOME, (session_row,))

@@ -1,4 +1,4 @@
-"""What a search asks: the blocks that can hold hits, the events in them that pass its filters, their texts."""
+"""The queries of a search: blocks that may contain hits, the events in them that pass the filters, their texts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ WHERE e.session_id = :session AND e.event_index BETWEEN :first AND :last
 
 @dataclass(frozen=True, slots=True)
 class EventFilters:
-    """What restricts a search; None restricts nothing. Times are milliseconds since 1970 UTC."""
+    """The filters of a search; None means no restriction. Times are milliseconds since 1970 UTC."""
 
     session_row: int | None = None
     provider: str | None = None
@@ -70,20 +70,20 @@ class EventFilters:
     since: int | None = None
     until: int | None = None
     path: str | None = None
-    """A piece of the path of a file that a tool call names, A to Z folded: only such calls and their results."""
+    """A text in the path of a file named in a tool call, ignoring the case of A to Z; finds such calls and results."""
     sessions: tuple[int, ...] | None = None
-    """The rows of sessions."""
+    """The row ids of sessions."""
     without_own: bool = False
-    """Leave out the calls to agtrace itself, and their results."""
+    """Whether to leave out the calls to agtrace itself, and their results."""
 
     @property
     def are_of_events(self) -> bool:
-        """Whether they restrict the events of a block that has some which pass."""
+        """Whether they filter events, and not only blocks."""
         return (self.event_type, self.tool, self.failed, self.path) != (None, None, None, None)
 
 
 class Span(NamedTuple):
-    """From when to when events are wanted, in milliseconds since 1970 UTC; both ends are included."""
+    """The time span in which events are wanted, in milliseconds since 1970 UTC; both ends are included."""
 
     since: int
     until: int
@@ -97,9 +97,9 @@ class Block(NamedTuple):
     first_index: int
     event_count: int
     t0: int
-    """The first time of its events; 0 is unknown."""
+    """The earliest time of its events; 0 is unknown."""
     t1: int
-    """The last one."""
+    """The latest one."""
 
     @property
     def last_index(self) -> int:
@@ -127,7 +127,7 @@ def blocks(
     newest_first: bool,
     among: Collection[int] | None = None,
 ) -> Iterator[Block]:
-    """The blocks that can hold events which pass the filters, of all or of some blocks, in the order of their times."""
+    """Yield the blocks, among all or some, that may contain events which pass the filters, by time."""
     conditions, arguments = _of_blocks(filters)
     arguments |= {"since": span.since, "until": span.until}
     if among is not None:
@@ -142,19 +142,19 @@ def blocks(
 
 
 def _way(filters: EventFilters, *, newest_first: bool) -> str:
-    """How SQLite is to go through the blocks: by their time, unless one session's are few."""
+    """Return how SQLite should go through the blocks: by time, unless those of one session are few."""
     if filters.session_row is not None:
         return "INDEXED BY block_place"
     return "INDEXED BY block_newest" if newest_first else "NOT INDEXED"
 
 
 def blocks_of_session(connection: sqlite3.Connection, session_row: int) -> list[Block]:
-    """All blocks of a session, in file order."""
+    """Return all blocks of a session, in file order."""
     return list(rows(connection, Block, _OF_SESSION, (session_row,)))
 
 
 def sessions_of(connection: sqlite3.Connection, blocks: Iterable[int]) -> set[int]:
-    """The sessions that these blocks are of; a block may be gone."""
+    """Return the sessions that these blocks belong to; a block may be gone."""
     return set(values(connection, f"SELECT DISTINCT session_id FROM block WHERE id IN {listed(blocks)}"))
 
 
@@ -166,9 +166,9 @@ def events(
     span: Span,
     numbers: Set[int] | None = None,
 ) -> list[FoundEvent]:
-    """The events of a block that pass the filters, as a snapshot has them; of all or of some of its events.
+    """Return those of a block's events, or of some of them, that pass the filters, as in a snapshot.
 
-    `numbers` are those of events within the block. Where it is given it isn't empty.
+    `numbers` are positions within the block; if given, they must not be empty.
     """
     begin, (conditions, arguments) = block.first_index, _of_events(filters)
     arguments |= {
@@ -180,13 +180,13 @@ def events(
         "until": span.until,
     }
     cursor = connection.cursor()
-    cursor.row_factory = None  # few of many events may be wanted: only of those rows of our own are made
+    cursor.row_factory = None  # few of many events may be wanted: only those become rows of our own
     found = cursor.execute(_EVENTS.format(conditions=_and(conditions)), arguments)
     return [FoundEvent._make(row) for row in found if numbers is None or row[0] - begin in numbers]
 
 
 def text(connection: sqlite3.Connection, block: int) -> BlockText:
-    """The texts of a block. Raises `sqlite3.DatabaseError` where it has none: that is damage."""
+    """Return the texts of a block. Raise `sqlite3.DatabaseError` if it has none: that is damage."""
     found = first(connection, BlockText.of, "SELECT ends, text FROM block_data WHERE block_id = ?", (block,))
     if found is None:
         raise sqlite3.DatabaseError("a block has no text")
@@ -194,12 +194,12 @@ def text(connection: sqlite3.Connection, block: int) -> BlockText:
 
 
 def newest_event(connection: sqlite3.Connection) -> int:
-    """The id of the newest event, the mark of what the index holds now; 0 where it is empty."""
+    """Return the row id of the newest event, which marks the present state of the index; 0 if it is empty."""
     return int(value(connection, "SELECT coalesce(max(id), 0) FROM event"))
 
 
 def _of_blocks(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
-    """What blocks with such events fulfil, as SQL over `block` b, with its arguments."""
+    """Return the conditions for blocks with such events, as SQL over `block` b, and the arguments."""
     return _given(
         (filters.session_row, "b.session_id = :session_row", {"session_row": filters.session_row}),
         (filters.sessions, _OF_SESSIONS, {"sessions": json.dumps(filters.sessions)}),
@@ -213,9 +213,9 @@ def _of_blocks(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
 
 
 def _of_events(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
-    """What such events fulfil beyond that, as SQL over `event` e, with its arguments.
+    """Return the further conditions for such events, as SQL over `event` e, and the arguments.
 
-    The calls to agtrace are left out later, since they are counted.
+    Calls to agtrace are left out later, since they are counted.
     """
     return _given(
         (filters.event_type, "e.type = :type", {"type": _type(filters)}),
@@ -230,7 +230,7 @@ def _type(filters: EventFilters) -> int:
 
 
 def _given(*wanted: tuple[Any, str, dict[str, Any]]) -> tuple[list[str], dict[str, Any]]:
-    """The conditions with their arguments that belong to a value, where there is one."""
+    """Return the conditions, with their arguments, of the values that are given."""
     conditions: list[str] = []
     arguments: dict[str, Any] = {}
     for given, condition, named in wanted:

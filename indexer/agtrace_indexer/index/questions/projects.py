@@ -23,19 +23,19 @@ class Project(NamedTuple):
     """A project with its sessions. Times are milliseconds since 1970 UTC; 0 is unknown."""
 
     id: int
-    """Its row."""
+    """Its row id."""
     hash: str
     root_path: str | None
-    """None where logs name only the hash."""
+    """None if logs name only the hash."""
     sessions: int
     providers: tuple[str, ...]
     failed_calls: int
     last: int
-    """When its sessions did something last."""
+    """The time of the last activity in its sessions."""
     newest: int
-    """When its newest session began."""
+    """The start of its newest session."""
     total: int
-    """How many projects the whole list has."""
+    """The number of projects in the whole list."""
 
 
 def _project(
@@ -45,9 +45,9 @@ def _project(
 
 
 def page(connection: sqlite3.Connection, *, snapshot: int, behind: tuple[int, int] | None, most: int) -> list[Project]:
-    """The projects behind a (newest, row), those with the newest sessions first, at most so many.
+    """Return the projects after a (newest, row), those with the newest sessions first, at most `most`.
 
-    `snapshot` is the mark of which sessions there were when the list was begun (`sessions.newest_row`).
+    `snapshot` marks the sessions that existed when the list was begun (`sessions.newest_row`).
     """
     newest, row = behind or (1 << 62, 1 << 62)
     named = {"newest": newest, "row": row, "most": most, "snapshot": snapshot}
@@ -55,5 +55,5 @@ def page(connection: sqlite3.Connection, *, snapshot: int, behind: tuple[int, in
 
 
 def has_hash(connection: sqlite3.Connection, beginning: str) -> bool:
-    """Whether the hash of a project begins so."""
+    """Whether any project's hash begins with this text."""
     return value(connection, PROJECTS_BY_HASH, {"hash": beginning}) is not None

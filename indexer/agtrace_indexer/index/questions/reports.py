@@ -1,4 +1,4 @@
-"""What a report asks of many sessions at once: which there are, their projects, the tools that they called."""
+"""The queries of a report on many sessions at once: the sessions, their projects, the tools they called."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WHERE e.type = {TYPE_CODE[EventType.TOOL_CALL]} AND {COUNTED} GROUP BY 1, 2
 
 
 class Relative(NamedTuple):
-    """A session, what it is and who started it."""
+    """A session with its kind and parent."""
 
     id: int
     kind: str
@@ -33,7 +33,7 @@ class Relative(NamedTuple):
 
 
 class Project(NamedTuple):
-    """A project; its root is None where only Gemini CLI named its hash."""
+    """A project; its root is None if only its hash is known (Gemini CLI)."""
 
     id: int
     hash: str
@@ -50,15 +50,15 @@ class ToolCalls(NamedTuple):
 
 
 def relatives(connection: sqlite3.Connection) -> Iterator[Relative]:
-    """All sessions but warm-ups, by their rows."""
+    """Yield all sessions except warm-ups, by row id."""
     return rows(connection, Relative, _PARENTS)
 
 
 def projects(connection: sqlite3.Connection) -> list[Project]:
-    """All projects, by their roots."""
+    """Return all projects, by root."""
     return list(rows(connection, Project, _PROJECTS))
 
 
 def calls_by_tool(connection: sqlite3.Connection, sessions: Iterable[int]) -> Iterator[ToolCalls]:
-    """The tools that each of these sessions called, what was copied or superseded left out."""
+    """Yield the tools that each of these sessions called, without copied and superseded calls."""
     return rows(connection, ToolCalls, _CALLS, (as_json(sessions),))

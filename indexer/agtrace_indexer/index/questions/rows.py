@@ -1,4 +1,4 @@
-"""How the topics ask: rows of the tables as values of our own, whatever the connection makes of rows."""
+"""Running queries: rows of the tables become values of our own types, whatever the connection's row factory."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any, TypeAlias, TypeVar
 Row = TypeVar("Row")
 
 Arguments: TypeAlias = Sequence[Any] | Mapping[str, Any]
-"""By position, or by name."""
+"""Arguments by position or by name."""
 
 
 def rows(
     connection: sqlite3.Connection, form: Callable[..., Row], sql: str, arguments: Arguments = ()
 ) -> Iterator[Row]:
-    """What `form` makes of the columns of each row; a row is read when it is asked for."""
+    """Yield `form` of the columns of each row; rows are read on demand."""
     return starmap(form, _asked(connection, sql, arguments))
 
 
 def first(connection: sqlite3.Connection, form: Callable[..., Row], sql: str, arguments: Arguments = ()) -> Row | None:
-    """What `form` makes of the first row; None where there is none."""
+    """Return `form` of the first row's columns; None if there is no row."""
     row = _asked(connection, sql, arguments).fetchone()
     return None if row is None else form(*row)
 
 
 def only(connection: sqlite3.Connection, form: Callable[..., Row], sql: str, arguments: Arguments = ()) -> Row:
-    """What `form` makes of the only row. Raises `KeyError` where there is none."""
+    """Return `form` of the only row's columns. Raise `KeyError` if there is no row."""
     row = _asked(connection, sql, arguments).fetchone()
     if row is None:
         raise KeyError("the index has no such row")
@@ -35,23 +35,23 @@ def only(connection: sqlite3.Connection, form: Callable[..., Row], sql: str, arg
 
 
 def value(connection: sqlite3.Connection, sql: str, arguments: Arguments = ()) -> Any:
-    """The first column of the first row; None where there is none."""
+    """Return the first column of the first row; None if there is no row."""
     row = _asked(connection, sql, arguments).fetchone()
     return None if row is None else row[0]
 
 
 def values(connection: sqlite3.Connection, sql: str, arguments: Arguments = ()) -> list[Any]:
-    """The first column of all rows."""
+    """Return the first column of all rows."""
     return [row[0] for row in _asked(connection, sql, arguments)]
 
 
 def pairs(connection: sqlite3.Connection, sql: str, arguments: Arguments = ()) -> dict[Any, Any]:
-    """The second column of all rows by the first."""
+    """Return a mapping from the first column of all rows to the second."""
     return dict(_asked(connection, sql, arguments).fetchall())
 
 
 def listed(numbers: Iterable[int]) -> str:
-    """Numbers as SQL lists them behind `IN`."""
+    """Return numbers as an SQL list for use after `IN`."""
     return f"({', '.join(map(str, numbers))})"
 
 

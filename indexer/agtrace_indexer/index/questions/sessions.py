@@ -1,4 +1,4 @@
-"""Sessions: by id, by what restricts a list, and those that belong to one."""
+"""Sessions: by id, as filtered lists, and by their relations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FROM session s JOIN file f ON f.id = s.file_id LEFT JOIN project p ON p.id = s.p
 
 _BEGINS = "uid >= :prefix AND uid < :prefix || char(1114111)"
 
-# instr and not LIKE: whatever is looked for is literal.
+# instr rather than LIKE, so that the text is taken literally.
 _SAYS = """
 (instr(lower(coalesce(s.title, '')), lower(:query)) OR EXISTS (
   SELECT 1 FROM turn t JOIN request r ON r.session_id = t.session_id AND r.event_index = t.request_event
@@ -50,7 +50,7 @@ UNION ALL SELECT uid FROM session
 WHERE :parent_session IS NULL AND own_id = :parent_id AND id != :id AND provider = :provider LIMIT 1
 """
 
-# A session and the sub-agents below it; a circle in damaged logs ends where it began.
+# A session and the sub-agents below it; a cycle in damaged logs ends where it began.
 _WITH_AGENTS = """
 WITH RECURSIVE below (id) AS (
   SELECT :id
@@ -74,34 +74,34 @@ class Session(NamedTuple):
     """A session with its project and its log. Times are milliseconds since 1970 UTC; None is unknown."""
 
     id: int
-    """Its row; ids of rows grow with time of indexing."""
+    """Its row id; row ids grow with time of indexing."""
     file_id: int
     thread: str
-    """Which session of its log it is; empty for the main one."""
+    """The thread of the log that it is; empty for the main session."""
     uid: str
-    """The provider's id, with a visible suffix where two logs share one."""
+    """The provider's id, with a visible suffix if two logs share it."""
     own_id: str
-    """The provider's id as the log has it."""
+    """The provider's id as in the log."""
     provider: str
     kind: str
     """main, subagent, fork or warmup."""
     project_id: int | None
     project_hash: str | None
     root_path: str | None
-    """The root of the project; None where the log names only its hash."""
+    """The root of the project; None if the log names only its hash."""
     path: str
-    """The log, with `#replaced-` and a number behind it where another one took its place."""
+    """The log, followed by `#replaced-` and a number if another one took its place."""
     gone: int
-    """1 where the log vanished."""
+    """1 if the log has vanished."""
     parent_id: str | None
     """The provider's id of the session that started this one."""
     parent_session: int | None
-    """The row of the session that started this one, was copied into it or goes on in it."""
+    """The row id of the session that started this one, was copied into it or continues in it."""
     started_by: int | None
     """The event of the call that started it, in that session."""
     agent_type: str | None
     description: str | None
-    """What a sub-agent was started for."""
+    """The task a sub-agent was started for."""
     title: str | None
     snippet: str | None
     """The beginning of the first human request."""
@@ -113,7 +113,7 @@ class Session(NamedTuple):
     ended_at: int | None
     active_ms: int
     event_count: int
-    """Like all sums but the `copied_` ones without superseded events and copies."""
+    """Like all totals except the `copied_` ones, without superseded events and copies."""
     turn_count: int
     tool_calls: int
     failed_calls: int
@@ -126,7 +126,7 @@ class Session(NamedTuple):
 
 
 class Child(NamedTuple):
-    """A session that another one started, or that goes on from it."""
+    """A session that another one started, or that continues from it."""
 
     id: int
     uid: str
@@ -138,18 +138,18 @@ class Child(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """The ids that stand before and behind one in the order of ids."""
+    """The ids before and after an id, in order."""
 
     before: str | None
     behind: str | None
 
 
 class Counts(NamedTuple):
-    """How many sessions a list has."""
+    """The number of sessions in a list."""
 
     sessions: int
     with_failures: int
-    """Those that have failed tool calls."""
+    """Sessions with failed tool calls."""
 
 
 class Family(NamedTuple):
@@ -160,12 +160,12 @@ class Family(NamedTuple):
     tool_calls: int
     failed_calls: int
     ids: tuple[int, ...]
-    """The rows of all of them, warm-ups included."""
+    """The row ids of all of them, warm-ups included."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFilters:
-    """What restricts a list of sessions; None restricts nothing. Times are milliseconds since 1970 UTC."""
+    """The filters of a list of sessions; None means no restriction. Times are milliseconds since 1970 UTC."""
 
     provider: str | None = None
     project_hash: str | None = None
@@ -173,11 +173,11 @@ class SessionFilters:
     since: int | None = None
     until: int | None = None
     query: str | None = None
-    """A text in the title or in the beginning of a request, A to Z folded."""
+    """A text in the title or in the beginning of a request, ignoring the case of A to Z."""
     path: str | None = None
-    """A text in the path of a file that a call of the session's own names."""
+    """A text in the path of a file named in one of the session's own calls."""
     min_tokens: int | None = None
-    """Of what a list shows as `total_tokens`; 0 restricts nothing, as a session may have no figures."""
+    """Compared with the `total_tokens` of a list; 0 means no restriction, as a session may have no figures."""
     has_failures: bool | None = None
 
 
@@ -185,29 +185,29 @@ class SessionFilters:
 
 
 def with_id(connection: sqlite3.Connection, uid: str) -> Session | None:
-    """The session that has this id."""
+    """Return the session with this id."""
     return first(connection, Session, f"{_SESSION} WHERE s.uid = ?", (uid,))
 
 
 def with_prefix(connection: sqlite3.Connection, prefix: str, most: int) -> list[Session]:
-    """The first sessions, in the order of ids, whose id begins so."""
+    """Return the first sessions, ordered by id, whose id begins with a prefix."""
     sql = f"{_SESSION} WHERE {_BEGINS} ORDER BY s.uid LIMIT :most"
     return list(rows(connection, Session, sql, {"prefix": prefix, "most": most}))
 
 
 def ids_with_prefix(connection: sqlite3.Connection, prefix: str, most: int) -> list[str]:
-    """The first ids that begin so."""
+    """Return the first ids that begin with a prefix."""
     sql = f"SELECT uid FROM session WHERE {_BEGINS} ORDER BY uid LIMIT :most"
     return values(connection, sql, {"prefix": prefix, "most": most})
 
 
 def count_with_prefix(connection: sqlite3.Connection, prefix: str) -> int:
-    """How many sessions have an id that begins so."""
+    """Return the number of sessions whose id begins with a prefix."""
     return int(value(connection, f"SELECT count(*) FROM session WHERE {_BEGINS}", {"prefix": prefix}))
 
 
 def neighbours(connection: sqlite3.Connection, uid: str) -> Neighbours:
-    """The ids next to this one, which tell how much of it is needed to name it."""
+    """Return the ids before and after this one, which determine its shortest unique prefix."""
     return Neighbours(
         value(connection, "SELECT max(uid) FROM session WHERE uid < ?", (uid,)),
         value(connection, "SELECT min(uid) FROM session WHERE uid > ?", (uid,)),
@@ -215,12 +215,12 @@ def neighbours(connection: sqlite3.Connection, uid: str) -> Neighbours:
 
 
 def in_rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Session]:
-    """The sessions of these rows, oldest first."""
+    """Return the sessions with these row ids, oldest first."""
     return list(rows(connection, Session, f"{_SESSION} WHERE s.id IN {listed(ids)} ORDER BY s.started_at, s.id"))
 
 
 def id_of(connection: sqlite3.Connection, row: int) -> str:
-    """The id of the session of a row."""
+    """Return the id of the session with this row id."""
     uid: str = value(connection, "SELECT uid FROM session WHERE id = ?", (row,))
     return uid
 
@@ -229,12 +229,12 @@ def id_of(connection: sqlite3.Connection, row: int) -> str:
 
 
 def newest_row(connection: sqlite3.Connection) -> int:
-    """The row of the session that was indexed last: the mark of which there are now; 0 where there is none."""
+    """Return the row id of the session indexed last, which marks the present state of lists; 0 if there is none."""
     return int(value(connection, "SELECT coalesce(max(id), 0) FROM session"))
 
 
 def of_provider(connection: sqlite3.Connection, provider: str | None) -> list[Session]:
-    """All sessions but warm-ups, of one provider or of all, oldest first."""
+    """Return all sessions except warm-ups, of one provider or of all, oldest first."""
     wanted = "s.kind != 'warmup' AND (:provider IS NULL OR s.provider = :provider)"
     sql = f"{_SESSION} WHERE {wanted} ORDER BY coalesce(s.started_at, 0), s.id"
     return list(rows(connection, Session, sql, {"provider": provider}))
@@ -243,9 +243,9 @@ def of_provider(connection: sqlite3.Connection, provider: str | None) -> list[Se
 def page(
     connection: sqlite3.Connection, filters: SessionFilters, *, newest: int, behind: tuple[int, int] | None, most: int
 ) -> list[Session]:
-    """The sessions of a list behind a (start, row), newest first; warm-ups are no sessions.
+    """Return the sessions of a list after a (start, row), newest first, without warm-ups.
 
-    `newest` is the mark of which sessions there were when the list was begun.
+    `newest` marks the sessions that existed when the list was begun.
     """
     condition, arguments = _condition(filters, newest)
     start, row = behind or (1 << 62, 0)
@@ -257,14 +257,14 @@ def page(
 
 
 def count(connection: sqlite3.Connection, filters: SessionFilters, *, newest: int) -> Counts:
-    """How many sessions a list has."""
+    """Return the number of sessions in a list."""
     condition, arguments = _condition(filters, newest)
     sql = f"SELECT count(*), coalesce(sum(s.failed_calls > 0), 0) FROM session s WHERE {condition}"
     return only(connection, Counts, sql, arguments)
 
 
 def _condition(filters: SessionFilters, newest: int) -> tuple[str, dict[str, Any]]:
-    """What the sessions of a list fulfil, as SQL over `session` s, with its arguments."""
+    """Return the condition of a list as SQL over `session` s, and its arguments."""
     conditions, arguments = ["s.kind != 'warmup'", "s.id <= :newest"], {"newest": newest}
     wanted: list[tuple[str, str, Any]] = [
         ("s.provider = :provider", "provider", filters.provider),
@@ -287,18 +287,18 @@ def _condition(filters: SessionFilters, newest: int) -> tuple[str, dict[str, Any
 
 
 def children(connection: sqlite3.Connection, session: Session) -> list[Child]:
-    """The sessions that come from this one, oldest first; also those that name it, where its log is gone."""
+    """Return the sessions that come from this one, oldest first; if its log is gone, also those that name it."""
     return list(rows(connection, Child, _CHILDREN, session._asdict()))
 
 
 def parent_id(connection: sqlite3.Connection, session: Session) -> str | None:
-    """The id of the session that this one comes from; where that one's log is gone, of the one that the log names."""
+    """Return the id of the session that this one comes from; if that one's log is gone, the one that the log names."""
     found: str | None = value(connection, _PARENT, session._asdict())
     return found
 
 
 def with_agents(connection: sqlite3.Connection, row: int) -> Family:
-    """The sums of the session of a row and of all sub-agents below it."""
+    """Return the totals of a session, given its row id, and of all sub-agents below it."""
     return only(connection, _family, _WITH_AGENTS, {"id": row})
 
 
@@ -307,9 +307,9 @@ def _family(sessions: int, tool_calls: int, failed_calls: int, ids: str) -> Fami
 
 
 def started_by(connection: sqlite3.Connection, row: int, calls: Iterable[int]) -> dict[int, str]:
-    """By the event of the call, the ids of the sessions that calls of the session of a row started.
+    """Return call event -> id of the session it started, for calls of the session with this row id.
 
-    Of several that one call started, the first that was indexed.
+    If a call started several, the one indexed first is returned.
     """
     sql = (
         "SELECT started_by, uid FROM session "
@@ -319,7 +319,7 @@ def started_by(connection: sqlite3.Connection, row: int, calls: Iterable[int]) -
 
 
 def shared_events(connection: sqlite3.Connection, one: int, other: int) -> int:
-    """How many events the sessions of two rows share: one repeats the other's, or both repeat those of a third."""
+    """Return how many events two sessions share: copied from one to the other, or by both from a third."""
     ways = ({"one": one, "other": other}, {"one": other, "other": one})
     copied = sum(value(connection, _COPIED, way) for way in ways)
     return int(copied + value(connection, _COPIED_BOTH, ways[0]))

@@ -1,4 +1,4 @@
-"""The index itself: how much it holds, and what is noted about it."""
+"""The index itself: its size, and facts recorded about it."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ FROM session
 
 
 class Totals(NamedTuple):
-    """How much an index holds."""
+    """The totals of an index."""
 
     sessions: int
     """Without warm-ups, as lists count them."""
     events: int
     newest_event: int | None
-    """Milliseconds since 1970 UTC; None where there is none, or its time isn't known."""
+    """Milliseconds since 1970 UTC; None if there is none, or its time isn't known."""
     logs: int
 
 
 EMPTY = Totals(0, 0, None, 0)
-"""What an index holds that isn't there."""
+"""The totals of an index that doesn't exist."""
 
 
 def totals(connection: sqlite3.Connection) -> Totals:
-    """How much the index holds."""
+    """Return the totals of the index."""
     return only(connection, Totals, _TOTALS)
 
 
 def is_built(connection: sqlite3.Connection) -> bool:
-    """Whether a run over all roots has ended since the index was made."""
+    """Whether a run over all roots has finished since the index was made."""
     return meta.get(connection, "built") == "1"
 
 
 def masked_by(connection: sqlite3.Connection) -> str | None:
-    """The digest of the rules for secrets by which the index is masked; None where it isn't noted."""
+    """Return the digest of the rules for secrets that the index is masked with; None if none is recorded."""
     return meta.get(connection, "redaction")

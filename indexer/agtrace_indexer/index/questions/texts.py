@@ -1,4 +1,4 @@
-"""The texts of events, and what else the log says of them."""
+"""The texts of events, and the rest of their payloads."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class StoredEvent:
     row: Event
     text: str
     rest: dict[str, Any]
-    """What its text doesn't say."""
+    """The stored part of its payload that its text doesn't contain."""
 
     @property
     def event_index(self) -> int:
-        """Its place in the session."""
+        """Its index within the session."""
         return self.row.event_index
 
     @property
@@ -59,7 +59,7 @@ class _Block(NamedTuple):
 
 
 class _Opened(NamedTuple):
-    """What lies in a block: a text and a rest for each event."""
+    """The contents of a block: a text and a rest for each event."""
 
     texts: BlockText
     rests: list[dict[str, Any] | None]
@@ -70,7 +70,7 @@ class _Opened(NamedTuple):
 
 
 def with_texts(connection: sqlite3.Connection, events: Iterable[Event]) -> list[StoredEvent]:
-    """Add their texts to events, opening each block once."""
+    """Return events with their texts, opening each block once."""
     opened: dict[int, _Opened] = {}
     stored = []
     for event in events:
@@ -85,7 +85,7 @@ def with_texts(connection: sqlite3.Connection, events: Iterable[Event]) -> list[
 
 
 def having_text(connection: sqlite3.Connection, session_row: int, indices: Collection[int]) -> set[int]:
-    """Which of these events of a session have a text: told by where texts end, so that none is decompressed."""
+    """Return those of these events that have a text, judged by where texts end, without decompressing any."""
     if not indices:
         return set()
     blocks = list(rows(connection, _ends, _ENDS, (session_row,)))

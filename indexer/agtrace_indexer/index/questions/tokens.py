@@ -1,4 +1,4 @@
-"""Tokens by kind, as events, turns and sessions have them."""
+"""Tokens by kind, as in events, turns and sessions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class TokenCounts(NamedTuple):
-    """Tokens by kind; None where no log tells. Reasoning is a part of the output, the others add up to the total."""
+    """Tokens by kind; None if no log has them. Reasoning is a part of the output, the others add up to the total."""
 
     input_tokens: int | None
     """Uncached input."""

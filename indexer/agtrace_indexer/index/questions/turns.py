@@ -1,4 +1,4 @@
-"""Turns and steps: what they are made of, what was done in them, how they ended."""
+"""Turns and steps: their figures, the calls made in them, their endings."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ SELECT count(*) FROM (SELECT DISTINCT e.turn_index, e.step_index FROM event e
 
 
 class Turn(NamedTuple):
-    """A turn with its sums, as its log has it: copies are counted."""
+    """A turn with its totals as in its log: copies are counted."""
 
     turn_index: int
     first_event: int
@@ -75,26 +75,26 @@ class Turn(NamedTuple):
     started_at: int | None
     """Milliseconds since 1970 UTC."""
     request_event: int | None
-    """The event that opened it; None where a response did."""
+    """The event that opened it; None if a response did."""
     request: str | None
     """The beginning of that event's text."""
     copied: int
-    """1 where all of it is copied from another session."""
+    """1 if all of it is copied from another session."""
     step_count: int
     tool_calls: int
     failed_calls: int
     incomplete_usage: int
-    """Responses of which the log holds only placeholder figures."""
+    """Responses with only placeholder figures in the log."""
     tokens: TokenCounts
 
 
 class Ending(NamedTuple):
-    """What happened in a turn; events are given by their index, None where there is none."""
+    """What happened in a turn; events are given by index, or None if there is none."""
 
     turn_index: int | None
-    """None for what stands before the first turn."""
+    """None for events before the first turn."""
     responses: int
-    """Events of responses."""
+    """Events that belong to responses."""
     failed: int
     """Calls that failed."""
     stopped: int
@@ -102,7 +102,7 @@ class Ending(NamedTuple):
     open_call: int | None
     """The last call whose end isn't known."""
     last_failed: int | None
-    """The last result of a call that failed."""
+    """The last result of a failed call."""
     last_result: int | None
     last_message: int | None
     api_error: int | None
@@ -119,7 +119,7 @@ class ToolUse(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Where a turn stands."""
+    """The first and last event of a turn."""
 
     turn_index: int
     first_event: int
@@ -127,7 +127,7 @@ class Span(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Where a step stands, and the calls that it made."""
+    """The first and last event of a step, and the calls made in it."""
 
     turn_index: int
     step_index: int
@@ -138,11 +138,11 @@ class Step(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How much there is in a turn."""
+    """The size of a turn."""
 
     steps: int
     events: int
-    """From its first to its last."""
+    """The number of events from its first to its last."""
 
 
 def _turn(*columns: Any) -> Turn:
@@ -154,13 +154,13 @@ def _turn(*columns: Any) -> Turn:
 
 
 def page(connection: sqlite3.Connection, session_row: int, *, from_turn: int, last_event: int, most: int) -> list[Turn]:
-    """The turns of a session from one on, at most this many, that began with this event at the latest."""
+    """Return the turns of a session from one on, at most `most`, that began no later than an event."""
     sql = f"{_TURN} WHERE t.session_id = ? AND t.turn_index >= ? AND t.first_event <= ? ORDER BY t.turn_index LIMIT ?"
     return list(rows(connection, _turn, sql, (session_row, from_turn, last_event, most)))
 
 
 def several(connection: sqlite3.Connection, session_row: int, indices: Iterable[int]) -> list[Turn]:
-    """These turns of a session, in order, as far as there are such."""
+    """Return those of these turns that the session has, in order."""
     sql = f"{_TURN} WHERE t.session_id = ? AND t.turn_index IN {listed(indices)} ORDER BY t.turn_index"
     return list(rows(connection, _turn, sql, (session_row,)))
 
@@ -172,26 +172,26 @@ def exists(connection: sqlite3.Connection, session_row: int, turn_index: int | N
 
 
 def last(connection: sqlite3.Connection, session_row: int) -> int | None:
-    """The last turn of a session."""
+    """Return the last turn of a session."""
     found: int | None = value(connection, "SELECT max(turn_index) FROM turn WHERE session_id = ?", (session_row,))
     return found
 
 
 def behind(connection: sqlite3.Connection, session_row: int, turn_index: int | None, last_event: int) -> int | None:
-    """The turn that follows one, or the first one, if it began with this event at the latest."""
+    """Return the turn after a given one, or the first one, if it began no later than an event."""
     sql = "SELECT min(turn_index) FROM turn WHERE session_id = ? AND turn_index > ? AND first_event <= ?"
     found: int | None = value(connection, sql, (session_row, -1 if turn_index is None else turn_index, last_event))
     return found
 
 
 def count(connection: sqlite3.Connection, session_row: int, last_event: int) -> int:
-    """How many turns of a session began with this event at the latest."""
+    """Return the number of turns of a session that began no later than an event."""
     sql = "SELECT count(*) FROM turn WHERE session_id = ? AND first_event <= ?"
     return int(value(connection, sql, (session_row, last_event)))
 
 
 def failing(connection: sqlite3.Connection, session_row: int, last_event: int) -> list[int]:
-    """The turns with failed tool calls that began with this event at the latest; copied ones are left out."""
+    """Return the turns with failed tool calls that began no later than an event, without copied ones."""
     sql = (
         "SELECT turn_index FROM turn WHERE session_id = ? AND failed_calls > 0 AND NOT copied AND first_event <= ? "
         "ORDER BY turn_index"
@@ -202,7 +202,7 @@ def failing(connection: sqlite3.Connection, session_row: int, last_event: int) -
 def endings(
     connection: sqlite3.Connection, session_row: int, turns: Sequence[Turn], *, api_errors: Collection[str]
 ) -> dict[int | None, Ending]:
-    """What happened in these turns of a session, by turn; `api_errors` are kinds of notifications."""
+    """Return, by turn, what happened in these turns of a session; `api_errors` are kinds of notifications."""
     if not turns:
         return {}
     named = {**_span(session_row, turns), "stop": UserKind.INTERRUPTION, "api_errors": json.dumps(sorted(api_errors))}
@@ -210,24 +210,24 @@ def endings(
 
 
 def tools(connection: sqlite3.Connection, session_row: int, turns: Sequence[Turn]) -> Iterator[ToolUse]:
-    """The tools that were called in these turns of a session, of each turn in the order of their first calls."""
+    """Return the tools called in these turns of a session, by turn and in the order of their first calls."""
     return rows(connection, ToolUse, _TOOLS, _span(session_row, turns))
 
 
 def _span(session_row: int, turns: Sequence[Turn]) -> dict[str, Any]:
-    """The arguments of a query over the events from the first to the last of these turns."""
+    """Return the arguments of a query over the events from the first to the last of these turns."""
     first_event, last_event = min(turn.first_event for turn in turns), max(turn.last_event for turn in turns)
     return {**CODES, "session": session_row, "first": first_event, "last": last_event}
 
 
 def size(connection: sqlite3.Connection, session_row: int, turn_index: int) -> Size:
-    """How much there is in a turn that the session has."""
+    """Return the size of a turn that the session has."""
     sql = "SELECT step_count, last_event - first_event + 1 FROM turn WHERE session_id = ? AND turn_index = ?"
     return only(connection, Size, sql, (session_row, turn_index))
 
 
 def tokens(connection: sqlite3.Connection, session_row: int) -> int:
-    """All tokens of all turns of a session."""
+    """Return all tokens of all turns of a session."""
     sql = f"SELECT coalesce(sum({TOTAL}), 0) FROM turn u WHERE u.session_id = ?"
     return int(value(connection, sql, (session_row,)))
 
@@ -238,13 +238,13 @@ def tokens(connection: sqlite3.Connection, session_row: int) -> int:
 def spans(
     connection: sqlite3.Connection, session_row: int, *, from_turn: int, turn_index: int | None, last_event: int
 ) -> Iterator[Span]:
-    """Where the turns of a session stand, from one on or one alone, if they began with this event at the latest."""
+    """Return the spans of the turns from one on, or of a single one, that began no later than an event."""
     named = {"session": session_row, "from_turn": from_turn, "turn": turn_index, "last_event": last_event}
     return rows(connection, Span, _SPANS, named)
 
 
 def steps(connection: sqlite3.Connection, session_row: int, span: Span, behind: int) -> list[Step]:
-    """The steps behind one that have events in a span of a turn."""
+    """Return the steps after a given one that have events in a span of a turn."""
     named = {
         **CODES, "session": session_row, "turn": span.turn_index, "first": span.first_event, "last": span.last_event,
         "behind": behind,
@@ -253,5 +253,5 @@ def steps(connection: sqlite3.Connection, session_row: int, span: Span, behind: 
 
 
 def count_steps(connection: sqlite3.Connection, session_row: int) -> int:
-    """How many steps of its own a session has."""
+    """Return the number of steps of a session, without copied ones."""
     return int(value(connection, _COUNTED_STEPS, (session_row,)))

@@ -1,4 +1,4 @@
-"""What looking after an index asks: the state of its files, what forgetting would delete, sessions to measure by."""
+"""The queries for looking after an index: its files' state, what forgetting would delete, sessions to measure by."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ WHERE s.file_id IN {FILES} AND p.file_id NOT IN {FILES} AND s.kind IN ('subagent
 
 
 class Totals(NamedTuple):
-    """How much an index holds."""
+    """The totals of an index."""
 
     sessions: int
     events: int
@@ -84,17 +84,17 @@ class Totals(NamedTuple):
 
 
 class ProviderTotals(NamedTuple):
-    """How much an index holds of one agent."""
+    """The totals of one agent in an index."""
 
     provider: str
     files: int
     sessions: int
     versions: str | None
-    """The versions that wrote the logs, separated by commas, in no order."""
+    """The versions that wrote the logs, separated by commas, in no particular order."""
 
 
 class LogFile(NamedTuple):
-    """A log, and what was read of it."""
+    """A log, and the figures of what was read from it."""
 
     path: str
     provider: str | None
@@ -111,7 +111,7 @@ class LogFile(NamedTuple):
 
 
 class UnreadFile(NamedTuple):
-    """A file that holds no log, or none that can be read."""
+    """A file that is not a log, or can't be read."""
 
     path: str
     status: str
@@ -120,7 +120,7 @@ class UnreadFile(NamedTuple):
 
 
 class PartlyReadFile(NamedTuple):
-    """A log that wasn't read to its end."""
+    """A log that wasn't read to the end."""
 
     path: str
     reason: str
@@ -128,7 +128,7 @@ class PartlyReadFile(NamedTuple):
 
 
 class UnreadableLine(NamedTuple):
-    """A line of a log that was kept as it was found, and the event that keeps it."""
+    """A line of a log that was kept as it is, and the event that contains it."""
 
     path: str
     line: int
@@ -154,7 +154,7 @@ class RecordType(NamedTuple):
 
 
 class HeldSession(NamedTuple):
-    """A session that a log holds."""
+    """A session in a log."""
 
     kind: str
     title: str | None
@@ -177,42 +177,42 @@ class SharedEvents(NamedTuple):
 
 
 def totals(connection: sqlite3.Connection) -> Totals:
-    """How much the index holds."""
+    """Return the totals of the index."""
     return next(rows(connection, Totals, _TOTALS))
 
 
 def roots(connection: sqlite3.Connection) -> list[str]:
-    """The paths that are kept fresh."""
+    """Return the paths that are kept fresh."""
     return values(connection, "SELECT path FROM root ORDER BY path")
 
 
 def providers(connection: sqlite3.Connection) -> list[ProviderTotals]:
-    """How much the index holds of each agent."""
+    """Return the totals of each agent."""
     return list(rows(connection, ProviderTotals, _PROVIDERS))
 
 
 def logs(connection: sqlite3.Connection) -> list[LogFile]:
-    """Every log, by its path."""
+    """Return all logs, by path."""
     return list(rows(connection, LogFile, _LOGS))
 
 
 def files_not_read(connection: sqlite3.Connection) -> list[UnreadFile]:
-    """The files that hold no log, or none that can be read."""
+    """Return the files that are not logs, or can't be read."""
     return list(rows(connection, UnreadFile, _NOT_READ))
 
 
 def logs_partly_read(connection: sqlite3.Connection) -> list[PartlyReadFile]:
-    """The logs that weren't read to their end."""
+    """Return the logs that weren't read to the end."""
     return list(rows(connection, PartlyReadFile, _PARTLY_READ))
 
 
 def unreadable_lines(connection: sqlite3.Connection) -> list[UnreadableLine]:
-    """The lines that couldn't be parsed, by file and place."""
+    """Return the lines that couldn't be parsed, by file and position."""
     return list(rows(connection, UnreadableLine, _UNREADABLE_LINES))
 
 
 def record_types(connection: sqlite3.Connection, status: str) -> list[RecordType]:
-    """The types of records that are `unknown` or were `skipped`, the most frequent first."""
+    """Return the types of records with status `unknown` or `skipped`, the most frequent first."""
     return list(rows(connection, RecordType, _RECORD_TYPES, (status,)))
 
 
@@ -220,17 +220,17 @@ def record_types(connection: sqlite3.Connection, status: str) -> list[RecordType
 
 
 def held_by(connection: sqlite3.Connection, files: Collection[int]) -> list[HeldSession]:
-    """The sessions of these files, oldest first."""
+    """Return the sessions of these files, oldest first."""
     return list(rows(connection, HeldSession, _HELD, {"files": as_json(files)}))
 
 
 def also_in(connection: sqlite3.Connection, files: Collection[int]) -> list[SharedEvents]:
-    """The sessions of other files that hold some of the same events, those with most of them first."""
+    """Return the sessions of other files that contain some of the same events, those with most first."""
     return list(rows(connection, SharedEvents, _ALSO_IN, {"files": as_json(files)}))
 
 
 def told_in(connection: sqlite3.Connection, files: Collection[int]) -> list[str]:
-    """The ids of the sessions in other files that started sub-agents in these, and tell of them."""
+    """Return the ids of the sessions in other files that started sub-agents in these and report on them."""
     return values(connection, _TOLD_IN, {"files": as_json(files)})
 
 
@@ -240,17 +240,17 @@ def has_session(connection: sqlite3.Connection, uid: str) -> bool:
 
 
 def head_of(connection: sqlite3.Connection, file: int) -> str | None:
-    """The id of the session whose log a file is; others in the same file are its sub-agents."""
+    """Return the id of a log's main session; others in the same file are its sub-agents."""
     uid: str | None = value(connection, "SELECT uid FROM session WHERE file_id = ? AND thread = ''", (file,))
     return uid
 
 
 def names_of_projects(connection: sqlite3.Connection, projects: Iterable[int]) -> list[str]:
-    """The roots of projects, or their hashes where no root is known."""
+    """Return the roots of projects, or their hashes if no root is known."""
     query = "SELECT coalesce(root_path, hash) FROM project WHERE id = ?"
     return [str(value(connection, query, (project,))) for project in projects]
 
 
 def files_of_project(connection: sqlite3.Connection, project: int) -> set[int]:
-    """The files of the logs of a project."""
+    """Return the log files of a project."""
     return set(values(connection, "SELECT file_id FROM session WHERE project_id = ? AND thread = ''", (project,)))

@@ -1,4 +1,4 @@
-"""What responses used: the token figures of single ones, and sums of sessions."""
+"""The token usage of single responses, and totals of sessions."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ _KINDS = len(TokenCounts._fields)
 
 
 class Figures(NamedTuple):
-    """The figures of a response."""
+    """The token figures of a response."""
 
     event_index: int
-    """Of the event of type TokenUsage that tells them."""
+    """Index of the TokenUsage event with these figures."""
     model: str | None
     response_id: str | None
     complete: int
-    """0 where the log has only placeholders."""
+    """0 if the log has only placeholders."""
     context_window: int | None
     tokens: TokenCounts
 
@@ -70,13 +70,13 @@ def _figures(*columns: Any) -> Figures:
 
 
 def figures(connection: sqlite3.Connection, session_row: int, indices: Iterable[int]) -> list[Figures]:
-    """The figures that these events of a session tell, in file order."""
+    """Return the token figures in these events of a session, in file order."""
     sql = f"SELECT {_FIGURES} FROM token_usage u WHERE session_id = ? AND event_index IN {listed(indices)} ORDER BY 1"
     return list(rows(connection, _figures, sql, (session_row,)))
 
 
 def of_step(connection: sqlite3.Connection, session_row: int, step: Step) -> list[Figures]:
-    """The figures of a step, in file order."""
+    """Return the token figures of a step, in file order."""
     sql = (
         f"SELECT {_FIGURES} FROM event e JOIN token_usage u USING (session_id, event_index) "
         f"WHERE {OF_STEP} ORDER BY e.event_index"
@@ -85,22 +85,22 @@ def of_step(connection: sqlite3.Connection, session_row: int, step: Step) -> lis
 
 
 class LargestRequest(NamedTuple):
-    """How much the largest request of a session gave its model to read."""
+    """The input of a session's largest request."""
 
     tokens: int | None
     context_window: int | None
-    """Of the model, as the log tells it."""
+    """The model's context window, according to the log."""
 
 
 def largest_request(connection: sqlite3.Connection, session_row: int) -> LargestRequest:
-    """The largest request of a session's own."""
+    """Return the largest request of a session, without copies."""
     return only(connection, LargestRequest, _LARGEST_REQUEST, (session_row,))
 
 
 def models_then(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> dict[str, int]:
-    """The models that a session had used, in that order, each with the event of its first figures.
+    """Return model -> event of its first figures, for the models that a session had used, in that order.
 
-    What has no name is called ''.
+    A model without a name is ''.
     """
     named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
     return pairs(connection, _MODELS_THEN, named)
@@ -111,35 +111,35 @@ def models_then(connection: sqlite3.Connection, session_row: int, then: Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """Which sessions are summed up, and by what: every session by itself, each project, or all together."""
+    """The sessions to sum up, and the key to group them by: each session, each project, or all together."""
 
     by: Literal["session", "project", "all"]
     sessions: tuple[int, ...] | None = None
-    """The rows of sessions; None is every one."""
+    """The row ids of sessions; None means all."""
     projects: tuple[int, ...] | None = None
-    """The rows of projects; None is every one."""
+    """The row ids of projects; None means all."""
     newest: int | None = None
-    """The mark of which sessions there were when a list was begun; None: there are all of them."""
+    """The mark of the sessions that existed when a list was begun; None means all."""
 
 
 class ModelSums(NamedTuple):
-    """What responses used that are priced alike."""
+    """The usage of responses with the same price."""
 
     key: int
-    """The row of the session or of the project; 0 where all are summed up together."""
+    """The row id of the session or of the project; 0 if all are summed up together."""
     model: str
-    """Empty where the log doesn't name it."""
+    """Empty if the log doesn't name it."""
     speed: str
-    """Empty is standard."""
+    """Empty for standard speed."""
     context_class: int
-    """How many of `codes.CONTEXT_CLASSES` the whole input of each request exceeds."""
+    """The number of `codes.CONTEXT_CLASSES` that the entire input of each request exceeds."""
     told: int
-    """1 where the provider says what these responses cost."""
+    """1 if the provider says what these responses cost."""
     responses: int
     incomplete: int
-    """Responses of which the log holds only placeholder figures, or none."""
+    """Responses with only placeholder figures in the log, or none."""
     cost_usd: float | None
-    """What the provider says they cost."""
+    """Their cost according to the provider."""
     tokens: TokenCounts
 
 
@@ -148,22 +148,22 @@ def _model_sums(*columns: Any) -> ModelSums:
 
 
 def by_model(connection: sqlite3.Connection, among: Among) -> Iterator[ModelSums]:
-    """What sessions used, by key and by what is priced alike; the most used first."""
+    """Yield the usage of sessions by key and by everything that affects the price, the most used first."""
     return rows(connection, _model_sums, *_asked(_BY_MODEL, among))
 
 
 def without_figures(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
-    """By key, how many sessions there are in which a model answered and whose log has no figures at all."""
+    """Return, by key, the number of sessions in which a model answered but whose log has no figures at all."""
     return pairs(connection, *_asked(_WITHOUT_FIGURES, among))
 
 
 def counted_twice(connection: sqlite3.Connection, among: Among) -> dict[int, int]:
-    """By key, how many sessions of vanished logs share events with logs that are there: these count in both."""
+    """Return, by key, the number of vanished logs' sessions that share events with existing logs, counted twice."""
     return pairs(connection, *_asked(_COUNTED_TWICE, among))
 
 
 def _asked(query: str, among: Among) -> tuple[str, dict[str, Any]]:
-    """A query of sums with its key and its condition, and the arguments."""
+    """Return a query of totals with its key and condition filled in, and its arguments."""
     conditions: list[str] = []
     arguments: dict[str, Any] = {}
     for name, condition, given in (
