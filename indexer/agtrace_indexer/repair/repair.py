@@ -12,7 +12,7 @@ import os
 import shutil
 import sqlite3
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,12 +22,10 @@ from agtrace_indexer.index import word_index
 from agtrace_indexer.index.catalog import Catalog, make_tables, open_database, remove_attempts
 from agtrace_indexer.index.lock import WriteLock, reach_disk
 from agtrace_indexer.index.opening import is_damage, open_to_read, refuse_newer
-from agtrace_indexer.logs.progress import Progress
 from agtrace_indexer.repair.consistency import Lost, Salvage, settle
-from agtrace_indexer.repair.damage import Damage, look
+from agtrace_indexer.repair.damage import Damage, afresh, look
 from agtrace_indexer.repair.rereadable import Logs
 from agtrace_indexer.repair.salvage import SAVED, IsWanted, salvage
-from agtrace_indexer.repair.second_look import afresh
 from agtrace_indexer.run import index, refuse_newer_reading
 
 _NOT_AS_IT_LIES = "not all can be read as it lies there: the header, the end or the write-ahead log is damaged"
@@ -69,8 +67,6 @@ def repair(
     otherwise: Iterable[str] = (),
     *,
     patience: float = 0,
-    report: Callable[[Progress], None] | None = None,
-    now: Callable[[], datetime] = datetime.now,
 ) -> Repaired:
     """Make the index sound again. `otherwise` are the roots of an index that names none, or none that can be read.
 
@@ -87,13 +83,13 @@ def repair(
                 if source is not None:
                     _refuse_newer_reading(source)
                 found = _look_at(source)
-                done = _build(source, building, found, list(otherwise), report)
+                done = _build(source, building, found, list(otherwise))
             left = examine(building)
             if left:
                 raise NotRepaired(f"the repaired index isn't sound ({left}): the damaged one was left as it is")
             with closing(Catalog(building)) as catalog:
                 sessions, events, archived = _counts(catalog.connection)
-            damaged = _name_for_damaged(database, now())
+            damaged = _name_for_damaged(database, datetime.now())
             _put_in_place(building, database, damaged)
             if not found.tables:
                 _remove(damaged)
@@ -240,7 +236,6 @@ def _build(
     building: Path,
     found: Damage,
     otherwise: list[str],
-    report: Callable[[Progress], None] | None,
 ) -> Salvage:
     done = Salvage(unread=set(SAVED))
     with closing(open_database(building)) as target:
@@ -249,7 +244,7 @@ def _build(
             logs = Logs(target, otherwise)
             done = salvage(source, target, _wanted(source, found, logs), sums=not found.derived)
         target.execute("COMMIT")
-    index(building, (), otherwise=otherwise, report=report)
+    index(building, (), otherwise=otherwise)
     with closing(open_database(building)) as target:
         target.execute("BEGIN IMMEDIATE")
         settle(target, done)

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from agtrace_indexer.index.ids import as_json
 from agtrace_indexer.index.questions.conditions import COUNTED, OF_STEP, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.rows import listed, only, pairs, rows
+from agtrace_indexer.index.questions.rows import GIVEN, as_json, only, pairs, rows
 from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
 from agtrace_indexer.index.questions.turns import Step
 from agtrace_indexer.index.sums import WHOLE_INPUT
@@ -71,8 +70,8 @@ def _figures(*columns: Any) -> Figures:
 
 def figures(connection: sqlite3.Connection, session_row: int, indices: Iterable[int]) -> list[Figures]:
     """Return the token figures in these events of a session, in file order."""
-    sql = f"SELECT {_FIGURES} FROM token_usage u WHERE session_id = ? AND event_index IN {listed(indices)} ORDER BY 1"
-    return list(rows(connection, _figures, sql, (session_row,)))
+    sql = f"SELECT {_FIGURES} FROM token_usage u WHERE session_id = ? AND event_index IN {GIVEN} ORDER BY 1"
+    return list(rows(connection, _figures, sql, (session_row, as_json(indices))))
 
 
 def of_step(connection: sqlite3.Connection, session_row: int, step: Step) -> list[Figures]:
