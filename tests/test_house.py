@@ -13,6 +13,7 @@ import tempfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,7 +56,10 @@ class Module(NamedTuple):
     name: str
     package: str
     path: Path
-    tree: ast.Module
+
+    @property
+    def tree(self) -> ast.Module:
+        return _parsed(self.path)
 
     def __str__(self) -> str:
         return self.name
@@ -66,7 +70,12 @@ def _modules() -> Iterator[Module]:
         for path in sorted(folder.rglob("*.py")):
             parts = path.relative_to(folder.parent).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            yield Module(name, package, path, ast.parse(path.read_text(encoding="utf-8")))
+            yield Module(name, package, path)
+
+
+@cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 MODULES = {module.name: module for module in _modules()}

@@ -57,9 +57,9 @@ def test_a_cursor_is_valid_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_the_key_is_readable_by_its_owner_only(tmp_path: Path) -> None:
-    load_key(tmp_path / "data" / "cursor.key")
-    assert stat.S_IMODE((tmp_path / "data" / "cursor.key").stat().st_mode) == 0o600
-    assert [file.name for file in (tmp_path / "data").iterdir()] == ["cursor.key"]
+    load_key(tmp_path / "new" / "cursor.key")
+    assert stat.S_IMODE((tmp_path / "new" / "cursor.key").stat().st_mode) == 0o600
+    assert [file.name for file in (tmp_path / "new").iterdir()] == ["cursor.key"]
 
 
 def test_a_damaged_key_is_replaced(tmp_path: Path) -> None:

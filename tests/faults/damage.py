@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agtrace_indexer.index.maintenance import optimize
+from agtrace_indexer.redact import COMPILED_FILE
 from agtrace_indexer.repair.repair import Repaired
 from agtrace_indexer.run import index
 
@@ -72,9 +73,11 @@ class Undisturbed:
         return self.database.stat().st_size // PAGE
 
     def copy(self, folder: Path) -> Path:
-        """A data folder with a copy of the index; gives the copy."""
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        """A data folder with a copy of the index, and nothing else but the compiled rules; gives the copy."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in folder.iterdir():
+            if path.name != COMPILED_FILE:
+                path.unlink()
         shutil.copy(self.database, folder / "index.sqlite3")
         return folder / "index.sqlite3"
 

@@ -59,7 +59,7 @@ def kill_within(command: list[str], longest: float, moments: random.Random) -> N
 def test_an_index_that_was_killed_while_it_was_put_in_order_is_the_same(
     undisturbed: Undisturbed, database: Path
 ) -> None:
-    shutil.copytree(undisturbed.data, database.parent)
+    shutil.copytree(undisturbed.data, database.parent, dirs_exist_ok=True)
     moments = random.Random(41)
     for _ in range(2 * KILLS):
         kill_within(["index", "--optimize"], 0.8, moments)
@@ -72,7 +72,7 @@ def test_a_reading_of_everything_that_was_killed_is_completed_by_the_next_run(
     undisturbed: Undisturbed, database: Path
 ) -> None:
     """As after an update: the index is that of an older version of the reading."""
-    shutil.copytree(undisturbed.data, database.parent)
+    shutil.copytree(undisturbed.data, database.parent, dirs_exist_ok=True)
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("UPDATE meta SET value = '1' WHERE key = 'reading'")
     moments = random.Random(42)

@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from agtrace_indexer.redact import COMPILED_FILE
 from agtrace_schema.database import VERSION
 
 from tests import corpus
+from tests.conftest import keep_rules
 from tests.contents import contents
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
@@ -36,13 +38,19 @@ class Undisturbed(NamedTuple):
     database: Path
     seconds: float
 
+    def begun(self, data: Path) -> Path:
+        """A data folder without an index."""
+        keep_rules(self.database.with_name(COMPILED_FILE), data)
+        return data
+
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, compiled_rules: Path) -> Undisturbed:
     folder = tmp_path_factory.mktemp("corpus")
     logs = folder / "logs"
     corpus.make(logs, MEGABYTES)
     assert max(path.stat().st_size for path in logs.rglob("*.jsonl")) > 20_000_000, "a log of several transactions"
+    keep_rules(compiled_rules, folder / "data")
     started = time.monotonic()
     assert start(logs, folder / "data").wait() == 0
     return Undisturbed(logs, folder / "data" / "index.sqlite3", time.monotonic() - started)
@@ -75,7 +83,7 @@ def killed_beyond(held: int, logs: Path, data: Path) -> int:
 def test_a_run_after_a_kill_at_any_moment_gives_the_same_index(undisturbed: Undisturbed, tmp_path: Path) -> None:
     moments, expected = random.Random(20261121), contents(undisturbed.database)
     for number in range(KILLS):
-        data, moment = tmp_path / str(number), moments.uniform(0.1, undisturbed.seconds)
+        data, moment = undisturbed.begun(tmp_path / str(number)), moments.uniform(0.1, undisturbed.seconds)
         killed_after(moment, undisturbed.logs, data)
         assert start(undisturbed.logs, data).wait() == 0
         assert contents(data / "index.sqlite3") == expected, f"killed after {moment:.3f} s"
@@ -87,7 +95,7 @@ def test_a_run_that_is_killed_between_two_commits_again_and_again_gets_there(
     """What one run has committed the next one keeps and goes on from."""
     whole = indexed_bytes(undisturbed.database.parent)
     for attempt in range(20):
-        data = tmp_path / str(attempt)
+        data = undisturbed.begun(tmp_path / str(attempt))
         first = killed_beyond(0, undisturbed.logs, data)
         if first < whole:
             break
@@ -98,7 +106,7 @@ def test_a_run_that_is_killed_between_two_commits_again_and_again_gets_there(
 
 
 def test_a_rebuild_that_is_killed_can_be_finished_by_another(undisturbed: Undisturbed, tmp_path: Path) -> None:
-    data = Path(shutil.copytree(undisturbed.database.parent, tmp_path / "data"))
+    data = Path(shutil.copytree(undisturbed.database.parent, tmp_path / "copy"))
     environment = {**os.environ, "AGTRACE_DATA_DIR": str(data)}
     rebuild = [AGTRACE, "index", "--rebuild"]
     process = subprocess.Popen(rebuild, env=environment, stdout=subprocess.DEVNULL)
@@ -112,7 +120,6 @@ def test_a_rebuild_that_is_killed_can_be_finished_by_another(undisturbed: Undist
 
 
 def test_an_index_whose_creation_was_cut_off_is_created_by_the_next_run(tmp_path: Path, database: Path) -> None:
-    database.parent.mkdir()
     database.with_suffix(".new").touch()  # it is made there, and renamed once it is whole
     process = start(tmp_path, database.parent)
     assert process.wait() == 0

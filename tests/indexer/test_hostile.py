@@ -295,8 +295,10 @@ def _sparse(path: Path, content: bytes) -> Path:
 
 
 def test_a_line_without_end_is_not_read_to_see_whether_it_is_a_logs(tmp_path: Path, database: Path) -> None:
-    no_log = _sparse(tmp_path / "export.jsonl", b'{"version": 3, "sources": ["' + b"x" * 2000)
-    done = index(database, [str(tmp_path)])
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    no_log = _sparse(folder / "export.jsonl", b'{"version": 3, "sources": ["' + b"x" * 2000)
+    done = index(database, [str(folder)])
     assert (done.files_seen, done.files_unreadable) == (1, 1)
     assert done.bytes_read < 40 * 1024 * 1024
     (told,) = agtrace("doctor", "--json").json()["not_read"]

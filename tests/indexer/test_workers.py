@@ -20,11 +20,12 @@ from agtrace_indexer.index import shards, word_index
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.progress import Progress
 from agtrace_indexer.parallel import pool
+from agtrace_indexer.redact import COMPILED_FILE
 from agtrace_indexer.run import Summary, index
 
 from tests import corpus
 from tests.agtrace.asking import claude_log
-from tests.conftest import LOGS, SAMPLES
+from tests.conftest import LOGS, SAMPLES, keep_rules
 from tests.contents import contents
 from tests.hostile import build_all
 from tests.indexer.reading import needs_logs
@@ -90,6 +91,7 @@ class Watched:
 
 def by_workers(database: Path, *roots: Path, **how: Any) -> Summary:
     """Index, and see that workers did it and went."""
+    keep_rules(Path(os.environ["AGTRACE_DATA_DIR"]) / COMPILED_FILE, database.parent)
     watched = Watched()
     summary = index(database, [str(root) for root in roots], report=watched, **how)
     assert watched.most > 0, "no worker was needed"
@@ -427,6 +429,7 @@ _INDEXING = """
 import sys
 from pathlib import Path
 from agtrace_indexer.parallel import pool
+from agtrace_indexer.redact import COMPILED_FILE
 from agtrace_indexer.run import index
 pool.LEAST, pool._PORTION, pool.cores = 1, int(sys.argv[3]), lambda: 2
 def report(progress):

@@ -27,7 +27,8 @@ def kept(tmp_path: Path) -> Path:
     return tmp_path / "data" / "http.token"
 
 
-def test_it_is_made_once_and_is_its_owners_alone(kept: Path) -> None:
+def test_it_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
+    kept = tmp_path / "new" / "http.token"
     before = os.umask(0)
     try:
         token = load_token(kept)
@@ -76,7 +77,6 @@ def short(path: Path) -> None:
 )  # fmt: skip
 def test_one_that_others_may_know_is_refused(kept: Path, put: Callable[[Path], None], said: str) -> None:
     """And stays as it is: it may be somebody's."""
-    kept.parent.mkdir()
     put(kept)
     with pytest.raises(SettingError, match=f"http.token {said}.*remove it"):
         load_token(kept)
@@ -88,7 +88,6 @@ def test_one_that_others_may_know_is_refused(kept: Path, put: Callable[[Path], N
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_one_that_somebody_else_put_there_is_refused(kept: Path) -> None:
-    kept.parent.mkdir()
     kept.write_text(KEPT)
     kept.chmod(0o600)
     os.chown(kept, 65534, -1)

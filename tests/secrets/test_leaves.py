@@ -11,7 +11,7 @@ import pytest
 from agtrace_indexer.run import index
 
 from tests.agtrace.asking import Asker, query
-from tests.conftest import SAMPLES
+from tests.conftest import SAMPLES, keep_rules
 from tests.secrets.leaves import Spoiled, leaked, spoil, spoil_kinds
 from tests.secrets.stored import bytes_of, rows_of
 
@@ -33,8 +33,10 @@ def spoiled(tmp_path_factory: pytest.TempPathFactory) -> list[Spoiled]:
 
 
 @pytest.fixture(scope="module")
-def asker(spoiled: list[Spoiled], tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    return Asker(tmp_path_factory.mktemp("data"), spoiled[0].path.parents[4], still=True)
+def asker(spoiled: list[Spoiled], tmp_path_factory: pytest.TempPathFactory, compiled_rules: Path) -> Asker:
+    data = tmp_path_factory.mktemp("data")
+    keep_rules(compiled_rules, data)
+    return Asker(data, spoiled[0].path.parents[4], still=True)
 
 
 def _stored(folder: Path, spoiled: Sequence[Spoiled]) -> dict[str, set[str]]:
