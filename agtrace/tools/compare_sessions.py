@@ -110,7 +110,7 @@ def _hint(connection: sqlite3.Connection, compared: Compared, *, after: str) -> 
         example = worst.facts.failures.examples[0]
         opening = call("get_event_details", session_id=worst.shown_id, event_index=example.event_index)
         size = event_kilobytes(connection, worst.row.id, example.event_index)
-        opens = f"opens the first unsuccessful call of {_number(compared, worst)}"
+        opens = f"opens the first unsuccessful call of {1 if worst is compared.one else 2}"
         return opening.saying(opens, size, after=after)
     size = overview_kilobytes(compared.two.row.turn_count + compared.two.row.copied_turns)
     opening = call("get_session_details", session_id=compared.two.shown_id)
@@ -119,10 +119,6 @@ def _hint(connection: sqlite3.Connection, compared: Compared, *, after: str) -> 
 
 def _troubles(side: Side) -> tuple[int, int]:
     return side.facts.failures.failed, len(side.facts.failures.examples)
-
-
-def _number(compared: Compared, side: Side) -> int:
-    return 1 if side is compared.one else 2
 
 
 def _differences(one: Side, two: Side) -> Iterator[str]:

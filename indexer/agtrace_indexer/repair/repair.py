@@ -91,8 +91,9 @@ def repair(
                 sessions, events, archived = _counts(catalog.connection)
             damaged = _name_for_damaged(database, datetime.now())
             _put_in_place(building, database, damaged)
-            if not found.tables:
-                _remove(damaged)
+            if not found.tables:  # everything of it is in the new one
+                for path in (damaged, damaged.with_name(damaged.name + "-wal")):
+                    path.unlink(missing_ok=True)
         finally:
             remove_attempts(database)
     return Repaired(found, sessions, events, archived, tuple(done.lost.values()), tuple(sorted(done.unread)),
@@ -292,12 +293,6 @@ def _put_in_place(building: Path, database: Path, damaged: Path) -> None:
         path.unlink(missing_ok=True)
     os.replace(building, database)
     reach_disk(database.parent)
-
-
-def _remove(damaged: Path) -> None:
-    """Remove a damaged file of which everything is in the new one."""
-    for path in (damaged, damaged.with_name(damaged.name + "-wal")):
-        path.unlink(missing_ok=True)
 
 
 def _keep(path: Path, name: Path) -> None:
