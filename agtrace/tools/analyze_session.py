@@ -12,8 +12,8 @@ from agtrace_schema.analysis import Analysis, Insight
 
 from agtrace.sessions.query import find_session
 from agtrace.shaping.replies import Reply
-from agtrace.text.lines import counted
 from agtrace.text.next_call import NextCall, call
+from agtrace.text.numbers import counted
 from agtrace.tools.arguments import Arguments, SessionId
 from agtrace.tools.tool import Context, Tool, dump, event_kilobytes, kilobytes, overview_kilobytes
 

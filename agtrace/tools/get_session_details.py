@@ -11,8 +11,8 @@ from agtrace_schema.answers import Model, SessionHead, SessionOverview, SessionS
 from agtrace.sessions import long_texts, parts, steps, turns
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply, Stream, fitting
-from agtrace.text.lines import counted
 from agtrace.text.next_call import NextCall
+from agtrace.text.numbers import counted
 from agtrace.tools.session_sections import answer_sections
 from agtrace.tools.session_view import LARGEST_OVERVIEW, NAME, GetSessionDetails, View, view_of
 from agtrace.tools.tool import Context, Tool, dump, dump_all

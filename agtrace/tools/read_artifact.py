@@ -18,8 +18,9 @@ from agtrace.sessions.query import find_event, find_session, last_event_of, shor
 from agtrace.sessions.references import Reference, parse
 from agtrace.shaping.output import printed
 from agtrace.shaping.replies import Body, Digest, Reply, Stream
-from agtrace.text.lines import counted, named
+from agtrace.text.lines import named
 from agtrace.text.next_call import Hint, call
+from agtrace.text.numbers import counted
 from agtrace.tools.analyze_session import first_evidence, opens_evidence
 from agtrace.tools.arguments import Arguments, Cursor
 from agtrace.tools.long_text import (

@@ -15,7 +15,8 @@ from agtrace.health.facts.labels import quoted, tool_named
 from agtrace.health.facts.signatures import Signature, signature_of
 from agtrace.health.finding import Detector, Finding, evidence
 from agtrace.health.history import Call, History, Message, Notice, Said, Thought, of_one_response
-from agtrace.text.lines import counted, cut
+from agtrace.text.lines import cut
+from agtrace.text.numbers import counted
 
 STREAK, LONG_STREAK = 3, 6
 RETURNS, MANY_RETURNS = 3, 6

@@ -12,10 +12,10 @@ from agtrace_schema.analysis import TimeSpent
 from agtrace_schema.events import Outcome, Provider, UserKind
 
 from agtrace.health.facts.actions import asks_human, command_of, is_poll, is_shell, only_reads, starts_agent
-from agtrace.health.facts.cost import duration
 from agtrace.health.facts.labels import quoted, tool_named
 from agtrace.health.finding import Detector, Finding, evidence
 from agtrace.health.history import Call, History, Message, Said, Thought
+from agtrace.text.numbers import duration
 
 _MINUTE = 60_000
 SLOW_MS = 5 * _MINUTE
