@@ -16,6 +16,7 @@ Serialized JSON is never cut. An answer that doesn't fit is made smaller, in thi
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -155,13 +156,8 @@ class _Envelope:
         if not pages.size or self._fits(self._page(pages, pages.size)):
             yield self._page(pages, pages.size)
             return
-        fits, too_many = 0, pages.size
-        while too_many - fits > 1:
-            middle = (fits + too_many) // 2
-            if self._fits(self._page(pages, middle)):
-                fits = middle
-            else:
-                too_many = middle
+        counts = range(1, pages.size)
+        fits = bisect_left(counts, True, key=lambda count: not self._fits(self._page(pages, count)))
         yield from self._smaller(self._page(pages, max(fits, 1)))
         if pages.essential is not None:
             bare = self._page(pages, 1, redact_json(pages.essential(1)))

@@ -6,6 +6,7 @@ Rows keep their ids, so that what refers to them goes on to.
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -201,11 +202,8 @@ class _Copying:
             step *= 2
             if behind + step > _LARGEST_ID:
                 return None
-        low, high = step // 2, step
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._can_read(table, behind + middle) else (middle, high)
-        return behind + high
+        steps = range(step // 2 + 1, step + 1)
+        return behind + steps[bisect_left(steps, True, key=lambda step: self._can_read(table, behind + step))]
 
     def _can_read(self, table: str, behind: int) -> bool:
         """Whether there is a row behind a rowid, and the first one can be read."""
