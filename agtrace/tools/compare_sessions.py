@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import orjson
+from agtrace_schema.answers import dump
 from agtrace_schema.comparison import ComparedSession
 from pydantic import Field
 
@@ -20,7 +21,7 @@ from agtrace.shaping.replies import Reply
 from agtrace.text.lines import LABEL, SUMMARY, named, one_line
 from agtrace.text.next_call import NextCall, call
 from agtrace.tools.arguments import Arguments, SessionId
-from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump, event_kilobytes, overview_kilobytes
+from agtrace.tools.tool import LIST_BYTES, Context, Tool, event_kilobytes, overview_kilobytes
 
 _MOST_BYTES = 30_720
 _ENVELOPE = 1_200

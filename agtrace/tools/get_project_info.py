@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from agtrace_indexer.index.questions import sessions
-from agtrace_schema.answers import ProjectItem
+from agtrace_schema.answers import ProjectItem, dump_all
 
 from agtrace.sessions import projects
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import Hint, NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit
-from agtrace.tools.tool import Context, Tool, dump_all, list_budget, query_of, sessions_kilobytes, unless_behind
+from agtrace.tools.tool import Context, Tool, list_budget, query_of, sessions_kilobytes, unless_behind
 
 
 class GetProjectInfo(Arguments):

@@ -7,7 +7,7 @@ from typing import Any
 
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
-from agtrace_schema.answers import Thought
+from agtrace_schema.answers import Thought, dump_all
 
 from agtrace.sessions import reasoning, turns
 from agtrace.sessions.query import find_session, last_event_of, short_id
@@ -16,7 +16,7 @@ from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, SessionId, TurnIndex
-from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump_all, event_kilobytes, kilobytes, query_of
+from agtrace.tools.tool import LIST_BYTES, Context, Tool, event_kilobytes, kilobytes, query_of
 
 _LONG_BYTES = 51_200
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_indexer.providers.registry import TITLES
-from agtrace_schema.answers import SessionItem
+from agtrace_schema.answers import SessionItem, dump_all
 from pydantic import Field
 
 from agtrace.sessions import listing
@@ -31,7 +31,6 @@ from agtrace.tools.arguments import (
 from agtrace.tools.tool import (
     Context,
     Tool,
-    dump_all,
     list_budget,
     mark,
     overview_kilobytes,

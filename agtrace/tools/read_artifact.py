@@ -9,6 +9,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions.sessions import Session
+from agtrace_schema.answers import dump
 from agtrace_schema.requests import Mode
 from pydantic import Field
 
@@ -38,7 +39,6 @@ from agtrace.tools.long_text import (
 from agtrace.tools.tool import (
     Context,
     Tool,
-    dump,
     event_kilobytes,
     kilobytes,
     overview_kilobytes,

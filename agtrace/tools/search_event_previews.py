@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agtrace_schema.answers import dump_all
+
 from agtrace.index.freshness import Freshness
 from agtrace.search.deadline import Deadline
 from agtrace.search.grouping import previews, session_matches
@@ -17,7 +19,7 @@ from agtrace.text.next_call import Hint
 from agtrace.text.numbers import counted
 from agtrace.tools.search_arguments import SearchEventPreviews, identity, moment_of, question
 from agtrace.tools.search_hints import after_hits, after_nothing
-from agtrace.tools.tool import Context, Tool, dump_all, list_budget, unless_behind
+from agtrace.tools.tool import Context, Tool, list_budget, unless_behind
 
 __all__ = ["TOOL", "SearchEventPreviews", "answer"]
 
