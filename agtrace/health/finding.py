@@ -36,14 +36,29 @@ class Detector:
     """A rule that looks for one thing."""
 
     name: str
-    version: int
-    """Raised whenever the same session could give other findings."""
     lens: Lens
     rule: str
     """When it fires, as a sentence: the table of docs/health.md is made of these."""
     find: Callable[[History], Iterable[Finding]]
     structural: bool = False
     """Whether it looks only at what the log says by its structure: no text is read, and nothing is measured."""
+    version: int = 1
+    """Raised whenever the same session could give other findings."""
+
+    def __call__(self, history: History) -> Iterable[Finding]:
+        """What it finds in a session."""
+        return self.find(history)
+
+
+def detector(
+    lens: Lens, rule: str, *, structural: bool = False, version: int = 1
+) -> Callable[[Callable[[History], Iterable[Finding]]], Detector]:
+    """Make a function `find_something` the detector `something`, by this rule."""
+
+    def make(find: Callable[[History], Iterable[Finding]]) -> Detector:
+        return Detector(find.__name__.removeprefix("find_"), lens, rule, find, structural, version)
+
+    return make
 
 
 def evidence(events: Sequence[int], most: int = EVIDENCE) -> tuple[int, ...]:

@@ -94,39 +94,9 @@ def when(iso: str | None) -> str:
     return local.isoformat(" ", "minutes")[:16]
 
 
-def short_number(number: int | None) -> str:
-    """A count to three or four digits: 15.1M."""
-    if number is None:
-        return ""
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if number >= size:
-            return f"{number / size:.1f}{unit}"
-    return str(number)
-
-
 def figure(number: int | None) -> str:
     """A count with its thousands apart; nothing where it is unknown."""
     return "" if number is None else f"{number:,}"
-
-
-def size(size: int) -> str:
-    """Bytes, in MB where there are many."""
-    return f"{size / 1_000_000:.1f} MB" if size >= 100_000 else f"{size:,} bytes"
-
-
-def seconds(seconds: int | None) -> str:
-    """A duration in the two largest units that it has."""
-    if seconds is None:
-        return ""
-    for size, unit, smaller, part in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
-        if seconds >= size:
-            return f"{seconds // size} {unit} {seconds % size // smaller} {part}"
-    return f"{seconds} s"
-
-
-def dollars(cost: float | None) -> str:
-    """US dollars to the cent; nothing where they are unknown."""
-    return "" if cost is None else f"${cost:,.2f}"
 
 
 def made(figure: str, made: str | None) -> str:

@@ -14,7 +14,7 @@ from agtrace.health.facts.api import error_text, is_api_error, is_interruption
 from agtrace.health.facts.labels import quoted, tool_named
 from agtrace.health.facts.questions import asks_to_go_on
 from agtrace.health.facts.signatures import signature_of
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought, Usage, of_one_response
 from agtrace.text.lines import cut
 
@@ -59,6 +59,7 @@ def shown_by(entry: Entry) -> int:
     return entry.evidence if isinstance(entry, Call) else entry.event_index
 
 
+@detector("Outcome", "The session ends with a call that never got a result.", structural=True)
 def find_left_tool(history: History) -> Iterator[Finding]:
     """A session that ends with a call without a result."""
     ending, last = ending_of(history), _last_thing(history)
@@ -76,11 +77,13 @@ def find_left_tool(history: History) -> Iterator[Finding]:
     )
 
 
+@detector("Outcome", "The last thing is that the human interrupted the model or refused an execution.", structural=True)
 def find_interrupted(history: History) -> Iterator[Finding]:
     """A session that ends with the human stopping the model."""
     yield from _finding(history, "interrupted", "Info", "The session ends where {reason}")
 
 
+@detector("Outcome", "The session ends with a human request to which the model never answered.", structural=True)
 def find_abandoned(history: History) -> Iterator[Finding]:
     """A session that ends with a request without an answer."""
     yield from _finding(
@@ -88,6 +91,11 @@ def find_abandoned(history: History) -> Iterator[Finding]:
     )
 
 
+@detector(
+    "Outcome",
+    "The session ends with the model waiting for the human: it asked something that it needs to go on; "
+    "an offer after finished work is none.",
+)
 def find_left_question(history: History) -> Iterator[Finding]:
     """A session that ends with the model waiting for the human."""
     yield from _finding(history, "question_left", "Info", "The session ends with the model waiting: {reason}")
@@ -169,40 +177,3 @@ def _failure(call: Call) -> str:
     """Which tool failed, and with what."""
     told = signature_of(call.result)
     return tool_named(call.tool) + (f": {quoted(told.line, _SHOWN)}" if told else "")
-
-
-LEFT_TOOL = Detector(
-    name="left_tool",
-    version=1,
-    lens="Outcome",
-    rule="The session ends with a call that never got a result.",
-    find=find_left_tool,
-    structural=True,
-)
-
-INTERRUPTED = Detector(
-    name="interrupted",
-    version=1,
-    lens="Outcome",
-    rule="The last thing is that the human interrupted the model or refused an execution.",
-    find=find_interrupted,
-    structural=True,
-)
-
-ABANDONED = Detector(
-    name="abandoned",
-    version=1,
-    lens="Outcome",
-    rule="The session ends with a human request to which the model never answered.",
-    find=find_abandoned,
-    structural=True,
-)
-
-LEFT_QUESTION = Detector(
-    name="left_question",
-    version=1,
-    lens="Outcome",
-    rule="The session ends with the model waiting for the human: it asked something that it needs to go on; "
-    "an offer after finished work is none.",
-    find=find_left_question,
-)

@@ -12,10 +12,10 @@ from agtrace_schema.analysis import TimeSpent
 from agtrace_schema.events import Outcome, Provider, UserKind
 
 from agtrace.health.facts.actions import asks_human, command_of, is_poll, is_shell, only_reads, starts_agent
-from agtrace.health.facts.cost import duration
 from agtrace.health.facts.labels import quoted, tool_named
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Said, Thought
+from agtrace.text.numbers import duration
 
 _MINUTE = 60_000
 SLOW_MS = 5 * _MINUTE
@@ -47,6 +47,11 @@ class _Wait:
     """Whether most of it was probably waiting for the human's permission."""
 
 
+@detector(
+    "Time",
+    "An execution took at least 5 minutes: no poll, no question to the human, no sub-agent, not refused or "
+    "interrupted, and none that only reads or edits files, which was waiting to be allowed.",
+)
 def find_slow_tools(history: History) -> Iterator[Finding]:
     """Executions that took long, though nothing was waited for on purpose."""
     slow = [
@@ -71,6 +76,11 @@ def find_slow_tools(history: History) -> Iterator[Finding]:
     yield _slowness(slow, message)
 
 
+@detector(
+    "Time",
+    "The model took at least 5 minutes, and less than 2 hours, from the request or the last result to the first "
+    "thing it gave.",
+)
 def find_slow_model(history: History) -> Iterator[Finding]:
     """Responses that began long after the model had all it needed."""
     slow = list(_slow_answers(history))
@@ -256,22 +266,3 @@ def _moments(history: History) -> Iterator[tuple[int, int, _What]]:
             what = "said" if isinstance(entry, Message) else "done" if isinstance(entry, Thought) else "noted"
         if entry.at:
             yield entry.at, entry.event_index, what
-
-
-SLOW_TOOLS = Detector(
-    name="slow_tools",
-    version=1,
-    lens="Time",
-    rule="An execution took at least 5 minutes: no poll, no question to the human, no sub-agent, not refused or "
-    "interrupted, and none that only reads or edits files, which was waiting to be allowed.",
-    find=find_slow_tools,
-)
-
-SLOW_MODEL = Detector(
-    name="slow_model",
-    version=1,
-    lens="Time",
-    rule="The model took at least 5 minutes, and less than 2 hours, from the request or the last result to the first "
-    "thing it gave.",
-    find=find_slow_model,
-)

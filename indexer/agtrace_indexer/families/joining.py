@@ -116,3 +116,10 @@ def _name(connection: sqlite3.Connection) -> None:
     titles = lineage.given_titles(connection)
     named_before = lineage.retitled(connection)
     lineage.retitle(connection, {session: titles.get(session) for session in {*titles, *named_before}})
+
+
+def tell_apart(connection: sqlite3.Connection) -> None:
+    """Give sessions that share an id their suffixes; the oldest one whose log still exists has none."""
+    twins = lineage.twins(connection)
+    wanted = {twin: twin.own_id if twin.number == 1 else f"{twin.own_id}~{twin.number}" for twin in twins}
+    lineage.note_ids(connection, [(id, twin.session) for twin, id in wanted.items() if id != twin.uid])
