@@ -264,7 +264,7 @@ def test_doctor_and_repair_say_what_is_so(own_home: Path, tmp_path: Path) -> Non
     assert "their sessions were forgotten: 1 file" in said.out and "no logs found" not in said.out
     assert log.exists()
     damage.run_sql(database, "DROP TABLE root")
-    assert "keeps what is archived; the answer is" in agtrace_here("sessions").err
+    assert "keeps what is archived; the answer covers" in agtrace_here("sessions").err
 
 
 # -- looked at twice -------------------------------------------------------------------------------
