@@ -12,7 +12,8 @@ import click
 from agtrace.commands.asking import behind, usable, with_index
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import plain_json
-from agtrace.commands.printing import leave_lines, megabytes, print_lines
+from agtrace.commands.printing import leave_lines, print_lines
+from agtrace.text.numbers import counted, size
 
 _REFRESH_SECONDS = 10
 _PATIENCE = 60
@@ -69,8 +70,8 @@ def _forget(digests: set[str]) -> str | None:
 
     database = usable().database
     if sys.stderr.isatty():
-        size = megabytes(database.stat().st_size)
-        sys.stderr.write(f"rewriting the index, which takes as much free disk space as it occupies ({size}) ...\n")
+        room = size(database.stat().st_size)
+        sys.stderr.write(f"rewriting the index, which takes as much free disk space as it occupies ({room}) ...\n")
     return forget(database, digests, now=time.time(), patience=_PATIENCE)
 
 
@@ -109,7 +110,6 @@ def _description(told: dict[str, Any]) -> Iterator[str]:
 
 
 def _counted(told: dict[str, Any]) -> str:
-    from agtrace.text.lines import counted
 
     parts = [counted(told[key], what) for key, what in (("sessions", "session"), ("sub_agents", "sub-agent"))]
     return " and ".join(part for part in parts if not part.startswith("0 "))

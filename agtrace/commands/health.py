@@ -19,8 +19,10 @@ def health(as_json: bool) -> None:
 
     A server reports the same, and the sizes of its answers, as the resource ax://health and at /healthz.
     """
+    from agtrace_schema.answers import dump
+
     from agtrace.answers.status import look
 
     found = look(usable())
-    leave(found.model_dump(mode="json", exclude_none=True), as_json, lambda render: render.health(found))
+    leave(dump(found), as_json, lambda render: render.health(found))
     sys.exit(TROUBLE if found.index.problem or found.configuration.problem else 0)

@@ -15,7 +15,8 @@ import click
 from agtrace.commands.asking import usable, with_index
 from agtrace.commands.errors import patiently, tell
 from agtrace.commands.options import plain_json
-from agtrace.commands.printing import counted, leave_lines, megabytes, print_json, print_lines
+from agtrace.commands.printing import leave_lines, print_json, print_lines
+from agtrace.text.numbers import counted, size
 
 if TYPE_CHECKING:
     from agtrace_indexer.logs.progress import Progress
@@ -80,7 +81,7 @@ def _optimize(*, as_json: bool) -> None:
 
     database = with_index().database
     done = optimize(database, patience=_PATIENCE)
-    told = f"the index had {megabytes(done.bytes_before)}, it now has {megabytes(done.bytes_after)}"
+    told = f"the index had {size(done.bytes_before)}, it now has {size(done.bytes_after)}"
     leave_lines({**asdict(done), "index": str(database)}, as_json, [told])
 
 
@@ -147,7 +148,7 @@ def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
         return
     found = f"{counted(summary.sessions, 'session')}, {counted(summary.events, 'event')}"
     files = f"{counted(summary.files_seen, 'file')} ({summary.files_changed:,} changed)"
-    yield f"{found} from {files} in {summary.seconds:.2f} s; the index has {megabytes(summary.index_bytes)}"
+    yield f"{found} from {files} in {summary.seconds:.2f} s; the index has {size(summary.index_bytes)}"
     if summary.unreadable_lines:
         yield f"{counted(summary.unreadable_lines, 'unreadable line')} kept as found: `agtrace doctor` shows where"
     if summary.files_unreadable:

@@ -35,16 +35,6 @@ def print_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
     stream.flush()
 
 
-def megabytes(size: int) -> str:
-    """Format a size in bytes as MB."""
-    return f"{size / 1e6:,.1f} MB"
-
-
-def counted(count: int, what: str) -> str:
-    """Return a number and what it counts, in the plural unless it is 1."""
-    return f"{count:,} {what}{'s' * (count != 1)}"
-
-
 def print_json(value: Any, indent: int | None = 2) -> None:
     """Print a value as JSON, with every control character escaped, since some are commands to a terminal."""
     from agtrace.text.lines import UNSEEN

@@ -11,6 +11,7 @@ import click
 from agtrace.commands.asking import with_index
 from agtrace.commands.options import plain_json
 from agtrace.commands.printing import leave_lines
+from agtrace.text.numbers import counted
 
 if TYPE_CHECKING:
     from agtrace_indexer.index.roots import Root
@@ -70,7 +71,6 @@ def _told(root: Root) -> Iterator[str]:
 
 
 def _held(root: Root) -> str:
-    from agtrace.text.lines import counted
 
     return f"{counted(root.logs, 'log')}, {counted(root.sessions, 'session')}"
 

@@ -16,7 +16,8 @@ from agtrace_indexer.watch.loop import Change, watch
 from agtrace.commands.asking import usable
 from agtrace.commands.errors import tell
 from agtrace.commands.index import index_once, roots_of
-from agtrace.commands.printing import counted, print_json, print_lines
+from agtrace.commands.printing import print_json, print_lines
+from agtrace.text.numbers import counted
 
 
 def stay(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:

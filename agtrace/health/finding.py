@@ -35,14 +35,29 @@ class Detector:
     """A rule that looks for one kind of trouble."""
 
     name: str
-    version: int
-    """Raised whenever the same session could give other findings."""
     lens: Lens
     rule: str
     """When it fires, as a sentence: the table of docs/health.md is made from these."""
     find: Callable[[History], Iterable[Finding]]
     structural: bool = False
     """Whether it uses only the structure of the log: it interprets no text and measures nothing."""
+    version: int = 1
+    """Raised whenever the same session could give other findings."""
+
+    def __call__(self, history: History) -> Iterable[Finding]:
+        """Return what it finds in a session."""
+        return self.find(history)
+
+
+def detector(
+    lens: Lens, rule: str, *, structural: bool = False, version: int = 1
+) -> Callable[[Callable[[History], Iterable[Finding]]], Detector]:
+    """Turn a function `find_something` into the detector `something`, with this rule."""
+
+    def make(find: Callable[[History], Iterable[Finding]]) -> Detector:
+        return Detector(find.__name__.removeprefix("find_"), lens, rule, find, structural, version)
+
+    return make
 
 
 def evidence(events: Sequence[int], most: int = EVIDENCE) -> tuple[int, ...]:

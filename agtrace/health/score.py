@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from agtrace_schema.analysis import Ending, ScorePart, SessionEnding
 
 from agtrace.health.finding import Detector, Finding
-from agtrace.text.lines import counted
+from agtrace.text.numbers import counted
 
 Found = tuple[Detector, Finding]
 

@@ -7,19 +7,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import (
-    OUT,
-    STYLES,
-    command,
-    footer,
-    heading,
-    indented,
-    left_out,
-    plain,
-    seconds,
-    short_number,
-    summary,
-)
+from agtrace.render.terminal import OUT, STYLES, command, footer, heading, indented, left_out, plain, summary
+from agtrace.text.numbers import seconds, short
 
 _BAR = 20
 _SPENT = (
@@ -101,7 +90,7 @@ def _token_shares(shares: dict[str, list[dict[str, Any]]]) -> None:
         return
     heading("Tokens")
     for label, largest in found:
-        named = (f"{plain(share['name'])[-_LONGEST_NAME:]} {short_number(share['tokens'])}" for share in largest)
+        named = (f"{plain(share['name'])[-_LONGEST_NAME:]} {short(share['tokens'])}" for share in largest)
         OUT.print(indented(Text(f"{label:<10}", style="dim").append(" · ".join(named), style="not dim")))
 
 

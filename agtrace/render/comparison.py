@@ -8,20 +8,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import (
-    OUT,
-    STYLES,
-    dollars,
-    figure,
-    heading,
-    indented,
-    left_out,
-    made,
-    plain,
-    seconds,
-    summary,
-    when,
-)
+from agtrace.render.terminal import OUT, STYLES, figure, heading, indented, left_out, made, plain, summary, when
+from agtrace.text.numbers import dollars, seconds
 
 _SIDE_FACTS = (
     ("agent", "provider"), ("kind", "kind"), ("title", "title"), ("request", "snippet"), ("project", "root_path"),

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, heading, plain_line, size
-from agtrace.text.lines import counted
+from agtrace.render.terminal import OUT, heading, plain_line
+from agtrace.text.numbers import counted, size
 
 _FILES_SHOWN = 12
 

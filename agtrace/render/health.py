@@ -6,7 +6,8 @@ from agtrace_schema.health import Health
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, figure, plain, size, when
+from agtrace.render.terminal import OUT, figure, plain, when
+from agtrace.text.numbers import size
 
 
 def health(found: Health) -> None:

@@ -9,8 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.next_calls import offer
-from agtrace.render.terminal import OUT, dollars, footer, nothing, plain, short_number, summary, when
+from agtrace.render.terminal import OUT, footer, nothing, plain, summary, when
 from agtrace.text.next_call import NextCall
+from agtrace.text.numbers import dollars, short
 
 _COLUMNS = ("session", "agent", "started", "turns", "tools", "failed", "tokens", "cost", "request")
 _NARROW_COLUMNS = ("session", "started", "failed", "request")
@@ -43,7 +44,7 @@ def _session_cells(item: dict[str, Any]) -> dict[str, str | Text]:
         "turns": str(item["turn_count"]),
         "tools": str(item["tool_calls"]),
         "failed": Text(str(item["failed_calls"] or ""), style="red"),
-        "tokens": short_number(item.get("total_tokens")),
+        "tokens": short(item.get("total_tokens")),
         "cost": dollars(item.get("cost_usd")),
         "request": _about(item),
     }

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from agtrace.render.next_calls import offer
 from agtrace.render.terminal import OUT, STYLES, footer, nothing, plain, summary, when
-from agtrace.text.lines import counted
 from agtrace.text.next_call import NextCall
+from agtrace.text.numbers import counted
 
 _WITH_AGENT, _WITH_TIME = 80, 60
 """The terminal's width from which a session's line has room for these."""

@@ -6,7 +6,7 @@ from agtrace_indexer.repair.consistency import Lost
 from agtrace_indexer.repair.repair import Repaired
 
 from agtrace.render.terminal import OUT, heading, left_out, plain_line
-from agtrace.text.lines import counted
+from agtrace.text.numbers import counted
 
 _LOST_SHOWN = 20
 

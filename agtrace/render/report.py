@@ -9,9 +9,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, STYLES, command, dollars, figure, heading, indented, left_out, plain
+from agtrace.render.terminal import OUT, STYLES, command, figure, heading, indented, left_out, plain
 from agtrace.report import wording
 from agtrace.report.figures import GOOD, LOW
+from agtrace.text.numbers import dollars, percent, short
 
 _ROWS = 5
 _WIDE = 60
@@ -115,7 +116,7 @@ def _failing_tools(found: Report) -> None:
         [("sessions", "right")] * wide))  # fmt: skip
     for tool in failing[:_ROWS]:
         calls, sessions = ([figure(tool.calls)], [figure(tool.sessions)]) if wide else ([], [])
-        rate = wording.percent(tool.failed / max(tool.calls, 1))
+        rate = percent(tool.failed / max(tool.calls, 1))
         table.add_row(Text(plain(tool.tool)), Text(figure(tool.failed), style="red"), *calls, rate, *sessions)
     OUT.print(Padding(table, (0, 0, 0, 2)))
     left_out("tools", _ROWS, len(failing))
@@ -142,7 +143,7 @@ def _spent(found: Report) -> None:
     heading(wording.spent(found))
     table = _table("model", ("tokens", "right"), ("cost", "right"))
     for name, used, cost in models[:_ROWS]:
-        table.add_row(Text(plain(name)), wording.tokens(used), dollars(cost))
+        table.add_row(Text(plain(name)), short(used), dollars(cost))
     OUT.print(Padding(table, (0, 0, 0, 2)))
     left_out("models", _ROWS, len(models))
 

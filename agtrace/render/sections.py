@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.session import SessionView, print_stats
-from agtrace.render.terminal import OUT, STYLES, dollars, figure, heading, nothing, plain, short_number, summary, when
+from agtrace.render.terminal import OUT, STYLES, figure, heading, nothing, plain, summary, when
+from agtrace.text.numbers import dollars, short
 
 FACTS = frozenset({"session", "stats"})
 """Sections that aren't lists."""
@@ -104,7 +105,7 @@ def _child(item: dict[str, Any]) -> _Row:
 def _model(item: dict[str, Any]) -> _Row:
     return {
         "responses": figure(item["responses"]),
-        "tokens": short_number(item.get("total_tokens")),
+        "tokens": short(item.get("total_tokens")),
         "cost": dollars(item.get("cost_usd")),
         "model": Text(plain(item["model"])),
     }

@@ -7,20 +7,8 @@ from typing import Any
 
 from rich.text import Text
 
-from agtrace.render.terminal import (
-    OUT,
-    STYLES,
-    dollars,
-    entry,
-    indented,
-    made,
-    plain,
-    seconds,
-    short_number,
-    summary,
-    when,
-)
-from agtrace.text.lines import counted
+from agtrace.render.terminal import OUT, STYLES, entry, indented, made, plain, summary, when
+from agtrace.text.numbers import counted, dollars, seconds, short
 
 _LINES_OF_TEXT = 8
 _TOKEN_KINDS = (
@@ -107,7 +95,7 @@ def print_stats(data: dict[str, Any]) -> None:
     _dim("  ".join(filter(None, spans)))
     _dim(_tokens(stats))
     for model in stats.get("models", []):
-        _dim(f"  {plain(model['model'])}: {short_number(model.get('total_tokens'))} {_cost(model)}".rstrip())
+        _dim(f"  {plain(model['model'])}: {short(model.get('total_tokens'))} {_cost(model)}".rstrip())
 
 
 def _print_failing_turns(failing: dict[str, Any]) -> None:
@@ -126,11 +114,11 @@ def _tokens(stats: dict[str, Any]) -> str:
     """Return the tokens used, by kind, and the largest context."""
     if stats.get("total_tokens") is None:
         return ""
-    kinds = ", ".join(f"{short_number(stats['tokens'][kind])} {name}" for kind, name in _TOKEN_KINDS
+    kinds = ", ".join(f"{short(stats['tokens'][kind])} {name}" for kind, name in _TOKEN_KINDS
                       if stats["tokens"].get(kind))  # fmt: skip
-    total = made(f"{short_number(stats['total_tokens'])} tokens", stats.get("tokens_made"))
-    peak = short_number(stats.get("peak_context_tokens"))
-    window = f" of {short_number(stats['context_window'])}" if stats.get("context_window") else ""
+    total = made(f"{short(stats['total_tokens'])} tokens", stats.get("tokens_made"))
+    peak = short(stats.get("peak_context_tokens"))
+    window = f" of {short(stats['context_window'])}" if stats.get("context_window") else ""
     context = f"largest context {peak}{window}" if peak else ""
     return "  ".join(filter(None, (f"{total}: {kinds}", context)))
 
@@ -151,7 +139,7 @@ def _family(data: dict[str, Any], stats: dict[str, Any]) -> str:
         said.append("started " + ", ".join(child["id"] for child in data["children"]))
     if stats.get("with_children"):
         whole = stats["with_children"]
-        said.append(f"with sub-agents {short_number(whole.get('total_tokens'))} tokens {_cost(whole)}".rstrip())
+        said.append(f"with sub-agents {short(whole.get('total_tokens'))} tokens {_cost(whole)}".rstrip())
     return "  ".join(said)
 
 
@@ -177,13 +165,13 @@ def _turn_head(turn: dict[str, Any]) -> Text:
 
 def _turn_tokens(stats: dict[str, int]) -> str:
     total = sum(stats.get(kind, 0) for kind, _ in _TOKEN_KINDS[:5])
-    return f"  {short_number(total)} tokens" if total else ""
+    return f"  {short(total)} tokens" if total else ""
 
 
 def _step_figures(step: dict[str, Any]) -> str:
     tokens = step.get("tokens") or {}
-    said = [f"{short_number(tokens['output'])} out"] if tokens.get("output") else []
-    said += [f"context {short_number(step['context_tokens'])}"] if step.get("context_tokens") else []
+    said = [f"{short(tokens['output'])} out"] if tokens.get("output") else []
+    said += [f"context {short(step['context_tokens'])}"] if step.get("context_tokens") else []
     return f"  {', '.join(said)}" if said else ""
 
 

@@ -94,39 +94,9 @@ def when(iso: str | None) -> str:
     return local.isoformat(" ", "minutes")[:16]
 
 
-def short_number(number: int | None) -> str:
-    """Format a count in three or four digits: 15.1M."""
-    if number is None:
-        return ""
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if number >= size:
-            return f"{number / size:.1f}{unit}"
-    return str(number)
-
-
 def figure(number: int | None) -> str:
     """Format a count with thousands separators; empty if it is None."""
     return "" if number is None else f"{number:,}"
-
-
-def size(size: int) -> str:
-    """Format a size in bytes, from 100,000 on in MB."""
-    return f"{size / 1_000_000:.1f} MB" if size >= 100_000 else f"{size:,} bytes"
-
-
-def seconds(seconds: int | None) -> str:
-    """Format a duration in its two largest units; empty if it is None."""
-    if seconds is None:
-        return ""
-    for size, unit, smaller, part in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
-        if seconds >= size:
-            return f"{seconds // size} {unit} {seconds % size // smaller} {part}"
-    return f"{seconds} s"
-
-
-def dollars(cost: float | None) -> str:
-    """Format US dollars to the cent; empty if the cost is None."""
-    return "" if cost is None else f"${cost:,.2f}"
 
 
 def made(figure: str, made: str | None) -> str:

@@ -10,8 +10,8 @@ from rich.text import Text
 from agtrace.render.next_calls import offer
 from agtrace.render.terminal import OUT, entry, left_out, plain, plain_line, summary
 from agtrace.sessions.references import parse
-from agtrace.text.lines import counted
 from agtrace.text.next_call import NextCall
+from agtrace.text.numbers import counted
 
 _LINKS = (
     ("turn_index", "turn"), ("step_index", "step"), ("call_event", "its call: event"),
@@ -71,7 +71,7 @@ def _session_of(answer: dict[str, Any]) -> str:
 def _later(later: dict[str, Any], session_id: str) -> str:
     """Describe the later success of a call that failed."""
     again = later.get("failed_again", 0)
-    failed = f" failed {again} more time{'s' * (again != 1)}, then" if again else ""
+    failed = f" failed {counted(again, 'more time')}, then" if again else ""
     changes, total = later.get("changes", []), later.get("total_changes")
     count = f"{total} changes, the last ones" if total else "changes"
     after = f" after {count} at {', '.join(map(str, changes))}" if changes else ""

@@ -11,6 +11,7 @@ from agtrace_schema.analysis import Change, Report
 
 from agtrace.report import wording
 from agtrace.text.lines import one_line
+from agtrace.text.numbers import percent, short
 
 _ROWS = 10
 _LONGEST = 200
@@ -40,7 +41,7 @@ def _lines(report: Report) -> Iterator[str]:
     failing = [tool for tool in report.tools if tool.failed][:_ROWS]
     yield from _table(
         "Tools that failed most", ("tool", "failed", "calls", "rate", "sessions"),
-        ((_quoted(tool.tool), f"{tool.failed:,}", f"{tool.calls:,}", wording.percent(tool.failed / max(tool.calls, 1)),
+        ((_quoted(tool.tool), f"{tool.failed:,}", f"{tool.calls:,}", percent(tool.failed / max(tool.calls, 1)),
           f"{tool.sessions:,}") for tool in failing),
     )  # fmt: skip
     yield from _table(
@@ -50,7 +51,7 @@ def _lines(report: Report) -> Iterator[str]:
     )  # fmt: skip
     yield from _table(
         wording.spent(report), ("model", "tokens", "cost"),
-        ((_quoted(name), wording.tokens(used), "" if cost is None else f"${cost:,.2f}")
+        ((_quoted(name), short(used), "" if cost is None else f"${cost:,.2f}")
          for name, used, cost in wording.models(report)[:_ROWS]),
     )  # fmt: skip
     yield from _table(

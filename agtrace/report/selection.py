@@ -20,7 +20,8 @@ from agtrace.problems import UnknownProject
 from agtrace.report.wording import AGENTS
 from agtrace.sessions.listing import SHORT_HASH
 from agtrace.sessions.query import iso
-from agtrace.text.lines import counted, repeated
+from agtrace.text.lines import repeated
+from agtrace.text.numbers import counted
 
 _SHORTEST_HASH = 4
 """The fewest characters of a hash that name a project."""

@@ -6,16 +6,14 @@ import os
 import pickle
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from queue import SimpleQueue
 from subprocess import Popen
 from typing import NamedTuple, TypeAlias
 
 from agtrace_indexer.index.opening import path_of
-from agtrace_indexer.parallel import processes
+from agtrace_indexer.parallel.processes import Crew
 from agtrace_schema.analysis import Analysis, Insight, ReportedSession, Timeline
 
 from agtrace.health.analysis import Examination, agents_of, analysis_of, examine
@@ -84,8 +82,8 @@ def examine_all(connection: sqlite3.Connection, asked: Asked, chosen: Sequence[F
         raise TooManyEvents(len(chosen))
     if asked.most_events is None and cores > 1 and events >= LEAST_EVENTS:
         try:
-            return list(_on_all_cores(connection, asked, chosen, entries, cores))
-        except (OSError, EOFError, pickle.UnpicklingError):
+            return _on_all_cores(connection, asked, chosen, entries, cores)
+        except OSError:
             pass  # no processes here, or one died: this process does the same more slowly
     return Examiner(connection, asked, chosen, entries).all()
 
@@ -95,33 +93,31 @@ def examine_all(connection: sqlite3.Connection, asked: Asked, chosen: Sequence[F
 
 def _on_all_cores(
     connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], entries: int, cores: int
-) -> Iterator[Seen]:
-    path = path_of(connection)
+) -> list[Seen]:
+    """Examine these sessions in worker processes. Raises `OSError` if they can't be started, or if one died."""
     ids = [family.row.id for family in chosen]
-    portions = [ids[start : start + _PORTION] for start in range(0, len(ids), _PORTION)]
-    with (
-        ThreadPoolExecutor(cores) as threads,
-        processes.crew(min(cores, len(portions)), "agtrace.report.worker", str(path), str(entries)) as workers,
-    ):
-        idle: SimpleQueue[Popen[bytes]] = SimpleQueue()
-        for worker in workers:
-            idle.put(worker)
-        for portion in threads.map(partial(_examined_by, idle, asked), portions):
-            for tally, shown, found in portion:
-                yield Seen(tally, ReportedSession.model_validate_json(shown), found)
+    portions = [tuple(ids[start : start + _PORTION]) for start in range(0, len(ids), _PORTION)]
+    arguments = ("agtrace.report.worker", str(path_of(connection)), str(entries))
+    with Crew(portions, cores, partial(_examined_by, asked), *arguments) as workers:
+        answers = dict(workers.answers())
+    if len(answers) < len(portions):
+        raise OSError("a worker died")
+    return [
+        Seen(tally, ReportedSession.model_validate_json(shown), found)
+        for portion in portions
+        for tally, shown, found in answers[portion]
+    ]
 
 
-def _examined_by(idle: SimpleQueue[Popen[bytes]], asked: Asked, ids: Sequence[int]) -> list[Crossing]:
-    """Have the next idle worker examine these sessions. Raises `OSError`, `EOFError` or a pickle error if it died."""
-    worker = idle.get()
+def _examined_by(asked: Asked, worker: Popen[bytes], ids: Sequence[int]) -> list[Crossing]:
+    assert worker.stdin is not None and worker.stdout is not None
+    pickle.dump((asked, ids), worker.stdin)
+    worker.stdin.flush()
     try:
-        assert worker.stdin is not None and worker.stdout is not None
-        pickle.dump((asked, ids), worker.stdin)
-        worker.stdin.flush()
         seen: list[Crossing] = pickle.load(worker.stdout)
-        return seen
-    finally:
-        idle.put(worker)
+    except (EOFError, pickle.UnpicklingError) as error:
+        raise OSError("the worker died") from error
+    return seen
 
 
 # -- one process -----------------------------------------------------------------------------------

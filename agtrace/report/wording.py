@@ -8,7 +8,8 @@ from agtrace_indexer.providers import registry
 from agtrace_schema.analysis import Change, Ending, Report, ReportedSession
 
 from agtrace.report.figures import LOW
-from agtrace.text.lines import counted, one_line
+from agtrace.text.lines import one_line
+from agtrace.text.numbers import counted, dollars, percent, short
 
 WORST = 5
 """The number of worst sessions that are listed."""
@@ -53,25 +54,12 @@ def spent(report: Report) -> str:
     figures = report.figures
     cost = "" if figures.cost_usd is None else f", ${figures.cost_usd:,.2f}"
     made = f" ({figures.cost_made})" if cost and figures.cost_made != "exact" else ""
-    return f"{tokens(figures.total_tokens)} tokens{cost}{made}"
+    return f"{short(figures.total_tokens)} tokens{cost}{made}"
 
 
 def named(name: str) -> str:
     """Turn a name such as `edit_churn` or `error_left` into words."""
     return name.replace("_", " ")
-
-
-def percent(share: float) -> str:
-    """Format a share of 1: `0 %`, `4.3 %`, `41 %`."""
-    return f"{100 * share:.0f} %" if share >= 0.1 or not share else f"{100 * share:.1f} %"
-
-
-def tokens(number: float) -> str:
-    """Format a count of tokens in three or four digits: `4.8G`, `15.1M`, `950`."""
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.1f}{unit}"
-    return f"{number:.0f}"
 
 
 def values(change: Change) -> tuple[str, str]:
@@ -84,8 +72,8 @@ _WRITTEN: dict[str, Callable[[float], str]] = {
     "points": lambda value: f"{value:g}",
     "share": percent,
     "sessions": lambda value: f"{value:,.0f}",
-    "tokens": tokens,
-    "dollars": lambda value: f"${value:,.2f}",
+    "tokens": short,
+    "dollars": dollars,
 }
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agtrace_schema.answers import dump_all
+
 from agtrace.index.freshness import Freshness
 from agtrace.search.deadline import Deadline
 from agtrace.search.grouping import previews, session_matches
@@ -14,9 +16,10 @@ from agtrace.search.question import Hits, Question, SessionHits, snapshot_of
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.lines import repeated
 from agtrace.text.next_call import Hint
+from agtrace.text.numbers import counted
 from agtrace.tools.search_arguments import SearchEventPreviews, identity, moment_of, question
 from agtrace.tools.search_hints import after_hits, after_nothing
-from agtrace.tools.tool import Context, Tool, dump_all, list_budget, unless_behind
+from agtrace.tools.tool import Context, Tool, list_budget, unless_behind
 
 __all__ = ["TOOL", "SearchEventPreviews", "answer"]
 
@@ -89,7 +92,7 @@ def _summary(wanted: SearchEventPreviews, total: int, exact: bool, freshness: Fr
     shown = repeated(wanted.query, 40)
     how = "matching" if wanted.regex else "with all words of" if wanted.words else "containing"
     unit = "session" if wanted.group_by else "turn" if wanted.words == "turn" else "event"
-    count = f"{'' if exact else 'at least '}{total} {unit}{'s' * (total != 1)}"
+    count = f"{'' if exact else 'at least '}{counted(total, unit)}"
     return unless_behind(f"Found {count}{f' {how} {shown!r}' if wanted.query else ''}", total, freshness)
 
 

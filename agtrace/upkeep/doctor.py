@@ -17,7 +17,8 @@ from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index, home_roots
 from agtrace.index.trouble import REPAIR
 from agtrace.settings import Settings
-from agtrace.text.lines import counted, one_line
+from agtrace.text.lines import one_line
+from agtrace.text.numbers import counted
 from agtrace.upkeep.exposure import exposure
 
 _HEAD_SHOWN = 100

@@ -265,9 +265,7 @@ def _parts(chance: random.Random, score: int | None) -> list[ScorePart]:
     for name, of in PARTS:
         lost = min(of, left if name == "time" else chance.randint(0, left))
         left -= lost
-        why = {"failures": "13 of 30 Bash calls failed", "outcome": "it ended on a failure"}.get(
-            name, "2 findings"
-        )
+        why = {"failures": "13 of 30 Bash calls failed", "outcome": "it ended on a failure"}.get(name, "2 findings")
         parts.append(ScorePart(part=name, lost=lost, of=of, why=why if lost else "nothing found"))
     return parts
 

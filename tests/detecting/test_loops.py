@@ -13,9 +13,9 @@ from agtrace_schema.events import Outcome, UserKind
 
 from agtrace.health.detectors import context_errors, edits, loops, monologue, requests
 from agtrace.health.facts.changes import changes
-from agtrace.health.facts.cost import duration
 from agtrace.health.finding import EVIDENCE, Detector, Finding
 from agtrace.health.history import Call, History, Message
+from agtrace.text.numbers import duration
 from tests.detecting.histories import Telling, only_call
 
 DETECTORS = [

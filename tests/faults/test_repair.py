@@ -159,7 +159,7 @@ def test_what_a_killed_repair_was_building_is_removed_by_the_next_run_that_write
 ) -> None:
     log = write(tmp_path / "logs" / "1.jsonl", claude(1))
     index(database, [str(log.parent)])
-    left = [database.with_name(f"index.repairing.{end}") for end in ("sqlite3", "sqlite3-wal", "first-page")]
+    left = [database.with_name(f"index.repairing.{end}") for end in ("sqlite3", "sqlite3-wal", "header")]
     for writing in (
         lambda: write(tmp_path / "logs" / "2.jsonl", claude(2)) and index(database, ()),
         lambda: forget(database, [digest_of("claude_code", "nobody")], now=time.time()),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from agtrace_schema.events import UserKind
 
 from agtrace.health.facts.api import is_compaction
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Notice, Said, Usage
 
 NEARLY_FULL = 0.9
@@ -77,6 +77,9 @@ def _compactions(history: History) -> list[Compaction]:
     return found
 
 
+@detector(
+    "TokenUsage", "The whole input of a response took at least 90 % of the model's context window, if that is known."
+)
 def find_context_filling(history: History) -> Iterator[Finding]:
     """Find responses whose input took nearly all of the context window."""
     full = [
@@ -104,6 +107,7 @@ def find_context_filling(history: History) -> Iterator[Finding]:
     )
 
 
+@detector("TokenUsage", "The context was compacted at least twice; once is normal.")
 def find_compactions(history: History) -> Iterator[Finding]:
     """Find a context that was compacted again and again."""
     found = compactions(history)
@@ -126,6 +130,11 @@ def find_compactions(history: History) -> Iterator[Finding]:
     )
 
 
+@detector(
+    "TokenUsage",
+    "The context was compacted automatically within a turn, with tool calls of that turn before and after.",
+    structural=True,
+)
 def find_compaction_mid_task(history: History) -> Iterator[Finding]:
     """Find automatic compactions with tool calls of the same turn before and after."""
     executed: dict[int | None, list[int]] = defaultdict(list)
@@ -175,29 +184,3 @@ def _by_window(history: History) -> dict[tuple[str | None, int], list[tuple[Usag
         if usage.context_window and whole:
             found[usage.model, usage.context_window].append((usage, whole / usage.context_window))
     return found
-
-
-CONTEXT_FILLING = Detector(
-    name="context_filling",
-    version=1,
-    lens="TokenUsage",
-    rule="The whole input of a response took at least 90 % of the model's context window, if that is known.",
-    find=find_context_filling,
-)
-
-COMPACTIONS = Detector(
-    name="compactions",
-    version=1,
-    lens="TokenUsage",
-    rule="The context was compacted at least twice; once is normal.",
-    find=find_compactions,
-)
-
-COMPACTION_MID_TASK = Detector(
-    name="compaction_mid_task",
-    version=1,
-    lens="TokenUsage",
-    rule="The context was compacted automatically within a turn, with tool calls of that turn before and after.",
-    find=find_compaction_mid_task,
-    structural=True,
-)

@@ -11,7 +11,7 @@ from agtrace.health.detectors.context import compactions
 from agtrace.health.facts.actions import is_human
 from agtrace.health.facts.api import is_api_error
 from agtrace.health.facts.cost import cost
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said
 
 _FEWEST, _CRITICAL = 2, 3
@@ -32,6 +32,11 @@ _CONTEXT_EXCEEDED = re.compile(
 not how they refuse too many tokens a minute, too much output or too many bytes."""
 
 
+@detector(
+    "Loops",
+    "At least 2 errors of the model's API say that the context window was exceeded, or it was compacted at least twice "
+    "in a row with nothing done in between.",
+)
 def find_context_errors(history: History) -> Iterator[Finding]:
     """Find a context window that was exceeded repeatedly, or compacted again at once."""
     errors = [notice for notice in history.notices if is_context_error(notice, history.provider)]
@@ -81,13 +86,3 @@ def _compacted_at_once(history: History) -> Iterator[list[Entry]]:
             yield row
             row = []
     yield row
-
-
-CONTEXT_ERRORS = Detector(
-    name="context_errors",
-    version=1,
-    lens="Loops",
-    rule="At least 2 errors of the model's API say that the context window was exceeded, or it was compacted at least "
-    "twice in a row with nothing done in between.",
-    find=find_context_errors,
-)

@@ -11,7 +11,7 @@ from agtrace.health.facts.actions import command_of, is_passed_over
 from agtrace.health.facts.changes import Change, changes
 from agtrace.health.facts.cost import cost
 from agtrace.health.facts.labels import quoted_path
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import History
 
 _FEWEST, _CRITICAL = 3, 6
@@ -66,6 +66,11 @@ class _File:
         return max(self.again, self.in_vain, key=len)
 
 
+@detector(
+    "Loops",
+    "At least 3 edits of a file in one turn changed what earlier ones wrote, or were each followed by a failed "
+    "command.",
+)
 def find_edit_churn(history: History) -> Iterator[Finding]:
     """Find files whose lines one turn rewrote again and again, or which it edited in vain."""
     found = sorted(_files(history), key=lambda found: -len(found[1].churn))
@@ -109,13 +114,3 @@ def _files(history: History) -> Iterator[tuple[int | None, _File]]:
 
 def _churning(turn: int | None, files: dict[str, _File]) -> Iterator[tuple[int | None, _File]]:
     return ((turn, file) for file in files.values() if len(file.churn) >= _FEWEST)
-
-
-EDIT_CHURN = Detector(
-    name="edit_churn",
-    version=1,
-    lens="Loops",
-    rule="At least 3 edits of a file in one turn changed what earlier ones wrote, or were each followed by a failed "
-    "command.",
-    find=find_edit_churn,
-)

@@ -14,7 +14,7 @@ from agtrace.health.facts.api import error_text, is_api_error, is_interruption
 from agtrace.health.facts.labels import quoted, tool_named
 from agtrace.health.facts.questions import asks_to_go_on
 from agtrace.health.facts.signatures import signature_of
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought, Usage, of_one_response
 from agtrace.text.lines import cut
 
@@ -59,6 +59,7 @@ def shown_by(entry: Entry) -> int:
     return entry.evidence if isinstance(entry, Call) else entry.event_index
 
 
+@detector("Outcome", "The session ends with a call that never got a result.", structural=True)
 def find_left_tool(history: History) -> Iterator[Finding]:
     """Find a session that ends with a call without a result."""
     ending, last = ending_of(history), _last_thing(history)
@@ -76,11 +77,13 @@ def find_left_tool(history: History) -> Iterator[Finding]:
     )
 
 
+@detector("Outcome", "The session ends with the human interrupting the model or refusing a tool call.", structural=True)
 def find_interrupted(history: History) -> Iterator[Finding]:
     """Find a session that ends with the human stopping the model."""
     yield from _finding(history, "interrupted", "Info", "The session was stopped: {reason}")
 
 
+@detector("Outcome", "The session ends with a human request that the model never answered.", structural=True)
 def find_abandoned(history: History) -> Iterator[Finding]:
     """Find a session that ends with a request without an answer."""
     yield from _finding(
@@ -88,6 +91,11 @@ def find_abandoned(history: History) -> Iterator[Finding]:
     )
 
 
+@detector(
+    "Outcome",
+    "The session ends with the model waiting for the human: it asked for something that it needs to continue; "
+    "an offer after finished work doesn't count.",
+)
 def find_left_question(history: History) -> Iterator[Finding]:
     """Find a session that ends with the model waiting for the human."""
     yield from _finding(history, "question_left", "Info", "The session ends with the model waiting: {reason}")
@@ -169,40 +177,3 @@ def _failure(call: Call) -> str:
     """Return the tool that failed, and its error."""
     told = signature_of(call.result)
     return tool_named(call.tool) + (f": {quoted(told.line, _SHOWN)}" if told else "")
-
-
-LEFT_TOOL = Detector(
-    name="left_tool",
-    version=1,
-    lens="Outcome",
-    rule="The session ends with a call that never got a result.",
-    find=find_left_tool,
-    structural=True,
-)
-
-INTERRUPTED = Detector(
-    name="interrupted",
-    version=1,
-    lens="Outcome",
-    rule="The session ends with the human interrupting the model or refusing a tool call.",
-    find=find_interrupted,
-    structural=True,
-)
-
-ABANDONED = Detector(
-    name="abandoned",
-    version=1,
-    lens="Outcome",
-    rule="The session ends with a human request that the model never answered.",
-    find=find_abandoned,
-    structural=True,
-)
-
-LEFT_QUESTION = Detector(
-    name="left_question",
-    version=1,
-    lens="Outcome",
-    rule="The session ends with the model waiting for the human: it asked for something that it needs to continue; "
-    "an offer after finished work doesn't count.",
-    find=find_left_question,
-)

@@ -13,9 +13,10 @@ from agtrace.health.facts.api import error_text, is_api_error, is_interruption, 
 from agtrace.health.facts.cost import cost
 from agtrace.health.facts.labels import quoted, tool_named
 from agtrace.health.facts.signatures import Signature, signature_of
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Notice, Said, Thought, of_one_response
-from agtrace.text.lines import counted, cut
+from agtrace.text.lines import cut
+from agtrace.text.numbers import counted
 
 STREAK, LONG_STREAK = 3, 6
 RETURNS, MANY_RETURNS = 3, 6
@@ -25,6 +26,7 @@ _SHOWN = 120
 _RANK: dict[Severity, int] = {"Critical": 0, "Warning": 1, "Info": 2}
 
 
+@detector("Failures", "Calls of a tool failed; a tool of which only probes failed is left out.")
 def find_failed_calls(history: History) -> Iterator[Finding]:
     """Find tools with failed calls."""
     by_tool: dict[str, list[Call]] = defaultdict(list)
@@ -34,6 +36,7 @@ def find_failed_calls(history: History) -> Iterator[Finding]:
     yield from _worst_first(found)
 
 
+@detector("Failures", "At least 3 attempts in a row failed within one turn, whatever the tools.")
 def find_failure_streak(history: History) -> Iterator[Finding]:
     """Find attempts that failed one after the other."""
     found = []
@@ -55,6 +58,11 @@ def find_failure_streak(history: History) -> Iterator[Finding]:
     yield from _worst_first(found)
 
 
+@detector(
+    "Failures",
+    "At least 3 attempts, with at least 2 different actions, got the same error; numbers, paths and quoted texts in it "
+    "don't matter.",
+)
 def find_returning_error(history: History) -> Iterator[Finding]:
     """Find errors that came back although the model did something else."""
     came: dict[str, list[Call]] = defaultdict(list)
@@ -84,6 +92,7 @@ def find_returning_error(history: History) -> Iterator[Finding]:
     yield from _worst_first(found)
 
 
+@detector("Failures", "The model's API failed, according to the log.", structural=True)
 def find_api_errors(history: History) -> Iterator[Finding]:
     """Find errors of the model's API."""
     errors = [n for n in history.notices if is_api_error(n, history.provider)]
@@ -108,6 +117,11 @@ def find_api_errors(history: History) -> Iterator[Finding]:
     )
 
 
+@detector(
+    "Failures",
+    "Calls never got a result although the session went on; interrupted calls don't count.",
+    structural=True,
+)
 def find_unanswered_calls(history: History) -> Iterator[Finding]:
     """Find calls without a result in a session that went on."""
     calls = list(_unanswered(history))
@@ -123,6 +137,11 @@ def find_unanswered_calls(history: History) -> Iterator[Finding]:
     )
 
 
+@detector(
+    "Failures",
+    "The last attempt of the session failed, or it ended with an error of the model's API, whatever was said "
+    "afterwards.",
+)
 def find_ended_on_failure(history: History) -> Iterator[Finding]:
     """Find a session whose last attempt failed, or that ended with an error of the API."""
     ending = ending_of(history)
@@ -205,56 +224,3 @@ def _unanswered(history: History) -> Iterator[Call]:
 def _worst_first(found: Iterable[Finding]) -> list[Finding]:
     """Sort findings, the worst first."""
     return sorted(found, key=lambda finding: (_RANK[finding.severity], -finding.count, finding.events))
-
-
-FAILED_CALLS = Detector(
-    name="failed_calls",
-    version=1,
-    lens="Failures",
-    rule="Calls of a tool failed; a tool of which only probes failed is left out.",
-    find=find_failed_calls,
-)
-
-FAILURE_STREAK = Detector(
-    name="failure_streak",
-    version=1,
-    lens="Failures",
-    rule="At least 3 attempts in a row failed within one turn, whatever the tools.",
-    find=find_failure_streak,
-)
-
-RETURNING_ERROR = Detector(
-    name="returning_error",
-    version=1,
-    lens="Failures",
-    rule="The same error, without its numbers, paths and quoted texts, came back from at least 3 attempts with at "
-    "least 2 different actions.",
-    find=find_returning_error,
-)
-
-API_ERRORS = Detector(
-    name="api_errors",
-    version=1,
-    lens="Failures",
-    rule="The model's API failed, according to the log.",
-    find=find_api_errors,
-    structural=True,
-)
-
-UNANSWERED_CALLS = Detector(
-    name="unanswered_calls",
-    version=1,
-    lens="Failures",
-    rule="Calls never got a result although the session went on; interrupted calls don't count.",
-    find=find_unanswered_calls,
-    structural=True,
-)
-
-ENDED_ON_FAILURE = Detector(
-    name="ended_on_failure",
-    version=1,
-    lens="Failures",
-    rule="The last attempt of the session failed, or it ended with an error of the model's API, whatever was said "
-    "afterwards.",
-    find=find_ended_on_failure,
-)

@@ -13,7 +13,7 @@ from agtrace_schema.events import Outcome
 from agtrace.health.facts.actions import Attempt, command_of, counted_attempts, is_poll, only_reads
 from agtrace.health.facts.cost import cost
 from agtrace.health.facts.labels import named
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History
 
 _SAME_OBSERVATION, _SAME_OBSERVATION_CRITICAL = 4, 8
@@ -24,6 +24,7 @@ _WITHOUT_SUCCESS, _WITHOUT_SUCCESS_CRITICAL = 3, 7
 # -- rows of attempts ------------------------------------------------------------------------------
 
 
+@detector("Loops", "At least 4 attempts in a row had the same tool, arguments and result, and none failed.")
 def find_same_action_same_observation(history: History) -> Iterator[Finding]:
     """Find the same action with the same result, again and again, although nothing failed."""
     for row in _longest_first(_rows(history, _same_observation), _SAME_OBSERVATION):
@@ -36,6 +37,7 @@ def find_same_action_same_observation(history: History) -> Iterator[Finding]:
         )
 
 
+@detector("Loops", "At least 3 attempts in a row had the same tool and arguments, and all failed.")
 def find_same_action_same_error(history: History) -> Iterator[Finding]:
     """Find the same action failing again and again."""
     for row in _longest_first(_rows(history, _same_failure), _SAME_ERROR):
@@ -49,6 +51,7 @@ def find_same_action_same_error(history: History) -> Iterator[Finding]:
         )
 
 
+@detector("Loops", "At least 6 attempts in a row alternated between two actions, each always with the same result.")
 def find_alternation(history: History) -> Iterator[Finding]:
     """Find two actions that alternate, each always with the same result."""
     for row in _longest_first(_alternations(counted_attempts(history)), _ALTERNATION):
@@ -153,6 +156,10 @@ class _Failing:
         return len(self.calls) >= _WITHOUT_SUCCESS and self.others_between and not is_poll(self.calls[0])
 
 
+@detector(
+    "Loops",
+    "A shell command failed at least 3 times, with other calls in between, and never succeeded in between.",
+)
 def find_command_without_success(history: History) -> Iterator[Finding]:
     """Find a command that fails again and again, whatever is done in between."""
     found = sorted(_never_succeeding(history), key=lambda failing: -len(failing.calls))
@@ -196,33 +203,3 @@ def _commands(attempt: Attempt) -> dict[tuple[str, str], Call]:
             key = command, str(folder or "")
             found[key] = call if key not in found or not call.failed else found[key]
     return found
-
-
-SAME_ACTION_SAME_OBSERVATION = Detector(
-    name="same_action_same_observation",
-    version=1,
-    lens="Loops",
-    rule="At least 4 attempts in a row had the same tool, arguments and result, and none failed.",
-    find=find_same_action_same_observation,
-)
-SAME_ACTION_SAME_ERROR = Detector(
-    name="same_action_same_error",
-    version=1,
-    lens="Loops",
-    rule="At least 3 attempts in a row had the same tool and arguments, and all failed.",
-    find=find_same_action_same_error,
-)
-ALTERNATION = Detector(
-    name="alternation",
-    version=1,
-    lens="Loops",
-    rule="At least 6 attempts in a row alternated between two things, each always with the same result.",
-    find=find_alternation,
-)
-COMMAND_WITHOUT_SUCCESS = Detector(
-    name="command_without_success",
-    version=1,
-    lens="Loops",
-    rule="A shell command failed at least 3 times, with other calls in between, and never succeeded in between.",
-    find=find_command_without_success,
-)

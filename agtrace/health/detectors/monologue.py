@@ -8,12 +8,13 @@ from agtrace_schema.events import UserKind
 
 from agtrace.health.facts.actions import is_human
 from agtrace.health.facts.cost import cost
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Said, of_one_response
 
 _FEWEST, _CRITICAL = 3, 6
 
 
+@detector("Loops", "At least 3 responses in a row only talked, with no tool call and no word of the human in between.")
 def find_monologue(history: History) -> Iterator[Finding]:
     """Find responses in a row that only talk, while nobody answers."""
     rows = sorted(_monologues(history), key=len, reverse=True)
@@ -53,12 +54,3 @@ def _monologues(history: History) -> Iterator[list[Message]]:
 def _is_news(said: Said) -> bool:
     """Whether a text gives the model something new to talk about: from a human, or from an agent at work."""
     return is_human(said) or said.kind is UserKind.NOTIFICATION
-
-
-MONOLOGUE = Detector(
-    name="monologue",
-    version=1,
-    lens="Loops",
-    rule="At least 3 responses in a row only talked, with no tool call and no word of the human in between.",
-    find=find_monologue,
-)

@@ -14,7 +14,7 @@ from agtrace_schema.events import Outcome, UserKind
 from agtrace.health.facts.api import is_api_error, is_interruption, was_retried
 from agtrace.health.facts.cost import cost
 from agtrace.health.facts.labels import quoted
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Notice, Said
 
 _REVIEW = "entered_review_mode"
@@ -40,6 +40,11 @@ class _Asked:
     requests: list[Said] = field(default_factory=list)
 
 
+@detector(
+    "Loops",
+    "The human asked for the same thing again, with at least 85 % of the words in common, after the model had worked "
+    "on it.",
+)
 def find_repeated_request(history: History) -> Iterator[Finding]:
     """Find requests that the human made before, and that the model worked on then."""
     found = [asked for asked in _groups(_answered(history)) if len(asked.requests) > 1]
@@ -148,13 +153,3 @@ def _long_enough(normalised: str) -> bool:
     if len(_OF_UNSPACED.findall(normalised)) * 2 > len(normalised):
         return len(normalised.replace(" ", "")) >= _FEWEST_UNSPACED
     return len(normalised) >= _FEWEST_CHARS and len(normalised.split()) >= _FEWEST_WORDS
-
-
-REPEATED_REQUEST = Detector(
-    name="repeated_request",
-    version=1,
-    lens="Loops",
-    rule="The human asked for the same thing again, with at least 85 % of the words in common, after the model had "
-    "worked on it.",
-    find=find_repeated_request,
-)

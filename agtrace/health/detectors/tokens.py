@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from agtrace.health.detectors.context import compactions
 from agtrace.health.facts.file_reads import changed_by_command, file_name, files_read, part_read, same_file
 from agtrace.health.facts.labels import quoted, tool_named
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Usage
 
 CHARS_PER_TOKEN = 4
@@ -32,6 +32,9 @@ LARGE_RESULT = 40_000
 LARGE_TOGETHER = 100_000
 
 
+@detector(
+    "TokenUsage", "One turn took at least half of the tokens of a session with at least 3 turns and 200,000 tokens."
+)
 def find_token_concentration(history: History) -> Iterator[Finding]:
     """Find a turn that took at least half of the tokens of a large session."""
     by_turn: dict[int | None, int] = defaultdict(int)
@@ -55,6 +58,11 @@ def find_token_concentration(history: History) -> Iterator[Finding]:
     )
 
 
+@detector(
+    "TokenUsage",
+    "At least 3 responses, or 200,000 tokens, were paid again: less than half of the 20,000 or more tokens that "
+    "the same model was given less than 5 minutes before was read from the cache, without a compaction in between.",
+)
 def find_cache_misses(history: History) -> Iterator[Finding]:
     """Find responses that paid again for what a response shortly before had put into the cache."""
     missed = list(_missed(history))
@@ -72,6 +80,11 @@ def find_cache_misses(history: History) -> Iterator[Finding]:
     )
 
 
+@detector(
+    "TokenUsage",
+    "The same part of a file was read at least 3 times with the same result, with no write to the file and no "
+    "compaction in between.",
+)
 def find_repeated_reads(history: History) -> Iterator[Finding]:
     """Find parts of files that were read again and again although nothing had changed them."""
     reading = _Reading([compaction.event_index for compaction in compactions(history)])
@@ -89,6 +102,7 @@ def find_repeated_reads(history: History) -> Iterator[Finding]:
         )
 
 
+@detector("TokenUsage", "Results of at least 40,000 characters (about 10,000 tokens) went into the context.")
 def find_large_results(history: History) -> Iterator[Finding]:
     """Find results that filled the context by their size."""
     large = [call for call in history.calls if call.result_chars >= LARGE_RESULT]
@@ -218,38 +232,3 @@ class _Reading:
             del paths[path]
         if not paths:
             del self._by_name[name]
-
-
-TOKEN_CONCENTRATION = Detector(
-    name="token_concentration",
-    version=1,
-    lens="TokenUsage",
-    rule="One turn took at least half of the tokens of a session with at least 3 turns and 200,000 tokens.",
-    find=find_token_concentration,
-)
-
-CACHE_MISSES = Detector(
-    name="cache_misses",
-    version=1,
-    lens="TokenUsage",
-    rule="At least 3 responses, or 200,000 tokens, were paid again: less than half of the 20,000 or more tokens that "
-    "the same model was given less than 5 minutes before was read from the cache, without a compaction in between.",
-    find=find_cache_misses,
-)
-
-REPEATED_READS = Detector(
-    name="repeated_reads",
-    version=1,
-    lens="TokenUsage",
-    rule="The same part of a file was read at least 3 times with the same result, with no write to the file and no "
-    "compaction in between.",
-    find=find_repeated_reads,
-)
-
-LARGE_RESULTS = Detector(
-    name="large_results",
-    version=1,
-    lens="TokenUsage",
-    rule="Results of at least 40,000 characters (about 10,000 tokens) went into the context.",
-    find=find_large_results,
-)

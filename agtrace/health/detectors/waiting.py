@@ -12,10 +12,10 @@ from agtrace_schema.analysis import TimeSpent
 from agtrace_schema.events import Outcome, Provider, UserKind
 
 from agtrace.health.facts.actions import asks_human, command_of, is_poll, is_shell, only_reads, starts_agent
-from agtrace.health.facts.cost import duration
 from agtrace.health.facts.labels import quoted, tool_named
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Said, Thought
+from agtrace.text.numbers import duration
 
 _MINUTE = 60_000
 SLOW_MS = 5 * _MINUTE
@@ -47,6 +47,11 @@ class _Wait:
     """Whether most of it was probably spent waiting for the human's permission."""
 
 
+@detector(
+    "Time",
+    "A tool call took at least 5 minutes; not polls, questions to the human, sub-agents, refused or interrupted calls, "
+    "nor calls that only read or edit files, which were waiting for permission.",
+)
 def find_slow_tools(history: History) -> Iterator[Finding]:
     """Find calls that took long although they didn't wait on purpose."""
     slow = [
@@ -71,6 +76,11 @@ def find_slow_tools(history: History) -> Iterator[Finding]:
     yield _slowness(slow, message)
 
 
+@detector(
+    "Time",
+    "The model took at least 5 minutes, but less than 2 hours, from the request or the last result to the beginning "
+    "of its response.",
+)
 def find_slow_model(history: History) -> Iterator[Finding]:
     """Find responses that began long after the model had everything it needed."""
     slow = list(_slow_answers(history))
@@ -256,22 +266,3 @@ def _moments(history: History) -> Iterator[tuple[int, int, _What]]:
             what = "said" if isinstance(entry, Message) else "done" if isinstance(entry, Thought) else "noted"
         if entry.at:
             yield entry.at, entry.event_index, what
-
-
-SLOW_TOOLS = Detector(
-    name="slow_tools",
-    version=1,
-    lens="Time",
-    rule="A tool call took at least 5 minutes; not polls, questions to the human, sub-agents, refused or interrupted "
-    "calls, nor calls that only read or edit files, which were waiting for permission.",
-    find=find_slow_tools,
-)
-
-SLOW_MODEL = Detector(
-    name="slow_model",
-    version=1,
-    lens="Time",
-    rule="The model took at least 5 minutes, but less than 2 hours, from the request or the last result to the "
-    "beginning of its response.",
-    find=find_slow_model,
-)

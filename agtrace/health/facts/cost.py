@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
 from agtrace.health.history import Call, Entry, History, Usage
+from agtrace.text.numbers import duration
 
 
 def cost(history: History, first_event: int, last_event: int) -> str:
@@ -20,19 +21,6 @@ def cost(history: History, first_event: int, last_event: int) -> str:
     known = [duration(lasted)] if lasted >= 1_000 else []
     known += [f"{tokens:,} tokens"] if tokens else []
     return f", {' and '.join(known)}" if known else ""
-
-
-def duration(milliseconds: int) -> str:
-    """Format a duration as `40 s`, `12 min`, `3 h 5 min` or `2 d 1 h`."""
-    seconds = milliseconds // 1000
-    if seconds < 60:
-        return f"{seconds} s"
-    if seconds < 3570:
-        return f"{round(seconds / 60)} min"
-    minutes = round(seconds / 60)
-    large, small, names = (1440, 60, ("d", "h")) if minutes >= 1440 else (60, 1, ("h", "min"))
-    rest = minutes % large // small
-    return f"{minutes // large} {names[0]}" + (f" {rest} {names[1]}" if rest else "")
 
 
 def _token_sums(history: History) -> list[int]:

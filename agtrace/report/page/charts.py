@@ -12,7 +12,7 @@ from agtrace_schema.analysis import Report, ReportedModel
 
 from agtrace.report.page import wording
 from agtrace.report.wording import named
-from agtrace.text.lines import counted
+from agtrace.text.numbers import counted
 
 Unit = Literal["number", "tokens", "dollars"]
 

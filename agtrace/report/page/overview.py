@@ -11,7 +11,7 @@ from agtrace_schema.analysis import Change, Figures, Report, ReportedSession
 from agtrace.report.page import wording
 from agtrace.report.page.details import worst
 from agtrace.report.wording import AGENTS, named
-from agtrace.text.lines import counted
+from agtrace.text.numbers import counted
 
 WORST = 10
 """The most sessions in the table that works without a script; only sessions that aren't good are listed."""

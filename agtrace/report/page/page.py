@@ -24,7 +24,7 @@ from agtrace.report.page.details import KINDS, ROW, SEVERITIES, row
 from agtrace.report.page.overview import overview
 from agtrace.report.page.visible_text import fit_for_the_page
 from agtrace.report.wording import AGENTS
-from agtrace.text.lines import counted
+from agtrace.text.numbers import counted
 
 MOST_BYTES = 4_500_000
 """The largest size of a page; timelines are thinned out to stay below it."""

@@ -6,6 +6,7 @@ from agtrace_schema.answers import Made
 
 from agtrace.report import wording
 from agtrace.report.figures import GOOD, LOW
+from agtrace.text import numbers
 
 ENDINGS = {ending: wording.named(ending) for ending in wording.ENDINGS}
 """The endings in words, in the order of charts and filters."""
@@ -42,7 +43,7 @@ def dollars(amount: float) -> str:
 
 def percent(share: float) -> str:
     """Format a share of 1 as `0 %`, `4.3 %` or `41 %`, with a space that doesn't break."""
-    return wording.percent(share).replace(" ", _NO_BREAK)
+    return numbers.percent(share).replace(" ", _NO_BREAK)
 
 
 def cost_made(made: Made | None) -> str:

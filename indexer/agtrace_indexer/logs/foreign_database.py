@@ -92,14 +92,10 @@ def _connect(path: str, how: str) -> sqlite3.Connection:
     connection.execute(f"PRAGMA busy_timeout={_PATIENCE_MS}")
     connection.execute("PRAGMA query_only=1")
     connection.execute("PRAGMA trusted_schema=0")
-    connection.text_factory = _text
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
     return connection
 
 
 def _answers(connection: sqlite3.Connection, questions: Sequence[Question]) -> list[list[tuple[Any, ...]]]:
     connection.execute("BEGIN")
     return [connection.execute(sql, arguments).fetchall() for sql, arguments in questions]
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")

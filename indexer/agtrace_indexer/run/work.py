@@ -151,8 +151,7 @@ class Work:
 
     def _finish(self, reader: Reader) -> None:
         """Archive what vanished and note what can't be read, once every changed log is read."""
-        from agtrace_indexer.families.id_suffixes import tell_apart
-        from agtrace_indexer.families.joining import join_families
+        from agtrace_indexer.families.joining import join_families, tell_apart
 
         reader.store.mark_gone(row.id for row in self.plan.gone if self.catalog.file(row.path) is not None)
         for found, _ in self.plan.odd:

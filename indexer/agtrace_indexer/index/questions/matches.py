@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
-from agtrace_indexer.index.ids import as_json
 from agtrace_indexer.index.questions.conditions import PROJECTS_BY_HASH
-from agtrace_indexer.index.questions.rows import first, listed, rows, value, values
+from agtrace_indexer.index.questions.rows import GIVEN, as_json, first, rows, value, values
 from agtrace_indexer.texts.blocks import BlockText
 
 _CALL, _RESULT = TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT]
@@ -155,7 +154,7 @@ def blocks_of_session(connection: sqlite3.Connection, session_row: int) -> list[
 
 def sessions_of(connection: sqlite3.Connection, blocks: Iterable[int]) -> set[int]:
     """Return the sessions that these blocks belong to; a block may be gone."""
-    return set(values(connection, f"SELECT DISTINCT session_id FROM block WHERE id IN {listed(blocks)}"))
+    return set(values(connection, f"SELECT DISTINCT session_id FROM block WHERE id IN {GIVEN}", (as_json(blocks),)))
 
 
 def events(
