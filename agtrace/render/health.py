@@ -1,4 +1,4 @@
-"""How the index is, for people."""
+"""The status of the index, for people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agtrace.text.numbers import size
 
 
 def health(found: Health) -> None:
-    """The state of the index and its figures, then what is wrong."""
+    """Print the state of the index and its figures, then what is wrong."""
     index = found.index
     state = index.state.replace("_", " ")
     if index.files_behind is not None:

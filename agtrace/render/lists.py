@@ -1,4 +1,4 @@
-"""Sessions as a table for people."""
+"""Lists of sessions as tables, for people."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WIDEST = {"session": 14, "agent": 6, "started": 16, "turns": 5, "tools": 5, "fa
 
 
 def sessions(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
-    """A table of sessions that fits the terminal's width."""
+    """Print a table of sessions that fits the terminal's width."""
     summary(answer)
     narrow = _NARROW_COLUMNS if OUT.width >= _NARROW else _NARROWEST_COLUMNS
     columns = _COLUMNS if OUT.width >= _WIDE else narrow
@@ -32,7 +32,7 @@ def sessions(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
     if table.row_count:
         OUT.print(table)
     elif not offer(next_calls):
-        nothing("`agtrace doctor` tells which logs were found; `agtrace index PATH` adds some.")
+        nothing("`agtrace doctor` shows which logs were found; `agtrace index PATH` adds some.")
     footer(answer)
 
 
@@ -51,7 +51,7 @@ def _session_cells(item: dict[str, Any]) -> dict[str, str | Text]:
 
 
 def _about(item: dict[str, Any]) -> Text:
-    """What a session was about; what it is, where it is no main session."""
+    """Return what a session was about, after its kind if it isn't a main session."""
     kind = Text(f"{item['kind']}  ", style="cyan") if "kind" in item else Text()
     return kind.append(plain(item.get("title") or item.get("snippet") or "(no request)"))
 

@@ -147,7 +147,7 @@ def test_a_watcher_on_a_full_disk_says_so_once_and_goes_on_when_there_is_space(
     monkeypatch.setenv("AGTRACE_DATA_DIR", str(disk / "data"))
     watcher = Watcher(logs)
     try:
-        while watcher.line() != "watching, until Ctrl-C":
+        while watcher.line() != "watching for changes; Ctrl-C stops":
             pass
         ballast = fill(disk)
         answer(logs / "1.jsonl", 1, "Spring tides.")

@@ -1,4 +1,4 @@
-"""What something cost: the time from its first event to its last one, and the tokens of the responses in between."""
+"""The cost of something: the time from its first event to its last, and the tokens of the responses in between."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agtrace.text.numbers import duration
 
 
 def cost(history: History, first_event: int, last_event: int) -> str:
-    """A clause such as `, 4 min and 120,000 tokens`, of what is known of it; empty where nothing is."""
+    """Return a clause such as `, 4 min and 120,000 tokens`, with what is known; empty if nothing is."""
     begin = bisect_left(history.entries, first_event, key=_place)
     end = bisect_right(history.entries, last_event, lo=begin, key=_place)
     if begin == end:
@@ -24,7 +24,7 @@ def cost(history: History, first_event: int, last_event: int) -> str:
 
 
 def _token_sums(history: History) -> list[int]:
-    """The tokens of all responses before each entry, and at last those of all."""
+    """Return the sums of tokens before each entry, and finally of all entries."""
     sums: list[int] | None = history.derived.get("token_sums")
     if sums is None:
         tokens = (entry.total if isinstance(entry, Usage) else 0 for entry in history.entries)
