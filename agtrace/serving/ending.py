@@ -10,7 +10,9 @@ import time
 from typing import NoReturn
 
 _LAST_SECONDS = 0.5
+"""How long answers in progress may still take when the client's input ends."""
 _LAST_SECONDS_AT_START = 3.0
+"""The same if the input ended before the server had started to read it."""
 _LONGEST_START = 10
 """Seconds; no client waits for a server that takes longer to start."""
 _PAUSE = 0.02
@@ -20,7 +22,6 @@ _ENDED = _RDHUP | getattr(select, "POLLHUP", 0) | getattr(select, "POLLERR", 0)
 
 _begun = threading.Event()
 _ended_before = threading.Event()
-"""The client's input ended before the server had started to read it."""
 
 
 def begin() -> None:

@@ -10,7 +10,7 @@ from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED, LIVE, OF_STEP
-from agtrace_indexer.index.questions.rows import GIVEN, as_json, first, only, rows, value
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, only, rows, value
 from agtrace_indexer.index.questions.turns import Step
 
 _COLUMNS = """

@@ -12,7 +12,7 @@ from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace_indexer.index.questions.conditions import PROJECTS_BY_HASH
-from agtrace_indexer.index.questions.rows import GIVEN, as_json, first, rows, value, values
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, rows, value, values
 from agtrace_indexer.texts.blocks import BlockText
 
 _CALL, _RESULT = TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT]

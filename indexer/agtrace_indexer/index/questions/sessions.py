@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agtrace_indexer.index.questions.conditions import COUNTED, PROJECTS_BY_HASH
-from agtrace_indexer.index.questions.rows import GIVEN, as_json, first, only, pairs, rows, value, values
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, only, pairs, rows, value, values
 
 _SESSION = """
 SELECT s.id, s.file_id, s.thread, s.uid, s.own_id, s.provider, s.kind,

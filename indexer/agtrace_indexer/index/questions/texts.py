@@ -13,7 +13,7 @@ import orjson
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace_indexer.index.questions.events import Event
-from agtrace_indexer.index.questions.rows import only, rows
+from agtrace_indexer.index.questions.queries import only, rows
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 _BLOCK = """

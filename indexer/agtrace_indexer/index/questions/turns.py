@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from agtrace_schema.events import UserKind
 
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED
-from agtrace_indexer.index.questions.rows import GIVEN, as_json, only, rows, value, values
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, only, rows, value, values
 from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
 from agtrace_indexer.index.sums import TOTAL
 

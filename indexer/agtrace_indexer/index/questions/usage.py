@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from agtrace_indexer.index.questions.conditions import COUNTED, OF_STEP, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.rows import GIVEN, Row, as_json, only, pairs, rows
+from agtrace_indexer.index.questions.queries import GIVEN, Row, as_json, only, pairs, rows
 from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
 from agtrace_indexer.index.questions.turns import Step
 from agtrace_indexer.index.sums import WHOLE_INPUT
