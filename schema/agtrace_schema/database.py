@@ -1,7 +1,7 @@
 """The tables of the index as they are, each column with its comment.
 
-The index is an archive: agents delete their logs, so what an answer needs is stored here. A change of the tables raises
-`VERSION`: `agtrace index` then makes older indexes anew and takes over what the logs no longer hold (`repair/repair.py`).
+The index is an archive: agents delete their logs, so what an answer needs is stored here. If the tables change, raise
+`VERSION`: `agtrace index` then makes older indexes anew, taking over what the logs no longer hold (`repair/repair.py`).
 """
 
 from __future__ import annotations
