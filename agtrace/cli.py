@@ -1,4 +1,4 @@
-"""The entry point of `agtrace`: straight to the MCP server, or to the commands for people."""
+"""The entry point of `agtrace`: it starts the MCP server directly, or runs a command."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from io import TextIOWrapper
 
 try:
     from agtrace.serving.interruption import end_at_interrupt
-except KeyboardInterrupt:  # before it can be taken in any other way
+except KeyboardInterrupt:  # pressed before any other handler is in place
     os._exit(130)
 
 CLOSED_PIPE = 141
-"""The exit code where nobody reads to the end, as of a program that SIGPIPE ends (128 + 13)."""
+"""The exit code when the reader closes the pipe early, as for a program ended by SIGPIPE (128 + 13)."""
 
 
 def main() -> None:
@@ -45,15 +45,18 @@ def main() -> None:
 
 
 def _stand_in(name: str, mode: str) -> None:
-    """Where a stream was closed before the process began, give it one that leads nowhere, like `> /dev/null`."""
+    """Replace a stream that was closed before the process began by one to the null device, like `> /dev/null`."""
     if getattr(sys, name) is None:
         nowhere = os.fdopen(os.open(os.devnull, os.O_RDWR), mode)
         setattr(sys, name, nowhere)
-        setattr(sys, f"__{name}__", nowhere)  # where Python keeps it open, whatever takes its place
+        setattr(sys, f"__{name}__", nowhere)  # keeps it open, even if the other name is rebound
 
 
 class _Unwritten(Exception):
-    """stdout or stderr can't be written. No `OSError`: that is told of the index, and Click and Rich make 1 of it."""
+    """stdout or stderr can't be written.
+
+    Not an `OSError`: those are reported as trouble with the index, and Click and Rich turn them into exit code 1.
+    """
 
     def __init__(self, why: OSError) -> None:
         super().__init__(str(why))
@@ -61,25 +64,25 @@ class _Unwritten(Exception):
 
 
 class _Stream(TextIOWrapper):
-    """stdout or stderr."""
+    """stdout or stderr, raising `_Unwritten` when it can't be written."""
 
     @classmethod
     def of(cls, stream: TextIOWrapper) -> _Stream:
-        """The same stream; logs hold letters that not every terminal has."""
+        """Wrap a stream; characters that the terminal's encoding lacks are replaced, since logs may hold any."""
         return cls(
             stream.buffer, stream.encoding, "replace",
             line_buffering=stream.line_buffering, write_through=stream.write_through,
         )  # fmt: skip
 
     def write(self, text: str, /) -> int:
-        """Write. Raises `_Unwritten`."""
+        """Write a text. Raises `_Unwritten`."""
         try:
             return super().write(text)
         except OSError as error:
             raise _Unwritten(error) from error
 
     def flush(self) -> None:
-        """Write what is kept back. Raises `_Unwritten`."""
+        """Write what is buffered. Raises `_Unwritten`."""
         try:
             super().flush()
         except OSError as error:
@@ -87,7 +90,7 @@ class _Stream(TextIOWrapper):
 
 
 def _end_if_damaged() -> None:
-    """End the process with what is damaged in the index, if anything is: what it says may be anything."""
+    """End the process with a message about the damage, if the index is damaged: any other error may follow from it."""
     from agtrace.commands.errors import UNREADABLE, fail
     from agtrace.index.trouble import damage_in
     from agtrace.settings import load
@@ -99,11 +102,11 @@ def _end_if_damaged() -> None:
 
 
 def _end(why: OSError) -> None:
-    """End the process: in silence where nobody reads on (`agtrace report | head -1`), else with the reason."""
+    """End the process: silently if the reader closed the pipe (`agtrace report | head -1`), else with the reason."""
     from agtrace.commands.errors import USAGE, fail
 
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())  # what is still kept back has no way out
+    os.dup2(nowhere, sys.stdout.fileno())  # what is still buffered can't be written
     if not isinstance(why, BrokenPipeError):
         fail(f"can't write: {why.strerror or why}", USAGE)
     os.dup2(nowhere, sys.stderr.fileno())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -33,6 +34,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let the first run compile the rules for secrets, and all others read them."""
     redact.use(_rules(config))
     redact.redact("a text")
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over what thousands of collected tests consist of: it lives as long as the run."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

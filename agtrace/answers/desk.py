@@ -131,7 +131,7 @@ class Answers:
             return self._read_once(tool, wanted, freshness, most)
         except sqlite3.DatabaseError as error:
             from agtrace_indexer.index.opening import is_damage
-            from agtrace_indexer.repair.second_look import afresh
+            from agtrace_indexer.repair.damage import afresh
 
             if not is_damage(error):
                 raise

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from dataclasses import replace
-from pathlib import Path
 
+from agtrace_indexer.index.opening import bytes_on_disk
 from agtrace_indexer.index.questions import state
 from agtrace_indexer.redact import redact
 from agtrace_schema.database import VERSION
@@ -73,16 +73,10 @@ def _index(connection: sqlite3.Connection | None, settings: Settings, freshness:
         sessions=totals.sessions,
         events=totals.events,
         logs=totals.logs,
-        bytes=_size(settings.database),
+        bytes=bytes_on_disk(settings.database),
         newest_event=iso(totals.newest_event),
         tables_version=VERSION,
     )
-
-
-def _size(database: Path) -> int:
-    """Return the bytes on disk, including the write-ahead log."""
-    parts = (database, database.with_name(f"{database.name}-wal"))
-    return sum(part.stat().st_size for part in parts if part.exists())
 
 
 def _line(text: str) -> str:

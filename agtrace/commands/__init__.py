@@ -1,6 +1,6 @@
-"""The commands: each reads its arguments, asks the same functions as the MCP server, and prints.
+"""The commands: each reads its arguments, calls the same functions as the MCP server, and prints.
 
-Exit codes: 0 ok, 1 trouble was found where that is the question, 2 usage, 3 data can't be read.
+Exit codes: 0 ok, 1 trouble found (by commands that look for it), 2 usage, 3 data can't be read.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from agtrace.problems import SettingError
 
 
 def serve() -> None:
-    """Run the MCP server on stdin and stdout, which ends the process with its client.
+    """Run the MCP server on stdin and stdout; the process ends with its client.
 
-    It stands here because it starts without the command line.
+    It is defined here so that it starts without loading the command line.
     """
     from agtrace.serving.ending import end_with_client
 
-    end_with_client()  # also while it is still starting
+    end_with_client()  # even while it is still starting
     try:
         _serve()
     except (SettingError, OSError) as error:
@@ -30,7 +30,7 @@ def _serve() -> None:
     from agtrace.settings import load
 
     found = load()
-    gc.disable()  # what the SDK loads stays for good: looking for garbage in it takes a twelfth of the start
+    gc.disable()  # what the SDK loads stays for good: collecting garbage takes a twelfth of the start-up time
     from agtrace.serving.stdio_transport import serve_stdio
 
     gc.freeze()

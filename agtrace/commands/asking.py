@@ -1,4 +1,4 @@
-"""Asking the index as the MCP server does: settings, rules, and the answers of tools."""
+"""Asking the index as the MCP server does: settings, rules for secrets, and answers of tools."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def usable() -> Settings:
-    """The settings from the environment, with the user's rules for secrets in use.
+    """Return the settings from the environment, and put the user's rules for secrets to use.
 
-    Raises `SettingError` for a value and `UnusableRules` for rules that can't be used.
+    Raises `SettingError` for a value that can't be used, and `UnusableRules` for such rules.
     """
     from agtrace_indexer.redact import use
 
@@ -29,7 +29,7 @@ def usable() -> Settings:
 
 
 def with_index() -> Settings:
-    """The same where there is an index. Raises `NoIndex` where there is none."""
+    """Return the settings, as `usable` does. Raises `NoIndex` if there is no index."""
     found = usable()
     if not found.database.exists():
         raise NoIndex
@@ -38,9 +38,9 @@ def with_index() -> Settings:
 
 @cache
 def answers() -> Answers:
-    """What answers, made once: a text that goes on over chunks is asked for many times.
+    """Return the object that answers requests, made once: a long text takes one request a chunk.
 
-    Raises `SettingError` for prices that can't be used, which a server does without.
+    Raises `SettingError` for prices that can't be used; a server continues without them.
     """
     from agtrace.answers.desk import Answers
     from agtrace.answers.log import silent
@@ -52,7 +52,7 @@ def answers() -> Answers:
 
 
 def ask(tool: str, arguments: dict[str, Any]) -> Answer:
-    """The answer of a tool, as the MCP server would give it; an error ends the process with its message."""
+    """Return a tool's answer, as the MCP server would give it; an error ends the process with its message."""
     answer = answers().ask(tool, {name: value for name, value in arguments.items() if value is not None})
     if answer.is_error:
         error = answer.value["error"]
@@ -65,15 +65,15 @@ def ask(tool: str, arguments: dict[str, Any]) -> Answer:
 
 
 def behind(state: str, files_behind: int | None, problem: str | None) -> str:
-    """What an index that isn't ready lacks, as a sentence."""
+    """Describe, in a sentence, what an index that isn't ready lacks."""
     if problem is not None:
-        return f"{problem}; the answer is from what was indexed before"
+        return f"{problem}; the answer covers only what was indexed before"
     files = f", {files_behind} files to go" if files_behind is not None else ""
-    return f"the index is {state.replace('_', ' ')}{files}: the answer is from what it holds so far"
+    return f"the index is {state.replace('_', ' ')}{files}: the answer covers only what is indexed so far"
 
 
 def pages(tool: str, wanted: dict[str, Any], answer: Answer | None = None) -> Iterator[Answer]:
-    """An answer, and those that follow by its cursors."""
+    """Yield an answer, then the ones that its cursors lead to."""
     answer = answer or ask(tool, wanted)
     while True:
         yield answer

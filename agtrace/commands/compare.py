@@ -14,6 +14,6 @@ from agtrace.commands.printing import leave
 @click.argument("id2", metavar="SESSION")
 @as_json
 def compare(id1: str, id2: str, as_json: bool) -> None:
-    """Compare two sessions, also of different agents: tools, files, failures, tokens, time and outcome."""
+    """Compare two sessions, even of different agents: tools, files, failures, tokens, time and outcome."""
     answer = ask("compare_sessions", {"id1": id1, "id2": id2})
     leave(answer.value, as_json, lambda render: render.comparison(answer.value))

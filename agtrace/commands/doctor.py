@@ -1,4 +1,4 @@
-"""`agtrace doctor`: what was found, what was not understood, what to do; and the repair of a damaged index."""
+"""`agtrace doctor`: what was found, what wasn't understood, what to do about it; and the repair of a damaged index."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from agtrace_indexer.repair.repair import Repaired
 
 _PATIENCE = 600
-"""Seconds that a repair waits for another process to end writing."""
+"""Seconds that a repair waits for another process that is writing."""
 
 
 @click.command()
-@click.option("--repair", is_flag=True, help="Make a damaged index sound: read the logs again, keep what is archived.")
+@click.option("--repair", is_flag=True, help="Repair a damaged index: read the logs again, keep what is archived.")
 @plain_json
 def doctor(repair: bool, as_json: bool) -> None:
-    """Tell what was found where, what was not understood, and what to do. Exits 1 if anything is in trouble.
+    """Show which logs were found, what wasn't understood, and what to do about it. Exits 1 if there is trouble.
 
-    The whole index is looked at for damage. --repair makes a sound one of a damaged one: from the logs, and from what
-    can still be read of sessions whose logs are gone. It names what is lost, keeps the damaged file beside the new
-    one, and exits 1 if anything is lost.
+    The whole index is checked for damage. --repair rebuilds a damaged one from the logs, and from what can still be
+    read of sessions whose logs are gone. It names what is lost, keeps the damaged file next to the new one, and
+    exits 1 if anything is lost.
     """
     (_repair if repair else _examine)(as_json=as_json)
 
@@ -48,7 +48,7 @@ def _repair(*, as_json: bool) -> None:
 
 
 def repaired() -> Repaired:
-    """Repair, and wait for another process that is writing."""
+    """Repair the index, waiting for another process that is writing."""
     from agtrace_indexer.repair.repair import repair
 
     from agtrace.index.reader import home_roots
@@ -61,7 +61,7 @@ def repaired() -> Repaired:
 
 
 def _described(done: Repaired) -> Any:
-    """What was repaired, as JSON values."""
+    """Return the result of a repair as JSON values."""
     from agtrace_indexer.redact import redact_json
 
     return redact_json(

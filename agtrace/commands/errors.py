@@ -1,13 +1,13 @@
-"""What a command says and how it exits when it can't do what was asked: the one place for messages and exit codes.
+"""Error messages and exit codes of all commands.
 
-Commands let errors pass; `explained` turns those that have an explanation into a message on stderr and an exit code.
+Commands don't catch errors; `explained` turns those that have an explanation into a message on stderr and an exit code.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import click
@@ -16,10 +16,10 @@ from agtrace.problems import Problem, SettingError
 from agtrace.text.next_call import Hint, text_of
 
 TROUBLE = 1
-"""Trouble was found where that is the question."""
+"""A command that looks for trouble found some."""
 
 USAGE = 2
-"""The call was wrong."""
+"""The command was called wrongly."""
 
 UNREADABLE = 3
 """Data can't be read."""
@@ -35,7 +35,7 @@ _USAGE_CODES = frozenset(
         "ambiguous_session_prefix",
     }
 )
-"""Codes of errors that mean a wrong call; with any other, data can't be read."""
+"""Error codes that mean a wrong call; any other means that data can't be read."""
 
 _NEXT_STEPS = {
     "session_not_found": "`agtrace sessions` lists the newest ids.",
@@ -46,11 +46,11 @@ Done = TypeVar("Done")
 
 
 class NoIndex(Exception):
-    """There is no index to work on."""
+    """There is no index yet."""
 
 
 class Explanation(NamedTuple):
-    """What a person reads about an error, and the exit code."""
+    """The message that a person reads about an error, and the exit code."""
 
     code: int
     message: str
@@ -60,7 +60,7 @@ class Explanation(NamedTuple):
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """End the process with the explanation of an error in the block; an error without one passes."""
+    """End the process with the explanation of an error raised in the block; an error without one passes through."""
     try:
         yield
     except Exception as error:
@@ -71,7 +71,7 @@ def explained() -> Iterator[None]:
 
 
 def explanation_of(code: str, message: str, hint: Hint | None, details: dict[str, Any]) -> Explanation:
-    """The explanation of an error of an answer, with the ids that may be meant and what to do next."""
+    """Explain the error of an answer: ids that may be meant, and what to do next."""
     matches = (f"  {match}" for match in details.get("matches", ()))
     steps = [_NEXT_STEPS[code]] if code in _NEXT_STEPS else []
     hints = [text_of(hint or "")] if code == "index_unavailable" else []
@@ -85,17 +85,31 @@ def fail(message: str, code: int, *more: str) -> NoReturn:
 
 
 def tell(sentence: str, *more: str) -> None:
-    """Print a sentence on stderr, and lines below it: they may hold what was typed, names of files and of logs."""
+    """Print a sentence on stderr, and lines below it; secrets in them are masked and line breaks removed.
+
+    They may quote what was typed, paths, and names from logs.
+    """
     from agtrace_indexer.redact import redact
 
     from agtrace.text.lines import unbroken
 
+    _use_rules_at_hand()
     lines = (unbroken(redact(line)) for line in (f"agtrace: {sentence}", *more))
     sys.stderr.write("".join(f"{line}\n" for line in lines))
 
 
+def _use_rules_at_hand() -> None:
+    """Use the rules next to the index, if the settings say where that is: they are compiled there already."""
+    from agtrace_indexer.redact import UnusableRules, use
+
+    from agtrace.settings import load
+
+    with suppress(SettingError, UnusableRules, OSError):
+        use(load().data_dir)
+
+
 def patiently(work: Callable[[float], Done], seconds: float) -> Done:
-    """Do what writes the index, given the seconds to wait for another process that writes; say it when waiting long."""
+    """Call `work`, which writes the index, with the seconds to wait for another writer; say so before a long wait."""
     from agtrace_indexer.index.lock import Busy
 
     try:
@@ -106,10 +120,11 @@ def patiently(work: Callable[[float], Done], seconds: float) -> Done:
 
 
 def _is_click_s_own(error: Exception) -> bool:
-    """Whether Click prints an error and ends; what was typed is repeated without secrets."""
+    """Whether Click itself prints this error and exits; secrets in what was typed are masked."""
     if isinstance(error, click.UsageError):
         from agtrace_indexer.redact import redact
 
+        _use_rules_at_hand()
         vars(error)["message"] = redact(error.message)
     return isinstance(error, (click.ClickException, click.Abort, click.exceptions.Exit))
 
@@ -120,12 +135,12 @@ def _explanation(error: Exception) -> Explanation | None:
     if isinstance(error, SettingError):
         return Explanation(USAGE, str(error))
     if isinstance(error, NoIndex):
-        return Explanation(UNREADABLE, "there is no index yet: run agtrace index")
+        return Explanation(UNREADABLE, "there is no index yet: run `agtrace index`")
     return _explanation_of_indexing(error)
 
 
 def _explanation_of_indexing(error: Exception) -> Explanation | None:
-    """The explanation of an error of the indexer, of SQLite or of the file system."""
+    """Explain an error of the indexer, of SQLite or of the file system."""
     import sqlite3
 
     from agtrace_indexer.index.lock import Busy
@@ -136,7 +151,7 @@ def _explanation_of_indexing(error: Exception) -> Explanation | None:
     if isinstance(error, UnusableRules):
         return Explanation(USAGE, str(error))
     if isinstance(error, UnknownRoot):
-        return Explanation(USAGE, f"{error} is no root: `agtrace roots` lists them")
+        return Explanation(USAGE, f"{error} is not kept fresh: `agtrace roots` lists what is")
     if isinstance(error, (Busy, NotRepaired)):
         return Explanation(UNREADABLE, str(error))
     if isinstance(error, (sqlite3.Error, OSError)):
@@ -145,7 +160,7 @@ def _explanation_of_indexing(error: Exception) -> Explanation | None:
 
 
 def _explanation_of_index(error: Any) -> Explanation:
-    """Why the index can't be opened, read or written."""
+    """Explain why the index can't be opened, read or written."""
     from agtrace.index.soundness import Soundness
     from agtrace.settings import load
 

@@ -1,4 +1,4 @@
-"""`agtrace forget`: take sessions out of the index for good, once it is said what goes and what stays."""
+"""`agtrace forget`: remove sessions from the index for good, after showing what goes and what stays."""
 
 from __future__ import annotations
 
@@ -12,47 +12,49 @@ import click
 from agtrace.commands.asking import behind, usable, with_index
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import plain_json
-from agtrace.commands.printing import leave_lines, megabytes, print_lines
+from agtrace.commands.printing import leave_lines, print_lines
+from agtrace.text.numbers import counted, size
 
 _REFRESH_SECONDS = 10
 _PATIENCE = 60
-"""Seconds that the command waits for another one that is writing."""
+"""Seconds that the command waits for another process that is writing."""
 
 _SHOWN = 10
 
 
 @click.command()
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...")
-@click.option("--project", metavar="P", help="Of one project: its path, the end of it, or the beginning of its hash.")
-@click.option("--before", metavar="TIME", help="That ended before a time: 2026-11-03, 12h, 7d, yesterday.")
+@click.option("--project", metavar="P", help="Only one project: its path, the end of it, or the beginning of its hash.")
+@click.option("--before", metavar="TIME", help="Only sessions that ended before: 2026-11-03, 12h, 7d, yesterday.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be forgotten.")
 @plain_json
 def forget(
     sessions: tuple[str, ...], project: str | None, before: str | None, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Take sessions out of the index for good: those named, or all that fit; with several conditions, where all hold.
+    """Remove sessions from the index for good: those named, or all that match; several conditions must all hold.
 
-    With a session go its sub-agents. Nothing of them is left in the index or beside it but a digest of each id, so that
-    they are not read again, not even into a new index. The agents' own logs stay where they are; one without an id
-    is known by its place, and read again where it is moved. It shows what goes and asks first: the index is written
-    anew, which needs as much room as it has. AGTRACE_KEEP_DAYS does the same by age, all the time.
+    The sub-agents of a session go with it. Nothing of them stays in the data folder except a digest of each id, so that
+    they are never read again, not even into a new index. The agents' own logs stay where they are; a log without a
+    session id is recognised by its path, so it is read again if it is moved. You see what would go and are asked first.
+    The index is rewritten, which takes as much free disk space as it occupies. AGTRACE_KEEP_DAYS forgets by age,
+    continuously.
 
     \b
       agtrace forget fb3cff44
       agtrace forget --project tidepool --before 90d --dry-run
     """
     if not (sessions or project is not None or before is not None):
-        fail("name what to forget: sessions, --project or --before", USAGE)
+        fail("say what to forget: session ids, --project or --before", USAGE)
     digests, told = _chosen(sessions, project, before)
     forgotten, left = bool(digests) and not dry_run, None
     asking = forgotten and not yes
     if asking and not sys.stdin.isatty():
-        fail("nothing is forgotten: --yes is needed where nobody can be asked", USAGE)
+        fail("nothing was forgotten: without a terminal to ask at, --yes is needed", USAGE)
     if asking or not as_json:
         print_lines(_readable(_description(told)), sys.stderr if asking else sys.stdout)
     if asking and not click.confirm(f"Forget {_counted(told)} for good?", err=True):
-        fail("nothing is forgotten", TROUBLE)
+        fail("nothing was forgotten", TROUBLE)
     if forgotten:
         left = _forget(digests)
     leave_lines(
@@ -63,18 +65,18 @@ def forget(
 
 
 def _forget(digests: set[str]) -> str | None:
-    """Forget, and say beforehand what a person waits for: 13 s a gigabyte of logs."""
+    """Forget these sessions; at a terminal, say first what takes the time: 13 s per gigabyte of logs."""
     from agtrace_indexer.forget import forget
 
     database = usable().database
     if sys.stderr.isatty():
-        size = megabytes(database.stat().st_size)
-        sys.stderr.write(f"writing the index anew, which needs as much room as it has once more ({size}) ...\n")
+        room = size(database.stat().st_size)
+        sys.stderr.write(f"rewriting the index, which takes as much free disk space as it occupies ({room}) ...\n")
     return forget(database, digests, now=time.time(), patience=_PATIENCE)
 
 
 def _chosen(sessions: tuple[str, ...], project: str | None, before: str | None) -> tuple[set[str], dict[str, Any]]:
-    """What is chosen of the index as the logs are now."""
+    """Bring the index up to date, and return the digests of the chosen sessions and the facts to show."""
     from agtrace.index.reader import Index
     from agtrace.upkeep.forgetting import chosen
 
@@ -86,11 +88,11 @@ def _chosen(sessions: tuple[str, ...], project: str | None, before: str | None) 
 
 
 def _description(told: dict[str, Any]) -> Iterator[str]:
-    """What a person reads before it is done."""
+    """Yield the lines that a person reads before sessions are forgotten."""
     yield from (f"{session} was forgotten already" for session in told["already"])
     if not (told["sessions"] or told["sub_agents"]):
         if not told["already"]:
-            yield "no session fits: nothing is forgotten"
+            yield "no session matches: nothing to forget"
         return
     span = f", {told['from'][:16]} to {told['to'][:16]} UTC" if told["from"] and told["to"] else ""
     yield f"{_counted(told)} with {told['events']:,} events{span}"
@@ -99,15 +101,15 @@ def _description(told: dict[str, Any]) -> Iterator[str]:
     if told["titles"] and more > 0:
         yield f"  ... and {more:,} more"
     for other in told["also_in"][:_SHOWN]:
-        yield f"{other['events']:,} events also stand in session {other['uid']}, which stays"
+        yield f"{other['events']:,} events are also in session {other['uid']}, which stays"
     for parent in told["told_in"][:_SHOWN]:
-        yield f"what session {parent} asked and was told stays in {parent}"
-    yield from _list("the agents' own logs stay where they are; agtrace reads them no more:", told["logs"])
-    yield from _list("damaged copies of the index may still hold it; delete them yourself:", told["damaged_copies"])
+        yield f"session {parent} stays, with what it asked its sub-agent and the answer it got"
+    yield from _list("the agents' own logs stay where they are; agtrace won't read them again:", told["logs"])
+    copies = "damaged copies of the index may still hold these sessions; delete them yourself:"
+    yield from _list(copies, told["damaged_copies"])
 
 
 def _counted(told: dict[str, Any]) -> str:
-    from agtrace.text.lines import counted
 
     parts = [counted(told[key], what) for key, what in (("sessions", "session"), ("sub_agents", "sub-agent"))]
     return " and ".join(part for part in parts if not part.startswith("0 "))
@@ -125,8 +127,8 @@ def _result(left: str | None) -> Iterator[str]:
     if left is None:
         yield "forgotten: nothing of it is left in the index"
     else:
-        yield f"forgotten, but bytes of it are still on the disk: {left}"
-        yield "the next `agtrace index` overwrites them; until then end what reads the index, such as MCP servers"
+        yield f"forgotten, but traces are still on the disk: {left}"
+        yield "stop what reads the index, such as MCP servers; the next `agtrace index` then overwrites the traces"
 
 
 def _readable(lines: Iterator[str]) -> Iterator[str]:

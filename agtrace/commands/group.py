@@ -1,4 +1,4 @@
-"""The group of commands, which lists them; the module of a command loads when the command runs."""
+"""The group of all commands, which lists them; a command's module is loaded when the command runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agtrace.commands.errors import explained
 
 
 class _Listed(NamedTuple):
-    """A command as `agtrace --help` lists it."""
+    """A command's line in `agtrace --help`, and how to load it."""
 
     says: str
     load: Callable[[], click.Command]
@@ -26,7 +26,7 @@ _COMMANDS = {
         lambda: import_module("agtrace.commands.index").index,
     ),
     "search": _Listed(
-        "Find the events that contain a text.",
+        "Find events that contain a text.",
         lambda: import_module("agtrace.commands.search").search,
     ),
     "sessions": _Listed(
@@ -34,11 +34,11 @@ _COMMANDS = {
         lambda: import_module("agtrace.commands.sessions").sessions,
     ),
     "show": _Listed(
-        "Show a session, or one event whole.",
+        "Show a session, or one event in full.",
         lambda: import_module("agtrace.commands.show").show,
     ),
     "read": _Listed(
-        "Print what a reference (ax://...) refers to.",
+        "Print what a reference (ax://...) points to.",
         lambda: import_module("agtrace.commands.read").read,
     ),
     "analyze": _Listed(
@@ -46,7 +46,7 @@ _COMMANDS = {
         lambda: import_module("agtrace.commands.analyze").analyze,
     ),
     "report": _Listed(
-        "Tell the health of many sessions.",
+        "Report the health of many sessions.",
         lambda: import_module("agtrace.commands.report").report,
     ),
     "compare": _Listed(
@@ -62,19 +62,19 @@ _COMMANDS = {
         lambda: import_module("agtrace.commands.mcp").mcp,
     ),
     "health": _Listed(
-        "Tell how index and configuration are.",
+        "Show the status of index and configuration.",
         lambda: import_module("agtrace.commands.health").health,
     ),
     "doctor": _Listed(
-        "Tell what was found and what not understood.",
+        "Show what was found and what is wrong.",
         lambda: import_module("agtrace.commands.doctor").doctor,
     ),
     "roots": _Listed(
-        "List what is kept fresh, or take it away.",
+        "List what is kept fresh, or remove some.",
         lambda: import_module("agtrace.commands.roots").roots,
     ),
     "forget": _Listed(
-        "Take sessions out of the index for good.",
+        "Remove sessions from the index for good.",
         lambda: import_module("agtrace.commands.forget").forget,
     ),
     "setup": _Listed(
@@ -82,11 +82,11 @@ _COMMANDS = {
         lambda: import_module("agtrace.commands.setup").setup,
     ),
 }
-"""The commands in the order in which one comes to need them."""
+"""The commands in the order in which a user comes to need them."""
 
 
 class _Modules(Mapping[str, click.Command]):
-    """The commands by name, each loaded when it is taken out."""
+    """The commands by name, each loaded when it is looked up."""
 
     def __getitem__(self, name: str) -> click.Command:
         return _COMMANDS[name].load()
@@ -99,7 +99,7 @@ class _Modules(Mapping[str, click.Command]):
 
 
 class _Group(click.Group):
-    """Lists its commands in their order, and explains their errors."""
+    """A group that lists its commands in the order given, and explains their errors."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -110,7 +110,7 @@ class _Group(click.Group):
             formatter.write_dl([(name, listed.says) for name, listed in _COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command."""
+        """Run a command, and explain its errors."""
         with explained():
             return super().invoke(ctx)
 
@@ -121,11 +121,11 @@ class _Group(click.Group):
     context_settings={"help_option_names": ["-h", "--help"]},
     help=f"""Find what your coding agents did: one local index over the logs of {TITLES}.
 
-    Begin with `agtrace index`, then `agtrace search TEXT`, or let an agent search: `agtrace setup claude`.
+    Start with `agtrace index`, then `agtrace search TEXT`, or let an agent search: `agtrace setup claude`.
     """,
-    epilog="The index lies in AGTRACE_DATA_DIR, by default in your platform's folder for user data. "
+    epilog="The index is in AGTRACE_DATA_DIR, by default in your platform's folder for user data. "
     "Nothing leaves the machine.",
 )
 @click.version_option(__version__, prog_name="agtrace")
 def agtrace() -> None:
-    """Find what coding agents did."""
+    """Find what your coding agents did."""

@@ -1,4 +1,4 @@
-"""`agtrace health`: how the index is."""
+"""`agtrace health`: the status of the index."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from agtrace.commands.printing import leave
 @click.command()
 @as_json
 def health(as_json: bool) -> None:
-    """Tell how the index is: its state, how far it lies behind, its size. Exits 1 if it is in trouble.
+    """Show the status of the index: its state, how far it is behind, its size. Exits 1 if there is trouble.
 
-    A server tells the same, and the sizes of its answers, as the resource ax://health and at /healthz.
+    A server reports the same, and the sizes of its answers, as the resource ax://health and at /healthz.
     """
+    from agtrace_schema.answers import dump
+
     from agtrace.answers.status import look
 
     found = look(usable())
-    leave(found.model_dump(mode="json", exclude_none=True), as_json, lambda render: render.health(found))
+    leave(dump(found), as_json, lambda render: render.health(found))
     sys.exit(TROUBLE if found.index.problem or found.configuration.problem else 0)

@@ -1,4 +1,4 @@
-"""`agtrace index`: bring the index up to date, with a progress bar where somebody watches."""
+"""`agtrace index`: bring the index up to date, with a progress bar at a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import click
 from agtrace.commands.asking import usable, with_index
 from agtrace.commands.errors import patiently, tell
 from agtrace.commands.options import plain_json
-from agtrace.commands.printing import counted, leave_lines, megabytes, print_json, print_lines
+from agtrace.commands.printing import leave_lines, print_json, print_lines
+from agtrace.text.numbers import counted, size
 
 if TYPE_CHECKING:
     from agtrace_indexer.logs.progress import Progress
@@ -24,29 +25,29 @@ if TYPE_CHECKING:
     from agtrace.settings import Settings
 
 _NICENESS = 5
-"""Agents that wait for an answer go before."""
+"""Added to the process's niceness: agents that wait for an answer come first."""
 
 _SHOW_CURSOR = b"\x1b[?25h"
 
 _PATIENCE = 600
-"""Seconds that the command waits for another one to end."""
+"""Seconds that the command waits for another process that is writing."""
 
 
 @click.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(exists=True))
-@click.option("--rebuild", is_flag=True, help="Read every log again that is still there.")
-@click.option("--watch", is_flag=True, help="Stay, and index what changes within a second, until Ctrl-C.")
-@click.option("--optimize", is_flag=True, help="Put the index in order instead: merge, and give free space back.")
+@click.option("--rebuild", is_flag=True, help="Read every log again.")
+@click.option("--watch", is_flag=True, help="Keep running, and index changes within a second, until Ctrl-C.")
+@click.option("--optimize", is_flag=True, help="Don't read logs: merge the index's parts and give free space back.")
 @plain_json
 def index(paths: tuple[str, ...], rebuild: bool, watch: bool, optimize: bool, as_json: bool) -> None:
     """Index the agents' logs, or the given files and folders; only what changed is read.
 
-    A PATH may hold logs of any of the agents, under any name, plain or .zst. It is kept fresh from
-    then on: before every answer, or all the time with --watch. That prints a line (with --json, an
-    object on a line) for each run that changed something.
+    A PATH may hold logs of any of the agents, under any name, plain or .zst. From then on it is kept
+    fresh: before every answer, or continuously with --watch, which prints a line (with --json, a JSON
+    object on one line) for each run that changed something.
     """
     if optimize and (paths or rebuild or watch):
-        raise click.UsageError("--optimize stands alone")
+        raise click.UsageError("--optimize can't be combined with a PATH, --rebuild or --watch")
     if watch:
         from agtrace.commands.watch import stay
 
@@ -58,7 +59,7 @@ def index(paths: tuple[str, ...], rebuild: bool, watch: bool, optimize: bool, as
 
 
 def index_once(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: int | None = 2) -> Summary:
-    """Index, and print what was found and done; JSON on a single line if `indent` is None."""
+    """Index, and print what was found and changed; JSON on a single line if `indent` is None."""
     chosen = usable()
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
@@ -75,18 +76,18 @@ def index_once(paths: tuple[str, ...], *, rebuild: bool, as_json: bool, indent: 
 
 
 def _optimize(*, as_json: bool) -> None:
-    """Put the index in order, and print what that brought."""
+    """Merge the index's parts and give free space back, and print the sizes before and after."""
     from agtrace_indexer.index.maintenance import optimize
 
     database = with_index().database
     done = optimize(database, patience=_PATIENCE)
-    told = f"the index had {megabytes(done.bytes_before)}, it has {megabytes(done.bytes_after)}"
+    told = f"the index had {size(done.bytes_before)}, it now has {size(done.bytes_after)}"
     leave_lines({**asdict(done), "index": str(database)}, as_json, [told])
 
 
 def roots_of(paths: tuple[str, ...]) -> list[str]:
-    """What is indexed when these paths are given: if there are none, the homes of the known agents, but for those that
-    were taken away.
+    """Return what to index for these paths: the paths, or if none are given, the homes of the known agents except
+    those that the user removed.
     """
     if paths:
         return list(paths)
@@ -98,7 +99,7 @@ def roots_of(paths: tuple[str, ...]) -> list[str]:
 
 
 def _removed(chosen: Settings) -> set[str]:
-    """The homes that `agtrace roots remove` took away."""
+    """Return the homes that `agtrace roots remove` took away."""
     from agtrace_indexer.index.opening import open_read_only
     from agtrace_indexer.index.roots import removed
 
@@ -109,7 +110,7 @@ def _removed(chosen: Settings) -> set[str]:
 
 
 def _index(chosen: Settings, roots: list[str], report: Callable[[Progress], None] | None, *, rebuild: bool) -> Summary:
-    """Index, and wait for another process that is writing."""
+    """Index, waiting for another process that is writing."""
     from agtrace_indexer.run import index
 
     run = partial(index, chosen.database, roots, report=report, rebuild=rebuild, keep_days=chosen.keep_days)
@@ -117,55 +118,55 @@ def _index(chosen: Settings, roots: list[str], report: Callable[[Progress], None
 
 
 def _make_anew_if_older(chosen: Settings) -> None:
-    """Make an index of the time before the first release anew, and say what was kept of it."""
-    import sqlite3  # help does without
+    """Rebuild an index made before the first release, and say what was kept of it."""
+    import sqlite3  # not needed by --help
 
     from agtrace_indexer.index.opening import is_older
 
     older = False
-    with suppress(sqlite3.Error):  # whatever it is, the run says so
+    with suppress(sqlite3.Error):  # the run itself reports what is wrong
         older = is_older(chosen.database)
     if older:
         from agtrace.commands.doctor import repaired
 
         done = repaired()
         tell(
-            "an early version of agtrace made the index: it was made anew",
-            f"{counted(done.archived, 'log')} whose files are gone: kept from the old index",
-            f"the old index is {done.damaged}: delete it when you don't miss anything",
+            "the index was made by an early version of agtrace, so it was rebuilt",
+            f"kept from the old index: {counted(done.archived, 'log')} whose files are gone",
+            f"the old index is now {done.damaged}: delete it once you are sure that nothing is missing",
         )
 
 
 def _lines(summary: Summary, roots: list[str]) -> Iterator[str]:
-    """What a person reads behind a run."""
+    """Yield the lines that a person reads after a run."""
     if not summary.files_seen:
-        from agtrace.text.lines import unbroken  # loads more than a run that has nothing to do
+        from agtrace.text.lines import unbroken  # loads more than a run without changes does
 
         yield "No logs found. Looked in:"
         yield from (f"  {unbroken(root)}" for root in roots)
-        yield "Give a file or folder: agtrace index PATH"
+        yield "To index a file or folder elsewhere: agtrace index PATH"
         return
     found = f"{counted(summary.sessions, 'session')}, {counted(summary.events, 'event')}"
     files = f"{counted(summary.files_seen, 'file')} ({summary.files_changed:,} changed)"
-    yield f"{found} from {files} in {summary.seconds:.2f} s; the index has {megabytes(summary.index_bytes)}"
+    yield f"{found} from {files} in {summary.seconds:.2f} s; the index has {size(summary.index_bytes)}"
     if summary.unreadable_lines:
-        yield f"{counted(summary.unreadable_lines, 'unreadable line')} kept as found: agtrace doctor shows where"
+        yield f"{counted(summary.unreadable_lines, 'unreadable line')} kept as found: `agtrace doctor` shows where"
     if summary.files_unreadable:
-        yield f"{counted(summary.files_unreadable, 'file')} can't be read: agtrace doctor names them"
+        yield f"{counted(summary.files_unreadable, 'file')} can't be read: `agtrace doctor` names them"
     if summary.no_logs:
         from agtrace.text.lines import without_controls
 
         for path, why in summary.no_logs.items():
-            yield f"{without_controls(path)} is no log ({why}): it is not kept fresh"
+            yield f"{without_controls(path)} is not a log ({why}): it is not kept fresh"
     unknown = sum(summary.unknown_record_types.values())
     if unknown:
         kinds = counted(len(summary.unknown_record_types), "unknown type")
-        yield f"{counted(unknown, 'record')} of {kinds} kept and searchable: agtrace doctor names them"
+        yield f"{counted(unknown, 'record')} of {kinds} kept and searchable: `agtrace doctor` names them"
 
 
 @contextmanager
 def _progress_bar(*, shown: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar on stderr with files, MB/s and the time left; it appears with the first changed file."""
+    """Show a bar on stderr with files, MB/s and the time left, from the first changed file on."""
     if not shown:
         yield None
         return

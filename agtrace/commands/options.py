@@ -1,4 +1,4 @@
-"""The options that several commands have, and what is read from them."""
+"""Options that several commands share, and their types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agtrace.commands.errors import USAGE, fail
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 PROVIDERS = list(AGENTS)
-"""The agents whose logs are read."""
+"""The names of the agents whose logs are read."""
 
 EVENT_TYPES = [str(kind) for kind in EventType]
 LEVELS = list(get_args(Level))
@@ -29,73 +29,73 @@ _LINES = re.compile(r"(?P<one>[0-9]{1,15})|(?P<first>[0-9]{0,15}):(?P<last>[0-9]
 
 
 class Address(click.ParamType[tuple[str, int]]):
-    """HOST:PORT, an IPv6 host in brackets."""
+    """HOST:PORT, with an IPv6 host in brackets."""
 
     name = "HOST:PORT"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        """The host without brackets, and the port."""
+        """Return the host, without brackets, and the port."""
         host, colon, port = value.rpartition(":")
         bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
         if not (colon and bare and _PORT.fullmatch(port) and int(port) < 65_536):
-            self.fail(f"{value!r} is no HOST:PORT, such as 127.0.0.1:8765", param, ctx)
+            self.fail(f"expected HOST:PORT, such as 127.0.0.1:8765, got {value!r}", param, ctx)
         return bare, int(port)
 
 
 class Lines(click.ParamType[tuple[int | None, int | None]]):
-    """Numbers of lines, from 1: `A:B`, `A:` to the end, `:B` from the beginning, `A` alone."""
+    """A span of lines, counted from 1: `A:B`, `A:` to the end, `:B` from the beginning, `A` for one line."""
 
     name = "A:B"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int | None, int | None]:
-        """The first line and the last; None where it is not named."""
+        """Return the first and the last line; None for one that isn't given."""
         found = _LINES.fullmatch(value)
         if found is None or value == ":":
-            self.fail(f"{value!r} names no lines: write 10:20, 10:, :20 or 10", param, ctx)
+            self.fail(f"expected lines such as 10:20, 10:, :20 or 10, got {value!r}", param, ctx)
         named = (found["one"] or found["first"], found["one"] or found["last"])
         first, last = (int(number) if number else None for number in named)
         if first == 0 or last == 0 or (first is not None and last is not None and last < first):
-            self.fail(f"{value!r} names no lines: they are counted from 1, and the first comes first", param, ctx)
+            self.fail(f"expected lines counted from 1, the lower number first, got {value!r}", param, ctx)
         return first, last
 
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON: the answer that an agent gets over MCP.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, the answer that an agent gets over MCP.")
 plain_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-cursor = click.option("--cursor", help="Continue behind a page: the cursor that it ended with.")
-path = click.option("--path", metavar="TEXT", help="Where a tool named a file whose path has this in it.")
+cursor = click.option("--cursor", help="Continue after a page, with the cursor at its end.")
+path = click.option("--path", metavar="TEXT", help="Only where a tool named a file whose path contains this.")
 fields = click.option("--fields", metavar="NAME,NAME", help="With --json: only these fields, such as id,title.")
 
 
 def list_options(command: Command) -> Command:
-    """The options of every list."""
+    """Add the options that every list has."""
     for option in (
         as_json,
         cursor,
-        click.option("--limit", type=int, default=10, show_default=True, help="Most items, up to 50."),
-        click.option("--until", metavar="TIME", help="Up to a time, written as for --since."),
-        click.option("--since", metavar="TIME", help="From a time on: 2026-11-03, 12h, 7d, yesterday."),
+        click.option("--limit", type=int, default=10, show_default=True, help="Items at most, up to 50."),
+        click.option("--until", metavar="TIME", help="Up to this time, written as for --since."),
+        click.option("--since", metavar="TIME", help="From this time on: 2026-11-03, 12h, 7d, yesterday."),
         click.option(
-            "--project", "project_hash", metavar="HASH", help="Of one project: its hash or the beginning of it."
+            "--project", "project_hash", metavar="HASH", help="Only one project: its hash or the beginning of it."
         ),
-        click.option("--provider", type=click.Choice(PROVIDERS), help="Of one agent."),
+        click.option("--provider", type=click.Choice(PROVIDERS), help="Only one agent."),
     ):
         command = option(command)
     return command
 
 
 def text_options(command: Command) -> Command:
-    """The options of a long text."""
+    """Add the options that long texts have."""
     for option in (
-        click.option("--mode", type=click.Choice(MODES), help="A digest: failing lines first."),
-        click.option("--lines", type=Lines(), help="Only these lines of a text: 10:20, 10:, :20 or 10."),
+        click.option("--mode", type=click.Choice(MODES), help="Show a digest instead, failing lines first."),
+        click.option("--lines", type=Lines(), help="Only these lines of the text: 10:20, 10:, :20 or 10."),
     ):
         command = option(command)
     return command
 
 
 def check_fields(fields: str | None, *, as_json: bool) -> None:
-    """End the process where fields are asked for, which only JSON has."""
+    """End the process with an error if --fields is given without --json."""
     if fields is not None and not as_json:
-        fail("--fields goes with --json", USAGE)
+        fail("--fields needs --json", USAGE)

@@ -1,4 +1,4 @@
-"""Printing an answer: as JSON for a program, or by a function for a person."""
+"""Printing an answer: as JSON for a program, or rendered for a person."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 
 def leave(value: Any, as_json: bool, for_person: Callable[[Any], object]) -> None:
-    """Print a value as JSON, or let `for_person` print it, which is given `agtrace.render`."""
+    """Print a value as JSON, or let `for_person`, called with `agtrace.render`, print it."""
     if as_json:
         print_json(value)
         return
@@ -35,18 +35,8 @@ def print_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
     stream.flush()
 
 
-def megabytes(size: int) -> str:
-    """A size for people."""
-    return f"{size / 1e6:,.1f} MB"
-
-
-def counted(count: int, what: str) -> str:
-    """A number of things, in words."""
-    return f"{count:,} {what}{'s' * (count != 1)}"
-
-
 def print_json(value: Any, indent: int | None = 2) -> None:
-    """Print a value as JSON, with every control character escaped: some are commands to a terminal."""
+    """Print a value as JSON, with every control character escaped, since some are commands to a terminal."""
     from agtrace.text.lines import UNSEEN
 
     has_all_letters = (sys.stdout.encoding or "").lower() in ("utf-8", "utf8")

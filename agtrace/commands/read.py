@@ -1,4 +1,4 @@
-"""`agtrace read`: print what a reference refers to."""
+"""`agtrace read`: print what a reference points to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agtrace.commands.texts import print_text, text_asked
 @cursor
 @as_json
 def read(ref: str, as_json: bool, **asked: Any) -> None:
-    """Print what REF refers to, as text: every answer names such a reference as its artifact_ref.
+    """Print what REF points to, as text: a reference is an artifact_ref from an answer.
 
     \b
       agtrace read ax://event/fb3cff44/42

@@ -13,11 +13,11 @@ from agtrace.commands.printing import leave
 
 @click.command()
 @click.argument("session")
-@click.option("--turn", "turn_index", type=int, help="Only of one turn.")
-@click.option("--limit", type=int, default=10, show_default=True, help="Most thoughts, up to 50.")
+@click.option("--turn", "turn_index", type=int, help="Only one turn.")
+@click.option("--limit", type=int, default=10, show_default=True, help="Thoughts at most, up to 50.")
 @cursor
 @as_json
 def reasoning(session: str, as_json: bool, **asked: Any) -> None:
-    """Show only the thinking of a session, each piece with what the model did next."""
+    """Show only the thinking of a session, each thought with what the model did next."""
     answer = ask("get_reasoning_chain", {"session_id": session, **asked})
     leave(answer.value, as_json, lambda render: render.reasoning(answer.value))

@@ -1,4 +1,4 @@
-"""`agtrace report`: the health of many sessions, for a person, a browser, a CI summary or a program."""
+"""`agtrace report`: the health of many sessions, for a terminal, a browser, a CI summary or a program."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from agtrace_schema.analysis import Report, ReportedSession
 
 _REFRESH_SECONDS = 10
-"""How long a report waits for changed logs to be indexed."""
+"""Seconds that a report waits for changed logs to be indexed."""
 
 _NAMED = 5
-"""Sessions below the limit that are named."""
+"""The most sessions below the limit that are named."""
 
 STDOUT = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What the sessions of a report have in common, as it was typed."""
+    """The filters of a report, as typed."""
 
     project: str | None = None
     provider: str | None = None
@@ -47,37 +47,37 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """How a report leaves."""
+    """The forms in which a report is written."""
 
     html: str | None = None
-    """A path, or `-` for stdout."""
+    """The path of the page, or `-` for stdout; None for no page."""
     as_json: bool = False
     markdown: bool = False
 
     @property
     def on_stdout(self) -> list[str]:
-        """The options that take stdout for themselves."""
+        """The given options that write to stdout, of which only one may be given."""
         taken = {"--html -": self.html == STDOUT, "--json": self.as_json, "--markdown": self.markdown}
         return [option for option, wanted in taken.items() if wanted]
 
 
 @click.command()
-@click.option("--project", metavar="P", help="Of one project: its path, the end of it, or the beginning of its hash.")
-@click.option("--provider", type=click.Choice(PROVIDERS), help="Of one agent.")
-@click.option("--since", metavar="TIME", help="That began from a time on: 2026-11-03, 12h, 7d, yesterday.")
-@click.option("--until", metavar="TIME", help="That began up to a time, written as for --since.")
-@click.option("--html", metavar="FILE", help="Write a page for a browser, one file without network; - is stdout.")
+@click.option("--project", metavar="P", help="Only one project: its path, the end of it, or the beginning of its hash.")
+@click.option("--provider", type=click.Choice(PROVIDERS), help="Only one agent.")
+@click.option("--since", metavar="TIME", help="Only sessions begun from this time on: 2026-11-03, 12h, 7d, yesterday.")
+@click.option("--until", metavar="TIME", help="Only sessions begun up to this time, written as for --since.")
+@click.option("--html", metavar="FILE", help="Write a page for a browser, one file that works offline; - is stdout.")
 @plain_json
 @click.option("--markdown", is_flag=True, help="Print Markdown, for the summary of a CI run.")
-@click.option("--fail-under", type=click.IntRange(0, 100), metavar="N", help="Exit 1 if a scored session is below N.")
-@click.option("--mean", "by_mean", is_flag=True, help="With --fail-under: if the mean of the scores is.")
+@click.option("--fail-under", type=click.IntRange(0, 100), metavar="N", help="Exit 1 if any session scores below N.")
+@click.option("--mean", "by_mean", is_flag=True, help="With --fail-under: only if the mean score is below N.")
 def report(
     html: str | None, as_json: bool, markdown: bool, fail_under: int | None, by_mean: bool, **filters: str | None
 ) -> None:
-    """Tell the health of all sessions, or of a project, a period, an agent: scores, how they ended, what fails,
-    what it costs, the worst ones; and what got better or worse than in the same time before.
+    """Report the health of all sessions, or those of a project, period or agent: scores, how they ended, what failed,
+    what it cost, the worst ones; and what got better or worse since the period before.
 
-    A session is in the period in which it began. Its sub-agents are rolled up into it.
+    A session belongs to the period in which it began. Its sub-agents are rolled up into it.
 
     \b
       agtrace report --since 7d
@@ -86,9 +86,9 @@ def report(
     """
     ways = Ways(html, as_json, markdown)
     if len(ways.on_stdout) > 1:
-        fail(f"{' and '.join(ways.on_stdout)} don't go together", USAGE)
+        fail(f"{' and '.join(ways.on_stdout)} can't be combined", USAGE)
     if by_mean and fail_under is None:
-        fail("--mean goes with --fail-under", USAGE)
+        fail("--mean needs --fail-under", USAGE)
     found = made(Filters(**filters), timelines=html is not None)
     if found.behind:
         tell(found.behind)
@@ -98,7 +98,7 @@ def report(
 
 
 def made(filters: Filters, *, timelines: bool) -> Report:
-    """The report as it may leave."""
+    """Make the report, with secrets masked as in every answer."""
     from agtrace.report.report import report as survey
     from agtrace.report.selection import Selection, projects_named
     from agtrace.report.survey import Asked
@@ -122,7 +122,7 @@ def made(filters: Filters, *, timelines: bool) -> Report:
 
 @contextmanager
 def _index() -> Iterator[tuple[sqlite3.Connection, str | None]]:
-    """The index as it is at one moment, brought up to date; and what it lacks, as a sentence."""
+    """Bring the index up to date; yield a connection to a snapshot of it, and what it still lacks, as a sentence."""
     from agtrace_indexer.index.opening import one_moment
 
     from agtrace.index.reader import Index
@@ -136,7 +136,7 @@ def _index() -> Iterator[tuple[sqlite3.Connection, str | None]]:
 
 
 def _leave(found: Report, ways: Ways) -> None:
-    """Write and print what was asked for; without another way, the page for the terminal."""
+    """Write and print the forms that were asked for; by default, the report for a terminal."""
     if ways.html is not None:
         from agtrace.report.page.page import html
 
@@ -159,19 +159,19 @@ def _leave(found: Report, ways: Ways) -> None:
 
 
 def _write(path: Path, page: str) -> None:
-    """Write the page, whole or not at all, for its owner only: it quotes logs."""
+    """Write the page, whole or not at all, readable by its owner only, since it quotes logs."""
     from agtrace.serving.interruption import together
 
     target = path.expanduser().resolve()
     try:
         if target.exists() and not target.is_file():
-            target.write_text(page, encoding="utf-8")  # a device or a pipe: never replaced by a file
+            target.write_text(page, encoding="utf-8")  # a device or a pipe must not be replaced by a file
         else:
             with together:
                 _replace(target, page)
     except OSError as error:
         fail(f"can't write {path}: {error.strerror or error}", USAGE)
-    tell(f"the page is {target}")
+    tell(f"page written to {target}")
 
 
 def _replace(target: Path, page: str) -> None:
@@ -186,10 +186,10 @@ def _replace(target: Path, page: str) -> None:
 
 
 def _below(sessions: list[ReportedSession], limit: int, *, by_mean: bool) -> bool:
-    """Whether the sessions fail the limit; says which, on stderr."""
+    """Whether the sessions, or their mean, score below the limit; says on stderr which ones do."""
     scores = {session.session_id: session.score for session in sessions if session.score is not None}
     if not scores:
-        tell("no session of the selection has a score, so none is below the limit")
+        tell("none of these sessions has a score, so none is below the limit")
         return False
     if by_mean:
         average = mean(scores.values())

@@ -1,4 +1,4 @@
-"""`agtrace roots`: what is kept fresh, and how something is so no more."""
+"""`agtrace roots`: list the files and folders that are kept fresh, or remove one."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ import click
 from agtrace.commands.asking import with_index
 from agtrace.commands.options import plain_json
 from agtrace.commands.printing import leave_lines
+from agtrace.text.numbers import counted
 
 if TYPE_CHECKING:
     from agtrace_indexer.index.roots import Root
 
 _PATIENCE = 60
-"""Seconds that the command waits for another one that is writing."""
+"""Seconds that the command waits for another process that is writing."""
 
 
 @click.group(invoke_without_command=True)
 @plain_json
 @click.pass_context
 def roots(context: click.Context, as_json: bool) -> None:
-    """List the files and folders that are kept fresh; `agtrace roots remove PATH` takes one away."""
+    """List the files and folders that are kept fresh; `agtrace roots remove PATH` removes one."""
     if context.invoked_subcommand is None:
         _list(as_json=as_json)
 
 
-@roots.command(short_help="Keep a file or folder fresh no more.")
+@roots.command(short_help="Stop keeping a file or folder fresh.")
 @click.argument("path", type=click.Path())
 @plain_json
 def remove(path: str, as_json: bool) -> None:
-    """Keep a file or folder fresh no more. Its sessions stay, as archived ones do, until `agtrace forget`.
+    """Stop keeping a file or folder fresh. Its sessions stay in the index as archived ones, until `agtrace forget`.
 
-    A plain `agtrace index` doesn't bring it back, `agtrace index PATH` does.
+    A plain `agtrace index` doesn't bring it back; `agtrace index PATH` does.
     """
     from agtrace_indexer.index.roots import remove as take_away
 
@@ -57,20 +58,19 @@ def _list(*, as_json: bool) -> None:
 
 def _lines(roots: list[Root], away: list[str]) -> Iterator[str]:
     if not roots:
-        yield "nothing is kept fresh: agtrace index PATH"
+        yield "nothing is kept fresh; to add a file or folder: agtrace index PATH"
     for root in roots:
-        yield f"{root.path}  {_held(root) if root.exists else 'is not there'}"
-    yield from (f"{path}  taken away: agtrace index PATH brings it back" for path in away)
+        yield f"{root.path}  {_held(root) if root.exists else 'missing'}"
+    yield from (f"{path}  removed: agtrace index PATH brings it back" for path in away)
 
 
 def _told(root: Root) -> Iterator[str]:
-    yield f"{root.path} is kept fresh no more; nothing in it was touched"
+    yield f"{root.path} is no longer kept fresh; nothing in it was touched"
     if root.sessions:
-        yield f"{_held(root)}: archived. They stay in the index and are found as before, until `agtrace forget`"
+        yield f"{_held(root)}: archived. They stay in the index and can be searched as before, until `agtrace forget`"
 
 
 def _held(root: Root) -> str:
-    from agtrace.text.lines import counted
 
     return f"{counted(root.logs, 'log')}, {counted(root.sessions, 'session')}"
 

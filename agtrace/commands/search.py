@@ -1,4 +1,4 @@
-"""`agtrace search`: find the events that contain a text, or the sessions that have them."""
+"""`agtrace search`: find events that contain a text, or the sessions that have them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from agtrace.commands.printing import leave
 
 @click.command()
 @click.argument("query")
-@click.option("--words", type=click.Choice(WORDS), help="All words of QUERY, in one event or one turn.")
-@click.option("--regex", is_flag=True, help="QUERY is a regular expression; ^ and $ are ends of lines.")
+@click.option("--words", type=click.Choice(WORDS), help="Match all words of QUERY, within one event or one turn.")
+@click.option("--regex", is_flag=True, help="QUERY is a regular expression; ^ and $ match at line ends.")
 @click.option("--oldest", is_flag=True, help="Oldest first.")
-@click.option("--by-session", is_flag=True, help="Each session once, with how many matches it has.")
-@click.option("--session", "session_id", metavar="SESSION", help="In one session: its id or the beginning of it.")
-@click.option("--type", "event_type", type=click.Choice(EVENT_TYPES), help="Events of one type.")
-@click.option("--tool", help="Calls and results of one tool.")
+@click.option("--by-session", is_flag=True, help="List each session once, with its number of matches.")
+@click.option("--session", "session_id", metavar="SESSION", help="Only one session: its id or the beginning of it.")
+@click.option("--type", "event_type", type=click.Choice(EVENT_TYPES), help="Only events of this type.")
+@click.option("--tool", help="Only calls and results of this tool.")
 @path
-@click.option("--failed/--not-failed", default=None, help="Only tool executions that failed, or none of them.")
-@click.option("--own", "include_own", is_flag=True, help="Also the calls that agents made to agtrace itself.")
+@click.option("--failed/--not-failed", default=None, help="Only failed tool executions, or all but those.")
+@click.option("--own", "include_own", is_flag=True, help="Include the calls that agents made to agtrace itself.")
 @list_options
 def search(query: str, as_json: bool, oldest: bool, by_session: bool, **filters: Any) -> None:
-    """Find the events that contain QUERY, newest first: literal text, case-insensitive, no syntax.
+    """Find events that contain QUERY, newest first: literal text, case-insensitive, no query syntax.
 
     \b
       agtrace search 'database is locked' --failed

@@ -12,10 +12,10 @@ from agtrace.commands.printing import leave
 
 
 @click.command()
-@click.option("--query", metavar="TEXT", help="With a text in the title or in a request.")
+@click.option("--query", metavar="TEXT", help="Only with this text in the title or a request.")
 @path
-@click.option("--min-tokens", type=int, metavar="N", help="That took at least so many tokens.")
-@click.option("--failures/--no-failures", "has_failures", default=None, help="With failed tool calls, or without any.")
+@click.option("--min-tokens", type=int, metavar="N", help="Only with at least N tokens.")
+@click.option("--failures/--no-failures", "has_failures", default=None, help="Only with failed tool calls, or without.")
 @fields
 @list_options
 def sessions(as_json: bool, **filters: Any) -> None:

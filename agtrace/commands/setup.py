@@ -28,16 +28,16 @@ from agtrace.upkeep.agents import (
 
 _DATA_DIR = "AGTRACE_DATA_DIR"
 _WRITTEN = frozenset({"type", "command", "args", "env"})
-"""What the agents write into an entry."""
+"""The keys of an entry that the agents' own commands write."""
 
 
 @click.command()
 @click.argument("agent", type=click.Choice(list(AGENTS)))
-@click.option("--apply", is_flag=True, help="Run the command that adds the server, instead of showing it.")
+@click.option("--apply", is_flag=True, help="Run the command that adds the server, instead of only showing it.")
 def setup(agent: str, apply: bool) -> None:
-    """Add the MCP server to an agent: shows the command, --apply runs it."""
+    """Add the MCP server to an agent: shows the command; --apply runs it."""
     chosen = AGENTS[agent]
-    executable = os.path.abspath(shutil.which("agtrace") or sys.argv[0])  # the agent starts it in other folders
+    executable = os.path.abspath(shutil.which("agtrace") or sys.argv[0])  # the agent starts it from other folders
     environment = load().environment
     place = config_path(chosen, Path.home(), environment)
     variables = {_DATA_DIR: os.path.abspath(environment[_DATA_DIR])} if environment.get(_DATA_DIR) else {}
@@ -45,19 +45,19 @@ def setup(agent: str, apply: bool) -> None:
         _apply(chosen, executable, variables, place)
     else:
         _show(agent, shlex.join(add_command(chosen, executable, variables)))
-        sys.stdout.write(f"Or write into {place}:\n\n{snippet(chosen, executable, variables)}")
+        sys.stdout.write(f"Or put this into {place}:\n\n{snippet(chosen, executable, variables)}")
 
 
 def _show(name: str, command: str) -> None:
     sys.stdout.write(f"To add agtrace to {AGENTS[name].title}, run:\n\n  {command}\n\n")
-    sys.stdout.write(f"(`agtrace setup {name} --apply` runs it, and keeps the environment of an entry that is there.) ")
+    sys.stdout.write(f"(`agtrace setup {name} --apply` runs it, and keeps the environment of an existing entry.) ")
 
 
 def _apply(agent: Setup, executable: str, variables: dict[str, str], place: Path) -> None:
-    """Add the server; an entry that is there is replaced, but for its environment, and stays where that fails."""
+    """Add the server. An existing entry is replaced, except for its environment; if that fails, it stays."""
     if shutil.which(agent.executable) is None:
         fail(
-            f"{agent.title} isn't on the PATH (no {agent.executable!r}): install it, or run setup without --apply",
+            f"{agent.executable!r} isn't on the PATH: install {agent.title}, or run setup without --apply",
             UNREADABLE,
         )
     from agtrace_indexer.redact import redact
@@ -74,9 +74,9 @@ def _apply(agent: Setup, executable: str, variables: dict[str, str], place: Path
     if code:
         fail(f"{agent.executable} ended with exit code {code}; its settings are as they were", UNREADABLE)
     for name in kept.keys() - variables.keys():
-        sys.stdout.write(f"{name} is set as it was before\n")
+        sys.stdout.write(f"{name} was kept from the entry before\n")
     for name in sorted((before or {}).keys() - _WRITTEN):
-        sys.stdout.write(f"{name} was set in {place} and isn't any more: write it there again\n")
+        sys.stdout.write(f"{name} was set in {place} and is now gone: add it there again\n")
 
 
 def _entry(agent: Setup, place: Path) -> dict[str, Any] | None:
@@ -89,7 +89,7 @@ def _entry(agent: Setup, place: Path) -> dict[str, Any] | None:
 
 
 def _replaced(agent: Setup, before: dict[str, Any] | None, command: list[str]) -> int:
-    """Put the new entry in the place of the one before; give the exit code of what failed, after all is put back."""
+    """Replace the entry, and return 0; if a command fails, put the old entry back and return its exit code."""
     removal = remove_command(agent) if before is not None else None
     if removal and (code := _run(removal, quietly=True)):
         return code
@@ -97,12 +97,14 @@ def _replaced(agent: Setup, before: dict[str, Any] | None, command: list[str]) -
     if code and removal and before is not None and _run(put_back_command(agent, before), quietly=True):
         from agtrace_indexer.redact import redact
 
-        fail(f"{agent.executable} can't write: the entry {redact(str(before))} is gone from its settings", UNREADABLE)
+        fail(
+            f"{agent.executable} failed, and its old entry is gone from its settings: {redact(str(before))}", UNREADABLE
+        )
     return code
 
 
 def _run(command: Sequence[str], *, quietly: bool = False) -> int:
-    """The exit code of an agent's command; Ctrl-C doesn't reach it."""
+    """Run an agent's command and return its exit code; Ctrl-C doesn't reach it."""
     try:
         return subprocess.run(command, check=False, capture_output=quietly, start_new_session=True).returncode
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`agtrace show`: a session at a level or by sections, or one event whole."""
+"""`agtrace show`: a session at a level of detail or by sections, or one event in full."""
 
 from __future__ import annotations
 
@@ -22,29 +22,30 @@ _OF_SESSION = {
 _OF_EVENT = {"lines": "--lines", "mode": "--mode"}
 _WITHOUT_SECTIONS = ("level", "turn_index", "reasoning")
 _LONGEST_INDEX = 15
-_LONGEST_PLACE = 200
 """Digits of an event's index."""
+
+_LONGEST_PLACE = 200
 
 
 @click.command()
 @click.argument("place", metavar="SESSION[:EVENT]")
-@click.option("--level", type=click.Choice(LEVELS), help="How far to unfold it; default summary, with --turn turns.")
+@click.option("--level", type=click.Choice(LEVELS), help="The level of detail; by default summary, with --turn turns.")
 @click.option("--turns", "level", flag_value="turns", help="The same as --level turns: every step with its tool calls.")
 @click.option("--turn", "turn_index", type=int, help="Show one turn only.")
-@click.option("--reasoning", is_flag=True, help="Quote the thinking beside each step (level turns).")
+@click.option("--reasoning", is_flag=True, help="Quote the thinking of each step (level turns).")
 @click.option(
     "--sections", metavar="NAME,NAME",
-    help=f"Only these, in full: {', '.join(SECTIONS)}.",
+    help=f"Only these parts, in full: {', '.join(SECTIONS)}.",
 )  # fmt: skip
 @text_options
 @fields
 @cursor
 @as_json
 def show(place: str, as_json: bool, **asked: Any) -> None:
-    """Show a session by its turns, or one event whole.
+    """Show a session turn by turn, or one event in full.
 
-    Levels: summary (a line a turn), turns (every step and its tools), steps (what was thought, said, called and
-    given back, each shortened), full (everything, verbatim).
+    Levels: summary (one line per turn), turns (every step and its tool calls), steps (thinking, messages, tool calls
+    and results, each shortened), full (everything, verbatim).
 
     \b
       agtrace show fb3cff44 --turn 3
@@ -55,14 +56,14 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
     session_id, event_index = _place(place)
     given = {name for name, value in asked.items() if value is not None and value is not False}
     if event_index is not None:
-        _refuse(given, _OF_SESSION, "goes with a session, not with one event")
+        _refuse(given, _OF_SESSION, "is for a session, not for one event")
         wanted = {"session_id": session_id, "event_index": event_index, **text_asked(asked)}
         print_text("get_event_details", wanted, as_json=as_json)
         return
-    _refuse(given, _OF_EVENT, f"goes with one event, SESSION:EVENT, or with `agtrace read ax://session/{session_id}`")
+    _refuse(given, _OF_EVENT, f"is for one event, SESSION:EVENT, or for `agtrace read ax://session/{session_id}`")
     check_fields(asked["fields"], as_json=as_json)
     if "sections" in given:
-        _refuse(given, {name: _OF_SESSION[name] for name in _WITHOUT_SECTIONS}, "doesn't go with --sections")
+        _refuse(given, {name: _OF_SESSION[name] for name in _WITHOUT_SECTIONS}, "can't be combined with --sections")
         _show_sections({"session_id": session_id, **_only(asked, "sections", "fields", "cursor")}, as_json=as_json)
         return
     level = asked["level"] or ("turns" if given & {"turn_index", "reasoning"} else "summary")
@@ -76,21 +77,21 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
 
 
 def _place(place: str) -> tuple[str, int | None]:
-    """The session and the event that are named, as SESSION:EVENT or as a reference."""
+    """Return the session, and the event or None, from SESSION, SESSION:EVENT or a reference."""
     if place.startswith("ax://"):
         from agtrace.sessions.references import parse
 
         kind, session_id, event_index, _ = parse(place)
         if kind in ("session", "event"):
             return session_id, event_index if kind == "event" else None
-        fail(f"{place} is no session and no event: `agtrace read {place}`", USAGE)
+        fail(f"{place} is neither a session nor an event; try `agtrace read {place}`", USAGE)
     session_id, colon, event = place.rpartition(":")
     if not colon:
         return place, None
     if not (event.isascii() and event.isdecimal() and len(event) <= _LONGEST_INDEX):
         from agtrace.text.lines import named
 
-        fail(f"{named(place, _LONGEST_PLACE)} names no event: write SESSION:NUMBER, such as fb3cff44:42", USAGE)
+        fail(f"expected SESSION:NUMBER, such as fb3cff44:42, got {named(place, _LONGEST_PLACE)}", USAGE)
     return session_id, int(event)
 
 
@@ -105,7 +106,7 @@ def _only(asked: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _show_session(wanted: dict[str, Any], *, as_json: bool) -> None:
-    """Print a session from this page to its end: a pager folds better than pages do."""
+    """Print a session from this page to its end: a terminal's pager is handier than cursors."""
     following = pages("get_session_details", wanted)
     answer = next(following)
 
@@ -119,7 +120,7 @@ def _show_session(wanted: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _show_sections(wanted: dict[str, Any], *, as_json: bool) -> None:
-    """Print sections one below the other, each to its end."""
+    """Print sections one after the other, each to its end."""
     answer = ask("get_session_details", wanted)
     names = list(dict.fromkeys(filter(None, map(str.strip, wanted["sections"].split(",")))))
 
@@ -132,7 +133,7 @@ def _show_sections(wanted: dict[str, Any], *, as_json: bool) -> None:
 
 
 def _items(name: str, names: list[str], answer: Answer, wanted: dict[str, Any]) -> Any:
-    """Every item of a section: those of the answer, if that has all of them."""
+    """Return every item of a section, asking for more pages unless the answer has all of them."""
     items = answer.value["data"].get(name, [])
     if len(items) == answer.value["data"].get(f"total_{name}"):
         return items

@@ -1,4 +1,4 @@
-"""Long texts for a terminal: what is asked of one, and printing it to its end."""
+"""Long texts for a terminal: their options as arguments, and printing them to the end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agtrace.commands.printing import leave
 
 
 def text_asked(asked: dict[str, Any]) -> dict[str, Any]:
-    """The options of a long text as the arguments of a tool."""
+    """Return the options of a long text as arguments of a tool."""
     first, last = asked["lines"] or (None, None)
     return {"start_line": first, "end_line": last, "mode": asked["mode"], "cursor": asked["cursor"]}
 

@@ -1,4 +1,4 @@
-"""`agtrace index --watch`: a line for each run that changed something, until it is ended."""
+"""`agtrace index --watch`: print a line for each run that changed something, until it is stopped."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from agtrace_indexer.watch.loop import Change, watch
 from agtrace.commands.asking import usable
 from agtrace.commands.errors import tell
 from agtrace.commands.index import index_once, roots_of
-from agtrace.commands.printing import counted, print_json, print_lines
+from agtrace.commands.printing import print_json, print_lines
+from agtrace.text.numbers import counted
 
 
 def stay(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
-    """Index, then keep the index fresh. SIGTERM ends it with 0, Ctrl-C with 130."""
+    """Index, then keep the index fresh. SIGTERM ends it with exit code 0, Ctrl-C with 130."""
     signal.signal(signal.SIGTERM, _end)
     threading.excepthook = _lost
     chosen = usable()
     database = chosen.database
     summary = index_once(paths, rebuild=rebuild, as_json=as_json, indent=None)
     if not as_json:
-        print_lines(["watching, until Ctrl-C"])
+        print_lines(["watching for changes; Ctrl-C stops"])
     with closing(watch(database, roots_of(paths), summary, tell, chosen.keep_days)) as changes:
         for change in changes:
             if as_json:
@@ -37,7 +38,7 @@ def stay(paths: tuple[str, ...], *, rebuild: bool, as_json: bool) -> None:
 
 
 def _words(change: Change) -> Iterator[str]:
-    """What a person reads behind a run."""
+    """Yield what a person reads after a run."""
     if change.summary.files_changed:
         yield f"{counted(change.summary.files_changed, 'file')} read"
     if change.files < 0:
@@ -52,5 +53,5 @@ def _end(_signal: int, _frame: FrameType | None) -> None:
 
 
 def _lost(failure: threading.ExceptHookArgs) -> None:
-    """A thread of watchdog failed: its notifications are made anew."""
+    """Report a failed thread of watchdog; its notifications are set up again."""
     tell(f"notifications of changed files failed ({failure.exc_value!r}); trying again")

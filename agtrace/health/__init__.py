@@ -1,1 +1,1 @@
-"""What is wrong in a session: detectors, each a pure function from what happened to findings (docs/health.md)."""
+"""The health of a session: detectors, each a pure function from its history to findings (docs/health.md)."""

@@ -1,7 +1,7 @@
-"""The health of one session: what its detectors find, its score, how it ended, where time and tokens went.
+"""The health of one session: its findings, its score, how it ended, where time and tokens went.
 
-Sub-agents are rolled up into the session that started them: their findings stand among its own, with their id, and
-their executions count in its score. The rules are in `agtrace/health/detectors`.
+Sub-agents are rolled up into the session that started them: their findings are listed among its own, with their id,
+and their tool calls count in its score. The rules are in `agtrace/health/detectors`.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ _SEVERITIES: list[Severity] = ["Critical", "Warning", "Info"]
 
 @dataclass
 class Examination:
-    """One session by itself, read and examined."""
+    """One session, read and examined without its sub-agents."""
 
     row: Session
     session_id: str
-    """As short as answers show it."""
+    """In the short form of answers."""
     history: History
     examined: Examined
 
     @cached_property
     def by_event(self) -> dict[int, Entry]:
-        """What can be quoted, by the events it consists of."""
+        """The entries that can be quoted, by their events; a call also by the event of its result."""
         entries = {entry.event_index: entry for entry in self.history.entries}
         results = {call.result_event: call for call in self.history.calls if call.result_event is not None}
         return {**results, **entries}
 
     def insights(self, *, as_agent: bool = False) -> list[Insight]:
-        """Its findings with quotes; those of a sub-agent name it."""
+        """Return its findings with quotes; those of a sub-agent carry its id."""
         return [self._insight(*pair, as_agent=as_agent) for pair in self.examined.found]
 
     def _insight(self, detector: Detector, finding: Finding, *, as_agent: bool) -> Insight:
@@ -96,29 +96,29 @@ def examine(connection: sqlite3.Connection, session: Session, *, now: float, pri
 
 
 def _found(detector: Detector, history: History) -> list[Finding]:
-    """What a detector finds. One that breaks on a strange log costs its own findings and no answer, and is told."""
+    """Run a detector. If it breaks on a strange log, only its own findings are missing, and a finding says so."""
     try:
         return list(detector.find(history))
     except Exception as error:  # noqa: BLE001
-        broken = f"The detector {detector.name} broke on this session ({type(error).__name__}): a defect of agtrace"
+        broken = f"The detector {detector.name} broke on this session ({type(error).__name__}): a bug in agtrace"
         return [Finding(severity="Info", message=broken, count=1, events=())]
 
 
 def agents_of(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> list[Examination]:
-    """The sub-agents below a session, each examined, oldest first."""
+    """Examine the sub-agents of a session, oldest first."""
     agents = sessions.in_rows(connection, histories.sub_agents(connection, session.id))
     return [examine(connection, agent, now=now, prices=prices) for agent in agents]
 
 
 def analyze(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> Analysis:
-    """The health of a session with its sub-agents, every finding included, the worst first."""
+    """Return the health of a session with its sub-agents: all findings, the worst first."""
     own = examine(connection, session, now=now, prices=prices)
     agents = agents_of(connection, session, now=now, prices=prices)
     return analysis_of(own, agents).model_copy(update={"summary": _counts(connection, session)})
 
 
 def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:
-    """Put a session and its sub-agents together; what `summary` counts is left to the one who wants it."""
+    """Combine a session and its sub-agents; `summary` is left empty, for callers that want it to fill in."""
     whole = score(own.examined, [agent.examined for agent in agents])
     return Analysis(
         session_id=own.session_id,
@@ -138,7 +138,7 @@ def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:
 
 
 def _worst_first(insights: Iterable[Insight]) -> list[Insight]:
-    """By severity, then by how much of it there is."""
+    """Sort by severity, then by count."""
     return sorted(insights, key=lambda insight: (_SEVERITIES.index(insight.severity), -insight.count))
 
 
@@ -154,14 +154,14 @@ def _agent(agent: Examination) -> AgentHealth:
 
 
 def _shares(own: Examination, agents: Sequence[Examination]) -> TokenShares:
-    """Where the tokens of a session went, and how many its sub-agents took."""
+    """Return where the tokens of a session went, and how many its sub-agents used."""
     taken = sorted(((agent.row.total_tokens or 0, agent.session_id) for agent in agents), reverse=True)
     shares = [Share(name=name, tokens=tokens) for tokens, name in taken if tokens]
     return token_shares(own.history).model_copy(update={"agents": shares[:LARGEST] or None})
 
 
 def _said(entry: Entry | None, event_index: int) -> str:
-    """What an event says, for a quote; of a failure the line that tells it."""
+    """Return the text of an event to quote; of a failed result, the line that says most about the error."""
     match entry:
         case Call() if event_index == entry.result_event:
             return (telling_text(entry.result) if entry.failed else entry.result) or "(no output)"
@@ -170,7 +170,7 @@ def _said(entry: Entry | None, event_index: int) -> str:
         case Said() | Message() | Notice():
             return entry.text
         case Usage():
-            return f"{entry.whole_input or 0:,} tokens of input, {entry.output_tokens or 0:,} of output"
+            return f"{entry.whole_input or 0:,} input tokens, {entry.output_tokens or 0:,} output tokens"
         case _:
             return ""
 

@@ -1,4 +1,4 @@
-"""What detectors give: findings, each with its severity, a sentence, and the events that show it."""
+"""Detectors and their findings, each with a severity, a sentence, and the events that show it."""
 
 from __future__ import annotations
 
@@ -10,43 +10,57 @@ from agtrace_schema.analysis import Lens, Severity
 from agtrace.health.history import History
 
 EVIDENCE = 5
-"""Events that a finding refers to, at most."""
+"""The most events that a finding refers to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that a detector found in a session."""
+    """One thing that a detector found in a session."""
 
     severity: Severity
     message: str
-    """What happened and what it cost, as a sentence without a full stop. Text of the log in it is cut by the one
-    who shows it."""
+    """What happened and what it cost, as a sentence without a full stop. It is shortened where it is shown."""
     count: int
-    """How many of whatever it is about: exact, however few events are named."""
+    """The number of what the finding is about: exact, even if fewer events are listed."""
     events: tuple[int, ...]
     """Events that show it, in file order, at most `EVIDENCE`."""
     turn: int | None = None
-    """The turn where it begins."""
+    """The turn in which it begins."""
     caught: int = 0
-    """Executions that it is about, of a loop or a streak: what of the session was lost on it."""
+    """The tool calls in it, for a loop or a streak: the part of the session lost to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """A rule that looks for one thing."""
+    """A rule that looks for one kind of trouble."""
 
     name: str
-    version: int
-    """Raised whenever the same session could give other findings."""
     lens: Lens
     rule: str
-    """When it fires, as a sentence: the table of docs/health.md is made of these."""
+    """When it fires, as a sentence: the table of docs/health.md is made from these."""
     find: Callable[[History], Iterable[Finding]]
     structural: bool = False
-    """Whether it looks only at what the log says by its structure: no text is read, and nothing is measured."""
+    """Whether it uses only the structure of the log: it interprets no text and measures nothing."""
+    version: int = 1
+    """Raised whenever the same session could give other findings."""
+
+    def __call__(self, history: History) -> Iterable[Finding]:
+        """Return what it finds in a session."""
+        return self.find(history)
+
+
+def detector(
+    lens: Lens, rule: str, *, structural: bool = False, version: int = 1
+) -> Callable[[Callable[[History], Iterable[Finding]]], Detector]:
+    """Turn a function `find_something` into the detector `something`, with this rule."""
+
+    def make(find: Callable[[History], Iterable[Finding]]) -> Detector:
+        return Detector(find.__name__.removeprefix("find_"), lens, rule, find, structural, version)
+
+    return make
 
 
 def evidence(events: Sequence[int], most: int = EVIDENCE) -> tuple[int, ...]:
-    """The first of these events and the last one, at most so many."""
+    """Return the first of these events and the last one, `most` in total."""
     shown = tuple(events)
     return shown if len(shown) <= most else (*shown[: most - 1], shown[-1])

@@ -1,8 +1,8 @@
-"""What happened in one session, as detectors see it: plain values in file order, made by `history_reader.py`.
+"""The history of one session as detectors see it: plain values in file order, made by `history_reader.py`.
 
-Times are milliseconds since 1970 UTC, 0 is unknown. What the log took back and what it copied from an older log is
-left out, so a failure that two logs hold is found once. Texts are the beginning and the end of longer ones
-(`KEPT` characters of each): a finding is about what was done, not about every word of it.
+Times are milliseconds since 1970 UTC, 0 if unknown. Superseded events, and events copied from an older log, are left
+out, so that a failure in two logs is found once. Of long texts only the beginning and the end are kept (`KEPT`
+characters of each): a finding is about what was done, not about every word of it.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import Any, TypeAlias
 from agtrace_schema.events import Json, Outcome, Provider, UserKind
 
 KEPT = 4_000
-"""Characters that are kept of the beginning and of the end of a longer text."""
+"""Characters kept of the beginning, and of the end, of a longer text."""
 
 _VARIES = re.compile(
     r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?"  # a time of day
     r"|\b(?:pid|PID|PGID|process|session)\b[ =:#]*\d+"
-    r"|^Chunk ID: \w+"  # Codex names every output anew, Gemini CLI its process group
+    r"|^Chunk ID: \w+"  # Codex gives every output a new id, Gemini CLI every process group
 )
 _TOOK = re.compile(
     r"(\b(?:pass|fail|ok\b|done\b|finish|complet|compil|buil[dt]|ran\b|tests?\b|took\b|elapsed|duration|wall time"
     r"|real\b|user\b|sys\b)[^\n]{0,80}?)\b\d+(?:[.,]\d+)?\s?(?:ms|s|secs?|seconds?|m|min|minutes?)\b",
     re.IGNORECASE,
 )
-"""How long something took, beside a word that it ended: a figure alone can be what was asked for."""
+"""How long something took, after a word that says it ended: a duration alone may be what was asked for."""
 
 
 def _lasting(line: str) -> str:
-    """A line of an output without what differs between two that say the same."""
+    """Remove from a line of output what varies between runs with the same result, such as times and process ids."""
     return _TOOK.sub(r"\1#", _VARIES.sub("#", line))
 
 
 @dataclass(slots=True)
 class Call:
-    """A tool execution: the call and what came back."""
+    """A tool call and its result."""
 
     event_index: int
     turn: int | None
@@ -46,53 +46,53 @@ class Call:
     tool: str
     arguments: Json
     action: bytes
-    """A digest of tool and arguments: equal for equal actions."""
+    """A digest of tool and arguments, equal for equal calls."""
     outcome: Outcome
-    """Unknown where there is no result."""
+    """Unknown if there is no result."""
     result_event: int | None = None
-    """The event of the result; None where the log has none."""
+    """The event of the result; None if the log has none."""
     answered_at: int = 0
     result: str = ""
     result_chars: int = 0
     """Characters of the whole result."""
     middle: bytes = b""
-    """A digest of what isn't kept of the result."""
+    """A digest of the part of the result that isn't kept."""
     told_by_text: bool = False
-    """Whether the outcome was read in the text of the result, where no flag, status or exit code tells it."""
+    """Whether the outcome was inferred from the text of the result, as no flag, status or exit code records it."""
     exit_code: int | None = None
     duration_ms: int | None = None
-    """From call to result; None where it isn't known, or where a human was asked."""
+    """From call to result; None if unknown, or if a human was asked."""
     reads: tuple[str, ...] = ()
-    """Files that it names to read, as the log writes them."""
+    """Files that it reads, as the log names them."""
     writes: tuple[str, ...] = ()
     agent: bool = False
-    """Whether it started a sub-agent that the index knows."""
+    """Whether it started a sub-agent that is in the index."""
     script: str | None = field(default=None, repr=False, compare=False)
-    """The command of a shell, kept by `actions`, which tells it; empty where there is none."""
+    """The shell command, cached by `actions`, which determines it; empty if there is none."""
 
     @property
     def failed(self) -> bool:
-        """Whether the log says that it failed."""
+        """Whether it failed, according to the log."""
         return self.outcome is Outcome.FAILED
 
     def says_the_same(self, other: Call) -> bool:
-        """Whether both results say the same: how long something took and what time it was don't matter."""
+        """Whether both results say the same, apart from durations, times of day and process ids."""
         if self.middle != other.middle or self.result == other.result:
             return self.middle == other.middle
-        lines, others = self.result.split("\n"), other.result.split("\n")  # equal lines, nearly all, are passed over
+        lines, others = self.result.split("\n"), other.result.split("\n")  # nearly all are equal, cheap to see
         return len(lines) == len(others) and all(
             one == two or _lasting(one) == _lasting(two) for one, two in zip(lines, others, strict=True)
         )
 
     @property
     def evidence(self) -> int:
-        """The event that shows how it ended."""
+        """The event that shows its outcome: the result if there is one, else the call."""
         return self.event_index if self.result_event is None else self.result_event
 
 
 @dataclass(slots=True)
 class Said:
-    """A text in the user's role: of the human, or what a harness put there."""
+    """A text in the user's role, by the human or inserted by the agent's harness."""
 
     event_index: int
     turn: int | None
@@ -116,7 +116,7 @@ class Message:
 
 @dataclass(slots=True)
 class Thought:
-    """A piece of thinking; its text doesn't matter here."""
+    """A thought of the model; its text doesn't matter here."""
 
     event_index: int
     turn: int | None
@@ -126,7 +126,7 @@ class Thought:
 
 @dataclass(slots=True)
 class Usage:
-    """The token figures of one response; None is unknown."""
+    """The token usage of one response; None if unknown."""
 
     event_index: int
     turn: int | None
@@ -138,11 +138,11 @@ class Usage:
     cache_read_tokens: int | None
     output_tokens: int | None
     context_window: int | None
-    """As the log names it, else that of the price table; None where neither does."""
+    """From the log, else from the price table; None if neither has it."""
 
     @property
     def whole_input(self) -> int | None:
-        """All that the model was given to read, cached or not: what filled its context window."""
+        """All input tokens, cached or not: what filled the context window."""
         known = [f for f in (self.input_tokens, self.cache_creation_tokens, self.cache_read_tokens) if f is not None]
         return sum(known) if known else None
 
@@ -154,7 +154,7 @@ class Usage:
 
 @dataclass(slots=True)
 class Notice:
-    """Anything else that the log tells: errors of the model's API, compactions, messages of the harness."""
+    """Any other record: errors of the model's API, compactions, messages of the harness."""
 
     event_index: int
     turn: int | None
@@ -169,28 +169,28 @@ Entry: TypeAlias = Call | Said | Message | Thought | Usage | Notice
 
 
 def of_one_response(one: Call | Message | Thought, other: Call | Message | Thought) -> bool:
-    """Whether one response of the model gave both, where the log tells its responses apart."""
+    """Whether both belong to one response of the model; False if the log doesn't tell responses apart."""
     return one.step is not None and (one.turn, one.step) == (other.turn, other.step)
 
 
 @dataclass
 class History:
-    """One session. Detectors read it and change nothing."""
+    """The history of one session. Detectors only read it."""
 
     provider: Provider
     entries: list[Entry]
-    """In file order; a call stands where it was asked for."""
+    """In file order; a call is at the place of the call, not of its result."""
     turns: int
     at_work: bool = False
-    """Whether the log grew a moment ago: how it ends isn't known yet."""
+    """Whether the log grew a moment ago, so that how it ends isn't known yet."""
     agents: dict[int, str] = field(default_factory=dict)
-    """By the event of the call: the sub-agent session that it started."""
+    """The sub-agent session started by each call, by the call's event."""
     derived: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What was worked out of it once, for all detectors that ask."""
+    """A cache of what detectors derive from the history and share."""
 
     @cached_property
     def calls(self) -> list[Call]:
-        """The tool executions."""
+        """The tool calls."""
         return [entry for entry in self.entries if isinstance(entry, Call)]
 
     @cached_property
@@ -200,20 +200,20 @@ class History:
 
     @cached_property
     def requests(self) -> list[Said]:
-        """What opened the turns: requests of the human, or of the parent agent."""
+        """The requests that opened the turns, by the human or the parent agent."""
         return [entry for entry in self.said if entry.opens_turn]
 
     @cached_property
     def messages(self) -> list[Message]:
-        """What the model said."""
+        """The messages of the model."""
         return [entry for entry in self.entries if isinstance(entry, Message)]
 
     @cached_property
     def usages(self) -> list[Usage]:
-        """The token figures of the responses."""
+        """The token usage of the responses."""
         return [entry for entry in self.entries if isinstance(entry, Usage)]
 
     @cached_property
     def notices(self) -> list[Notice]:
-        """What else was told."""
+        """The other records."""
         return [entry for entry in self.entries if isinstance(entry, Notice)]

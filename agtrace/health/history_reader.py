@@ -1,6 +1,6 @@
-"""What happened in a session, read from the index for the detectors: each block is opened once.
+"""Reading a session's history from the index for the detectors: each block is opened once.
 
-Texts are kept at their beginnings and ends only, so that long ones take no more memory than others.
+Only the beginnings and ends of texts are kept, so that long ones take no more memory than others.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from agtrace.health.history import KEPT, Call, Entry, History, Message, Notice, 
 from agtrace.usage.prices import PriceTable
 
 AT_WORK_SECONDS = 600
-"""A session whose last event is younger than this may still go on."""
+"""A session whose last event is younger than this may still continue."""
 
 NO_TOOL = "unknown tool"
-"""What the tool of a result is called whose call the log doesn't have."""
+"""The tool's name for a result whose call isn't in the log."""
 
 _LONGEST_ARGUMENT = 20_000
 _LEVELS = 6
 
 
 def read_history(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> History:
-    """What happened in a session, copies and what was taken back left out; `now` is seconds since 1970 UTC."""
+    """Return the history of a session, without copies and superseded events; `now` is seconds since 1970 UTC."""
     reading = _Reading(connection, session.id, prices)
     return History(
         provider=session.provider,
@@ -43,16 +43,16 @@ def read_history(connection: sqlite3.Connection, session: Session, *, now: float
 
 
 class _Reading:
-    """Reads one session."""
+    """A reading of one session."""
 
     def __init__(self, connection: sqlite3.Connection, session_row: int, prices: PriceTable) -> None:
         self._connection, self._row, self._prices = connection, session_row, prices
         self._events = histories.events(connection, session_row)
         self.agents = histories.agents(connection, session_row)
-        """The event of a call -> the id of the sub-agent that it started."""
+        """The ids of the sub-agents that calls started, by the event of the call."""
 
     def entries(self) -> list[Entry]:
-        """Everything that happened, in file order."""
+        """Return everything that happened, in file order."""
         calls = self._calls()
         texts, requests = self._texts(), histories.requests(self._connection, self._row)
         usages = {usage.event_index: usage for usage in histories.token_figures(self._connection, self._row)}
@@ -85,7 +85,7 @@ class _Reading:
         return entries
 
     def _calls(self) -> dict[int, Call]:
-        """The executions by their event, without what came back; that of a result without a call by the result's."""
+        """Return the calls by event, without the results' texts; a result without a call is listed by its own event."""
         reads, writes = self._touched()
         rows = {row.event_index: row for row in self._events}
         calls: dict[int, Call] = {}
@@ -122,7 +122,7 @@ class _Reading:
         return calls
 
     def _texts(self) -> dict[int, _Text]:
-        """The texts that detectors read; tool calls are known by their arguments."""
+        """Return the texts that detectors read, by event; those of tool calls aren't needed, as they have arguments."""
         wanted = {
             row.event_index
             for row in self._events
@@ -160,12 +160,12 @@ class _Reading:
 
 
 class _Text(NamedTuple):
-    """The beginning and the end of a text."""
+    """The kept beginning and end of a text."""
 
     kept: str
     chars: int
     middle: bytes = b""
-    """A digest of what isn't kept."""
+    """A digest of the part that isn't kept."""
 
     @classmethod
     def of(cls, text: str) -> _Text:
@@ -176,25 +176,25 @@ class _Text(NamedTuple):
 
 
 def _end(call: Call, row: PastEvent, rest: dict[str, Any]) -> None:
-    """Note how an execution ended."""
+    """Record the outcome of a call."""
     call.answered_at = row.ts
     call.told_by_text = rest.get("outcome_source") == OutcomeSource.TEXT
     call.exit_code = rest.get("exit_code")
 
 
 def _answer(call: Call, text: _Text) -> None:
-    """Note what came back."""
+    """Record the result of a call."""
     call.result, call.result_chars, call.middle = text
 
 
 def _action(row: PastEvent, arguments: Json) -> bytes:
-    """Equal for calls of one tool with equal arguments; what has no arguments is equal to nothing."""
+    """Return a digest, equal for calls of one tool with equal arguments; without arguments, equal to no other."""
     said = row.event_index if arguments is None else [row.name, arguments]
     return blake2b(orjson.dumps(said, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
 
 
 def _short(value: Any, levels: int = _LEVELS) -> Json:
-    """Arguments without the middle of very long texts."""
+    """Cut the middle out of very long texts in arguments."""
     if isinstance(value, str):
         half = _LONGEST_ARGUMENT // 2
         return value if len(value) <= _LONGEST_ARGUMENT else f"{value[:half]}\n...\n{value[-half:]}"

@@ -1,4 +1,4 @@
-"""The analysis that was asked for last: a long one is read in many chunks, and made once."""
+"""The most recent analysis, kept because a long one is read in many chunks but made only once."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from agtrace.usage.prices import PriceTable
 
 _GOOD_FOR_SECONDS = 600
-"""As long as it is uncertain whether a session is still at work."""
+"""The time for which it is uncertain whether a session is still at work."""
 
 
 class LastAnalysis:
-    """Keeps an analysis while the index doesn't change. For one thread at a time."""
+    """A cache of one analysis, valid while the index doesn't change. For one thread at a time."""
 
     def __init__(self) -> None:
         self._of: tuple[sqlite3.Connection, int, int, int] | None = None
         self._found: Analysis | None = None
 
     def get(self, connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> Analysis:
-        """What `agtrace.health.analysis.analyze` gives."""
-        from agtrace.health.analysis import analyze  # 35 ms: all detectors, which no other answer needs
+        """Return the result of `agtrace.health.analysis.analyze`."""
+        from agtrace.health.analysis import analyze  # 35 ms: loads all detectors, which no other answer needs
 
         written = state_of(connection)
         asked = connection, written, session.id, int(now // _GOOD_FOR_SECONDS)

@@ -1,4 +1,4 @@
-"""Where the tokens of a session went: by turn as the log has it, by tool and by file as their results are long."""
+"""Where the tokens of a session went: by turn from the log, by tool and file estimated from the length of results."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from agtrace.health.history import History
 from agtrace.text.lines import shown_path
 
 LARGEST = 3
-"""Shares of each kind."""
+"""The most shares of each kind."""
 
 
 def token_shares(history: History) -> TokenShares:
-    """The turns, tools and files that took the most; what results took is estimated by their characters."""
+    """Return the turns, tools and files that took the most tokens; those of results are estimated from characters."""
     turns: Counter[str] = Counter()
     tools: Counter[str] = Counter()
     files: Counter[str] = Counter()

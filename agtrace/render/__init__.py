@@ -1,4 +1,4 @@
-"""Answers for people: tables and texts for a terminal, made of the same answers that agents get."""
+"""Answers for people: tables and texts for a terminal, made from the same answers that agents get."""
 
 from agtrace.render.analysis import analysis
 from agtrace.render.comparison import comparison

@@ -1,4 +1,4 @@
-"""The health of a session for people."""
+"""The health of a session, for people."""
 
 from __future__ import annotations
 
@@ -7,19 +7,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import (
-    OUT,
-    STYLES,
-    command,
-    footer,
-    heading,
-    indented,
-    left_out,
-    plain,
-    seconds,
-    short_number,
-    summary,
-)
+from agtrace.render.terminal import OUT, STYLES, command, footer, heading, indented, left_out, plain, summary
+from agtrace.text.numbers import seconds, short
 
 _BAR = 20
 _SPENT = (
@@ -33,10 +22,10 @@ _LONGEST_NAME = 60
 
 
 def analysis(answer: dict[str, Any]) -> None:
-    """A session's score with its parts, how it ended, its findings with the events that show them, time and tokens."""
+    """Print a session's score with its parts, how it ended, its findings with their events, time and tokens."""
     data = answer["data"]
     summary(answer)
-    if "insights" not in data:  # too small an answer was asked for
+    if "insights" not in data:  # the answer had to be too small for it
         OUT.print(Text(", ".join(f"{name} {count}" for name, count in data.items()), style="dim"))
         return
     _score(data)
@@ -44,7 +33,7 @@ def analysis(answer: dict[str, Any]) -> None:
     for insight in data["insights"]:
         _finding(data["session_id"], insight)
     if not data["insights"]:
-        OUT.print(indented(Text("Nothing stands out.")))
+        OUT.print(indented(Text("Nothing stood out.")))
     left_out("findings", len(data["insights"]), data.get("total_insights", 0))
     _spent(data.get("time", {}))
     _token_shares(data.get("token_shares", {}))
@@ -57,7 +46,7 @@ def analysis(answer: dict[str, Any]) -> None:
 
 
 def _score(data: dict[str, Any]) -> None:
-    """How the session ended, and what each part cost."""
+    """Print how the session ended, and what each part of the score lost."""
     OUT.print(Text(plain(data["ending"]["reason"]), style="italic"))
     if "unscored" in data:
         OUT.print(Text(f"No score: {plain(data['unscored'])}", style="dim"))
@@ -72,7 +61,7 @@ def _score(data: dict[str, Any]) -> None:
 
 
 def _finding(session_id: str, insight: dict[str, Any]) -> None:
-    """A finding, its lines below each other, with the events that show it."""
+    """Print a finding, and below it the events that show it."""
     turn = f" (turn {insight['turn_index']})" if "turn_index" in insight else ""
     where = insight.get("session_id", session_id)
     grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
@@ -87,7 +76,7 @@ def _finding(session_id: str, insight: dict[str, Any]) -> None:
 
 
 def _spent(time: dict[str, int]) -> None:
-    """Who was waited for."""
+    """Print the time spent in tools, in the model and waiting for the human."""
     spent = [f"{label} {seconds(time[name])}" for label, name in _SPENT if time.get(name)]
     if spent:
         heading("Time")
@@ -95,13 +84,13 @@ def _spent(time: dict[str, int]) -> None:
 
 
 def _token_shares(shares: dict[str, list[dict[str, Any]]]) -> None:
-    """Where the tokens went."""
+    """Print where the tokens went."""
     found = [(label, shares[name]) for label, name in _SHARES if shares.get(name)]
     if not found:
         return
     heading("Tokens")
     for label, largest in found:
-        named = (f"{plain(share['name'])[-_LONGEST_NAME:]} {short_number(share['tokens'])}" for share in largest)
+        named = (f"{plain(share['name'])[-_LONGEST_NAME:]} {short(share['tokens'])}" for share in largest)
         OUT.print(indented(Text(f"{label:<10}", style="dim").append(" · ".join(named), style="not dim")))
 
 

@@ -8,20 +8,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import (
-    OUT,
-    STYLES,
-    dollars,
-    figure,
-    heading,
-    indented,
-    left_out,
-    made,
-    plain,
-    seconds,
-    summary,
-    when,
-)
+from agtrace.render.terminal import OUT, STYLES, figure, heading, indented, left_out, made, plain, summary, when
+from agtrace.text.numbers import dollars, seconds
 
 _SIDE_FACTS = (
     ("agent", "provider"), ("kind", "kind"), ("title", "title"), ("request", "snippet"), ("project", "root_path"),
@@ -31,16 +19,16 @@ _SIDE_FACTS = (
 _SIDE_TOKENS = (
     ("input", "input_tokens"), ("cache written", "cache_creation_5m_tokens"),
     ("cache written, 1 h", "cache_creation_1h_tokens"), ("cache read", "cache_read_tokens"),
-    ("output", "output_tokens"), ("of it reasoning", "reasoning_tokens"),
+    ("output", "output_tokens"), ("reasoning in it", "reasoning_tokens"),
 )  # fmt: skip
 _OUTCOMES_COUNTED = ("failed", "rejected", "interrupted")
 
 
 def comparison(answer: dict[str, Any]) -> None:
-    """Two sessions side by side: the differences, the facts, the tools, the files, the first failures."""
+    """Print two sessions side by side: the differences, the facts, the tools, the files, the first failures."""
     data = answer["data"]
     summary(answer)
-    if "session_1" not in data:  # too small an answer was asked for
+    if "session_1" not in data:  # the answer had to be too small for it
         OUT.print(Text(", ".join(f"{name} {count}" for name, count in data.items()), style="dim"))
         return
     sides = (data["session_1"], data["session_2"])
@@ -59,7 +47,7 @@ def comparison(answer: dict[str, Any]) -> None:
 
 
 def _side_table(*sides: dict[str, Any]) -> Table:
-    """A row a fact, a column a session; what neither log tells has no row."""
+    """Return a table with a row for each fact and a column for each session; facts unknown for both are left out."""
     table = Table(box=None, pad_edge=False, header_style="bold", expand=True)
     table.add_column("", style="dim", no_wrap=True)
     for number, side in enumerate(sides, 1):
@@ -118,7 +106,7 @@ def _compared_files(files: dict[str, Any]) -> None:
 
 
 def _accesses(file: dict[str, Any]) -> str:
-    """`read 3, written 1`, for each session where the file is of both."""
+    """Return `read 3, written 1`; for a file of both sessions, that of each."""
     if "reads" in file:
         return _accessed(file["reads"], file["writes"])
     return "; ".join(f"{n}: {_accessed(file[f'reads_{n}'], file[f'writes_{n}'])}" for n in (1, 2))
@@ -132,7 +120,7 @@ def _failed_calls(number: int, side: dict[str, Any]) -> None:
     total = sum(side["failures"][outcome] for outcome in _OUTCOMES_COUNTED)
     if not total:
         return
-    heading(f"calls of {number} that did not end well: {total}")
+    heading(f"unsuccessful calls in {number}: {total}")
     for call in side["failures"]["examples"]:
         place = Text(f"{plain(side['session_id'])}:{call['event_index']}  ", style="bold")
         place.append(f"{call['outcome']}  ", style=STYLES[call["outcome"]])

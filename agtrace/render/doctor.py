@@ -1,4 +1,4 @@
-"""What was found and not understood, for people."""
+"""What `agtrace doctor` found and didn't understand, for people."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, heading, plain_line, size
-from agtrace.text.lines import counted
+from agtrace.render.terminal import OUT, heading, plain_line
+from agtrace.text.numbers import counted, size
 
 _FILES_SHOWN = 12
 
 
 def doctor(found: dict[str, Any]) -> None:
-    """What was found where, what was not understood, what to do."""
+    """Print which logs were found where, what wasn't understood, and what to do about it."""
     index = found["index"]
     OUT.print(
         Text("index", style="bold"),
@@ -25,13 +25,15 @@ def doctor(found: dict[str, Any]) -> None:
         count = f"{counted(index['sessions'], 'session')}, {counted(index['events'], 'event')}"
         OUT.print(f"      {count}, integrity {index['integrity']}")
     if index["archived_files"]:
-        OUT.print(f"      kept here, deleted by their agents: {counted(index['archived_files'], 'log')}")
+        OUT.print(f"      archived, their files are gone: {counted(index['archived_files'], 'log')}")
     if index["forgotten_files"]:
-        OUT.print(f"      not read, of sessions that were forgotten: {counted(index['forgotten_files'], 'file')}")
+        OUT.print(f"      not read, their sessions were forgotten: {counted(index['forgotten_files'], 'file')}")
     for copy in index["damaged_copies"]:
         kept = f"{copy['path']} ({size(copy['bytes'])})"
         OUT.print(
-            f"      a repair kept {plain_line(kept)}: delete it once nothing is missed", soft_wrap=True, markup=False
+            f"      a repair kept {plain_line(kept)}: delete it once you are sure that nothing is missing",
+            soft_wrap=True,
+            markup=False,
         )
     heading("where it looked")
     for place in found["homes"]:
@@ -49,14 +51,14 @@ def doctor(found: dict[str, Any]) -> None:
 
 def _doctor_trouble(found: dict[str, Any]) -> None:
     _doctor_list(
-        "files that are not read",
+        "files that couldn't be read",
         [f"{file['path']}: {file['reason']}" for file in found["not_read"] if file["status"] != "unrecognized"],
     )
     unrecognized = [file["path"] for file in found["not_read"] if file["status"] == "unrecognized"]
-    _doctor_list("files that are no log agtrace knows", unrecognized)
+    _doctor_list("files that aren't logs agtrace knows", unrecognized)
     _doctor_list("logs read in part", [f"{file['path']}: {file['reason']}" for file in found["partly_read"]])
     _doctor_list(
-        "lines that are no record",
+        "lines that aren't records",
         [f"{line['path']}:{line['line']}: {line['reason']} ({line['event']})" for line in found["unreadable_lines"]],
     )
     _doctor_list(

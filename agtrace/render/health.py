@@ -1,4 +1,4 @@
-"""How the index is, for people."""
+"""The status of the index, for people."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from agtrace_schema.health import Health
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, figure, plain, size, when
+from agtrace.render.terminal import OUT, figure, plain, when
+from agtrace.text.numbers import size
 
 
 def health(found: Health) -> None:
-    """The state of the index and its figures, then what is wrong."""
+    """Print the state of the index and its figures, then what is wrong."""
     index = found.index
     state = index.state.replace("_", " ")
     if index.files_behind is not None:

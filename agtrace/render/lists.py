@@ -1,4 +1,4 @@
-"""Sessions as a table for people."""
+"""Lists of sessions as tables, for people."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.next_calls import offer
-from agtrace.render.terminal import OUT, dollars, footer, nothing, plain, short_number, summary, when
+from agtrace.render.terminal import OUT, footer, nothing, plain, summary, when
 from agtrace.text.next_call import NextCall
+from agtrace.text.numbers import dollars, short
 
 _COLUMNS = ("session", "agent", "started", "turns", "tools", "failed", "tokens", "cost", "request")
 _NARROW_COLUMNS = ("session", "started", "failed", "request")
@@ -20,7 +21,7 @@ _WIDEST = {"session": 14, "agent": 6, "started": 16, "turns": 5, "tools": 5, "fa
 
 
 def sessions(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
-    """A table of sessions that fits the terminal's width."""
+    """Print a table of sessions that fits the terminal's width."""
     summary(answer)
     narrow = _NARROW_COLUMNS if OUT.width >= _NARROW else _NARROWEST_COLUMNS
     columns = _COLUMNS if OUT.width >= _WIDE else narrow
@@ -31,7 +32,7 @@ def sessions(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
     if table.row_count:
         OUT.print(table)
     elif not offer(next_calls):
-        nothing("`agtrace doctor` tells which logs were found; `agtrace index PATH` adds some.")
+        nothing("`agtrace doctor` shows which logs were found; `agtrace index PATH` adds some.")
     footer(answer)
 
 
@@ -43,14 +44,14 @@ def _session_cells(item: dict[str, Any]) -> dict[str, str | Text]:
         "turns": str(item["turn_count"]),
         "tools": str(item["tool_calls"]),
         "failed": Text(str(item["failed_calls"] or ""), style="red"),
-        "tokens": short_number(item.get("total_tokens")),
+        "tokens": short(item.get("total_tokens")),
         "cost": dollars(item.get("cost_usd")),
         "request": _about(item),
     }
 
 
 def _about(item: dict[str, Any]) -> Text:
-    """What a session was about; what it is, where it is no main session."""
+    """Return what a session was about, after its kind if it isn't a main session."""
     kind = Text(f"{item['kind']}  ", style="cyan") if "kind" in item else Text()
     return kind.append(plain(item.get("title") or item.get("snippet") or "(no request)"))
 

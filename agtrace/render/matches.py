@@ -1,4 +1,4 @@
-"""What a search found, for people: hits with the text around them, or the sessions that have them."""
+"""The matches of a search, for people: events with the text around the match, or the sessions that have them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rich.text import Text
 
 from agtrace.render.next_calls import offer
 from agtrace.render.terminal import OUT, STYLES, footer, nothing, plain, summary, when
-from agtrace.text.lines import counted
 from agtrace.text.next_call import NextCall
+from agtrace.text.numbers import counted
 
 _WITH_AGENT, _WITH_TIME = 80, 60
-"""Columns from which on a session's line has room for these."""
+"""The terminal's width from which a session's line has room for these."""
 
 _LINES_OF_GROUP = 3
-"""Of a match, where it stands for a session."""
+"""The lines of a match that are shown under its session."""
 
 
 def matches(answer: dict[str, Any], next_calls: Sequence[NextCall], words: Sequence[str]) -> None:
-    """Hits of a search, or sessions with one of theirs; these words are marked in them."""
+    """Print the matches of a search, or sessions with one match of each; `words` are highlighted in them."""
     data = answer["data"]
     summary(answer)
     for match in data.get("matches", []):
@@ -33,7 +33,7 @@ def matches(answer: dict[str, Any], next_calls: Sequence[NextCall], words: Seque
     if not data.get("matches") and not data.get("sessions"):
         _print_words(data.get("words", []))
         if not offer(next_calls):
-            nothing("Try a shorter piece of the text, as it stands in the log, or fewer filters.")
+            nothing("Try a shorter piece of the text, exactly as it is in the log, or fewer filters.")
     if data.get("own_left_out"):
         nothing(f"left out: {counted(data['own_left_out'], 'event')} in which an agent asks agtrace (--own shows them)")
     footer(answer)
@@ -56,7 +56,7 @@ def _print_match(match: dict[str, Any], words: Sequence[str], deep: int = 0) -> 
 
 
 def _around(text: str, words: Sequence[str]) -> str:
-    """The lines in which the first of the words stands."""
+    """Return the lines around the first occurrence of any of the words."""
     lines = text.split("\n")
     found = (number for number, line in enumerate(lines) if any(word.casefold() in line.casefold() for word in words))
     first = max(next(found, 0) + 2 - _LINES_OF_GROUP, 0)
@@ -64,7 +64,7 @@ def _around(text: str, words: Sequence[str]) -> str:
 
 
 def _session_line(session: dict[str, Any]) -> Text:
-    """A session on one line: what it is called comes last, and is cut where the line ends."""
+    """Return a session on one line, its title last so that it is what gets cut at the line's end."""
     line = Text(plain(session["session_id"]), style="bold")
     if OUT.width >= _WITH_AGENT:
         line.append(f"  {session['provider'].removesuffix('_code')}", style="not bold")
@@ -77,7 +77,7 @@ def _session_line(session: dict[str, Any]) -> Text:
 
 
 def _print_words(words: Sequence[dict[str, Any]]) -> None:
-    """How often each word of a query occurs of which the whole was not found."""
+    """Print how many events have each word of a query that was not found as a whole."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("word", overflow="fold")
     table.add_column("events with it", justify="right", no_wrap=True)

@@ -1,4 +1,4 @@
-"""The calls that an answer suggests, as the commands that a person types: a line each.
+"""The calls that an answer suggests, as commands for a person to type, one a line.
 
 `search_event_previews(query='a b', words='event')` is `agtrace search 'a b' --words event`.
 """
@@ -23,7 +23,7 @@ _COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "read_artifact": ("read", ("{ref}",)),
     "get_reasoning_chain": ("reasoning", ("{session_id}",)),
 }
-"""By tool its command, and what is named without an option."""
+"""The command of each tool, and its arguments that aren't options."""
 
 _NAMES = {
     "session_id": "--session", "project_hash": "--project", "event_type": "--type", "min_tokens": "--min-tokens",
@@ -48,7 +48,7 @@ class Offer(NamedTuple):
 
 
 def offer(next_calls: Iterable[NextCall]) -> bool:
-    """Print the commands for the calls, each on a line; whether there are any."""
+    """Print the commands for these calls, one a line; return whether there were any."""
     found = list(offers(next_calls))
     for typed, says in found:
         OUT.print(Text(plain(typed), style="cyan").append(f"  {plain(says)}", style="dim"), soft_wrap=True)
@@ -56,7 +56,7 @@ def offer(next_calls: Iterable[NextCall]) -> bool:
 
 
 def offers(next_calls: Iterable[NextCall]) -> Iterator[Offer]:
-    """The calls as commands, with what each does; what has no command is left out."""
+    """Yield the calls as commands, with what each does; calls without a command are left out."""
     for call in next_calls:
         if call.tool in _COMMANDS:
             yield Offer(_command(call.tool, call.arguments), call.says_of(_option(call.argument)))

@@ -1,4 +1,4 @@
-"""The thinking of a session for people."""
+"""The thinking of a session, for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agtrace.render.terminal import OUT, footer, indented, plain, summary, when
 
 
 def reasoning(answer: dict[str, Any]) -> None:
-    """Thoughts under the headings of their turns, each with where it is and what the model did next."""
+    """Print thoughts under the headings of their turns, each with its event and what the model did next."""
     summary(answer)
     turn = object()
     for thought in answer["data"].get("chain", []):
@@ -20,7 +20,7 @@ def reasoning(answer: dict[str, Any]) -> None:
         OUT.print(indented(Text(_place_of(thought), style="dim")))
         OUT.print(indented(Text(plain(thought["text"]))))
         if "chars" in thought:
-            OUT.print(indented(Text(f"({thought['chars']:,} characters in all)", style="dim")))
+            OUT.print(indented(Text(f"({thought['chars']:,} characters in total)", style="dim")))
         if "next" in thought:
             OUT.print(indented(Text(f"then {plain(thought['next'])}", style="cyan")))
         OUT.print()

@@ -1,4 +1,4 @@
-"""The health of many sessions for people: a page that one understands in ten seconds."""
+"""The health of many sessions, for people: a page that is understood in ten seconds."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, STYLES, command, dollars, figure, heading, indented, left_out, plain
+from agtrace.render.terminal import OUT, STYLES, command, figure, heading, indented, left_out, plain
 from agtrace.report import wording
 from agtrace.report.figures import GOOD, LOW
+from agtrace.text.numbers import dollars, percent, short
 
 _ROWS = 5
 _WIDE = 60
-"""Columns of the terminal from which on a table has room for everything."""
+"""The terminal's width from which a table has room for all its columns."""
 
 _LOOKS: dict[Ending, tuple[str, str]] = {
     "finished": ("█", "green"),
@@ -26,19 +27,19 @@ _LOOKS: dict[Ending, tuple[str, str]] = {
     "error_left": ("▚", "red"),
     "unknown": ("·", "dim"),
 }
-"""How an ending stands in the bar: its own mark, for who sees no colours, and its colour."""
+"""Each ending's mark in the bar, for readers who don't see colours, and its colour."""
 
 _BESIDE_A_TITLE = 11
-"""Columns beside a title that its session's id doesn't take: the score, and what lies between."""
+"""Columns that a title's row needs besides the session's id: the score, and the space between columns."""
 
 _BAR = 76
-"""Cells of the bar at most."""
+"""The most cells of the bar."""
 
 _VERDICTS = {"better": "green", "worse": "red"}
 
 
 def report(found: Report) -> None:
-    """The headline, then how sessions ended, what changed, what failed, what it cost, and the worst ones."""
+    """Print the headline, then how sessions ended, what changed, what failed, what it cost, and the worst ones."""
     OUT.print(Text(plain(wording.headline(found)), style="bold"))
     OUT.print(Text(plain(wording.about(found)), style="dim"))
     if found.behind:
@@ -56,11 +57,11 @@ def report(found: Report) -> None:
 
 def _nothing(found: Report) -> None:
     if found.behind is None:
-        OUT.print("`agtrace sessions` lists what there is; `agtrace doctor` tells which logs were found.")
+        OUT.print("`agtrace sessions` lists all sessions; `agtrace doctor` shows which logs were found.")
 
 
 def _endings(figures: Figures) -> None:
-    """A bar of the endings, and how many there are of each."""
+    """Print a bar of the endings, and the number of each."""
     heading("how they ended")
     there = [(ending, figures.endings[ending]) for ending in wording.ENDINGS if figures.endings.get(ending)]
     bar, legend = Text(no_wrap=True), [Text()]
@@ -78,7 +79,7 @@ def _endings(figures: Figures) -> None:
 
 
 def _cells(counts: Sequence[int], width: int) -> list[int]:
-    """As many cells for each as its share of the width, at least one; together no more than the width."""
+    """Return the cells for each count: its share of the width, at least one, in total the width."""
     total = sum(counts)
     cells = [max(count * width // total, 1) for count in counts]
     cells[cells.index(max(cells))] += width - sum(cells)
@@ -86,7 +87,7 @@ def _cells(counts: Sequence[int], width: int) -> list[int]:
 
 
 def _changes(found: Report) -> None:
-    """What got better or worse."""
+    """Print what got better or worse."""
     if found.compared is None:
         return
     heading("compared")
@@ -102,20 +103,20 @@ def _changes(found: Report) -> None:
         OUT.print(Padding(table, (0, 0, 0, 2)))
     same = [change.what for change in found.changes if change.verdict == "same"]
     if same:
-        OUT.print(indented(Text(f"no more than chance would change: {', '.join(same)}", style="dim")))
+        OUT.print(indented(Text(f"changed no more than by chance: {', '.join(same)}", style="dim")))
 
 
 def _failing_tools(found: Report) -> None:
     failing = [tool for tool in found.tools if tool.failed]
     if not failing:
         return
-    heading("tools that fail most")
+    heading("tools that failed most")
     wide = OUT.width >= _WIDE
     table = _table("tool", ("failed", "right"), *([("calls", "right")] * wide), ("rate", "right"), *(
         [("sessions", "right")] * wide))  # fmt: skip
     for tool in failing[:_ROWS]:
         calls, sessions = ([figure(tool.calls)], [figure(tool.sessions)]) if wide else ([], [])
-        rate = wording.percent(tool.failed / max(tool.calls, 1))
+        rate = percent(tool.failed / max(tool.calls, 1))
         table.add_row(Text(plain(tool.tool)), Text(figure(tool.failed), style="red"), *calls, rate, *sessions)
     OUT.print(Padding(table, (0, 0, 0, 2)))
     left_out("tools", _ROWS, len(failing))
@@ -142,13 +143,13 @@ def _spent(found: Report) -> None:
     heading(wording.spent(found))
     table = _table("model", ("tokens", "right"), ("cost", "right"))
     for name, used, cost in models[:_ROWS]:
-        table.add_row(Text(plain(name)), wording.tokens(used), dollars(cost))
+        table.add_row(Text(plain(name)), short(used), dollars(cost))
     OUT.print(Padding(table, (0, 0, 0, 2)))
     left_out("models", _ROWS, len(models))
 
 
 def _worst(sessions: Sequence[ReportedSession]) -> None:
-    """The worst sessions, and the command to look further."""
+    """Print the worst sessions, and the command to look into the first."""
     if not sessions:
         return
     heading("worst sessions")
@@ -168,12 +169,12 @@ def _worst(sessions: Sequence[ReportedSession]) -> None:
 
 
 def _grade(score: int | None) -> str:
-    """The colour of a score."""
+    """Return the colour of a score."""
     return "green" if score is None or score >= GOOD else "yellow" if score >= LOW else "red"
 
 
 def _table(*columns: str | tuple[str, str]) -> Table:
-    """A table without lines whose first column gives way; the last one, where it has no name."""
+    """Return a table without lines whose first column, or last one if it has no name, shrinks to fit."""
     table = Table(box=None, pad_edge=False, header_style="dim", expand=True, show_header=any(columns[1:]))
     for number, column in enumerate(columns):
         name, justify = (column, "left") if isinstance(column, str) else column

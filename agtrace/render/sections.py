@@ -1,4 +1,4 @@
-"""The sections of a session for people: facts, and lists as tables that fit the terminal's width."""
+"""The sections of a session, for people: facts, and lists as tables that fit the terminal's width."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.session import SessionView, print_stats
-from agtrace.render.terminal import OUT, STYLES, dollars, figure, heading, nothing, plain, short_number, summary, when
+from agtrace.render.terminal import OUT, STYLES, figure, heading, nothing, plain, summary, when
+from agtrace.text.numbers import dollars, short
 
 FACTS = frozenset({"session", "stats"})
-"""Sections that are no lists."""
+"""Sections that aren't lists."""
 
 _WIDE = 70
 _TIMES = frozenset({"start_time", "end_time"})
@@ -21,12 +22,12 @@ _Row = dict[str, str | Text]
 
 
 def sections_head(answer: dict[str, Any]) -> None:
-    """The line that stands above all of them."""
+    """Print the line above all sections."""
     summary(answer)
 
 
 def section(name: str, content: Any) -> None:
-    """A section under its name: of a list all items, of facts the answer that has them."""
+    """Print a section under its name; `content` is all items of a list, or for facts the answer that has them."""
     heading(name if name in FACTS else f"{name}: {len(content):,}")
     if name == "session":
         _session(content["data"])
@@ -53,7 +54,7 @@ def _session(data: dict[str, Any]) -> None:
 
 
 def _print_table(rows: Sequence[_Row], right: frozenset[str], left_out: frozenset[str]) -> None:
-    """A table whose last column takes the room that is left."""
+    """Print a table whose last column takes the remaining width."""
     columns = [name for name in rows[0] if name not in left_out]
     table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
     for name in columns:
@@ -104,7 +105,7 @@ def _child(item: dict[str, Any]) -> _Row:
 def _model(item: dict[str, Any]) -> _Row:
     return {
         "responses": figure(item["responses"]),
-        "tokens": short_number(item.get("total_tokens")),
+        "tokens": short(item.get("total_tokens")),
         "cost": dollars(item.get("cost_usd")),
         "model": Text(plain(item["model"])),
     }
@@ -117,4 +118,4 @@ _LISTS: dict[str, tuple[Callable[[dict[str, Any]], _Row], frozenset[str], frozen
     "children": (_child, frozenset({"by event"}), frozenset()),
     "models": (_model, frozenset({"responses", "tokens", "cost"}), frozenset({"responses"})),
 }
-"""By list how an item becomes a row, the columns of numbers, and those that a narrow terminal has no room for."""
+"""For each list: how an item becomes a row, its columns of numbers, and those left out on a narrow terminal."""

@@ -1,4 +1,4 @@
-"""A session for people, at any of its levels: the deeper the level, the more of each turn unfolds."""
+"""A session at any level of detail, for people."""
 
 from __future__ import annotations
 
@@ -7,38 +7,26 @@ from typing import Any
 
 from rich.text import Text
 
-from agtrace.render.terminal import (
-    OUT,
-    STYLES,
-    dollars,
-    entry,
-    indented,
-    made,
-    plain,
-    seconds,
-    short_number,
-    summary,
-    when,
-)
-from agtrace.text.lines import counted
+from agtrace.render.terminal import OUT, STYLES, entry, indented, made, plain, summary, when
+from agtrace.text.numbers import counted, dollars, seconds, short
 
 _LINES_OF_TEXT = 8
 _TOKEN_KINDS = (
     ("input_tokens", "in"), ("cache_creation_5m_tokens", "cache written"),
     ("cache_creation_1h_tokens", "cache written for 1 h"), ("cache_read_tokens", "cache read"),
-    ("output_tokens", "out"), ("reasoning_tokens", "of it reasoning"),
+    ("output_tokens", "out"), ("reasoning_tokens", "reasoning in it"),
 )  # fmt: skip
 
 
 class SessionView:
-    """Prints the pages of a session one after the other: a turn that goes on over two of them has one heading."""
+    """A printer of a session's pages, one after the other: a turn that continues on the next page has one heading."""
 
     def __init__(self) -> None:
         self._turn: object = self
         self._step: object = self
 
     def page(self, answer: dict[str, Any], *, first: bool) -> None:
-        """Print a page of turns, or a chunk of the whole text; the first one with the facts of the session."""
+        """Print a page of turns, or a chunk of the full text; before the first one, the facts of the session."""
         data = answer["data"]
         if first:
             summary(answer)
@@ -49,7 +37,7 @@ class SessionView:
         self.turns(data.get("turns", []))
 
     def turns(self, turns: Iterable[dict[str, Any]]) -> None:
-        """Print turns, or what a page has of them."""
+        """Print turns, or the parts of them on this page."""
         for turn in turns:
             self._print_turn(turn)
 
@@ -74,7 +62,7 @@ class SessionView:
                 self._print_step(step)
 
     def _print_step(self, step: dict[str, Any]) -> None:
-        """A step part by part, as level steps has it."""
+        """Print a step part by part, as level `steps` has it."""
         index = step.get("step_index")
         if index is not None and index != self._step:
             self._step = index
@@ -100,18 +88,18 @@ def _facts(data: dict[str, Any]) -> None:
 
 
 def print_stats(data: dict[str, Any]) -> None:
-    """How long a session took, what it used and what it cost."""
+    """Print how long a session took, the tokens it used and what it cost."""
     stats = data["stats"]
     lasted, active = seconds(stats.get("duration_seconds")), seconds(stats.get("active_seconds"))
     spans = (when(data.get("start_time")), lasted and f"lasted {lasted}", active and f"active {active}", _cost(stats))
     _dim("  ".join(filter(None, spans)))
     _dim(_tokens(stats))
     for model in stats.get("models", []):
-        _dim(f"  {plain(model['model'])}: {short_number(model.get('total_tokens'))} {_cost(model)}".rstrip())
+        _dim(f"  {plain(model['model'])}: {short(model.get('total_tokens'))} {_cost(model)}".rstrip())
 
 
 def _print_failing_turns(failing: dict[str, Any]) -> None:
-    """The turns in which tools failed, as numbers that --turn takes."""
+    """Print the turns in which tools failed, as numbers for --turn."""
     more = failing["total"] - len(failing["turns"])
     named = ", ".join(map(str, failing["turns"])) + (f" and {more} more" if more else "")
     OUT.print(Text(f"tools failed in {'turn' if failing['total'] == 1 else 'turns'} {named}", style="red"))
@@ -123,14 +111,14 @@ def _dim(line: str) -> None:
 
 
 def _tokens(stats: dict[str, Any]) -> str:
-    """What was used, by kind."""
+    """Return the tokens used, by kind, and the largest context."""
     if stats.get("total_tokens") is None:
         return ""
-    kinds = ", ".join(f"{short_number(stats['tokens'][kind])} {name}" for kind, name in _TOKEN_KINDS
+    kinds = ", ".join(f"{short(stats['tokens'][kind])} {name}" for kind, name in _TOKEN_KINDS
                       if stats["tokens"].get(kind))  # fmt: skip
-    total = made(f"{short_number(stats['total_tokens'])} tokens", stats.get("tokens_made"))
-    peak = short_number(stats.get("peak_context_tokens"))
-    window = f" of {short_number(stats['context_window'])}" if stats.get("context_window") else ""
+    total = made(f"{short(stats['total_tokens'])} tokens", stats.get("tokens_made"))
+    peak = short(stats.get("peak_context_tokens"))
+    window = f" of {short(stats['context_window'])}" if stats.get("context_window") else ""
     context = f"largest context {peak}{window}" if peak else ""
     return "  ".join(filter(None, (f"{total}: {kinds}", context)))
 
@@ -140,18 +128,18 @@ def _cost(figures: dict[str, Any]) -> str:
 
 
 def _family(data: dict[str, Any], stats: dict[str, Any]) -> str:
-    """Where the session comes from, what came from it, and the sums with its sub-agents."""
+    """Return which session this one comes from, which it started, and the sums with its sub-agents."""
     said = []
     if data.get("parent_id"):
         call = f":{data['started_by']}" if "started_by" in data else ""
         said.append(f"{data['kind']} of {data['parent_id']}{call}")
     if data.get("copied_turns") or stats.get("copied"):
-        said.append(f"{counted(stats['copied']['turns'], 'turn')} copied from there, not counted here")
+        said.append(f"{counted(stats['copied']['turns'], 'turn')} copied from it, not counted here")
     if data.get("children"):
         said.append("started " + ", ".join(child["id"] for child in data["children"]))
     if stats.get("with_children"):
         whole = stats["with_children"]
-        said.append(f"with sub-agents {short_number(whole.get('total_tokens'))} tokens {_cost(whole)}".rstrip())
+        said.append(f"with sub-agents {short(whole.get('total_tokens'))} tokens {_cost(whole)}".rstrip())
     return "  ".join(said)
 
 
@@ -177,18 +165,18 @@ def _turn_head(turn: dict[str, Any]) -> Text:
 
 def _turn_tokens(stats: dict[str, int]) -> str:
     total = sum(stats.get(kind, 0) for kind, _ in _TOKEN_KINDS[:5])
-    return f"  {short_number(total)} tokens" if total else ""
+    return f"  {short(total)} tokens" if total else ""
 
 
 def _step_figures(step: dict[str, Any]) -> str:
     tokens = step.get("tokens") or {}
-    said = [f"{short_number(tokens['output'])} out"] if tokens.get("output") else []
-    said += [f"context {short_number(step['context_tokens'])}"] if step.get("context_tokens") else []
+    said = [f"{short(tokens['output'])} out"] if tokens.get("output") else []
+    said += [f"context {short(step['context_tokens'])}"] if step.get("context_tokens") else []
     return f"  {', '.join(said)}" if said else ""
 
 
 def _print_summary(step: dict[str, Any]) -> None:
-    """A step on a line, as level turns has it."""
+    """Print a step on one line, as level `turns` has it."""
     style = "red" if step["failed_tools"] else ""
     entry(str(step["step_index"]), Text(plain(step["summary"]), style=style))
     if step.get("reasoning"):
@@ -200,7 +188,7 @@ def _print_quote(quote: dict[str, Any], style: str) -> None:
 
 
 def _print_execution(tool: dict[str, Any]) -> None:
-    """A tool call, how it ended, and the beginning of what came back."""
+    """Print a tool call, its outcome, and the beginning of its result."""
     call, outcome = tool.get("call") or {}, tool.get("outcome", "")
     head = Text(plain(call.get("name", "result")), style="cyan")
     head.append(f"  {outcome}", style=STYLES.get(outcome, ""))
@@ -227,7 +215,7 @@ def _arguments(arguments: Any) -> Iterable[str]:
 
 
 def _short(text: str, most: int = _LINES_OF_TEXT) -> str:
-    """The first lines of a text."""
+    """Return the first lines of a text, and how many more there are."""
     lines = plain(text).strip("\n").splitlines()
     left_out = f"\n... {len(lines) - most} more lines" if len(lines) > most else ""
     return "\n".join(lines[:most]) + left_out

@@ -1,6 +1,6 @@
-"""What all renderings share: the console, styles, and how times, sizes and counts are written.
+"""The console, styles, and formats of times, sizes and counts, for all renderings.
 
-Every string of a log passes `plain`: no escape sequence of a log reaches the terminal.
+Every string from a log goes through `plain`, so that none of its escape sequences reaches the terminal.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ STYLES = {
 
 
 def plain(text: str) -> str:
-    """A text without what a terminal would obey."""
+    """Remove from a text what a terminal would obey."""
     return without_controls(text)
 
 
 def plain_line(text: str) -> str:
-    """A text on one line, without what a terminal would obey: a path may have line ends."""
+    """Put a text, such as a path, on one line, and remove what a terminal would obey."""
     return unbroken(text)
 
 
 def command(name: str, *places: str, options: Sequence[str] = ()) -> str:
-    """A command of agtrace to paste. Ids come from logs: what a shell would obey is quoted, and none is an option."""
+    """Return a command of agtrace to paste. Ids come from logs, so they are quoted for a shell and never options."""
     given = [*options, "--", *places] if any(place.startswith("-") for place in places) else [*places, *options]
     return shlex.join(["agtrace", name, *given])
 
 
 def summary(answer: dict[str, Any]) -> None:
-    """Print the one line that every answer begins with."""
+    """Print the line that every answer begins with."""
     OUT.print(Text(plain(answer["summary"]), style="bold"))
 
 
 def nothing(advice: str) -> None:
-    """Print what to do where nothing was found."""
+    """Print what to do when nothing was found."""
     OUT.print(Text(advice, style="dim"))
 
 
 def footer(answer: dict[str, Any]) -> None:
-    """Print how to go on where there is more."""
+    """Print how to continue, if there is more."""
     following = answer.get("pagination", {}).get("next_cursor")
     if following:
         OUT.print(Text(f"more: --cursor {following}", style="dim"), soft_wrap=True)
@@ -64,18 +64,18 @@ def heading(text: str) -> None:
 
 
 def left_out(what: str, shown: int, total: int) -> None:
-    """Print how many of something are not shown."""
+    """Print how many items are not shown, if any."""
     if shown < total:
         OUT.print(indented(Text(f"... and {total - shown} more {what}", style="dim")))
 
 
 def indented(text: Text | Table) -> Any:
-    """A text or a table two columns from the left."""
+    """Indent a text or a table by two columns."""
     return Padding(text, (0, 0, 0, 2))
 
 
 def entry(label: str, body: Text, *, deep: int = 0) -> None:
-    """Print a text beside a label, its lines below each other however they are wrapped."""
+    """Print a text next to a label; wrapped lines stay aligned."""
     grid = Table.grid(padding=(0, 2, 0, 0), expand=True)
     grid.add_column(justify="right", min_width=5, style="dim", no_wrap=True)
     grid.add_column(ratio=1, overflow="fold")
@@ -84,51 +84,21 @@ def entry(label: str, body: Text, *, deep: int = 0) -> None:
 
 
 def when(iso: str | None) -> str:
-    """A time in the terminal's own zone, to the minute."""
+    """Format a time in the local time zone, to the minute."""
     if iso is None:
         return ""
     try:
         local = datetime.fromisoformat(iso).astimezone()
-    except (OverflowError, ValueError):  # a wrong clock, so far off that the zone leads out of all calendars
+    except (OverflowError, ValueError):  # a clock so wrong that the local time is out of the calendar
         return iso[:16].replace("T", " ")
     return local.isoformat(" ", "minutes")[:16]
 
 
-def short_number(number: int | None) -> str:
-    """A count to three or four digits: 15.1M."""
-    if number is None:
-        return ""
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if number >= size:
-            return f"{number / size:.1f}{unit}"
-    return str(number)
-
-
 def figure(number: int | None) -> str:
-    """A count with its thousands apart; nothing where it is unknown."""
+    """Format a count with thousands separators; empty if it is None."""
     return "" if number is None else f"{number:,}"
 
 
-def size(size: int) -> str:
-    """Bytes, in MB where there are many."""
-    return f"{size / 1_000_000:.1f} MB" if size >= 100_000 else f"{size:,} bytes"
-
-
-def seconds(seconds: int | None) -> str:
-    """A duration in the two largest units that it has."""
-    if seconds is None:
-        return ""
-    for size, unit, smaller, part in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
-        if seconds >= size:
-            return f"{seconds // size} {unit} {seconds % size // smaller} {part}"
-    return f"{seconds} s"
-
-
-def dollars(cost: float | None) -> str:
-    """US dollars to the cent; nothing where they are unknown."""
-    return "" if cost is None else f"${cost:,.2f}"
-
-
 def made(figure: str, made: str | None) -> str:
-    """A total with how it was made, unless it is exact."""
+    """Add to a total how it was made, unless it is exact."""
     return f"{figure} ({made})" if figure and made != "exact" else figure

@@ -1,4 +1,4 @@
-"""A long text for people, an event's or what a reference refers to: where it stands, then the text, unbroken."""
+"""The long text of an event or a reference, for people: where it comes from, then the text, unbroken."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rich.text import Text
 from agtrace.render.next_calls import offer
 from agtrace.render.terminal import OUT, entry, left_out, plain, plain_line, summary
 from agtrace.sessions.references import parse
-from agtrace.text.lines import counted
 from agtrace.text.next_call import NextCall
+from agtrace.text.numbers import counted
 
 _LINKS = (
     ("turn_index", "turn"), ("step_index", "step"), ("call_event", "its call: event"),
@@ -21,7 +21,7 @@ _TEXTS = ("text", "content", "arguments_json")
 
 
 def text_head(answer: dict[str, Any]) -> None:
-    """What it is; of an event, where it stands, what it is linked to and what became of it."""
+    """Print what the text is; for an event also its place, its linked events and what followed its failure."""
     data = answer["data"]
     summary(answer)
     links = ", ".join(f"{what} {plain(str(data[key]))}" for key, what in _LINKS if data.get(key) is not None)
@@ -37,7 +37,7 @@ def text_head(answer: dict[str, Any]) -> None:
 
 
 def text_body(answer: dict[str, Any]) -> None:
-    """The text, or the chunk of it that the answer holds; chunks follow each other unbroken."""
+    """Print the text, or the chunk of it in this answer; chunks are joined without a break."""
     payload = answer["data"].get("payload", answer["data"])
     last = answer.get("chunk", {}).get("next_cursor") is None
     for key in _TEXTS:
@@ -53,7 +53,7 @@ def text_body(answer: dict[str, Any]) -> None:
 
 
 def text_rest(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
-    """Below a digest, the commands that show what it leaves out."""
+    """Print, below a digest, the commands that show what it leaves out."""
     if answer.get("truncation", {}).get("reason") == "digest":
         OUT.print()
         offer(next_calls)
@@ -64,14 +64,14 @@ def _write(text: str, *, last: bool) -> None:
 
 
 def _session_of(answer: dict[str, Any]) -> str:
-    """The session's id, as short as answers show it."""
+    """Return the session's id in its short form."""
     return plain(parse(answer["artifact_ref"]).session if "artifact_ref" in answer else answer["data"]["session_id"])
 
 
 def _later(later: dict[str, Any], session_id: str) -> str:
-    """What became of a call that failed."""
+    """Describe the later success of a call that failed."""
     again = later.get("failed_again", 0)
-    failed = f" failed {again} more time{'s' * (again != 1)}, then" if again else ""
+    failed = f" failed {counted(again, 'more time')}, then" if again else ""
     changes, total = later.get("changes", []), later.get("total_changes")
     count = f"{total} changes, the last ones" if total else "changes"
     after = f" after {count} at {', '.join(map(str, changes))}" if changes else ""
@@ -80,7 +80,7 @@ def _later(later: dict[str, Any], session_id: str) -> str:
 
 
 def _print_failures(failures: dict[str, Any]) -> None:
-    """What an output tells of failures: the counts, and names and lines as far as the answer has them."""
+    """Print the failures in an output: the counts, and the names and lines that the answer has."""
     OUT.print(Text(", ".join(_counts(failures)), style="red"))
     more = failures.get("more", {})
     for name in failures.get("names", []):

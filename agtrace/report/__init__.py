@@ -1,1 +1,1 @@
-"""The health of many sessions: which ones, what is counted over them, and what changed (`agtrace report`)."""
+"""The health of many sessions (`agtrace report`): their selection, figures over them, and changes."""

@@ -1,10 +1,10 @@
-"""What got better and what worse: a period against the one before it.
+"""What got better and what got worse in a period, compared with the one before it.
 
-Sessions differ much more from each other than two weeks do. So a difference is called better or worse only where it is
-larger than what chance makes: more than twice its standard error, and no trifle. All measures are ratios of two sums
-over sessions: points by scored sessions, failed calls by calls. Failures of one session have one cause and are no
-independent cases, so the error is estimated from how much sessions differ, of both periods together (quasi-likelihood:
-McCullagh and Nelder, Generalized Linear Models, chapter 9).
+Sessions differ from each other far more than one week differs from the next. So a difference counts as better or worse
+only if it is larger than chance would make it, more than twice its standard error, and not trivial. Every measure is a
+ratio of two sums over sessions, such as points per scored session or failed calls per call. Failures within a session
+often share a cause and aren't independent, so the error is estimated from how much the sessions of both periods
+together vary (quasi-likelihood: McCullagh and Nelder, Generalized Linear Models, chapter 9).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ENOUGH = 5
 """Scored sessions that each period needs for a verdict."""
 
 _ERRORS = 2.0
-"""Standard errors beyond which a difference isn't taken for chance."""
+"""The number of standard errors above which a difference isn't put down to chance."""
 
 Unit = Literal["points", "share"]
 
@@ -34,21 +34,21 @@ class Periods(NamedTuple):
     before: tuple[int, int]
     now: tuple[int, int]
     halves: bool
-    """Whether they are the two halves of the time of the selected sessions, as no beginning was asked for."""
+    """Whether they are the two halves of the selected sessions' time, used if no beginning was asked for."""
 
     def sentence(self) -> str:
-        """What is compared with what."""
+        """Say what is compared with what."""
         first, boundary, last = (minute(moment) for moment in (self.before[0], self.now[0], self.now[1]))
         if self.halves:
-            return f"the later half of the time, {boundary} to {last}, with the earlier half, from {first} (UTC)"
-        return f"{boundary} to {last} with as much time before, from {first} (UTC)"
+            return f"the later half, {boundary} to {last}, with the earlier half, from {first} (UTC)"
+        return f"{boundary} to {last} with the same length of time before, from {first} (UTC)"
 
 
 def periods(selection: Selection, started: Iterable[int], now: int) -> Periods | None:
-    """The periods to compare: the one that was asked for and as much time before it.
+    """Return the periods to compare: the one asked for, and the same length of time before it.
 
-    Where no beginning was asked for, the halves of the time in which the selected sessions began. None where there is
-    no time to divide.
+    If no beginning was asked for, they are the two halves of the time in which the selected sessions began. None if
+    there is no time to divide.
     """
     if selection.since is not None:
         last = now if selection.until is None else selection.until
@@ -66,10 +66,10 @@ class _Measure:
     what: str
     unit: Unit
     of: Callable[[Tally], tuple[float, float]]
-    """What a session adds to the two sums whose ratio it is."""
+    """What a session adds to the two sums whose ratio is the measure."""
     more_is_better: bool
     trifle: float
-    """Smaller differences are none."""
+    """Smaller differences are ignored."""
 
 
 def _of_scored(tally: Tally, value: float) -> tuple[float, float]:
@@ -86,7 +86,7 @@ _MEASURES = (
 
 
 def changes(before: Sequence[Tally], now: Sequence[Tally]) -> list[Change]:
-    """What is different; nothing is judged where a side has too few scored sessions, and nothing said without any."""
+    """Return what changed; without verdicts if a side has too few scored sessions, empty if one has no sessions."""
     if not before or not now:
         return []
     judged = comparable(before, now)
@@ -100,7 +100,7 @@ def comparable(before: Sequence[Tally], now: Sequence[Tally]) -> bool:
 
 
 def _measured(measure: _Measure, before: Sequence[Tally], now: Sequence[Tally], judged: bool) -> Iterator[Change]:
-    """The change of one measure, where both sides have it."""
+    """Yield the change of one measure, if both sides have it."""
     then, today = (_Parts.of(measure, side) for side in (before, now))
     if not (then.below and today.below):
         return
@@ -115,7 +115,7 @@ def _measured(measure: _Measure, before: Sequence[Tally], now: Sequence[Tally], 
 
 
 class _Parts(NamedTuple):
-    """What the sessions of a period add to the two sums of a measure."""
+    """The contributions of a period's sessions to the two sums of a measure."""
 
     each: list[tuple[float, float]]
     above: float
@@ -139,7 +139,7 @@ def _verdict(measure: _Measure, before: _Parts, now: _Parts) -> Literal["better"
 
 
 def _standard_error(before: _Parts, now: _Parts) -> float:
-    """How far chance moves the difference of two ratios, if nothing but chance told the periods apart."""
+    """Return the standard error of the difference of the ratios, assuming that only chance separates the periods."""
     ratio = (before.above + now.above) / (before.below + now.below)
     each = [*before.each, *now.each]
     spread = sum((above - ratio * below) ** 2 / below for above, below in each) / max(len(each) - 1, 1)
@@ -147,7 +147,7 @@ def _standard_error(before: _Parts, now: _Parts) -> float:
 
 
 def _amounts(before: Sequence[Tally], now: Sequence[Tally]) -> Iterator[Change]:
-    """What there was more or less of, which is no judgement."""
+    """Yield amounts that are more or less than before, which is neither better nor worse."""
     yield Change(what="sessions", before=len(before), now=len(now), verdict="neither")
     then, today = usage_of_all(before), usage_of_all(now)
     if then.total is not None and today.total is not None:

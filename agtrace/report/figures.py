@@ -1,4 +1,4 @@
-"""The figures of many sessions, made of what is remembered of each one."""
+"""The figures of many sessions, computed from a tally of each."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from agtrace.sessions.query import iso
 from agtrace.usage.usage import Usage
 
 LOW, GOOD = 60, 80
-"""A score below the first is a low one, from the second on a good one."""
+"""Scores below the first are low, from the second on good."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What the figures need of one session, its sub-agents included."""
+    """The facts about one session that the figures need, its sub-agents included."""
 
     started_at: int
-    """Milliseconds since 1970 UTC; 0 is unknown."""
+    """Milliseconds since 1970 UTC; 0 if unknown."""
     score: int | None
     ending: Ending
     tool_calls: int
@@ -31,7 +31,7 @@ class Tally:
 
 
 def usage_of_all(tallies: Sequence[Tally]) -> Usage:
-    """What these sessions used together."""
+    """Return what these sessions used together."""
     together = Usage()
     for tally in tallies:
         together.include(tally.usage)
@@ -39,7 +39,7 @@ def usage_of_all(tallies: Sequence[Tally]) -> Usage:
 
 
 def figures(tallies: Sequence[Tally], since: int | None, until: int | None) -> Figures:
-    """The figures of these sessions; the period is that which was asked for, in milliseconds since 1970 UTC."""
+    """Return the figures of these sessions; the period is the one asked for, in milliseconds since 1970 UTC."""
     scores = [tally.score for tally in tallies if tally.score is not None]
     calls, failed = sum(tally.tool_calls for tally in tallies), sum(tally.failed_calls for tally in tallies)
     used = usage_of_all(tallies)
@@ -63,11 +63,11 @@ def figures(tallies: Sequence[Tally], since: int | None, until: int | None) -> F
 
 
 def mean_score(tallies: Sequence[Tally]) -> float | None:
-    """The mean of the scores to a tenth; None where no session has one."""
+    """Return the mean of the scores, rounded to a tenth; None if no session has one."""
     scores = [tally.score for tally in tallies if tally.score is not None]
     return round(mean(scores), 1) if scores else None
 
 
 def endings(tallies: Sequence[Tally]) -> dict[Ending, int]:
-    """How many sessions ended in which way, the most frequent first."""
+    """Return the number of sessions for each ending, the most frequent first."""
     return dict(Counter(tally.ending for tally in tallies).most_common())

@@ -1,6 +1,6 @@
 """The health of many sessions in Markdown, for the summary of a CI run.
 
-Text of logs stands in code spans only: nothing in them is a link, an image, HTML, a mention or a column.
+Text from logs appears in code spans only, so that nothing in it becomes a link, an image, HTML, a mention or a column.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from agtrace_schema.analysis import Change, Report
 
 from agtrace.report import wording
 from agtrace.text.lines import one_line
+from agtrace.text.numbers import percent, short
 
 _ROWS = 10
 _LONGEST = 200
 
 
 def markdown(report: Report) -> str:
-    """The report as Markdown (GitHub Flavored), ended by a line end."""
+    """Return the report as GitHub Flavored Markdown, ending with a newline."""
     return "\n".join(_lines(report)) + "\n"
 
 
@@ -39,8 +40,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield from ("", _quoted(report.compared))
     failing = [tool for tool in report.tools if tool.failed][:_ROWS]
     yield from _table(
-        "Tools that fail most", ("tool", "failed", "calls", "rate", "sessions"),
-        ((_quoted(tool.tool), f"{tool.failed:,}", f"{tool.calls:,}", wording.percent(tool.failed / max(tool.calls, 1)),
+        "Tools that failed most", ("tool", "failed", "calls", "rate", "sessions"),
+        ((_quoted(tool.tool), f"{tool.failed:,}", f"{tool.calls:,}", percent(tool.failed / max(tool.calls, 1)),
           f"{tool.sessions:,}") for tool in failing),
     )  # fmt: skip
     yield from _table(
@@ -50,7 +51,7 @@ def _lines(report: Report) -> Iterator[str]:
     )  # fmt: skip
     yield from _table(
         wording.spent(report), ("model", "tokens", "cost"),
-        ((_quoted(name), wording.tokens(used), "" if cost is None else f"${cost:,.2f}")
+        ((_quoted(name), short(used), "" if cost is None else f"${cost:,.2f}")
          for name, used, cost in wording.models(report)[:_ROWS]),
     )  # fmt: skip
     yield from _table(
@@ -61,7 +62,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A heading and a table; nothing where there are no rows."""
+    """Yield a heading and a table; nothing if there are no rows."""
     written = [f"| {' | '.join(row)} |" for row in rows]
     if written:
         yield from ("", f"### {title}", "", f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}", *written)
@@ -72,6 +73,6 @@ def _verdict(change: Change) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text as a code span: it has no escapes, so what would end it or its cell is replaced by what looks alike."""
+    """Return a text as a code span; these have no escapes, so ` and | are replaced by characters that look alike."""
     line = one_line(text, _LONGEST).replace("`", "\u02cb").replace("|", "\u00a6")
     return f"`{line}`" if line else ""

@@ -1,4 +1,4 @@
-"""The report: every selected session is examined, and what is remembered of each is summed up."""
+"""The report: every selected session is examined, and the tallies are summed up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agtrace.sessions.query import iso
 
 
 def report(connection: sqlite3.Connection, asked: Asked) -> Report:
-    """Examine the selected sessions, and those of the period before, and sum up."""
+    """Examine the selected sessions and those of the period before, and sum them up."""
     selection = asked.selection
     every = families(connection, selection)
     chosen = in_period(every, selection.since, selection.until)
@@ -48,7 +48,7 @@ def _worst_first(session: ReportedSession) -> tuple[bool, int, int, str]:
 def _comparison(
     connection: sqlite3.Connection, asked: Asked, every: Sequence[Family], tallies: Sequence[Tally]
 ) -> dict[str, Any]:
-    """The fields of a report that compare; without a time to divide, only that there are no changes."""
+    """Return the fields of the report about changes; only an empty list of changes if there is no time to divide."""
     found = periods(asked.selection, (tally.started_at for tally in tallies), int(asked.now * 1000))
     if found is None:
         return {"changes": []}
@@ -60,7 +60,7 @@ def _comparison(
     else:
         earlier = examine_all(connection, asked.without_timelines, in_period(every, *found.before))
         before, now = [one.tally for one in earlier], list(tallies)
-    few = "" if comparable(before, now) else f"; no verdict from fewer than {ENOUGH} scored sessions on a side"
+    few = "" if comparable(before, now) else f"; no verdicts, as a side has fewer than {ENOUGH} scored sessions"
     return {
         "before": figures(before, *found.before),
         "later": figures(now, *found.now) if found.halves else None,

@@ -1,8 +1,8 @@
-"""Which sessions a report is about: main sessions, forks, continuations, each with its sub-agents.
+"""The sessions of a report: main sessions, forks and continuations, each with its sub-agents.
 
-A sub-agent is rolled up into the session that started it, whenever it ran and wherever; it stands for itself only where
-the index doesn't hold that session. Warm-ups are no sessions. The filters look at the session, not at its sub-agents;
-the period is about when a session began, so that periods next to each other share none.
+A sub-agent is rolled up into the session that started it, whenever and wherever it ran; it counts by itself only if
+that session isn't in the index. Warm-ups don't count as sessions. Filters apply to the session, not to its sub-agents.
+A session belongs to the period in which it began, so adjacent periods never share one.
 """
 
 from __future__ import annotations
@@ -20,49 +20,50 @@ from agtrace.problems import UnknownProject
 from agtrace.report.wording import AGENTS
 from agtrace.sessions.listing import SHORT_HASH
 from agtrace.sessions.query import iso
-from agtrace.text.lines import counted, repeated
+from agtrace.text.lines import repeated
+from agtrace.text.numbers import counted
 
 _SHORTEST_HASH = 4
-"""Characters of a hash that are enough to name a project."""
+"""The fewest characters of a hash that name a project."""
 
 _PROJECTS_NAMED = 5
 
 _EVER = 1 << 62
 
 _FIRST, _AFTER_LAST = 1_262_304_000_000, 4_102_444_800_000
-"""The beginnings of 2010 and of 2100: no agent ran before, and one that tells a time from then on has a wrong clock."""
+"""The beginnings of 2010 and 2100: no agent ran before the first, and a time after the second is from a wrong clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What restricts a report; times are milliseconds since 1970 UTC, both ends included."""
+    """The filters of a report; times are milliseconds since 1970 UTC, both ends included."""
 
     provider: str | None = None
     project: str | None = None
-    """As it was asked for."""
+    """As the user gave it."""
     projects: tuple[int, ...] | None = None
-    """The projects that it stands for (`projects_named`); None is every session."""
+    """The projects that it matches (`projects_named`); None for all sessions."""
     since: int | None = None
     until: int | None = None
 
     def sentence(self, sessions: int) -> str:
-        """What was looked at: `12 sessions of Codex in tidepool since 2026-11-14 00:00 UTC`."""
+        """Describe the selection: `12 sessions of Codex in tidepool since 2026-11-14 00:00 UTC`."""
         agent = [f"of {AGENTS[self.provider]}"] if self.provider else []
         project = [f"in {self.project}"] if self.project else []
         since = [f"since {minute(self.since)}"] if self.since is not None else []
         until = [f"until {minute(self.until)}"] if self.until is not None else []
         restricted = [*agent, *project, *since, *until, *(["UTC"] if since or until else [])]
-        return " ".join([counted(sessions, "session"), *restricted]) if restricted else "all sessions of the index"
+        return " ".join([counted(sessions, "session"), *restricted]) if restricted else "all sessions in the index"
 
 
 def minute(moment: int) -> str:
-    """A time in milliseconds since 1970 UTC as `2026-11-14 09:30`."""
+    """Format a time in milliseconds since 1970 UTC as `2026-11-14 09:30`."""
     return (iso(moment) or "1970-01-01T00:00")[:16].replace("T", " ")
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A session of a report with the sub-agents that are rolled up into it."""
+    """A session of a report, with the sub-agents rolled up into it."""
 
     row: Session
     members: tuple[int, ...]
@@ -70,19 +71,19 @@ class Family:
 
     @property
     def started_at(self) -> int:
-        """When the session began, in milliseconds since 1970 UTC; 0 is unknown."""
+        """When the session began, in milliseconds since 1970 UTC; 0 if unknown."""
         return believable(self.row.started_at)
 
 
 def believable(moment: int | None) -> int:
-    """A time in milliseconds since 1970 UTC as it is, or 0 where no clock that is right can have told it."""
+    """Return a time in milliseconds since 1970 UTC, or 0 if no correct clock can have recorded it."""
     return moment if moment is not None and _FIRST <= moment < _AFTER_LAST else 0
 
 
 def projects_named(connection: sqlite3.Connection, given: str) -> tuple[int, ...]:
-    """The projects whose root is this path or ends with it, else those whose hash begins with it.
+    """Return the projects whose root is this path, else those whose root ends with it or whose hash begins with it.
 
-    Raises `InvalidParameter` where there is none, naming some that there are.
+    Raises `UnknownProject` if there is none, listing some that exist.
     """
     projects = reports.projects(connection)
     wanted, here = _slashes(given), _slashes(str(Path(given).expanduser().absolute().resolve()))
@@ -93,13 +94,13 @@ def projects_named(connection: sqlite3.Connection, given: str) -> tuple[int, ...
         found = [project.id for project in projects if project.hash.startswith(wanted.lower())]
     if not found:
         known = [project.root_path or project.hash[:SHORT_HASH] for project in projects]
-        trouble = f"no project is called {repeated(given, 100)!r} (the index has {len(known) or 'none'})"
+        trouble = f"no project matches {repeated(given, 100)!r} (the index has {len(known) or 'none'})"
         raise UnknownProject(trouble, known[:_PROJECTS_NAMED])
     return tuple(found)
 
 
 def families(connection: sqlite3.Connection, selection: Selection) -> list[Family]:
-    """The sessions that this is about whenever they began, oldest first, as their own clocks tell it."""
+    """Return the selected sessions of all times, oldest first by their own clocks."""
     below = _below(connection)
     wanted = None if selection.projects is None else set(selection.projects)
     return [
@@ -110,7 +111,7 @@ def families(connection: sqlite3.Connection, selection: Selection) -> list[Famil
 
 
 def in_period(found: Iterable[Family], since: int | None, until: int | None) -> list[Family]:
-    """Those that began in a period; those without a time only where there is none."""
+    """Return those that began in the period; those without a time only if no period is given."""
     if since is None and until is None:
         return list(found)
     first, last = since or 0, _EVER if until is None else until
@@ -118,7 +119,7 @@ def in_period(found: Iterable[Family], since: int | None, until: int | None) -> 
 
 
 def _below(connection: sqlite3.Connection) -> dict[int, tuple[int, ...]]:
-    """By the session that stands in a report: itself and the sub-agents that are rolled up into it."""
+    """Return, for each session that a report lists, its row and those of the sub-agents rolled up into it."""
     parents: dict[int, int | None] = {}
     for id, kind, parent in reports.relatives(connection):
         parents[id] = parent if kind == "subagent" else None
@@ -129,7 +130,7 @@ def _below(connection: sqlite3.Connection) -> dict[int, tuple[int, ...]]:
 
 
 def _top(id: int, parents: dict[int, int | None]) -> int:
-    """The highest session above this one; in a circle, which only damaged logs have, the one with the smallest row."""
+    """Return the topmost ancestor of a session; in a cycle, which only damaged logs have, the smallest row of it."""
     above = {id: 0}
     while (parent := parents[id]) is not None and parent in parents:
         if parent in above:

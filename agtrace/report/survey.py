@@ -1,4 +1,4 @@
-"""Sessions examined for a report, each with its sub-agents: one in memory at a time, on all cores where that pays."""
+"""Examining sessions for a report, each with its sub-agents: one at a time, on all cores if that is faster."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import os
 import pickle
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from queue import SimpleQueue
 from subprocess import Popen
 from typing import NamedTuple, TypeAlias
 
 from agtrace_indexer.index.opening import path_of
-from agtrace_indexer.parallel import processes
+from agtrace_indexer.parallel.processes import Crew
 from agtrace_schema.analysis import Analysis, Insight, ReportedSession, Timeline
 
 from agtrace.health.analysis import Examination, agents_of, analysis_of, examine
@@ -31,13 +29,13 @@ from agtrace.usage.prices import PriceTable
 from agtrace.usage.usage import Usage, usage_of
 
 INSIGHTS = 50
-"""Findings of a session that a report shows."""
+"""The most findings that a report shows of a session."""
 
 ENTRIES_IN_ALL, FEWEST_ENTRIES, MOST_ENTRIES = 200_000, 50, 2_000
-"""Entries of timelines: many sessions share them, and one gets no more than can be told apart."""
+"""Limits of timeline entries: sessions share the first number; each gets between the second and the third."""
 
 LEAST_EVENTS = 60_000
-"""Events from which on worker processes are started: a second of work, and it takes them half of one."""
+"""The number of events from which worker processes are started: a second of work alone, half a second with them."""
 
 _PORTION = 50
 _MOST_WORKERS = 8
@@ -45,7 +43,7 @@ _MOST_WORKERS = 8
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a report is made of."""
+    """What a report was asked for."""
 
     selection: Selection
     now: float
@@ -53,18 +51,18 @@ class Asked:
     prices: PriceTable
     timelines: bool = False
     behind: str | None = None
-    """What the index doesn't hold yet, as a sentence."""
+    """What the index doesn't have yet, as a sentence."""
     most_events: int | None = None
-    """Events that are looked at, at most, and in this process; None is all, on all cores."""
+    """The most events to examine, in this process; None for all, on all cores."""
 
     @property
     def without_timelines(self) -> Asked:
-        """The same without what only a page shows."""
+        """A copy without the timelines, which only a page shows."""
         return replace(self, timelines=False)
 
 
 class Seen(NamedTuple):
-    """A session that was examined."""
+    """An examined session."""
 
     tally: Tally
     shown: ReportedSession
@@ -72,11 +70,11 @@ class Seen(NamedTuple):
 
 
 Crossing: TypeAlias = tuple[Tally, bytes, tuple[tables.Found, ...]]
-"""A session as it comes from a worker: models cross as JSON, which is faster than their pickles."""
+"""A session as sent by a worker: models are sent as JSON, which is faster than pickling them."""
 
 
 def examine_all(connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family]) -> list[Seen]:
-    """Examine these sessions; where worker processes can't be had, in this one. Raises `TooManyEvents`."""
+    """Examine these sessions, in this process if workers can't be started. Raises `TooManyEvents`."""
     entries = max(FEWEST_ENTRIES, min(MOST_ENTRIES, ENTRIES_IN_ALL // max(len(chosen), 1)))
     cores = min(os.cpu_count() or 1, _MOST_WORKERS)
     events = sum(family.row.event_count for family in chosen)
@@ -84,9 +82,9 @@ def examine_all(connection: sqlite3.Connection, asked: Asked, chosen: Sequence[F
         raise TooManyEvents(len(chosen))
     if asked.most_events is None and cores > 1 and events >= LEAST_EVENTS:
         try:
-            return list(_on_all_cores(connection, asked, chosen, entries, cores))
-        except (OSError, EOFError, pickle.UnpicklingError):
-            pass  # no processes here, or one died: slower, and the same
+            return _on_all_cores(connection, asked, chosen, entries, cores)
+        except OSError:
+            pass  # no processes here, or one died: this process does the same more slowly
     return Examiner(connection, asked, chosen, entries).all()
 
 
@@ -95,40 +93,38 @@ def examine_all(connection: sqlite3.Connection, asked: Asked, chosen: Sequence[F
 
 def _on_all_cores(
     connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], entries: int, cores: int
-) -> Iterator[Seen]:
-    path = path_of(connection)
+) -> list[Seen]:
+    """Examine these sessions in worker processes. Raises `OSError` if they can't be started, or if one died."""
     ids = [family.row.id for family in chosen]
-    portions = [ids[start : start + _PORTION] for start in range(0, len(ids), _PORTION)]
-    with (
-        ThreadPoolExecutor(cores) as threads,
-        processes.crew(min(cores, len(portions)), "agtrace.report.worker", str(path), str(entries)) as workers,
-    ):
-        idle: SimpleQueue[Popen[bytes]] = SimpleQueue()
-        for worker in workers:
-            idle.put(worker)
-        for portion in threads.map(partial(_examined_by, idle, asked), portions):
-            for tally, shown, found in portion:
-                yield Seen(tally, ReportedSession.model_validate_json(shown), found)
+    portions = [tuple(ids[start : start + _PORTION]) for start in range(0, len(ids), _PORTION)]
+    arguments = ("agtrace.report.worker", str(path_of(connection)), str(entries))
+    with Crew(portions, cores, partial(_examined_by, asked), *arguments) as workers:
+        answers = dict(workers.answers())
+    if len(answers) < len(portions):
+        raise OSError("a worker died")
+    return [
+        Seen(tally, ReportedSession.model_validate_json(shown), found)
+        for portion in portions
+        for tally, shown, found in answers[portion]
+    ]
 
 
-def _examined_by(idle: SimpleQueue[Popen[bytes]], asked: Asked, ids: Sequence[int]) -> list[Crossing]:
-    """What the next idle worker sees in these sessions. Raises `OSError`, `EOFError` and the like where it died."""
-    worker = idle.get()
+def _examined_by(asked: Asked, worker: Popen[bytes], ids: Sequence[int]) -> list[Crossing]:
+    assert worker.stdin is not None and worker.stdout is not None
+    pickle.dump((asked, ids), worker.stdin)
+    worker.stdin.flush()
     try:
-        assert worker.stdin is not None and worker.stdout is not None
-        pickle.dump((asked, ids), worker.stdin)
-        worker.stdin.flush()
         seen: list[Crossing] = pickle.load(worker.stdout)
-        return seen
-    finally:
-        idle.put(worker)
+    except (EOFError, pickle.UnpicklingError) as error:
+        raise OSError("the worker died") from error
+    return seen
 
 
 # -- one process -----------------------------------------------------------------------------------
 
 
 class Examiner:
-    """Examines sessions, one after the other."""
+    """An examiner of sessions, one after the other, in this process."""
 
     def __init__(self, connection: sqlite3.Connection, asked: Asked, chosen: Sequence[Family], entries: int) -> None:
         self._connection, self._asked, self._chosen = connection, asked, chosen
@@ -136,7 +132,7 @@ class Examiner:
         self._entries = entries
 
     def all(self) -> list[Seen]:
-        """Each session as a report shows it."""
+        """Return each session as a report shows it."""
         return [self._seen(family) for family in self._chosen]
 
     def _seen(self, family: Family) -> Seen:
@@ -207,7 +203,7 @@ class Examiner:
 
 
 def _kept(insights: Sequence[Insight]) -> list[Insight]:
-    """As many as a report shows, given the worst first: of each detector the worst one, and the worst of the others."""
+    """Return the findings to show, given the worst first: each detector's worst one, then the worst of the rest."""
     worst: dict[str, int] = {}
     for place, insight in enumerate(insights):
         worst.setdefault(insight.detector, place)
@@ -216,7 +212,7 @@ def _kept(insights: Sequence[Insight]) -> list[Insight]:
 
 
 def _tally(family: Family, found: Analysis, every: Sequence[Examination], usage: Usage) -> Tally:
-    """What is remembered of a session, given all examinations of it and its sub-agents."""
+    """Return the tally of a session, from the examinations of it and its sub-agents."""
     return Tally(
         started_at=family.started_at,
         score=found.score,

@@ -20,7 +20,7 @@ _TENS = 10
 
 
 class Found(NamedTuple):
-    """A finding, as far as it is counted."""
+    """The facts about a finding that are counted."""
 
     detector: str
     lens: Lens
@@ -28,13 +28,13 @@ class Found(NamedTuple):
 
 
 def histogram(tallies: Iterable[Tally]) -> list[int]:
-    """How many sessions have a score of 0 to 9, 10 to 19, ... 90 to 100."""
+    """Return the number of sessions with a score of 0 to 9, 10 to 19, ... 90 to 100."""
     tens = Counter(min(tally.score // _TENS, _TENS - 1) for tally in tallies if tally.score is not None)
     return [tens[ten] for ten in range(_TENS)]
 
 
 def days(tallies: Iterable[Tally]) -> list[ReportedDay]:
-    """The days (UTC) on which sessions began, in order; what a session used counts on its first day."""
+    """Return the days (UTC) on which sessions began, in order; a session's usage counts on its first day."""
     return [
         ReportedDay(
             day=day,
@@ -49,7 +49,7 @@ def days(tallies: Iterable[Tally]) -> list[ReportedDay]:
 
 
 def models(tallies: Iterable[Tally]) -> list[ReportedModel]:
-    """What each model used on each of these days, the one with the most tokens first."""
+    """Return what each model used on each day, in order, the model with the most tokens first."""
     return [
         ReportedModel(day=day, model=one_line(name, LABEL), total_tokens=usage.total or 0, cost_usd=usage.cost)
         for day, those in _by_day(tallies)
@@ -67,7 +67,7 @@ def _by_day(tallies: Iterable[Tally]) -> list[tuple[str, list[Tally]]]:
 
 
 def tools(connection: sqlite3.Connection, families: Sequence[Family]) -> list[ReportedTool]:
-    """The tools that were called in these sessions and their sub-agents, the one that failed most first."""
+    """Return the tools called in these sessions and their sub-agents, the one that failed most often first."""
     calls: Counter[str] = Counter()
     failures: Counter[str] = Counter()
     failing: dict[str, set[int]] = defaultdict(set)
@@ -86,7 +86,7 @@ def tools(connection: sqlite3.Connection, families: Sequence[Family]) -> list[Re
 
 
 def detectors(found: Iterable[Sequence[Found]]) -> list[ReportedDetector]:
-    """How often each detector found something, given the findings of each session; the most frequent first."""
+    """Return how often each detector found something, given the findings of each session, the most frequent first."""
     sessions: Counter[str] = Counter()
     findings: Counter[tuple[str, Lens]] = Counter()
     critical: Counter[str] = Counter()

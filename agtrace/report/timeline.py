@@ -1,4 +1,4 @@
-"""The timeline of a session: what happened when, thinned out to what a page can show."""
+"""The timeline of a session: what happened when, reduced to what a page can show."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from agtrace.text.lines import LABEL, one_line
 Kind = Literal["turn", "step", "tool", "agent", "compaction", "api_error"]
 
 _RANKS: dict[Kind, int] = {"compaction": 0, "api_error": 0, "agent": 1, "turn": 1, "tool": 2, "step": 3}
-"""What is kept first where not everything has room; what failed goes before all of it."""
+"""The order in which kinds are kept if there isn't room for all; failures come before all of them."""
 
 
 class AgentTimes(NamedTuple):
-    """A sub-agent that the session started itself; times are milliseconds since 1970 UTC, 0 is unknown."""
+    """A sub-agent that the session itself started; times are milliseconds since 1970 UTC, 0 if unknown."""
 
     session_id: str
     started_by: int
@@ -31,34 +31,34 @@ class AgentTimes(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """An entry before it is known whether there is room for it; times are milliseconds since 1970 UTC."""
+    """A candidate for an entry; times are milliseconds since 1970 UTC."""
 
     kind: Kind
     start: int
     end: int
     event_index: int
     name: str | None = None
-    """As the log has it."""
+    """As in the log."""
     failed: bool = False
     turn: int | None = None
-    """Which turn it is, if it is one."""
+    """The turn's index, if it is a turn."""
 
     @property
     def rank(self) -> tuple[bool, int, int]:
-        """What goes first: failures, then by kind, then what took long."""
+        """The sort key for keeping: failures first, then by kind, then the longest."""
         return not self.failed, _RANKS[self.kind], self.start - self.end
 
 
 @dataclass(slots=True)
 class _Span:
-    """From the first to the last of some moments; unknown ones, which are 0, are left out."""
+    """The time from the first to the last of some moments; unknown moments, which are 0, are ignored."""
 
     event_index: int
     start: int = 0
     end: int = 0
 
     def take(self, moment: int) -> None:
-        """Reach to this moment."""
+        """Extend the span to this moment."""
         if moment:
             if not self.start or moment < self.start:
                 self.start = moment
@@ -66,12 +66,12 @@ class _Span:
                 self.end = moment
 
     def piece(self, kind: Kind, name: str | None = None, failed: bool = False) -> _Piece:
-        """What lasted so long."""
+        """Return a piece that lasts this span."""
         return _Piece(kind, self.start, self.end, self.event_index, name, failed)
 
 
 def timeline(history: History, started_at: int | None, agents: Iterable[AgentTimes], most: int) -> Timeline | None:
-    """What happened when, in at most `most` entries and half as many points; None where the log tells no times."""
+    """Return what happened when, in at most `most` entries and half as many points; None if the log has no times."""
     if not started_at:
         return None
     pieces = [*_turns(history), *_within(history), *_agents(history, agents)]
@@ -98,12 +98,12 @@ def _entry(piece: _Piece, started_at: int) -> TimelineEntry:
 
 
 def _seconds(moment: int, started_at: int) -> float:
-    """Seconds to a tenth; what has no time, or one before the beginning, happened at the beginning."""
+    """Return seconds since the beginning, to a tenth; 0 for an unknown moment or one before the beginning."""
     return round(max(moment - started_at, 0) / 1000, 1)
 
 
 def _turns(history: History) -> Iterator[_Piece]:
-    """From each request to the last thing of its turn."""
+    """Yield turns, each from its request to its last entry."""
     turns: dict[int, _Span] = {}
     names: dict[int, str] = {}
     for entry in history.entries:
@@ -122,7 +122,7 @@ def _turns(history: History) -> Iterator[_Piece]:
 
 
 def _within(history: History) -> Iterator[_Piece]:
-    """Responses of the model, executions, errors of its API, and compactions."""
+    """Yield tool executions, API errors, compactions and steps."""
     steps: dict[tuple[int | None, int], _Span] = {}
     for entry in history.entries:
         if isinstance(entry, Notice):
@@ -149,7 +149,7 @@ def _within(history: History) -> Iterator[_Piece]:
 
 
 def _agents(history: History, agents: Iterable[AgentTimes]) -> Iterator[_Piece]:
-    """Sub-agents for as long as they were at work, also where the call that started them returned at once."""
+    """Yield sub-agents for as long as they worked, even if the call that started them returned at once."""
     failed = {call.event_index for call in history.calls if call.failed}
     for agent in agents:
         place = agent.started_by
@@ -157,7 +157,7 @@ def _agents(history: History, agents: Iterable[AgentTimes]) -> Iterator[_Piece]:
 
 
 def _context(history: History, started_at: int, most: int) -> list[ContextPoint]:
-    """How full the window was after each response; of neighbours only the fullest, where there are too many."""
+    """Return the tokens in the window after each response; of neighbours only the fullest, if there are too many."""
     points = [(usage.at, usage.whole_input) for usage in history.usages if usage.whole_input]
     together = -(-len(points) // most)
     groups = (points[at : at + together] for at in range(0, len(points), together or 1))

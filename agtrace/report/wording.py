@@ -1,4 +1,4 @@
-"""A report in words: what the terminal and Markdown both say."""
+"""A report in words, for the terminal, Markdown and the page."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from agtrace_indexer.providers import registry
 from agtrace_schema.analysis import Change, Ending, Report, ReportedSession
 
 from agtrace.report.figures import LOW
-from agtrace.text.lines import counted, one_line
+from agtrace.text.lines import one_line
+from agtrace.text.numbers import counted, dollars, percent, short
 
 WORST = 5
-"""Sessions that are named."""
+"""The number of worst sessions that are listed."""
 
 ENDINGS: tuple[Ending, ...] = (
     "finished", "question_left", "interrupted", "abandoned", "tool_left", "error_left", "unknown"
 )  # fmt: skip
-"""How sessions end, from best to worst."""
+"""The endings of sessions, from best to worst."""
 
 AGENTS = {agent.name: agent.title for agent in registry.AGENTS.values()}
-"""What the agents are called, by provider."""
+"""The agents' display names, by provider."""
 
 _LONGEST = 140
 
 
 def headline(report: Report) -> str:
-    """What the report comes to, in one line."""
+    """Sum up the report in one line."""
     figures = report.figures
     if not figures.sessions:
         return "No sessions"
@@ -36,10 +37,10 @@ def headline(report: Report) -> str:
 
 
 def about(report: Report) -> str:
-    """What was looked at, and what couldn't be."""
+    """Describe the selection, and the sessions without a score or a time."""
     figures = report.figures
     unscored = figures.sessions - figures.scored
-    dated = "of no known time" if figures.since is None and figures.until is None else "of no known time left out"
+    dated = "without a time" if figures.since is None and figures.until is None else "without a time left out"
     parts = [
         report.selection,
         f"{unscored:,} without a score" if unscored and figures.scored else "",
@@ -49,33 +50,20 @@ def about(report: Report) -> str:
 
 
 def spent(report: Report) -> str:
-    """Tokens and cost of the whole report."""
+    """Return tokens and cost of the whole report."""
     figures = report.figures
     cost = "" if figures.cost_usd is None else f", ${figures.cost_usd:,.2f}"
     made = f" ({figures.cost_made})" if cost and figures.cost_made != "exact" else ""
-    return f"{tokens(figures.total_tokens)} tokens{cost}{made}"
+    return f"{short(figures.total_tokens)} tokens{cost}{made}"
 
 
 def named(name: str) -> str:
-    """`edit_churn` and `error_left` as words."""
+    """Turn a name such as `edit_churn` or `error_left` into words."""
     return name.replace("_", " ")
 
 
-def percent(share: float) -> str:
-    """A share of 1: `0 %`, `4.3 %`, `41 %`."""
-    return f"{100 * share:.0f} %" if share >= 0.1 or not share else f"{100 * share:.1f} %"
-
-
-def tokens(number: float) -> str:
-    """A count of tokens to three or four digits: `4.80G`, `15.1M`, `950`."""
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:.1f}{unit}"
-    return f"{number:.0f}"
-
-
 def values(change: Change) -> tuple[str, str]:
-    """Both sides of a change."""
+    """Format both sides of a change."""
     write = _WRITTEN[change.unit]
     return write(change.before), write(change.now)
 
@@ -84,13 +72,13 @@ _WRITTEN: dict[str, Callable[[float], str]] = {
     "points": lambda value: f"{value:g}",
     "share": percent,
     "sessions": lambda value: f"{value:,.0f}",
-    "tokens": tokens,
-    "dollars": lambda value: f"${value:,.2f}",
+    "tokens": short,
+    "dollars": dollars,
 }
 
 
 def models(report: Report) -> list[tuple[str, int, float | None]]:
-    """What each model used over all days: name, tokens, dollars; the most tokens first."""
+    """Return what each model used over all days: name, tokens, dollars; the most tokens first."""
     found: dict[str, tuple[int, float | None]] = {}
     for row in report.models:
         used, cost = found.get(row.model, (0, None))
@@ -101,12 +89,12 @@ def models(report: Report) -> list[tuple[str, int, float | None]]:
 
 
 def worst(report: Report) -> list[ReportedSession]:
-    """The sessions with the lowest scores, as far as they lost any points."""
+    """Return the sessions with the lowest scores, leaving out those that lost no points."""
     return [session for session in report.sessions if session.score is not None and session.score < 100][:WORST]
 
 
 def wrong(session: ReportedSession) -> str:
-    """What was wrong in a session: its worst finding, else what cost it most."""
+    """Say what was wrong in a session: its worst finding, else the part that lost the most points."""
     worst = next((insight.message for insight in session.insights if insight.severity != "Info"), None)
     part = max(session.parts, key=lambda part: part.lost, default=None)
     most = part.why if part is not None and part.lost else session.ending.reason

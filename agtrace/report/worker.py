@@ -1,7 +1,8 @@
-"""A process that examines sessions for a report, for another process to put together.
+"""A process that examines sessions for a report, which another process puts together.
 
-`python -m agtrace.report.worker INDEX ENTRIES` answers each pickle of its input (what is asked, and the ids of
-sessions) with a pickle of what was seen in them. It ends when its input does. Both ends are this program's.
+`python -m agtrace.report.worker INDEX ENTRIES` answers each pickle on its input (what the report was asked for, and
+the ids of sessions) with a pickle of the examined sessions. It ends when its input does. Only agtrace itself is at
+the other end.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from agtrace.report.survey import Asked, Crossing, Examiner
 
 
 def serve(database: Path, entries: int, portions: BinaryIO, answers: BinaryIO) -> None:
-    """Examine one portion after the other, by the rules for secrets that lie beside the index."""
+    """Examine one portion after the other, using the rules for secrets in the index's folder."""
     redact.use(database.parent)
     with closing(open_read_only(database)) as connection:
         known = None
@@ -36,12 +37,12 @@ def serve(database: Path, entries: int, portions: BinaryIO, answers: BinaryIO) -
 
 
 def _next(portions: BinaryIO) -> tuple[Asked, Sequence[int]]:
-    """The next portion. Raises `EOFError` where there is none."""
+    """Return the next portion. Raises `EOFError` if there is none."""
     portion: tuple[Asked, Sequence[int]] = pickle.load(portions)
     return portion
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the first one decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the parent decides
     with suppress(EOFError, BrokenPipeError):
         serve(Path(sys.argv[1]), int(sys.argv[2]), sys.stdin.buffer, sys.stdout.buffer)

@@ -9,8 +9,10 @@ import threading
 import time
 from typing import NoReturn
 
-LAST_SECONDS = 0.5
+_LAST_SECONDS = 0.5
 """How long answers in progress may still take when the client's input ends."""
+_LAST_SECONDS_AT_START = 3.0
+"""The same if the input ended before the server had started to read it."""
 _LONGEST_START = 10
 """Seconds; no client waits for a server that takes longer to start."""
 _PAUSE = 0.02
@@ -19,11 +21,20 @@ _RDHUP = getattr(select, "POLLRDHUP", 0)
 _ENDED = _RDHUP | getattr(select, "POLLHUP", 0) | getattr(select, "POLLERR", 0)
 
 _begun = threading.Event()
+_ended_before = threading.Event()
 
 
 def begin() -> None:
     """Note that requests of the client are being read from now on."""
     _begun.set()
+
+
+def last_seconds() -> float:
+    """Return how long answers in progress may still take when the client's input has ended.
+
+    A client that has asked everything beforehand, such as a shell pipe, is waiting for answers and not for the end.
+    """
+    return _LAST_SECONDS_AT_START if _ended_before.is_set() else _LAST_SECONDS
 
 
 def end(code: int = 0) -> NoReturn:
@@ -48,10 +59,12 @@ def end_with_client() -> None:
 
     def wait() -> None:
         _await_end(asked, answers)
+        if not _begun.is_set():
+            _ended_before.set()
         last = time.monotonic() + _LONGEST_START
         while not _has_ended(answers) and time.monotonic() < last:
             if _begun.is_set():
-                last = min(last, time.monotonic() + LAST_SECONDS)
+                last = min(last, time.monotonic() + last_seconds())
             time.sleep(_PAUSE)
         end()
 

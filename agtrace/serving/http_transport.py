@@ -20,6 +20,7 @@ from uuid import uuid4
 import anyio
 import anyio.lowlevel
 import uvicorn
+from agtrace_schema.answers import dump
 from agtrace_schema.health import Health
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -229,7 +230,7 @@ class _Probes:
         if not _shows(request, self._token):
             return JSONResponse({"status": "ok"})
         figures = await self._look()
-        return JSONResponse({"status": "ok", **figures.model_dump(mode="json", exclude_none=True)})
+        return JSONResponse({"status": "ok", **dump(figures)})
 
     async def ready(self, request: Request) -> Response:
         """Answer 200 if the index can be used, 503 while it is being built or can't be read."""
@@ -237,7 +238,7 @@ class _Probes:
             return await self._glance()
         index = (await self._look()).index
         is_ready = index.state != "building"
-        told = index.model_dump(mode="json", exclude_none=True)
+        told = dump(index)
         return JSONResponse({"ready": is_ready, **told}, 200 if is_ready else 503)
 
     async def _glance(self) -> Response:

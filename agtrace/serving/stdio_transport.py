@@ -22,7 +22,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 
 from agtrace.answers.log import take_libraries
-from agtrace.serving.ending import LAST_SECONDS, begin, end
+from agtrace.serving.ending import begin, end, last_seconds
 from agtrace.serving.server import LARGEST_REQUEST, make_server
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ async def _read(descriptor: int, arrived: MemoryObjectSendStream[_Line], waiting
         waiting.arrived(line)
         await arrived.send(line)
         await waiting.until(most_bytes=MOST_BYTES)
-    with anyio.move_on_after(LAST_SECONDS):
+    with anyio.move_on_after(last_seconds()):
         await waiting.until(most_bytes=0, most_requests=0)
     end()
 

@@ -7,8 +7,6 @@ one of which marks the snapshot. It is signed with a key from a file that only t
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import hmac
 import os
@@ -20,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from itsdangerous import BadSignature, Signer
+from itsdangerous import BadData, Signer
+from itsdangerous.encoding import base64_decode, base64_encode
 from itsdangerous.signer import HMACAlgorithm
 
 from agtrace.problems import InvalidCursor
@@ -54,7 +53,7 @@ class Cursors:
         step = self._granularity
         made = int(self.now()) // step * step
         packed = self._fingerprint(tool, arguments) + _pack((made, *position))
-        return self._signer().sign(_base64(packed)).decode()
+        return self._signer().sign(base64_encode(packed)).decode()
 
     def read(self, tool: str, arguments: Mapping[str, Any], cursor: str) -> tuple[int, ...]:
         """Return the position of a cursor.
@@ -62,9 +61,9 @@ class Cursors:
         Raises `InvalidCursor` with the reason malformed, expired or mismatch.
         """
         try:
-            packed = _from_base64(self._signer().unsign(cursor))
+            packed = base64_decode(self._signer().unsign(cursor))
             made, *position = _unpack(packed[_FINGERPRINT:])
-        except (BadSignature, ValueError, binascii.Error):
+        except (BadData, ValueError):
             raise InvalidCursor("malformed") from None
         if not hmac.compare_digest(packed[:_FINGERPRINT], self._fingerprint(tool, arguments)):
             raise InvalidCursor("mismatch")
@@ -155,11 +154,3 @@ def _unpack(packed: bytes) -> list[int]:
     if shift or not numbers:
         raise ValueError("no numbers")
     return numbers
-
-
-def _base64(data: bytes) -> bytes:
-    return base64.urlsafe_b64encode(data).rstrip(b"=")
-
-
-def _from_base64(data: bytes) -> bytes:
-    return base64.urlsafe_b64decode(data + b"=" * (-len(data) % 4))

@@ -16,13 +16,14 @@ Serialized JSON is never cut. An answer that doesn't fit is made smaller, in thi
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import orjson
 from agtrace_indexer.redact import redact, redact_json
-from agtrace_schema.answers import Chunk, ErrorBody, IndexState, Pagination
+from agtrace_schema.answers import Chunk, ErrorBody, IndexState, Pagination, dump
 
 from agtrace.index.freshness import Freshness
 from agtrace.problems import Problem
@@ -102,7 +103,7 @@ def error_answer(problem: Problem, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
         longest = _LONGEST_HINT if details else SUMMARY
         hint = {} if problem.hint is None else {"hint": one_line(redact(text_of(problem.hint)), longest)}
         quoted = {"untrusted": True} if problem.untrusted else {}
-        value = {"summary": one_line(message, SUMMARY), "success": False, "error": _known(body), **quoted, **hint}
+        value = {"summary": one_line(message, SUMMARY), "success": False, "error": dump(body), **quoted, **hint}
         text = orjson.dumps(value)
         if len(text) <= most:
             break
@@ -155,13 +156,8 @@ class _Envelope:
         if not pages.size or self._fits(self._page(pages, pages.size)):
             yield self._page(pages, pages.size)
             return
-        fits, too_many = 0, pages.size
-        while too_many - fits > 1:
-            middle = (fits + too_many) // 2
-            if self._fits(self._page(pages, middle)):
-                fits = middle
-            else:
-                too_many = middle
+        counts = range(1, pages.size)
+        fits = bisect_left(counts, True, key=lambda count: not self._fits(self._page(pages, count)))
         yield from self._smaller(self._page(pages, max(fits, 1)))
         if pages.essential is not None:
             bare = self._page(pages, 1, redact_json(pages.essential(1)))
@@ -183,7 +179,7 @@ class _Envelope:
                 around = {**around, **told}
         for frame, room in self._frames(body, around, body.frame, hint=hint):
             piece, chunk = chunks.next(room)
-            yield {**frame, "data": _placed(frame["data"], body, {body.key: piece}), "chunk": _known(chunk)}
+            yield {**frame, "data": _placed(frame["data"], body, {body.key: piece}), "chunk": dump(chunk)}
 
     def _digest_rungs(self, digest: Digest) -> Iterator[dict[str, Any]]:
         """Yield the digest that fits the budget."""
@@ -198,7 +194,7 @@ class _Envelope:
         chunks = StreamChunks(stream)
         for frame, room in self._frames(stream, stream.frame, stream.essential):
             piece, chunk = chunks.next(room)
-            yield {**frame, "data": {**frame["data"], stream.key: piece}, "chunk": chunk and _known(chunk)}
+            yield {**frame, "data": {**frame["data"], stream.key: piece}, "chunk": chunk and dump(chunk)}
 
     def _frames(
         self, text: Body | Stream | Digest, *around: dict[str, Any], hint: Hint | None = None
@@ -254,7 +250,7 @@ class _Envelope:
             "success": True,
             "data": data,
             "pagination": pagination and _pagination(pagination),
-            "chunk": chunk and _known(chunk),
+            "chunk": chunk and dump(chunk),
             "index": _index_state(self.freshness),
             "untrusted": reply.untrusted or None,
             "artifact_ref": reply.reference and cut(reply.reference, _LONGEST_HINT),
@@ -305,15 +301,10 @@ def _index_state(fresh: Freshness) -> dict[str, Any] | None:
         bytes_behind=fresh.bytes_behind,
         problem=fresh.problem and one_line(redact(fresh.problem), 200),
     )
-    return _known(state)
+    return dump(state)
 
 
 def _pagination(pagination: Pagination) -> dict[str, Any]:
-    known = _known(pagination)
+    known = dump(pagination)
     known.setdefault("next_cursor", None)  # null on the last page
     return known
-
-
-def _known(model: Any) -> dict[str, Any]:
-    dumped: dict[str, Any] = model.model_dump(mode="json", exclude_none=True)
-    return dumped

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import orjson
 
 LINES_PER_CHUNK = 200
@@ -21,13 +23,7 @@ def chunk_end(text: str, start: int, most_bytes: int) -> int:
     ends = _line_ends(text, start, most_bytes)
     if escaped_size(text[start : ends[-1]]) <= most_bytes:
         return ends[-1]
-    fits, too_many = -1, len(ends) - 1
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        if escaped_size(text[start : ends[middle]]) <= most_bytes:
-            fits = middle
-        else:
-            too_many = middle
+    fits = bisect_right(ends, most_bytes, key=lambda end: escaped_size(text[start:end])) - 1
     begun = ends[fits] if fits >= 0 else start
     left = most_bytes - escaped_size(text[start:begun])
     following = text[begun : ends[fits + 1]]
@@ -73,11 +69,5 @@ def _line_ends(text: str, start: int, most_bytes: int) -> list[int]:
 
 def _longest_prefix(line: str, most_bytes: int) -> int:
     """Return how many characters of a line take at most this many bytes as JSON, at least one."""
-    fits, too_many = 1, min(len(line), most_bytes) + 1
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        if escaped_size(line[:middle]) <= most_bytes:
-            fits = middle
-        else:
-            too_many = middle
-    return fits
+    ends = range(1, min(len(line), most_bytes) + 1)
+    return max(bisect_right(ends, most_bytes, key=lambda end: escaped_size(line[:end])), 1)

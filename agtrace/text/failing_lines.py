@@ -45,42 +45,31 @@ _TIME = r"(?: \(?\[?[\d.]+ ?m?s\]?\)?)"
 _MAYBE_TIME = f"{_TIME}?"
 _NO_ERROR = r"(?!(?i:null|none|nil|no|false|0|ok|n/a|undefined|\"\"|''|\{\}|\[\]|\(none\))[\s,;.)}\]]*$)"
 
+# fmt: off
 RULES = (
     # -- verdicts: the summary of a runner --
-    _rule(
-        " fail| error",  # pytest, ExUnit, minitest, RSpec, Gradle, Playwright, javac
-        "verdict",
+    _rule(" fail| error", "verdict",  # pytest, ExUnit, minitest, RSpec, Gradle, Playwright, javac
         r"[=! ]*(?P<name>(?:\d+ [a-z]+(?: [a-z]+)?, )*[1-9]\d* (?:failed|failures?|errors?)"
-        r"(?:,? \d+ [a-z]+| occurred outside of examples)*(?: in [\d.]+ ?m?s\b[^=]*)?)[=! ]*$",
-    ),
+        r"(?:,? \d+ [a-z]+| occurred outside of examples)*(?: in [\d.]+ ?m?s\b[^=]*)?)[=! ]*$"),
     _rule("failed (", "verdict", r"(?P<name>FAILED \([a-z ]+=\d+.*\))$"),  # unittest
-    _rule(
-        "failed",
-        "verdict",
-        r" *(?P<name>(?:Tests|Test Suites|Test Files):? +(?:\d+ \w+,? ?\|? ?)*?[1-9]\d* failed\b.*)",
-    ),
+    _rule("failed", "verdict",
+        r" *(?P<name>(?:Tests|Test Suites|Test Files):? +(?:\d+ \w+,? ?\|? ?)*?[1-9]\d* failed\b.*)"),
     _rule("fail", "verdict", r" +(?P<name>[1-9]\d* fail(?:ing)?)$"),  # Mocha, Bun
     _rule("failed.", "verdict", r"(?P<name>test result: FAILED\..*)"),  # Cargo
     _rule("fail", "verdict", r"(?:# |ℹ )(?P<name>fail +[1-9]\d*)$"),  # node --test, tape
     _rule("failed", "verdict", r"(?P<name>Failed \d+/\d+ test.*)"),  # prove
     _rule("failed out of", "verdict", r"(?P<name>\d+% tests passed, [1-9]\d* tests? failed out of \d+)"),  # CTest
     _rule("failed  ]", "verdict", r"\[  FAILED  \] (?P<name>[1-9]\d* tests?), listed below:"),  # GoogleTest
-    _rule(
-        "tests run:",
-        "verdict",
-        r"(?:\[\w+\] *)?(?P<name>Tests run: \d+, +(?:Failures: [1-9]|Failures: 0, +Errors: [1-9]).*)",
-    ),
+    _rule("tests run:", "verdict",
+        r"(?:\[\w+\] *)?(?P<name>Tests run: \d+, +(?:Failures: [1-9]|Failures: 0, +Errors: [1-9]).*)"),
     _rule("assertions:", "verdict", r"(?P<name>Tests: \d+, Assertions: \d+,.*(?:Failures|Errors): [1-9].*)"),  # PHPUnit
     _rule("failed:", "verdict", r"(?P<name>Failed! +- Failed: +[1-9].*|Test summary: .*failed: [1-9].*)"),  # dotnet
     _rule("executed", "verdict", r"\s*(?P<name>Executed \d+ tests?, with [1-9]\d* failures?.*)"),  # XCTest
     _rule("problem", "verdict", r"✖ (?P<name>\d+ problems? \([1-9]\d* errors?.*)"),  # ESLint
     _rule("found", "verdict", r"(?P<name>Found [1-9]\d* errors?\b.*)"),  # tsc, mypy, Ruff
     # -- failed tests --
-    _rule(
-        "failed |error ",
-        "test",
-        r"(?:FAILED|ERROR) (?P<name>[^\s:]+\.\w+(?:::[^\s\[]+(?:\[.*?\](?= - |$))?)?)(?: - .*)?$",
-    ),  # pytest
+    _rule("failed |error ", "test",  # pytest
+        r"(?:FAILED|ERROR) (?P<name>[^\s:]+\.\w+(?:::[^\s\[]+(?:\[.*?\](?= - |$))?)?)(?: - .*)?$"),
     _rule(" failed| error", "test", r"(?P<name>[^\s:]+::\S.*?) (?:FAILED|ERROR)(?: +\[ *\d+%\])?$"),
     _rule("%] failed|%] error", "test", r"\[gw\d+\] \[ *\d+%\] (?:FAILED|ERROR) (?P<name>\S.*)"),  # pytest-xdist
     _rule("fail: |error: ", "test", r"(?:FAIL|ERROR): (?P<name>\w+ \([\w.<>]+\).*)"),  # unittest
@@ -89,9 +78,8 @@ RULES = (
     _rule("fail [", "test", r" +FAIL \[ *[\d.]+s\] (?:\([ \d/]+\) )?(?P<name>\S.*)"),  # cargo nextest
     _rule("(fail)", "test", r"\(fail\) (?P<name>\S.*?)" + _MAYBE_TIME + "$"),  # Bun
     _rule("●", "test", r" {0,2}● (?P<name>\S.*? › .+)"),  # Jest
-    _rule(
-        "✕|✗|✘", "test", r"\s*(?P<tree>[✕✗✘]) +(?:\d+ +)?(?P<name>\S.*?)" + _MAYBE_TIME + "$"
-    ),  # Jest, Bats, Playwright
+    _rule("✕|✗|✘", "test",  # Jest, Bats, Playwright
+        r"\s*(?P<tree>[✕✗✘]) +(?:\d+ +)?(?P<name>\S.*?)" + _MAYBE_TIME + "$"),
     _rule("✖|×", "test", r"\s*(?P<tree>[✖×]) +(?P<name>\S.*?)" + _TIME + "$"),  # Vitest, node --test
     _rule("×", "test", r"\s*(?P<tree>×) +(?P<name>\S+\.\w+ > .+)"),
     _rule("✖|×", "error", r"\s*[✖×] +(?!\d+ problem)\S"),  # Biome
@@ -104,47 +92,31 @@ RULES = (
     _rule("***", "test", r" *\d+/\d+ Test +#\d+: (?P<name>\S+) \.*\*\*\*(?:Failed|Exception|Timeout|Not Run)"),  # CTest
     _rule("(failed)|(timeout)", "test", r"\t? *\d+ - (?P<name>\S+) \((?:Failed|Timeout)\)"),
     _rule("failed  ]", "test", r"\[  FAILED  \] (?P<name>[\w/]+\.[\w/]+)"),  # GoogleTest
-    _rule(
-        "<<<", "test", r"(?:\[ERROR\] +)?(?P<name>[\w.$]+[.(][\w.$]+\)?)(?:\[\d+\])? .*<<< (?:FAILURE|ERROR)!"
-    ),  # Maven
+    _rule("<<<", "test",  # Maven
+        r"(?:\[ERROR\] +)?(?P<name>[\w.$]+[.(][\w.$]+\)?)(?:\[\d+\])? .*<<< (?:FAILURE|ERROR)!"),
     _rule(" failed", "test", r"(?P<name>[\w.$]+(?: > .+)+) FAILED$"),  # Gradle
     _rule("[fail]", "test", r"\[xUnit\.net [\d:.]+\] +(?P<name>\S.*?) \[FAIL\]"),
     _rule("failed ", "test", r" +Failed (?P<name>\S.*?) \[[<>\d .]+m?s\]$"),  # dotnet
     _rule("failed (", "test", r"Test Case '(?P<name>[^']+)' failed \("),  # XCTest
     # -- errors --
-    _rule(
-        "error: ", "error", r"(?:[A-Za-z]:[\\/])?[^\s:]+:\d+(?::\d+)?: (?:fatal |internal )?error: \S"
-    ),  # gcc, javac, mypy
-    _rule(
-        " error ", "error", r"\S.*?(?:\(\d+(?:,\d+)*\) ?:|:\d+:\d+ -| :) (?:fatal )?error [A-Z]+\d+\b"
-    ),  # tsc, MSVC, C#
-    _rule(
-        "error: |error[|error ts", "error", r"(?i:error)(?:\[\w+\]| [A-Z]+\d+)?: " + _NO_ERROR + r"\S"
-    ),  # rustc, many programs
+    _rule("error: ", "error",  # gcc, javac, mypy
+        r"(?:[A-Za-z]:[\\/])?[^\s:]+:\d+(?::\d+)?: (?:fatal |internal )?error: \S"),
+    _rule(" error ", "error",  # tsc, MSVC, C#
+        r"\S.*?(?:\(\d+(?:,\d+)*\) ?:|:\d+:\d+ -| :) (?:fatal )?error [A-Z]+\d+\b"),
+    _rule("error: |error[|error ts", "error",  # rustc, many programs
+        r"(?i:error)(?:\[\w+\]| [A-Z]+\d+)?: " + _NO_ERROR + r"\S"),
     _rule("error: ", "error", r"(?!test )[\w./-]+: (?:fatal )?error: " + _NO_ERROR + r"\S"),  # ld, argparse
     _rule(" error ", "error", r"\s+\d+:\d+\s+error\s\s+\S"),  # ESLint
-    _rule(
-        "error: |exception: |failure: |error [",
-        "error",
-        r" {0,6}(?:Uncaught |Unhandled )?[\w.$]*(?:Error|Exception|Failure)(?: \[\w+\])?: " + _NO_ERROR + r"\S",
-    ),
+    _rule("error: |exception: |failure: |error [", "error",
+        r" {0,6}(?:Uncaught |Unhandled )?[\w.$]*(?:Error|Exception|Failure)(?: \[\w+\])?: " + _NO_ERROR + r"\S"),
     _rule("exception", "error", r"Exception in thread |Unhandled exception\b"),
     _rule("caused by", "error", r"Caused by: \S"),
-    _rule(
-        "[error]|[fatal]|[critical]|error:|fatal:|critical:",
-        "error",
-        r"(?:\[(?:ERROR|FATAL|error|CRITICAL)\]|(?:ERROR|FATAL|CRITICAL):) *(?=\S)" + _NO_ERROR,
-    ),
-    _rule(
-        " error|[error|<error|fatal|critical",
-        "error",
-        r"\d{4}-\d\d-\d\d[T ][\d:.,+Z]+ +(?:\[?[\w.]+\]? )?[\[<]?(?:ERROR|FATAL|CRITICAL)\b",
-    ),
-    _rule(
-        "fatal|panic: |parse error: ",
-        "error",
-        r"(?:PHP )?(?:[Ff]atal(?: error)?|FATAL(?: ERROR)?|[Pp]anic|Parse error): \S",
-    ),
+    _rule("[error]|[fatal]|[critical]|error:|fatal:|critical:", "error",
+        r"(?:\[(?:ERROR|FATAL|error|CRITICAL)\]|(?:ERROR|FATAL|CRITICAL):) *(?=\S)" + _NO_ERROR),
+    _rule(" error|[error|<error|fatal|critical", "error",
+        r"\d{4}-\d\d-\d\d[T ][\d:.,+Z]+ +(?:\[?[\w.]+\]? )?[\[<]?(?:ERROR|FATAL|CRITICAL)\b"),
+    _rule("fatal|panic: |parse error: ", "error",
+        r"(?:PHP )?(?:[Ff]atal(?: error)?|FATAL(?: ERROR)?|[Pp]anic|Parse error): \S"),
     _rule("panicked at", "error", r"thread '[^']*' (?:\(\d+\) )?panicked at"),
     _rule("npm err", "error", r"npm (?:ERR!|error) \S"),
     _rule("error command|elifecycle|err_pnpm", "error", r"\W*(?:error Command failed|ELIFECYCLE\b|ERR_PNPM_)"),
@@ -154,50 +126,33 @@ RULES = (
     _rule("interrupted:|stopping after", "error", r"!{3,} (?:Interrupted: \d+ errors?|stopping after)"),
     _rule("[error]", "error", r"(?:\S+ )?##\[error\]"),
     _rule("tool_use_error", "error", r"<tool_use_error>"),
-    _rule(
-        "fail", "error", r" {0,1}FAIL(?:$|\t| +\S+\.\w+(?: \(.*\)| \[.*\])?$| Required )"
-    ),  # Go, Jest, Vitest, coverage
-    _rule(
-        "build fail|failure|failed: |failed *| failed|result: fail",
-        "error",
-        r"(?:\[\w+\] )?BUILD FAIL|FAILURE: |FAILURES!$|FAILED: |\*\* .* FAILED \*\*|> Task \S+ FAILED|Result: FAIL",
-    ),
+    _rule("fail", "error",  # Go, Jest, Vitest, coverage
+        r" {0,1}FAIL(?:$|\t| +\S+\.\w+(?: \(.*\)| \[.*\])?$| Required )"),
+    _rule("build fail|failure|failed: |failed *| failed|result: fail", "error",
+        r"(?:\[\w+\] )?BUILD FAIL|FAILURE: |FAILURES!$|FAILED: |\*\* .* FAILED \*\*|> Task \S+ FAILED|Result: FAIL"),
     _rule("failed to run", "error", r" {0,2}● Test suite failed to run"),
     _rule("***", "error", r"(?:g?make|mingw32-make)(?:\[\d+\])?: \*\*\* "),
     _rule("build stopped", "error", r"ninja: build stopped"),
     _rule("undefined reference", "error", r"\S.*: undefined reference to "),
     _rule(".go:", "error", r"(?:vet: )?[\w./-]+\.go:\d+:\d+: \S"),
-    _rule(
-        "|".join(f".py:{digit}" for digit in range(1, 10)), "error", r"[\w./-]+\.py:\d+:\d+: [A-Z]{1,4}\d{2,4} "
-    ),  # Ruff, flake8
+    _rule("|".join(f".py:{digit}" for digit in range(1, 10)), "error",  # Ruff, flake8
+        r"[\w./-]+\.py:\d+:\d+: [A-Z]{1,4}\d{2,4} "),
     _rule(".rb:", "error", r"[\w./-]+\.rb:\d+:in .*\((?:\w+::)*\w*(?:Error|Exception)\)$"),
-    _rule(
-        "segmentation fault|core dumped",
-        "error",
-        r"(?:\S+: )?(?:line \d+: +)?(?:\d+ )?(?:Segmentation fault|Aborted|.*\(core dumped\))",
-    ),
-    _rule(
-        "command not found|no such file|permission denied",
-        "error",
-        r"[\w./-]+:(?:\d+:)? .*(?:command not found(?:: \S.*)?|No such file or directory|Permission denied)\.?$",
-    ),
-    _rule(
-        "exit code|exit status",
-        "error",
-        r"(?:\S+ )?(?:exited with |failed with )?(?:exit|Exit|EXIT)(?: code| status| Code):? -?[1-9]\d*\.?$",
-    ),
-    _rule(
-        " code | status | code: | status: ",
-        "error",
+    _rule("segmentation fault|core dumped", "error",
+        r"(?:\S+: )?(?:line \d+: +)?(?:\d+ )?(?:Segmentation fault|Aborted|.*\(core dumped\))"),
+    _rule("command not found|no such file|permission denied", "error",
+        r"[\w./-]+:(?:\d+:)? .*(?:command not found(?:: \S.*)?|No such file or directory|Permission denied)\.?$"),
+    _rule("exit code|exit status", "error",
+        r"(?:\S+ )?(?:exited with |failed with )?(?:exit|Exit|EXIT)(?: code| status| Code):? -?[1-9]\d*\.?$"),
+    _rule(" code | status | code: | status: ", "error",
         r".*\b(?:exited|failed|returned|terminated|completed)(?: with)?(?: an?)?(?: non-zero)?(?: exit)?"
-        r" (?:code|status):? -?[1-9]\d*\.?$",
-    ),
+        r" (?:code|status):? -?[1-9]\d*\.?$"),
     _rule("exit_code|exitcode", "error", r".*\"exit_?[cC]ode\": ?-?[1-9]"),
     # -- details --
-    _rule(
-        "|".join(f".py:{digit}" for digit in range(1, 10)), "detail", r"[^\s:]+\.py:\d+: \w*(?:Error|Exception|Failed)$"
-    ),
+    _rule("|".join(f".py:{digit}" for digit in range(1, 10)), "detail",
+        r"[^\s:]+\.py:\d+: \w*(?:Error|Exception|Failed)$"),
 )
+# fmt: on
 """Tried in this order."""
 
 

@@ -68,11 +68,6 @@ def named_path(path: str, most: int) -> str:
     return line if _PLAIN_NAME.fullmatch(line) else repr(line)
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 step`, `2,000 steps`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
 def cut(text: str, most: int) -> str:
     """Cut a text to at most this many characters, including `...`."""
     return text if len(text) <= most else text[: max(most - 3, 0)] + "..."

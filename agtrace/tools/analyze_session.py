@@ -9,13 +9,14 @@ from typing import Any
 import orjson
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import Analysis, Insight
+from agtrace_schema.answers import dump
 
 from agtrace.sessions.query import find_session
 from agtrace.shaping.replies import Reply
-from agtrace.text.lines import counted
 from agtrace.text.next_call import NextCall, call
+from agtrace.text.numbers import counted
 from agtrace.tools.arguments import Arguments, SessionId
-from agtrace.tools.tool import Context, Tool, dump, event_kilobytes, kilobytes, overview_kilobytes
+from agtrace.tools.tool import Context, Tool, event_kilobytes, kilobytes, overview_kilobytes
 
 _BYTES = 5_120
 _AROUND = 900

@@ -134,12 +134,9 @@ def _lean(part: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
     if "const" in part:
         part = {**part, "enum": [part["const"]]}
     unread = {"title", "anyOf", "$ref", "const"} | ({"default"} if part.get("default", 0) is None else set())
-    lean = {name: value for name, value in part.items() if name not in unread}
-    return {name: value for name, value in lean.items() if name != "description" or not _is_docstring(value)}
-
-
-def _is_docstring(description: str) -> bool:
-    return description == (EventType.__doc__ or "").strip()
+    if part.get("description") == (EventType.__doc__ or "").strip():
+        unread.add("description")
+    return {name: value for name, value in part.items() if name not in unread}
 
 
 def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter:

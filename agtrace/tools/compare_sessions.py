@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import orjson
+from agtrace_schema.answers import dump
 from agtrace_schema.comparison import ComparedSession
 from pydantic import Field
 
@@ -20,7 +21,7 @@ from agtrace.shaping.replies import Reply
 from agtrace.text.lines import LABEL, SUMMARY, named, one_line
 from agtrace.text.next_call import NextCall, call
 from agtrace.tools.arguments import Arguments, SessionId
-from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump, event_kilobytes, overview_kilobytes
+from agtrace.tools.tool import LIST_BYTES, Context, Tool, event_kilobytes, overview_kilobytes
 
 _MOST_BYTES = 30_720
 _ENVELOPE = 1_200
@@ -110,7 +111,7 @@ def _hint(connection: sqlite3.Connection, compared: Compared, *, after: str) -> 
         example = worst.facts.failures.examples[0]
         opening = call("get_event_details", session_id=worst.shown_id, event_index=example.event_index)
         size = event_kilobytes(connection, worst.row.id, example.event_index)
-        opens = f"opens the first unsuccessful call of {_number(compared, worst)}"
+        opens = f"opens the first unsuccessful call of {1 if worst is compared.one else 2}"
         return opening.saying(opens, size, after=after)
     size = overview_kilobytes(compared.two.row.turn_count + compared.two.row.copied_turns)
     opening = call("get_session_details", session_id=compared.two.shown_id)
@@ -119,10 +120,6 @@ def _hint(connection: sqlite3.Connection, compared: Compared, *, after: str) -> 
 
 def _troubles(side: Side) -> tuple[int, int]:
     return side.facts.failures.failed, len(side.facts.failures.examples)
-
-
-def _number(compared: Compared, side: Side) -> int:
-    return 1 if side is compared.one else 2
 
 
 def _differences(one: Side, two: Side) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
+from agtrace_schema.answers import dump
 from agtrace_schema.requests import Mode
 from pydantic import Field
 
@@ -16,7 +17,7 @@ from agtrace.text.next_call import call
 from agtrace.tools.arguments import Arguments, Cursor, SessionId
 from agtrace.tools.event_hints import after_event
 from agtrace.tools.long_text import LineNumber, LongText, MaxBytes, body_or_digest, budget_of, check_asked, part_asked
-from agtrace.tools.tool import Context, Tool, dump, query_of
+from agtrace.tools.tool import Context, Tool, query_of
 
 
 class GetEventDetails(Arguments):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from agtrace_indexer.index.questions import sessions
-from agtrace_schema.answers import ProjectItem
+from agtrace_schema.answers import ProjectItem, dump_all
 
 from agtrace.sessions import projects
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import Hint, NextCall, call
+from agtrace.text.numbers import counted
 from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit
-from agtrace.tools.tool import Context, Tool, dump_all, list_budget, query_of, sessions_kilobytes, unless_behind
+from agtrace.tools.tool import Context, Tool, list_budget, query_of, sessions_kilobytes, unless_behind
 
 
 class GetProjectInfo(Arguments):
@@ -31,7 +32,7 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
     )
     hint: Hint = _opening(items[0]) if items else "Run `agtrace doctor` to see which logs were found."
     return Reply(
-        summary=unless_behind(f"Found {total} project{'s' * (total != 1)}", total, context.freshness),
+        summary=unless_behind(f"Found {counted(total, 'project')}", total, context.freshness),
         data=Pages(
             size=len(items),
             build=lambda count: {"projects": dump_all(items[:count])},

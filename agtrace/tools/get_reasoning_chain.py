@@ -7,15 +7,16 @@ from typing import Any
 
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.providers.registry import AGENTS
-from agtrace_schema.answers import Thought
+from agtrace_schema.answers import Thought, dump_all
 
 from agtrace.sessions import reasoning, turns
 from agtrace.sessions.query import find_session, last_event_of, short_id
 from agtrace.sessions.reasoning import Chain, Extent
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import NextCall, call
+from agtrace.text.numbers import counted
 from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, SessionId, TurnIndex
-from agtrace.tools.tool import LIST_BYTES, Context, Tool, dump_all, event_kilobytes, kilobytes, query_of
+from agtrace.tools.tool import LIST_BYTES, Context, Tool, event_kilobytes, kilobytes, query_of
 
 _LONG_BYTES = 51_200
 
@@ -79,14 +80,12 @@ def _summary(provider: str, shown_id: str, turn_index: int | None, chain: Chain)
     where = f"Session {shown_id}" if turn_index is None else f"Turn {turn_index} of session {shown_id}"
     readable, hidden = len(chain.readable), chain.hidden
     if readable:
-        return f"{where}: {_counted(readable)}{f', {hidden} more hidden' if hidden else ''}"
+        return f"{where}: {counted(readable, 'thought')}{f', {hidden} more hidden' if hidden else ''}"
     if hidden:
-        return f"{where}: no readable reasoning: {_counted(hidden)}, logged {AGENTS[provider].hidden_reasoning}"
+        return (
+            f"{where}: no readable reasoning: {counted(hidden, 'thought')}, logged {AGENTS[provider].hidden_reasoning}"
+        )
     return f"{where}: no reasoning: {provider} logged none here"
-
-
-def _counted(number: int) -> str:
-    return f"{number} thought{'s' * (number != 1)}"
 
 
 def _hint(connection: sqlite3.Connection, session: Session, turn_index: int | None, shown: list[Thought]) -> NextCall:

@@ -6,16 +6,25 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
-from agtrace_schema.answers import Model, SessionHead, SessionOverview, SessionSections, SessionSteps, SessionTurns
+from agtrace_schema.answers import (
+    Model,
+    SessionHead,
+    SessionOverview,
+    SessionSections,
+    SessionSteps,
+    SessionTurns,
+    dump,
+    dump_all,
+)
 
 from agtrace.sessions import long_texts, parts, steps, turns
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply, Stream, fitting
-from agtrace.text.lines import counted
 from agtrace.text.next_call import NextCall
+from agtrace.text.numbers import counted
 from agtrace.tools.session_sections import answer_sections
 from agtrace.tools.session_view import LARGEST_OVERVIEW, NAME, GetSessionDetails, View, view_of
-from agtrace.tools.tool import Context, Tool, dump, dump_all
+from agtrace.tools.tool import Context, Tool
 
 _TURN_BYTES = 120  # the least that a turn takes
 _TURNS_READ = LARGEST_OVERVIEW // _TURN_BYTES

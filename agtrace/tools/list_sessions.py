@@ -8,13 +8,14 @@ from typing import Annotated, Any
 from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_indexer.providers.registry import TITLES
-from agtrace_schema.answers import SessionItem
+from agtrace_schema.answers import SessionItem, dump_all
 from pydantic import Field
 
 from agtrace.sessions import listing
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import Hint, NextCall, call
+from agtrace.text.numbers import counted
 from agtrace.tools.arguments import (
     DEFAULT_LIMIT,
     Agent,
@@ -30,7 +31,6 @@ from agtrace.tools.arguments import (
 from agtrace.tools.tool import (
     Context,
     Tool,
-    dump_all,
     list_budget,
     mark,
     overview_kilobytes,
@@ -84,7 +84,7 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
         return context.cursors.make(TOOL.name, query, position)
 
     failures = f" ({page.failures} with failures)" if page.failures else ""
-    summary = f"Found {page.total} session{'s' * (page.total != 1)}{failures}"
+    summary = f"Found {counted(page.total, 'session')}{failures}"
     return Reply(
         summary=unless_behind(summary, page.total, context.freshness),
         data=Pages(
@@ -118,7 +118,7 @@ def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, s
         left = sessions.count(context.connection, replace(filters, **{name: None}), newest=snapshot).sessions
         without = call(TOOL.name, **{key: value for key, value in given.items() if key != name})
         if left and len(without.written) + sum(len(str(one)) for one in more) <= _LONGEST_CALL:
-            others = f"shows {left} session{'s' * (left != 1)} that {{}} hides"
+            others = f"shows {counted(left, 'session')} that {{}} hides"
             return (without.saying(others, sessions_kilobytes(left), argument=name, after=after), *more)
     total = sessions.count(context.connection, SessionFilters(), newest=snapshot).sessions
     if given and total:

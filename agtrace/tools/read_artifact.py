@@ -9,6 +9,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions.sessions import Session
+from agtrace_schema.answers import dump
 from agtrace_schema.requests import Mode
 from pydantic import Field
 
@@ -18,8 +19,9 @@ from agtrace.sessions.query import find_event, find_session, last_event_of, shor
 from agtrace.sessions.references import Reference, parse
 from agtrace.shaping.output import printed
 from agtrace.shaping.replies import Body, Digest, Reply, Stream
-from agtrace.text.lines import counted, named
+from agtrace.text.lines import named
 from agtrace.text.next_call import Hint, call
+from agtrace.text.numbers import counted
 from agtrace.tools.analyze_session import first_evidence, opens_evidence
 from agtrace.tools.arguments import Arguments, Cursor
 from agtrace.tools.long_text import (
@@ -37,7 +39,6 @@ from agtrace.tools.long_text import (
 from agtrace.tools.tool import (
     Context,
     Tool,
-    dump,
     event_kilobytes,
     kilobytes,
     overview_kilobytes,

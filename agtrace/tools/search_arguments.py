@@ -16,7 +16,7 @@ from agtrace.search.matching import Contains, ContainsAll, ContainsInTurn, Match
 from agtrace.search.question import Question
 from agtrace.sessions.query import find_session
 from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, Arguments, Cursor, Limit, ProjectHash, Time, Until
-from agtrace.tools.tool import Context
+from agtrace.tools.tool import Context, query_of
 
 
 class SearchEventPreviews(Arguments):
@@ -96,7 +96,7 @@ def matcher_of(wanted: SearchEventPreviews) -> Matcher:
 
 def identity(context: Context, wanted: SearchEventPreviews) -> dict[str, Any]:
     """Return the arguments that identify a query, with the full id of the session."""
-    given = wanted.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    given = query_of(wanted)
     if wanted.session_id is not None:
         given["session_id"] = find_session(context.connection, wanted.session_id).uid
     return given

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agtrace_indexer.index.questions.matches import Span
+from agtrace_schema.answers import dump_all
 
 from agtrace.index.freshness import Freshness
 from agtrace.search.best import best_matches
@@ -18,9 +19,10 @@ from agtrace.search.ranking import FAINT, SURE, RankedSession, Ranking
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.lines import repeated
 from agtrace.text.next_call import Hint, call
+from agtrace.text.numbers import counted
 from agtrace.tools.search_arguments import SearchEventPreviews, identity, moment_of, question
 from agtrace.tools.search_hints import after_hits, after_nothing
-from agtrace.tools.tool import Context, Tool, dump_all, event_kilobytes, list_budget, unless_behind
+from agtrace.tools.tool import Context, Tool, event_kilobytes, list_budget, unless_behind
 
 _END_OF_TIME = 1 << 62
 
@@ -142,7 +144,7 @@ def _summary(wanted: SearchEventPreviews, total: int, exact: bool, freshness: Fr
     shown = repeated(wanted.query, 40)
     how = "matching" if wanted.regex else "with all words of" if wanted.words else "containing"
     unit = "session" if wanted.group_by else "turn" if wanted.words == "turn" else "event"
-    count = f"{'' if exact else 'at least '}{total} {unit}{'s' * (total != 1)}"
+    count = f"{'' if exact else 'at least '}{counted(total, unit)}"
     return unless_behind(f"Found {count}{f' {how} {shown!r}' if wanted.query else ''}", total, freshness)
 
 

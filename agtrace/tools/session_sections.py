@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from agtrace_indexer.index.questions import events, sessions
-from agtrace_schema.answers import ChildItem, FailedExecution, Model, TurnOverview
+from agtrace_schema.answers import ChildItem, FailedExecution, Model, TurnOverview, dump_all
 
 from agtrace.sessions.sections import LISTS, Source
 from agtrace.shaping.replies import Pages
 from agtrace.text.next_call import NextCall, call
 from agtrace.tools.session_view import LARGEST_OVERVIEW, NAME, View
-from agtrace.tools.tool import LIST_BYTES, dump_all, kilobytes
+from agtrace.tools.tool import LIST_BYTES, kilobytes
 
 _SMALLEST_ITEM = 40  # bytes
 _READ = LARGEST_OVERVIEW // _SMALLEST_ITEM

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.answers import TurnOverview
+from agtrace_schema.answers import TurnOverview, dump
 from agtrace_schema.requests import Level, Section
 from pydantic import BeforeValidator, Field
 
@@ -18,7 +18,7 @@ from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
 from agtrace.shaping.replies import Pages
 from agtrace.text.next_call import NextCall, call
 from agtrace.tools.arguments import Arguments, Cursor, Fields, SessionId, TurnIndex, listed
-from agtrace.tools.tool import LIST_BYTES, Context, dump, event_kilobytes, kilobytes, query_of, turn_kilobytes
+from agtrace.tools.tool import LIST_BYTES, Context, event_kilobytes, kilobytes, query_of, turn_kilobytes
 
 NAME = "get_session_details"
 

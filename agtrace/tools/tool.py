@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 from agtrace_indexer.index.questions import events, projects, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import Analysis
-from agtrace_schema.answers import Model
 from agtrace_schema.health import Health
 
 from agtrace.health.last_analysis import LastAnalysis
@@ -137,14 +136,3 @@ def mark(time: int | None) -> int:
 def unmark(mark: int) -> int | None:
     """Return the time that `mark` encoded."""
     return None if mark == 0 else mark - (mark > 0)
-
-
-def dump(model: Model) -> dict[str, Any]:
-    """Return a model as JSON values, without the fields that are None."""
-    dumped: dict[str, Any] = model.model_dump(mode="json", exclude_none=True)
-    return dumped
-
-
-def dump_all(models: Iterable[Model]) -> list[dict[str, Any]]:
-    """Return models as JSON values."""
-    return [dump(model) for model in models]

@@ -1,1 +1,1 @@
-"""What a person does about agtrace itself: setting agents up, forgetting, looking after the index."""
+"""Maintenance of agtrace itself: setting agents up, forgetting sessions, examining the index."""

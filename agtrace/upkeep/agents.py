@@ -1,6 +1,6 @@
-"""What `agtrace setup` does for each coding agent: how our MCP server is added to it, and where that is written.
+"""How our MCP server is added to each coding agent, and where the agent keeps that setting, for `agtrace setup`.
 
-Nothing here runs a command, writes a file or looks at the environment: the caller does, and asks first.
+Nothing here runs a command, writes a file or reads the environment: the caller does, and asks first.
 """
 
 from __future__ import annotations
@@ -14,40 +14,40 @@ from agtrace_indexer.providers import registry
 from agtrace_indexer.providers.setup import SERVER_ARGUMENTS, SERVER_NAME, Setup
 
 AGENTS: dict[str, Setup] = {name: load() for name, load in registry.SETUPS.items()}
-"""The agents that `agtrace setup` can be asked for, by the name the user types."""
+"""The agents that `agtrace setup` knows, by the name that the user types."""
 
 
 def add_command(agent: Setup, executable: str, variables: Mapping[str, str]) -> list[str]:
-    """The command line that adds our server for all of the user's projects, with these environment variables.
+    """Return the command line that adds our server to all of the user's projects, with these environment variables.
 
-    `executable` is how the agent shall start us: a name on its PATH or, better, an absolute path.
+    `executable` is what the agent runs to start us: a name on its PATH or, better, an absolute path.
     """
     written = [f"{name}={value}" for name, value in variables.items()]
     return [agent.executable, *agent.add_arguments(written), executable, *SERVER_ARGUMENTS]
 
 
 def remove_command(agent: Setup) -> list[str] | None:
-    """The command line that must run before `add_command` where an earlier entry stands in its way."""
+    """Return the command line to run before `add_command` if there is an entry already; None if none is needed."""
     return [agent.executable, *agent.remove_arguments] if agent.remove_arguments else None
 
 
 def put_back_command(agent: Setup, entry: Mapping[str, Any]) -> list[str]:
-    """The command line that writes an entry again which `remove_command` took away."""
+    """Return the command line that restores an entry that `remove_command` removed."""
     return [agent.executable, *agent.put_back_arguments, json.dumps(entry, ensure_ascii=False)]
 
 
 def snippet(agent: Setup, executable: str, variables: Mapping[str, str]) -> str:
-    """The text that a person who edits settings by hand adds to `config_path`; it ends with a newline.
+    """Return the text to add to `config_path` by hand; it ends with a newline.
 
-    Claude Code's is also what a project's `.mcp.json` holds.
+    Claude Code's is also the content of a project's `.mcp.json`.
     """
     return agent.write_snippet(executable, variables)
 
 
 def entry_in(agent: Setup, settings: str) -> dict[str, Any] | None:
-    """Our entry in the text of the agent's settings file; None where there is none.
+    """Return our entry in the text of the agent's settings file; None if there is none.
 
-    Raises `ValueError` where the text can't be read and yet names us.
+    Raises `ValueError` if the text can't be parsed but contains our name.
     """
     try:
         entry = agent.read_servers(settings)[SERVER_NAME]
@@ -57,11 +57,11 @@ def entry_in(agent: Setup, settings: str) -> dict[str, Any] | None:
     except (ValueError, TypeError, RecursionError) as error:
         if SERVER_NAME not in settings:
             return None
-        raise ValueError(f"can't be read ({error})") from error
+        raise ValueError(f"the file can't be parsed ({error})") from error
 
 
 def config_path(agent: Setup, home: Path, environment: Mapping[str, str]) -> Path:
-    """The file in which the agent keeps the servers of all projects; it need not exist.
+    """Return the file in which the agent keeps the servers for all projects; it may not exist.
 
     `home` is the user's home directory. An empty variable counts as unset, as it does for the agents.
     """
@@ -70,8 +70,8 @@ def config_path(agent: Setup, home: Path, environment: Mapping[str, str]) -> Pat
 
 
 def commands_over_http(url: str, token: str | None) -> list[str]:
-    """The lines for a shell that tell the agents of our server at `url`.
+    """Return the shell commands that add our server at `url` to the agents, one for each.
 
-    `token` is what the shell puts the token for, inside of double quotes; None where none is asked for.
+    `token` is an expression that the shell expands to the token within double quotes; None if none is needed.
     """
     return [agent.over_http(url, token) for agent in AGENTS.values()]

@@ -1,4 +1,4 @@
-"""What was found where, per agent and version; what was not understood, with file and line; what to do."""
+"""What was found where, by agent and version; what wasn't understood, with file and line; and what to do about it."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index, home_roots
 from agtrace.index.trouble import REPAIR
 from agtrace.settings import Settings
-from agtrace.text.lines import counted, one_line
+from agtrace.text.lines import one_line
+from agtrace.text.numbers import counted
 from agtrace.upkeep.exposure import exposure
 
 _HEAD_SHOWN = 100
 
 _ADVICE = {
-    "unreadable": "make it readable, or ignore it: it is looked at again when it changes",
+    "unreadable": "make it readable, or ignore it: it is tried again when it changes",
     "skipped": "nothing to do: only regular files are read",
-    "unrecognized": "nothing to do if it is no log; if an agent wrote it, its format is not supported yet",
+    "unrecognized": "nothing to do unless an agent wrote it as a log: then its format is not supported yet",
     "empty": "nothing to do: it is read as soon as something is written to it",
-    "waiting": "nothing to do: it is read as soon as its writer finishes it",
-    "duplicate": "nothing to do: the log it repeats is read",
+    "waiting": "nothing to do: it is read as soon as it is completely written",
+    "duplicate": "nothing to do: it is a copy of a log that is read",
 }
 
 
 def examine(settings: Settings, *, refresh_seconds: float = 10) -> dict[str, Any]:
-    """Look at the index and the agents' homes. Raises `IndexUnavailable` when the index can't be opened."""
+    """Examine the index and the agents' homes. Raises `IndexUnavailable` if the index can't be opened."""
     index = Index(settings)
     freshness = index.refresh(refresh_seconds)
     with index.reader() as reader:
@@ -66,7 +67,7 @@ def _found(settings: Settings, connection: sqlite3.Connection, freshness: Freshn
 
 
 def _what_can_be_read(settings: Settings, freshness: Freshness) -> dict[str, Any]:
-    """The same of an index of which little can be read."""
+    """Return the fields of `_found` for an index that is mostly unreadable, as empty lists and None."""
     empty = ("roots", "agents", "files", "not_read", "partly_read", "unreadable_lines", "unknown_record_types",
              "left_out_record_types")  # fmt: skip
     return {
@@ -82,7 +83,7 @@ def _homes(settings: Settings) -> list[dict[str, Any]]:
 
 
 def _soundness(settings: Settings, damage: Damage) -> dict[str, Any]:
-    """What of the index is damaged, and which damaged files repairs have left."""
+    """Return what is damaged in the index, and the damaged files that repairs have kept."""
     kept = [{"path": str(path), "bytes": path.stat().st_size} for path in damaged_copies(settings.database)]
     return {
         "integrity": "damaged" if damage else "ok",
@@ -129,7 +130,7 @@ def _version_key(version: str) -> list[tuple[int, str]]:
 
 
 def _files(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Every log, with what was read of it."""
+    """Return every log, with how much of it was read."""
     return [log._asdict() | {"gone": bool(log.gone)} for log in upkeep.logs(connection)]
 
 
@@ -138,7 +139,7 @@ def _not_read(connection: sqlite3.Connection) -> list[dict[str, Any]]:
 
 
 def _unreadable_lines(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    reasons = {"unreadable_line": "no JSON", "oversized_line": "longer than is parsed: its head is kept"}
+    reasons = {"unreadable_line": "not JSON", "oversized_line": "too long to parse: its beginning is kept"}
     return [
         {
             "path": line.path,
@@ -167,7 +168,7 @@ def _record_types(connection: sqlite3.Connection, status: str) -> list[dict[str,
 
 
 def _trouble(found: dict[str, Any]) -> list[str]:
-    """What a person should know or do, as sentences; empty when all is well."""
+    """Return what a person should know or do, as sentences; empty if all is well."""
     trouble = []
     damage = found["index"]["damage"]
     if found["index"]["integrity"] != "ok":
@@ -176,16 +177,16 @@ def _trouble(found: dict[str, Any]) -> list[str]:
     elif found["index"]["problem"]:
         trouble.append(found["index"]["problem"])
     if found["index"]["traces_left"]:
-        trouble.append("bytes of forgotten or masked texts are still on the disk: end what reads the index, "
+        trouble.append("traces of forgotten or masked texts are still on the disk: stop what reads the index, "
                        "then run `agtrace index`")  # fmt: skip
     unreadable = [file for file in found["not_read"] if file["status"] == "unreadable"]
     if unreadable:
         trouble.append(f"{counted(len(unreadable), 'file')} can't be read: see not_read")
     if found["partly_read"]:
-        trouble.append(f"read in part: {counted(len(found['partly_read']), 'log')}: see partly_read")
+        trouble.append(f"{counted(len(found['partly_read']), 'log')} read only in part: see partly_read")
     if found["unreadable_lines"]:
         lines = counted(len(found["unreadable_lines"]), "line")
-        trouble.append(f"{lines} can't be read as JSON, and kept as found")
+        trouble.append(f"{lines} can't be read as JSON: kept as found")
     if not found["files"] and not damage["tables"] and not found["index"]["forgotten_files"]:
-        trouble.append("no log was found: run an agent first, or give a folder: agtrace index PATH")
+        trouble.append("no logs found: run an agent first, or index a folder: `agtrace index PATH`")
     return trouble

@@ -1,4 +1,4 @@
-"""Who else on the machine could read or replace the files of the index."""
+"""Files of the index that other users of the machine could read or replace."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import stat
 from pathlib import Path
 
 _OURS = ("index.", "cursor.key", "http.token", "forgotten", "redaction.")
-"""How the names of our files begin: the folder may hold others."""
+"""Beginnings of our files' names: the folder may hold other files."""
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _PASS = stat.S_IXGRP | stat.S_IXOTH
 
 
 def exposure(folder: Path) -> list[str]:
-    """What a data folder lets others do, as sentences with the command that ends it; nothing where it is closed.
+    """Return what a data folder lets other users do, as sentences with the command that stops it; empty if nothing.
 
-    What agtrace makes is its owner's alone: others come in where the folder was there before, or where files were
-    copied into it. Nothing is told of systems whose files have no modes.
+    Only the owner has access to what agtrace creates. Others can have it if the folder existed before, or if files
+    were copied into it. Always empty on Windows, whose files have no modes.
     """
     if os.name == "nt" or not folder.is_dir():
         return []
     status = folder.stat()
     told = []
     if status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and status.st_gid != os.getgid()):
-        told.append(f"others can put files into {folder}: set AGTRACE_DATA_DIR to a folder of your own")
+        told.append(f"other users can put files into {folder}: set AGTRACE_DATA_DIR to a folder of your own")
     if status.st_mode & _PASS:
         told += [
-            f"others can read {name}: chmod 600 {shlex.quote(str(folder / name))}"
+            f"other users can read {name}: chmod 600 {shlex.quote(str(folder / name))}"
             for name in sorted(os.listdir(folder))
             if name.startswith(_OURS) and _is_open(folder / name)
         ]

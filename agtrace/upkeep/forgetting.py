@@ -1,4 +1,4 @@
-"""What `agtrace forget` would forget: which logs, what they hold, and what stays all the same."""
+"""The logs that `agtrace forget` would forget, what they hold, and what stays nevertheless."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _TITLES = 5
 def choose(
     connection: sqlite3.Connection, sessions: Iterable[str] | None, project: str | None, before: str | None
 ) -> set[int]:
-    """The files of the logs that go: of these sessions, or of all that no other one started; all conditions hold.
+    """Return the files of the logs to forget: those of these sessions, or if None all, that meet all conditions.
 
-    With each one go its sub-agents. Raises `Problem` for what can't be found or read, and for a sub-agent that stands
-    in its parent's log.
+    The sub-agents of each go with it. Raises `Problem` for arguments that can't be understood, for a session that isn't
+    found, and for a sub-agent that is part of its parent's log.
     """
     logs = Logs(connection)
     files = logs.roots if sessions is None else {_file_of(connection, given) for given in sessions}
@@ -46,12 +46,12 @@ def choose(
 
 
 def digests(connection: sqlite3.Connection, files: Iterable[int]) -> set[str]:
-    """What their tombstones will say."""
+    """Return the digests for the tombstones of these files."""
     return Logs(connection).digests(files)
 
 
 def describe(settings: Settings, connection: sqlite3.Connection, files: set[int]) -> dict[str, Any]:
-    """What these files hold, as it may be shown: redacted, titles and ids on one line."""
+    """Describe what these files hold, ready to show: secrets masked, titles and ids on one line."""
     held = upkeep.held_by(connection, files)
     main = [session for session in held if session.kind in ("main", "fork")]
     titles = (session.title or session.snippet for session in main or held)
@@ -74,9 +74,9 @@ def describe(settings: Settings, connection: sqlite3.Connection, files: set[int]
 def chosen(
     settings: Settings, sessions: Sequence[str], project: str | None, before: str | None
 ) -> tuple[set[str], dict[str, Any]]:
-    """The digests and the description of what is chosen, seen at one moment. Raises as `choose` does.
+    """Return the digests and the description of what is chosen, from one snapshot. Raises as `choose` does.
 
-    Sessions of which a whole id is given, and which were forgotten before, are `already` gone.
+    Sessions given by their full id that were forgotten before are listed as `already`.
     """
     tombstones = Tombstones.of(settings.database)
     with closing(open_read_only(settings.database)) as connection, one_moment(connection):
@@ -98,7 +98,7 @@ def _file_of(connection: sqlite3.Connection, given: str) -> int:
     if session.thread != "":
         parent = upkeep.head_of(connection, session.file_id) or ""
         raise InvalidParameter(
-            "session", f"{session.uid} is a sub-agent that stands in the log of {parent}: forget that one"
+            "session", f"{session.uid} is a sub-agent in the log of session {parent}: forget that session instead"
         )
     return session.file_id
 
@@ -107,5 +107,5 @@ def _of_project(connection: sqlite3.Connection, project: str) -> set[int]:
     found = projects_named(connection, project)
     if len(found) > 1:
         names = upkeep.names_of_projects(connection, found)
-        raise UnknownProject(f"{len(found)} projects are called {repeated(project, 100)!r}", names[:5])
+        raise UnknownProject(f"{len(found)} projects match {repeated(project, 100)!r}, expected one", names[:5])
     return upkeep.files_of_project(connection, *found)

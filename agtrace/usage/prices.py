@@ -1,8 +1,8 @@
-"""What tokens cost in US dollars, and how large a model's context window is.
+"""Prices of tokens in US dollars, and the sizes of models' context windows.
 
-Prices are data: `data/prices.json`, which names source and day of each, and over it a table of the user's.
-They are list prices of the vendors' own APIs for one request; what a subscription or a reseller takes is another
-matter. A model without a price costs None, never 0, and no name is guessed from its beginning.
+Prices are data: `data/prices.json`, which gives each one's source and date, overridden by the user's own table.
+They are list prices of the vendors' own APIs for one request; subscriptions and resellers charge differently.
+The cost for a model without a price is None, never 0, and no model is guessed from the beginning of its name.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from agtrace.problems import SettingError
 
 LONGEST_NAME = 200
 ONE_MILLION = "[1m]"
-"""How Claude Code marks a model that it runs with a window of a million tokens."""
+"""Claude Code's mark on the name of a model that it runs with a window of a million tokens."""
 
 
 class ModelUsage(NamedTuple):
-    """The tokens of responses that are priced alike: sums over the responses of one bucket."""
+    """The summed tokens of responses with the same rates."""
 
     model: str | None
     speed: str | None
     """None or "standard", or "fast" for Anthropic's fast mode."""
     context_class: int
-    """How many of `CONTEXT_CLASSES` the whole input of each request exceeds: uncached, read and written, 0 to 3."""
+    """The number of `CONTEXT_CLASSES`, 0 to 3, exceeded by each request's whole input: uncached, cached and written."""
     responses: int
     input_tokens: int
     """Uncached input."""
@@ -41,11 +41,11 @@ class ModelUsage(NamedTuple):
     cache_creation_1h_tokens: int
     cache_read_tokens: int
     output_tokens: int
-    """Reasoning is in it."""
+    """Includes reasoning."""
 
 
 class PriceFileError(SettingError):
-    """A price table of the user's that can't be used."""
+    """The user's price table can't be used."""
 
     def __init__(self, path: Path, trouble: str) -> None:
         Exception.__init__(self, f"the price table {path} can't be used: {trouble}")
@@ -53,7 +53,7 @@ class PriceFileError(SettingError):
 
 def _bound(tokens: int) -> int:
     if tokens not in CONTEXT_CLASSES:
-        raise ValueError(f"a price changes above one of {', '.join(map(str, CONTEXT_CLASSES))} tokens")
+        raise ValueError(f"expected one of {', '.join(map(str, CONTEXT_CLASSES))} tokens, got {tokens}")
     return tokens
 
 
@@ -68,7 +68,7 @@ class _Part(BaseModel):
 
 
 class Rates(_Part):
-    """What each kind of token costs; what has no price of its own costs as much as uncached input."""
+    """The price of each kind of token; a kind without a price of its own costs as much as uncached input."""
 
     input: Dollars
     cache_write_5m: Dollars | None = None
@@ -77,7 +77,7 @@ class Rates(_Part):
     output: Dollars
 
     def dollars(self, usage: ModelUsage) -> float:
-        """The cost of these tokens."""
+        """Return the cost of these tokens."""
         parts = (
             (usage.input_tokens, self.input),
             (usage.cache_creation_5m_tokens, self.cache_write_5m),
@@ -89,37 +89,37 @@ class Rates(_Part):
 
 
 class Price(Rates):
-    """The rates of a model at one speed, and other ones for requests whose input is above a bound."""
+    """The rates of a model at one speed, and different rates for requests whose input is above a bound."""
 
     above: Mapping[Bound, Rates] = Field(default_factory=dict)
 
     def rates(self, context_class: int) -> Rates:
-        """The rates of a request, all of whose tokens are priced by the size of its input."""
+        """Return the rates of a request: the size of its input decides the price of all its tokens."""
         exceeded = [bound for bound in self.above if CONTEXT_CLASSES.index(bound) < context_class]
         return self.above[max(exceeded)] if exceeded else self
 
 
 class Model(_Part):
-    """What is known of a model."""
+    """A model's names, window and prices."""
 
     also: tuple[Text, ...] = ()
-    """Other names of it, beyond those that `_names` understands."""
+    """Other names, in addition to those that `_names` understands."""
     window: Annotated[int, Field(ge=1000)] | None = None
     """Tokens of input and output together."""
     source: Text | None = None
     dated: date | None = None
-    """When the source was read or, where that isn't known, the day of the newest change it has."""
+    """When the source was read or, if that isn't known, the day of its newest change."""
     note: Text | None = None
     standard: Price | None = None
     fast: Price | None = None
 
     def price(self, speed: str | None) -> Price | None:
-        """The price at a speed."""
+        """Return the price at a speed; None if there is none."""
         return {None: self.standard, "standard": self.standard, "fast": self.fast}.get(speed)
 
 
 class _Vendor(_Part):
-    """Models of one vendor; source and day hold for each that has none of its own."""
+    """Models of one vendor; source and date apply to each model without its own."""
 
     source: Text
     dated: date
@@ -127,12 +127,12 @@ class _Vendor(_Part):
 
 
 class _File(_Part):
-    """A price table as it is written."""
+    """A price table as written in a file."""
 
     vendors: Mapping[Text, _Vendor]
 
     def models(self) -> Iterator[tuple[str, Model]]:
-        """Every model by its name, with its source and day."""
+        """Yield every model with its name; its source and date are filled in."""
         for vendor in self.vendors.values():
             for name, model in vendor.models.items():
                 origin = {"source": model.source or vendor.source, "dated": model.dated or vendor.dated}
@@ -141,35 +141,35 @@ class _File(_Part):
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """Prices and windows by a model's name."""
+    """Prices and windows by model name."""
 
     source: str
-    """Which tables it is made of; `Model.source` is where a model's price is from."""
+    """The tables that it was made from; `Model.source` is the source of one model's price."""
     models: Mapping[str, Model]
-    """By the spelling of their names."""
+    """The models by normalized name."""
     aliases: Mapping[str, str]
-    """Spellings of other names, with those of the models."""
+    """Normalized other names, each with the model's normalized name."""
 
     @property
     def dated(self) -> str:
-        """The day of the newest source, ISO 8601; each model has a day of its own."""
+        """The date of the newest source, ISO 8601; each model has a date of its own."""
         return max(model.dated for model in self.models.values() if model.dated).isoformat()
 
     def window(self, model: str | None) -> int | None:
-        """The context window in tokens; None where it isn't known."""
+        """Return the context window in tokens; None if it isn't known."""
         known = self.find(model)
         if known and model and ONE_MILLION in model.lower():
             return 1_000_000
         return known.window if known else None
 
     def cost(self, usage: ModelUsage) -> float | None:
-        """US dollars; None where the model, or the model at this speed, has no price."""
+        """Return the cost in US dollars; None if the model, or the model at this speed, has no price."""
         known = self.find(usage.model)
         price = known.price(usage.speed) if known else None
         return price.rates(usage.context_class).dollars(usage) if price else None
 
     def find(self, model: str | None) -> Model | None:
-        """What is known of a model, by the name as it stands in a log."""
+        """Find a model by its name in a log; None if it isn't in the table."""
         if model is None or len(model) > LONGEST_NAME:
             return None
         found = (self.models.get(self.aliases.get(name, name)) for name in _names(model))
@@ -177,9 +177,9 @@ class PriceTable:
 
 
 def load(override: Path | None) -> PriceTable:
-    """The built-in table, with the user's over it: a model of theirs replaces the built-in one of the same name.
+    """Return the built-in table, overridden by the user's: their model replaces the built-in one of the same name.
 
-    Raises `SettingError` for a file that can't be read or isn't a price table, naming file and field.
+    Raises `SettingError`, naming file and field, for a file that can't be read or isn't a price table.
     """
     built_in = _built_in()
     if override is None:
@@ -220,13 +220,14 @@ _ROUTE = re.compile(r"^(?:(?:openrouter|bedrock|vertex_ai|models|anthropic|opena
 _REGION = re.compile(r"^(?:(?:us|us-gov|eu|apac|jp|au|global)\.)?anthropic\.")
 _VERSION = re.compile(r"(?:\[1m\]|-v\d+:\d+|@(?:20\d{6}|default|latest)|-latest|-20\d{6}|-20\d\d-\d\d-\d\d)+$")
 _VERSION_FIRST = re.compile(r"^claude-(\d+(?:-\d+)?)-(opus|sonnet|haiku|fable)$")
-"""Cursor's way to name Claude models since the fourth generation, such as claude-4.5-sonnet."""
+"""Cursor's names for Claude models since the fourth generation, such as claude-4.5-sonnet."""
 
 
 def _names(model: str) -> Iterator[str]:
-    """The names to look a model up by: as it is, then without route, region, day and mode, then in Anthropic's order.
+    """Yield the names to look a model up by: as given, then without route, region, date and mode, then in Anthropic's
+    order.
 
-    Nothing else is cut off, so a variant of a model is not taken for the model.
+    Nothing else is cut off, so that a variant of a model is not taken for the model.
     """
     yield _spelling(model)
     bare = _spelling(_VERSION.sub("", _REGION.sub("", _ROUTE.sub("", model.strip().lower()))))
@@ -235,5 +236,5 @@ def _names(model: str) -> Iterator[str]:
 
 
 def _spelling(name: str) -> str:
-    """One spelling for a name with dots and one with dashes: claude-opus-4.5 is claude-opus-4-5."""
+    """Normalize a name: lower case, and dashes for the dots in versions, so claude-opus-4.5 is claude-opus-4-5."""
     return re.sub(r"(?<=\d)\.(?=\d)", "-", name.strip().lower())

@@ -1,9 +1,9 @@
-"""What sessions used: tokens by kind and model, and what that costs.
+"""Token usage of sessions, by kind and model, and its cost.
 
-All totals are made of `model_usage`, whose rows leave out superseded figures and copies: a response
-counts once, in one session. How a total was made is said beside it: `exact`, `partial` where the logs
-hold no figures (or no price is known) for some responses, `estimated` where list prices were used, or
-where vanished logs share responses with logs that are there, which then count in both.
+All totals come from `model_usage`, whose rows leave out superseded figures and copies: a response
+counts once, in one session. Each total says how it was made: `exact`; `partial` if the logs have no
+figures (or no price is known) for some responses; `estimated` if list prices were used, or if logs
+that are gone share responses with logs that still exist, which then count in both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from agtrace.text.lines import LABEL, one_line
 from agtrace.usage.prices import ModelUsage, PriceTable
 
 KINDS = TokenCounts._fields
-"""The kinds of tokens; reasoning is a part of the output, the others add up to the total."""
+"""The kinds of tokens; reasoning is part of the output, the others add up to the total."""
 
 _ADDED = KINDS[:-1]
 
@@ -33,33 +33,33 @@ class Usage:
 
     responses: int = 0
     incomplete: int = 0
-    """Responses of which the log holds only placeholder figures, or none."""
+    """Responses with only placeholder figures in the log, or none."""
     tokens: dict[str, int] = field(default_factory=dict)
-    """By kind; a kind that no log tells is absent."""
+    """By kind; a kind that no log records is absent."""
     dollars: float = 0.0
     priced: int = 0
     """Responses that have a cost."""
     told: int = 0
-    """Responses whose cost the provider itself told."""
+    """Responses whose cost is recorded in the log."""
     untold: int = 0
-    """Sessions in which a model answered and whose log has no figures at all."""
+    """Sessions in which a model answered but whose log has no figures at all."""
     shared: int = 0
-    """Sessions of vanished logs whose responses may count a second time in logs that are there."""
+    """Sessions whose logs are gone and whose responses may also be counted in logs that still exist."""
     models: dict[str, Usage] = field(default_factory=dict)
 
     @property
     def total(self) -> int | None:
-        """All tokens; None where no log has figures."""
+        """All tokens; None if no log has figures."""
         return sum(self.tokens.get(kind, 0) for kind in _ADDED) if self.tokens else None
 
     @property
     def known_tokens(self) -> dict[str, int] | None:
-        """Tokens by kind, without those of which there are none."""
+        """Tokens by kind, without kinds that have none; None if all have none."""
         return {kind: self.tokens[kind] for kind in KINDS if self.tokens.get(kind)} or None
 
     @property
     def tokens_made(self) -> Made | None:
-        """How the total of tokens was made."""
+        """How the total of tokens was made; None if no model answered."""
         if not self.tokens:
             return "unknown" if self.responses or self.untold else None
         if self.incomplete or self.untold:
@@ -68,12 +68,12 @@ class Usage:
 
     @property
     def cost(self) -> float | None:
-        """US dollars; None where no response has a price."""
+        """US dollars; None if no response has a price."""
         return round(self.dollars, 4) if self.priced else None
 
     @property
     def cost_made(self) -> Made | None:
-        """How the cost was made."""
+        """How the cost was made; None if no model answered."""
         if not self.priced:
             return "unknown" if self.responses or self.untold else None
         if self.priced < self.responses or self.incomplete or self.untold:
@@ -81,12 +81,12 @@ class Usage:
         return "exact" if self.told == self.responses and not self.shared else "estimated"
 
     def by_model(self, most: int) -> list[ModelTotals]:
-        """The models with the most tokens."""
+        """Return the models with the most tokens, largest first."""
         ranked = sorted(self.models.items(), key=lambda item: -(item[1].total or 0))
         return [model_totals(name, usage) for name, usage in ranked[:most]]
 
     def add(self, used: ModelSums, prices: PriceTable) -> None:
-        """Add responses that are priced alike."""
+        """Add responses with the same rates."""
         for sums in (self, self.models.setdefault(used.model or "unknown", Usage())):
             sums.responses += used.responses
             sums.incomplete += used.incomplete
@@ -96,7 +96,7 @@ class Usage:
             sums._add_cost(used, prices)
 
     def include(self, other: Usage) -> None:
-        """Add what another session used."""
+        """Add the usage of another session."""
         for name in ("responses", "incomplete", "dollars", "priced", "told", "untold", "shared"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for kind, tokens in other.tokens.items():
@@ -105,7 +105,7 @@ class Usage:
             self.models.setdefault(model, Usage()).include(sums)
 
     def _add_cost(self, used: ModelSums, prices: PriceTable) -> None:
-        """The provider's own figure where there is one, else list prices."""
+        """Add the cost recorded in the log, if any, else list prices."""
         if used.told:
             self.dollars += used.cost_usd or 0
             self.priced += used.responses
@@ -124,7 +124,7 @@ class Usage:
 
 
 def model_totals(name: str, usage: Usage) -> ModelTotals:
-    """What one model used."""
+    """Return the usage of one model."""
     return ModelTotals(
         model=one_line(name, LABEL),
         responses=usage.responses,
@@ -136,7 +136,7 @@ def model_totals(name: str, usage: Usage) -> ModelTotals:
 
 
 def usage_by(connection: sqlite3.Connection, prices: PriceTable, among: Among) -> dict[int, Usage]:
-    """The usage of some sessions, by the key that they are summed up by."""
+    """Return the usage of some sessions, summed by `among.by`."""
     found: dict[int, Usage] = defaultdict(Usage)
     for used in usage.by_model(connection, among):
         found[used.key].add(used, prices)
@@ -149,5 +149,5 @@ def usage_by(connection: sqlite3.Connection, prices: PriceTable, among: Among) -
 
 
 def usage_of(connection: sqlite3.Connection, prices: PriceTable, sessions: Iterable[int]) -> dict[int, Usage]:
-    """The usage of each of these sessions, by itself."""
+    """Return the usage of each of these sessions."""
     return usage_by(connection, prices, Among("session", sessions=tuple(sessions)))

@@ -14,8 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 from agtrace_indexer.families.belonging import Logs, lies_beside
-from agtrace_indexer.families.id_suffixes import tell_apart
-from agtrace_indexer.families.joining import join_families
+from agtrace_indexer.families.joining import join_families, tell_apart
 from agtrace_indexer.index import kin, meta, removal
 from agtrace_indexer.index.catalog import Catalog, remove_attempts
 from agtrace_indexer.index.lock import WriteLock

@@ -1,14 +1,13 @@
 """The tables of the index as they are, each column with its comment.
 
-The index is an archive: agents delete their logs, so what an answer needs is stored here. A change of the tables raises
-`VERSION`, and says in `index/catalog.py` how an index of the version before gets there.
+The index is an archive: agents delete their logs, so what an answer needs is stored here. If the tables change, raise
+`VERSION`: `agtrace index` then makes older indexes anew, taking over what the logs no longer hold (`repair/repair.py`).
 """
 
 from __future__ import annotations
 
 VERSION = 4
-"""Kept in the file as `user_version`. Indexes of earlier versions were made before the first release: `agtrace index`
-makes them anew."""
+"""Kept in the file as `user_version`. Earlier versions were made before the first release."""
 
 TABLES = """
 -- Facts about the index itself: 'reading' (the version of the code that read the logs), 'built' ('1' once

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -17,8 +18,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 TERN = Path(__file__).parent / "tern"
 NAMED = (
-    ("import GEMINI\n", "import GEMINI\nfrom agtrace_indexer.providers.tern import TERN\n"),
-    ("(CLAUDE_CODE, CODEX, GEMINI)", "(CLAUDE_CODE, CODEX, GEMINI, TERN)"),
+    (re.compile(r"(?m)^(?=\nif TYPE_CHECKING:)"), "from agtrace_indexer.providers.tern import TERN\n"),
+    (re.compile(r"(?<=for agent in \()([^()]+)(?=\)\})"), r"\1, TERN"),
 )
 """What is written into the registry: an import and a name."""
 
@@ -66,9 +67,9 @@ def checkout(folder: Path) -> Path:
     shutil.copytree(TERN, package / "providers" / "tern", ignore=shutil.ignore_patterns("__pycache__"))
     registry = package / "providers" / "registry.py"
     text = registry.read_text()
-    for before, after in NAMED:
-        assert text.count(before) == 1
-        text = text.replace(before, after)
+    for place, named in NAMED:
+        text, count = place.subn(named, text)
+        assert count == 1
     registry.write_text(text)
     return folder
 

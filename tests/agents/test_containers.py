@@ -158,6 +158,30 @@ def test_a_damaged_database_loses_nothing_that_was_read_and_is_read_again_when_i
     assert sorted(counts(nest)) == ["t-1", "t-2"]
 
 
+def test_a_row_that_cannot_be_read_is_kept_and_counted_and_costs_no_other_one(nest: Nest) -> None:
+    nest.rows("t-1")
+    with closing(nest.database()) as connection:
+        connection.execute("UPDATE line SET line = '{\"tern\": broken' WHERE line LIKE '%is mended%'")
+    (indexed,) = nest.ask("index --json")
+    assert json.loads(indexed)["unreadable_lines"] == 1
+    assert (found(nest, "broken"), found(nest, "moon")) == (["t-1"], ["t-1"])
+
+
+def test_a_database_of_another_format_costs_nothing_that_was_read_and_no_other_log(nest: Nest) -> None:
+    nest.rows("t-1")
+    nest.ask("index")
+    nest.log("t-2")
+    with closing(nest.database()) as connection:
+        connection.execute("INSERT INTO line (flight, changed, line) VALUES (NULL, 2, '{}')")
+    for way in ("index", "index --rebuild"):
+        nest.ask(way)
+        assert sorted(counts(nest)) == ["t-1", "t-2"]
+    ((_, doctor, _),) = nest.run(ASKING, [["doctor", "--json"]])
+    (trouble,) = [file for file in json.loads(doctor)["not_read"] if file["path"].endswith("nest.db")]
+    assert trouble["status"] == "unreadable" and "its format isn't understood" in trouble["reason"]
+    assert json.loads(doctor)["index"]["archived_files"] == 0
+
+
 def test_a_database_can_be_a_root_of_its_own(nest: Nest) -> None:
     with closing(nest.database()) as connection:
         add(connection, "t-1", *lines("t-1"))

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from agtrace_indexer.providers.registry import AGENTS, SETUPS
 
 from tests.agents.nest import Nest
 
@@ -76,14 +77,14 @@ def test_its_health_is_told_by_the_words_of_its_package(indexed: Nest) -> None:
 def test_our_server_can_be_added_to_it(indexed: Nest) -> None:
     setup, offered = indexed.ask("setup tern", "setup --help")
     assert f"tern feed agtrace -e AGTRACE_DATA_DIR={indexed.data} -- " in setup
-    assert f"Or write into {indexed.folder / 'tern' / 'settings.json'}" in setup
-    assert "{claude|codex|gemini|tern}" in offered
+    assert f"Or put this into {indexed.folder / 'tern' / 'settings.json'}" in setup
+    assert f"{{{'|'.join(SETUPS)}|tern}}" in offered
 
 
 def test_tools_settings_and_help_name_it(indexed: Nest) -> None:
     ((schema, description, variables),) = indexed.run(TOOLS)
-    assert schema["properties"]["provider"]["enum"] == ["claude_code", "codex", "gemini", "tern"]
-    assert "Claude Code, Codex, Gemini CLI and Tern" in description
+    assert schema["properties"]["provider"]["enum"] == [*AGENTS, "tern"]
+    assert f"{', '.join(agent.title for agent in AGENTS.values())} and Tern" in description
     assert variables["TERN_NEST"] == "the home of Tern's logs; default ~/.tern"
     (shown,) = indexed.ask("--help")
-    assert "Gemini CLI and Tern" in " ".join(shown.split())
+    assert f"{[*AGENTS.values()][-1].title} and Tern" in " ".join(shown.split())

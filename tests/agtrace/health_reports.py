@@ -58,7 +58,7 @@ REASONS = {
     "unknown": "the log has neither a request nor a response",
 }
 FOUND: tuple[tuple[str, Lens, Severity, str, str], ...] = (
-    ("failed_calls", "Failures", "Critical", "{n} of 30 Bash executions failed (43 %)",
+    ("failed_calls", "Failures", "Critical", "{n} of 30 Bash calls failed (43 %)",
      "FAILED tests/test_queue.py::test_it_waits_between_attempts - AssertionError: assert 3 == 4"),
     ("returning_error", "Failures", "Warning", "the same error came back {n} times from 4 different actions",
      "error: Cannot find module '@/components/form' or its corresponding type declarations."),
@@ -70,7 +70,7 @@ FOUND: tuple[tuple[str, Lens, Severity, str, str], ...] = (
      "input_tokens 182,412, cache_read_tokens 0"),
     ("compaction_mid_task", "TokenUsage", "Info", "the context was compacted {n} times in mid-task",
      "This session is being continued from a previous conversation that ran out of context."),
-    ("slow_tools", "Time", "Info", "{n} executions took more than 5 minutes: 21 minutes in sum",
+    ("slow_tools", "Time", "Info", "{n} tool calls took more than 5 minutes: 21 minutes in sum",
      "docker compose build --no-cache"),
     ("left_question", "Outcome", "Info", "it ended with a question of the model", "Shall I remove the old column?"),
 )  # fmt: skip
@@ -170,7 +170,7 @@ def insight(**fields: Any) -> Insight:
         "lens": "Failures",
         "detector": "failed_calls",
         "version": 1,
-        "message": "1 of 1 Bash executions failed (100 %)",
+        "message": "1 of 1 Bash calls failed (100 %)",
         "count": 1,
         "evidence": [Evidence(event_index=3, ref="ax://event/0badc0de/3", quote="Exit code 1")],
     }
@@ -265,9 +265,7 @@ def _parts(chance: random.Random, score: int | None) -> list[ScorePart]:
     for name, of in PARTS:
         lost = min(of, left if name == "time" else chance.randint(0, left))
         left -= lost
-        why = {"failures": "13 of 30 Bash executions failed", "outcome": "it ended on a failure"}.get(
-            name, "2 findings"
-        )
+        why = {"failures": "13 of 30 Bash calls failed", "outcome": "it ended on a failure"}.get(name, "2 findings")
         parts.append(ScorePart(part=name, lost=lost, of=of, why=why if lost else "nothing found"))
     return parts
 

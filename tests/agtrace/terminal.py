@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from agtrace_indexer.run import index
 from click.testing import CliRunner
 
+import agtrace.render.terminal  # its console keeps a width that COLUMNS gives when it is made
 from agtrace.commands import group
 from agtrace.commands.asking import answers
 from agtrace.settings import load

@@ -66,7 +66,7 @@ def test_settings_without_us_have_no_entry(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_settings_that_name_us_and_cannot_be_read_are_an_error(name: str) -> None:
-    with pytest.raises(ValueError, match="can't be read"):
+    with pytest.raises(ValueError, match="can't be parsed"):
         entry_in(AGENTS[name], '// mine\n{"mcpServers": {"agtrace": 1}}')
 
 

@@ -114,31 +114,31 @@ def test_a_person_can_ask_with_every_parameter_of_the_tools_that_list_and_search
 
 
 WRONG = [
-    (["show", f"{LARGE}:3", "--lines", "-1"], "names no lines"),
+    (["show", f"{LARGE}:3", "--lines", "-1"], "expected lines such as"),
     (["show", f"{LARGE}:3", "--lines", "5000:"], "this text has"),
     (["show", f"{LARGE}:3", "--mode", "tiny"], "'tiny' is not one of"),
-    (["show", f"{LARGE}:{'9' * 5000}"], "names no event"),
-    (["show", LARGE, "--lines", "1:2"], "--lines goes with one event"),
+    (["show", f"{LARGE}:{'9' * 5000}"], "expected SESSION:NUMBER"),
+    (["show", LARGE, "--lines", "1:2"], "--lines is for one event"),
     (["show", LARGE, "--mode", "minimal"], f"agtrace read ax://session/{LARGE}"),
-    (["show", f"{LARGE}:3", "--sections", "tools"], "--sections goes with a session"),
-    (["show", f"{LARGE}:3", "--turn", "0"], "--turn goes with a session"),
-    (["show", LARGE, "--sections", "tools", "--turn", "0"], "--turn doesn't go with --sections"),
+    (["show", f"{LARGE}:3", "--sections", "tools"], "--sections is for a session"),
+    (["show", f"{LARGE}:3", "--turn", "0"], "--turn is for a session"),
+    (["show", LARGE, "--sections", "tools", "--turn", "0"], "--turn can't be combined with --sections"),
     (["show", LARGE, "--sections", "nonsense"], "'nonsense' is not one of session, stats"),
     (["show", LARGE, "--sections", ""], "is not one of session, stats"),
     (["show", LARGE, "--sections", "tools", "--cursor", "abc"], "invalid cursor format"),
-    (["show", LARGE, "--fields", "title"], "--fields goes with --json"),
+    (["show", LARGE, "--fields", "title"], "--fields needs --json"),
     (["show", "ax://health"], "agtrace read ax://health"),
     (["sessions", "--fields", "nonsense", "--json"], "'nonsense' is unknown"),
-    (["sessions", "--fields", "id"], "--fields goes with --json"),
+    (["sessions", "--fields", "id"], "--fields needs --json"),
     (["search", "e", "--words", "session"], "'session' is not one of"),
     (["search", "e", "--words", "event", "--regex"], "leave out words or regex"),
     (["read", "nonsense"], "use ax://session/"),
     (["read", "ax://session/zzzzzzzz"], "Session not found: zzzzzzzz"),
     (["read", f"ax://event/{LARGE}/999999"], "Event index 999999 out of bounds"),
-    (["mcp", "--http", "8765"], "is no HOST:PORT"),
-    (["mcp", "--http", "127.0.0.1:99999999999999999999"], "is no HOST:PORT"),
-    (["mcp", "--no-token"], "--no-token goes with --http"),
-    (["mcp", "--http", "127.0.0.1:0", "--show-token"], "--show-token stands alone"),
+    (["mcp", "--http", "8765"], "expected HOST:PORT"),
+    (["mcp", "--http", "127.0.0.1:99999999999999999999"], "expected HOST:PORT"),
+    (["mcp", "--no-token"], "--no-token needs --http"),
+    (["mcp", "--http", "127.0.0.1:0", "--show-token"], "--show-token can't be combined"),
 ]  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def test_lines_are_named_by_one_number_or_two(typed: str, lines: tuple[int | Non
 
 @pytest.mark.parametrize("typed", ["", ":", "0", "0:3", ":0", "4:2", "a:b", "1:2:3", " 3", "\u0663", "9" * 20])
 def test_what_names_no_lines_is_refused(typed: str) -> None:
-    with pytest.raises(click.UsageError, match="names no lines"):
+    with pytest.raises(click.UsageError, match="expected lines"):
         Lines().convert(typed, None, None)
 
 

@@ -137,7 +137,7 @@ def test_every_command_and_setting_is_in_the_help() -> None:
         (["show", "01a1"], "Session ID prefix '01a1' matches"),
         (["show", ""], ""),
         (["show", f"{LARGE}:999999"], "Event index 999999 out of bounds"),
-        (["show", f"{LARGE}:last"], "names no event"),
+        (["show", f"{LARGE}:last"], "expected SESSION:NUMBER"),
         (["show", LARGE, "--turn", "9999"], "9999"),
         (["show", LARGE, "--turn", "-1"], "turn_index"),
         (["analyze", "zzzzzzzz"], "Session not found: zzzzzzzz"),
@@ -216,7 +216,7 @@ def test_without_any_log_everything_is_said_to_be_empty_and_where_it_was_looked(
     assert "Found 0 sessions" in agtrace("sessions").out
     doctor = agtrace("doctor")
     assert doctor.code == 1
-    assert "no log was found" in doctor.out
+    assert "no logs found" in doctor.out
 
 
 @pytest.mark.parametrize("command", QUESTIONS, ids=" ".join)

@@ -59,7 +59,7 @@ def test_nothing_finds_what_was_forgotten_and_all_commands_go_on(indexed: Path) 
     assert (again.code, again.out) == (0, f"{WITH_AGENT} was forgotten already\n")
     assert "Surge" not in agtrace_here("report").out
     doctor = agtrace_here("doctor").out
-    assert "not read, of sessions that were forgotten: 3 files" in doctor and WITH_AGENT not in doctor
+    assert "not read, their sessions were forgotten: 3 files" in doctor and WITH_AGENT not in doctor
     assert agtrace_here("health").code == 0
 
 
@@ -68,12 +68,12 @@ def test_nothing_is_forgotten_by_a_dry_run_without_consent_or_where_nothing_is_n
     for arguments, code, told in (
         ([LARGE, "--dry-run"], 0, "1 session with"),
         ([LARGE], 2, "--yes is needed"),
-        ([], 2, "name what to forget"),
-        (["--before", "2020-01-01", "--yes"], 0, "no session fits"),
+        ([], 2, "say what to forget"),
+        (["--before", "2020-01-01", "--yes"], 0, "no session matches"),
         (["0000ffff", "--yes"], 2, "`agtrace sessions` lists the newest ids"),
-        (["--project", "nowhere", "--yes"], 2, "no project is called"),
+        (["--project", "nowhere", "--yes"], 2, "no project matches"),
         (["--before", "whenever", "--yes"], 2, "expected ISO 8601"),
-        (["sidechain-", "--yes"], 2, f"stands in the log of {INLINE_PARENT}"),
+        (["sidechain-", "--yes"], 2, f"is a sub-agent in the log of session {INLINE_PARENT}"),
     ):
         said = agtrace_here("forget", *arguments)
         assert (said.code, told in said.out + said.err) == (code, True), said
@@ -94,14 +94,14 @@ def test_a_person_is_asked(answer: str, code: int, indexed: Path) -> None:
     os.close(ours)
     assert run.returncode == code
     assert 0 < told.find("1 session with ") < told.find("Forget 1 session for good?")
-    assert ("writing the index anew" in told) == bool(run.stdout) == (answer == "y")
+    assert ("rewriting the index" in told) == bool(run.stdout) == (answer == "y")
     assert indexed.with_name("forgotten").exists() == (answer == "y")
 
 
 def test_what_a_parent_holds_of_a_subagent_stays_and_is_said(indexed: Path) -> None:
     agent = next(id for id in agtrace_here("show", WITH_AGENT, "--json").out.split('"') if id.startswith("agent-"))
     said = agtrace_here("forget", agent, "--dry-run")
-    assert f"what session {WITH_AGENT} asked and was told stays in {WITH_AGENT}" in said.out
+    assert f"session {WITH_AGENT} stays, with what it asked its sub-agent and the answer it got" in said.out
 
 
 def test_without_an_index_or_with_an_unusable_list_nothing_is_made_or_forgotten(database: Path) -> None:
@@ -132,7 +132,7 @@ def test_sessions_that_hold_the_same_events_are_named(database: Path, tmp_path: 
     copy.prompt("And now?")
     index_here(tmp_path / "logs")
     said = agtrace_here("forget", LARGE, "--yes")
-    assert f"2 events also stand in session {STAYS}, which stays" in said.out
+    assert f"2 events are also in session {STAYS}, which stays" in said.out
     assert "Found 1 event" in agtrace_here("search", "tide table").out
 
 

@@ -324,7 +324,7 @@ def test_the_terminal_shows_the_chain_under_its_turns(log: ClaudeLog, tmp_path: 
     said = agtrace_here("reasoning", "aaaaaaaa", COLUMNS="70")
     assert (said.code, said.err) == (0, "")
     for shown in ("2 thoughts", "turn 0", "turn 1", "first [bold]of all[/bold]", "indented :bug:", "then calls Bash",
-                  "(1,500 characters in all)", "event 1, step 0"):  # fmt: skip
+                  "(1,500 characters in total)", "event 1, step 0"):  # fmt: skip
         assert shown in said.out
     assert max(map(len, said.out.splitlines())) <= 70
     assert "turn 0" not in agtrace_here("reasoning", "aaaaaaaa", "--turn", "1").out

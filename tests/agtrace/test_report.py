@@ -119,7 +119,7 @@ def test_what_tells_no_time_is_in_no_period(tmp_path: Path) -> None:
     whole, period = reported(), reported("--since", "2024-01-01")
     assert (ids(whole), whole["undated"]) == (["00000001", "0badc0de"], 1)
     assert (ids(period), period["undated"]) == (["00000001"], 1)
-    assert "1 of no known time left out" in agtrace_here("report", "--since", "2024-01-01").out
+    assert "1 without a time left out" in agtrace_here("report", "--since", "2024-01-01").out
 
 
 def test_a_wrong_clock_tells_no_time_and_moves_no_half(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_without_a_beginning_the_later_half_is_compared_with_the_earlier_one(tmp
         session(tmp_path / "logs", 10 + number, day=9 - number % 3, failures=number % 2)
     indexed_logs(tmp_path / "logs")
     report = reported()
-    assert "the later half of the time" in report["compared"]
+    assert "the later half, " in report["compared"]
     assert (report["before"]["sessions"], report["later"]["sessions"], report["figures"]["sessions"]) == (6, 6, 12)
     assert verdicts(report)["mean score"] == verdicts(report)["failed tool calls"] == "better"
     assert re.search(r"mean score +better ", agtrace_here("report").out)
@@ -265,7 +265,7 @@ def test_a_session_below_the_limit_fails_a_build_and_is_named() -> None:
 def test_what_executed_nothing_has_no_score_and_is_in_no_mean() -> None:
     found = reported()
     (chat,) = (session for session in found["sessions"] if session["tool_calls"] == 0)
-    assert "score" not in chat and chat["unscored"].startswith("nothing was executed")
+    assert "score" not in chat and chat["unscored"].startswith("no tool was called")
     assert (found["figures"]["sessions"], found["figures"]["scored"], sum(found["scores"])) == (3, 2, 2)
 
 
@@ -273,7 +273,7 @@ def test_what_executed_nothing_has_no_score_and_is_in_no_mean() -> None:
 @pytest.mark.parametrize("more", [[], ["--mean"]])
 def test_where_no_session_has_a_score_no_build_fails(more: list[str]) -> None:
     said = agtrace_here("report", "--since", "2026-01-01", "--until", "2026-01-02", "--fail-under", "100", *more)
-    assert said.code == 0 and "no session of the selection has a score" in said.err
+    assert said.code == 0 and "none of these sessions has a score" in said.err
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_the_page_is_written_whole_and_for_its_owner_alone(three: None, tmp_path
     page.write_text("the page before")
     page.chmod(0o644)
     said = agtrace_here("report", "--html", page, "--fail-under", "90")
-    assert said.code == 1 and f"the page is {page}\n" in said.err and "3 sessions" in said.out
+    assert said.code == 1 and f"page written to {page}\n" in said.err and "3 sessions" in said.out
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
     assert page.read_text().lower().startswith("<!doctype html>")
     assert list(page.parent.iterdir()) == [page], "nothing beside it"
@@ -379,7 +379,7 @@ def test_the_page_for_the_terminal_says_it_all_on_a_screen(indexed: Path) -> Non
     for ending, count in figures["endings"].items():
         assert f" {ending.replace('_', ' ')} {count}" in said.out
     assert f"${figures['cost_usd']:,.2f}" in said.out
-    for heading in ("how they ended", "tools that fail most", "findings", "worst sessions"):
+    for heading in ("how they ended", "tools that failed most", "findings", "worst sessions"):
         assert f"\n{heading}\n" in said.out
     assert said.out.endswith(f"\nagtrace analyze {report['sessions'][0]['session_id']}\n")
     assert len(said.out.splitlines()) < 75

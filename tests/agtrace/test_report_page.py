@@ -133,10 +133,10 @@ def test_an_unknown_cost_is_no_cost_of_nothing() -> None:
 
 
 def test_the_page_says_why_sessions_have_no_score() -> None:
-    reasons = ["nothing was executed", "nothing was executed", "it still grows"]
+    reasons = ["no tool was called", "no tool was called", "it still grows"]
     made = around([session(), *(session(score=None, unscored=why) for why in reasons)])
     chart = next(chart for chart in charts(made) if chart.name == "scores")
-    assert chart.note == "3 sessions without a score: 2 × nothing was executed; 1 × it still grows"
+    assert chart.note == "3 sessions without a score: 2 × no tool was called; 1 × it still grows"
     alone = next(chart for chart in charts(around([session(score=None, unscored="x")])) if chart.name == "scores")
     assert alone.note == "1 session without a score: x"
 

@@ -35,15 +35,15 @@ def test_the_roots_are_listed_with_what_is_indexed_below_them(folders: list[Path
     assert [line.split()[0] for line in shown] == [str(folder) for folder in folders]
     assert "7 logs, 8 sessions" in shown[0]
     shutil.rmtree(folders[1])
-    assert agtrace_here("roots").out.splitlines()[1].endswith("is not there")
+    assert agtrace_here("roots").out.splitlines()[1].endswith("missing")
 
 
 def test_sessions_of_a_root_that_is_taken_away_stay_as_archived_ones(folders: list[Path]) -> None:
     before = sessions()
     said = agtrace_here("roots", "remove", folders[0])
     assert said.code == 0
-    assert f"{folders[0]} is kept fresh no more; nothing in it was touched" in said.out
-    assert "archived. They stay in the index and are found as before, until `agtrace forget`" in said.out
+    assert f"{folders[0]} is no longer kept fresh; nothing in it was touched" in said.out
+    assert "archived. They stay in the index and can be searched as before, until `agtrace forget`" in said.out
     assert roots() == [str(folders[1])]
     (log,) = folders[0].rglob("5be1c2d7*.jsonl")
     log.write_text(log.read_text() * 2)
@@ -73,7 +73,7 @@ def test_the_homes_of_agents_stay_away_until_they_are_named(own_home: Path) -> N
 
 def test_what_is_no_root_is_told_with_2_and_no_index_with_3(folders: list[Path], tmp_path: Path) -> None:
     said = agtrace_here("roots", "remove", tmp_path / "elsewhere")
-    assert (said.code, "is no root: `agtrace roots` lists them" in said.err) == (2, True)
+    assert (said.code, "is not kept fresh: `agtrace roots` lists what is" in said.err) == (2, True)
     said = agtrace_here("roots", AGTRACE_DATA_DIR=str(tmp_path / "none"))
     assert (said.code, "there is no index yet" in said.err) == (3, True)
 
@@ -85,7 +85,7 @@ def test_a_file_that_is_no_log_is_told_and_does_not_become_a_root(folders: list[
     for _ in range(2):
         said = agtrace("index", notes, begun)
         assert said.code == 0
-        assert f"{notes} is no log (not a log format that agtrace knows): it is not kept fresh" in said.out
+        assert f"{notes} is not a log (not a log format that agtrace knows): it is not kept fresh" in said.out
         assert roots() == sorted([str(begun), *map(str, folders)])
     assert str(notes) not in [file["path"] for file in agtrace_here("doctor", "--json").json()["not_read"]]
     inside = folders[0] / "notes.txt"

@@ -71,8 +71,8 @@ def test_an_entry_is_added_with_the_data_folder_in_effect_and_again(claude: Path
 def test_an_entry_is_replaced_but_for_its_environment(claude: Path, tmp_path: Path) -> None:
     write(claude, BEFORE)
     said = agtrace("setup", "claude", "--apply")
-    assert (said.code, "MINE is set as it was before" in said.out) == (0, True)
-    assert f"timeout was set in {claude} and isn't any more" in said.out
+    assert (said.code, "MINE was kept from the entry before" in said.out) == (0, True)
+    assert f"timeout was set in {claude} and is now gone" in said.out
     assert entry(claude)["env"] == {"MINE": "1", "AGTRACE_DATA_DIR": str(tmp_path / "data")}
     assert entry(claude)["command"] != "/old/agtrace"
 

@@ -447,7 +447,7 @@ def test_ten_thousand_failures_are_counted_in_five_kilobytes(tmp_path: Path) -> 
     data = answer["data"]
     assert len(json.dumps(answer, ensure_ascii=False).encode()) <= 5_120
     assert data["summary"]["outcomes"] == {"failed": 10_000, "ok": 2_000}
-    assert data["parts"][1]["why"] == "10,000 of 12,000 executions failed (83%)"
+    assert data["parts"][1]["why"] == "10,000 of 12,000 tool calls failed (83%)"
     shown = [insight for insight in data["insights"] if insight["detector"] == "failed_calls"]
     assert shown and data["total_insights"] > len(data["insights"])
     for insight in shown:

@@ -85,7 +85,7 @@ def watching(*arguments: str | Path, within: tuple[str, ...] = ()) -> Iterator[W
     """A watcher that has said that it watches."""
     watcher = Watcher(*arguments, within=within)
     try:
-        while watcher.line() != "watching, until Ctrl-C":
+        while watcher.line() != "watching for changes; Ctrl-C stops":
             pass
         yield watcher
     finally:
@@ -166,7 +166,7 @@ def test_what_changes_between_the_first_run_and_the_first_notification_is_indexe
     watcher = Watcher(logs)
     assert watcher.line().startswith("1 session")
     add(logs / "2.jsonl", 2)
-    assert watcher.line() == "watching, until Ctrl-C"
+    assert watcher.line() == "watching for changes; Ctrl-C stops"
     assert watcher.line()[10:] == "1 file read, +3 events, +1 session"
     assert watcher.end()[0] == 0
 

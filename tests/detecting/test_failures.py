@@ -48,7 +48,7 @@ def test_failed_calls_name_the_rate_and_the_probes() -> None:
     for _ in range(7):
         told.run("make clean")
     (finding,) = find_failed_calls(told.history)
-    assert finding.message == "3 of 10 Bash executions failed (30%), of them 2 probes whose answer was no"
+    assert finding.message == "3 of 10 Bash calls failed (30%), including 2 probes whose answer was no"
     assert (finding.count, finding.severity) == (3, "Info")
 
 

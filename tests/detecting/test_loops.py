@@ -13,9 +13,9 @@ from agtrace_schema.events import Outcome, UserKind
 
 from agtrace.health.detectors import context_errors, edits, loops, monologue, requests
 from agtrace.health.facts.changes import changes
-from agtrace.health.facts.cost import duration
 from agtrace.health.finding import EVIDENCE, Detector, Finding
 from agtrace.health.history import Call, History, Message
+from agtrace.text.numbers import duration
 from tests.detecting.histories import Telling, only_call
 
 DETECTORS = [
@@ -213,7 +213,7 @@ def test_the_same_line_changed_again_and_again_is_churn() -> None:
         told.edit("a.py", f"limit = {number}", f"limit = {number + 1}")
     finding = _only(edits.find_edit_churn(told.history))
     assert (finding.count, finding.severity) == (3, "Warning")
-    assert finding.message.startswith("3 of 4 edits of `a.py` in one turn changed again what earlier ones wrote")
+    assert finding.message.startswith("3 of 4 edits of `a.py` in one turn changed lines that earlier ones wrote")
 
 
 def test_polishing_different_places_of_a_new_file_is_its_making() -> None:

@@ -127,7 +127,7 @@ def test_a_build_of_seven_minutes_is_slow_and_of_twenty_a_warning() -> None:
 
 def test_a_command_that_took_longer_than_it_may_was_waiting_to_be_allowed() -> None:
     (allowed,) = find_slow_tools(_history(_said(0, 0), _ran(1, 0, 70 * MINUTE)))
-    assert allowed.severity == "Info" and allowed.message.endswith("(it probably waited to be allowed)")
+    assert allowed.severity == "Info" and allowed.message.endswith("(it probably waited for permission)")
 
 
 def test_what_goes_on_in_the_background_is_not_waited_for() -> None:

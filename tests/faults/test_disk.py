@@ -147,7 +147,7 @@ def test_a_watcher_on_a_full_disk_says_so_once_and_goes_on_when_there_is_space(
     monkeypatch.setenv("AGTRACE_DATA_DIR", str(disk / "data"))
     watcher = Watcher(logs)
     try:
-        while watcher.line() != "watching, until Ctrl-C":
+        while watcher.line() != "watching for changes; Ctrl-C stops":
             pass
         ballast = fill(disk)
         answer(logs / "1.jsonl", 1, "Spring tides.")
@@ -213,6 +213,6 @@ def test_a_log_that_could_not_be_opened_for_a_moment_is_read_by_the_next_run(log
     answer(logs / "1.jsonl", 1, "A third tide.")
     few = f"ulimit -n 10; exec {AGTRACE} index"
     poor = subprocess.run(["sh", "-c", few], capture_output=True, text=True, timeout=60, check=False)
-    assert "2 files can't be read: agtrace doctor names them" in poor.stdout
+    assert "2 files can't be read: `agtrace doctor` names them" in poor.stdout
     whole = agtrace("index").out
     assert "can't be read" not in whole and whole.startswith("2 sessions, 7 events")

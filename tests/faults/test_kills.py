@@ -1,6 +1,6 @@
 """SIGKILL at any moment of whoever writes the index: what comes next completes it, and nothing is there twice.
 
-`agtrace index` itself, also again and again: tests/indexer/test_crash.py; workers: tests/indexer/test_workers.py.
+`agtrace index` itself, also again and again: tests/indexer/test_crash.py; workers: tests/indexer/test_parallel.py.
 AGTRACE_TEST_KILLS makes it a longer trial.
 """
 

@@ -159,7 +159,7 @@ def test_what_a_killed_repair_was_building_is_removed_by_the_next_run_that_write
 ) -> None:
     log = write(tmp_path / "logs" / "1.jsonl", claude(1))
     index(database, [str(log.parent)])
-    left = [database.with_name(f"index.repairing.{end}") for end in ("sqlite3", "sqlite3-wal", "first-page")]
+    left = [database.with_name(f"index.repairing.{end}") for end in ("sqlite3", "sqlite3-wal", "header")]
     for writing in (
         lambda: write(tmp_path / "logs" / "2.jsonl", claude(2)) and index(database, ()),
         lambda: forget(database, [digest_of("claude_code", "nobody")], now=time.time()),
@@ -254,17 +254,17 @@ def test_doctor_and_repair_say_what_is_so(own_home: Path, tmp_path: Path) -> Non
     assert "1 session, " in said and "claude_code: 1 session in 1 file" in said
     database = next((own_home.parent).rglob("index.sqlite3"))
     said = agtrace_here("doctor", "--repair").out
-    assert said.startswith("it was sound: nothing to repair")
+    assert said.startswith("the index is sound: nothing to repair")
     damage.truncate(database, database.stat().st_size // 2 // damage.PAGE * damage.PAGE)
     told = repair(database, [str(own_home)]).found
     assert len({*told.tables, *told.derived}) == len([*told.tables, *told.derived])
     session = contents(database)["sessions"][0]
     forget(database, [digest_of("claude_code", session[1])], now=time.time())
     said = agtrace_here("doctor")
-    assert "of sessions that were forgotten: 1 file" in said.out and "no log was found" not in said.out
+    assert "their sessions were forgotten: 1 file" in said.out and "no logs found" not in said.out
     assert log.exists()
     damage.run_sql(database, "DROP TABLE root")
-    assert "keeps what is archived; the answer is" in agtrace_here("sessions").err
+    assert "keeps what is archived; the answer covers" in agtrace_here("sessions").err
 
 
 # -- looked at twice -------------------------------------------------------------------------------

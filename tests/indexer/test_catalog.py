@@ -82,7 +82,7 @@ def test_agtrace_index_makes_it_anew_with_what_the_logs_do_not_hold_any_more(arc
     expected = contents(archived)
     as_version(archived, 3)
     said = agtrace("index")
-    assert said.code == 0 and "1 log whose files are gone: kept from the old index" in said.err
+    assert said.code == 0 and "kept from the old index: 1 log whose files are gone" in said.err
     found = contents(archived)
     assert found["texts"] == expected["texts"] and found["turns"] == expected["turns"]
 

@@ -11,7 +11,7 @@ import pytest
 from agtrace_indexer.index import questions
 from agtrace_indexer.index.questions import engine
 
-SHARED = {"__init__", "engine", "conditions", "filters", "rows", "tokens"}
+SHARED = {"__init__", "engine", "conditions", "filters", "queries", "tokens"}
 TOPICS = sorted(path.stem for path in Path(questions.__path__[0]).glob("*.py") if path.stem not in SHARED)
 
 

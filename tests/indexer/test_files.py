@@ -548,7 +548,9 @@ def test_folders_nested_a_thousand_deep_end_no_run(tmp_path: Path, database: Pat
 
 
 def test_an_index_below_its_own_root_is_no_log(tmp_path: Path) -> None:
-    (tmp_path / "log.jsonl").write_bytes(claude(1))
-    index(tmp_path / "index.sqlite3", [str(tmp_path)])
-    second = index(tmp_path / "index.sqlite3", [])
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "log.jsonl").write_bytes(claude(1))
+    index(root / "index.sqlite3", [str(root)])
+    second = index(root / "index.sqlite3", [])
     assert (second.files_seen, second.files_opened) == (1, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import threading
 from contextlib import closing
@@ -67,6 +68,22 @@ def test_a_transaction_that_goes_on_is_not_seen_and_what_is_left_of_it_stays(mod
         assert sorted(tmp_path.iterdir()) == there
         connection.execute("COMMIT")
         assert ask(str(path), *COUNTS) == [[(3,)], [(5,)]]
+
+
+def test_what_a_dead_writer_left_is_read_and_left_as_it_is(tmp_path: Path) -> None:
+    """With its `-shm`, as a killed process leaves it."""
+    with closing(bank(tmp_path / "bank.db", "WAL")) as connection:
+        transfer(connection, 3)
+        left = tmp_path / "left"
+        left.mkdir()
+        for name in ("bank.db", "bank.db-wal", "bank.db-shm"):
+            shutil.copy(tmp_path / name, left / name)
+    before = {path.name: path.read_bytes() for path in left.iterdir()}
+    assert ask(str(left / "bank.db"), *COUNTS) == [[(2,)], [(0,)]]
+    assert {path.name: path.read_bytes() for path in left.iterdir() if path.suffix != ".db-shm"} == {
+        name: data for name, data in before.items() if not name.endswith("-shm")
+    }
+    assert {path.name for path in left.iterdir()} == before.keys()
 
 
 def test_its_folder_may_be_closed_to_writing_and_its_name_strange(tmp_path: Path) -> None:

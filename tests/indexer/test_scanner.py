@@ -32,7 +32,7 @@ def test_what_others_may_have_written_is_not_read(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cant_be_written_is_left_as_it_is(tmp_path: Path) -> None:
-    folder = tmp_path / "data"
+    folder = tmp_path / "new"
     (folder / "compiled" / "taken").mkdir(parents=True)
     assert Scanner(LOOKS, folder / "compiled").hits(TEXT)
     assert [path.name for path in folder.iterdir()] == ["compiled"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from agtrace_indexer.index.tables import TABLES, Role, delete_rows_of_session, of_role, pointers, unused
+from agtrace_indexer.index.tables import TABLES, Role, delete_session, of_role, pointers, unused
 from agtrace_indexer.run import index
 
 from tests.conftest import SAMPLES
@@ -56,14 +56,14 @@ def test_every_row_that_is_named_is_there(connection: sqlite3.Connection) -> Non
         assert connection.execute(f"SELECT count(*) FROM {shared} WHERE {unused(shared)}").fetchone() == (0,)
 
 
-def test_of_a_session_whose_rows_are_deleted_no_row_is_left_in_any_table(connection: sqlite3.Connection) -> None:
+def test_of_a_session_that_is_deleted_no_row_is_left_in_any_table(connection: sqlite3.Connection) -> None:
     try:
         for (session,) in connection.execute("SELECT id FROM session").fetchall():
-            delete_rows_of_session(connection, session)
+            delete_session(connection, session)
         left = {
             name: count
             for name in of_role(Role.SESSION, Role.EVENT, Role.BLOCK, Role.DERIVED)
-            if name != "session" and (count := connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0])
+            if (count := connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0])
         }
         assert left == {}
     finally:

@@ -105,17 +105,17 @@ def test_a_umask_that_hides_all_is_no_hindrance(home: Path, database: Path) -> N
 @posix
 def test_the_doctor_names_what_others_can_read_and_a_folder_that_they_can_write_into(database: Path) -> None:
     """Such as a folder that was there before, and an index that was copied into it."""
-    assert _troubles() == ["no log was found"]
+    assert _troubles() == ["no logs found"]
     database.chmod(0o644)
-    assert _troubles() == ["no log was found"], "nobody comes into the folder"
+    assert _troubles() == ["no logs found"], "nobody comes into the folder"
     database.parent.chmod(0o755)
-    assert f"others can read index.sqlite3: chmod 600 {database}" in _troubles()
+    assert f"other users can read index.sqlite3: chmod 600 {database}" in _troubles()
     for path in database.parent.iterdir():
         path.chmod(0o600)
     (database.parent / "of another program").touch(0o644)
-    assert _troubles() == ["no log was found"]
+    assert _troubles() == ["no logs found"]
     database.parent.chmod(0o777)
-    assert _troubles()[-1] == f"others can put files into {database.parent}"
+    assert _troubles()[-1] == f"other users can put files into {database.parent}"
 
 
 def _troubles() -> list[str]:

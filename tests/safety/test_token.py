@@ -111,7 +111,7 @@ def test_one_that_others_can_read_serves_no_more_and_the_doctor_names_it(kept: P
     kept.parent.chmod(0o755)
     assert "may be accessible to other users" in refused("127.0.0.1:0")
     said = "".join(agtrace_here("doctor").out.split())  # a long path is broken where the line ends
-    assert f"otherscanreadhttp.token:chmod600{kept}" in said
+    assert f"otheruserscanreadhttp.token:chmod600{kept}" in said
 
 
 RECORDER = '#!/bin/sh\nprintf "%s\\n" "$(basename "$0") $*" "environment $AGTRACE_HTTP_TOKEN" >> "$TOLD"\n'

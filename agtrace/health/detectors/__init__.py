@@ -1,1 +1,1 @@
-"""The detectors: a module for a family of them, and `registry.py`, which lists all."""
+"""The detectors: a module for each family, and `registry.py`, which lists them all."""

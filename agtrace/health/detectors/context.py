@@ -1,4 +1,4 @@
-"""The context window: how full it got, and when it was compacted."""
+"""Findings about the context window: how full it got, and how often it was compacted."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from agtrace_schema.events import UserKind
 
 from agtrace.health.facts.api import is_compaction
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Notice, Said, Usage
 
 NEARLY_FULL = 0.9
 FULL = 0.95
-"""Shares of the context window that a response's input takes: a finding, a warning."""
+"""The shares of the context window taken by a response's input that make a finding, and a warning."""
 
 _BEYOND_ANY_DOUBT = 1.1
-"""A response that takes more of a window than this shows that the window is another one than the price table names."""
+"""A response that takes a larger share than this proves that the window isn't the one in the price table."""
 
 _FEW, _MANY = 2, 4
 _MID_TASK_WARNING = 2
@@ -30,22 +30,22 @@ _ASKED_FOR = re.compile(r"(?:\s*<command-(?:name|message)>)?\s*/?(?:compact|comp
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """The context was replaced by a summary of it."""
+    """A replacement of the context by a summary of it."""
 
     event_index: int
     turn: int | None
     at: int
     automatic: bool
-    """Whether the agent did it by itself: as the log says, else if the human gave no command for it beside it."""
+    """Whether the agent did it by itself: as the log says, else if the human gave no command for it next to it."""
     tokens: int | None = None
-    """What was in the context before, where the log says so."""
+    """The size of the context before, if the log records it."""
 
 
 def compactions(history: History) -> list[Compaction]:
-    """The compactions of a session, in file order.
+    """Return the compactions of a session, in file order.
 
-    One may be told twice, as a boundary and by its summary: what follows before the model did anything is the same
-    one, unless the log has another boundary.
+    One may be recorded twice, as a boundary and by its summary: if the model does nothing in between, both are the same
+    compaction, unless there is a second boundary.
     """
     found: list[Compaction] | None = history.derived.get("compactions")
     if found is None:
@@ -70,15 +70,18 @@ def _compactions(history: History) -> list[Compaction]:
             told.add(boundary)
         elif isinstance(entry, Said) and entry.kind is UserKind.COMMAND and _ASKED_FOR.match(entry.text):
             asked = True
-            if told and not decided:  # Claude Code writes the command behind what it did
+            if told and not decided:  # Claude Code writes the command after its effect
                 found[-1] = replace(found[-1], automatic=False)
         elif isinstance(entry, (Call, Message)) or (isinstance(entry, Said) and entry.opens_turn):
             told, asked = set(), False
     return found
 
 
+@detector(
+    "TokenUsage", "The whole input of a response took at least 90 % of the model's context window, if that is known."
+)
 def find_context_filling(history: History) -> Iterator[Finding]:
-    """Responses whose input took nearly all of the context window."""
+    """Find responses whose input took nearly all of the context window."""
     full = [
         (usage, share)
         for usages in _by_window(history).values()
@@ -90,11 +93,11 @@ def find_context_filling(history: History) -> Iterator[Finding]:
         return
     fullest, share = max(full, key=lambda found: found[1])
     message = (
-        f"The context window was {share:.0%} full: the model was given {fullest.whole_input or 0:,} tokens "
-        f"of {fullest.context_window or 0:,} to read"
+        f"The context window was {share:.0%} full: {fullest.whole_input or 0:,} tokens of input "
+        f"in a window of {fullest.context_window or 0:,}"
     )
     if len(full) > 1:
-        message += f"; {len(full):,} responses took {NEARLY_FULL:.0%} or more"
+        message += f"; {len(full):,} responses filled {NEARLY_FULL:.0%} or more of it"
     yield Finding(
         severity="Warning" if share >= FULL else "Info",
         message=message,
@@ -104,8 +107,9 @@ def find_context_filling(history: History) -> Iterator[Finding]:
     )
 
 
+@detector("TokenUsage", "The context was compacted at least twice; once is normal.")
 def find_compactions(history: History) -> Iterator[Finding]:
-    """A context that was compacted again and again."""
+    """Find a context that was compacted again and again."""
     found = compactions(history)
     if len(found) < _FEW:
         return
@@ -126,8 +130,13 @@ def find_compactions(history: History) -> Iterator[Finding]:
     )
 
 
+@detector(
+    "TokenUsage",
+    "The context was compacted automatically within a turn, with tool calls of that turn before and after.",
+    structural=True,
+)
 def find_compaction_mid_task(history: History) -> Iterator[Finding]:
-    """Automatic compactions with executions of the same turn before and after."""
+    """Find automatic compactions with tool calls of the same turn before and after."""
     executed: dict[int | None, list[int]] = defaultdict(list)
     for call in history.calls:
         executed[call.turn].append(call.event_index)
@@ -143,7 +152,7 @@ def find_compaction_mid_task(history: History) -> Iterator[Finding]:
     times = "in the middle of its work" if len(found) == 1 else f"{len(found):,} times in the middle of its work"
     yield Finding(
         severity="Warning" if len(found) >= _MID_TASK_WARNING else "Info",
-        message=f"The agent's context was compacted {times}{_cost(history, found)}: what it had read was gone",
+        message=f"The agent's context was compacted {times}{_cost(history, found)}, so it lost what it had read",
         count=len(found),
         events=evidence([compaction.event_index for compaction in found]),
         turn=found[0].turn,
@@ -151,7 +160,7 @@ def find_compaction_mid_task(history: History) -> Iterator[Finding]:
 
 
 def _cost(history: History, found: list[Compaction]) -> str:
-    """How much was in the context before, where the log has figures: a clause."""
+    """Return a clause with the size of the context before, if the log has figures."""
     waiting = iter(found)
     following = next(waiting, None)
     last, held = 0, []
@@ -168,36 +177,10 @@ def _cost(history: History, found: list[Compaction]) -> str:
 
 
 def _by_window(history: History) -> dict[tuple[str | None, int], list[tuple[Usage, float]]]:
-    """The responses with the share of the window that their input takes, by model and window."""
+    """Return responses with the share of the window that their input takes, by model and window."""
     found: dict[tuple[str | None, int], list[tuple[Usage, float]]] = defaultdict(list)
     for usage in history.usages:
         whole = usage.whole_input if usage.context_window else None
         if usage.context_window and whole:
             found[usage.model, usage.context_window].append((usage, whole / usage.context_window))
     return found
-
-
-CONTEXT_FILLING = Detector(
-    name="context_filling",
-    version=1,
-    lens="TokenUsage",
-    rule="The whole input of a response took at least 90 % of the model's context window, where that is known.",
-    find=find_context_filling,
-)
-
-COMPACTIONS = Detector(
-    name="compactions",
-    version=1,
-    lens="TokenUsage",
-    rule="The context was compacted at least twice; once is ordinary.",
-    find=find_compactions,
-)
-
-COMPACTION_MID_TASK = Detector(
-    name="compaction_mid_task",
-    version=1,
-    lens="TokenUsage",
-    rule="The context was compacted automatically within a turn, with executions of that turn before it and after it.",
-    find=find_compaction_mid_task,
-    structural=True,
-)

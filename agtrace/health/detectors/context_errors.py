@@ -1,4 +1,4 @@
-"""A context window that is exceeded again and again."""
+"""Findings about a context window that is exceeded again and again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agtrace.health.detectors.context import compactions
 from agtrace.health.facts.actions import is_human
 from agtrace.health.facts.api import is_api_error
 from agtrace.health.facts.cost import cost
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said
 
 _FEWEST, _CRITICAL = 2, 3
@@ -28,15 +28,20 @@ _CONTEXT_EXCEEDED = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""How the APIs of Anthropic, OpenAI, Google, Amazon and servers such as llama.cpp say that a request is too long. Not
-how they refuse too many tokens a minute, too much output or too many bytes."""
+"""How the APIs of Anthropic, OpenAI, Google and Amazon, and servers such as llama.cpp, say that a request is too long;
+not how they refuse too many tokens a minute, too much output or too many bytes."""
 
 
+@detector(
+    "Loops",
+    "At least 2 errors of the model's API say that the context window was exceeded, or it was compacted at least twice "
+    "in a row with nothing done in between.",
+)
 def find_context_errors(history: History) -> Iterator[Finding]:
-    """The context window is exceeded, or is compacted again at once."""
+    """Find a context window that was exceeded repeatedly, or compacted again at once."""
     errors = [notice for notice in history.notices if is_context_error(notice, history.provider)]
     if len(errors) >= _FEWEST:
-        said = f"The model's API refused {len(errors)} requests because the context window was exceeded"
+        said = f"The model's API refused {len(errors)} requests because they exceeded the context window"
         yield _of_context(history, [notice.event_index for notice in errors], errors[0].turn, said)
     compacted = max(_compacted_at_once(history), key=len, default=[])
     if len(compacted) >= _FEWEST:
@@ -45,7 +50,7 @@ def find_context_errors(history: History) -> Iterator[Finding]:
 
 
 def is_context_error(notice: Notice, provider: Provider) -> bool:
-    """Whether the model's API said that the context window is exceeded."""
+    """Whether a notice is an error of the model's API that says the context window was exceeded."""
     return is_api_error(notice, provider) and _CONTEXT_EXCEEDED.search(notice.text) is not None
 
 
@@ -71,7 +76,7 @@ def _is_last(history: History, event_index: int) -> bool:
 
 
 def _compacted_at_once(history: History) -> Iterator[list[Entry]]:
-    """Rows of compactions between which nothing was executed and no human spoke."""
+    """Yield runs of compactions without a tool call or a word of the human in between."""
     events = {compaction.event_index for compaction in compactions(history)}
     row: list[Entry] = []
     for entry in history.entries if len(events) >= _FEWEST else []:
@@ -81,12 +86,3 @@ def _compacted_at_once(history: History) -> Iterator[list[Entry]]:
             yield row
             row = []
     yield row
-
-
-CONTEXT_ERRORS = Detector(
-    name="context_errors",
-    version=1,
-    lens="Loops",
-    rule="At least 2 errors of the model's API say the context window is exceeded, or it is compacted twice at once.",
-    find=find_context_errors,
-)

@@ -1,4 +1,4 @@
-"""Edits that go round in circles: the same lines of a file are written again and again."""
+"""Findings about edits that go round in circles: the same lines of a file are written again and again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agtrace.health.facts.actions import command_of, is_passed_over
 from agtrace.health.facts.changes import Change, changes
 from agtrace.health.facts.cost import cost
 from agtrace.health.facts.labels import quoted_path
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import History
 
 _FEWEST, _CRITICAL = 3, 6
@@ -20,20 +20,20 @@ _NOTHING_DONE = (Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)
 
 @dataclass
 class _Text:
-    """What one turn wrote into a file, or into a cell of a notebook."""
+    """The text that one turn wrote into a file, or into a cell of a notebook."""
 
     writers: dict[str, int] = field(default_factory=dict)
-    """Lines that were put in and are still there -> the event of the edit."""
+    """Lines that were added and are still there, with the event of the edit."""
     whole: frozenset[str] | None = None
-    """What was last written as a whole."""
+    """The lines when the whole text was last written."""
     wholes: set[int] = field(default_factory=set)
-    """The edits that wrote it as a whole."""
+    """The edits that wrote the whole text."""
     polished: set[int] = field(default_factory=set)
-    """The first changes of places in a text that was just written as a whole. They are no more than its making,
-    unless the same places are changed again."""
+    """The first changes to parts of a text that was just written as a whole. They count as part of writing it, unless
+    the same parts are changed again."""
 
     def edit(self, event: int, change: Change) -> set[int]:
-        """Note an edit; give the edits that are now known to have changed what an earlier one wrote."""
+        """Record an edit; return the edits now known to have changed what an earlier one wrote."""
         gone = self.writers.keys() - change.added if change.whole else self.writers.keys() & change.removed
         changed = {self.writers.pop(line) for line in gone}
         rewritten = change.whole and self.whole is not None and self.whole != change.added
@@ -49,12 +49,12 @@ class _Text:
 
 @dataclass
 class _File:
-    """What one turn did to a file."""
+    """The edits of one turn to a file."""
 
     path: str
     edits: list[int] = field(default_factory=list)
     texts: dict[str, _Text] = field(default_factory=dict)
-    """By cell; a file that is no notebook has one, without a name."""
+    """By cell; a file that isn't a notebook has one cell without a name."""
     again: set[int] = field(default_factory=set)
     """Edits that changed what an earlier one wrote."""
     in_vain: set[int] = field(default_factory=set)
@@ -62,18 +62,23 @@ class _File:
 
     @property
     def churn(self) -> set[int]:
-        """The edits that make it churn: of the two kinds the one with more of them."""
+        """The edits that make it churn: the larger of the two kinds."""
         return max(self.again, self.in_vain, key=len)
 
 
+@detector(
+    "Loops",
+    "At least 3 edits of a file in one turn changed what earlier ones wrote, or were each followed by a failed "
+    "command.",
+)
 def find_edit_churn(history: History) -> Iterator[Finding]:
-    """Files of which one turn wrote the same lines again and again, or which it edited in vain."""
+    """Find files whose lines one turn rewrote again and again, or which it edited in vain."""
     found = sorted(_files(history), key=lambda found: -len(found[1].churn))
     for turn, file in found:
         events, times = sorted(file.churn), len(file.churn)
         what = "were each followed by a failed command"
         if file.churn is file.again:
-            what = "changed again what earlier ones wrote"
+            what = "changed lines that earlier ones wrote"
         said = f"{times} of {len(file.edits)} edits of {quoted_path(file.path)} in one turn {what}"
         yield Finding(
             severity="Critical" if times >= _CRITICAL else "Warning",
@@ -86,10 +91,10 @@ def find_edit_churn(history: History) -> Iterator[Finding]:
 
 
 def _files(history: History) -> Iterator[tuple[int | None, _File]]:
-    """The files that churn, with the turn."""
+    """Yield the files that churn, each with its turn."""
     turn: int | None = None
     files: dict[str, _File] = {}
-    unproven: dict[str, int] = {}  # the last edit of each file, as long as no command failed since
+    unproven: dict[str, int] = {}  # the last edit of each file, until a command fails
     for call in history.calls:
         if call.turn != turn:
             yield from _churning(turn, files)
@@ -109,12 +114,3 @@ def _files(history: History) -> Iterator[tuple[int | None, _File]]:
 
 def _churning(turn: int | None, files: dict[str, _File]) -> Iterator[tuple[int | None, _File]]:
     return ((turn, file) for file in files.values() if len(file.churn) >= _FEWEST)
-
-
-EDIT_CHURN = Detector(
-    name="edit_churn",
-    version=1,
-    lens="Loops",
-    rule="At least 3 edits of a file in one turn change what earlier ones wrote, or a failed command follows each.",
-    find=find_edit_churn,
-)

@@ -1,4 +1,4 @@
-"""How a session ended: by the last thing in it that somebody did, whatever the harness wrote behind it."""
+"""How a session ended: decided by the last thing that anybody did in it, whatever the harness wrote afterwards."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from agtrace.health.facts.api import error_text, is_api_error, is_interruption
 from agtrace.health.facts.labels import quoted, tool_named
 from agtrace.health.facts.questions import asks_to_go_on
 from agtrace.health.facts.signatures import signature_of
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought, Usage, of_one_response
 from agtrace.text.lines import cut
 
 _SHOWN = 120
 _OF_THE_HARNESS = frozenset(
     {UserKind.COMMAND, UserKind.INJECTED, UserKind.NOTIFICATION, UserKind.COMPACTION_SUMMARY}
-)  # a command is answered by the harness, and so is no request
+)  # a command is answered by the harness, so it isn't a request
 _STOPPED = frozenset({Outcome.REJECTED, Outcome.INTERRUPTED})
 
 
 def ending_of(history: History) -> SessionEnding:
-    """How a session ended, why agtrace says so, and the event that shows it."""
+    """Return how a session ended, the reason for this verdict, and the event that shows it."""
     if history.at_work:
-        return _ended("unknown", "its log grew a moment ago: it may still be at work")
+        return _ended("unknown", "its log grew a moment ago, so it may still be running")
     last = _last_thing(history)
     if isinstance(last, Notice) and is_api_error(last, history.provider):
         said = error_text(last)
@@ -37,9 +37,9 @@ def ending_of(history: History) -> SessionEnding:
         )
     failed = _failed_at_last(history)
     if failed is not None:
-        return _ended("error_left", f"the last execution failed ({_failure(failed)})", failed)
+        return _ended("error_left", f"the last tool call failed ({_failure(failed)})", failed)
     if last is None:
-        return _ended("unknown", "nobody asked for anything, and the model gave nothing")
+        return _ended("unknown", "nobody asked for anything, and the model did nothing")
     if isinstance(last, (Call, Message)):
         return _by_response(history, last)
     if is_interruption(last, history.provider):
@@ -48,25 +48,26 @@ def ending_of(history: History) -> SessionEnding:
 
 
 def is_unanswered(call: Call, provider: Provider) -> bool:
-    """Whether a call never got a result that its log would have, though nobody stopped it."""
+    """Whether a call never got a result although nobody stopped it; not for tools whose results are never logged."""
     if call.tool in AGENTS[provider].tools.unanswered:
         return False
     return call.result_event is None and call.outcome not in _STOPPED
 
 
 def shown_by(entry: Entry) -> int:
-    """The event that shows what became of an entry."""
+    """Return the event that shows the outcome of an entry."""
     return entry.evidence if isinstance(entry, Call) else entry.event_index
 
 
+@detector("Outcome", "The session ends with a call that never got a result.", structural=True)
 def find_left_tool(history: History) -> Iterator[Finding]:
-    """A session that ends with a call without a result."""
+    """Find a session that ends with a call without a result."""
     ending, last = ending_of(history), _last_thing(history)
     if ending.ending != "tool_left" or ending.event_index is None or not isinstance(last, (Call, Message)):
         return
     calls = [call for call in _calls_with(last, history) if is_unanswered(call, history.provider)]
     names = ", ".join(sorted({tool_named(call.tool) for call in calls}))
-    what = f"a call of {names}" if len(calls) == 1 else f"{len(calls):,} calls ({cut(names, _SHOWN)})"
+    what = f"a call to {names}" if len(calls) == 1 else f"{len(calls):,} calls ({cut(names, _SHOWN)})"
     yield Finding(
         severity="Warning",
         message=f"The session ends with {what} that never got a result",
@@ -76,20 +77,27 @@ def find_left_tool(history: History) -> Iterator[Finding]:
     )
 
 
+@detector("Outcome", "The session ends with the human interrupting the model or refusing a tool call.", structural=True)
 def find_interrupted(history: History) -> Iterator[Finding]:
-    """A session that ends with the human stopping the model."""
-    yield from _finding(history, "interrupted", "Info", "The session ends where {reason}")
+    """Find a session that ends with the human stopping the model."""
+    yield from _finding(history, "interrupted", "Info", "The session was stopped: {reason}")
 
 
+@detector("Outcome", "The session ends with a human request that the model never answered.", structural=True)
 def find_abandoned(history: History) -> Iterator[Finding]:
-    """A session that ends with a request without an answer."""
+    """Find a session that ends with a request without an answer."""
     yield from _finding(
         history, "abandoned", "Warning", "The session ends with a request that the model never answered"
     )
 
 
+@detector(
+    "Outcome",
+    "The session ends with the model waiting for the human: it asked for something that it needs to continue; "
+    "an offer after finished work doesn't count.",
+)
 def find_left_question(history: History) -> Iterator[Finding]:
-    """A session that ends with the model waiting for the human."""
+    """Find a session that ends with the model waiting for the human."""
     yield from _finding(history, "question_left", "Info", "The session ends with the model waiting: {reason}")
 
 
@@ -114,7 +122,7 @@ def _finding(history: History, ending: Ending, severity: Severity, message: str)
 
 
 def _last_thing(history: History) -> Entry | None:
-    """The last thing that the human, the model or a tool did, or that stopped them."""
+    """Return the last thing that the human, the model or a tool did, or that stopped them."""
     return next((entry for entry in reversed(history.entries) if _is_thing(entry, history)), None)
 
 
@@ -129,13 +137,13 @@ def _is_thing(entry: Entry, history: History) -> bool:
 
 
 def _by_response(history: History, last: Call | Message) -> SessionEnding:
-    """How a session ended of which the last thing is a response, or what came back from it."""
+    """Return how a session ended whose last thing is a response or a result of its calls."""
     calls = _calls_with(last, history)
     if unanswered := [call for call in calls if is_unanswered(call, history.provider)]:
         if asking := next(filter(asks_human, unanswered), None):
             return _ended("question_left", f"{tool_named(asking.tool)} asked the human, who didn't answer", asking)
         return _ended(
-            "tool_left", f"{tool_named(unanswered[-1].tool)} was called and never gave a result", unanswered[-1]
+            "tool_left", f"{tool_named(unanswered[-1].tool)} was called and never returned a result", unanswered[-1]
         )
     if isinstance(last, Message):
         if asks_to_go_on(last.text):
@@ -148,7 +156,7 @@ def _by_response(history: History, last: Call | Message) -> SessionEnding:
 
 
 def _calls_with(last: Call | Message, history: History) -> list[Call]:
-    """The executions of the response of which this is the last thing, in file order."""
+    """Return the calls of the response that this entry ends, in file order."""
     done = (entry for entry in reversed(history.entries) if isinstance(entry, (Call, Message)))
     from_last = dropwhile(lambda entry: entry is not last, done)
     together = takewhile(lambda entry: entry is last or of_one_response(entry, last), from_last)
@@ -156,7 +164,7 @@ def _calls_with(last: Call | Message, history: History) -> list[Call]:
 
 
 def _failed_at_last(history: History) -> Call | None:
-    """The last execution of the last attempt that counts, if that attempt failed."""
+    """Return the last call of the last attempt that counts, if that attempt failed."""
     calls = reversed(history.calls)
     last = next((call for call in calls if not is_passed_over(call)), None)
     if last is None or not last.failed:
@@ -166,43 +174,6 @@ def _failed_at_last(history: History) -> Call | None:
 
 
 def _failure(call: Call) -> str:
-    """Which tool failed, and with what."""
+    """Return the tool that failed, and its error."""
     told = signature_of(call.result)
     return tool_named(call.tool) + (f": {quoted(told.line, _SHOWN)}" if told else "")
-
-
-LEFT_TOOL = Detector(
-    name="left_tool",
-    version=1,
-    lens="Outcome",
-    rule="The session ends with a call that never got a result.",
-    find=find_left_tool,
-    structural=True,
-)
-
-INTERRUPTED = Detector(
-    name="interrupted",
-    version=1,
-    lens="Outcome",
-    rule="The last thing is that the human interrupted the model or refused an execution.",
-    find=find_interrupted,
-    structural=True,
-)
-
-ABANDONED = Detector(
-    name="abandoned",
-    version=1,
-    lens="Outcome",
-    rule="The session ends with a human request to which the model never answered.",
-    find=find_abandoned,
-    structural=True,
-)
-
-LEFT_QUESTION = Detector(
-    name="left_question",
-    version=1,
-    lens="Outcome",
-    rule="The session ends with the model waiting for the human: it asked something that it needs to go on; "
-    "an offer after finished work is none.",
-    find=find_left_question,
-)

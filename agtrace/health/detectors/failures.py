@@ -1,4 +1,4 @@
-"""What failed: executions by tool, streaks of them, errors that come back, the model's API, calls without an answer."""
+"""Findings about failures: by tool, in streaks, errors that return, the model's API, calls without a result."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from agtrace.health.facts.api import error_text, is_api_error, is_interruption, 
 from agtrace.health.facts.cost import cost
 from agtrace.health.facts.labels import quoted, tool_named
 from agtrace.health.facts.signatures import Signature, signature_of
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Notice, Said, Thought, of_one_response
-from agtrace.text.lines import counted, cut
+from agtrace.text.lines import cut
+from agtrace.text.numbers import counted
 
 STREAK, LONG_STREAK = 3, 6
 RETURNS, MANY_RETURNS = 3, 6
@@ -25,8 +26,9 @@ _SHOWN = 120
 _RANK: dict[Severity, int] = {"Critical": 0, "Warning": 1, "Info": 2}
 
 
+@detector("Failures", "Calls of a tool failed; a tool of which only probes failed is left out.")
 def find_failed_calls(history: History) -> Iterator[Finding]:
-    """The tools of which executions failed."""
+    """Find tools with failed calls."""
     by_tool: dict[str, list[Call]] = defaultdict(list)
     for call in history.calls:
         by_tool[call.tool].append(call)
@@ -34,8 +36,9 @@ def find_failed_calls(history: History) -> Iterator[Finding]:
     yield from _worst_first(found)
 
 
+@detector("Failures", "At least 3 attempts in a row failed within one turn, whatever the tools.")
 def find_failure_streak(history: History) -> Iterator[Finding]:
-    """Attempts that failed one after the other."""
+    """Find attempts that failed one after the other."""
     found = []
     for streak in _streaks(history):
         calls = [call for attempt in streak for call in attempt.counted]
@@ -55,8 +58,13 @@ def find_failure_streak(history: History) -> Iterator[Finding]:
     yield from _worst_first(found)
 
 
+@detector(
+    "Failures",
+    "At least 3 attempts, with at least 2 different actions, got the same error; numbers, paths and quoted texts in it "
+    "don't matter.",
+)
 def find_returning_error(history: History) -> Iterator[Finding]:
-    """Errors that came back though the model did something else."""
+    """Find errors that came back although the model did something else."""
     came: dict[str, list[Call]] = defaultdict(list)
     lines: dict[str, Signature] = {}
     tries: Counter[str] = Counter()
@@ -74,7 +82,7 @@ def find_returning_error(history: History) -> Iterator[Finding]:
         found.append(
             Finding(
                 severity="Critical" if tries[key] >= MANY_RETURNS else "Warning",
-                message=f"The same error came back from {tries[key]:,} attempts: {quoted(lines[key].line, _SHOWN)}",
+                message=f"{tries[key]:,} different attempts got the same error: {quoted(lines[key].line, _SHOWN)}",
                 count=tries[key],
                 events=evidence([call.evidence for call in calls]),
                 turn=calls[0].turn,
@@ -84,8 +92,9 @@ def find_returning_error(history: History) -> Iterator[Finding]:
     yield from _worst_first(found)
 
 
+@detector("Failures", "The model's API failed, according to the log.", structural=True)
 def find_api_errors(history: History) -> Iterator[Finding]:
-    """Errors of the model's API."""
+    """Find errors of the model's API."""
     errors = [n for n in history.notices if is_api_error(n, history.provider)]
     if not errors:
         return
@@ -94,7 +103,7 @@ def find_api_errors(history: History) -> Iterator[Finding]:
     severity: Severity = "Critical" if last else "Warning" if shown or len(errors) >= 3 else "Info"
     what = [
         f"{shown:,} shown to the user" if shown else "",
-        f"{len(errors) - shown:,} tried again" if shown < len(errors) else "",
+        f"{len(errors) - shown:,} retried" if shown < len(errors) else "",
     ]
     said = next(filter(None, map(error_text, reversed(errors))), "")
     message = f"The model's API failed {counted(len(errors), 'time')} ({', '.join(filter(None, what))})"
@@ -108,28 +117,38 @@ def find_api_errors(history: History) -> Iterator[Finding]:
     )
 
 
+@detector(
+    "Failures",
+    "Calls never got a result although the session went on; interrupted calls don't count.",
+    structural=True,
+)
 def find_unanswered_calls(history: History) -> Iterator[Finding]:
-    """Calls without a result in a session that went on."""
+    """Find calls without a result in a session that went on."""
     calls = list(_unanswered(history))
     if not calls:
         return
     tools = ", ".join(sorted({tool_named(call.tool) for call in calls}))
     yield Finding(
         severity="Warning",
-        message=f"{counted(len(calls), 'call')} never got a result, though the session went on ({cut(tools, _SHOWN)})",
+        message=f"{counted(len(calls), 'call')} never got a result but the session went on ({cut(tools, _SHOWN)})",
         count=len(calls),
         events=evidence([call.event_index for call in calls]),
         turn=calls[0].turn,
     )
 
 
+@detector(
+    "Failures",
+    "The last attempt of the session failed, or it ended with an error of the model's API, whatever was said "
+    "afterwards.",
+)
 def find_ended_on_failure(history: History) -> Iterator[Finding]:
-    """A session whose last attempt failed, or that ended with an error of the API."""
+    """Find a session whose last attempt failed, or that ended with an error of the API."""
     ending = ending_of(history)
     if ending.ending != "error_left" or ending.event_index is None:
         return
     spoken = any(message.event_index > ending.event_index for message in history.messages)
-    how = "whatever the model said afterwards" if spoken else "and the model said nothing after it"
+    how = "although the model spoke afterwards" if spoken else "and the model said nothing after it"
     turn = next((entry.turn for entry in reversed(history.entries) if shown_by(entry) == ending.event_index), None)
     yield Finding(
         severity="Warning" if spoken else "Critical",
@@ -146,11 +165,11 @@ def _failed_calls(tool: str, calls: list[Call]) -> Finding | None:
     if not real:
         return None
     rate, probes, told = len(failed) / len(calls), len(failed) - len(real), sum(call.told_by_text for call in failed)
-    message = f"{len(failed):,} of {len(calls):,} {tool_named(tool)} executions failed ({rate:.0%})"
+    message = f"{len(failed):,} of {counted(len(calls), f'{tool_named(tool)} call')} failed ({rate:.0%})"
     if probes:
-        message += f", of them {counted(probes, 'probe')} whose answer was no"
+        message += f", including {counted(probes, 'probe')} whose answer was no"
     if told:
-        message += f"; that {'it' if len(failed) == 1 else f'{told:,} of them'} failed is told by the text alone"
+        message += f"; for {'it' if len(failed) == 1 else f'{told:,} of them'} only the output says so"
     return Finding(
         severity=_severity(len(real), len(calls)),
         message=message,
@@ -161,7 +180,7 @@ def _failed_calls(tool: str, calls: list[Call]) -> Finding | None:
 
 
 def _severity(failed: int, calls: int) -> Severity:
-    """By how many executions failed, and which share of all: probes aren't among those that failed."""
+    """Return the severity for this many failed calls, probes not included, of this many calls."""
     rate = failed / calls
     if failed >= 3 and rate >= 0.5:
         return "Critical"
@@ -169,7 +188,7 @@ def _severity(failed: int, calls: int) -> Severity:
 
 
 def _streaks(history: History) -> Iterator[list[Attempt]]:
-    """Attempts in a row, within one turn, that failed: what is passed over doesn't end a row."""
+    """Yield runs of failed attempts within one turn; attempts that are passed over don't end a run."""
     streak: list[Attempt] = []
     spoken = False
     for attempt in attempts(history):
@@ -188,8 +207,8 @@ def _streaks(history: History) -> Iterator[list[Attempt]]:
 
 
 def _unanswered(history: History) -> Iterator[Call]:
-    """The calls that never got a result and weren't interrupted, of which the session went on."""
-    waiting: list[Call] = []  # of one response: the next one tells that the session went on
+    """Yield calls that never got a result and weren't interrupted, after which the session went on."""
+    waiting: list[Call] = []  # of one response: the next response shows that the session went on
     for entry in history.entries:
         if isinstance(entry, (Said, Notice)) and is_interruption(entry, history.provider):
             waiting = []
@@ -203,58 +222,5 @@ def _unanswered(history: History) -> Iterator[Call]:
 
 
 def _worst_first(found: Iterable[Finding]) -> list[Finding]:
-    """Findings, the worst first."""
+    """Sort findings, the worst first."""
     return sorted(found, key=lambda finding: (_RANK[finding.severity], -finding.count, finding.events))
-
-
-FAILED_CALLS = Detector(
-    name="failed_calls",
-    version=1,
-    lens="Failures",
-    rule="Executions of a tool failed, as a count and a share; a tool of which only probes failed is left out.",
-    find=find_failed_calls,
-)
-
-FAILURE_STREAK = Detector(
-    name="failure_streak",
-    version=1,
-    lens="Failures",
-    rule="At least 3 attempts in a row failed within one turn, of whatever tools.",
-    find=find_failure_streak,
-)
-
-RETURNING_ERROR = Detector(
-    name="returning_error",
-    version=1,
-    lens="Failures",
-    rule="The same error, without its numbers, paths and quoted texts, came back from at least 3 attempts with at "
-    "least 2 different actions.",
-    find=find_returning_error,
-)
-
-API_ERRORS = Detector(
-    name="api_errors",
-    version=1,
-    lens="Failures",
-    rule="The model's API failed, as the log has it.",
-    find=find_api_errors,
-    structural=True,
-)
-
-UNANSWERED_CALLS = Detector(
-    name="unanswered_calls",
-    version=1,
-    lens="Failures",
-    rule="Calls never got a result although the session went on after them; interrupted ones don't count.",
-    find=find_unanswered_calls,
-    structural=True,
-)
-
-ENDED_ON_FAILURE = Detector(
-    name="ended_on_failure",
-    version=1,
-    lens="Failures",
-    rule="The last attempt of the session failed, or an error of the model's API was the last thing, whatever was said "
-    "afterwards.",
-    find=find_ended_on_failure,
-)

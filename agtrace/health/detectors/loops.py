@@ -1,6 +1,6 @@
-"""Loops of executions: three of the five patterns of OpenHands' StuckDetector, and a command that never succeeds.
+"""Findings about loops: three of the five patterns of OpenHands' StuckDetector, and a command that never succeeds.
 
-Attempts that are passed over are as if they weren't there; polls, and what only reads, are no loops.
+Attempts that are passed over are ignored; polls, and calls that only read, aren't loops.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from agtrace_schema.events import Outcome
 from agtrace.health.facts.actions import Attempt, command_of, counted_attempts, is_poll, only_reads
 from agtrace.health.facts.cost import cost
 from agtrace.health.facts.labels import named
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History
 
 _SAME_OBSERVATION, _SAME_OBSERVATION_CRITICAL = 4, 8
@@ -24,8 +24,9 @@ _WITHOUT_SUCCESS, _WITHOUT_SUCCESS_CRITICAL = 3, 7
 # -- rows of attempts ------------------------------------------------------------------------------
 
 
+@detector("Loops", "At least 4 attempts in a row had the same tool, arguments and result, and none failed.")
 def find_same_action_same_observation(history: History) -> Iterator[Finding]:
-    """The same action with the same result, again and again, though nothing failed."""
+    """Find the same action with the same result, again and again, although nothing failed."""
     for row in _longest_first(_rows(history, _same_observation), _SAME_OBSERVATION):
         times = len(row)
         yield _of_row(
@@ -36,8 +37,9 @@ def find_same_action_same_observation(history: History) -> Iterator[Finding]:
         )
 
 
+@detector("Loops", "At least 3 attempts in a row had the same tool and arguments, and all failed.")
 def find_same_action_same_error(history: History) -> Iterator[Finding]:
-    """The same action that fails again and again."""
+    """Find the same action failing again and again."""
     for row in _longest_first(_rows(history, _same_failure), _SAME_ERROR):
         times = len(row)
         alike = "with the same error" if all(map(row[0].came_to_the_same, row)) else "and failed each time"
@@ -49,14 +51,15 @@ def find_same_action_same_error(history: History) -> Iterator[Finding]:
         )
 
 
+@detector("Loops", "At least 6 attempts in a row alternated between two actions, each always with the same result.")
 def find_alternation(history: History) -> Iterator[Finding]:
-    """Two actions by turns, each always with the same result."""
+    """Find two actions that alternate, each always with the same result."""
     for row in _longest_first(_alternations(counted_attempts(history)), _ALTERNATION):
         times = len(row)
         yield _of_row(
             history,
             row,
-            f"{_named(row[0])} and {_named(row[1])} were run by turns, {times} times in a row with the same results",
+            f"{_named(row[0])} and {_named(row[1])} were run alternately, {times} times in a row with the same results",
             "Critical" if times >= _ALTERNATION_CRITICAL else "Warning",
         )
 
@@ -70,7 +73,7 @@ def _same_failure(one: Attempt, two: Attempt) -> bool:
 
 
 def _rows(history: History, alike: Callable[[Attempt, Attempt], bool]) -> Iterator[list[Attempt]]:
-    """The longest rows of attempts of which each is like the one before, without a human in between."""
+    """Yield the longest runs of attempts in which each is like the one before, without a human in between."""
     row: list[Attempt] = []
     for attempt in counted_attempts(history):
         if row and not attempt.after_human and alike(row[-1], attempt):
@@ -84,7 +87,7 @@ def _rows(history: History, alike: Callable[[Attempt, Attempt], bool]) -> Iterat
 
 
 def _alternations(found: list[Attempt]) -> Iterator[list[Attempt]]:
-    """The longest rows in which every attempt is like the last but one and unlike the one before."""
+    """Yield the longest runs in which every attempt is like the last but one and unlike the one before."""
     start = 0
     for place, attempt in enumerate(found):
         if attempt.after_human:
@@ -101,13 +104,13 @@ def _goes_on(before: Attempt, between: Attempt, attempt: Attempt) -> bool:
 
 
 def _longest_first(rows: Iterable[list[Attempt]], fewest: int) -> list[list[Attempt]]:
-    """The rows of at least so many attempts that are loops at all, the longest first."""
+    """Return the runs of at least `fewest` attempts that are loops, the longest first."""
     found = [row for row in rows if len(row) >= fewest and _is_loop(row)]
     return sorted(found, key=len, reverse=True)
 
 
 def _is_loop(row: list[Attempt]) -> bool:
-    """Whether nothing of it is a poll, and something of it may change something; what fails counts if it reads, too."""
+    """Whether a run has no poll, and a call that may change something; calls that fail count even if they only read."""
     calls = [call for attempt in row[:2] for call in attempt.counted]
     if any(map(is_poll, calls)):
         return False
@@ -135,7 +138,7 @@ def _named(attempt: Attempt) -> str:
 
 
 class _Failing:
-    """The failures of a command since it last succeeded."""
+    """The failures of one command since it last succeeded."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -149,16 +152,20 @@ class _Failing:
 
     @property
     def counts(self) -> bool:
-        """Whether it fails all the time, not only in a row, which is another rule."""
+        """Whether it failed with other calls in between; failures in a row are the subject of another rule."""
         return len(self.calls) >= _WITHOUT_SUCCESS and self.others_between and not is_poll(self.calls[0])
 
 
+@detector(
+    "Loops",
+    "A shell command failed at least 3 times, with other calls in between, and never succeeded in between.",
+)
 def find_command_without_success(history: History) -> Iterator[Finding]:
-    """A command that fails again and again, whatever is done in between."""
+    """Find a command that fails again and again, whatever is done in between."""
     found = sorted(_never_succeeding(history), key=lambda failing: -len(failing.calls))
     for failing in found:
         calls, times = failing.calls, len(failing.calls)
-        said = f"{named(calls[0])} failed {times} times and never succeeded in between"
+        said = f"{named(calls[0])} failed {times} times without succeeding in between"
         yield Finding(
             severity="Critical" if times >= _WITHOUT_SUCCESS_CRITICAL else "Warning",
             message=said + cost(history, calls[0].event_index, calls[-1].evidence),
@@ -187,7 +194,7 @@ def _if_it_counts(failing: _Failing) -> Iterator[_Failing]:
 
 
 def _commands(attempt: Attempt) -> dict[tuple[str, str], Call]:
-    """The commands of an attempt and where they run -> an execution, one that succeeded rather than one that failed."""
+    """Return one call for each command and folder of an attempt, preferably one that succeeded."""
     found: dict[tuple[str, str], Call] = {}
     for call in attempt.counted:
         command = command_of(call)
@@ -196,33 +203,3 @@ def _commands(attempt: Attempt) -> dict[tuple[str, str], Call]:
             key = command, str(folder or "")
             found[key] = call if key not in found or not call.failed else found[key]
     return found
-
-
-SAME_ACTION_SAME_OBSERVATION = Detector(
-    name="same_action_same_observation",
-    version=1,
-    lens="Loops",
-    rule="At least 4 attempts in a row with the same tool, arguments and result, none of which failed.",
-    find=find_same_action_same_observation,
-)
-SAME_ACTION_SAME_ERROR = Detector(
-    name="same_action_same_error",
-    version=1,
-    lens="Loops",
-    rule="At least 3 attempts in a row with the same tool and the same arguments, all of which failed.",
-    find=find_same_action_same_error,
-)
-ALTERNATION = Detector(
-    name="alternation",
-    version=1,
-    lens="Loops",
-    rule="At least 6 attempts in a row that do two things by turns, each always with the same result.",
-    find=find_alternation,
-)
-COMMAND_WITHOUT_SUCCESS = Detector(
-    name="command_without_success",
-    version=1,
-    lens="Loops",
-    rule="A shell command failed at least 3 times, with other executions in between, and never succeeded in between.",
-    find=find_command_without_success,
-)

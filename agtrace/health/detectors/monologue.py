@@ -1,4 +1,4 @@
-"""Responses in a row that do nothing but say something."""
+"""Findings about responses in a row that only talk."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from agtrace_schema.events import UserKind
 
 from agtrace.health.facts.actions import is_human
 from agtrace.health.facts.cost import cost
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Said, of_one_response
 
 _FEWEST, _CRITICAL = 3, 6
 
 
+@detector("Loops", "At least 3 responses in a row only talked, with no tool call and no word of the human in between.")
 def find_monologue(history: History) -> Iterator[Finding]:
-    """Responses in a row that do nothing but say something, to nobody who answers."""
+    """Find responses in a row that only talk, while nobody answers."""
     rows = sorted(_monologues(history), key=len, reverse=True)
     for row in rows:
         yield Finding(
             severity="Critical" if len(row) >= _CRITICAL else "Warning",
-            message=f"The model only talked in {len(row)} responses in a row: it ran nothing and nobody answered"
+            message=f"The model only talked in {len(row)} responses in a row: it called no tool and nobody answered"
             + cost(history, row[0].event_index, row[-1].event_index),
             count=len(row),
             events=evidence([message.event_index for message in row]),
@@ -29,7 +30,7 @@ def find_monologue(history: History) -> Iterator[Finding]:
 
 
 def _monologues(history: History) -> Iterator[list[Message]]:
-    """The first message of each response, of rows of responses without an execution and without news in between."""
+    """Yield runs of responses without a tool call and without news in between, as the first message of each."""
     row: list[Message] = []
     acting: Call | None = None
     for entry in history.entries:
@@ -51,14 +52,5 @@ def _monologues(history: History) -> Iterator[list[Message]]:
 
 
 def _is_news(said: Said) -> bool:
-    """Whether a text gives the model something new to speak about: of a human, or from an agent at work."""
+    """Whether a text gives the model something new to talk about: from a human, or from an agent at work."""
     return is_human(said) or said.kind is UserKind.NOTIFICATION
-
-
-MONOLOGUE = Detector(
-    name="monologue",
-    version=1,
-    lens="Loops",
-    rule="At least 3 responses in a row that only say something, with no execution and no human between them.",
-    find=find_monologue,
-)

@@ -1,4 +1,4 @@
-"""Every detector, in the order in which they are told: failures, loops, tokens, time, how it ended."""
+"""All detectors, in the order in which findings are listed: failures, loops, tokens, time, ending."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ DETECTORS: tuple[Detector, ...] = tuple(
     for value in vars(module).values()
     if isinstance(value, Detector)
 )
-"""The rules of docs/health.md. Their names and versions stand in every finding."""
+"""The rules of docs/health.md. Every finding carries the name and version of its detector."""

@@ -1,4 +1,4 @@
-"""Requests that the human makes again."""
+"""Findings about requests that the human makes again."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from agtrace_schema.events import Outcome, UserKind
 from agtrace.health.facts.api import is_api_error, is_interruption, was_retried
 from agtrace.health.facts.cost import cost
 from agtrace.health.facts.labels import quoted
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Notice, Said
 
 _REVIEW = "entered_review_mode"
 
 ALIKE = 0.85
-"""The share of their words that two requests have in common (Jaccard)."""
+"""The share of their words (Jaccard index) that two requests must have in common."""
 
 _FEWEST_CHARS, _FEWEST_WORDS = 20, 4
 _FEWEST_UNSPACED = 10
 _MOST_COMPARED = 50
-"""Earlier requests that are looked at closely, so that thousands of related ones take no quadratic time."""
+"""The most earlier requests compared in full, so that thousands of similar ones don't take quadratic time."""
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED}]+|[^\W{_UNSPACED}]+")
@@ -34,18 +34,24 @@ _OF_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 
 @dataclass
 class _Asked:
-    """A request, and those that ask the same again."""
+    """A request, together with those that ask the same again."""
 
     words: frozenset[str]
     requests: list[Said] = field(default_factory=list)
 
 
+@detector(
+    "Loops",
+    "The human asked for the same thing again, with at least 85 % of the words in common, after the model had worked "
+    "on it.",
+)
 def find_repeated_request(history: History) -> Iterator[Finding]:
-    """Requests that the human made before, and that the model worked on then."""
+    """Find requests that the human made before, and that the model worked on then."""
     found = [asked for asked in _groups(_answered(history)) if len(asked.requests) > 1]
     for asked in sorted(found, key=lambda asked: -len(asked.requests)):
         requests, times = asked.requests, len(asked.requests)
-        said = f"The human asked the same {'twice' if times == 2 else f'{times} times'}: {quoted(requests[0].text)}"
+        often = "twice" if times == 2 else f"{times} times"
+        said = f"The human asked for the same thing {often}: {quoted(requests[0].text)}"
         yield Finding(
             severity="Warning",
             message=said + cost(history, requests[0].event_index, requests[-1].event_index),
@@ -59,7 +65,7 @@ def find_repeated_request(history: History) -> Iterator[Finding]:
 
 
 def _answered(history: History) -> list[Said]:
-    """The requests without those that had to be sent again; the last one counts, whatever became of it."""
+    """Return the requests, except those that had to be sent again; the last one counts in any case."""
     found: list[Said] = []
     request: Said | None = None
     answered = stopped = reviewing = False
@@ -68,7 +74,7 @@ def _answered(history: History) -> list[Said]:
             reviewing = True
         elif isinstance(entry, Said) and entry.kind in (UserKind.HUMAN, UserKind.TASK):
             if reviewing:
-                reviewing = False  # what Codex asks for /review
+                reviewing = False  # the request that Codex makes for /review
                 continue
             if request is not None and answered and not stopped:
                 found.append(request)
@@ -87,10 +93,10 @@ def _answered(history: History) -> list[Said]:
 
 
 def _groups(requests: list[Said]) -> list[_Asked]:
-    """The requests, each with those that are like it: the words that few of them have lead from one to the other.
+    """Group requests that are alike, which are found by their rarest words.
 
-    Two sets of which a share of `ALIKE` is common can't differ in more than a few words: among so many and one
-    of the rarest words of one of them, at least one is also in the other.
+    Two sets with a share of `ALIKE` in common differ in few words only: of the rarest words of one, taken one more
+    than that, at least one is also in the other.
     """
     texts = [_normalised(request.text) for request in requests]
     by_text: dict[str, _Asked] = {}
@@ -129,12 +135,12 @@ def _new(words: frozenset[str], telling: list[str], of_word: dict[str, list[_Ask
 
 
 def _normalised(text: str) -> str:
-    """Words in small letters with single spaces, without punctuation."""
+    """Return the words of a text in lower case, without punctuation, joined by single spaces."""
     return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
 
 
 def _words(normalised: str) -> frozenset[str]:
-    """The words of a text; where a script has no spaces between them, every two neighbouring characters."""
+    """Return the words of a text; for scripts without spaces, all pairs of adjacent characters."""
     words: set[str] = set()
     for word in normalised.split():
         pairs = len(word) > 2 and _OF_UNSPACED.match(word)
@@ -143,16 +149,7 @@ def _words(normalised: str) -> frozenset[str]:
 
 
 def _long_enough(normalised: str) -> bool:
-    """Whether a text says so much that asking it again is no chance."""
+    """Whether a text is long enough that repeating it is no coincidence."""
     if len(_OF_UNSPACED.findall(normalised)) * 2 > len(normalised):
         return len(normalised.replace(" ", "")) >= _FEWEST_UNSPACED
     return len(normalised) >= _FEWEST_CHARS and len(normalised.split()) >= _FEWEST_WORDS
-
-
-REPEATED_REQUEST = Detector(
-    name="repeated_request",
-    version=1,
-    lens="Loops",
-    rule="The human asked the same again, in at least 85 % of the same words, after the model had worked on it.",
-    find=find_repeated_request,
-)

@@ -1,4 +1,4 @@
-"""Where tokens went that needn't: one turn, missed caches, the same file again, large results."""
+"""Findings about wasted tokens: one expensive turn, cache misses, files read again, large results."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from agtrace.health.detectors.context import compactions
 from agtrace.health.facts.file_reads import changed_by_command, file_name, files_read, part_read, same_file
 from agtrace.health.facts.labels import quoted, tool_named
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Usage
 
 CHARS_PER_TOKEN = 4
-"""By which tokens of texts are estimated: about right for English and for code."""
+"""For estimating the tokens of texts: about right for English and for code."""
 
 FEWEST_TURNS = 3
 CONCENTRATED = 0.5
@@ -32,8 +32,11 @@ LARGE_RESULT = 40_000
 LARGE_TOGETHER = 100_000
 
 
+@detector(
+    "TokenUsage", "One turn took at least half of the tokens of a session with at least 3 turns and 200,000 tokens."
+)
 def find_token_concentration(history: History) -> Iterator[Finding]:
-    """A turn that took at least half of the tokens of a large session."""
+    """Find a turn that took at least half of the tokens of a large session."""
     by_turn: dict[int | None, int] = defaultdict(int)
     for usage in history.usages:
         by_turn[usage.turn] += usage.total
@@ -55,8 +58,13 @@ def find_token_concentration(history: History) -> Iterator[Finding]:
     )
 
 
+@detector(
+    "TokenUsage",
+    "At least 3 responses, or 200,000 tokens, were paid again: less than half of the 20,000 or more tokens that "
+    "the same model was given less than 5 minutes before was read from the cache, without a compaction in between.",
+)
 def find_cache_misses(history: History) -> Iterator[Finding]:
-    """Responses that paid again for what a response shortly before had put into the cache."""
+    """Find responses that paid again for what a response shortly before had put into the cache."""
     missed = list(_missed(history))
     again = sum(tokens for _, tokens in missed)
     if len(missed) < FEW_MISSES and again < MUCH_MISSED:
@@ -64,7 +72,7 @@ def find_cache_misses(history: History) -> Iterator[Finding]:
     responses = "A response" if len(missed) == 1 else f"{len(missed):,} responses"
     yield Finding(
         severity="Warning",
-        message=f"{responses} paid again for {again:,} tokens that shortly before were given to the same model: "
+        message=f"{responses} paid again for {again:,} tokens that the same model had been given shortly before: "
         "they weren't read from the cache",
         count=len(missed),
         events=evidence([usage.event_index for usage, _ in missed]),
@@ -72,8 +80,13 @@ def find_cache_misses(history: History) -> Iterator[Finding]:
     )
 
 
+@detector(
+    "TokenUsage",
+    "The same part of a file was read at least 3 times with the same result, with no write to the file and no "
+    "compaction in between.",
+)
 def find_repeated_reads(history: History) -> Iterator[Finding]:
-    """Parts of files that were read again and again, though nothing had changed them."""
+    """Find parts of files that were read again and again although nothing had changed them."""
     reading = _Reading([compaction.event_index for compaction in compactions(history)])
     for call in history.calls:
         reading.take(call)
@@ -81,26 +94,27 @@ def find_repeated_reads(history: History) -> Iterator[Finding]:
     for reads in found:
         yield Finding(
             severity="Warning" if reads.again >= MANY_TOKENS else "Info",
-            message=f"The same part of {quoted(reads.name)} was read {len(reads.calls):,} times, though "
-            f"nothing changed it: about {reads.again:,} tokens for what was there already",
+            message=f"The same part of {quoted(reads.name)} was read {len(reads.calls):,} times although "
+            f"nothing changed it: about {reads.again:,} tokens for text already in the context",
             count=len(reads.calls),
             events=evidence([call.event_index for call in reads.calls]),
             turn=reads.calls[0].turn,
         )
 
 
+@detector("TokenUsage", "Results of at least 40,000 characters (about 10,000 tokens) went into the context.")
 def find_large_results(history: History) -> Iterator[Finding]:
-    """Results that filled the context by their size."""
+    """Find results that filled the context by their size."""
     large = [call for call in history.calls if call.result_chars >= LARGE_RESULT]
     if not large:
         return
     largest, together = max(large, key=lambda call: call.result_chars), sum(call.result_chars for call in large)
     if len(large) == 1:
-        message = f"A result of {tool_named(largest.tool)} put {_estimated(together)} into the context"
+        message = f"A {tool_named(largest.tool)} result put {_estimated(together)} into the context"
     else:
         message = (
             f"{len(large):,} large results put {_estimated(together)} into the context; "
-            f"the largest, of {tool_named(largest.tool)}, has {largest.result_chars:,} characters"
+            f"the largest, from {tool_named(largest.tool)}, has {largest.result_chars:,} characters"
         )
     yield Finding(
         severity="Warning" if together >= LARGE_TOGETHER else "Info",
@@ -116,10 +130,10 @@ def _estimated(chars: int) -> str:
 
 
 def _missed(history: History) -> Iterator[tuple[Usage, int]]:
-    """The responses that paid again, and for how many tokens.
+    """Yield the responses that paid again, each with the number of tokens.
 
-    What a response could have read from the cache is what the one before it was given, or all of its own input where
-    that is less: then the conversation was cleared in between.
+    A response could have read from the cache what the one before it was given, or all of its own input if that is
+    less, because the conversation was cleared in between.
     """
     compacted = [compaction.event_index for compaction in compactions(history)]
     last: dict[str | None, Usage] = {}
@@ -143,7 +157,7 @@ def _any_between(events: list[int], first: Usage, last: Usage) -> bool:
 
 @dataclass(slots=True)
 class _Reads:
-    """Reads of one part of a file that nothing changed between them."""
+    """Reads of one part of a file, with no change to it in between."""
 
     name: str
     files: tuple[str, ...]
@@ -151,23 +165,23 @@ class _Reads:
 
     @property
     def again(self) -> int:
-        """The estimated tokens of all reads but the first."""
+        """The estimated tokens of all reads except the first."""
         return sum(call.result_chars for call in self.calls[1:]) // CHARS_PER_TOKEN
 
 
 class _Reading:
-    """Goes through the executions of a session and keeps what was read since it was last changed."""
+    """A pass through the calls of a session that keeps the reads since each part was last changed."""
 
     def __init__(self, compacted: list[int]) -> None:
         self._compacted = compacted
         self._compactions = 0
         self._open: dict[Hashable, _Reads] = {}
         self._by_name: dict[str, dict[str, set[Hashable]]] = {}
-        """What is open, by the names of the files and then by their paths as they were written."""
+        """The open reads, by the names of the files and then by their paths as written."""
         self._done: list[_Reads] = []
 
     def take(self, call: Call) -> None:
-        """Take the next execution."""
+        """Take the next call."""
         passed = bisect_left(self._compacted, call.event_index)
         if passed > self._compactions:
             self._compactions = passed
@@ -186,7 +200,7 @@ class _Reading:
             self._read(call, files)
 
     def repeated(self) -> list[_Reads]:
-        """What was read often enough."""
+        """Return the reads that were repeated often enough."""
         self._close(self._open)
         return self._done
 
@@ -194,7 +208,7 @@ class _Reading:
         key = part_read(call)
         reads = self._open.get(key)
         if reads and not reads.calls[-1].says_the_same(call):
-            self._close([key])  # something has changed it
+            self._close([key])  # something changed it
             reads = None
         if reads is None:
             reads = self._open[key] = _Reads(", ".join(files), files)
@@ -218,38 +232,3 @@ class _Reading:
             del paths[path]
         if not paths:
             del self._by_name[name]
-
-
-TOKEN_CONCENTRATION = Detector(
-    name="token_concentration",
-    version=1,
-    lens="TokenUsage",
-    rule="One turn took at least half of the tokens of a session with at least 3 turns and 200,000 tokens.",
-    find=find_token_concentration,
-)
-
-CACHE_MISSES = Detector(
-    name="cache_misses",
-    version=1,
-    lens="TokenUsage",
-    rule="At least 3 responses, or 200,000 tokens, were paid again: less than half of the at least 20,000 tokens that "
-    "the same model was given less than 5 minutes before was read from the cache, without a compaction in between.",
-    find=find_cache_misses,
-)
-
-REPEATED_READS = Detector(
-    name="repeated_reads",
-    version=1,
-    lens="TokenUsage",
-    rule="The same part of a file was read at least 3 times with the same result, and nothing wrote the file and no "
-    "compaction came in between.",
-    find=find_repeated_reads,
-)
-
-LARGE_RESULTS = Detector(
-    name="large_results",
-    version=1,
-    lens="TokenUsage",
-    rule="Results of at least 40,000 characters (about 10,000 tokens) went into the context.",
-    find=find_large_results,
-)

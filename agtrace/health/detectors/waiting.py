@@ -1,4 +1,4 @@
-"""Where the time of a session went: to tools, to the model, to the human; and what was slow."""
+"""Where the time of a session went: tools, model or human; and findings about what was slow."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from agtrace_schema.analysis import TimeSpent
 from agtrace_schema.events import Outcome, Provider, UserKind
 
 from agtrace.health.facts.actions import asks_human, command_of, is_poll, is_shell, only_reads, starts_agent
-from agtrace.health.facts.cost import duration
 from agtrace.health.facts.labels import quoted, tool_named
-from agtrace.health.finding import Detector, Finding, evidence
+from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Said, Thought
+from agtrace.text.numbers import duration
 
 _MINUTE = 60_000
 SLOW_MS = 5 * _MINUTE
 MUCH_MS = 15 * _MINUTE
 ABSENT_MS = 120 * _MINUTE
-"""Beyond this the model is not slow: the machine slept, or nobody was there."""
+"""A longer wait isn't a slow model: the machine was asleep, or nobody was there."""
 
 _STOPPED = frozenset({Outcome.REJECTED, Outcome.INTERRUPTED})
 _TYPED = frozenset({UserKind.HUMAN, UserKind.TASK, UserKind.COMMAND})
@@ -31,7 +31,7 @@ _MODEL: _Who = "model"
 _HUMAN: _Who = "human"
 
 _What = Literal["typed", "put", "said", "done", "noted"]
-"""By the human; by the harness in the user's role; said by the model; done by it or a tool; neither's."""
+"""Typed by the human; put in the user's role by the harness; said by the model; done by it or a tool; none of these."""
 
 
 # -- slow tools, slow answers ----------------------------------------------------------------------
@@ -44,11 +44,16 @@ class _Wait:
     turn: int | None
     what: str = ""
     to_be_allowed: bool = False
-    """Whether most of it was probably waiting for the human's permission."""
+    """Whether most of it was probably spent waiting for the human's permission."""
 
 
+@detector(
+    "Time",
+    "A tool call took at least 5 minutes; not polls, questions to the human, sub-agents, refused or interrupted calls, "
+    "nor calls that only read or edit files, which were waiting for permission.",
+)
 def find_slow_tools(history: History) -> Iterator[Finding]:
-    """Executions that took long, though nothing was waited for on purpose."""
+    """Find calls that took long although they didn't wait on purpose."""
     slow = [
         _Wait(took, call.evidence, call.turn, _named(call), _cut_off(call, took, history.provider) > 0)
         for call in history.calls
@@ -60,19 +65,24 @@ def find_slow_tools(history: History) -> Iterator[Finding]:
         return
     longest = max(slow, key=lambda wait: wait.milliseconds)
     if len(slow) == 1:
-        message = f"An execution took {duration(longest.milliseconds)} from call to result: {longest.what}"
+        message = f"A tool call took {duration(longest.milliseconds)} from call to result: {longest.what}"
     else:
         message = (
-            f"{len(slow):,} executions took {duration(SLOW_MS)} or more each, {duration(_sum(slow))} together from "
-            f"call to result; the longest took {duration(longest.milliseconds)}: {longest.what}"
+            f"{len(slow):,} tool calls took {duration(SLOW_MS)} or more each from call to result, "
+            f"{duration(_sum(slow))} in total; the longest took {duration(longest.milliseconds)}: {longest.what}"
         )
     if waiting := sum(wait.to_be_allowed for wait in slow):
-        message += f" ({'it' if len(slow) == 1 else f'{waiting:,} of them'} probably waited to be allowed)"
+        message += f" ({'it' if len(slow) == 1 else f'{waiting:,} of them'} probably waited for permission)"
     yield _slowness(slow, message)
 
 
+@detector(
+    "Time",
+    "The model took at least 5 minutes, but less than 2 hours, from the request or the last result to the beginning "
+    "of its response.",
+)
 def find_slow_model(history: History) -> Iterator[Finding]:
-    """Responses that began long after the model had all it needed."""
+    """Find responses that began long after the model had everything it needed."""
     slow = list(_slow_answers(history))
     if not slow:
         return
@@ -82,7 +92,7 @@ def find_slow_model(history: History) -> Iterator[Finding]:
     else:
         message = (
             f"The model took {duration(SLOW_MS)} or more to begin its answer {len(slow):,} times, "
-            f"{duration(_sum(slow))} together; the longest time was {duration(longest.milliseconds)}"
+            f"{duration(_sum(slow))} in total; the longest wait was {duration(longest.milliseconds)}"
         )
     yield _slowness(slow, message)
 
@@ -102,7 +112,7 @@ def _sum(waits: list[_Wait]) -> int:
 
 
 def _took(call: Call) -> int:
-    """How long an execution was waited for: what goes on in the background isn't."""
+    """Return how long a call was waited for, in ms, without what continued in the background; 0 if unknown."""
     if call.duration_ms is None or call.result_event is None:
         return 0
     waited = call.answered_at - call.at if call.at and call.answered_at > call.at else call.duration_ms
@@ -110,14 +120,14 @@ def _took(call: Call) -> int:
 
 
 def _cut_off(call: Call, took: int, provider: Provider) -> int:
-    """After how many milliseconds the agent ended a command that took longer: it waited to be allowed before, which
-    the log doesn't tell apart. 0 for any other execution."""
+    """Return the agent's time limit for commands, in milliseconds, if this one took longer: then it waited for
+    permission first, which the log doesn't record. 0 for any other call."""
     most = AGENTS[provider].longest_command_ms
     return most if most is not None and is_shell(call) and took > most + _MINUTE else 0
 
 
 def _is_quick(call: Call) -> bool:
-    """Whether it takes no time to speak of: what was waited for was the human, who had to allow it."""
+    """Whether it takes hardly any time itself, so that the wait was for the human's permission."""
     return only_reads(call) if is_shell(call) else bool(call.reads or call.writes)
 
 
@@ -127,7 +137,7 @@ def _named(call: Call) -> str:
 
 
 def _slow_answers(history: History) -> Iterator[_Wait]:
-    """The waits for the first thing of a response, from the last of what it answers to."""
+    """Yield the waits for the first entry of a response, from the last entry that it responds to."""
     ready, response = 0, None
     for event, entry, is_result in _in_file_order(history):
         if isinstance(entry, Said):
@@ -145,13 +155,13 @@ def _slow_answers(history: History) -> Iterator[_Wait]:
 
 
 def _in_file_order(history: History) -> list[tuple[int, Call | Message | Thought | Said, bool]]:
-    """What was said and called, and the results of calls, each by the event where it stands."""
+    """Return texts, calls and their results, each with its event, in file order."""
     placed: list[tuple[int, Call | Message | Thought | Said, bool]] = []
     for entry in history.entries:
         if not isinstance(entry, (Call, Message, Thought, Said)):
             continue
         result = entry.result_event if isinstance(entry, Call) else None
-        if result != entry.event_index:  # else the log has the result alone
+        if result != entry.event_index:  # otherwise the log has only the result
             placed.append((entry.event_index, entry, False))
         if result is not None:
             placed.append((result, entry, True))
@@ -163,10 +173,10 @@ def _in_file_order(history: History) -> list[tuple[int, Call | Message | Thought
 
 
 def time_spent(history: History) -> TimeSpent:
-    """Where the time went from the first event to the last one; nothing where the log has no times.
+    """Return where the time went from the first event to the last; empty if the log has no times.
 
-    The parts add up to that span: while an execution ran the time is the tools', else the human's while one was asked
-    or until they typed, else the model's, or nobody's where it is longer than `ABSENT_MS`.
+    The parts add up to that span. While a call ran, the time is the tools'; otherwise it is the human's while they were
+    asked or until they typed; otherwise the model's, or unknown if longer than `ABSENT_MS`.
     """
     pieces = _pieces(history)
     if not pieces:
@@ -188,13 +198,13 @@ def time_spent(history: History) -> TimeSpent:
 
 
 def _pieces(history: History) -> list[tuple[_Who, int]]:
-    """The span of a session in pieces, each with who took it and its milliseconds, in the order of time.
+    """Return the span of a session in pieces, each with who took it and its milliseconds, in order of time.
 
-    At a point of time, executions and questions begin and end, and a stretch begins that belongs to somebody.
+    At each point in time calls and questions begin or end, or a stretch begins that belongs to somebody.
     """
     points: list[
         tuple[int, int, int, _Who | None]
-    ] = []  # time, change of executions, of questions, whose stretch begins
+    ] = []  # time, change in running calls, in open questions, whose stretch begins
     points += [(start, 0, 0, who) for start, who in _stretches(history)]
     for call in history.calls:
         if call.at and call.answered_at > call.at:
@@ -220,7 +230,7 @@ def _pieces(history: History) -> list[tuple[_Who, int]]:
 
 
 def _running_from(call: Call, provider: Provider) -> int:
-    """When an execution began: what lies between the call and that is the human's, who was asked."""
+    """Return when a call began to run; the time before is the human's, who was asked."""
     if asks_human(call) or call.outcome is Outcome.REJECTED:
         return call.answered_at
     if cut_off := _cut_off(call, _took(call), provider):
@@ -229,7 +239,7 @@ def _running_from(call: Call, provider: Provider) -> int:
 
 
 def _stretches(history: History) -> list[tuple[int, _Who]]:
-    """When the model or the human had to do something next, in the order of time; the last one is the end."""
+    """Return the times from which the model or the human had to act next, in order; the last one is the end."""
     told = sorted(_moments(history), key=itemgetter(0, 1))
     if not told:
         return []
@@ -243,7 +253,7 @@ def _stretches(history: History) -> list[tuple[int, _Who]]:
 
 
 def _moments(history: History) -> Iterator[tuple[int, int, _What]]:
-    """When something happened that the log has a time of, the event, and what it was."""
+    """Yield the time, the event and the kind of everything that has a time in the log."""
     for entry in history.entries:
         if isinstance(entry, Call):
             if entry.answered_at and entry.result_event is not None:
@@ -256,22 +266,3 @@ def _moments(history: History) -> Iterator[tuple[int, int, _What]]:
             what = "said" if isinstance(entry, Message) else "done" if isinstance(entry, Thought) else "noted"
         if entry.at:
             yield entry.at, entry.event_index, what
-
-
-SLOW_TOOLS = Detector(
-    name="slow_tools",
-    version=1,
-    lens="Time",
-    rule="An execution took at least 5 minutes: no poll, no question to the human, no sub-agent, not refused or "
-    "interrupted, and none that only reads or edits files, which was waiting to be allowed.",
-    find=find_slow_tools,
-)
-
-SLOW_MODEL = Detector(
-    name="slow_model",
-    version=1,
-    lens="Time",
-    rule="The model took at least 5 minutes, and less than 2 hours, from the request or the last result to the first "
-    "thing it gave.",
-    find=find_slow_model,
-)

@@ -1,1 +1,1 @@
-"""What detectors ask of a history: which programs ran, which files were read, what changed."""
+"""Facts that detectors derive from a history: programs run, files read, lines changed."""

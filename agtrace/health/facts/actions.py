@@ -1,6 +1,6 @@
-"""What a tool execution is: a command, a poll, one that only reads, a probe; and which of them were one attempt.
+"""Kinds of tool calls (commands, polls, probes, calls that only read), and their grouping into attempts.
 
-The words are those of docs/health.md. What isn't known is taken for an action that changes something.
+The terms are those of docs/health.md. An unknown call is taken for one that changes something.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from agtrace.health.facts.tool_names import AGENTS, ASKING, SHELLS, own_name
 from agtrace.health.history import Call, History, Said
 
 _COMMANDS = (*TOOLS.commands, "source")
-"""The arguments of these that hold the command."""
+"""The arguments of shells that hold the command."""
 
 _ABOUT = frozenset({"description", "justification"})
-"""Arguments of a command that only say what it is for."""
+"""Arguments of a shell that only say what the command is for."""
 
 _CODE_MODE = re.compile(r"\btools\.(\w+)\s*\(\s*(?:\{\s*\"?cmd\"?\s*:\s*(\"(?:[^\"\\\n]|\\.)*+\"))?")
 
@@ -42,17 +42,17 @@ _HUMAN = frozenset({UserKind.HUMAN, UserKind.TASK, UserKind.COMMAND, UserKind.IN
 
 @dataclass(slots=True)
 class Attempt:
-    """Executions that one response asked for together: the model saw no result in between."""
+    """Calls that one response made together: the model saw no result in between."""
 
     calls: list[Call]
     after_human: bool
-    """Whether a human spoke between the attempt before and this one."""
+    """Whether a human spoke since the attempt before."""
     counted: list[Call] = field(init=False)
-    """Its executions without those that are passed over."""
+    """Its calls, without those that are passed over."""
     failed: bool = field(init=False)
-    """Whether all that counts of it failed."""
+    """Whether all its counted calls failed, and there are any."""
     succeeded: bool = field(init=False)
-    """Whether something of it went well, or goes on in the background; what isn't known is no success."""
+    """Whether a counted call succeeded, or continues in the background; an unknown outcome isn't a success."""
     _deed: tuple[Hashable, ...] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -62,39 +62,39 @@ class Attempt:
 
     @property
     def turn(self) -> int | None:
-        """The turn in which it was asked for."""
+        """The turn of its calls; None outside of turns."""
         return self.calls[0].turn
 
     @property
     def passed_over(self) -> bool:
-        """Whether there is nothing in it that counts for streaks, loops and endings."""
+        """Whether no call in it counts for streaks, loops and endings."""
         return not self.counted
 
     @property
     def deed(self) -> tuple[Hashable, ...]:
-        """What was done, equal for equal tools and arguments."""
+        """The actions of its counted calls, equal for equal tools and arguments."""
         if self._deed is None:
             self._deed = tuple(map(deed, self.counted))
         return self._deed
 
     def came_to_the_same(self, other: Attempt) -> bool:
-        """Whether as many executions of another attempt have results that say the same."""
+        """Whether another attempt has as many counted calls, with results that say the same."""
         same_count = len(self.counted) == len(other.counted)
         return same_count and all(map(Call.says_the_same, self.counted, other.counted))
 
     @property
     def first_event(self) -> int:
-        """The event with which it begins."""
+        """The event of its first call."""
         return self.calls[0].event_index
 
     @property
     def last_event(self) -> int:
-        """The event that shows how it ended."""
+        """The last event that shows an outcome of its calls."""
         return max(call.evidence for call in self.calls)
 
 
 def attempts(history: History) -> list[Attempt]:
-    """All executions of a session as attempts, in file order."""
+    """Return all calls of a session as attempts, in file order."""
     found: list[Attempt] | None = history.derived.get("attempts")
     if found is None:
         found = history.derived["attempts"] = _attempts(history)
@@ -118,7 +118,7 @@ def _attempts(history: History) -> list[Attempt]:
 
 
 def counted_attempts(history: History) -> list[Attempt]:
-    """The attempts that are not passed over; a human who spoke beside one of those spoke before the next one."""
+    """Return the attempts that aren't passed over; a human who spoke before one of those spoke before the next."""
     found: list[Attempt] | None = history.derived.get("counted_attempts")
     if found is None:
         found = history.derived["counted_attempts"] = list(_counted(attempts(history)))
@@ -135,14 +135,14 @@ def _counted(found: list[Attempt]) -> Iterator[Attempt]:
 
 
 def is_human(said: Said) -> bool:
-    """Whether a text in the user's role is something that the human, or the parent agent, did."""
+    """Whether a text in the user's role comes from the human, or the parent agent."""
     return said.kind in _HUMAN
 
 
 def is_passed_over(call: Call) -> bool:
-    """Whether streaks, loops and endings don't see it: refused, interrupted, never answered, a probe, or told later.
+    """Whether streaks, loops and endings ignore it: refused, interrupted, without result, a probe, or reported later.
 
-    What goes on in Codex when its call returns fails in the call that waits for it: it failed once.
+    A Codex command that still runs when its call returns fails in the call that waits for it, so that it counts once.
     """
     if call.result_event is None or call.outcome in (Outcome.REJECTED, Outcome.INTERRUPTED):
         return True
@@ -150,18 +150,18 @@ def is_passed_over(call: Call) -> bool:
 
 
 def command_of(call: Call) -> str | None:
-    """The command that a shell is to run, on one line with single spaces; None for other tools."""
+    """Return a shell's command, on one line with single spaces; None for other tools."""
     command = _command(call)
     return None if command is None else " ".join(command.split())
 
 
 def is_shell(call: Call) -> bool:
-    """Whether its tool runs commands, even if which ones isn't known."""
+    """Whether its tool runs commands, even if the command isn't known."""
     return own_name(call.tool) in SHELLS
 
 
 def deed(call: Call) -> Hashable:
-    """What an execution did, equal for equal tools and arguments; what a command is said to be for doesn't count."""
+    """Return what a call did, equal for equal tools and arguments; a command's description doesn't matter."""
     arguments = call.arguments
     if not isinstance(arguments, dict) or _ABOUT.isdisjoint(arguments) or not is_shell(call):
         return call.action
@@ -170,7 +170,7 @@ def deed(call: Call) -> Hashable:
 
 
 def is_poll(call: Call) -> bool:
-    """Whether it waits on purpose for something else to change, or asks how far that is."""
+    """Whether it waits on purpose for something else to change, or asks for its state."""
     if tool_names.waits(call.tool):
         return True
     found = _parts(call)
@@ -188,7 +188,7 @@ def only_reads(call: Call) -> bool:
 
 
 def is_probe(call: Call) -> bool:
-    """Whether it failed with exit code 1 only because the answer of its command was no."""
+    """Whether it failed with exit code 1 only because its command's answer was no."""
     if not call.failed or _exit_code(call) != 1:
         return False
     command = _command(call)
@@ -199,12 +199,12 @@ def is_probe(call: Call) -> bool:
 
 
 def asks_human(call: Call) -> bool:
-    """Whether it asks the human: its time and its answer are theirs."""
+    """Whether it asks the human, so that its time is theirs."""
     return own_name(call.tool).replace("_", "") in ASKING
 
 
 def starts_agent(call: Call) -> bool:
-    """Whether a sub-agent worked on it."""
+    """Whether it starts a sub-agent."""
     return call.agent or own_name(call.tool) in AGENTS
 
 
@@ -212,7 +212,7 @@ def starts_agent(call: Call) -> bool:
 
 
 def _command(call: Call) -> str | None:
-    """The command as it was given; it is asked for again and again, and told once."""
+    """Return the command as given; determined once, as it is needed again and again."""
     if call.script is None:
         call.script = _given(call) or ""
     return call.script or None
@@ -231,7 +231,7 @@ def _given(call: Call) -> str | None:
 
 
 def _text(given: Json) -> str | None:
-    """A command that is given as a text or as words."""
+    """Return a command given as a text or as a list of words."""
     if isinstance(given, str):
         return given
     if not isinstance(given, list):
@@ -243,7 +243,7 @@ def _text(given: Json) -> str | None:
 
 
 def _of_script(script: str) -> str | None:
-    """The commands of a script of Codex' code mode, one after the other; None where it does anything else."""
+    """Return the commands of a script in Codex's code mode, one a line; None if the script does anything else."""
     commands = []
     for tool, command in _CODE_MODE.findall(script[:100_000]):
         if tool != "exec_command" or not command:
@@ -261,7 +261,7 @@ def _parts(call: Call) -> tuple[Part, ...]:
 
 
 def _deciding(command: str) -> list[Part]:
-    """The programs of which one decided how the command ended: the last one, and what stands before it with `&&`."""
+    """Return the programs that may have decided the exit code: the last one, and those joined to it with `&&`."""
     deciding: list[Part] = []
     found = [part for part in parts(command) if not part.substituted]
     piped = False
@@ -282,6 +282,6 @@ def _exit_code(call: Call) -> int | None:
 
 
 def _printed_error(result: str, programs: set[str]) -> bool:
-    """Whether one of these programs, or the shell, complained: a line that begins with its name."""
+    """Whether one of these programs, or the shell, printed an error: a line that begins with its name."""
     told = {found[1].lower() for found in _COMPLAINT.finditer(result)}
     return not told.isdisjoint(programs - {"which"} | _SHELL_NAMES)

@@ -1,4 +1,4 @@
-"""What logs tell of the model's API and of interruptions: notices that are no talk of a harness."""
+"""Notices in logs that matter: errors of the model's API, interruptions and compactions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STATUS = re.compile(r'"status": ?(\d{3})\b')
 
 
 def is_api_error(entry: Entry, provider: Provider) -> bool:
-    """Whether it tells that the model's API failed, asked again afterwards or not."""
+    """Whether it says that the model's API failed, retried or not."""
     if not isinstance(entry, Notice):
         return False
     notices = AGENTS[provider].notices
@@ -25,12 +25,12 @@ def is_api_error(entry: Entry, provider: Provider) -> bool:
 
 
 def was_retried(notice: Notice) -> bool:
-    """Whether an error of the API is one after which the agent asked again by itself."""
+    """Whether the agent retried by itself after this error of the API."""
     return notice.kind in _RETRIED
 
 
 def error_text(notice: Notice) -> str:
-    """What an error of the API says, on one line, shortened; empty where it says nothing."""
+    """Return the text of an error of the API, on one line, shortened; empty if it has none."""
     if not notice.text.lstrip().startswith("{"):
         return quoted(notice.text, _SHOWN) if notice.text.strip() else ""
     said = max(_IN_JSON.findall(notice.text), key=len, default="")

@@ -1,4 +1,4 @@
-"""Which lines an edit took out of a file and which it put in, for the editing tools of all agents."""
+"""The lines that an edit removed from a file and added to it, for the editing tools of all agents."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _TELLING_NOTHING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one execution does to one file, or to one cell of a notebook. Lines without their indentation."""
+    """The change that one call makes to a file, or to a cell of a notebook. Lines are without their indentation."""
 
     path: str
     cell: str
     removed: frozenset[str]
-    """Empty where only the new content is known."""
+    """Empty if only the new content is known."""
     added: frozenset[str]
     whole: bool
     """Whether the file or cell has nothing but `added` afterwards."""
 
 
 def changes(call: Call) -> Iterator[Change]:
-    """What an execution is asked to change; nothing for those that change no file, or in a way that isn't known."""
+    """Yield the changes that a call makes to files; none if it changes no file, or in an unknown way."""
     patch = _patch_of(call)
     if patch is not None:
         yield from _of_patch(patch)
@@ -66,14 +66,16 @@ def changes(call: Call) -> Iterator[Change]:
 
 
 def _of_edits(path: str, edits: list[dict[str, Any]]) -> Change:
-    """Replacements of texts, one after the other."""
+    """Return the change made by replacements of texts, one after the other."""
     old = [line for edit in edits for line in (_first(edit, TOOLS.removed) or "").splitlines()]
     new = [line for edit in edits for line in (_first(edit, TOOLS.added) or "").splitlines()]
     return _of_lines(path, old, new)
 
 
 def _of_change(path: str, change: dict[str, Any]) -> Change:
-    """An entry of `changes`, as the first logs of Codex have it: `{add: {content}}` or `{update: {unified_diff}}`."""
+    """Return the change for an entry of `changes` in Codex's first logs: `{add: {content}}` or
+    `{update: {unified_diff}}`.
+    """
     inner = next((value for value in change.values() if isinstance(value, dict)), change)
     difference = inner.get("unified_diff")
     if isinstance(difference, str):
@@ -83,7 +85,7 @@ def _of_change(path: str, change: dict[str, Any]) -> Change:
 
 
 def _of_patch(patch: str) -> Iterator[Change]:
-    """The files of a patch in Codex' format."""
+    """Yield the changes of a patch in Codex's format, one for each file."""
     path, kind, lines = "", "", list[str]()
     for line in [*patch.splitlines(), "*** End Patch"]:
         found = _FILE.match(line)
@@ -100,7 +102,7 @@ def _of_patch(patch: str) -> Iterator[Change]:
 
 
 def _patch_of(call: Call) -> str | None:
-    """The patch that an execution is asked to apply: as its input, in an argument, in a command or in a script."""
+    """Return the patch that a call applies: as its input, in an argument, in a command or in a script; None if none."""
     if "patch" not in call.tool and not is_shell(call):
         return None
     given = call.arguments
@@ -117,7 +119,7 @@ def _listed(value: Json) -> list[Json]:
 
 
 def _in_script(text: str) -> str | None:
-    """A patch that stands in a script as a text with escapes."""
+    """Return the patch in a script, where it is a string with escapes; None if there is none."""
     found = _PATCH_IN_SCRIPT.search(text)
     try:
         return str(orjson.loads(found[0])) if found else None
@@ -135,7 +137,7 @@ def _marked(lines: Iterable[str], mark: str) -> list[str]:
 
 
 def _telling(lines: Iterable[str]) -> frozenset[str]:
-    """The lines that say something: not those that are blank, only brackets, or a single word of the language."""
+    """Return the significant lines: not those that are blank, only brackets, or a single keyword."""
     return frozenset(line for line in map(str.strip, lines) if _tells(line))
 
 

@@ -1,4 +1,4 @@
-"""What something cost: the time from its first event to its last one, and the tokens of the responses in between."""
+"""The cost of something: the time from its first event to its last, and the tokens of the responses in between."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 
 from agtrace.health.history import Call, Entry, History, Usage
+from agtrace.text.numbers import duration
 
 
 def cost(history: History, first_event: int, last_event: int) -> str:
-    """A clause such as `, 4 min and 120,000 tokens`, of what is known of it; empty where nothing is."""
+    """Return a clause such as `, 4 min and 120,000 tokens`, with what is known; empty if nothing is."""
     begin = bisect_left(history.entries, first_event, key=_place)
     end = bisect_right(history.entries, last_event, lo=begin, key=_place)
     if begin == end:
@@ -22,21 +23,8 @@ def cost(history: History, first_event: int, last_event: int) -> str:
     return f", {' and '.join(known)}" if known else ""
 
 
-def duration(milliseconds: int) -> str:
-    """`40 s`, `12 min`, `3 h 5 min`, `2 d 1 h`."""
-    seconds = milliseconds // 1000
-    if seconds < 60:
-        return f"{seconds} s"
-    if seconds < 3570:
-        return f"{round(seconds / 60)} min"
-    minutes = round(seconds / 60)
-    large, small, names = (1440, 60, ("d", "h")) if minutes >= 1440 else (60, 1, ("h", "min"))
-    rest = minutes % large // small
-    return f"{minutes // large} {names[0]}" + (f" {rest} {names[1]}" if rest else "")
-
-
 def _token_sums(history: History) -> list[int]:
-    """The tokens of all responses before each entry, and at last those of all."""
+    """Return the sums of tokens before each entry, and finally of all entries."""
     sums: list[int] | None = history.derived.get("token_sums")
     if sums is None:
         tokens = (entry.total if isinstance(entry, Usage) else 0 for entry in history.entries)

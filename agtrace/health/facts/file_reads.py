@@ -1,4 +1,4 @@
-"""Which executions show the contents of a file, which part of it, and which ones may have written it."""
+"""Calls that show the contents of a file, the part they show, and commands that may have written it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _MAY_SHOW = re.compile(rf"\b(?:{'|'.join(sorted(_SHOWING))})\b", re.I)
 _WORDS = re.compile(r"[\s'\"=<>;|&()]+")
 _FILE = re.compile(r"(?=.*[A-Za-z])[\w.@+~/\\:-]*[\w~]")
 _ELSEWHERE = ("workdir", "cwd", "dir_path", "directory")
-"""Arguments that say where a command is run."""
+"""Arguments that name the folder in which a command runs."""
 
 
 def files_read(call: Call) -> tuple[str, ...]:
-    """The files whose contents an execution shows; none where it searches, lists or fails."""
+    """Return the files whose contents a call shows; none if it searches, lists or fails."""
     if call.failed or call.result_event is None:
         return ()
     if call.reads:
@@ -41,7 +41,7 @@ def files_read(call: Call) -> tuple[str, ...]:
 
 
 def part_read(call: Call) -> Hashable:
-    """What of a file an execution shows: equal for the same part of the same file, however it is described."""
+    """Return a key for what a call shows: equal for the same part of the same file, whatever its description."""
     command = command_of(call)
     if command is None:
         return deed(call)
@@ -50,7 +50,7 @@ def part_read(call: Call) -> Hashable:
 
 
 def file_name(path: str) -> str:
-    """The last part of a path: what one and the same file has in common however it is written."""
+    """Return the last part of a path, which is the same however the path to a file is written."""
     return path.replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
@@ -61,7 +61,7 @@ def same_file(one: str, other: str) -> bool:
 
 
 def changed_by_command(call: Call, names: Collection[str]) -> set[str]:
-    """Which of these files, by the last part of their paths, a command names and may write."""
+    """Return those of these files, given by the last part of their paths, that a command names and may write."""
     command = command_of(call)
     if command is None or not names:
         return set()
@@ -71,7 +71,7 @@ def changed_by_command(call: Call, names: Collection[str]) -> set[str]:
 
 @lru_cache(maxsize=2_048)
 def _shown(command: str) -> tuple[str, ...]:
-    """The files that a command shows, if it does nothing else."""
+    """Return the files that a command shows, if it does nothing else."""
     found = parts(command)
     showing = [part for part in found if not part.after.startswith("|") and part.program not in _ASIDE]
     if not all(map(reads, found)) or any(part.program not in _SHOWING for part in showing):
@@ -81,13 +81,13 @@ def _shown(command: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=2_048)
 def _may_change(command: str) -> bool:
-    """Whether a command may change files that it names; one that is too long to be taken apart may."""
+    """Whether a command may change files that it names; True for one too long to parse."""
     found = parts(command)
     return not found or any((part.writes or part.program in _CHANGING) and not reads(part) for part in found)
 
 
 def _operands(part: Part) -> list[str]:
-    """The files that a program is to show: what is neither an option nor a number nor a script of sed."""
+    """Return the files that a program shows: its words that aren't options, numbers or a script of sed."""
     given = [word for word in part.words[1:] if not word.startswith("-")]
     if part.program == "sed":
         given = given[1:]

@@ -1,4 +1,4 @@
-"""How the sentences of findings name what they are about: masked first, then cut."""
+"""Names and quotes in the sentences of findings: secrets are masked first, then texts are shortened."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _NO_QUOTE = "\u02cb"
 
 
 def named(call: Call) -> str:
-    """The tool with the argument that tells most: "Bash `npm test`"."""
+    """Return the tool with its most telling argument: "Bash `npm test`"."""
     what = command_of(call) or telling_argument(call.arguments)
     tool = tool_named(call.tool)
     return f"{tool} {quoted(what)}" if what else tool
 
 
 def tool_named(tool: str) -> str:
-    """A tool: in quotes where its name is more than a word."""
+    """Return a tool's name, in quotes if it isn't a single word."""
     return in_words(tool, _LONGEST_TOOL)
 
 
 def quoted(text: str, most: int = _LONGEST) -> str:
-    """The beginning of a text of the log, on one line, which nothing in it ends."""
+    """Quote the beginning of a text from the log on one line; nothing in it can end the quote."""
     return f"`{one_line(seen(text), most).replace('`', _NO_QUOTE)}`"
 
 
 def quoted_path(path: str) -> str:
-    """A path, of which the end tells most."""
+    """Quote a path; if it is too long, its end."""
     line = one_line(seen(path), len(path)).replace("`", _NO_QUOTE)
     return f"`{line if len(line) <= _LONGEST else '...' + line[3 - _LONGEST :]}`"

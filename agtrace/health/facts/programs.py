@@ -1,6 +1,6 @@
-"""What the programs of shell commands do: which of them only read, test, wait, or ask for a state.
+"""Shell programs that only read, test, wait, or ask for a state.
 
-What stands here is known; any other program is taken for one that changes something.
+A program that isn't listed here is taken for one that changes something.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CHANGING_WORDS = {
     "tree": re.compile(r"-o$"),
     "yq": re.compile(r"-[a-zA-Z]*i|--in-?place"),
 }
-"""Words with which a program that else only reads changes something, matched from their beginning (awk's: within)."""
+"""Words that make an otherwise reading program change something, matched from their beginning (awk's: anywhere)."""
 
 _SUBCOMMANDS: dict[str, dict[str, re.Pattern[str] | None]] = {
     "git": {
@@ -73,7 +73,7 @@ _SUBCOMMANDS: dict[str, dict[str, re.Pattern[str] | None]] = {
     "uv": {"pip": re.compile(r"(?:list|show|freeze)"), "tree": None},
     "yarn": dict.fromkeys(("info", "list", "why")),
 }
-"""Subcommands that only read; those with a pattern if all their words but values fit, or none follows."""
+"""Subcommands that only read; one with a pattern only if its first word matches, or if no word follows."""
 
 _TAKES_VALUE = {
     "git": ("-C", "-c", "--git-dir", "--work-tree"),
@@ -120,7 +120,7 @@ _STATES: dict[str, re.Pattern[str]] = {
     "systemctl": re.compile(r"(?:.* )?(?:status|is-active|is-failed|show|list-units)\b"),
     "vercel": re.compile(r"(?:inspect|logs|ls|list)\b"),
 }
-"""Programs that ask for a state, and with which words."""
+"""Programs that ask for a state, with the words for it."""
 _STATE_PROGRAMS = frozenset(
     """
     bjobs nvidia-smi mysqladmin pg_isready pgrep pidof ping ps qstat sacct squeue jobs lsof netstat ss uptime
@@ -149,12 +149,12 @@ def reads(part: Part) -> bool:
     if name == "gh":
         return bool(_GH_READING.intersection(words[:2]))
     if name == "command":
-        return True  # with options: without them it is no program of its own
+        return True  # with options; without them the parser skips it
     return _subcommand_reads(name, _behind_options(name, words))
 
 
 def tests(part: Part) -> bool:
-    """Whether exit code 1 of a program is an answer: no match, a difference, it isn't there."""
+    """Whether exit code 1 of a program is an answer: no match, a difference, not found."""
     name, words = part.program, part.words[1:]
     if name == "git":
         words = _behind_options(name, words)
@@ -179,7 +179,7 @@ def waits(part: Part) -> bool:
 
 
 def asks_for_state(part: Part) -> bool:
-    """Whether a program asks how something stands that changes without it: a build, a service, a process."""
+    """Whether a program asks for the state of something that changes by itself: a build, a service, a process."""
     name, words = part.program, part.words[1:]
     if part.writes or not name:
         return False
@@ -216,7 +216,7 @@ def _git_tests(subcommand: str, words: tuple[str, ...]) -> bool:
 
 
 def _behind_options(name: str, words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words from the subcommand on."""
+    """Return the words from the subcommand on."""
     takes, at = _TAKES_VALUE.get(name, ()), 0
     while at < len(words) and words[at].startswith("-") and name in ("git", "docker", "kubectl", "gh", "npm", "oc"):
         at += 2 if words[at] in takes else 1

@@ -1,6 +1,6 @@
-"""Whether a message ends with a question that the model needs an answer to, in the languages that people write most.
+"""Whether a message ends with a question that the model needs an answer to, in the most common languages.
 
-An offer after finished work is none, nor is what stands in code, in quotes or in an address. The tables below hold
+Offers after finished work don't count, nor does text in code, in quotes or in an address. The tables below list
 phrases as patterns, a line or two for each language: English, German, French, Spanish, Japanese, Chinese.
 """
 
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _MOST_PIECES = 60
-"""Sentences that are looked at, from the last one on."""
+"""The most sentences examined, from the last one back."""
 
 
 def _any_of(*phrases: str) -> str:
-    """A pattern for any of these."""
+    """Return a pattern for any of these phrases."""
     return "(?:" + "|".join(phrases) + ")"
 
 
@@ -97,7 +97,7 @@ _OFFER = re.compile(
     ),
     re.I,
 )
-"""What only offers more, or only asks whether all is well."""
+"""Sentences that only offer more, or only ask whether all is well."""
 
 _LEAVE = re.compile(
     _any_of(
@@ -109,7 +109,7 @@ _LEAVE = re.compile(
     ),
     re.I,
 )
-"""Asking for leave: an offer only if it is something in addition."""
+"""Asking for permission: an offer only if it is about something additional."""
 
 _PROPOSAL = re.compile(
     _any_of(
@@ -121,7 +121,7 @@ _PROPOSAL = re.compile(
     ),
     re.I,
 )
-"""Proposing to do something: an offer as well where the work is finished."""
+"""Proposing to do something: also an offer if the work is finished."""
 
 _IN_ADDITION = re.compile(
     _any_of(
@@ -148,7 +148,7 @@ _TO_GO_ON = re.compile(
     ),
     re.I,
 )
-"""What a proposal is about where the work isn't finished, whatever was done so far."""
+"""Words of proposals that mean the work isn't finished, whatever was done so far."""
 
 _DONE = "(?:done|fixed|complete|finished|merged|deployed|live|in place|working|green|ready)"
 _DID = _any_of(
@@ -201,20 +201,20 @@ _GOES_WITH = re.compile(
     ),
     re.I,
 )
-"""Sentences behind a question that leave it open."""
+"""Sentences that can follow a question and leave it open."""
 
 
 class _Piece(NamedTuple):
-    """A sentence."""
+    """A sentence of a message."""
 
     text: str
     listed: bool
-    """Whether it stands in a list or a table."""
+    """Whether it is part of a list or a table."""
     ends_line: bool
 
 
 def asks_to_go_on(text: str) -> bool:
-    """Whether a message ends with something the model needs to know from the human before it goes on."""
+    """Whether a message ends by asking the human for something that the model needs before it can continue."""
     said = _QUOTED.sub("…", _NOT_SAID.sub(" ", text))
     pieces = _pieces(said)
     for looked_at, piece in enumerate(pieces):
@@ -233,7 +233,7 @@ def asks_to_go_on(text: str) -> bool:
 
 
 def _pieces(said: str) -> Iterator[_Piece]:
-    """The sentences of a text from the last one on."""
+    """Yield the sentences of a text, from the last one back."""
     for line in reversed(said.splitlines()):
         if any(letter.isalnum() for letter in line):
             sentences = [sentence for sentence in _SENTENCE_END.split(line) if sentence.strip()]
@@ -249,7 +249,7 @@ def _is_question(piece: _Piece) -> bool:
 
 
 def _is_offer(question: str, said: str) -> bool:
-    """Whether a question only offers more work: it says so, or what was asked for is said to be finished."""
+    """Whether a question only offers more work: it says so, or the text says that the work is finished."""
     if _OFFER.search(question):
         return True
     proposal = _PROPOSAL.search(question)

@@ -1,4 +1,4 @@
-"""Shell commands taken apart: which programs run with which words, without running or expanding anything."""
+"""A parser of shell commands: the programs and their words, without running or expanding anything."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 LONGEST_COMMAND = 4_000
-"""Characters of a command that are looked at; a longer one counts as one that isn't understood."""
+"""The most characters of a command that is parsed; a longer one counts as not understood."""
 
 _TOKEN = re.compile(
     r"""
@@ -44,20 +44,20 @@ class Part:
     """One program of a command."""
 
     words: tuple[str, ...]
-    """Without quotes, assignments before it, keywords of the shell and programs that only run it (`sudo`, `timeout 9`);
-    empty where nothing is left, such as for `done`."""
+    """Without quotes, leading assignments, keywords of the shell and programs that only run it (`sudo`, `timeout 9`);
+    empty if nothing is left, such as for `done`."""
     after: str
     """The operator before it: `&&`, `||`, `|`, `;`, `&` or a bracket; empty for the first."""
     writes: bool
     """Whether its output goes to a file."""
     expands: bool
-    """Whether the output of further commands that aren't looked at is among its words."""
+    """Whether its words include the output of further commands that aren't parsed."""
     substituted: bool = False
-    """Whether its output is a word of another part: how it ends decides nothing."""
+    """Whether its output is a word of another part, so that its exit code decides nothing."""
 
     @property
     def program(self) -> str:
-        """The name of the program, without its folder, in small letters."""
+        """The name of the program, without its folder, in lower case."""
         if not self.words:
             return ""
         name = self.words[0].replace("\\", "/").rpartition("/")[2].lower()
@@ -80,10 +80,10 @@ class _Open:
 
 @lru_cache(maxsize=2_048)
 def parts(command: str) -> tuple[Part, ...]:
-    """The programs of a command in their order, in linear time; empty for one that is too long.
+    """Return the programs of a command in order, in linear time; empty for a command that is too long.
 
-    A command in quotes for `bash -c` is taken apart likewise, and so are subshells. Nothing that can be written is
-    an error: where quotes are broken, words are what lies between spaces.
+    The quoted command of `bash -c` is parsed too, and so are subshells. No input is an error: if quotes are broken,
+    words are separated by spaces.
     """
     if len(command) > LONGEST_COMMAND:
         return ()
@@ -91,7 +91,7 @@ def parts(command: str) -> tuple[Part, ...]:
 
 
 def _read(command: str) -> Iterator[Part]:
-    """The parts of a command; what is substituted (`$(...)`, `<(...)`) comes before the part in which it stands."""
+    """Yield the parts of a command; substitutions (`$(...)`, `<(...)`) come before the part that contains them."""
     part, target, place = _Open(), "", 0
     around: list[_Open | None] = []
     delimiters: list[str] = []
@@ -118,7 +118,7 @@ def _read(command: str) -> Iterator[Part]:
 
 
 def _add(part: _Open, word: str, target: str, delimiters: list[str]) -> None:
-    """Add a word to a part: as a file to which it is redirected, as the end of a text that follows, or as its own."""
+    """Add a word to a part: as the target of a redirection, as the end mark of a here-document, or as its own word."""
     if target.startswith("<<") and target != "<<<":
         delimiters.append(_bare(word))
     elif target:
@@ -129,7 +129,7 @@ def _add(part: _Open, word: str, target: str, delimiters: list[str]) -> None:
 
 
 def _behind_documents(command: str, place: int, delimiters: list[str]) -> int:
-    """Where a command goes on behind the texts that `<<` announced; they are no commands."""
+    """Return where a command continues after its here-documents (`<<`), which aren't commands."""
     for delimiter in delimiters:
         end = re.compile(rf"^\t*{re.escape(delimiter)}[^\S\n]*$", re.MULTILINE).search(command, place)
         place = end.end() if end else len(command)
@@ -138,7 +138,7 @@ def _behind_documents(command: str, place: int, delimiters: list[str]) -> int:
 
 
 def _run_words(words: list[str]) -> list[str]:
-    """The words from the program on that is really run."""
+    """Return the words from the program that is really run on."""
     at = 0
     while at < len(words):
         word = words[at]
@@ -155,7 +155,7 @@ def _run_words(words: list[str]) -> list[str]:
 
 
 def _behind_options(words: list[str], at: int) -> int:
-    """Where the program stands that the one at this place runs."""
+    """Return the place of the program that the one at `at` runs."""
     runner = words[at]
     at += 1
     while at < len(words) and words[at].startswith("-"):
@@ -164,7 +164,7 @@ def _behind_options(words: list[str], at: int) -> int:
 
 
 def _unwrapped(found: Iterator[Part], deep: int = 3) -> Iterator[Part]:
-    """The parts, those of `bash -c "..."` in its place."""
+    """Yield the parts, with those of the command inside `bash -c "..."` in its place."""
     for part in found:
         flag = next((n for n, word in enumerate(part.words[1:], 1) if re.fullmatch(r"-\w*c", word)), 0)
         if deep and flag and part.program in _SHELLS and flag + 1 < len(part.words):
@@ -177,5 +177,5 @@ def _unwrapped(found: Iterator[Part], deep: int = 3) -> Iterator[Part]:
 
 
 def _bare(word: str) -> str:
-    """A word without its quotes."""
+    """Remove the quotes of a word."""
     return _QUOTED.sub(lambda found: found[1] or found[2] or found[3] or "", word)

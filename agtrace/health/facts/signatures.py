@@ -1,4 +1,4 @@
-"""The signature of an error: its most telling line without what differs from one time to the next."""
+"""The signature of an error: its most telling line, without what varies from one time to the next."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from agtrace.text.failing_lines import read
 from agtrace.text.lines import without_controls
 
 LOOKED_AT = 400
-"""Characters of a line that are looked at."""
+"""The most characters of a line that are examined."""
 
 _MOST_LINES = 60
-"""Lines of the beginning and of the end of a text that are looked at."""
+"""The most lines of the beginning, and of the end, of a text that are examined."""
 
 _FEW_LINES = 3
-"""A text of more lines says nothing where none of them speaks of an error."""
+"""A text with more lines than this, none of which mentions an error, has no signature."""
 
 _FEWEST_WORDS = 2
 
@@ -46,7 +46,7 @@ _SAYS_NOTHING = frozenset(
     returned run status test tests the to traceback was with zero
     """.split()  # noqa: SIM905
 )
-"""Words that any failure may have."""
+"""Words that are common to all kinds of failures."""
 
 _PREFIX = re.compile(
     r"(?:E {2,}|<tool_use_error>|(?:Output|Stdout|Stderr): (?!$)|\[?(?:ERROR|FATAL)\]?:? (?=\S*(?:Error|Exception)\b))"
@@ -65,10 +65,10 @@ _GENERIC = re.compile(
     r"|Traceback \(most recent call last\)|During handling of |The above exception was|Caused by:$",
     re.I,
 )
-"""Lines that say that something failed, not what: they are passed over."""
+"""Lines that say that something failed, but not what: they are skipped."""
 
 _FRAME = re.compile(r"\s+at \S|\s*File \"|\s*\d+ \||\s*\| |\s*--> |\s*\^|\s*~|goroutine \d|\s+from \S+:\d+:in ")
-"""Places in the code: they differ between two errors that are the same."""
+"""Positions in code, which vary between occurrences of the same error."""
 
 _NAMED = re.compile(r"[A-Za-z](?:Error|Exception|Failure)\b")
 
@@ -81,25 +81,25 @@ _SPEAKS_OF_ERRORS = re.compile(
 
 
 class Signature(NamedTuple):
-    """What tells an error from others."""
+    """The characteristic line of an error."""
 
     key: str
     """Equal for equal errors."""
     line: str
-    """The line as it stands in the text, without control characters."""
+    """The line as in the text, without control characters."""
 
 
 def signature_of(text: str) -> Signature | None:
-    """The signature of a text of an execution that failed; None where it only says that it did.
+    """Return the signature of a failed result's text; None if it says nothing but that the call failed.
 
-    The line is the first that compilers, runners and programs print for an error, else the last that speaks of one,
+    The line is the first that compilers, test runners and programs print for an error, else the last that mentions one,
     else the first of a short text.
     """
     return next((found for line in _telling(text) if (found := _signature(line))), None)
 
 
 def telling_text(text: str) -> str:
-    """What to quote of a text of an execution that failed: the line that tells the error, else what isn't generic."""
+    """Return what to quote of a failed result: the line with the error, else the lines that aren't generic."""
     found = signature_of(text)
     if found:
         return found.line
@@ -108,7 +108,7 @@ def telling_text(text: str) -> str:
 
 
 def _telling(text: str) -> Iterator[str]:
-    """The lines of a text that tell of an error, the most telling first."""
+    """Yield the lines of a text that describe an error, the most telling first."""
     lines = _lines(text)
     by_kind: dict[str, list[str]] = {"error": [], "detail": [], "test": []}
     for line, following, told in zip(lines, [*lines[1:], ""], read(lines), strict=True):

@@ -1,6 +1,6 @@
-"""What the names of tools tell of them: whether they run commands, wait, read, ask the human or start an agent.
+"""The kinds of tools by their names: those that run commands, wait, read, ask the human or start an agent.
 
-The tools of the agents are known by name; those of MCP servers by the words of theirs.
+The agents' own tools are known by name; those of MCP servers are judged by the words in their names.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 @lru_cache(maxsize=1_024)
 def own_name(tool: str) -> str:
-    """The name of a tool in small letters, without the server or namespace that offers it."""
+    """Return the name of a tool in lower case, without its server or namespace."""
     return _NAMESPACE.split(tool)[-1].lower()
 
 
 SHELLS = frozenset(map(own_name, TOOLS.shells)) | {"execute_command", "run_command", "run_terminal_cmd", "unified_exec"}
-"""The tools with which agents run commands, in small letters, without a namespace such as `functions.`."""
+"""The tools with which agents run commands, in lower case, without a namespace such as `functions.`."""
 
 _WAITING = frozenset(map(own_name, TOOLS.waiting)) | {"command_status"}
 _WAITING_WORDS = frozenset({"wait", "await", "sleep", "poll", "watch"})
@@ -43,10 +43,10 @@ _WRITING_WORDS = frozenset(
 ASKING = frozenset(own_name(tool).replace("_", "") for tool in TOOLS.asking) | {
     *("askhuman", "askfollowupquestion", "requestpermissions")
 }
-"""The tools that ask the human, in small letters, without underscores."""
+"""The tools that ask the human, in lower case, without underscores."""
 
 AGENTS = frozenset(map(own_name, TOOLS.starting))
-"""The tools that start sub-agents, in small letters."""
+"""The tools that start sub-agents, in lower case."""
 
 
 @lru_cache(maxsize=1_024)
@@ -66,5 +66,5 @@ def only_reads(tool: str) -> bool:
 
 
 def _words(tool: str) -> list[str]:
-    """The words of a tool's own name: `get_issue`, `getIssue` and `GetIssue` have the same."""
+    """Return the words of a tool's own name, the same for `get_issue`, `getIssue` and `GetIssue`."""
     return _CAMEL.sub(" ", _NAMESPACE.split(tool)[-1]).lower().replace("_", " ").replace("-", " ").split()

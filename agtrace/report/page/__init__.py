@@ -1,1 +1,1 @@
-"""The health report as a page: one HTML file that needs no network and opens in any browser."""
+"""The health report as a page: one HTML file that works offline in any browser."""

@@ -1,4 +1,4 @@
-"""The details of all sessions, compressed into what a page may weigh."""
+"""The details of all sessions, compressed to fit the size limit of the page."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from agtrace.report.page.details import detail
 from agtrace.report.page.visible_text import fit_for_the_page
 
 GROUP = 24
-"""Sessions that are compressed together: 13 % smaller than by 4, and a group is unpacked in a few milliseconds."""
+"""Sessions compressed together: 13 % smaller than groups of 4, and unpacked in a few milliseconds."""
 
 ENTRIES = (1600, 800, 400, 280, 200, 140, 100)
-"""Entries of a timeline at most, and what is tried where the page would be too heavy: the longest thin out first."""
+"""The most entries of a timeline, and lower limits to try if the page is too large: the longest are thinned first."""
 
 _LEVEL = 6
-"""Of zlib: 9 takes twice the time for 1 % less."""
+"""zlib's compression level: 9 takes twice the time and saves 1 %."""
 
 _SAMPLE = 8
-"""Of so many groups one is compressed to see what all will weigh."""
+"""One in this many groups is compressed to estimate the size of all."""
 
 
 class Packed(NamedTuple):
     """The details of a report's sessions."""
 
     groups: list[str]
-    """Base64 of zlib of JSON: an array with the details of `GROUP` sessions; empty where they were left out."""
+    """Base64 of zlib of JSON: an array with the details of `GROUP` sessions; empty if they were left out."""
     most_entries: int
     thinned: int
     """Sessions whose timeline shows less than the report has."""
@@ -39,15 +39,15 @@ class Packed(NamedTuple):
 
 
 def packed(value: Any) -> str:
-    """A JSON value as base64 of zlib, what the page's script unpacks."""
+    """Return a JSON value as base64 of zlib, for the page's script to unpack."""
     return base64.b64encode(zlib.compress(orjson.dumps(value), _LEVEL)).decode("ascii")
 
 
 def pack(sessions: Sequence[ReportedSession], most_bytes: int) -> Packed:
-    """Pack the details of sessions, the worst first, into at most so many bytes.
+    """Pack the details of sessions, given the worst first, into at most this many bytes.
 
-    Where they don't fit, timelines are thinned out, the longest first; then the best sessions lose their timelines,
-    and at last their details.
+    If they don't fit, timelines are thinned out, the longest first; then the best sessions lose their timelines,
+    and finally their details.
     """
     parts = [sessions[start : start + GROUP] for start in range(0, len(sessions), GROUP)]
     most = next((most for most in ENTRIES if _estimate(parts, most) <= most_bytes * 0.97), ENTRIES[-1])
@@ -75,7 +75,7 @@ def _estimate(parts: Sequence[Sequence[ReportedSession]], most_entries: int) -> 
 
 
 def _lightened(groups: list[str], most_bytes: int, lighter: Callable[[int], str]) -> list[int]:
-    """Replace groups from the last on until all are light enough; give which were replaced."""
+    """Replace groups, from the last on, until all fit; return the numbers of those replaced."""
     weight, replaced = sum(map(len, groups)), []
     for number in reversed(range(len(groups))):
         if weight <= most_bytes:

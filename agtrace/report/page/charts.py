@@ -1,4 +1,4 @@
-"""The charts of the overview: what each shows, as the table that stands behind it."""
+"""The charts of the overview, each with the table of its figures."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from agtrace_schema.analysis import Report, ReportedModel
 
 from agtrace.report.page import wording
 from agtrace.report.wording import named
-from agtrace.text.lines import counted
+from agtrace.text.numbers import counted
 
 Unit = Literal["number", "tokens", "dollars"]
 
 MOST_DAYS, MOST_WEEKS = 45, 280
-"""Days of a span that is shown by day, and by week; a longer one is shown by month."""
+"""The most days that are shown by day, and by week; a longer span is shown by month."""
 
 MOST_MODELS, MOST_TOOLS = 5, 12
 _BY = {"day": "by day", "week": "by week", "month": "by month"}
@@ -25,25 +25,25 @@ _BY = {"day": "by day", "week": "by week", "month": "by month"}
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart and its table: a row's label stands first, then a number for each series, None where it is unknown."""
+    """A chart and its table: a row is a label, then a number for each series, None if unknown."""
 
     name: str
     title: str
     kind: Literal["columns", "bars"]
-    """Standing or lying; the series of a row are stacked, except in `bars`, where the second lies over the first."""
+    """Vertical or horizontal. The series of a row are stacked, except in `bars`, where the second covers the first."""
     unit: Unit
     says: str
-    """What the chart shows, in a sentence: for who can't see it."""
+    """What the chart shows, in a sentence, for readers who can't see it."""
     columns: list[str]
-    """Of the labels, then of each series."""
+    """The headings of the labels and of each series."""
     colours: list[str]
-    """A custom property of the style sheet for each series, or for each row where there is one series."""
+    """A custom property of the style sheet for each series, or for each row if there is only one series."""
     rows: list[tuple[str, list[float | None]]]
     note: str | None = None
 
 
 def charts(report: Report) -> list[Chart]:
-    """All charts for which a report has figures."""
+    """Return the charts for which a report has figures."""
     made = (_sessions(report), _scores(report), _tools(report), _detectors(report), _tokens(report), _cost(report))
     return [chart for chart in made if chart and chart.rows]
 
@@ -82,8 +82,8 @@ def _scores(report: Report) -> Chart | None:
 
 
 def _unscored(report: Report) -> str | None:
-    """How many sessions have no score, and why: each reason with how many it is of, where there are several."""
-    reasons = Counter(session.unscored or "unknown why" for session in report.sessions if session.score is None)
+    """Say how many sessions have no score, and why; with the number for each reason if there are several."""
+    reasons = Counter(session.unscored or "reason unknown" for session in report.sessions if session.score is None)
     if not reasons:
         return None
     said = (why if len(reasons) == 1 else f"{wording.plain(n)} × {why}" for why, n in reasons.most_common())
@@ -116,7 +116,7 @@ def _detectors(report: Report) -> Chart | None:
         title="What was found",
         kind="bars",
         unit="number",
-        says=f"{named(most.detector)} most: in {most.sessions} sessions" if most else "",
+        says=f"{named(most.detector)} most often: in {counted(most.sessions, 'session')}" if most else "",
         columns=["Finding", "Sessions"],
         colours=["--accent"],
         rows=[(named(item.detector), [float(item.sessions)]) for item in found if item.sessions],
@@ -137,7 +137,7 @@ def _key(item: ReportedModel) -> tuple[str, str]:
 
 
 def _by_model(report: Report, unit: Unit, what: str, used: Mapping[tuple[str, str], float | None]) -> Chart | None:
-    """A chart of what models used over time, None being unknown; those with the fewest tokens are one series."""
+    """Chart what models used over time, None if unknown; the models with the fewest tokens share one series."""
     if not any(used.values()):
         return None
     shown, others = _ranked(report)
@@ -166,14 +166,14 @@ def _by_model(report: Report, unit: Unit, what: str, used: Mapping[tuple[str, st
 
 
 def _sum(numbers: Iterable[float | None]) -> float | None:
-    """The sum of what is known; None where something is there and nothing of it known."""
+    """Sum the known numbers; None if there are numbers but none is known."""
     every = list(numbers)
     known = [number for number in every if number is not None]
     return sum(known) if any(known) or len(known) == len(every) else None
 
 
 def _ranked(report: Report) -> tuple[list[str], list[str]]:
-    """The models with the most tokens, and all others: in every chart a model has the same colour."""
+    """Return the models with the most tokens, and all others; the same for every chart, so that colours agree."""
     totals: dict[str, int] = defaultdict(int)
     for item in report.models:
         totals[item.model] += item.total_tokens
@@ -182,7 +182,7 @@ def _ranked(report: Report) -> tuple[list[str], list[str]]:
 
 
 def _spans(known: Iterable[str]) -> tuple[str, list[tuple[str, list[str]]]]:
-    """The days, weeks or months from the first to the last day, empty ones too, each with its known days."""
+    """Return the days, weeks or months from the first to the last day, even empty ones, each with its known days."""
     known = set(known)
     if not known:
         return "day", []

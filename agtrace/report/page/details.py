@@ -1,4 +1,4 @@
-"""What the page needs of one session: a row of the list, and the details that are unpacked when it is opened."""
+"""One session on the page: its row in the list, and the details that are unpacked when it is opened."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ ROW = (
     "id", "provider", "project", "title", "start", "duration", "ending", "score", "turns", "calls", "failed",
     "tokens", "cost", "model", "severities", "detectors", "worst", "agents",
 )  # fmt: skip
-"""The columns of a row; the script finds them by these names."""
+"""The columns of a row; the page's script finds them by these names."""
 
 SEVERITIES: tuple[Severity, ...] = ("Critical", "Warning", "Info")
 KINDS = ("turn", "step", "tool", "agent", "compaction", "api_error")
 _LANDMARKS = {"turn", "agent", "compaction", "api_error"}
 _MESSAGE = 160
-"""Characters of a row's worst finding: two lines."""
+"""The most characters of a row's worst finding: two lines."""
 
 
 def row(session: ReportedSession) -> list[Any]:
-    """The row of a session, as `ROW` names its columns."""
+    """Return the row of a session, with the columns of `ROW`."""
     severities = [session.severities.get(severity, 0) for severity in SEVERITIES]
     return [
         session.session_id, str(session.provider), session.project, session.title, session.start_time,
@@ -32,20 +32,20 @@ def row(session: ReportedSession) -> list[Any]:
 
 
 def worst(session: ReportedSession) -> str | None:
-    """The message of the first of a session's most severe findings."""
+    """Return the message of a session's first most severe finding; None if it has no findings."""
     found = min(session.insights, key=lambda item: SEVERITIES.index(item.severity), default=None)
     return found.message if found else None
 
 
 class Detail(NamedTuple):
-    """What the page shows of an opened session: what may hold texts of a log, and numbers, which can't."""
+    """The details of an opened session: texts, some from a log, and the timeline, which is numbers only."""
 
     texts: dict[str, Any]
     timeline: dict[str, Any] | None
 
 
 def detail(session: ReportedSession, most_entries: int) -> Detail:
-    """The details of a session, its timeline of at most so many entries: none for 0."""
+    """Return the details of a session, with at most this many entries in its timeline; no timeline for 0."""
     texts = session.model_dump(
         mode="json", include={"kind", "active_seconds", "ending", "unscored", "parts", "cost_made", "agents", "time"},
         exclude_none=True,
@@ -60,7 +60,7 @@ def detail(session: ReportedSession, most_entries: int) -> Detail:
 
 
 def _insight(session: ReportedSession, found: Insight) -> dict[str, Any]:
-    """A finding; a reference is written only where it isn't made of the session and the index."""
+    """Return a finding; a reference is included only if it can't be built from the session and the event's index."""
     own = f"ax://event/{session.session_id}/"
     evidence = [
         [shown.event_index, shown.quote, *([shown.ref] if shown.ref != f"{own}{shown.event_index}" else [])]
@@ -70,9 +70,9 @@ def _insight(session: ReportedSession, found: Insight) -> dict[str, Any]:
 
 
 def _numbers(timeline: Timeline, entries: list[TimelineEntry], names: list[str], most: int) -> dict[str, Any]:
-    """A timeline by columns, its starts and events as differences, its times in tenths of a second.
+    """Return a timeline by columns, with starts and events as differences and times in tenths of a second.
 
-    Numbers of one kind beside each other are packed to a third of what objects take.
+    With numbers of one kind next to each other it compresses to a third of what objects take.
     """
     places = {name: place for place, name in enumerate(names)}
     points = _peaks(timeline.context, most)
@@ -92,7 +92,7 @@ def _numbers(timeline: Timeline, entries: list[TimelineEntry], names: list[str],
 
 
 def thinned(entries: Sequence[TimelineEntry], most: int) -> list[TimelineEntry]:
-    """At most so many entries in their order: turns, sub-agents and marks first, then failures, then the longest."""
+    """Keep at most this many entries, in order: turns, sub-agents and marks first, then failures, then the longest."""
     if len(entries) <= most:
         return list(entries)
     ranked = sorted(range(len(entries)), key=lambda number: _rank(entries[number]))
@@ -104,7 +104,7 @@ def _rank(entry: TimelineEntry) -> tuple[int, float]:
 
 
 def _peaks(points: Sequence[ContextPoint], most: int) -> list[ContextPoint]:
-    """At most so many points, of each piece the fullest and the last: neither a peak nor a drop is lost."""
+    """Keep at most this many points, the fullest and the last of each piece, so that no peak or drop is lost."""
     if len(points) <= most:
         return list(points)
     size = -(-len(points) * 2 // most)

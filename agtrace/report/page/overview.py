@@ -1,4 +1,4 @@
-"""The overview of a report as its template shows it: words and numbers, and what they were in the period before."""
+"""The overview of a report as its template shows it: words, numbers, and the numbers of the period before."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from agtrace_schema.analysis import Change, Figures, Report, ReportedSession
 from agtrace.report.page import wording
 from agtrace.report.page.details import worst
 from agtrace.report.wording import AGENTS, named
-from agtrace.text.lines import counted
+from agtrace.text.numbers import counted
 
 WORST = 10
-"""Sessions of the table that is there without a script, too, as far as so many aren't good."""
+"""The most sessions in the table that works without a script; only sessions that aren't good are listed."""
 
 RING = 2 * math.pi * 52
-"""The way around the ring of the mean score."""
+"""The circumference of the ring around the mean score."""
 
 _NOT_GOOD = {"fair", "low"}
 _WRITTEN: dict[str, Callable[[float], str]] = {
@@ -28,7 +28,7 @@ _VERDICTS = {"better": "better", "worse": "worse", "same": "no clear change", "n
 
 
 def overview(report: Report) -> dict[str, Any]:
-    """What the templates need of the overview."""
+    """Return the values for the templates of the overview."""
     return {
         "selection": report.selection,
         "behind": report.behind,
@@ -51,7 +51,7 @@ def _mean(figures: Figures) -> dict[str, Any]:
         "score": "–" if mean is None else wording.plain(round(mean)),
         "grade": wording.grade(mean),
         "ring": f"{RING * (mean or 0) / 100:.1f} {RING:.1f}",
-        "says": "no session could be scored"
+        "says": "no session has a score"
         if mean is None
         else f"mean health of {counted(figures.scored, 'scored session')}",
         "median": figures.median_score,
@@ -77,7 +77,7 @@ def _figure(name: str, value: str | None, about: str) -> dict[str, str | None]:
 
 
 def _share(part: int, whole: int, of: str) -> str:
-    return f"{wording.percent(part / whole)} of {of} sessions" if whole else f"of no {of} session"
+    return f"{wording.percent(part / whole)} of {of} sessions" if whole else "no such sessions"
 
 
 def _change(change: Change) -> dict[str, str]:
@@ -97,7 +97,7 @@ def _number(number: float) -> str:
 
 
 def _endings(figures: Figures) -> list[dict[str, Any]]:
-    """The endings that there are, each with where its piece of a bar of 1,000 begins and how long it is."""
+    """Return the endings that occur, each with the start and length of its piece in a bar of 1,000."""
     begun, pieces = 0.0, []
     for ending, name in wording.ENDINGS.items():
         number = figures.endings.get(ending, 0)

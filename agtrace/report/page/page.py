@@ -1,7 +1,7 @@
-"""A report as one HTML file: nothing is fetched, nothing but its own scripts and styles can run.
+"""A report as one HTML file: it fetches nothing, and nothing but its own scripts and styles can run.
 
-A strict content security policy stands in the file: its scripts and styles are named by their hashes, so that no text
-of a log could ever run, even if one escaped.
+The file has a strict content security policy that names its scripts and styles by their hashes, so that no text from a
+log could ever run, even if one got past the escaping.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from agtrace.report.page.details import KINDS, ROW, SEVERITIES, row
 from agtrace.report.page.overview import overview
 from agtrace.report.page.visible_text import fit_for_the_page
 from agtrace.report.wording import AGENTS
-from agtrace.text.lines import counted
+from agtrace.text.numbers import counted
 
 MOST_BYTES = 4_500_000
-"""What a page may weigh; timelines thin out before it weighs more."""
+"""The largest size of a page; timelines are thinned out to stay below it."""
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("dom", "words", "unpack", "look", "charts", "list", "scale", "timeline", "session", "keys", "main")
@@ -36,7 +36,7 @@ _ESCAPED = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 def html(report: Report) -> str:
-    """The page that shows a report; all its texts are made visible and redacted on the way in."""
+    """Return the page for a report; its texts are made visible and their secrets masked first."""
     drawn = [asdict(chart) for chart in charts(report)]
     shown: Any = fit_for_the_page({"overview": overview(report), "charts": _json_lists(drawn)})
     rows = packed(fit_for_the_page([row(session) for session in report.sessions]))
@@ -78,13 +78,13 @@ def _environment() -> Environment:
 
 
 def _notes(details: Packed) -> list[str]:
-    """What was left out to keep the page light, as sentences."""
+    """Say what was left out to keep the page small, in sentences."""
     said = [
-        (details.thinned, f"show the {details.most_entries} entries of their timeline that say most"),
-        (details.without_timeline, "are shown without a timeline, the healthiest"),
-        (details.without_details, "are in the list only, the healthiest: agtrace analyze shows them"),
+        (details.thinned, f"only the {details.most_entries} most important entries of the timeline"),
+        (details.without_timeline, "no timeline; these are the healthiest"),
+        (details.without_details, "no details; these are the healthiest, and `agtrace analyze` shows them"),
     ]
-    return [f"To keep this file small, {counted(number, 'session')} {what}." for number, what in said if number]
+    return [f"To keep this file small: {counted(number, 'session')} with {what}." for number, what in said if number]
 
 
 def _policy(scripts: list[str], styles: list[str]) -> str:
@@ -107,12 +107,12 @@ def _hash(text: str) -> str:
 
 
 def _as_script(value: Any) -> Markup:
-    """A value as JSON that can stand in a script element: nothing in it begins or ends a tag."""
+    """Return a value as JSON that is safe in a script element: nothing in it begins or ends a tag."""
     return Markup(orjson.dumps(value).decode().translate(_ESCAPED))
 
 
 def _json_lists(value: Any) -> Any:
-    """Tuples as lists, as JSON has them."""
+    """Turn tuples into lists, as in JSON."""
     return orjson.loads(orjson.dumps(value))
 
 
@@ -126,7 +126,7 @@ def _script() -> str:
 
 
 def _library() -> str:
-    """Chart.js as its makers built it, without the line that names a file that isn't there."""
+    """Return Chart.js as published, without the line that names a source map, which isn't here."""
     return _read("chartjs/chart.umd.min.js").partition("//# sourceMappingURL")[0]
 
 

@@ -1,4 +1,4 @@
-"""What a page may hold of a text: nothing that hides, turns or controls it, and no secret."""
+"""Texts made fit for a page: without secrets, and without characters that hide, reverse or control text."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from agtrace_schema.events import Json
 from agtrace.text.lines import UNSEEN
 
 _UNSEEN = re.compile(f"[\x00-\x08\x0b-\x1f{UNSEEN}\u2028\u2029\ud800-\udfff]")
-"""Control characters but newline and tab; what turns the writing direction; what has no width and joins nothing."""
+"""Control characters except newline and tab, changes of the writing direction, and invisible characters of no width."""
 
 
 def visible(text: str) -> str:
-    """Show what can't be seen: ESC as `␛`, a turn of the writing direction as `⟨U+202E⟩`; line ends become newlines."""
+    """Replace invisible characters, such as ESC by `␛` and a change of direction by `⟨U+202E⟩`, and CRLF by newline."""
     return _UNSEEN.sub(_symbol, text.replace("\r\n", "\n"))
 
 
 def fit_for_the_page(value: Json) -> Json:
-    """Make all texts of a JSON value visible, then mask their secrets: what is masked is what people would see.
+    """Make all texts of a JSON value visible, then mask secrets, in this order because people see the visible form.
 
-    Everything that a page shows of a report passes here.
+    Everything that a page shows of a report goes through here.
     """
     return redact_json(_all_visible(value))
 

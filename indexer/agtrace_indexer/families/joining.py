@@ -51,8 +51,8 @@ def _link(connection: sqlite3.Connection, sessions: set[int]) -> None:
 def _origins(connection: sqlite3.Connection, sessions: set[int]) -> list[_Origin]:
     """Return the origins of sessions according to the logs, by path, and of all sessions they come or came from.
 
-    If logs contradict each other, the origins can form a circle, and which link is left out depends on the order: so
-    all links of a circle are made anew as soon as one of them may change.
+    If logs contradict each other, the origins can form a cycle, and which link is left out depends on the order: so
+    all links of a cycle are made anew as soon as one of them may change.
     """
     found: dict[int, _Origin] = {}
     while sessions:
@@ -116,3 +116,10 @@ def _name(connection: sqlite3.Connection) -> None:
     titles = lineage.given_titles(connection)
     named_before = lineage.retitled(connection)
     lineage.retitle(connection, {session: titles.get(session) for session in {*titles, *named_before}})
+
+
+def tell_apart(connection: sqlite3.Connection) -> None:
+    """Give sessions that share an id their suffixes; the oldest one whose log still exists has none."""
+    twins = lineage.twins(connection)
+    wanted = {twin: twin.own_id if twin.number == 1 else f"{twin.own_id}~{twin.number}" for twin in twins}
+    lineage.note_ids(connection, [(id, twin.session) for twin, id in wanted.items() if id != twin.uid])

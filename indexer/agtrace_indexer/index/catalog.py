@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from agtrace_schema.database import TABLES, VERSION
 
+from agtrace_indexer import redact
 from agtrace_indexer.index import meta
 from agtrace_indexer.index.opening import refuse_empty, refuse_other_tables, state_of, version_of
 from agtrace_indexer.index.tombstones import hidden, place_of, stamp
@@ -137,7 +138,8 @@ class Catalog:
     def __init__(self, path: Path) -> None:
         self.path, self._inode = path, _inode(path)
         self.connection = open_database(path)
-        self.own_files = (str(path.absolute().with_suffix("")) + ".", str(place_of(path.absolute())))
+        stem, rules = str(path.absolute().with_suffix("")), str(path.absolute().with_name(Path(redact.OWN_FILE).stem))
+        self.own_files = (f"{stem}.", str(place_of(path.absolute())), f"{rules}.")
         """How the paths of the index's own files begin: no logs, even where they lie below a root."""
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
-from agtrace_indexer.index.ids import as_json
+from agtrace_indexer.index.questions.queries import as_json
 from agtrace_indexer.index.sums import sum_session, sum_turns
 
 _USAGE = TYPE_CODE[EventType.TOKEN_USAGE]

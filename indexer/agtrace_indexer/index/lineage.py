@@ -13,7 +13,7 @@ from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace_indexer.events.identity import LINE_SPAN
-from agtrace_indexer.index.ids import as_json
+from agtrace_indexer.index.questions.queries import as_json
 
 _LOGGED = """
 SELECT s.id, s.file_id, s.thread, s.provider, s.own_id, s.parent_id, s.kind, s.parent_session, s.ended_at, f.path

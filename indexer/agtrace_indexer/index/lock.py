@@ -14,7 +14,7 @@ class Busy(Exception):
     """Another process is writing the index."""
 
     def __init__(self, lock: Path) -> None:
-        super().__init__(f"another agtrace is indexing (it holds {lock}): wait for it, or search what is there")
+        super().__init__(f"another agtrace is indexing (it holds {lock}): wait for it, or search what is indexed")
 
 
 class WriteLock:

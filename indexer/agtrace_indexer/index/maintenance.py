@@ -10,6 +10,7 @@ from pathlib import Path
 from agtrace_indexer.index import meta, ranking, word_index
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.lock import WriteLock
+from agtrace_indexer.index.opening import bytes_on_disk
 from agtrace_indexer.index.tables import Role, of_role, unused
 
 _FREE = 10
@@ -30,7 +31,7 @@ def optimize(database: Path, *, patience: float = 0) -> Optimized:
     Readers go on meanwhile. Raise `lock.Busy` if another process is still writing after `patience` seconds.
     """
     with WriteLock(database, patience), closing(Catalog(database)) as catalog:
-        connection, before = catalog.connection, _size(database)
+        connection, before = catalog.connection, bytes_on_disk(database)
         connection.execute("BEGIN IMMEDIATE")
         word_index.cover(connection)
         word_index.put_in_order(connection)
@@ -40,7 +41,7 @@ def optimize(database: Path, *, patience: float = 0) -> Optimized:
         if _free(connection) >= _FREE:
             connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        return Optimized(before, _size(database))
+        return Optimized(before, bytes_on_disk(database))
 
 
 def note_scrub(connection: sqlite3.Connection, *, of_events: bool = True) -> None:
@@ -122,9 +123,3 @@ def _free(connection: sqlite3.Connection) -> int:
     """Return the percentage of pages that are free."""
     free, pages = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
     return int(100 * free // pages)
-
-
-def _size(database: Path) -> int:
-    """Return the size of the index in bytes, including its WAL."""
-    files = (database, database.with_name(database.name + "-wal"))
-    return sum(file.stat().st_size for file in files if file.exists())

@@ -133,6 +133,11 @@ def state_of(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
 
+def bytes_on_disk(path: Path) -> int:
+    """Return the size of an index, including its write-ahead log."""
+    return sum(part.stat().st_size for part in (path, path.with_name(f"{path.name}-wal")) if part.exists())
+
+
 def path_of(connection: sqlite3.Connection) -> Path:
     """Return the file that a connection has opened."""
     return next(Path(path) for _, name, path in connection.execute("PRAGMA database_list") if name == "main")
@@ -142,7 +147,7 @@ def _connected(path: Path, how: str, options: dict[str, Any]) -> sqlite3.Connect
     connection: sqlite3.Connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?{how}", uri=True, timeout=5, **options
     )
-    connection.execute("PRAGMA user_version").fetchone()  # only now the file is opened
+    connection.execute("PRAGMA user_version").fetchone()  # opens the file, which connecting does not
     return connection
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agtrace_indexer.index.ids import FILES, as_json
+from agtrace_indexer.index.questions.queries import FILES, as_json
 
 _OF_FILES = f"(SELECT id FROM session WHERE file_id IN {FILES})"
 

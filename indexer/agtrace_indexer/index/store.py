@@ -22,7 +22,7 @@ from agtrace_indexer.index.maintenance import note_scrub
 from agtrace_indexer.index.names import Interning
 from agtrace_indexer.index.session_buffer import SessionBuffer
 from agtrace_indexer.index.sums import sum_session
-from agtrace_indexer.index.tables import delete_rows_of_session
+from agtrace_indexer.index.tables import delete_session
 from agtrace_indexer.index.tombstones import hidden
 from agtrace_indexer.logs.discovery import REPEATS
 from agtrace_indexer.redact import suspicious
@@ -109,8 +109,7 @@ class Store:
         for session_id in sessions:
             self._buffers.pop(session_id, None)
             self._to_sum.discard(session_id)
-            delete_rows_of_session(self.connection, session_id)
-        self.connection.execute("DELETE FROM session WHERE file_id = ?", (file_id,))
+            delete_session(self.connection, session_id)
         self.connection.execute("DELETE FROM record_type WHERE file_id = ?", (file_id,))
 
     def hide(self, path: str, stamp: str) -> None:

@@ -102,8 +102,8 @@ def unused(shared: str) -> str:
     return f"id NOT IN ({used})"
 
 
-def delete_rows_of_session(connection: sqlite3.Connection, session_id: int) -> None:
-    """Delete all rows that belong to a session, except its own row in `session`."""
+def delete_session(connection: sqlite3.Connection, session_id: int) -> None:
+    """Delete a session and all rows that belong to it."""
     for name, table in TABLES.items():
         if "block_id" in table.ids:
             its_blocks = "SELECT id FROM block WHERE session_id = ?"
@@ -111,3 +111,4 @@ def delete_rows_of_session(connection: sqlite3.Connection, session_id: int) -> N
     for name, column, other in pointers():
         if other == "session":
             connection.execute(f"DELETE FROM {name} WHERE {column} = ?", (session_id,))
+    connection.execute("DELETE FROM session WHERE id = ?", (session_id,))

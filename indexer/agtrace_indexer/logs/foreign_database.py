@@ -20,6 +20,8 @@ from typing import Any, TypeAlias
 Question: TypeAlias = tuple[str, Sequence[Any]]
 """A statement that only reads, and its arguments."""
 
+_State: TypeAlias = tuple[tuple[int, int] | None, ...]
+
 _MAGIC = b"SQLite format 3\0"
 _PATIENCE_MS = 2_000
 _ATTEMPTS = 3
@@ -35,12 +37,12 @@ def ask(path: str, *questions: Question) -> list[list[tuple[Any, ...]]]:
     for _ in range(_ATTEMPTS):
         before = _state(path)
         try:
-            with _opened(path, before) as connection:
+            with _opened(path, before) as (connection, shared):
                 answers = _answers(connection, questions)
         except sqlite3.Error as error:
             trouble = str(error)
             continue
-        if _state(path) == before or before[1]:  # with a `-wal`, rows are of one moment whatever is written
+        if shared or _state(path) == before:
             return answers
         trouble = "it keeps changing while it is read"
     raise OSError(0, trouble)
@@ -55,28 +57,31 @@ def _check(path: str) -> None:
             raise OSError(0, "not an SQLite database")
 
 
-def _state(path: str) -> tuple[tuple[int, int] | None, ...]:
+def _state(path: str) -> _State:
     """Return size and time of the database, its `-wal` and its `-journal`; None for a missing or empty one."""
-    found: list[tuple[int, int] | None] = []
-    for name in _BESIDE:
-        status = None
-        with suppress(FileNotFoundError):
-            status = os.stat(path + name)
-        found.append(
-            (status.st_size, status.st_mtime_ns) if status is not None and (status.st_size or not name) else None
-        )
-    return tuple(found)
+    return tuple(map(_state_of, (path + name for name in _BESIDE)))
+
+
+def _state_of(path: str) -> tuple[int, int] | None:
+    with suppress(FileNotFoundError):
+        status = os.stat(path)
+        return (status.st_size, status.st_mtime_ns) if status.st_size else None
+    return None
 
 
 @contextmanager
-def _opened(path: str, state: tuple[tuple[int, int] | None, ...]) -> Iterator[sqlite3.Connection]:
+def _opened(path: str, state: _State) -> Iterator[tuple[sqlite3.Connection, bool]]:
+    """Open a database in this state; the second value says whether SQLite keeps writers from disturbing the reader.
+
+    Where it doesn't, what was read holds only if nothing has changed meanwhile.
+    """
     _, log, journal = state
     if log is None and journal is None:
         with closing(_connect(path, "immutable=1")) as connection:
-            yield connection
+            yield connection, False
     elif log is not None and os.path.exists(path + "-shm"):
         with closing(_connect(path, "mode=ro")) as connection:
-            yield connection
+            yield connection, True
     else:
         with tempfile.TemporaryDirectory(prefix="agtrace-") as folder:
             copy = os.path.join(folder, "copy.db")
@@ -84,7 +89,7 @@ def _opened(path: str, state: tuple[tuple[int, int] | None, ...]) -> Iterator[sq
                 with suppress(FileNotFoundError):
                     shutil.copyfile(path + name, copy + name)
             with closing(_connect(copy, "mode=rw")) as connection:
-                yield connection
+                yield connection, False
 
 
 def _connect(path: str, how: str) -> sqlite3.Connection:
@@ -92,14 +97,10 @@ def _connect(path: str, how: str) -> sqlite3.Connection:
     connection.execute(f"PRAGMA busy_timeout={_PATIENCE_MS}")
     connection.execute("PRAGMA query_only=1")
     connection.execute("PRAGMA trusted_schema=0")
-    connection.text_factory = _text
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
     return connection
 
 
 def _answers(connection: sqlite3.Connection, questions: Sequence[Question]) -> list[list[tuple[Any, ...]]]:
     connection.execute("BEGIN")
     return [connection.execute(sql, arguments).fetchall() for sql, arguments in questions]
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")

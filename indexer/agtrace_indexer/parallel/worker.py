@@ -13,7 +13,7 @@ import sys
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import orjson
 
@@ -55,7 +55,7 @@ def read(files: list[Found], forgotten: Tombstones | None = None) -> tuple[bytes
         store.begin()
         reader = Reader(store, progress, _refuse, batch=MOST, forgotten=forgotten)
         for found in files:
-            reader.read(found, None, _nothing_archived)
+            reader.read(found, None, lambda head: [])
         if scrub_is_due(connection):  # a log told its id late: what it named before goes with it
             store.flush()
             delete_orphans(connection)
@@ -70,10 +70,6 @@ class _TooMuch(Exception):
 def _refuse(progress: Progress) -> None:
     if progress.bytes_done > 2 * MOST:
         raise _TooMuch
-
-
-def _nothing_archived(head: bytes) -> list[Any]:
-    return []
 
 
 _NICENESS = 10

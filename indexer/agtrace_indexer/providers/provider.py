@@ -72,7 +72,8 @@ class Row(NamedTuple):
 
     number: int
     """Its place: the id of a row, or a count. Events name it as their line."""
-    record: Record
+    data: bytes
+    """The record as JSON. What can't be parsed is kept and counted, like a line that can't."""
     position: Any
     """Where the next run goes on if it ends here, as JSON."""
 

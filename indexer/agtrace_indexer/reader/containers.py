@@ -1,56 +1,79 @@
-"""Looking into containers: the logs that a database or a folder holds, listed like files."""
+"""The logs inside of containers, listed like files."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 from agtrace_indexer.index.catalog import Known
 from agtrace_indexer.logs.containers import Container, grouped
 from agtrace_indexer.logs.discovery import Found
+from agtrace_indexer.providers.provider import Row
 from agtrace_indexer.providers.registry import CONTAINERS, container_of, source_of
 
 _WHY = "the logs in it are listed by their own names"
 
 
-def look_into(found: Iterable[Found], known: Mapping[str, Known]) -> tuple[list[Found], bool]:
-    """The files with the logs that their containers hold, and whether all containers were opened.
+def look_into(found: Iterable[Found], known: Mapping[str, Known], *, rebuild: bool = False) -> tuple[list[Found], bool]:
+    """Return the files together with the logs that their containers hold, and whether all containers were opened.
 
-    One that didn't change since the index knows it isn't opened: the logs that are known to be in it are in it. Nor
-    does one that can't be read now lose any.
+    Unless everything is read again, a container that hasn't changed isn't opened: it holds the logs that it is known
+    to hold. So does one that can't be read now.
     """
     if not CONTAINERS:
         return list(found), True
     listed, containers = grouped(found, container_of)
     all_opened = True
     for container in containers:
-        itself, logs = _looked_into(container, known.get(container.path))
+        itself, logs = _looked_into(container, None if rebuild else known.get(container.path))
         all_opened = all_opened and logs is not None
         listed += [itself, *(_known_inside(container, known) if logs is None else logs)]
     return listed, all_opened
 
 
 def _looked_into(container: Container, before: Known | None) -> tuple[Found, list[Found] | None]:
-    """A container as a file that isn't read, and its logs; None where it wasn't opened, or can't be."""
+    """Return a container as a file that isn't read itself, and its logs; None if it wasn't or couldn't be opened."""
     size = sum(file.size for file in container.files)
     changed = max(file.mtime_ns for file in container.files)
     itself = Found(container.path, container.stamp, size, changed, _WHY, container.below, status="container")
     if before is not None and before.status == "container" and before.stamp == itself.stamp:
         return itself, None
     try:
-        logs = list(source_of(container.path)[1].logs(container))
+        return itself, list(_logs_of(container, changed))
     except OSError as error:
         why = f"can't be read: {error.strerror or error}"
         return itself._replace(stamp="", oddity=why, status="unreadable"), None
-    return itself, [
-        Found(
-            os.path.join(container.path, log.name), log.stamp, log.size, changed, None, container.below, container.path
-        )
-        for log in logs
-    ]
+
+
+def _logs_of(container: Container, changed: int) -> Iterator[Found]:
+    """Yield the logs that a container holds. Raise `OSError`."""
+    with _guarded():
+        for log in source_of(container.path)[1].logs(container):
+            path = os.path.join(container.path, log.name)
+            yield Found(path, log.stamp, int(log.size), changed, None, container.below, container.path)
+
+
+def rows_of(found: Found, position: Any) -> Iterator[Row]:
+    """Yield the rows of a log inside a container, from a position on. Raise `OSError`."""
+    with _guarded():
+        yield from source_of(found.container)[1].rows(found, position)
+
+
+@contextmanager
+def _guarded() -> Iterator[None]:
+    """Raise every error of a source as `OSError`: formats change faster than we do, and one must not end the run."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # see above
+        raise OSError(0, f"its format isn't understood ({type(error).__name__}: {error})") from error
 
 
 def _known_inside(container: Container, known: Mapping[str, Known]) -> Iterator[Found]:
+    """Yield the logs that a container is known to hold."""
     inside = os.path.join(container.path, "")
     for path, before in known.items():
         if path.startswith(inside) and not before.gone:

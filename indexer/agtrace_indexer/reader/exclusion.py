@@ -5,7 +5,7 @@ A log tells its id in its name or its first records. Should one tell it later, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import PurePath
@@ -13,7 +13,7 @@ from typing import Any
 
 from agtrace_schema.events import Provider
 
-from agtrace_indexer.events.drafts import LogState, Record
+from agtrace_indexer.events.drafts import LogState
 from agtrace_indexer.events.strings import plain_id
 from agtrace_indexer.families.belonging import STARTED, known_as
 from agtrace_indexer.index.tombstones import Tombstones, digest_of
@@ -48,11 +48,9 @@ def kept_out(found: Found, file: CountedFile, forgotten: Tombstones) -> KeptOut 
     return None if unrolled is None else _told(found, unrolled[0], iter(unrolled[1]), forgotten)
 
 
-def kept_out_inside(
-    found: Found, provider: Provider, records: Iterable[Record], forgotten: Tombstones
-) -> KeptOut | None:
-    """The same of a log that a container holds among others, by its records."""
-    return _told(found, provider, iter(records), forgotten)
+def kept_out_inside(found: Found, provider: Provider, lines: Iterator[Line], forgotten: Tombstones) -> KeptOut | None:
+    """The same of a log that a container holds among others, by its lines."""
+    return _told(found, provider, _records(lines), forgotten)
 
 
 def kept_out_so_far(forgotten: Tombstones, found: Found, provider: Provider | None, state: LogState) -> KeptOut | None:

@@ -40,7 +40,7 @@ def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> P
     """Compare what lies below the roots with what the index knows, by stat alone."""
     known = catalog.known()
     listed = [file for file in walk(roots) if not file.path.startswith(catalog.own_files)]
-    found, all_looked_into = look_into(listed, {} if rebuild else known)
+    found, all_looked_into = look_into(listed, known, rebuild=rebuild)
     hides = bool(catalog.meta("forgotten")) and all_looked_into
     plan = Plan(seen=len(found))
     instead = preferred(found, FORMS)

@@ -13,7 +13,6 @@ from itertools import chain
 from pathlib import PurePath
 from typing import TypeAlias
 
-import orjson
 from agtrace_schema.events import Provider
 
 from agtrace_indexer.events.drafts import Record
@@ -25,10 +24,11 @@ from agtrace_indexer.logs.content import Content
 from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import ANCHOR, CountedFile, open_regular, start_of
-from agtrace_indexer.logs.lines import Line, Lines
+from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, MAX_LINE, Line, Lines
 from agtrace_indexer.logs.progress import Progress
 from agtrace_indexer.providers.provider import Row
 from agtrace_indexer.providers.registry import parser_of, source_of, unroll
+from agtrace_indexer.reader.containers import rows_of
 from agtrace_indexer.reader.exclusion import KeptOut, kept_out, kept_out_inside, kept_out_so_far
 from agtrace_indexer.reader.log import Log, digest
 from agtrace_indexer.reader.recognition import BEFORE_JSON, HEAD, begin, document_in, why_no_log
@@ -251,19 +251,18 @@ class Reader:
 
     def _read_inside(self, found: Found, known: KnownFile | None) -> None:
         """Read a log that a container holds among others: all of it, or what its source says is new."""
-        provider, source = source_of(found.container)
+        provider, _ = source_of(found.container)
         if self._forgotten:
-            records = (row.record for row in source.rows(found, None))
-            if why := kept_out_inside(found, provider, records, self._forgotten):
+            lines = map(_line_of, rows_of(found, None))
+            if why := kept_out_inside(found, provider, lines, self._forgotten):
                 return self._pass_over(found, known, why)
         if known is not None and known.status == "forgotten":
             self.store.show(found.path)
         log = self._log_inside(found, known, provider)
         try:
-            self._read_rows(log, source.rows(found, log.position))
+            self._read_rows(log, rows_of(found, log.position))
         except OSError as error:
-            log.reason = f"reading stopped: {error.strerror or error}"
-            log.found = found._replace(stamp="")
+            _stop(log, error)
         log.read_to = found.size
         return self._save(log)
 
@@ -281,16 +280,10 @@ class Reader:
         transcript = Transcript(self.store, self.progress, log)
         try:
             for row in rows:
-                data = orjson.dumps(row.record)
-                log.lines = max(log.lines, row.number)
-                transcript.read_record(row.record, Line(row.number, 0, len(data), data, True))
-                log.position = row.position
-                self.progress.bytes_read += len(data)
-                self._uncommitted += len(data) + _OVERHEAD_OF_A_LINE
-                if self._uncommitted >= self._batch:
-                    transcript.settle()
-                    self._save(log, complete=False)
-                    self.commit_if_due()
+                transcript.read_line(_line_of(row))
+                log.lines, log.position = max(log.lines, row.number), row.position
+                self.progress.bytes_read += len(row.data)
+                self._save_if_due(transcript, log, len(row.data))
         finally:
             transcript.settle()
 
@@ -304,8 +297,7 @@ class Reader:
         try:
             self._read_each(log, lines)
         except OSError as error:
-            log.reason = f"reading stopped: {error.strerror or error}"
-            log.found = log.found._replace(stamp="")
+            _stop(log, error)
         log.reason = content.damage or log.reason
         self._save(log)
 
@@ -319,14 +311,18 @@ class Reader:
                         log.reason = log.reason or "its last line is half-written: waits for its rest"
                     return
                 _advance(log, line)
-                self._uncommitted += line.length + _OVERHEAD_OF_A_LINE
                 self.progress.bytes_done += line.length
-                if self._uncommitted >= self._batch:
-                    transcript.settle()
-                    self._save(log, complete=False)
-                    self.commit_if_due()
+                self._save_if_due(transcript, log, line.length)
         finally:
             transcript.settle()
+
+    def _save_if_due(self, transcript: Transcript, log: Log, size: int) -> None:
+        """Commit a log that goes on where enough has gathered, with the line of this size."""
+        self._uncommitted += size + _OVERHEAD_OF_A_LINE
+        if self._uncommitted >= self._batch:
+            transcript.settle()
+            self._save(log, complete=False)
+            self.commit_if_due()
 
     def _save(self, log: Log, *, complete: bool = True) -> None:
         """Write where the log stands: what its sessions are, and up to where it is read.
@@ -346,6 +342,18 @@ class Reader:
             facts = log.state.sessions.get(key) or log.state.sessions[""]
             session_id = session_of(self.store, log, key)
             self.store.save_facts(session_id, facts, facts.id or key or stem, thread, complete=complete)
+
+
+def _line_of(row: Row) -> Line:
+    """A row as the line that its event names; of one that is too long, the head."""
+    size = len(row.data)
+    return Line(row.number, 0, size, row.data if size <= MAX_LINE else row.data[:HEAD_OF_LONG_LINE], ended=True)
+
+
+def _stop(log: Log, error: OSError) -> None:
+    """Note why a log couldn't be read on; without a stamp the next run tries again."""
+    log.reason = f"reading stopped: {error.strerror or error}"
+    log.found = log.found._replace(stamp="")
 
 
 def _advance(log: Log, line: Line) -> None:

@@ -29,17 +29,9 @@ OWN_FILE = "redaction.json"
 """The name of the user's file."""
 
 _RULES = (
-    "forms.tsv",
-    "field_pairs.py",
-    "carriers.py",
-    "checks.py",
-    "disguises.py",
-    "fields.py",
-    "assignments.py",
-    "names.py",
-    "rules.py",
-    "tables.py",
-)
+    "forms.tsv", "field_pairs.py", "carriers.py", "checks.py", "disguises.py", "fields.py", "assignments.py",
+    "names.py", "rules.py", "tables.py",
+)  # fmt: skip
 """The files that determine what is masked: any change of theirs counts as a change of the rules."""
 
 COMPILED_FILE = "redaction.compiled"

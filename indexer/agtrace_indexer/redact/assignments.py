@@ -144,31 +144,10 @@ _ESCAPED = ("n", "r", "t")
 _OF_NAMES_OR_BLANK = frozenset(_OF_NAMES + " ")
 _FIRST_WORDS = tuple(
     f"{written} "
-    for word in (
-        "api",
-        "access",
-        "secret",
-        "private",
-        "auth",
-        "admin",
-        "app",
-        "bot",
-        "client",
-        "master",
-        "account",
-        "encryption",
-        "signing",
-        "license",
-        "recovery",
-        "backup",
-        "unseal",
-        "seed",
-        "preshared",
-        "pre-shared",
-        "connection",
-        "aes",
-        "hmac",
-    )
+    for word in """
+    api access secret private auth admin app bot client master account encryption signing license recovery backup unseal
+    seed preshared pre-shared connection aes hmac
+    """.split()  # noqa: SIM905
     for written in (word, word.upper(), word.capitalize())
 )
 """Words that belong to a name although they are followed by a blank."""

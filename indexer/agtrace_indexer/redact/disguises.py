@@ -26,16 +26,8 @@ _INVISIBLE_CODES = (
 _ESCAPE = r"(?:[\x1b\u241b]|\\{1,8}(?:u001[bB]|x1[bB]|033|e(?=\[)))"
 _SEQUENCE = r"(?:\[[0-9;:?]{0,30}[A-Za-z]|\][0-9]{1,3};[^\x07\x1b\\]{0,300}(?:\x07|\x1b\\|\\{1,8}u0007)?|[()][0-9A-B])"
 _ENTITY = {
-    "quot": '"',
-    "apos": "'",
-    "amp": "&",
-    "lt": "<",
-    "gt": ">",
-    "colon": ":",
-    "equals": "=",
-    "shy": "",
-    "nbsp": " ",
-}
+    "quot": '"', "apos": "'", "amp": "&", "lt": "<", "gt": ">", "colon": ":", "equals": "=", "shy": "", "nbsp": " ",
+}  # fmt: skip
 
 _DISGUISED = re.compile(
     r"(?=[\x00-\x08\x0e-\x1f\x7f-\U0010ffff\\%&+\[])"  # five times as fast as without

@@ -60,78 +60,37 @@ KEYS = frozenset({"key", "keys", "auth", "cookie", "sig", "session", "dsn", "has
 """Words that may name a secret."""
 
 OF_NO_ACCOUNT = frozenset(
-    {"base", "value", "val", "b64", "base64", "hex", "text", "plain", "plaintext", "raw", "env", "default", "prod"}
-    | {"production", "dev", "development", "staging", "test", "live", "sandbox", "old", "new", "current", "previous"}
-    | {"next", "primary", "secondary", "main", "here", "str", "string", "data", "again", "confirm", "confirmation"}
-    | {"v", "a", "b", "db", "the", "backup", "eu", "us", "ci", "local", "root", "admin", "user", "app", "json"}
+    """
+    base value val b64 base64 hex text plain plaintext raw env default prod production dev development staging test
+    live sandbox old new current previous next primary secondary main here str string data again confirm confirmation v
+    a b db the backup eu us ci local root admin user app json
+    """.split()  # noqa: SIM905
 )
 """Words after a name that change nothing: whose it is, where, which of several."""
 
 NO_SECRETS = frozenset(
-    {
-        "public",
-        "publishable",
-        "pub",
-        "max",
-        "min",
-        "num",
-        "number",
-        "count",
-        "total",
-        "n",
-        "page",
-        "continuation",
-        "sync",
-    }
-    | {"cancel", "cancellation", "pad", "eos", "bos", "unk", "sep", "cls", "mask", "stop", "special", "design", "input"}
-    | {"output", "cached", "reasoning", "prompt", "completion", "no", "is", "has", "had", "use", "uses", "show", "hide"}
-    | {"toggle", "invalid", "wrong", "missing", "expired", "if", "def"}
-    | {"every", "any", "avg", "estimated", "remaining", "used", "budget", "per", "encode", "decode", "syntax", "lex"}
+    """
+    public publishable pub max min num number count total n page continuation sync cancel cancellation pad eos bos unk
+    sep cls mask stop special design input output cached reasoning prompt completion no is has had use uses show hide
+    toggle invalid wrong missing expired if def every any avg estimated remaining used budget per encode decode syntax
+    lex
+    """.split()  # noqa: SIM905
 )
 """Words before a name that show it is not a secret's."""
 
 OF_PAGES = frozenset({"forgot", "forget", "reset", "change", "update"})
 """Words before `password` that show it is a page, a question or a button."""
 NO_KEYS = frozenset(
-    {"primary", "foreign", "sort", "partition", "range", "cache", "composite", "unique", "natural", "surrogate", "join"}
-    | {"object", "row", "column", "map", "dict", "hash", "group", "lookup", "index", "idx", "idempotency", "dedupe"}
-    | {"query", "react", "translation", "i18n", "message", "msg", "item", "file", "path", "route", "event", "config"}
-    | {"setting", "settings", "option", "state", "host", "known", "fingerprint", "ssh", "gpg", "pgp", "site", "routing"}
-    | {
-        "lock",
-        "redis",
-        "bucket",
-        "s3",
-        "data",
-        "field",
-        "property",
-        "prop",
-        "attr",
-        "attribute",
-        "label",
-        "tag",
-        "meta",
-    }
-    | {"hot", "keyboard", "arrow", "enter", "escape", "ctrl", "shift", "alt", "tab", "modifier", "bind", "binding"}
-    | {"issue", "project", "jira", "shard", "distribution", "order", "parent", "child", "root", "metric", "feature"}
-    | {"recv", "trusted"}
-    | {"flag", "test", "node", "element", "entity", "record", "resource", "job", "task", "run", "build", "version"}
-    | {"commit", "git", "content", "file", "etag", "checksum", "password", "dataset", "model", "block", "tx", "txn"}
-    | {"transaction", "image", "layer", "package", "lockfile", "workflow", "restore", "search", "sorted", "new", "old"}
-    | {
-        "prop",
-        "string",
-        "integrity",
-        "context",
-        "trace",
-        "span",
-        "request",
-        "response",
-        "this",
-        "self",
-        "last",
-        "first",
-    }
+    """
+    primary foreign sort partition range cache composite unique natural surrogate join object row column map dict hash
+    group lookup index idx idempotency dedupe query react translation i18n message msg item file path route event
+    config setting settings option state host known fingerprint ssh gpg pgp site routing lock redis bucket s3 data
+    field property prop attr attribute label tag meta hot keyboard arrow enter escape ctrl shift alt tab modifier bind
+    binding issue project jira shard distribution order parent child root metric feature recv trusted flag test node
+    element entity record resource job task run build version commit git content etag checksum password dataset model
+    block tx txn transaction image layer package lockfile workflow restore search sorted new old string integrity
+    context trace span request response this self last first
+    """.split()  # noqa: SIM905
 )
 """Words before a possible key, hash or session that show it need not be kept secret."""
 

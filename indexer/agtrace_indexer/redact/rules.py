@@ -157,7 +157,7 @@ def _check_keys(given: Any, known: set[str], where: str) -> None:
         raise RuleError(f"{where} must be an object with {' and '.join(sorted(known))}")
     unknown = sorted(map(str, given.keys() - known))
     if unknown:
-        raise RuleError(f"{where} has {', '.join(unknown)[:100]}: only {' and '.join(sorted(known))} can be used")
+        raise RuleError(f"{where} has unknown keys ({', '.join(unknown)[:100]}): use {' and '.join(sorted(known))}")
 
 
 def _check_pattern(pattern: Any, where: str) -> str:

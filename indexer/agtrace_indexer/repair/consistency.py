@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from agtrace_indexer.events.drafts import SessionFacts
 from agtrace_indexer.index.names import Interning
-from agtrace_indexer.index.tables import BESIDE, TABLES, Role, delete_rows_of_session, of_role, unused
+from agtrace_indexer.index.tables import BESIDE, TABLES, Role, delete_session, of_role, unused
 from agtrace_indexer.index.tombstones import hidden
 from agtrace_indexer.repair.damage import EVENT_IS_SOUND, EVENTS_WITHOUT_FIGURES
 
@@ -134,7 +134,7 @@ def _came_back(target: sqlite3.Connection, row: dict[str, Any]) -> bool:
 def _drop_file(target: sqlite3.Connection, file: int) -> None:
     """Delete a file and all rows of its sessions."""
     for (session,) in target.execute("SELECT id FROM session WHERE file_id = ?", (file,)).fetchall():
-        _drop_session(target, session)
+        delete_session(target, session)
     target.execute("DELETE FROM record_type WHERE file_id = ?", (file,))
     target.execute("DELETE FROM file WHERE id = ?", (file,))
 
@@ -194,15 +194,10 @@ def tell_lost(target: sqlite3.Connection, done: Salvage, expected: dict[int, int
         there = kept.get(session, 0)
         done.lost[session] = Lost(str(row[0]), row[1], count - there, there)
         if session not in kept:
-            _drop_session(target, session)
+            delete_session(target, session)
     target.execute("UPDATE session SET parent_session = NULL WHERE parent_session NOT IN (SELECT id FROM session)")
     target.execute("DELETE FROM file WHERE status = 'log' AND id NOT IN (SELECT file_id FROM session)")
     target.execute("DELETE FROM record_type WHERE file_id NOT IN (SELECT id FROM file)")
-
-
-def _drop_session(target: sqlite3.Connection, session: int) -> None:
-    delete_rows_of_session(target, session)
-    target.execute("DELETE FROM session WHERE id = ?", (session,))
 
 
 def number(value: Any) -> int:

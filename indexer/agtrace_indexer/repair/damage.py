@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import orjson
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODE, TYPE_CODE
@@ -23,6 +24,9 @@ from agtrace_indexer.index.catalog import make_tables
 from agtrace_indexer.index.opening import is_damage
 from agtrace_indexer.index.tables import Role, of_role, pointers
 from agtrace_indexer.texts.blocks import BlockText, unpack
+
+Asked = ParamSpec("Asked")
+Seen = TypeVar("Seen")
 
 _MOST_TOLD = 20
 
@@ -289,3 +293,9 @@ def _made_of_tables(connection: sqlite3.Connection) -> Iterator[str]:
         pass  # a walk over the whole word index
     for (packed,) in connection.execute("SELECT words FROM vocabulary"):
         unpack(packed)
+
+
+def afresh(look: Callable[Asked, Seen], *asked: Asked.args, **named: Asked.kwargs) -> Seen:
+    """What a function gives in a thread of its own, whose decompressor was never used. Raises what it raises."""
+    with ThreadPoolExecutor(1) as fresh:
+        return fresh.submit(look, *asked, **named).result()

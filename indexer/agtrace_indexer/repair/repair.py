@@ -12,26 +12,23 @@ import os
 import shutil
 import sqlite3
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from agtrace_indexer.index import ranking, word_index
-from agtrace_indexer.index.catalog import Catalog, open_database, remove_attempts
+from agtrace_indexer.index.catalog import Catalog, make_tables, open_database, remove_attempts
 from agtrace_indexer.index.lock import WriteLock, reach_disk
 from agtrace_indexer.index.opening import is_damage, open_to_read, refuse_newer
-from agtrace_indexer.logs.progress import Progress
 from agtrace_indexer.repair.consistency import Lost, Salvage, settle
-from agtrace_indexer.repair.damage import Damage, look
-from agtrace_indexer.repair.first_page import renew_first_page
+from agtrace_indexer.repair.damage import Damage, afresh, look
 from agtrace_indexer.repair.rereadable import Logs
 from agtrace_indexer.repair.salvage import SAVED, IsWanted, salvage
-from agtrace_indexer.repair.second_look import afresh
 from agtrace_indexer.run import index, refuse_newer_reading
 
-_NOT_AS_IT_LIES = "not all can be read as it lies there: the first page, the end or the write-ahead log is damaged"
+_NOT_AS_IT_LIES = "not all can be read as it lies there: the header, the end or the write-ahead log is damaged"
 
 
 _OLDEST_SAVED = 3
@@ -70,8 +67,6 @@ def repair(
     otherwise: Iterable[str] = (),
     *,
     patience: float = 0,
-    report: Callable[[Progress], None] | None = None,
-    now: Callable[[], datetime] = datetime.now,
 ) -> Repaired:
     """Make the index sound again. `otherwise` are the roots of an index that names none, or none that can be read.
 
@@ -88,16 +83,17 @@ def repair(
                 if source is not None:
                     _refuse_newer_reading(source)
                 found = _look_at(source)
-                done = _build(source, building, found, list(otherwise), report)
+                done = _build(source, building, found, list(otherwise))
             left = examine(building)
             if left:
                 raise NotRepaired(f"the repaired index isn't sound ({left}): the damaged one was left as it is")
             with closing(Catalog(building)) as catalog:
                 sessions, events, archived = _counts(catalog.connection)
-            damaged = _name_for_damaged(database, now())
+            damaged = _name_for_damaged(database, datetime.now())
             _put_in_place(building, database, damaged)
-            if not found.tables:
-                _remove(damaged)
+            if not found.tables:  # everything of it is in the new one
+                for path in (damaged, damaged.with_name(damaged.name + "-wal")):
+                    path.unlink(missing_ok=True)
         finally:
             remove_attempts(database)
     return Repaired(found, sessions, events, archived, tuple(done.lost.values()), tuple(sorted(done.unread)),
@@ -157,7 +153,7 @@ def _refuse_newer_reading(source: sqlite3.Connection) -> None:
 def _readable(database: Path) -> Iterator[sqlite3.Connection | None]:
     """The connection by which the most tables can be read; None where none can.
 
-    The file as it lies there; without its WAL, which may be another one's; with a new first page.
+    The file as it lies there; without its WAL, which may be another one's; with a new header.
     """
     best, most = None, 0
     try:
@@ -178,13 +174,25 @@ def _readable(database: Path) -> Iterator[sqlite3.Connection | None]:
 
 def _forms(database: Path) -> Iterator[Path]:
     yield database
-    for name, prepare in (("index.repairing.without-wal", None), ("index.repairing.first-page", renew_first_page)):
+    for name, prepare in (("index.repairing.without-wal", None), ("index.repairing.header", _renew_header)):
         copy = database.with_name(name)
         os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         shutil.copyfile(database, copy)
         if prepare is not None:
             prepare(copy)
         yield copy
+
+
+def _renew_header(copy: Path) -> None:
+    """Write a new header into a copy of a damaged index. The format: https://sqlite.org/fileformat2.html, 1.3."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        make_tables(connection)
+        header = bytearray(connection.serialize()[:100])
+        (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+    header[18:20] = b"\x01\x01"  # no WAL belongs to the copy
+    header[28:40] = (copy.stat().st_size // page_size).to_bytes(4, "big") + bytes(8)  # none of its pages is free
+    with copy.open("r+b") as file:
+        file.write(header)
 
 
 def _opened(database: Path) -> sqlite3.Connection | None:
@@ -229,7 +237,6 @@ def _build(
     building: Path,
     found: Damage,
     otherwise: list[str],
-    report: Callable[[Progress], None] | None,
 ) -> Salvage:
     done = Salvage(unread=set(SAVED))
     with closing(open_database(building)) as target:
@@ -238,7 +245,7 @@ def _build(
             logs = Logs(target, otherwise)
             done = salvage(source, target, _wanted(source, found, logs), sums=not found.derived)
         target.execute("COMMIT")
-    index(building, (), otherwise=otherwise, report=report)
+    index(building, (), otherwise=otherwise)
     with closing(open_database(building)) as target:
         target.execute("BEGIN IMMEDIATE")
         settle(target, done)
@@ -287,12 +294,6 @@ def _put_in_place(building: Path, database: Path, damaged: Path) -> None:
         path.unlink(missing_ok=True)
     os.replace(building, database)
     reach_disk(database.parent)
-
-
-def _remove(damaged: Path) -> None:
-    """Remove a damaged file of which everything is in the new one."""
-    for path in (damaged, damaged.with_name(damaged.name + "-wal")):
-        path.unlink(missing_ok=True)
 
 
 def _keep(path: Path, name: Path) -> None:

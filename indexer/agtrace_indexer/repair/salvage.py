@@ -6,6 +6,7 @@ Rows keep their ids, so that what refers to them goes on to.
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -108,10 +109,10 @@ class _Copying:
                 self._insert("file", {"id": row["file_id"], "path": LOST_FILE.format(row["file_id"]), "status": "log",
                                       "provider": row["provider"], "gone": 1, "stamp": "", "size": 0})  # fmt: skip
                 self.done.incomplete.add(row["id"])
-            elif self._has("file", row["file_id"]) is None:
+            elif not self._has("file", row["file_id"]):
                 self.done.left[row["id"]] = row | {"path": known.get(row["file_id"], "")}
                 continue
-            if self._is_there(row["file_id"]):
+            if self._has("file", row["file_id"], "AND NOT gone"):
                 self.done.pending.append((number(row.get("pending")), row["id"]))
                 row |= {"pending": 2, "compared_to": 0}
             self._insert("session", row)
@@ -201,11 +202,8 @@ class _Copying:
             step *= 2
             if behind + step > _LARGEST_ID:
                 return None
-        low, high = step // 2, step
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._can_read(table, behind + middle) else (middle, high)
-        return behind + high
+        steps = range(step // 2 + 1, step + 1)
+        return behind + steps[bisect_left(steps, True, key=lambda step: self._can_read(table, behind + step))]
 
     def _can_read(self, table: str, behind: int) -> bool:
         """Whether there is a row behind a rowid, and the first one can be read."""
@@ -245,12 +243,8 @@ class _Copying:
     def _ids(self, table: str) -> set[int]:
         return {id for (id,) in self.target.execute(f"SELECT id FROM {table}")}
 
-    def _has(self, table: str, id: int) -> tuple[Any, ...] | None:
-        found: tuple[Any, ...] | None = self.target.execute(f"SELECT 1 FROM {table} WHERE id = ?", (id,)).fetchone()
-        return found
-
-    def _is_there(self, file: int) -> bool:
-        return self.target.execute("SELECT 1 FROM file WHERE id = ? AND NOT gone", (file,)).fetchone() is not None
+    def _has(self, table: str, id: int, condition: str = "") -> bool:
+        return self.target.execute(f"SELECT 1 FROM {table} WHERE id = ? {condition}", (id,)).fetchone() is not None
 
 
 def _with_readable_state(row: dict[str, Any]) -> dict[str, Any]:

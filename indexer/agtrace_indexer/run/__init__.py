@@ -41,12 +41,12 @@ def index(
 ) -> Summary:
     """Bring the index up to date with everything below its roots and these new ones.
 
-    `otherwise` are the roots of an index that has none. `report` is called with the progress as it grows; `seconds`
-    bounds the run, which then ends between two files, but reads one however late it is: such runs, one after the other,
-    get there. Where another process is writing, it waits `patience` seconds and then raises `lock.Busy`. A run that
-    writes forgets the sessions whose last event is older than `keep_days`. Raises `redact.UnusableRules` where the
-    user's rules for secrets can't be read: nothing is stored that they might have masked; and `opening.NewerIndex`
-    where a newer agtrace made the index or read its logs.
+    `otherwise` are the roots of an index that has none. `report` is called with the progress as it grows. `seconds`
+    limits the run, which then ends between two files but always reads one, so that repeated runs finish the work. If
+    another process is writing, it waits `patience` seconds and then raises `lock.Busy`. A run that writes also forgets
+    sessions whose last event is older than `keep_days`. Raises `redact.UnusableRules` if the user's rules for secrets
+    can't be read, since nothing that they might mask may be stored; `opening.NewerIndex` if a newer agtrace made the
+    index or read its logs, and `opening.OlderIndex` if it was made before the first release.
     """
     started = time.monotonic()
     roots, otherwise = list(roots), list(otherwise)
@@ -81,7 +81,7 @@ def index(
 
 
 def _compare(catalog: Catalog, roots: list[str], otherwise: list[str], *, rebuild: bool) -> Work:
-    """What there is to do: for which new roots, for which files, and whether everything is read again."""
+    """Return the work to do: new roots, changed files, and whether everything is read again."""
     refuse_newer_reading(catalog.meta("reading"))
     known_roots = set(catalog.roots())
     wanted = roots or ([] if known_roots or catalog.meta("root_forgotten") else otherwise)
@@ -91,7 +91,7 @@ def _compare(catalog: Catalog, roots: list[str], otherwise: list[str], *, rebuil
 
 
 def _honour_tombstones(catalog: Catalog) -> bool:
-    """Delete what was forgotten since the index was last written, before anything is read; whether there was any."""
+    """Delete what was forgotten since the index was last written, and return whether there was any."""
     if not catalog.has_new_tombstones:
         return False
     from agtrace_indexer.forget import finish

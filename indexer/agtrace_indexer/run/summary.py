@@ -1,4 +1,4 @@
-"""What a run found and did."""
+"""The summary of a run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Summary:
 def summary_of(
     catalog: Catalog, plan: Plan, progress: Progress | None, no_logs: dict[str, str], started: float
 ) -> Summary:
-    """The summary of a run with this plan that began at this moment; without progress it had nothing to do."""
+    """Return the summary of a run that started at this time; `progress` is None if there was nothing to do."""
     totals = catalog.totals()
     opened = progress.files_opened if progress else 0
     return Summary(

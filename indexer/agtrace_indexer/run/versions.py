@@ -1,4 +1,4 @@
-"""By what the logs of an index were read and masked: where that changed, they are read again."""
+"""The versions of the reader and of the rules for secrets that an index was made with: a change has logs read again."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ stay as they are."""
 
 
 def refuse_newer_reading(reading: str | None) -> None:
-    """Raise `NewerIndex` where a newer agtrace read the logs, by the fact 'reading' of an index.
+    """Raise `NewerIndex` if a newer agtrace read the logs, according to the fact 'reading' of the index.
 
-    What it stored can be read, but not written: the logs would be read anew by each of the two in turn.
+    Such an index can be read but not written: the two would read all logs again in turn.
     """
     if reading is not None and reading.isdecimal() and int(reading) > READING_VERSION:
         raise NewerIndex("reading", int(reading), READING_VERSION)
 
 
 def is_outdated(catalog: Catalog) -> bool:
-    """Whether all logs are to be read again: they were read, or masked, in another way than they would be now."""
+    """Whether all logs must be read again: they would be read or masked differently now."""
     return catalog.meta("reading") not in (None, str(READING_VERSION)) or masked_otherwise(catalog)
 
 

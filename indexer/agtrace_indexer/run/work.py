@@ -1,6 +1,6 @@
-"""The part of a run that writes: it reads what changed, and joins it with what is there.
+"""The part of a run that writes: it reads what has changed and joins it with what the index has.
 
-Nothing here is imported before there is something to write.
+What it needs for that is imported only when there is something to write.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _PATIENCE = 0.1
 
 @dataclass(slots=True)
 class Work:
-    """What a run has to do, and the doing."""
+    """The work of a run: what there is to do, and how it is done."""
 
     catalog: Catalog
     new_roots: set[str]
     plan: Plan
     rebuild: bool
     deadline: float | None = None
-    """The moment of the monotonic clock from which on no further file is begun."""
+    """The time of the monotonic clock after which no further file is started."""
     keep_days: int | None = None
     no_logs: dict[str, str] = field(default_factory=dict)
 
@@ -153,8 +153,7 @@ class Work:
 
     def _finish(self, reader: Reader) -> None:
         """Archive what vanished and note what can't be read, once every changed log is read."""
-        from agtrace_indexer.families.id_suffixes import tell_apart
-        from agtrace_indexer.families.joining import join_families
+        from agtrace_indexer.families.joining import join_families, tell_apart
 
         reader.store.mark_gone(row.id for row in self.plan.gone if self.catalog.file(row.path) is not None)
         for found, _ in self.plan.odd:

@@ -30,8 +30,8 @@ def rows(found: Found, position: Any) -> Iterable[Row]:
     gone = known.keys() - {str(id) for (id,) in ids}
     known = {id: changed for id, changed in known.items() if id not in gone}
     if gone:
-        yield Row(0, {"tern": "vanished", "at": None, "keys": sorted(gone)}, (newest, known))
+        yield Row(0, json.dumps({"tern": "vanished", "at": None, "keys": sorted(gone)}).encode(), (newest, known))
     for id, changed, line in lines:
         if known.get(str(id)) != changed:
             known[str(id)] = changed
-            yield Row(id, {**json.loads(line), "key": str(id)}, (changed, known))
+            yield Row(id, f'{{"key": "{id}", "line": {line}}}'.encode(), (changed, known))

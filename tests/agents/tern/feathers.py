@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from operator import attrgetter
 from pathlib import PurePath
@@ -28,4 +27,4 @@ def rows(found: Found, position: Any) -> Iterable[Row]:
         number = int(PurePath(file.path).stem)
         if number > (position or 0):
             with open_regular(file) as opened:
-                yield Row(number, json.loads(opened.read()), number)
+                yield Row(number, opened.read(), number)

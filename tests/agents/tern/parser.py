@@ -44,6 +44,8 @@ def begin(path: PurePath) -> LogState:
 
 def drafts(record: Record, state: LogState) -> Iterable[Said]:
     """The event of the next line; all lines behind a text of the human's belong to one step of the model."""
+    if isinstance(record.get("line"), dict):
+        record = {**record["line"], "key": record.get("key")}
     if record.get("tern") == "vanished":
         return [Retraction(record["keys"])]
     if record.get("tern") == "start":

@@ -1,4 +1,4 @@
-// Charts by Chart.js. Each is made anew when the look changes: colours are read from the style sheet.
+// Charts by Chart.js. Each is redrawn when the look changes, because colours are read from the style sheet.
 
 const FONT = getComputedStyle(document.body).fontFamily;
 
@@ -30,7 +30,7 @@ function prepare() {
   });
 }
 
-// Draws on a canvas now and whenever the look changes; what it gives ends that.
+// Draws on a canvas now and whenever the look changes; returns a function that stops this.
 function drawn(canvas, configuration) {
   let chart = null;
   const draw = () => {
@@ -121,7 +121,7 @@ function configuration(chart) {
   };
 }
 
-// Lying bars need room for each; it is made before anything is drawn, so that nothing moves then.
+// Horizontal bars need room for each; it is reserved before anything is drawn, so that nothing moves later.
 function makeRoom() {
   for (const chart of facts.charts.filter(({ kind }) => kind === "bars")) {
     byId(`chart-${chart.name}`).parentElement.style.flexBasis = `${chart.rows.length * 30 + 70}px`;

@@ -1,4 +1,4 @@
-// Elements are made here, and a text gets in only as text: nothing of a log is ever read as markup.
+// Elements are made here, and texts are inserted only as text: nothing from a log is ever read as markup.
 
 const byId = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
@@ -15,7 +15,7 @@ function filled(element, attributes, children) {
 const el = (name, attributes = {}, ...children) => filled(document.createElement(name), attributes, children);
 const svg = (name, attributes = {}, ...children) => filled(document.createElementNS(SVG, name), attributes, children);
 
-// A text of a log: isolated, so that its writing direction doesn't reach its neighbours.
+// A text from a log, isolated so that its writing direction doesn't affect its neighbours.
 const foreign = (text) => el("bdi", {}, String(text));
 
 function dot(ending) {
@@ -55,7 +55,7 @@ function table(caption, columns, rows) {
   return el("div", around, el("table", {}, el("caption", {}, caption), head, body));
 }
 
-// A table of many rows is made when it is opened.
+// A table, built only when it is opened, as it may have many rows.
 function tableBehind(caption, columns, rows) {
   const details = el("details", { class: "behind" }, el("summary", {}, "Table"));
   details.addEventListener("toggle", () => details.append(table(caption, columns, rows())), { once: true });

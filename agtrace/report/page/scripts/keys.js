@@ -1,4 +1,4 @@
-// Everything by keyboard; nothing is taken from a field that is written in, or from the browser's own keys.
+// Keyboard shortcuts for everything; keys typed into a field, and the browser's own shortcuts, are left alone.
 
 const writing = (element) => element.matches?.("input, select, textarea") ?? false;
 const inSession = () => !byId("session").hidden;

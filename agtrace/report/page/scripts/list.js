@@ -1,4 +1,4 @@
-// The list of all sessions: searched, filtered, ordered; shown in slices, so that thousands don't block.
+// The list of all sessions: search, filters, order; shown in slices, so that thousands don't block the page.
 
 const SLICE = 50;
 const list = { rows: [], found: [], shown: 0 };
@@ -89,7 +89,7 @@ function refresh() {
   byId("found").textContent =
     list.found.length === list.rows.length
       ? counted(list.rows.length, "session")
-      : `${plain(list.found.length)} of ${counted(list.rows.length, "session")}${list.found.length ? "" : ": nothing matches; Clear shows all"}`;
+      : `${plain(list.found.length)} of ${counted(list.rows.length, "session")}${list.found.length ? "" : ": nothing matches; press Clear to show all"}`;
 }
 
 function option(value, text, number) {
@@ -145,7 +145,7 @@ async function openList() {
   }).observe(byId("more"));
 }
 
-// Focus goes to the row so many rows further, in the table that has it, else in that of all sessions.
+// Moves the focus by this many rows, in the table that has it, else in the table of all sessions.
 function moveRow(step) {
   const table = document.activeElement?.closest?.(".sessions") ?? byId("rows-shown").closest("table");
   const links = () => [...table.querySelectorAll(".cell-title a")];

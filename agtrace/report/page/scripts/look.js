@@ -1,4 +1,4 @@
-// Light or dark: as the system has it, until the button says otherwise; nothing is remembered.
+// Light or dark: the system's setting, until the button changes it; nothing is stored.
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const whenLookChanges = new Set();
@@ -21,7 +21,7 @@ function toggleTheme() {
   lookChanged();
 }
 
-// What a custom property is now, as a colour that a canvas understands.
+// The current value of a custom property, as a colour that a canvas understands.
 const probe = el("span", { hidden: true });
 document.body.append(probe);
 function colour(name) {
@@ -32,7 +32,7 @@ function colour(name) {
 byId("theme").addEventListener("click", toggleTheme);
 dark.addEventListener("change", lookChanged);
 
-// Paper is light.
+// Print in light colours.
 let beforePrint;
 addEventListener("beforeprint", () => {
   beforePrint = document.documentElement.dataset.theme;

@@ -1,6 +1,6 @@
-// What the address says is shown: #s=<id> is a session, everything else a place in the report.
+// The address decides what is shown: #s=<id> is a session, everything else a place in the report.
 
-// Where the report was left, for coming back; `asked` says that a place in it was asked for instead.
+// Where the user left the report, to return there; `asked` means that a place in it was asked for instead.
 const place = { scroll: 0, link: null, inHistory: false, asked: false, endChart: () => {} };
 
 function wantedSession() {
@@ -67,7 +67,7 @@ async function main() {
   makeRoom();
   requestAnimationFrame(() => setTimeout(drawOverview));
   if (!("DecompressionStream" in window)) {
-    byId("found").textContent = "This browser is too old to unpack the list of sessions; those of 2023 and later can.";
+    byId("found").textContent = "This browser is too old to unpack the list of sessions; it takes one from 2023 or later.";
     return;
   }
   await openList();
@@ -75,7 +75,7 @@ async function main() {
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a");
     if (link?.matches(".skip")) {
-      event.preventDefault(); // its place is in every view: the address stays
+      event.preventDefault(); // it exists in every view, so the address stays
       byId("main").focus();
     } else if (link) place.asked = true;
   });

@@ -1,9 +1,9 @@
-// The time of a session on a line: to scale, but for long pauses, which become breaks of one width.
+// The time of a session on a line, to scale except for long pauses, which become breaks of one width.
 
 const SHORTEST_PAUSE = 60;
 const NOBODY_THERE = 7200;
 
-// Pauses: between turns where long for this session, and within turns where the machine must have slept.
+// Pauses: between turns if long for this session, and within turns if the machine must have been asleep.
 function pausesOf(entries) {
   const turns = entries.filter((entry) => entry.kind === "turn");
   const gaps = [];
@@ -27,7 +27,7 @@ const edges = (turn) => [
   { start: turn.end, end: turn.end },
 ];
 
-// Where a moment is, for a line from `left` that is `width` long; and how many seconds passed until then, pauses left out.
+// The position of a moment on a line from `left` that is `width` long, and the seconds until then, without pauses.
 function scaleOf(entries, left, width) {
   const pauses = pausesOf(entries);
   const last = entries.reduce((end, entry) => Math.max(end, entry.end), 0);
@@ -45,7 +45,7 @@ function scaleOf(entries, left, width) {
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400];
 
-// The moments that are written below the line: round ones, not nearer to each other than a label is wide.
+// The moments labelled below the line: round ones, no closer together than a label is wide.
 function ticksOf(scale, left, width) {
   const step = STEPS.find((seconds) => (width * seconds) / Math.max(scale.active(scale.last), 1) > 70) ?? 86400 * 7;
   const ticks = [];
@@ -62,7 +62,7 @@ function ticksOf(scale, left, width) {
   return ticks;
 }
 
-// When so many seconds had passed, pauses left out.
+// The moment when this many seconds had passed, without pauses.
 function momentAt(scale, passed) {
   let moment = passed;
   for (const gap of scale.pauses) if (moment > gap.start) moment += gap.end - gap.start;

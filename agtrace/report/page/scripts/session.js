@@ -1,4 +1,4 @@
-// One session: its score and why, how it ended, where its time went, its timeline, its findings with their evidence.
+// One session: its score and the reasons, its ending, where its time went, its timeline, its findings with evidence.
 
 const PART_WORDS = { outcome: "Outcome", failures: "Failures", loops: "Loops", context: "Context", time: "Time" };
 const LENS_WORDS = { TokenUsage: "tokens and context" };
@@ -43,7 +43,7 @@ function headOf(row, details) {
     el(
       "div",
       {},
-      el("h1", { id: "session-title" }, foreign(row.title || "Without a title")),
+      el("h1", { id: "session-title" }, foreign(row.title || "Untitled")),
       el(
         "p",
         { class: "facts" },
@@ -96,7 +96,7 @@ function timeSplit(time) {
     .map((name) => [name, time?.[`${name}_seconds`]])
     .filter(([, seconds]) => seconds);
   const whole = known.reduce((sum, [, seconds]) => sum + seconds, 0);
-  if (!whole) return el("p", { class: "reason" }, "Where the time went is unknown: the log tells no times.");
+  if (!whole) return el("p", { class: "reason" }, "Where the time went is unknown: the log has no times.");
   let begun = 0;
   const pieces = known.map(([name, seconds]) => {
     const piece = svg("rect", {
@@ -158,7 +158,7 @@ function agentsCard(agents) {
   ]);
   const made = card(
     `Sub-agents (${agents.length})`,
-    table("What they did counts in the score above.", ["Sub-agent", "Score", "Findings", "Failed"], rows),
+    table("What they did counts towards the score above.", ["Sub-agent", "Score", "Findings", "Failed"], rows),
   );
   made.classList.add("wide");
   return made;
@@ -168,9 +168,9 @@ function contextCard(timeline) {
   const canvas = el("canvas", { role: "img" });
   const fullest = timeline.context.reduce((most, point) => Math.max(most, point.tokens), 0);
   const share = timeline.window
-    ? `, ${percent(fullest / timeline.window)} of the window of ${short(timeline.window)}`
-    : "; how large the window is, is unknown";
-  canvas.setAttribute("aria-label", `The context window filling: at most ${short(fullest)} tokens${share}`);
+    ? `, ${percent(fullest / timeline.window)} of a window of ${short(timeline.window)}`
+    : "; the size of the window is unknown";
+  canvas.setAttribute("aria-label", `The context window over time: at most ${short(fullest)} tokens${share}`);
   const made = card(
     "Context window",
     el("p", { class: "hint" }, `At most ${short(fullest)} tokens${share}`),
@@ -255,7 +255,7 @@ function findingsOf(row, details) {
       ? el(
           "p",
           { class: "reference" },
-          `${shown} of ${plain(details.total_insights)} findings are shown; all of them by`,
+          `${shown} of ${plain(details.total_insights)} findings are shown; this command shows all:`,
           el("code", {}, every),
           copyButton(every, "the command that shows all findings"),
         )
@@ -283,7 +283,7 @@ function wayBack(row) {
     const link = el("a", { href: `#s=${encodeURIComponent(other.id)}`, class: step > 0 ? "next" : "previous" }, text);
     link.addEventListener("click", (event) => {
       event.preventDefault();
-      location.replace(link.href); // Back leads to the list, however many sessions were leafed through
+      location.replace(link.href); // Back leads to the list, however many sessions were visited
     });
     return link;
   };
@@ -291,11 +291,11 @@ function wayBack(row) {
     "div",
     { class: "back" },
     el("a", { href: "#sessions", class: "to-list" }, "← All sessions"),
-    el("nav", { "aria-label": "Sessions beside this one" }, neighbour(-1, "Previous"), neighbour(1, "Next")),
+    el("nav", { "aria-label": "Neighbouring sessions" }, neighbour(-1, "Previous"), neighbour(1, "Next")),
   );
 }
 
-// Fills the article of a session; gives what draws its chart once it can be seen.
+// Fills the article of a session; returns the function that draws its chart once it is visible.
 function fillSession(article, row, details) {
   article.replaceChildren(wayBack(row), headOf(row, details));
   if (!details) {
@@ -323,7 +323,7 @@ function fillSession(article, row, details) {
   } else {
     const why = details.dropped
       ? "The timeline was left out to keep this file small."
-      : "There is no timeline: the log tells no times.";
+      : "There is no timeline: the log has no times.";
     cards.append(el("p", { class: "empty card wide" }, why));
   }
   if (details.agents?.length) cards.append(agentsCard(details.agents));

@@ -1,4 +1,4 @@
-// The timeline of a session: lanes of turns, responses, tools and sub-agents to scale, with marks above them.
+// The timeline of a session: lanes of turns, model responses, tool calls and sub-agents, to scale, with marks above.
 
 const LANES = [
   { name: "Marks", kinds: ["compaction", "api_error"], height: 22, rows: 1 },
@@ -18,7 +18,7 @@ const KIND_WORDS = {
 const GUTTER = 58;
 const BETWEEN = 10;
 
-// Which row of its lane each entry takes: those at the same time stand below each other, as far as there are rows.
+// The row of each entry in its lane: entries at the same time go below each other, while there are rows.
 function stacked(entries, most) {
   const free = [];
   for (const entry of entries) {
@@ -54,7 +54,7 @@ function told(entry) {
   ];
 }
 
-// A mark of the width of its time, at least wide enough to be seen.
+// A mark as wide as its duration, and at least wide enough to be seen.
 function bar(entry, lane, scale) {
   const x = scale.x(entry.start);
   const y = lane.y + entry.row * (lane.height + 2);
@@ -116,7 +116,7 @@ function draw(entries, width) {
   const lanes = lanesOf(entries);
   const height = lanes.reduce((end, lane) => Math.max(end, lane.y + lane.whole), 0) + 4;
   const scale = scaleOf(entries, GUTTER, width - GUTTER - 12);
-  const label = `Timeline with ${counted(entries.length, "entry", "entries")}; left and right go through them`;
+  const label = `Timeline with ${counted(entries.length, "entry", "entries")}; use the left and right arrow keys to go through them`;
   const picture = svg("svg", {
     width,
     height: height + 22,
@@ -156,17 +156,17 @@ function shapes() {
   return el(
     "ul",
     { class: "shapes timeline-shapes" },
-    shown("response of the model", box("step")),
+    shown("model response", box("step")),
     shown("tool call", box("tool")),
     shown("failed", box("failed"), svg("path", { class: "failure", d: "M7 1l5 5l-5 5l-5 -5z" })),
     shown("sub-agent", box("agent")),
     shown("compaction", svg("path", { class: "compaction", d: "M0 0h14l-7 12z" })),
     shown("API error", svg("path", { class: "api_error", d: "M2 1l10 10m0-10l-10 10" })),
-    el("li", {}, "dashed: a pause left out"),
+    el("li", {}, "dashed: pause left out"),
   );
 }
 
-// The card with the timeline: zoom, arrow keys, what is pointed at in words, and the table behind it.
+// The card with the timeline: zoom, arrow keys, a description of the selected entry, and its table.
 function timelineCard(timeline, id) {
   const { entries } = timeline;
   const ordered = [...entries].sort((a, b) => a.start - b.start);
@@ -174,7 +174,7 @@ function timelineCard(timeline, id) {
   const line = el(
     "p",
     { class: "told", role: "status", "aria-live": "polite" },
-    "Point at a mark, or go through them by the arrow keys.",
+    "Point at a mark, or use the arrow keys to go through them.",
   );
   let zoom = 1;
   let chosen = -1;
@@ -233,7 +233,7 @@ function timelineCard(timeline, id) {
       entry.event,
     ]);
   const left = timeline.leftOut
-    ? el("p", { class: "hint" }, `${counted(timeline.leftOut, "entry", "entries")} less telling than these left out.`)
+    ? el("p", { class: "hint" }, `${counted(timeline.leftOut, "entry", "entries")} of less importance left out.`)
     : null;
   const card = el(
     "section",

@@ -1,4 +1,4 @@
-// Rows and details are compressed in the page, and unpacked by the browser itself.
+// Rows and details are compressed in the page; the browser's own decompression unpacks them.
 
 async function unpack(id) {
   const packed = atob(byId(id).textContent.trim());
@@ -19,7 +19,7 @@ async function unpackRows() {
   });
 }
 
-// The details of a session, or null where the page was kept small without them.
+// The details of a session, or null if they were left out to keep the page small.
 async function detailsOf(row) {
   const group = `group-${Math.floor(row.place / facts.group)}`;
   if (!byId(group)?.textContent) return null;
@@ -31,7 +31,7 @@ const sums = (differences) => {
   return differences.map((difference) => (sum += difference));
 };
 
-// The entries and context points of a timeline, out of its columns.
+// The entries and context points of a timeline, from its columns.
 function unfolded(packed, names) {
   const starts = sums(packed.starts);
   const events = sums(packed.events);

@@ -1,4 +1,4 @@
-// How figures are written, as on the overview.
+// Formats of figures, the same as on the overview.
 
 const facts = JSON.parse(byId("facts").textContent);
 const THIN = "\u00a0";
@@ -50,7 +50,7 @@ const minute = (time) => (time ? time.slice(0, 16).replace("T", " ") : "time unk
 const grade = (score) => (score === null ? "none" : score >= 80 ? "good" : score >= 60 ? "fair" : "low");
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
-// A command of agtrace with a place: what a shell would read as more than a word is quoted, and no place is an option.
+// A command of agtrace with an id or reference, quoted for a shell and never taken for an option.
 function command(name, place) {
   const word = /^[\w.:/-]+$/.test(place) ? place : `'${place.replaceAll("'", "'\\''")}'`;
   return `agtrace ${name} ${place.startsWith("-") ? "-- " : ""}${word}`;

@@ -10,7 +10,7 @@ from agtrace_schema.events import Outcome
 
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.rows import only, rows, value
+from agtrace_indexer.index.questions.queries import only, rows, value
 
 _OWN = f"e.session_id = :session AND {COUNTED}"
 

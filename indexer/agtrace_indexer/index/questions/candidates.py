@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from agtrace_indexer.index import checksum, vocabulary
 from agtrace_indexer.index.opening import Reading, is_damage
-from agtrace_indexer.index.questions.rows import value, values
+from agtrace_indexer.index.questions.queries import value, values
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
 from agtrace_indexer.texts.candidates import Cut, Places, places, words_in_query
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES

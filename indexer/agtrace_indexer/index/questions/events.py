@@ -10,7 +10,7 @@ from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED, LIVE, OF_STEP
-from agtrace_indexer.index.questions.rows import first, listed, only, rows, value
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, only, rows, value
 from agtrace_indexer.index.questions.turns import Step
 
 _COLUMNS = """
@@ -174,8 +174,8 @@ def one(connection: sqlite3.Connection, session_row: int, event_index: int) -> E
 
 def several(connection: sqlite3.Connection, session_row: int, indices: Iterable[int]) -> list[Event]:
     """Return those of these events that the session has, in file order."""
-    sql = f"{_EVENT} WHERE e.session_id = ? AND e.event_index IN {listed(indices)} ORDER BY e.event_index"
-    return list(rows(connection, _event, sql, (session_row,)))
+    sql = f"{_EVENT} WHERE e.session_id = ? AND e.event_index IN {GIVEN} ORDER BY e.event_index"
+    return list(rows(connection, _event, sql, (session_row, as_json(indices))))
 
 
 def address(connection: sqlite3.Connection, row: int) -> Address | None:
@@ -268,7 +268,7 @@ def of_steps(
 
 
 def _codes(types: Iterable[EventType]) -> str:
-    return listed(TYPE_CODE[type] for type in types)
+    return f"({', '.join(str(TYPE_CODE[type]) for type in types)})"
 
 
 # -- reasoning -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agtrace_indexer.index.questions.conditions import CODES, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.rows import rows, value, values
+from agtrace_indexer.index.questions.queries import rows, value, values
 
 _TOUCHED = f"""
 SELECT p.text, sum(t.access = 'read'), sum(t.access = 'write')

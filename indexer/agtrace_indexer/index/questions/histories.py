@@ -11,7 +11,7 @@ from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace_indexer.index.questions.conditions import COUNTED
-from agtrace_indexer.index.questions.rows import pairs, rows, values
+from agtrace_indexer.index.questions.queries import pairs, rows, values
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 _EVENTS = f"""
@@ -110,22 +110,14 @@ def events(connection: sqlite3.Connection, session_row: int) -> list[PastEvent]:
 
 def payloads(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield each event with the stored rest of its payload, in file order, one block in memory at a time."""
-    for first, payloads in rows(connection, _unpacked, _PAYLOADS, (session_row,)):
-        for event_index, rest in enumerate(payloads, first):
+    for first, payload in rows(connection, lambda *row: row, _PAYLOADS, (session_row,)):
+        for event_index, rest in enumerate(orjson.loads(unpack(payload)), first):
             yield event_index, rest or {}
-
-
-def _unpacked(first: int, payload: bytes) -> tuple[int, list[dict[str, Any] | None]]:
-    return first, orjson.loads(unpack(payload))
 
 
 def texts(connection: sqlite3.Connection, session_row: int) -> Iterator[tuple[int, BlockText]]:
     """Yield the texts of a session, block by block, each with the index of its first event."""
-    return rows(connection, _text, _TEXTS, (session_row,))
-
-
-def _text(first: int, ends: bytes, text: bytes) -> tuple[int, BlockText]:
-    return first, BlockText.of(ends, text)
+    return rows(connection, lambda first, ends, text: (first, BlockText.of(ends, text)), _TEXTS, (session_row,))
 
 
 def touched(connection: sqlite3.Connection, session_row: int) -> Iterator[TouchedFile]:

@@ -6,9 +6,8 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Set
 from typing import NamedTuple
 
-from agtrace_indexer.index.ids import as_json
 from agtrace_indexer.index.questions.filters import EventFilters, all_of, of_blocks, of_events
-from agtrace_indexer.index.questions.rows import first, listed, rows, value, values
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, rows, value, values
 from agtrace_indexer.texts.blocks import BlockText
 
 _BLOCK = "SELECT b.id, b.session_id, b.first_index, b.event_count, b.t0, b.t1 FROM block b"
@@ -105,7 +104,7 @@ def blocks_of_session(connection: sqlite3.Connection, session_row: int) -> list[
 
 def sessions_of(connection: sqlite3.Connection, blocks: Iterable[int]) -> set[int]:
     """Return the sessions that these blocks belong to; a block may be gone."""
-    return set(values(connection, f"SELECT DISTINCT session_id FROM block WHERE id IN {listed(blocks)}"))
+    return set(values(connection, f"SELECT DISTINCT session_id FROM block WHERE id IN {GIVEN}", (as_json(blocks),)))
 
 
 def events(

@@ -6,7 +6,7 @@ import sqlite3
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions.conditions import PROJECTS_BY_HASH
-from agtrace_indexer.index.questions.rows import rows, value
+from agtrace_indexer.index.questions.queries import rows, value
 
 _ACTIVE = """
 WITH active AS (

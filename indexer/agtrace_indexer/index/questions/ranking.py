@@ -8,10 +8,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
-from agtrace_indexer.index.ids import as_json
 from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
 from agtrace_indexer.index.questions.matches import Span
-from agtrace_indexer.index.questions.rows import first, pairs, rows, values
+from agtrace_indexer.index.questions.queries import as_json, first, pairs, rows, values
 from agtrace_indexer.texts.ranked_words import Voice, ranked_words
 
 _SIZE = "SELECT count(*), coalesce(avg(words), 0) FROM ranked_event"

@@ -9,9 +9,8 @@ from typing import NamedTuple
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
-from agtrace_indexer.index.ids import as_json
 from agtrace_indexer.index.questions.conditions import COUNTED
-from agtrace_indexer.index.questions.rows import rows
+from agtrace_indexer.index.questions.queries import as_json, rows
 
 _PARENTS = "SELECT id, kind, parent_session FROM session WHERE kind != 'warmup' ORDER BY id"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agtrace_indexer.index.questions.conditions import COUNTED, PROJECTS_BY_HASH
-from agtrace_indexer.index.questions.rows import first, listed, only, pairs, rows, value, values
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, only, pairs, rows, value, values
 
 _SESSION = """
 SELECT s.id, s.file_id, s.thread, s.uid, s.own_id, s.provider, s.kind,
@@ -216,7 +216,9 @@ def neighbours(connection: sqlite3.Connection, uid: str) -> Neighbours:
 
 def in_rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Session]:
     """Return the sessions with these row ids, oldest first."""
-    return list(rows(connection, Session, f"{_SESSION} WHERE s.id IN {listed(ids)} ORDER BY s.started_at, s.id"))
+    return list(
+        rows(connection, Session, f"{_SESSION} WHERE s.id IN {GIVEN} ORDER BY s.started_at, s.id", (as_json(ids),))
+    )
 
 
 def id_of(connection: sqlite3.Connection, row: int) -> str:
@@ -311,11 +313,8 @@ def started_by(connection: sqlite3.Connection, row: int, calls: Iterable[int]) -
 
     If a call started several, the one indexed first is returned.
     """
-    sql = (
-        "SELECT started_by, uid FROM session "
-        f"WHERE parent_session = ? AND started_by IN {listed(calls)} ORDER BY id DESC"
-    )
-    return pairs(connection, sql, (row,))
+    sql = f"SELECT started_by, uid FROM session WHERE parent_session = ? AND started_by IN {GIVEN} ORDER BY id DESC"
+    return pairs(connection, sql, (row, as_json(calls)))
 
 
 def shared_events(connection: sqlite3.Connection, one: int, other: int) -> int:

@@ -6,7 +6,7 @@ import sqlite3
 from typing import NamedTuple
 
 from agtrace_indexer.index import meta
-from agtrace_indexer.index.questions.rows import only
+from agtrace_indexer.index.questions.queries import only
 
 _TOTALS = """
 SELECT count(*) FILTER (WHERE kind != 'warmup'), coalesce(sum(event_count), 0), max(ended_at),

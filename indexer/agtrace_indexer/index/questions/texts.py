@@ -13,7 +13,7 @@ import orjson
 from agtrace_schema.events import EventType, Outcome
 
 from agtrace_indexer.index.questions.events import Event
-from agtrace_indexer.index.questions.rows import only, rows
+from agtrace_indexer.index.questions.queries import only, rows
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 _BLOCK = """
@@ -88,7 +88,9 @@ def having_text(connection: sqlite3.Connection, session_row: int, indices: Colle
     """Return those of these events that have a text, judged by where texts end, without decompressing any."""
     if not indices:
         return set()
-    blocks = list(rows(connection, _ends, _ENDS, (session_row,)))
+    blocks = list(
+        rows(connection, lambda first, ends: (first, BlockText(b"", array("I", ends))), _ENDS, (session_row,))
+    )
     firsts = [first for first, _ in blocks]
     found = set()
     for index in indices:
@@ -96,7 +98,3 @@ def having_text(connection: sqlite3.Connection, session_row: int, indices: Colle
         if ends.ends[index - first] > ends.start(index - first):
             found.add(index)
     return found
-
-
-def _ends(first_index: int, ends: bytes) -> tuple[int, BlockText]:
-    return first_index, BlockText(b"", array("I", ends))

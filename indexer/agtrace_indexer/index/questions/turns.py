@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from agtrace_schema.events import UserKind
 
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED
-from agtrace_indexer.index.questions.rows import listed, only, rows, value, values
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, only, rows, value, values
 from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
 from agtrace_indexer.index.sums import TOTAL
 
@@ -161,8 +161,8 @@ def page(connection: sqlite3.Connection, session_row: int, *, from_turn: int, la
 
 def several(connection: sqlite3.Connection, session_row: int, indices: Iterable[int]) -> list[Turn]:
     """Return those of these turns that the session has, in order."""
-    sql = f"{_TURN} WHERE t.session_id = ? AND t.turn_index IN {listed(indices)} ORDER BY t.turn_index"
-    return list(rows(connection, _turn, sql, (session_row,)))
+    sql = f"{_TURN} WHERE t.session_id = ? AND t.turn_index IN {GIVEN} ORDER BY t.turn_index"
+    return list(rows(connection, _turn, sql, (session_row, as_json(indices))))
 
 
 def exists(connection: sqlite3.Connection, session_row: int, turn_index: int | None) -> bool:

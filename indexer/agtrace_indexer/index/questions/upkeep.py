@@ -9,8 +9,7 @@ from typing import NamedTuple
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
-from agtrace_indexer.index.ids import FILES, as_json
-from agtrace_indexer.index.questions.rows import rows, value, values
+from agtrace_indexer.index.questions.queries import FILES, as_json, rows, value, values
 
 _NOTIFICATION = TYPE_CODE[EventType.NOTIFICATION]
 _USAGE = TYPE_CODE[EventType.TOKEN_USAGE]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from agtrace_indexer.index.ids import as_json
 from agtrace_indexer.index.questions.conditions import COUNTED, OF_STEP, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.rows import listed, only, pairs, rows
+from agtrace_indexer.index.questions.queries import GIVEN, Row, as_json, only, pairs, rows
 from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
 from agtrace_indexer.index.questions.turns import Step
 from agtrace_indexer.index.sums import WHOLE_INPUT
@@ -65,14 +65,14 @@ class Figures(NamedTuple):
     tokens: TokenCounts
 
 
-def _figures(*columns: Any) -> Figures:
-    return Figures._make((*columns[:-_KINDS], TokenCounts(*columns[-_KINDS:])))
+def _with_counts(form: Callable[..., Row], *columns: Any) -> Row:
+    return form(*columns[:-_KINDS], TokenCounts(*columns[-_KINDS:]))
 
 
 def figures(connection: sqlite3.Connection, session_row: int, indices: Iterable[int]) -> list[Figures]:
     """Return the token figures in these events of a session, in file order."""
-    sql = f"SELECT {_FIGURES} FROM token_usage u WHERE session_id = ? AND event_index IN {listed(indices)} ORDER BY 1"
-    return list(rows(connection, _figures, sql, (session_row,)))
+    sql = f"SELECT {_FIGURES} FROM token_usage u WHERE session_id = ? AND event_index IN {GIVEN} ORDER BY 1"
+    return list(rows(connection, partial(_with_counts, Figures), sql, (session_row, as_json(indices))))
 
 
 def of_step(connection: sqlite3.Connection, session_row: int, step: Step) -> list[Figures]:
@@ -81,7 +81,7 @@ def of_step(connection: sqlite3.Connection, session_row: int, step: Step) -> lis
         f"SELECT {_FIGURES} FROM event e JOIN token_usage u USING (session_id, event_index) "
         f"WHERE {OF_STEP} ORDER BY e.event_index"
     )
-    return list(rows(connection, _figures, sql, {**step._asdict(), "session": session_row}))
+    return list(rows(connection, partial(_with_counts, Figures), sql, {**step._asdict(), "session": session_row}))
 
 
 class LargestRequest(NamedTuple):
@@ -143,13 +143,9 @@ class ModelSums(NamedTuple):
     tokens: TokenCounts
 
 
-def _model_sums(*columns: Any) -> ModelSums:
-    return ModelSums._make((*columns[:-_KINDS], TokenCounts(*columns[-_KINDS:])))
-
-
 def by_model(connection: sqlite3.Connection, among: Among) -> Iterator[ModelSums]:
     """Yield the usage of sessions by key and by everything that affects the price, the most used first."""
-    return rows(connection, _model_sums, *_asked(_BY_MODEL, among))
+    return rows(connection, partial(_with_counts, ModelSums), *_asked(_BY_MODEL, among))
 
 
 def without_figures(connection: sqlite3.Connection, among: Among) -> dict[int, int]:

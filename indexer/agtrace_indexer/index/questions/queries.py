@@ -12,6 +12,10 @@ Row = TypeVar("Row")
 Arguments: TypeAlias = Sequence[Any] | Mapping[str, Any]
 """Arguments by position or by name."""
 
+GIVEN = "(SELECT value FROM json_each(?))"
+FILES = "(SELECT value FROM json_each(:files))"
+"""The ids that a query is about, passed as `as_json`."""
+
 
 def rows(
     connection: sqlite3.Connection, form: Callable[..., Row], sql: str, arguments: Arguments = ()
@@ -50,9 +54,9 @@ def pairs(connection: sqlite3.Connection, sql: str, arguments: Arguments = ()) -
     return dict(_asked(connection, sql, arguments).fetchall())
 
 
-def listed(numbers: Iterable[int]) -> str:
-    """Return numbers as an SQL list for use after `IN`."""
-    return f"({', '.join(map(str, numbers))})"
+def as_json(ids: Iterable[int]) -> str:
+    """Return ids as the JSON array that SQLite's `json_each` reads."""
+    return f"[{', '.join(map(str, ids))}]"
 
 
 def _asked(connection: sqlite3.Connection, sql: str, arguments: Arguments) -> sqlite3.Cursor:

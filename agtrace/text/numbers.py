@@ -1,0 +1,56 @@
+"""Numbers, sizes and times as people read them."""
+
+from __future__ import annotations
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 step`, `2,000 steps`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def short(number: float | None) -> str:
+    """Return a count to three or four digits: `4.8G`, `15.1M`, `950`; nothing if it is unknown."""
+    if number is None:
+        return ""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.1f}{unit}"
+    return f"{number:.0f}"
+
+
+def size(number: int) -> str:
+    """Return a number of bytes, in MB if there are many."""
+    return f"{number / 1e6:,.1f} MB" if number >= 100_000 else f"{number:,} bytes"
+
+
+def dollars(cost: float | None) -> str:
+    """Return US dollars to the cent; nothing if they are unknown."""
+    return "" if cost is None else f"${cost:,.2f}"
+
+
+def percent(share: float) -> str:
+    """Return a share of 1: `0 %`, `4.3 %`, `41 %`."""
+    return f"{100 * share:.0f} %" if share >= 0.1 or not share else f"{100 * share:.1f} %"
+
+
+def seconds(number: int | None) -> str:
+    """Return a duration in its two largest units: `3 h 5 min`, `12 min 30 s`; nothing if it is unknown."""
+    if number is None:
+        return ""
+    for size, unit, smaller, part in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
+        if number >= size:
+            return f"{number // size} {unit} {number % size // smaller} {part}"
+    return f"{number} s"
+
+
+def duration(milliseconds: int) -> str:
+    """Return a rounded duration: `40 s`, `12 min`, `3 h 5 min`, `2 d 1 h`."""
+    number = milliseconds // 1000
+    if number < 60:
+        return f"{number} s"
+    if number < 3570:
+        return f"{round(number / 60)} min"
+    minutes = round(number / 60)
+    large, small, names = (1440, 60, ("d", "h")) if minutes >= 1440 else (60, 1, ("h", "min"))
+    rest = minutes % large // small
+    return f"{minutes // large} {names[0]}" + (f" {rest} {names[1]}" if rest else "")
