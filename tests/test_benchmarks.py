@@ -1,4 +1,4 @@
-"""The benchmarks run and print their tables; what the figures are is nobody's condition."""
+"""The benchmarks run and print their tables; no test depends on the figures."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_no_answer_over_the_samples_is_larger_than_it_may_be(
     answers.cache_clear()
     assert answer_sizes.main(asked) == 0
     printed = capsys.readouterr().out
-    assert printed.endswith("none over its budget\n")
+    assert printed.endswith("none exceeds its budget\n")
     for call in ("get_session_details(detail_level='turns')", "read_artifact(ref='ax://session/')", "list_sessions()"):
         assert re.search(rf"^\| {re.escape(call)} +\|(?: +[0-9,]+ \|){{4}} +[01]\.[0-9]+x", printed, re.MULTILINE), call
 
