@@ -204,7 +204,7 @@ class Parser(Protocol):
         """Whether only this agent writes such a record (by content, never by the file's name)."""
 
     def unroll(self, document: Any) -> Iterable[Record] | None:
-        """Return the records of a whole-file JSON document in the order of its lines; None if another agent wrote it."""
+        """Return the records of a whole-file JSON document in the order of its lines; None if it is another agent's."""
 
     def begin(self, path: PurePath) -> LogState:
         """Return the state before the first record; the path may contain a sub-agent's id and its parent's.
