@@ -15,5 +15,5 @@ def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def nest(code: Path, tmp_path: Path) -> Nest:
-    """A machine with Tern on it that hasn't flown yet."""
+    """A machine with Tern on it and no logs yet."""
     return Nest(tmp_path, code)

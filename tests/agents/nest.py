@@ -21,7 +21,7 @@ NAMED = (
     (re.compile(r"(?m)^(?=\nif TYPE_CHECKING:)"), "from agtrace_indexer.providers.tern import TERN\n"),
     (re.compile(r"(?<=for agent in \()([^()]+)(?=\)\})"), r"\1, TERN"),
 )
-"""What is written into the registry: an import and a name."""
+"""What is added to the registry: an import and a name."""
 
 ASKING = """
 import json, sys
@@ -31,13 +31,13 @@ for arguments in json.load(sys.stdin):
     run = CliRunner().invoke(group.agtrace, arguments, prog_name="agtrace", env={"COLUMNS": "160"})
     print(json.dumps([run.exit_code, run.stdout, run.stderr]))
 """
-"""Runs commands one after the other in one process."""
+"""Runs commands one after another in one process."""
 
 START = 1_790_000_000_000
 
 
 def lines(session: str) -> list[dict[str, Any]]:
-    """A session of Tern's: a failed build, an edit, calls to agtrace, an error of the API."""
+    """Return a session of Tern's: a failed build, an edit, calls to agtrace, an API error."""
     told: list[dict[str, Any]] = [
         {"tern": "start", "id": session, "cwd": "/srv/tidepool", "model": "tern-1"},
         {"tern": "ask", "text": "Mend the tide gauge"},
@@ -61,7 +61,7 @@ def lines(session: str) -> list[dict[str, Any]]:
 
 
 def checkout(folder: Path) -> Path:
-    """A copy of the indexer that knows Tern; gives what goes into PYTHONPATH."""
+    """Make a copy of the indexer that knows Tern; return the value for PYTHONPATH."""
     package = folder / "agtrace_indexer"
     shutil.copytree(ROOT / "indexer" / "agtrace_indexer", package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(TERN, package / "providers" / "tern", ignore=shutil.ignore_patterns("__pycache__"))
@@ -83,12 +83,12 @@ class Nest:
 
     @property
     def flights(self) -> Path:
-        """Where Tern keeps its logs."""
+        """The folder of Tern's logs."""
         return self.folder / "tern" / "flights"
 
     @property
     def data(self) -> Path:
-        """Where agtrace keeps its index."""
+        """The folder of agtrace's index."""
         return self.folder / "data"
 
     def log(self, session: str) -> None:
@@ -109,7 +109,7 @@ class Nest:
             (folder / f"{number:03}.json").write_text(json.dumps(line))
 
     def database(self) -> sqlite3.Connection:
-        """Open Tern's database, in the mode in which agents write theirs."""
+        """Open Tern's database, in the mode that agents use."""
         self.flights.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self.flights / "nest.db", isolation_level=None)
         connection.execute("PRAGMA journal_mode=WAL")
@@ -125,7 +125,7 @@ class Nest:
                 add(connection, session, *lines(session))
 
     def run(self, code: str, given: Any = None) -> list[Any]:
-        """What a process prints that knows Tern: a JSON value a line."""
+        """Return the JSON values, one per line, printed by a process that knows Tern."""
         environment = {
             "PATH": os.environ["PATH"], "HOME": str(self.folder / "home"), "TERN_NEST": str(self.folder / "tern"),
             "AGTRACE_DATA_DIR": str(self.data), "PYTHONPATH": str(self.code),
@@ -138,13 +138,13 @@ class Nest:
         return [json.loads(line) for line in ended.stdout.splitlines()]
 
     def ask(self, *commands: str) -> list[str]:
-        """What commands print, each given as its words; all of them end well."""
+        """Return what commands print, each given as its words; all must succeed."""
         answers = self.run(ASKING, [command.split() for command in commands])
         assert [code for code, _, _ in answers] == [0] * len(commands), answers
         return [out for _, out, _ in answers]
 
     def data_of(self, *commands: str) -> list[Any]:
-        """The data of the answers to commands, each given as its words."""
+        """Return the data of the answers to commands, each given as its words."""
         return [json.loads(answer)["data"] for answer in self.ask(*(f"{command} --json" for command in commands))]
 
 

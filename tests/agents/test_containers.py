@@ -1,4 +1,4 @@
-"""Logs that aren't files of their own: rows of a database that its agent writes, folders of small files."""
+"""Logs that aren't files: rows of a database that an agent writes, folders of small files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new agent is one folder and its name in the registry: everything else knows it then, and no other file changes."""
+"""A new agent is one folder and its name in the registry: everything else then knows it, and no other file changes."""
 
 from __future__ import annotations
 

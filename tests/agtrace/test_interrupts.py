@@ -1,4 +1,4 @@
-"""Ctrl-C, as a terminal sends it: to a command and to all that it has started, at any moment."""
+"""Ctrl-C, as a terminal sends it: to a command and all processes that it has started, at any moment."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The law of search: it finds exactly what a plain scan of the events' texts finds, whatever is asked.
+"""The law of search: it finds exactly what a plain scan of the events' texts finds, for any query.
 
-The texts to look for are cut from the raw logs by code of this test alone.
+The texts to search for are cut from the raw logs by this test's own code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The law of search in both orders, by words, by session, without the calls to agtrace: a plain scan says the same."""
+"""The law of search in both orders, by words, by session, without calls to agtrace: a plain scan finds the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`agtrace setup`: what is there is replaced as a whole or stays, with its environment."""
+"""`agtrace setup`: an existing entry is replaced as a whole or stays, with its environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`agtrace index --watch` as a person and a script meet it: real processes, real notifications, real limits."""
+"""`agtrace index --watch` as people and scripts use it: real processes, real notifications, real limits."""
 
 from __future__ import annotations
 

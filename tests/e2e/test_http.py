@@ -1,4 +1,4 @@
-"""The server over HTTP: the real process, asked by the client of the mcp package in both eras, and by raw requests."""
+"""The server over HTTP: the real process, called by the mcp package's client in both eras, and by raw requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer contract through both transports: byte for byte what was answered without any."""
+"""The answer contract over both transports: byte for byte the answers given without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A disk that is full, a folder that can't be written or is taken away: what is there is answered, then it goes on."""
+"""A full disk, a folder that isn't writable or vanishes: answers use what is there, and indexing resumes later."""
 
 from __future__ import annotations
 

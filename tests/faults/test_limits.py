@@ -1,4 +1,4 @@
-"""What a client may send without doing harm: too much, too deep, too many at once, or no message at all."""
+"""Messages that do no harm: too large, too deeply nested, too many at once, or not messages at all."""
 
 from __future__ import annotations
 

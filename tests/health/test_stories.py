@@ -1,4 +1,4 @@
-"""What a story says arrives in the index as what it is meant to be, whichever agent's log it was written as."""
+"""Everything in a story arrives in the index as intended, whichever agent's log it was written as."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that a user adds and texts that a user allows, in `redaction.json` beside the index (issue: redaction)."""
+"""Rules that a user adds and texts that a user allows, in `redaction.json` next to the index."""
 
 from __future__ import annotations
 

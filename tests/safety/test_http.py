@@ -1,4 +1,4 @@
-"""The HTTP transport against what no client of the mcp package sends: raw requests, and pages of other origins."""
+"""The HTTP transport against what the mcp package's client never sends: raw requests, and pages of other origins."""
 
 from __future__ import annotations
 
