@@ -76,7 +76,7 @@ class Telling:
 
     @property
     def history(self) -> History:
-        """Return the history."""
+        """The history so far."""
         return History(self.provider, self.entries, self.turn)
 
     def _next(self) -> int:

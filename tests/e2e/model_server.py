@@ -194,12 +194,12 @@ class ModelServer:
 
     @property
     def offered(self) -> list[Offered]:
-        """Return our tools as the model knew them at the end."""
+        """Our tools as the model knew them at the end."""
         return max((self.wire.offered(request) for request in self.requests), key=len, default=[])
 
     @property
     def seen(self) -> list[Result]:
-        """Return what the model was shown for each call, in the first request with it."""
+        """What the model was shown for each call, in the first request with it."""
         shown: list[Result] = []
         for request in self.requests:
             shown += self.wire.results(request)[len(shown) :]

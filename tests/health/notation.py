@@ -1,6 +1,6 @@
-"""How labelled sessions are written down (README.md): `*.sessions` files become stories.
+"""The notation of labelled sessions (README.md): reads `*.sessions` files into stories.
 
-Whatever isn't understood is an error that names file and line.
+Anything that isn't understood is an error that names file and line.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class StoryError(Exception):
 
 
 def read_stories(detectors: Collection[str], folder: Path = FOLDER) -> list[Story]:
-    """All stories of a folder; `detectors` are the names that a label may have."""
+    """Return all stories in a folder; `detectors` are the names that a label may have."""
     return [story for path in sorted(folder.glob("*.sessions")) for story in stories_of(path, detectors)]
 
 
 def stories_of(path: Path, detectors: Collection[str]) -> list[Story]:
-    """The stories of a file."""
+    """Return the stories in a file."""
     if path.stem not in detectors:
         raise StoryError(f"{path.name}: no detector is called {path.stem}")
     lines = list(enumerate(path.read_text(encoding="utf-8").split("\n"), 1))
@@ -126,7 +126,7 @@ class _Reader:
             raise self._wrong(f"no header: {line!r}")
 
     def _repeated(self, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-        """The lines with those of each `repeat` as often as it says."""
+        """Yield the lines, with those of each `repeat` as often as it says."""
         left = iter(lines)
         for number, line in left:
             times = _REPEAT.fullmatch(line)
@@ -140,7 +140,7 @@ class _Reader:
                 yield number, line
 
     def _repeat_at(self, begun: int, left: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
-        """The lines up to the `end` of a repeat, other repeats among them."""
+        """Return the lines up to the `end` of a repeat, including nested repeats."""
         inner: list[tuple[int, str]] = []
         depth = 1
         for number, line in left:
@@ -175,7 +175,7 @@ class _Reader:
         self.made.scenes.append(Remark(kind, self.clock, text))
 
     def _part(self, kind: str, text: str, *, joined: bool) -> None:
-        """A piece of a response: it joins the one before behind `& `, and behind thinking."""
+        """Add a piece of a response, which continues the previous response after `& ` and after thinking."""
         last = self.made.scenes[-1] if self.made.scenes else None
         part = self._execution(kind, text) if kind in _EXECUTIONS else Spoken(kind, 0, _text(text))
         if joined and not (isinstance(last, Response) and isinstance(part, Execution)):
@@ -203,7 +203,7 @@ class _Reader:
         return Execution(kind, 0, text if kind in ("run", "grep") else text.strip())
 
     def _below(self, line: str) -> None:
-        """What stands below an execution: what it changes, how long it took, how it ended."""
+        """Read a line below an execution: what it changes, how long it took, how it ended."""
         last = self.made.scenes[-1] if self.made.scenes else None
         execution = last.parts[-1] if isinstance(last, Response) else None
         if not isinstance(execution, Execution):
@@ -266,7 +266,7 @@ class _Reader:
 
 
 def _joined(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """The lines with those that go on from them (`| `) behind a line break."""
+    """Yield the lines, joined by line breaks with those that continue them (`| `)."""
     held: tuple[int, str] | None = None
     for number, line in lines:
         going_on = re.fullmatch(r"(?:  )?\|(?: (.*))?", line)
@@ -281,13 +281,13 @@ def _joined(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def _text(written: str) -> str:
-    """A text as it is meant: `big 50000` stands for so many characters."""
+    """Return the text meant: `big 50000` stands for as many characters."""
     big = _BIG.fullmatch(written.strip())
     return varied(int(big[1])) if big else written
 
 
 def varied(characters: int) -> str:
-    """So many characters of output whose lines differ."""
+    """Return this many characters of output with different lines."""
     lines: list[str] = []
     size = 0
     while size <= characters:
