@@ -1,6 +1,6 @@
-"""`python -m tests.secrets.independent [--corpus third] [--texts]`: what of a corpus goes wrong; seconds.
+"""`python -m tests.secrets.independent [--corpus third] [--texts]`: what goes wrong in a corpus; takes seconds.
 
-Exits 1 where more goes wrong than `rates.GOALS` allow.
+Exits with 1 if more goes wrong than `rates.GOALS` allow.
 """
 
 from __future__ import annotations
