@@ -87,7 +87,7 @@ def _rows(connection: sqlite3.Connection, table: str, where: str) -> list[tuple[
 
 
 def texts(connection: sqlite3.Connection, where: str = "1") -> Any:
-    """Return (session, event_index, searchable text, rest of the payload) of every event: the plain scan."""
+    """Yield (session, event_index, searchable text, rest of the payload) of every event: the plain scan."""
     rows = connection.execute(
         "SELECT s.uid, b.first_index, d.ends, d.text, d.payload FROM block b "
         "JOIN block_data d ON d.block_id = b.id JOIN session s ON s.id = b.session_id "

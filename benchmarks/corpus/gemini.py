@@ -59,7 +59,7 @@ def _document(head: Json, messages: Iterator[Json], size: int) -> bytes:
 
 
 def _lines(head: Json, messages: Iterator[Json], size: int) -> bytes:
-    """Yield a message, and again once its calls have ended; the later version counts."""
+    """Return a message as lines: with calls it is written again once these have ended, and the later version counts."""
     written = bytearray(_line({**head, "kind": "main"}))
     while len(written) < size:
         message = next(messages)
