@@ -19,7 +19,7 @@ def main() -> int:
     given = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     given.add_argument("--logs", type=int, default=100_000, help="mutated logs")
     given.add_argument("--requests", type=int, default=20_000, help="mutated requests")
-    given.add_argument("--seed", default="1", help="the same seed gives the same mutants")
+    given.add_argument("--seed", default="1", help="the same seed yields the same mutants")
     given.add_argument("--only", help="only the batch of this name, as a finding or the journal names it")
     given.add_argument("--folder", type=Path, default=Path(".fuzz"), help="for the journal and the findings")
     given.add_argument("--processes", type=int, default=cores(), help="default: as many as there are processors")

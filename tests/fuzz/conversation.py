@@ -200,7 +200,7 @@ def _check(message: Any, asked: Asked) -> None:
     )
     if "error" in message:
         error = message["error"]
-        assert "result" not in message, "a result beside an error"
+        assert "result" not in message, "a result next to an error"
         assert isinstance(error["code"], int) and isinstance(error["message"], str) and error["message"], "an error"
         _check_words(error["message"], asked)
         assert error["code"] != -32603, "an internal error"

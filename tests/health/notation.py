@@ -67,7 +67,7 @@ _UNKNOWN_TO = {
     },
     "gemini": {
         "retry": "Gemini CLI doesn't log that a request was sent again",
-        "compaction": "Gemini CLI's log doesn't tell a compaction: it forgets what was before",
+        "compaction": "Gemini CLI's log doesn't record a compaction: it drops everything before",
     },
 }
 
@@ -123,7 +123,7 @@ class _Reader:
         elif name == "age":
             self.made.age = self._seconds(value)
         else:
-            raise self._wrong(f"no header: {line!r}")
+            raise self._wrong(f"not a header: {line!r}")
 
     def _repeated(self, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         """Yield the lines, with those of each `repeat` as often as it says."""
@@ -153,7 +153,7 @@ class _Reader:
     def _line(self, line: str) -> None:
         found = _LINE.fullmatch(line)
         if not found:
-            raise self._wrong(f"no line: {line!r}")
+            raise self._wrong(f"not a line: {line!r}")
         kind, text = found["kind"] or found["bare"], found["text"] or found["rest"] or ""
         if message := _UNKNOWN_TO.get(self.made.provider, {}).get(kind):
             raise self._wrong(message)
@@ -170,7 +170,7 @@ class _Reader:
         if kind == "compaction" and text not in ("auto", "manual"):
             raise self._wrong("a compaction is auto or manual")
         if kind == "interrupt" and text:
-            raise self._wrong("nothing stands behind `interrupt`")
+            raise self._wrong("`interrupt` takes no text")
         self._pass(TICK)
         self.made.scenes.append(Remark(kind, self.clock, text))
 
@@ -193,7 +193,7 @@ class _Reader:
 
     def _execution(self, kind: str, text: str) -> Execution:
         if not text.strip():
-            raise self._wrong(f"`{kind}` needs something behind it")
+            raise self._wrong(f"`{kind}` needs a text")
         if kind == "tool":
             name, _, given = text.partition(" ")
             return Execution(kind, 0, name, arguments=self._json(given or "{}"))
@@ -223,7 +223,7 @@ class _Reader:
     def _ended(self, line: str, execution: Execution) -> Ended:
         found = _END.fullmatch(line)
         if not found:
-            raise self._wrong(f"no result: {line!r}")
+            raise self._wrong(f"not a result: {line!r}")
         how, took = found["how"] or found["bare"], TICK if self.waited is None else self.waited
         self.waited = None
         if found["code"] and (how != "failed" or (execution.kind != "run" and self.made.provider != "codex")):
@@ -238,11 +238,11 @@ class _Reader:
         last = self.made.scenes[-1] if self.made.scenes else None
         figures = {name: int(re.sub("[,_]", "", number)) for number, name in _FIGURE.findall(text)}
         if not isinstance(last, Response):
-            raise self._wrong("figures stand behind a response")
+            raise self._wrong("token usage must follow a response")
         if text.strip() == "none":
             last.counted = False
         elif not figures or _FIGURE.sub("", text).strip(" ,"):
-            raise self._wrong(f"no figures: {text!r}")
+            raise self._wrong(f"not token usage: {text!r}")
         elif self.made.provider == "gemini" and figures.get("written"):
             raise self._wrong("Gemini CLI doesn't log what was written to a cache")
         else:
@@ -255,14 +255,14 @@ class _Reader:
 
     def _seconds(self, text: str) -> float:
         if not _TIME.fullmatch(text.strip()):
-            raise self._wrong(f"no time: {text!r}")
+            raise self._wrong(f"not a time: {text!r}")
         return sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([\d.]+)([smhd])", text))
 
     def _json(self, text: str) -> Any:
         try:
             return json.loads(text)
         except ValueError as problem:
-            raise StoryError(f"{self.path.name}:{self.number}: no JSON: {problem}") from problem
+            raise StoryError(f"{self.path.name}:{self.number}: not JSON: {problem}") from problem
 
 
 def _joined(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:

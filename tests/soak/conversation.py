@@ -161,4 +161,4 @@ def said(log: Path) -> Iterator[str]:
             if event in ("internal_error", "invalid_setting"):
                 yield f"{log.name}: {line[:2000].decode(errors='replace')}"
     if strange:
-        yield f"{log.name}: {len(strange)} lines that are no JSON, the last of them {strange[-1][:400]}"
+        yield f"{log.name}: {len(strange)} lines that aren't JSON, the last is {strange[-1][:400]}"

@@ -34,7 +34,7 @@ def differences(database: Path, fresh: Path) -> Iterator[str]:
     """Yield how the rows of existing logs differ from those of a fresh index of the same logs, log by log."""
     logs, others = _logs(database), _logs(fresh)
     yield from (f"{path} is not indexed" for path in sorted(others - logs))
-    yield from (f"{path} is no log any more" for path in sorted(logs - others))
+    yield from (f"{path} is no longer a log" for path in sorted(logs - others))
     for path in sorted(logs & others):
         found, expected = contents(database, path=path), contents(fresh, path=path)
         yield from (f"{path}: other {part}, {_first(found[part], rows)}"
