@@ -10,7 +10,7 @@ import pytest
 
 from tests.agtrace.asking import YEAR, Asker
 from tests.agtrace.terminal import AGTRACE
-from tests.conftest import SAMPLES
+from tests.conftest import SAMPLES, keep_rules
 
 
 @pytest.fixture(scope="session")
@@ -35,9 +35,10 @@ def each(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="session")
-def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sample_index(compiled_rules: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data folder of an index of the sample sessions."""
     data = tmp_path_factory.mktemp("samples") / "data"
+    keep_rules(compiled_rules, data)
     home = str(data.parent)
     subprocess.run(
         [AGTRACE, "index", SAMPLES], env={**os.environ, "AGTRACE_DATA_DIR": str(data), "HOME": home}, check=True

@@ -77,6 +77,15 @@ def test_an_entry_is_replaced_but_for_its_environment(claude: Path, tmp_path: Pa
     assert entry(claude)["command"] != "/old/agtrace"
 
 
+def test_what_it_shows_of_the_entry_before_is_masked_by_the_users_rules(claude: Path, tmp_path: Path) -> None:
+    rules = {"add": [{"name": "badge", "pattern": "BDG-[0-9]{8}"}]}
+    (tmp_path / "data" / "redaction.json").write_text(json.dumps(rules))
+    write(claude, {**BEFORE, "env": {"MINE": "BDG-12345678"}})
+    said = agtrace("setup", "claude", "--apply")
+    assert "MINE=[redacted: badge]" in said.out.replace("'", "") and "BDG-12345678" not in said.out
+    assert entry(claude)["env"]["MINE"] == "BDG-12345678"
+
+
 @pytest.mark.parametrize("failing", ["remove", "add"])
 def test_where_that_fails_all_is_as_it_was(claude: Path, failing: str) -> None:
     write(claude, BEFORE)
