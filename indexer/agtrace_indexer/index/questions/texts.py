@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 from agtrace_schema.events import EventType, Outcome
@@ -69,20 +69,23 @@ class _Opened(NamedTuple):
         return cls(BlockText.of(ends, text), orjson.loads(unpack(rests)))
 
 
-class Texts:
-    """Gives events their texts, one after the other; keeps the block opened last, as it often has the next event."""
+ReadText: TypeAlias = Callable[[Event], StoredEvent]
+"""Returns an event with its texts."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._block: tuple[int, _Opened] | None = None
 
-    def of(self, event: Event) -> StoredEvent:
-        """Return an event with its texts."""
-        block = _block_of(self._connection, event)
-        if self._block is None or self._block[0] != block.id:
-            self._block = None  # each may be as large as the longest line: never two at once
-            self._block = block.id, _opened(self._connection, block)
-        return _stored(event, block, self._block[1])
+def text_reader(connection: sqlite3.Connection) -> ReadText:
+    """Return a reader of texts, for one event after another; it keeps the block opened last for the next event."""
+    kept: tuple[int, _Opened] | None = None
+
+    def read(event: Event) -> StoredEvent:
+        nonlocal kept
+        block = _block_of(connection, event)
+        if kept is None or kept[0] != block.id:
+            kept = None  # each may be as large as the longest line: never two at once
+            kept = block.id, _opened(connection, block)
+        return _stored(event, block, kept[1])
+
+    return read
 
 
 def with_texts(connection: sqlite3.Connection, events: Iterable[Event]) -> list[StoredEvent]:
