@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
@@ -170,7 +170,8 @@ def deaf(ground: Ground) -> float:
         assert server.process.stdout
         server.process.stdout.close()
         began = time.monotonic()
-        server.send(call(1, "list_sessions"))
+        with suppress(BrokenPipeError):  # it may have ended already
+            server.send(call(1, "list_sessions"))
         server.process.wait()
         return gone(server.process.pid, began)
 
