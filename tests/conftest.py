@@ -14,6 +14,8 @@ import pytest
 from agtrace_indexer import redact
 from agtrace_indexer.parallel.pool import cores
 
+from agtrace.settings import variables
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # else what the tests start would ignore it, too
     signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.dont_write_bytecode = False
@@ -63,12 +65,10 @@ def own_home(tmp_path: Path, compiled_rules: Path, monkeypatch: pytest.MonkeyPat
     home = tmp_path / "home"
     home.mkdir()
     keep_rules(compiled_rules, tmp_path / "data")
+    for name in (*variables(), "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("AGTRACE_DATA_DIR", str(tmp_path / "data"))
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_DATA_HOME", "AGTRACE_MAX_RESPONSE_BYTES",
-                 "AGTRACE_CURSOR_TTL_SECONDS", "AGTRACE_PRICES", "AGTRACE_SEARCH_EVENTS", "AGTRACE_HTTP_TOKEN",
-                 "AGTRACE_HTTP_HOSTS", "AGTRACE_HTTP_ORIGINS", "AGTRACE_KEEP_DAYS"):  # fmt: skip
-        monkeypatch.delenv(name, raising=False)
     return home
 
 
