@@ -21,6 +21,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # else what the tests sta
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # code that is started hundreds of times is compiled once
 os.environ.pop("COLUMNS", None)  # else the commands would keep it for the whole run: a test sets it if it matters
+for name in (*variables(), "XDG_DATA_HOME"):  # what a developer has set mustn't change what the tests see
+    os.environ.pop(name, None)
 
 LOGS = Path(__file__).resolve().parents[2] / "shared" / "logs"
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"
@@ -65,8 +67,6 @@ def own_home(tmp_path: Path, compiled_rules: Path, monkeypatch: pytest.MonkeyPat
     home = tmp_path / "home"
     home.mkdir()
     keep_rules(compiled_rules, tmp_path / "data")
-    for name in (*variables(), "XDG_DATA_HOME"):
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("AGTRACE_DATA_DIR", str(tmp_path / "data"))
     return home
