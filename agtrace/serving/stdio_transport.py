@@ -11,6 +11,7 @@ import json
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,8 @@ class _Waiting:
 
     def __init__(self) -> None:
         self._bytes = 0
-        self._requests: set[str] = set()
+        self._requests = Counter[str]()
+        """By id: nothing keeps a client from using one again before it has the answer."""
         self._fewer = anyio.Event()
 
     def arrived(self, line: _Line) -> None:
@@ -82,20 +84,20 @@ class _Waiting:
         """Note that it is a line's turn, and its message. A cancelled request gets no answer."""
         self._bytes -= len(line or b"") + _BESIDE
         if isinstance(message, types.JSONRPCRequest):
-            self._requests.add(str(message.id))
+            self._requests[str(message.id)] += 1
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._requests.discard(str((message.params or {}).get("requestId")))
+            self._requests -= Counter([str((message.params or {}).get("requestId"))])
         self._look_again()
 
     def answered(self, message: types.JSONRPCMessage) -> None:
         """Note an answer that has been sent."""
         if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-            self._requests.discard(str(message.id))
+            self._requests -= Counter([str(message.id)])
             self._look_again()
 
     async def until(self, *, most_bytes: float = math.inf, most_requests: float = math.inf) -> None:
         """Wait until at most this much is waiting."""
-        while self._bytes > most_bytes or len(self._requests) > most_requests:
+        while self._bytes > most_bytes or self._requests.total() > most_requests:
             await self._fewer.wait()
 
     def _look_again(self) -> None:

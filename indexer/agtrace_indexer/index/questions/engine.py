@@ -26,7 +26,7 @@ from agtrace_indexer.index.questions.reports import Project as NamedProject
 from agtrace_indexer.index.questions.reports import Relative, ToolCalls
 from agtrace_indexer.index.questions.sessions import Child, Counts, Family, Neighbours, Session, SessionFilters
 from agtrace_indexer.index.questions.state import Totals
-from agtrace_indexer.index.questions.texts import StoredEvent
+from agtrace_indexer.index.questions.texts import ReadText, StoredEvent
 from agtrace_indexer.index.questions.turns import Ending, Size, Span, Step, ToolUse, Turn
 from agtrace_indexer.index.questions.upkeep import (
     HeldSession,
@@ -222,6 +222,9 @@ class Texts(Protocol[Connection]):
 
     def with_texts(self, connection: Connection, events: Iterable[Event]) -> list[StoredEvent]:
         """Return events with their texts, opening each block once."""
+
+    def text_reader(self, connection: Connection) -> ReadText:
+        """Return a reader of texts, for one event after another; it keeps the block opened last for the next event."""
 
     def having_text(self, connection: Connection, session_row: int, indices: Collection[int]) -> set[int]:
         """Return those of these events that have a text, judged by where texts end, without decompressing any."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 from agtrace_schema.events import EventType, Outcome
@@ -69,19 +69,48 @@ class _Opened(NamedTuple):
         return cls(BlockText.of(ends, text), orjson.loads(unpack(rests)))
 
 
+ReadText: TypeAlias = Callable[[Event], StoredEvent]
+"""Returns an event with its texts."""
+
+
+def text_reader(connection: sqlite3.Connection) -> ReadText:
+    """Return a reader of texts, for one event after another; it keeps the block opened last for the next event."""
+    kept: tuple[int, _Opened] | None = None
+
+    def read(event: Event) -> StoredEvent:
+        nonlocal kept
+        block = _block_of(connection, event)
+        if kept is None or kept[0] != block.id:
+            kept = None  # each may be as large as the longest line: never two at once
+            kept = block.id, _opened(connection, block)
+        return _stored(event, block, kept[1])
+
+    return read
+
+
 def with_texts(connection: sqlite3.Connection, events: Iterable[Event]) -> list[StoredEvent]:
     """Return events with their texts, opening each block once."""
     opened: dict[int, _Opened] = {}
     stored = []
     for event in events:
-        block = only(connection, _Block, _BLOCK, (event.session_row, event.event_index))
+        block = _block_of(connection, event)
         if block.id not in opened:
-            data = "SELECT ends, text, payload FROM block_data WHERE block_id = ?"
-            opened[block.id] = only(connection, _Opened.of, data, (block.id,))
-        texts, rests = opened[block.id]
-        number = event.event_index - block.first_index
-        stored.append(StoredEvent(event, texts.text(number), rests[number] or {}))
+            opened[block.id] = _opened(connection, block)
+        stored.append(_stored(event, block, opened[block.id]))
     return stored
+
+
+def _block_of(connection: sqlite3.Connection, event: Event) -> _Block:
+    return only(connection, _Block, _BLOCK, (event.session_row, event.event_index))
+
+
+def _opened(connection: sqlite3.Connection, block: _Block) -> _Opened:
+    return only(connection, _Opened.of, "SELECT ends, text, payload FROM block_data WHERE block_id = ?", (block.id,))
+
+
+def _stored(event: Event, block: _Block, opened: _Opened) -> StoredEvent:
+    number = event.event_index - block.first_index
+    return StoredEvent(event, opened.texts.text(number), opened.rests[number] or {})
 
 
 def having_text(connection: sqlite3.Connection, session_row: int, indices: Collection[int]) -> set[int]:

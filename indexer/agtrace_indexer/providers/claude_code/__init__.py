@@ -36,7 +36,7 @@ CLAUDE_CODE = Agent(
         waiting=frozenset({"BashOutput", "TaskOutput", "AgentOutputTool", "Monitor", "ScheduleWakeup"}),
         asking=frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"}),
         starting=frozenset({"Task", "Agent"}),
-        servers=("mcp__agtrace__", "mcp__plugin_agtrace_agtrace__"),  # the second one from a plugin
+        servers=("mcp__agtrace__", "mcp__plugin_agtrace_agtrace__"),  # the second if installed as a plugin
         commands=("command",),
         paths=("file_path", "notebook_path"),
         removed=("old_string",),
@@ -49,13 +49,13 @@ CLAUDE_CODE = Agent(
         telling=frozenset({"system/away_summary", "pr-link"}),
         compactions=(Sign("system/compact_boundary"),),
     ),
-    no_messages=frozenset({"No response requested."}),  # where a session goes on after a command
+    no_messages=frozenset({"No response requested."}),  # when a session continues after a command
     hidden_reasoning="as signatures only",
     longest_command_ms=600_000,
     command="claude",
     setup=_setup,
     client=Client("claude-code", 50_000),
-    keys_remembered=64,  # only lines of one response repeat a key, and they stand close together
+    keys_remembered=64,  # only lines of one response repeat a key, and they are close together
     repeats_lines=True,
 )
-"""What is known about Claude Code."""
+"""Claude Code: its logs, tools, notifications and settings."""
