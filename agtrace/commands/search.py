@@ -15,7 +15,8 @@ from agtrace.commands.printing import leave
 @click.argument("query")
 @click.option("--words", type=click.Choice(WORDS), help="Match all words of QUERY, within one event or one turn.")
 @click.option("--regex", is_flag=True, help="QUERY is a regular expression; ^ and $ match at line ends.")
-@click.option("--oldest", is_flag=True, help="Oldest first.")
+@click.option("--newest", "order", flag_value="newest", help="List every event that contains QUERY, newest first.")
+@click.option("--oldest", "order", flag_value="oldest", help="The same, oldest first.")
 @click.option("--by-session", is_flag=True, help="List each session once, with its number of matches.")
 @click.option("--session", "session_id", metavar="SESSION", help="Only one session: its id or the beginning of it.")
 @click.option("--type", "event_type", type=click.Choice(EVENT_TYPES), help="Only events of this type.")
@@ -24,18 +25,19 @@ from agtrace.commands.printing import leave
 @click.option("--failed/--not-failed", default=None, help="Only failed tool executions, or all but those.")
 @click.option("--own", "include_own", is_flag=True, help="Include the calls that agents made to agtrace itself.")
 @list_options
-def search(query: str, as_json: bool, oldest: bool, by_session: bool, **filters: Any) -> None:
-    """Find events that contain QUERY, newest first: literal text, case-insensitive, no query syntax.
+def search(query: str, as_json: bool, by_session: bool, **filters: Any) -> None:
+    """Find the sessions that the words of QUERY are about, best first, or the events that contain it.
 
     \b
-      agtrace search 'database is locked' --failed
+      agtrace search 'retry of a locked database'
+      agtrace search 'database is locked' --newest --failed
       agtrace search 'locked retry' --words turn
       agtrace search ModuleNotFoundError --by-session --since 30d
       agtrace search '' --path store.py --session fb3cff44
     """
-    filters["order"] = "oldest" if oldest else None
     filters["group_by"] = "session" if by_session else None
     answer = ask("search_event_previews", {"query": query, **filters})
-    looked_for = query.split() if filters["words"] else [] if filters["regex"] else [query]
+    by_words = filters["words"] or "best" in answer.value.get("data", {})
+    looked_for = query.split() if by_words else [] if filters["regex"] else [query]
     texts = [text for text in looked_for if text]
     leave(answer.value, as_json, lambda render: render.matches(answer.value, answer.next_calls, texts))

@@ -25,6 +25,10 @@ def matches(answer: dict[str, Any], next_calls: Sequence[NextCall], words: Seque
     """Print the matches of a search, or sessions with one match of each; `words` are highlighted in them."""
     data = answer["data"]
     summary(answer)
+    if best := data.get("best"):
+        _print_best(best, words)
+        offer(next_calls)
+        return
     for match in data.get("matches", []):
         _print_match(match, words)
     for session in data.get("sessions", []):
@@ -37,6 +41,26 @@ def matches(answer: dict[str, Any], next_calls: Sequence[NextCall], words: Seque
     if data.get("own_left_out"):
         nothing(f"left out: {counted(data['own_left_out'], 'event')} in which an agent asks agtrace (--own shows them)")
     footer(answer)
+
+
+def _print_best(best: dict[str, Any], words: Sequence[str]) -> None:
+    """Print sessions with their best events, then those that come after them, a line each."""
+    for session in best["sessions"]:
+        line = Text(plain(session["session_id"]), style="bold")
+        line.append(f"  {session.get('date') or ''}  {plain(session.get('project') or '')}", style="not bold dim")
+        line.append(f"  {plain(session['title'])}", style="not bold")
+        OUT.print(line, no_wrap=True, overflow="ellipsis")
+        for event_index, who, said in session["hits"]:
+            hit = Text(f"  {event_index:>5}  ", style="bold").append(f"{plain(who)}  ", style="not bold cyan")
+            OUT.print(hit.append_text(_highlighted(plain(said), words)), soft_wrap=False)
+    for session_id, date, title in best["others"]:
+        OUT.print(Text(f"{plain(session_id)}  {date}  {plain(title)}", style="dim"), no_wrap=True, overflow="ellipsis")
+
+
+def _highlighted(said: str, words: Sequence[str]) -> Text:
+    text = Text(said, style="not bold")
+    text.highlight_words(words, style="reverse", case_sensitive=False)
+    return text
 
 
 def _print_match(match: dict[str, Any], words: Sequence[str], deep: int = 0) -> None:

@@ -30,7 +30,8 @@ _NAMES = {
     "detail_level": "--level", "turn_index": "--turn",
 }  # fmt: skip
 _FLAGS = {
-    ("order", "oldest"): "--oldest", ("group_by", "session"): "--by-session", ("regex", True): "--regex",
+    ("order", "oldest"): "--oldest", ("order", "newest"): "--newest",
+    ("group_by", "session"): "--by-session", ("regex", True): "--regex",
     ("include_own", True): "--own", ("include_reasoning", True): "--reasoning",
     ("failed", True): "--failed", ("failed", False): "--not-failed",
     ("has_failures", True): "--failures", ("has_failures", False): "--no-failures",

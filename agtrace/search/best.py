@@ -34,16 +34,11 @@ _OF_CALL = 90
 _LOOKED_AT = 40_000
 """Characters of a text in which the best part is looked for."""
 
-_HEADER = re.compile(
-    r"\A(?:Chunk ID: .*\n|Wall time: .*\n|Process exited with code .*\n|Original token count: .*\n|Output:\n)+"
-)
-"""What Codex writes before an output."""
 
-
-def best_matches(connection: sqlite3.Connection, found: Sequence[RankedSession]) -> BestMatches:
-    """Show the best of these sessions with their hits, and name a few more."""
-    best = [one for one in found if one.score >= _RIVAL * found[0].score][: max(_HITS)]
-    others = [one for one in found[len(best) : len(best) + _OTHERS] if one.share >= FAINT]
+def best_matches(connection: sqlite3.Connection, found: Sequence[RankedSession], most: int) -> BestMatches:
+    """Show the best of these sessions with their hits, and name a few more: at most so many in all."""
+    best = [one for one in found if one.score >= _RIVAL * found[0].score][: min(max(_HITS), most)]
+    others = [one for one in found[len(best) : min(len(best) + _OTHERS, most)] if one.share >= FAINT]
     rows = {row.id: row for row in sessions.in_rows(connection, (one.session_row for one in (*best, *others)))}
     return BestMatches(
         sessions=[

@@ -23,6 +23,7 @@ from agtrace_indexer.index.questions.ranking import RankedEvent
 from agtrace_indexer.texts.ranked_words import Voice, query_words
 
 _VOICES = {Voice.HUMAN: 3.0, Voice.MODEL: 2.0, Voice.CALL: 1.5, Voice.ERROR: 0.8, Voice.OUTPUT: 0.5, Voice.NOTICE: 2.0}
+_ASKING = frozenset({Voice.HUMAN, Voice.MODEL})
 _SATURATION, _LENGTH = 1.2, 0.6
 """k1 and b of BM25: how soon more of the same says nothing new, how much long texts are discounted."""
 
@@ -139,12 +140,13 @@ class Ranking:
         return loaded
 
     def _without_asking(self, events: list[RankedEvent]) -> list[RankedEvent]:
-        """What is left without the requests of turns that asked agtrace: these hold the words of the query, too."""
-        requests = {
-            (event.session, event.turn) for event in events if event.voice == Voice.HUMAN and event.turn is not None
-        }
-        asking = ranking.asking(self.connection, requests)
-        return [event for event in events if event.voice != Voice.HUMAN or (event.session, event.turn) not in asking]
+        """What is left without requests and texts that only led to calls of agtrace: these hold the words, too."""
+        spoken = [event for event in events if event.voice in _ASKING and event.turn is not None]
+        asking = ranking.asking(
+            self.connection, {(event.session, event.turn) for event in spoken if event.turn is not None}
+        )
+        asked = {event.id for event in spoken if event.event_index <= asking.get((event.session, event.turn or 0), -1)}
+        return [event for event in events if event.id not in asked]
 
     def _titles(self, words: Sequence[Word], events: Sequence[RankedEvent]) -> dict[int, set[str]]:
         sessions = {event.session for event in events}

@@ -26,7 +26,7 @@ class SearchEventPreviews(Arguments):
         str,
         Field(
             max_length=2000,
-            description="Literal text, found anywhere in an event, case-insensitive; no syntax. Empty: every event.",
+            description="Words to rank by, or a literal text, case-insensitive; no syntax. Empty: every event.",
         ),
     ]
     words: Annotated[
@@ -35,9 +35,9 @@ class SearchEventPreviews(Arguments):
     ] = None
     regex: Annotated[bool, Field(description="query is a regular expression; ^ and $ match per line.")] = False
     order: Annotated[
-        Literal["best", "newest", "oldest"],
-        Field(description="best: sessions ranked by the words of query."),
-    ] = "newest"
+        Literal["best", "newest", "oldest"] | None,
+        Field(description="best (default): sessions ranked by the words of query; else: events containing it."),
+    ] = None
     group_by: Annotated[
         Literal["session"] | None, Field(description="Each session once, with its number of matches.")
     ] = None
@@ -55,6 +55,12 @@ class SearchEventPreviews(Arguments):
     since: Time = None
     until: Until = None
     include_own: Annotated[bool, Field(description="Also calls to agtrace itself.")] = False
+
+    @property
+    def ranks(self) -> bool:
+        """Whether to rank sessions; a page that follows another one continues a list of events."""
+        listed = self.order in ("newest", "oldest") or self.words or self.regex or self.group_by or self.cursor
+        return not listed and bool(self.query.strip())
 
 
 FILTERS = ("until", "since", "failed", "event_type", "tool", "path", "provider", "project_hash", "session_id")

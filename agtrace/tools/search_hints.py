@@ -90,7 +90,7 @@ def after_nothing(
     """Return how often each word of an unsuccessful query occurs, and a call that finds something."""
     search = _Alternatives(wanted, asked, deadline)
     words = search.words()
-    hint = _session_named(context, wanted.query) or search.hint(words)
+    hint = session_named(context, wanted.query) or search.hint(words)
     if hint is None and left_out:
         hint = search.call(left_out, "finds calls to agtrace itself", include_own=True)
     shorter = "; or try a shorter piece of the text."
@@ -101,7 +101,7 @@ def after_nothing(
     return words if wanted.words is None else [], hint
 
 
-def _session_named(context: Context, query: str) -> NextCall | None:
+def session_named(context: Context, query: str) -> NextCall | None:
     """Return the call that opens a session if the query is its id or a prefix of it."""
     given = query.strip()
     if not _PART_OF_ID.fullmatch(given):

@@ -193,6 +193,7 @@ CREATE TABLE event (
 );
 CREATE UNIQUE INDEX event_place ON event (session_id, event_index);
 CREATE INDEX event_identity ON event (identity) WHERE identity > 0;
+CREATE INDEX event_own ON event (session_id, event_index) WHERE own = 1;
 CREATE INDEX event_failed ON event (session_id, event_index) WHERE outcome = 1; -- OUTCOME_CODE[Outcome.FAILED]
 
 -- The figures of an event of type TokenUsage; null means unknown. Meanings: agtrace_schema.events.TokenUsage.

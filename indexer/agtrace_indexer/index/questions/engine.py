@@ -376,8 +376,8 @@ class Ranking(Protocol[Connection]):
     ) -> Iterator[RankedEvent]:
         """Return those of some events that are there in a snapshot, pass the filters, and are no copies."""
 
-    def asking(self, connection: Connection, turns: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
-        """Return those of some turns, as (session, turn), in which agtrace itself was called."""
+    def asking(self, connection: Connection, turns: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        """Return those of some turns, as (session, turn), that called agtrace, with the last event about asking."""
 
     def titled(self, connection: Connection, sessions: Collection[int], words: Sequence[str]) -> dict[int, set[str]]:
         """Return which of some words stand, in any form, in the titles of sessions."""

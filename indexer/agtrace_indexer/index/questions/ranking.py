@@ -8,6 +8,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
+from agtrace_schema.codes import TYPE_CODE
+from agtrace_schema.events import EventType
+
 from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
 from agtrace_indexer.index.questions.matches import Span
 from agtrace_indexer.index.questions.queries import as_json, first, pairs, rows, values
@@ -24,11 +27,15 @@ WHERE e.id <= :snapshot AND (e.superseded_by IS NULL OR e.superseded_by > :snaps
   AND e.ts BETWEEN :since AND :until {conditions}
 """
 
-_ASKING = """
-SELECT DISTINCT json_extract(j.value, '$[0]'), json_extract(j.value, '$[1]') FROM json_each(:turns) j
+_OF_TURN = "FROM event e WHERE e.session_id = t.session_id AND e.event_index BETWEEN t.first_event AND t.last_event"
+_ASKING = f"""
+SELECT t.session_id, t.turn_index, CASE
+  WHEN EXISTS (SELECT 1 {_OF_TURN} AND e.type = {TYPE_CODE[EventType.TOOL_CALL]} AND e.own IS NULL)
+  THEN (SELECT max(e.event_index) {_OF_TURN} AND e.own = 1)
+  ELSE t.last_event END
+FROM json_each(:turns) j
 JOIN turn t ON t.session_id = json_extract(j.value, '$[0]') AND t.turn_index = json_extract(j.value, '$[1]')
-WHERE EXISTS (SELECT 1 FROM event e WHERE e.session_id = t.session_id
-  AND e.event_index BETWEEN t.first_event AND t.last_event AND e.own = 1)
+WHERE EXISTS (SELECT 1 {_OF_TURN} AND e.own = 1)
 """
 
 _TITLES = """
@@ -79,13 +86,16 @@ def events(
     return rows(connection, RankedEvent, _EVENTS.format(conditions=conditions), arguments)
 
 
-def asking(connection: sqlite3.Connection, turns: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return those of some turns, as (session, turn), in which agtrace itself was called."""
-    return set(rows(connection, _pair, _ASKING, {"turns": json.dumps(sorted(turns))}))
+def asking(connection: sqlite3.Connection, turns: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
+    """Return those of some turns, as (session, turn), that called agtrace, with the last event that is about asking.
+
+    That is the last such call, or the end of the turn if it called nothing else.
+    """
+    return dict(rows(connection, _until, _ASKING, {"turns": json.dumps(sorted(turns))}))
 
 
-def _pair(session: int, turn: int) -> tuple[int, int]:
-    return session, turn
+def _until(session: int, turn: int, event_index: int) -> tuple[tuple[int, int], int]:
+    return (session, turn), event_index
 
 
 def titled(connection: sqlite3.Connection, sessions: Collection[int], words: Sequence[str]) -> dict[int, set[str]]:

@@ -1,0 +1,53 @@
+"""A ranked search: the sessions that a query is about, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agtrace_indexer.index.questions.matches import Span
+
+from agtrace.search.best import best_matches
+from agtrace.search.question import Question
+from agtrace.search.ranking import FAINT, SURE, RankedSession, Ranking
+from agtrace.shaping.replies import Reply
+from agtrace.text.lines import repeated
+from agtrace.text.next_call import NextCall, call
+from agtrace.tools.search_arguments import SearchEventPreviews
+from agtrace.tools.search_hints import session_named
+from agtrace.tools.tool import Context, event_kilobytes, list_budget
+
+_END_OF_TIME = 1 << 62
+
+
+def ranked_sessions(question: Question, query: str) -> list[RankedSession]:
+    """Return the sessions that the words of a query are about, best first; none if even the best one is faint."""
+    filters = question.filters
+    span = Span(-_END_OF_TIME if filters.since is None else filters.since, filters.until or _END_OF_TIME)
+    found = Ranking(question.connection, filters, question.snapshot, span).sessions(query)
+    return found if found and found[0].share >= FAINT else []
+
+
+def ranked_reply(
+    context: Context, wanted: SearchEventPreviews, ranked: Sequence[RankedSession], *, left_out: int = 0
+) -> Reply:
+    """Answer with the best of these sessions, saying how well they hold the query.
+
+    `left_out` is the number of calls to agtrace that contain the query as a text, and of their results.
+    """
+    found = best_matches(context.connection, ranked, wanted.limit)
+    how = "best matches by words" if ranked[0].share >= SURE else "only weak matches by words"
+    summary = f"{'' if wanted.ranks else 'not found literally; '}{how} for {repeated(wanted.query, 40)!r}"
+    return Reply(
+        summary=summary[0].upper() + summary[1:],
+        data=({"own_left_out": left_out} if left_out else {})
+        | {"best": found.model_dump(mode="json", exclude_none=True)},
+        budget=list_budget(wanted.limit),
+        hint=session_named(context, wanted.query) or _opening(context, ranked[0], found.sessions[0].session_id),
+        untrusted=True,
+    )
+
+
+def _opening(context: Context, best: RankedSession, session_id: str) -> NextCall:
+    event = best.hits[0].event
+    opened = call("get_event_details", session_id=session_id, event_index=event.event_index)
+    return opened.saying("opens the best event", event_kilobytes(context.connection, event.session, event.event_index))
