@@ -161,7 +161,8 @@ class SessionBuffer:
             "copy_of = NULL WHERE session_id = ?1 AND event_index = ?3 AND superseded_by IS NULL",
             [(self.session_id, s.by, s.event_index) for s in self.superseded],
         )
-        self._write_landmarks()
+        if self.landmarks:
+            self._write_landmarks()
         self._end_executions()
         self._drop_turns()
         for supersession in self.superseded:

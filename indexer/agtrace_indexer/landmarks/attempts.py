@@ -9,20 +9,13 @@ from typing import Any, NamedTuple
 from agtrace_schema.landmarks import LandmarkKind
 
 from agtrace_indexer.events.shell import Part, parts
-from agtrace_indexer.landmarks import forges, git
-from agtrace_indexer.landmarks.programs import task_of
+from agtrace_indexer.landmarks import forges, git, programs
 from agtrace_indexer.landmarks.wrappers import unwrapped
 
 _LONGEST = 60_000
 """The most characters of a command that is looked into: a description of a pull request is long."""
 
-_MENTIONED = re.compile(
-    r"\b(?:git|gh|glab)\b|test|spec\b|build|compile|make\b|publish|tsc\b|tox|nox|jest|mocha|\bava\b|check|package|"
-    r"install|verify|assemble|release|upload|push|cypress|bats|behave|prove|ginkgo|phpunit|\bpest\b|cmake|ninja|rake|"
-    r"gcc|clang|\bg\+\+|\bcc\b|javac|rustc|webpack|rollup|parcel|tsup|hugo|xcodebuild|invoke|just\b|\btask\b|trial"
-)
-"""A command without any of these sets out to do nothing of the kind."""
-
+_WORD = re.compile(r"[\w.+-]+")
 _MESSAGE = re.compile(r"\$\(\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n\s*\2\s*\)", re.DOTALL)
 _VALUE = re.compile(r"(?<==)\$\((?:pwd|date|mktemp|realpath|dirname|git rev-parse)\b[^()\n]*\)")
 """What an assignment before a program is given; it does nothing of the kind."""
@@ -68,12 +61,18 @@ class Attempt(NamedTuple):
 
 def attempts(command: str) -> list[Attempt]:
     """Return what a command sets out to do, in order."""
-    if not _MENTIONED.search(command):
+    if not _is_meant(command):
         return []
     plain = _MESSAGE.sub(_first_line, command) if "<<" in command else command
     plain = _VALUE.sub("value", plain) if "=$(" in plain else plain
     found = parts(plain, _LONGEST)
     return [attempt for number, part in enumerate(found) for attempt in _of_part(part, number, found, plain)]
+
+
+def _is_meant(command: str) -> bool:
+    """Whether a command may set out to do anything of the kind: most don't, and aren't taken apart."""
+    words = frozenset(_WORD.findall(command))
+    return git.is_meant(words) or forges.is_meant(words) or programs.is_meant(words, command)
 
 
 def stored(found: Sequence[Attempt]) -> list[list[Any]]:
@@ -95,7 +94,7 @@ def _of_part(part: Part, number: int, found: Sequence[Part], command: str) -> It
     elif words[0] in forges.PROGRAMS:
         told = forges.attempted(words)
     else:
-        task = task_of(words)
+        task = programs.task_of(words)
         told = task and (task.kind, "", task.name, None)
     if told is not None:
         yield Attempt(*told, _place(number, found, pipefail="pipefail" in command))
@@ -113,8 +112,8 @@ def _place(number: int, found: Sequence[Part], *, pipefail: bool) -> Place:
     before = [other for other in found[:number] if not other.substituted]
     piped = bool(after) and after[0].after in ("|", "|&")
     leads = all(other.after in ("&&", "|", "|&") for other in after) and not part.substituted
-    succeeds = leads and (not piped or pipefail)
     chain = _chain(part, before)
+    succeeds = leads and chain is not None and (not piped or pipefail)
     certain = chain is not None and all(map(_is_harmless, chain))
     alone = all(_is_harmless(other) or other.after in ("|", "|&") for other in after)
     return Place(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from agtrace_schema.landmarks import Landmark, LandmarkKind, Verdict
 
@@ -47,6 +47,11 @@ _SAID = {
     Verdict.REOPENED: re.compile(r"^\W*Reopened (?:pull request|issue)\W[^\n#]*#(\d+)", re.M),
 }
 _NOT_NEW = re.compile(r"already exists")
+
+
+def is_meant(words: Set[str]) -> bool:
+    """Whether a command of these words may ask a forge for any of this."""
+    return not PROGRAMS.isdisjoint(words) and not _DONE.keys().isdisjoint(words)
 
 
 def attempted(words: tuple[str, ...]) -> Told | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from agtrace_schema.landmarks import Landmark, LandmarkKind, Verdict
 
@@ -23,6 +23,7 @@ _NEW_BRANCH = {
     "switch": ("-c", "-C", "--create", "--orphan"),
     "worktree": ("-b", "-B"),
 }
+_ACTING = frozenset({*_COMMITTING, PUSH, *_NEW_BRANCH, "branch"})
 _BRANCH_OPTIONS = frozenset({"-f", "--force", "-t", "--track", "--no-track", "-q", "--quiet"})
 
 _MADE = re.compile(r"^\[(?:[^\[\]\n]{1,250} )([0-9a-f]{7,40})\] ?([^\n]*)", re.MULTILINE)
@@ -33,6 +34,11 @@ _LISTED = re.compile(r"^(?:commit )?([0-9a-f]{7,40})(?: \([^)\n]*\))?(?: ([^\n]*
 _SWITCHED = re.compile(r"(?:Switched to a new branch|\(new branch) '([^'\n]+)'")
 _TAGGED = re.compile(r"^ \* \[new tag\]\s+(\S+)\s+->", re.MULTILINE)
 _REF = re.compile(r"[^\s$~^:?*\[\\`(){}]{1,250}")
+
+
+def is_meant(words: Set[str]) -> bool:
+    """Whether a command of these words may ask git for any of this."""
+    return "git" in words and not _ACTING.isdisjoint(words)
 
 
 def subcommand(words: tuple[str, ...]) -> str:
@@ -67,7 +73,7 @@ def commits(attempts: list[Told], output: str, *, surely: bool) -> Iterator[Land
     for _, how, _, subject in attempts[:1] if not shown else ():
         if how in _MERGING and merges:
             yield _commit(_listed(output, subject), subject)
-        elif how == "commit" and surely:
+        elif how == "commit" and (surely or (subject and _listed(output, subject, alone=False))):
             yield _commit(_listed(output, subject) or _pushed(output), subject)
 
 
@@ -91,15 +97,15 @@ def _commit(name: str | None, subject: str | None) -> Landmark:
     return Landmark(LandmarkKind.COMMIT, name, subject, Verdict.CREATED)
 
 
-def _listed(output: str, subject: str | None) -> str | None:
-    """Return the hash that stands before the subject, or alone in its line, as `git log` and `rev-parse` print it."""
-    alone = None
+def _listed(output: str, subject: str | None, *, alone: bool = True) -> str | None:
+    """Return the hash before the subject, or one that is alone in its line, as `git log` and `rev-parse` print them."""
+    bare = None
     for found in _LISTED.finditer(output):
         if subject and found[2] and (found[2] == subject or found[2].endswith(f") {subject}")):
             return found[1]
-        if not found[2] and len(found[1]) == 40 and alone is None:
-            alone = found[1]
-    return alone
+        if alone and bare is None and not found[2] and len(found[1]) == 40:
+            bare = found[1]
+    return bare
 
 
 def _pushed(output: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from typing import NamedTuple
 
 from agtrace_schema.landmarks import LandmarkKind
@@ -152,6 +153,17 @@ _LIFECYCLE_BUILD = re.compile(
     r"(?:[\w-]*:)*(?:build|assemble\w*|compile\w*|package|install|verify|bootJar|shadowJar|archive|build-for-testing)"
 )
 
+_WITHOUT_WORDS = ("build", "gmake", "hugo", "make", "xcodebuild")
+"""Programs that build where no task is named."""
+_ODD = ("cmake", "goreleaser", "manage.py", "node", "php")
+"""Programs that say what they do in a way of their own."""
+_WITH_WORDS = frozenset({*_SUBCOMMANDS, *_SCRIPTED, *_TASKS, *_LIFECYCLES, *_ODD})
+_WITHOUT = frozenset({*_ALONE, *_WITHOUT_WORDS})
+_ACTING = re.compile(
+    r"test|spec|e2e|build|compile|bundle|type-?check|check|tsc|publish|install|package|verify|assemble|[jJ]ar\b|archive"
+    r"|upload|push|pack|develop|release|\b(?:b|t|tst)\b"
+)
+
 _ONLY_TELLS = frozenset(
     """
     --help -help --version --collect-only --co --list --listTests --list-tests --dry-run -showBuildSettings
@@ -160,6 +172,13 @@ _ONLY_TELLS = frozenset(
 )
 """Words with which a program only tells something."""
 _TELLS_WITH_LETTER = {"make": "-n", "gmake": "-n", "ctest": "-N", "go": "-n", "just": "-l", "tsc": "-v", "gcc": "-v"}
+
+
+def is_meant(words: Set[str], command: str) -> bool:
+    """Whether a command of these words may run a program that tests, builds or publishes."""
+    if not _WITHOUT.isdisjoint(words):
+        return True
+    return not _WITH_WORDS.isdisjoint(words) and _ACTING.search(command) is not None
 
 
 def task_of(words: tuple[str, ...]) -> Task | None:
@@ -176,7 +195,7 @@ def task_of(words: tuple[str, ...]) -> Task | None:
         return _lifecycle(name, rest)
     if name in _TASKS:
         return _named_task(name, rest)
-    return _subcommand(name, rest)
+    return _subcommand(name, rest, words)
 
 
 def _alone(name: str, rest: tuple[str, ...]) -> Task | None:
@@ -209,7 +228,7 @@ def _named_task(name: str, rest: tuple[str, ...]) -> Task | None:
     return None
 
 
-def _subcommand(name: str, rest: tuple[str, ...]) -> Task | None:
+def _subcommand(name: str, rest: tuple[str, ...], words: tuple[str, ...]) -> Task | None:
     if rest[:1] and rest[0] in _SCRIPTED.get(name, ()):
         task = next((word for word in rest[1:] if not word.startswith("-")), "")
         kind = _kind_of(task)
@@ -219,7 +238,7 @@ def _subcommand(name: str, rest: tuple[str, ...]) -> Task | None:
     if name in ("yarn", "pnpm") and rest and rest[0] not in _SUBCOMMANDS[name]:
         kind = _kind_of(rest[0])
         return Task(kind, f"{name} {rest[0]}") if kind else task_of(rest) if rest[0] in _ALONE else None
-    return _odd(name, rest) or _known(name, rest)
+    return _odd(name, rest, words) or _known(name, rest)
 
 
 def _known(name: str, rest: tuple[str, ...]) -> Task | None:
@@ -231,7 +250,7 @@ def _known(name: str, rest: tuple[str, ...]) -> Task | None:
     return None
 
 
-def _odd(name: str, rest: tuple[str, ...]) -> Task | None:
+def _odd(name: str, rest: tuple[str, ...], words: tuple[str, ...]) -> Task | None:
     """Return the task of programs that say it in a way of their own."""
     if name == "go" and rest[:1] == ("test",) and ("-c" in rest or "-list" in rest):
         return Task(_BUILD, "go test -c") if "-c" in rest else None
@@ -239,9 +258,9 @@ def _odd(name: str, rest: tuple[str, ...]) -> Task | None:
         return Task(_TEST, "bun test")
     if name == "build" and not any(word for word in rest if "/" not in word):
         return Task(_BUILD, "python -m build")
-    if name == "node" and any(word == "--test" for word in rest):
+    if name == "node" and "--test" in words:
         return Task(_TEST, "node --test")
-    if name == "cmake" and "--build" in rest:
+    if name == "cmake" and "--build" in words:
         return Task(_BUILD, "cmake --build")
     if name == "hugo" and not rest:
         return Task(_BUILD, "hugo")

@@ -25,7 +25,6 @@ _PUBLISHED = re.compile(
 
 _LONGEST = 200
 _FIRST, _LAST = 20_000, 80_000
-_LINE = re.compile(r"^([^\n]{400})[^\n]+", re.MULTILINE)
 
 
 def landmarks(attempts: Sequence[Attempt], output: str, outcome: Outcome, *, in_script: bool = False) -> list[Landmark]:
@@ -95,6 +94,7 @@ def _verdict(attempt: Attempt, output: str, well: bool | None, *, ran: bool) -> 
     code = _shown_code(place.shown, output)
     if code is not None:
         return (Verdict.FAILED if code else Verdict.PASSED), Evidence.EXIT_CODE
+    output = verdicts.shown_of(output)
     if verdicts.failed(attempt.kind, output, of_anything=ran):
         return Verdict.FAILED, Evidence.OUTPUT
     if verdicts.passed(attempt.kind, output) or (ran and well is not None and verdicts.is_silent(attempt.name)):
@@ -124,10 +124,8 @@ def _unescaped(output: str) -> str:
 
 
 def _looked_at(output: str) -> str:
-    """Return the beginning and the end of a long output, and the beginnings of long lines."""
-    if len(output) > _FIRST + _LAST:
-        output = f"{output[:_FIRST]}\n{output[-_LAST:]}"
-    return _LINE.sub(r"\1", output)
+    """Return the beginning and the end of a long output."""
+    return output if len(output) <= _FIRST + _LAST else f"{output[:_FIRST]}\n{output[-_LAST:]}"
 
 
 def _short(landmark: Landmark) -> Landmark:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 _UV = ("--with", "--with-requirements", "--python", "-p", "--extra", "--group", "--only-group", "--no-group",
        "--package", "--project", "--directory", "--env-file", "--index", "--env", "-m", "--module")  # fmt: skip
 
@@ -43,6 +41,10 @@ _RUNNERS: dict[tuple[str, ...], tuple[str, ...]] = {
 }
 """The words that run another program, and their options that take a value."""
 
+_BY_NAME: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    name: [(runner, takes) for runner, takes in _RUNNERS.items() if runner[0] == name] for name, *_ in _RUNNERS
+}
+
 _NAMED_FIRST = {"docker", "docker-compose", "gtimeout"}
 """Programs that take one word before the program that they run: a container, a service, a time."""
 
@@ -67,15 +69,11 @@ def _inner(words: tuple[str, ...]) -> tuple[str, ...] | None:
     name = name_of(words[0])
     if name.startswith(_PYTHON):
         return _module(words)
-    for runner, takes in _of(name):
+    for runner, takes in _BY_NAME.get(name, ()):
         if words[1 : len(runner)] == runner[1:]:
             rest = behind_options(words[len(runner) :], takes)
             return rest[1:] if name in _NAMED_FIRST else _module(("python", *rest)) if rest[:1] == ("-m",) else rest
     return None
-
-
-def _of(name: str) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    return ((runner, takes) for runner, takes in _RUNNERS.items() if runner[0] == name)
 
 
 def _module(words: tuple[str, ...]) -> tuple[str, ...] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-from agtrace_schema.events import Notification, Payload, TokenUsage, ToolCall, ToolResult
+from agtrace_schema.events import EventType, Notification, Payload, TokenUsage, ToolCall, ToolResult
 from agtrace_schema.landmarks import Landmark
 
 from agtrace_indexer.events.assembly import Event, Supersession, Thread
@@ -52,6 +52,10 @@ class _Record(NamedTuple):
 
 _TOGETHER, _MOST_TOGETHER = 128 * 1024, 1000
 """Characters of texts, and records, that are looked at together: one by one, each would find the caches cold."""
+
+
+_MARKING = (EventType.TOOL_CALL, EventType.TOOL_RESULT, EventType.NOTIFICATION)
+"""The events that may tell of landmarks."""
 
 
 class Transcript:
@@ -231,7 +235,8 @@ class Transcript:
         session_id = self._session(draft.thread)
         event = thread.place(draft, line, TOOLS)
         self.store.add_event(session_id, event, text, rest, found)
-        self._mark(draft.thread, self._marks(draft, event, text, rest, thread))
+        if event.type in _MARKING and not event.own:
+            self._mark(draft.thread, self._marks(draft, event, text, rest, thread))
         for ending in event.ends:
             self.store.end(session_id, thread.next_index, ending)
         if draft.replayed:
@@ -249,8 +254,6 @@ class Transcript:
     ) -> Marks | None:
         """The landmarks that an event tells of, or completes."""
         payload = draft.payload
-        if event.own:
-            return None
         if isinstance(payload, ToolCall):
             return following.of_call(payload, (rest or {}).get("arguments"), event.event_index, TOOLS, thread.attempts)
         told = [_masked(landmark) for landmark in draft.landmarks]
