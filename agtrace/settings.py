@@ -113,7 +113,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
     """Read the settings. Raises `SettingError` for an invalid value, naming what is expected."""
     values = os.environ if environment is None else environment
     return Settings(
-        data_dir=_data_dir(values),
+        data_dir=data_dir(values),
         max_response_bytes=_whole_number(
             values, "AGTRACE_MAX_RESPONSE_BYTES", ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES, ABSOLUTE_MAX_BYTES
         ),
@@ -131,8 +131,9 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
     )
 
 
-def _data_dir(values: Mapping[str, str]) -> Path:
-    given = values.get("AGTRACE_DATA_DIR")
+def data_dir(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the data folder, whatever the other settings are."""
+    given = (os.environ if environment is None else environment).get("AGTRACE_DATA_DIR")
     if given:
         return Path(given).expanduser()
     from platformdirs import user_data_path  # only if needed: it takes 20 ms

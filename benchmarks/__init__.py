@@ -1,1 +1,1 @@
-"""The measurements that the README quotes, each one command, and the generated logs they run on."""
+"""The measurements of docs/performance.md, each one command, and the generated logs they run on."""

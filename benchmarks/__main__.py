@@ -1,7 +1,7 @@
-"""All measurements in one run: `python -m benchmarks [MEGABYTES]`, tables on stdout, what is going on on stderr.
+"""All measurements in one run: `python -m benchmarks [MEGABYTES]`, with tables on stdout and progress on stderr.
 
-Corpora are made once and kept in a folder; indexes are made anew in every run. Everything that is compared is
-measured in the same run.
+Corpora are made once and kept in a folder; indexes are rebuilt in every run. Everything that is compared is measured
+in the same run.
 """
 
 from __future__ import annotations
@@ -66,10 +66,12 @@ def _report(topic: str, ground: Ground, wanted: argparse.Namespace) -> Iterator[
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure agtrace on generated logs.")
     parser.add_argument("megabytes", nargs="?", type=int, default=MEGABYTES, help="size of the logs, in 10^6 bytes")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where corpora are kept and indexes are made")
-    parser.add_argument("--only", action="append", choices=TOPICS, default=[], help="one topic; may be repeated")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="folder for corpora, which are kept, and indexes")
     parser.add_argument(
-        "--peers", action="store_true", help="index with the programs from PyPI, too; each may take 15 minutes"
+        "--only", action="append", choices=TOPICS, default=[], help="measure only this topic; can be repeated"
+    )
+    parser.add_argument(
+        "--peers", action="store_true", help="also index with the programs from PyPI; each may take 15 minutes"
     )
     parser.add_argument(
         "--growth", type=_sizes, metavar="MB,MB,...", help=f"measure at these sizes: {growth.SIZES} with --only growth"

@@ -1,7 +1,7 @@
-"""How large answers get: `python -m benchmarks.answer_sizes [SESSION] [--sessions N]`.
+"""Sizes of answers: `python -m benchmarks.answer_sizes [SESSION] [--sessions N]`.
 
-The index is that of AGTRACE_DATA_DIR. Every tool is asked over a session, or over the newest ones, as an agent asks;
-each kind of call stands beside the bytes that its answers may take. The exit code is 1 if an answer is larger.
+The index is that of AGTRACE_DATA_DIR. Every tool is called on a session, or on the newest ones, as an agent would; for
+each kind of call the table shows the sizes and their limit in bytes. The exit code is 1 if an answer exceeds it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _GENERAL: tuple[tuple[str, dict[str, Any]], ...] = (
     ("search_event_previews", {"query": "error", "group_by": "session"}),
     ("read_artifact", {"ref": "ax://health"}),
 )
-"""What is asked once."""
+"""Calls made once."""
 
 _OF_SESSION: tuple[tuple[str, dict[str, Any]], ...] = (
     ("get_session_details", {}),
@@ -45,39 +45,39 @@ _OF_SESSION: tuple[tuple[str, dict[str, Any]], ...] = (
     ("get_reasoning_chain", {}),
     ("get_reasoning_chain", {"limit": 50}),
 )
-"""What is asked of every session."""
+"""Calls made for every session."""
 
 _OF_EVENT: tuple[dict[str, Any], ...] = (
     {}, {"mode": "minimal"}, {"mode": "standard"}, {"mode": "verbose"}, {"max_bytes": 102_400},
 )  # fmt: skip
-"""How the largest event of every session is opened."""
+"""Arguments with which the largest event of every session is opened."""
 
 _NEWEST = "SELECT id, uid FROM session ORDER BY started_at DESC, id DESC LIMIT ?"
 _LARGEST = "SELECT event_index FROM event WHERE session_id = ? ORDER BY length DESC, event_index LIMIT 1"
 
 
 class SizeOfCall(NamedTuple):
-    """How large the answers to one kind of call were; sizes are bytes of the JSON text."""
+    """The sizes of the answers to one kind of call, in bytes of the JSON text."""
 
     call: str
     answers: int
     median: int
     largest: int
     budget: int
-    """What the largest may take."""
+    """The limit of the largest."""
     largest_in: str | None
     """The session of the largest."""
 
 
 class Sizes(NamedTuple):
-    """How large answers were; sizes are bytes of the JSON text."""
+    """The sizes of all answers, in bytes of the JSON text."""
 
     answers: int
     median: int
     median_by_default: int
-    """Of calls with nothing but what a tool needs."""
+    """The median for calls with required arguments only."""
     over_budget: int
-    """Answers that are larger than they may be: 0, or it is a defect."""
+    """Answers that exceed their limit; anything but 0 is a defect."""
     calls: list[SizeOfCall]
 
 
@@ -85,11 +85,11 @@ class _Call(NamedTuple):
     tool: str
     arguments: dict[str, Any]
     asked: dict[str, Any]
-    """The arguments that aren't the address of what is asked for."""
+    """The arguments, without those that only address a session or event."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Ask, measure, print, and give the exit code."""
+    """Measure, print, and return the exit code."""
     wanted = _parser().parse_args(arguments)
     with explained():
         asking = answers()
@@ -109,18 +109,18 @@ def _report(sizes: Sizes) -> Iterator[str]:
     yield ""
     by_default = f"{sizes.median_by_default:,} with default arguments"
     yield f"{sizes.answers:,} answers, median {sizes.median:,} bytes, {by_default}"
-    yield f"{sizes.over_budget} answers are larger than they may be" if sizes.over_budget else "none over its budget"
+    yield f"{sizes.over_budget} answers exceed their budget" if sizes.over_budget else "none exceeds its budget"
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.answer_sizes", description="Measure answers.")
-    parser.add_argument("session", nargs="?", help="of one session; default: of the newest ones")
-    parser.add_argument("--sessions", type=int, default=SESSIONS, help="most sessions")
+    parser.add_argument("session", nargs="?", help="a session; by default the newest ones")
+    parser.add_argument("--sessions", type=int, default=SESSIONS, help="sessions at most")
     return parser
 
 
 def chosen(connection: sqlite3.Connection, session: str | None, most: int) -> list[tuple[str, int | None]]:
-    """A session, or the newest ones, at most this many: each with its largest event."""
+    """Return this session, or at most `most` of the newest ones, each with its largest event."""
     found: list[tuple[int, str]] = connection.execute(_NEWEST, (most,)).fetchall()
     if session is not None:
         one = find_session(connection, session)
@@ -130,7 +130,7 @@ def chosen(connection: sqlite3.Connection, session: str | None, most: int) -> li
 
 
 def measure(answers: Answers, sessions: Iterable[tuple[str, int | None]]) -> Sizes:
-    """Ask everything of these sessions, each given with its largest event, and say how large the answers are."""
+    """Make all calls for these sessions, each given with its largest event, and return the sizes of the answers."""
     found: dict[str, list[tuple[int, int, str | None]]] = {}
     for session, call in _calls(sessions):
         given = answers.ask(call.tool, call.arguments)

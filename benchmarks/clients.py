@@ -19,16 +19,16 @@ SEARCH = "search_event_previews"
 
 
 class Called(NamedTuple):
-    """One search as the client saw it."""
+    """One search, as the client experienced it."""
 
     milliseconds: float
     error: str
-    """Empty where there was an answer."""
+    """Empty if there was an answer."""
 
 
 @asynccontextmanager
 async def connected(machine: Machine) -> AsyncIterator[Client]:
-    """A client with a server of its own, whose log goes nowhere."""
+    """Yield a client with its own server, whose log is discarded."""
     server = StdioServerParameters(command=AGTRACE, args=["mcp"], env=machine.environment)
     with Path("/dev/null").open("w") as log:
         async with Client(stdio_client(server, log)) as client:

@@ -1,12 +1,12 @@
-"""What could look for all patterns at once: `python -m benchmarks.engines [--logs FOLDER] [--seconds N]`.
+"""Engines that can search for many patterns at once: `python -m benchmarks.engines [--logs FOLDER] [--seconds N]`.
 
-Each engine is asked of the same texts whether one of the first looks is there: those for tokens by their forms and for
-names. The texts are those of the logs below a folder (`../shared/logs` where none is given), unmasked, in an order of
-chance. Each engine takes as many of them as it can in some seconds of the processor, one by one, and joined to buffers
-of 64 KB unless it stops at the first that it finds; `finds` compares in how many of these texts it finds something with
-the number in which Hyperscan does.
+Each engine searches the same texts for the first patterns of the redaction: those for forms of tokens and for names.
+The texts are those of the logs below a folder (by default `../shared/logs`), unmasked, in random order. Each engine
+processes as many of them as it can in some seconds of processor time, one by one, and also joined to buffers of 64 KB
+unless it stops at the first match; `finds` is the number of these texts in which it finds something, relative to
+Hyperscan.
 
-google-re2 and ahocorasick-rs are no dependencies: without them their rows are left out, and a line says so.
+google-re2 and ahocorasick-rs are not dependencies: if they are missing, their rows are left out, and a line says so.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ from benchmarks.table import number, ratio, table
 
 SECONDS = 3.0
 _MOST = 20_000_000
-"""Characters of texts."""
+"""The most characters of texts."""
 _IMPORTS = 3
 _MEMORY = 1 << 30
-"""Bytes that RE2 may use; with less it gives up on long texts, and finds nothing in them."""
+"""Bytes that RE2 may use; with fewer it gives up on long texts and finds nothing in them."""
 _LITERAL = re.compile(
     r"\[(?:\\.|[^\]])*\]|\((?:\\.|[^()])*\)[?*]?|\\.|\{[0-9,]*\}|.[?*]|(?P<literal>[\w /:-]{2,}(?![?*{]))"
 )
 _TOGETHER = 32
-"""Patterns of a gate; 22 MB/s, with 8 in each of them 17 MB/s, with 128 5 MB/s."""
+"""Patterns in a gate: 22 MB/s; with 8 it is 17 MB/s, with 128 it is 5 MB/s."""
 _SHORTEST = 3
-"""Characters of a literal that is worth being looked for."""
+"""The fewest characters of a literal worth searching for."""
 
 Search: TypeAlias = Callable[[str], object]
-"""True where one of the patterns is in a text."""
+"""A function of a text whose result is true if one of the patterns is in it."""
 
 
 class Engine(NamedTuple):
-    """A way to look for many patterns."""
+    """A way to search for many patterns."""
 
     name: str
     module: str
     compile: Callable[[Sequence[Look]], Search]
     tells: str
-    """What it says of a text."""
+    """What it reports about a text."""
     all: bool = False
-    """Whether it says so of every pattern, and doesn't stop at the first."""
+    """Whether it reports every pattern rather than stopping at the first."""
 
 
 def _hyperscan(looks: Sequence[Look]) -> Search:
@@ -77,7 +77,7 @@ def _re2_set(looks: Sequence[Look]) -> Search:
 
 
 def _literals(looks: Sequence[Look]) -> Search:
-    """The longest literal of each pattern, without regard to case; a pattern without one isn't looked for."""
+    """Search for the longest literal of each pattern, ignoring case; patterns without a literal are left out."""
     found = {max(_literals_of(look.pattern), key=len, default="").lower() for look in looks}
     automaton = import_module("ahocorasick_rs").AhoCorasick([each for each in found if len(each) >= _SHORTEST])
     return lambda text: automaton.find_matches_as_indexes(text.lower())
@@ -102,7 +102,7 @@ def _regex(looks: Sequence[Look]) -> Search:
 
 
 def _rust(looks: Sequence[Look]) -> Search:
-    """A validator of texts as a gate."""
+    """Use a validator of strings as a gate."""
     core = import_module("pydantic_core")
     schema = core.core_schema.str_schema(pattern=_any_of(looks), regex_engine="rust-regex", strict=True)
     search: Search = core.SchemaValidator(schema).isinstance_python
@@ -110,7 +110,7 @@ def _rust(looks: Sequence[Look]) -> Search:
 
 
 def _rust_in_parts(looks: Sequence[Look]) -> Search:
-    """Several such gates, as a large one is slow."""
+    """Use several such gates, as one large gate is slow."""
     gates = [_rust(looks[at : at + _TOGETHER]) for at in range(0, len(looks), _TOGETHER)]
     return lambda text: any(gate(text) for gate in gates)
 
@@ -155,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engines", description=__doc__)
     parser.add_argument("--logs", type=Path, help="a folder of logs")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="for each engine and way")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="seconds for each engine, one by one and joined")
     return parser
 
 
@@ -185,9 +185,9 @@ class _Speed(NamedTuple):
     texts: float
     """MB/s."""
     joined: float | None
-    """The same of buffers."""
+    """MB/s for joined buffers; None if not measured."""
     found: list[bool]
-    """Whether there was something in the first texts."""
+    """Whether something was found in each of the first texts."""
 
 
 def _measured(
@@ -201,7 +201,7 @@ def _measured(
 
 
 def _rate(search: Search, texts: Sequence[str], seconds: float) -> tuple[float, list[bool]]:
-    """MB/s over all texts again and again, or over the first ones, until the time is over; what was found at first."""
+    """Search the texts again and again until the time is up; return MB/s and what was found in the first round."""
     found: list[bool] = []
     size, rounds = 0, 0
     began = now = time.process_time()
@@ -219,7 +219,7 @@ def _rate(search: Search, texts: Sequence[str], seconds: float) -> tuple[float, 
 
 
 def _import_ms(module: str) -> float:
-    """Of a new process; the median."""
+    """Return the milliseconds that the import takes in a new process; the median."""
     code = f"import time; began = time.perf_counter(); import {module}; print(time.perf_counter() - began)"
     return 1000 * statistics.median(
         float(subprocess.check_output([sys.executable, "-c", code], text=True)) for _ in range(_IMPORTS)

@@ -1,4 +1,4 @@
-"""How quickly the index is known to be up to date, and how soon a line that was just written is found."""
+"""The time to check that the index is up to date, and the time until a line just written is found."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from benchmarks.table import number, percentile, ratio, table
 
 FILES = 5_000
 LOG_BYTES = 20_000_000
-"""The log that a line is appended to."""
+"""The size of the log to which lines are appended."""
 CHECKS = 50
 COMMANDS = 10
 APPENDS = 20
 
 _BEGINNING = 6_000
-"""Bytes of a small log."""
+"""The most bytes of a small log, unless its first line is longer."""
 _PATIENCE = 10.0
 
 _UUID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -36,13 +36,13 @@ _VENDOR_ID = re.compile(rb"\b(msg|req|toolu)_[A-Za-z0-9]+")
 
 
 def report(ground: Ground, megabytes: int) -> Iterator[str]:
-    """The two tables."""
+    """Yield the two tables."""
     yield _unchanged(ground, megabytes)
     yield _appended(ground, megabytes)
 
 
 def milliseconds(step: Callable[[], object], times: int) -> list[float]:
-    """What a step takes, after once that doesn't count."""
+    """Return the times of a step, after a first run that doesn't count."""
     step()
     found = []
     for _ in range(times):
@@ -98,7 +98,7 @@ def _appended(ground: Ground, megabytes: int) -> str:
 
 
 def _append_and_find(kept: Index, log: Path, count: int) -> float:
-    """Milliseconds from before a line is appended until a search has found it."""
+    """Return the milliseconds from appending a line until a search has found it."""
     text = f"appendedline{count:04}"
     line = _user_line(log, text, count)
     began = time.perf_counter()
@@ -109,7 +109,7 @@ def _append_and_find(kept: Index, log: Path, count: int) -> float:
         hits = _search(reader.connection, text)
     took = 1000 * (time.perf_counter() - began)
     if hits != 1 or fresh.state != "ready":
-        raise AssertionError(f"a line that was appended to {log} was found {hits} times, the index is {fresh}")
+        raise AssertionError(f"a line appended to {log} was found {hits} times, expected once; the index is {fresh}")
     return took
 
 
@@ -122,7 +122,7 @@ def _search(connection: sqlite3.Connection, text: str) -> int:
 
 
 def _user_line(log: Path, text: str, count: int) -> bytes:
-    """A prompt, as Claude Code writes it."""
+    """Return a prompt, as Claude Code writes it."""
     record = {
         "parentUuid": None,
         "isSidechain": False,
@@ -151,7 +151,7 @@ def _claude_logs(corpus: Path) -> list[Path]:
 
 
 def _write_small(corpus: Path, folder: Path) -> None:
-    """The beginnings of Claude Code's logs, many times, each time with ids of their own."""
+    """Write the beginnings of Claude Code's logs many times, each time with new ids."""
     logs = _claude_logs(corpus)
     beginnings = [(log.parent.name, _beginning(log)) for log in logs[: FILES // 10]]
     for count in range(FILES):
@@ -162,7 +162,7 @@ def _write_small(corpus: Path, folder: Path) -> None:
 
 
 def _beginning(log: Path) -> bytes:
-    """The first lines of a log, and at least one."""
+    """Return the first lines of a log, at least one."""
     lines: list[bytes] = []
     with log.open("rb") as file:
         for line in file:
@@ -173,7 +173,7 @@ def _beginning(log: Path) -> bytes:
 
 
 def _write_large(corpus: Path, folder: Path) -> Path:
-    """The largest log of Claude Code, as often as it takes, as one session, cut at a line's end."""
+    """Write the largest log of Claude Code as often as needed, as one session, cut at the end of a line."""
     source = max(_claude_logs(corpus), key=lambda log: log.stat().st_size)
     log = folder / "-home-mira-work-lantern" / f"{uuid5(NAMESPACE_OID, 'large')}.jsonl"
     log.parent.mkdir(parents=True)
@@ -189,7 +189,7 @@ def _write_large(corpus: Path, folder: Path) -> Path:
 
 
 def _renamed(content: bytes, salt: str) -> bytes:
-    """The same lines with other ids, so that no event repeats one of another log."""
+    """Return the same lines with other ids, so that no event repeats one from another log."""
     content = _UUID.sub(lambda found: str(uuid5(NAMESPACE_OID, f"{salt}/{found[0].decode()}")).encode(), content)
     return _VENDOR_ID.sub(
         lambda found: b"%b_01%b" % (found[1], uuid5(NAMESPACE_OID, f"{salt}/{found[0].decode()}").hex.encode()), content

@@ -1,6 +1,6 @@
-"""The ground that is measured on: cached corpora, and machines with a home, an index and nothing else.
+"""The ground for measurements: cached corpora, and machines with a home, an index and nothing else.
 
-No measurement sees the real home: every process gets an environment that is made here from nothing.
+No measurement sees the real home: every process gets an environment made here from scratch.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ AGTRACE = str(Path(sys.executable).with_name("agtrace"))
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A home without agents, and a folder for an index, both below one folder."""
+    """A home without agents and a folder for an index, both in one folder."""
 
     folder: Path
 
     @property
     def data(self) -> Path:
-        """Where the index lies."""
+        """The data folder."""
         return self.folder / "data"
 
     @property
     def database(self) -> Path:
-        """The index."""
+        """The path of the index."""
         return self.settings.database
 
     @property
     def environment(self) -> dict[str, str]:
-        """All variables of a process on this machine."""
+        """All environment variables of a process on this machine."""
         home = self.folder / "home"
         home.mkdir(parents=True, exist_ok=True)
         return {
@@ -61,11 +61,11 @@ class Machine:
 
     @property
     def index_bytes(self) -> int:
-        """The index with the files beside it, such as its write-ahead log."""
+        """The size of the index with the files next to it, such as its write-ahead log."""
         return sum(path.stat().st_size for path in self.data.glob(f"{self.database.name}*"))
 
     def agtrace(self, *arguments: str) -> float:
-        """Run a command, and give its seconds. Raises `subprocess.CalledProcessError` where it fails."""
+        """Run a command and return its seconds. Raises `subprocess.CalledProcessError` if it fails."""
         began = time.perf_counter()
         with self.start(*arguments) as process:
             code = process.wait()
@@ -74,7 +74,7 @@ class Machine:
         return time.perf_counter() - began
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start a command that prints to nowhere, but for what it has to complain about."""
+        """Start a command, discarding its output but not its errors."""
         return subprocess.Popen(
             [AGTRACE, *arguments], env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
@@ -84,7 +84,7 @@ class Machine:
         shutil.rmtree(self.data, ignore_errors=True)
 
     def connect(self) -> sqlite3.Connection:
-        """Read the index as `agtrace.index.reader` does."""
+        """Open the index for reading as `agtrace.index.reader` does."""
         connection = sqlite3.connect(f"{self.database.absolute().as_uri()}?mode=ro", uri=True)
         connection.row_factory = sqlite3.Row
         connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
@@ -93,16 +93,16 @@ class Machine:
 
 @dataclass(slots=True)
 class Ground:
-    """A folder with corpora, which are kept, and machines, which are made anew in every run."""
+    """A folder with corpora, which are kept, and machines, which are made for every run."""
 
     folder: Path
     rounds: int
     say: Callable[[str], None]
-    """Tells a person what is going on."""
+    """Reports progress to a person."""
     _indexed: dict[int, Machine] = field(default_factory=dict)
 
     def corpus(self, megabytes: int, seed: int = 1) -> Path:
-        """The folder of a corpus of about so many 10^6 bytes, made where it is missing."""
+        """Return the folder of a corpus of about this many 10^6 bytes; it is made if missing."""
         folder = self.folder / "corpus" / (f"{megabytes}" if seed == 1 else f"{megabytes}-seed-{seed}")
         if not folder.exists():
             self.say(f"making a corpus of {megabytes} MB, seed {seed}")
@@ -113,13 +113,13 @@ class Ground:
         return folder
 
     def machine(self, name: str) -> Machine:
-        """A machine without an index."""
+        """Make a machine without an index."""
         machine = Machine((self.folder / "machines" / name).absolute())
         shutil.rmtree(machine.folder, ignore_errors=True)
         return machine
 
     def indexed(self, megabytes: int) -> Machine:
-        """The machine with the index of a corpus, which this run makes once and nobody changes."""
+        """Return the machine with the index of a corpus, which a run makes once and must not change."""
         if megabytes not in self._indexed:
             logs = self.corpus(megabytes)
             self.say(f"indexing {megabytes} MB")
@@ -129,23 +129,23 @@ class Ground:
         return self._indexed[megabytes]
 
     def keep(self, megabytes: int, machine: Machine) -> None:
-        """Take a machine whose index of a corpus was just made as the one that is `indexed`."""
+        """Use a machine with a newly made index of a corpus as the result of `indexed`."""
         self._indexed[megabytes] = machine
 
     def copy(self, machine: Machine, name: str) -> Machine:
-        """A machine with a copy of an index, to be changed."""
+        """Make a machine with a copy of an index, which may be changed."""
         copied = self.machine(name)
         shutil.copytree(machine.data, copied.data)
         return copied
 
 
 def files_of(logs: Path) -> list[Path]:
-    """All files of a corpus."""
+    """Return all files of a corpus."""
     return sorted(path for path in logs.rglob("*") if path.is_file())
 
 
 def size_of(logs: Path) -> int:
-    """Bytes of all files of a corpus."""
+    """Return the size in bytes of all files of a corpus."""
     return sum(path.stat().st_size for path in files_of(logs))
 
 

@@ -1,4 +1,4 @@
-"""What grows faster than the data: the same measurements at several sizes, with the factor from one to the next."""
+"""Growth with the data: the same measurements at several sizes, with the factors between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.table import percentile, ratio, table
 
 SIZES = (100, 300, 1000, 3000)
 _ONCE = 1000
-"""Megabytes from which on a corpus is indexed once."""
+"""The megabytes from which a corpus is indexed only once."""
 _CHECKS = 20
 
 _HEAD = ("MB", "files", "events", "index s", "MB/s", "index MB", "index %", "check ms", "search p50 ms", "p95 ms")
@@ -40,7 +40,7 @@ class Size:
 
     @property
     def figures(self) -> tuple[float, ...]:
-        """All of them."""
+        """All figures, in the order of the table."""
         return (
             self.megabytes, self.files, self.events, self.seconds, self.rate, self.index_megabytes, self.share,
             self.check, self.p50, self.p95,
@@ -48,7 +48,7 @@ class Size:
 
 
 def report(ground: Ground, sizes: Sequence[int]) -> Iterator[str]:
-    """The table, and a table of factors."""
+    """Yield the table, and a table of factors."""
     measured = [_measure(ground, megabytes) for megabytes in sizes]
     digits = (0, 0, 0, 2, 1, 1, 1, 1, 2, 1)
     yield table(

@@ -1,4 +1,4 @@
-"""Cold index: all logs of a corpus into an index that doesn't exist yet, beside the raw limits and the peers."""
+"""Cold index: all logs of a corpus into a new index, compared with the raw limits and the peers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ RUNS = 3
 PEERS_LIMIT = 900.0
 """Seconds after which a peer is stopped."""
 _QUICK = 60.0
-"""Seconds below which a peer runs as often as agtrace at least does."""
+"""A peer whose first run takes fewer seconds is run `RUNS` times."""
 
 _HEAD = ("cold index", "tool output", "cores", "MB", "s", "MB/s", "agtrace is", "index %", "peak MB", "largest MB")
 
 
 @dataclass(frozen=True, slots=True)
 class Cold:
-    """What it took to index a corpus."""
+    """The figures of indexing a corpus."""
 
     seconds: float
     """The median of the runs."""
@@ -35,7 +35,7 @@ class Cold:
 
     @property
     def rate(self) -> float:
-        """10^6 bytes of logs a second."""
+        """10^6 bytes of logs per second."""
         return self.bytes / 1e6 / self.seconds
 
     @property
@@ -45,13 +45,13 @@ class Cold:
 
 
 def cold(machine: Machine, logs: Path, runs: int = RUNS) -> Cold:
-    """Index a corpus that is in the page cache, several times from nothing."""
+    """Index a corpus in the page cache several times, each time into a new index."""
     warm(logs)
     return _cold(machine, logs, [_once(machine, logs) for _ in range(runs)])
 
 
 def _once(machine: Machine, logs: Path) -> float:
-    """Seconds of the command."""
+    """Return the seconds that the command takes."""
     machine.forget()
     return machine.agtrace("index", str(logs))
 
@@ -62,14 +62,14 @@ def _cold(machine: Machine, logs: Path, seconds: list[float]) -> Cold:
 
 
 def watched(machine: Machine, logs: Path) -> Peak | None:
-    """Index a corpus once more for its memory: looking at it takes time."""
+    """Index a corpus once more to measure memory, which takes time itself; None if that isn't possible here."""
     machine.forget()
     with machine.start("index", str(logs)) as process:
         return peak(process)
 
 
 def report(ground: Ground, megabytes: int, peers_folder: Path | None) -> Iterator[str]:
-    """The table. agtrace runs before, between and behind the others: a machine isn't equally quiet all the time."""
+    """Yield the table. agtrace runs before, between and after the others, as a machine isn't always equally quiet."""
     logs = ground.corpus(megabytes)
     machine = ground.machine(f"{megabytes}")
     warm(logs)
@@ -96,16 +96,17 @@ def report(ground: Ground, megabytes: int, peers_folder: Path | None) -> Iterato
         rows.append([f"limit: {name}", "yes", "1", *figures, *[NOTHING] * 3])
     rows += [_peer(peer, other, run) for peer, other in others]
     yield table(_HEAD, rows)
-    counts = f"agtrace {len(seconds)}, limits {RUNS}, peers {RUNS}, or 1 where it takes {_QUICK:g} s"
-    yield f"{run.events:,} events. Medians of so many runs: {counts}."
+    counts = f"{len(seconds)} runs for agtrace, {RUNS} for limits, {RUNS} for peers, or 1 if a run takes {_QUICK:g} s"
+    yield f"{run.events:,} events. Medians of {counts}."
     yield from (f"{peer.name}: {other.note}." for peer, other in others if other.note)
     fastest = max((o.rate for peer, o in others if peer.indexes_tool_output and o.exit_code == 0), default=0.0)
     if fastest:
-        yield f"agtrace is {ratio(run.rate, fastest)} the fastest peer that indexes tool output and came to an end."
+        times = ratio(run.rate, fastest)
+        yield f"agtrace is {times} as fast as the fastest peer that indexes tool output and finished."
 
 
 def _peer_run(peer: Peer, logs: Path, folder: Path) -> IndexRun:
-    """Index with a peer, on the file system of the corpus, so that its home can be made of hard links."""
+    """Index with a peer, with a home on the file system of the corpus, so that it can consist of hard links."""
     with tempfile.TemporaryDirectory(dir=folder) as home:
         return peer.index(logs.absolute(), Path(home).absolute(), PEERS_LIMIT)
 

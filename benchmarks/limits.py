@@ -1,9 +1,9 @@
-"""What this machine could do at most: `python -m benchmarks.limits CORPUS [--megabytes N] [--runs N]`.
+"""The limits of this machine: `python -m benchmarks.limits CORPUS [--megabytes N] [--runs N]`.
 
-Four steps over the same logs on one core, each with all that comes before it: read the bytes, split them into lines,
-decode each line's JSON, and put the decoded strings into a full-text index. A rate of an
-indexer means little without them: it can't be faster than the last step whose work it does in full. Files are read
-from the page cache: a pass that isn't measured comes first.
+Four steps over the same logs on one core, each including the ones before: read the bytes, split them into lines,
+decode each line's JSON, and put the decoded strings into a full-text index. An indexer's speed means little without
+them: it can't be faster than the last step whose work it does in full. Files are read from the page cache, after a
+first pass that isn't measured.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 import orjson
 
 MEGABYTES = 100.0
-"""How much of a corpus is measured, in 10^6 bytes."""
+"""The part of a corpus that is measured, in 10^6 bytes."""
 RUNS = 5
 
 TABLE = """
@@ -36,30 +36,30 @@ INSERT INTO words(words, rank) VALUES ('automerge', 0);
 INSERT INTO words(words, rank) VALUES ('crisismerge', 64);
 INSERT INTO words(words, rank) VALUES ('hashsize', 16777216);
 """
-"""How FTS5 is told to merge late and seldom, the fastest way to fill a new table."""
+"""Makes FTS5 merge late and seldom, the fastest way to fill a new table."""
 INSERT = "INSERT INTO words(rowid, text) VALUES (?, ?)"
 
 Step = Callable[[Sequence[Path]], int]
-"""Does its work over files and gives the bytes that it read."""
+"""Processes files and returns the number of bytes read."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What one step took."""
+    """The result of one step."""
 
     seconds: float
     """The median over the runs."""
     bytes: int
-    """Bytes of logs that each run went through."""
+    """Bytes of logs that each run processed."""
 
     @property
     def rate(self) -> float:
-        """10^6 bytes of logs a second."""
+        """10^6 bytes of logs per second."""
         return self.bytes / 1e6 / self.seconds
 
 
 def logs(corpus: Path, megabytes: float) -> list[Path]:
-    """Some of the logs of lines below a folder, the same ones each time: as many as hold so many 10^6 bytes."""
+    """Return some of the `.jsonl` logs below a folder, the same each time, with at least this many 10^6 bytes."""
     found = sorted(corpus.rglob("*.jsonl"))
     random.Random(1).shuffle(found)
     taken, size = [], 0
@@ -72,7 +72,7 @@ def logs(corpus: Path, megabytes: float) -> list[Path]:
 
 
 def read(files: Sequence[Path]) -> int:
-    """Read each file at once."""
+    """Read each file in one go."""
     return sum(len(path.read_bytes()) for path in files)
 
 
@@ -100,7 +100,8 @@ def decode(files: Sequence[Path]) -> int:
 def index(files: Sequence[Path]) -> int:
     """Read, split, decode, and index the strings of each line as one row, in one transaction, in a temporary file.
 
-    A string that a line holds twice counts once, since Claude Code writes what a tool gave twice. Keys don't count.
+    A string that occurs twice in a line is indexed once, since Claude Code writes tool results twice. Keys aren't
+    indexed.
     """
     with tempfile.TemporaryDirectory() as folder:
         connection = sqlite3.connect(Path(folder) / "words.db", isolation_level=None)
@@ -132,7 +133,7 @@ def measure(step: Step, files: Sequence[Path], runs: int = RUNS) -> Limit:
 
 
 def limits(corpus: Path, megabytes: float = MEGABYTES, runs: int = RUNS) -> dict[str, Limit]:
-    """Measure every step over the same files; so many 10^6 bytes of them at most, but for the end of the last."""
+    """Measure every step over the same files, of about this many 10^6 bytes."""
     files = logs(corpus, megabytes)
     return {name: measure(step, files, runs) for name, step in STEPS.items()}
 
@@ -178,7 +179,9 @@ def _table(found: dict[str, Limit]) -> str:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.limits", description="What this machine could do.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.limits", description="Measure the limits of this machine."
+    )
     parser.add_argument("corpus", type=Path, help="a folder with logs of coding agents, at any depth")
     parser.add_argument("--megabytes", type=float, default=MEGABYTES, help="how much of it, in 10^6 bytes")
     parser.add_argument("--runs", type=int, default=RUNS)

@@ -1,6 +1,6 @@
-"""What masking is measured on: logs by agent, their texts as they stand there, and a way to do without it.
+"""The ground for measuring masking: logs by agent, their unmasked texts, and a way to switch masking off.
 
-The logs are real ones where there are any (`../shared/logs`, or a folder of your own): generated ones have neither the
+The logs are real ones if there are any (`../shared/logs`, or a folder of your own), as generated logs have neither the
 texts nor the secrets that people have.
 """
 
@@ -26,7 +26,7 @@ from benchmarks.corpus import write
 
 REAL = Path(__file__).resolve().parents[2] / "shared" / "logs"
 MEGABYTES = 10
-"""Of the corpus that is made where there are no logs."""
+"""The size of the corpus that is made if there are no logs."""
 
 _BUFFER = 64 * 1024
 
@@ -34,7 +34,7 @@ Logs = Mapping[Provider, Sequence[Found]]
 
 
 class _Nothing:
-    """Masks nothing: what anything would cost without masking."""
+    """A redactor that masks nothing, to measure the cost without masking."""
 
     def redact(self, text: str) -> str:
         return text
@@ -51,7 +51,7 @@ class _Nothing:
 
 @contextmanager
 def without_masking() -> Iterator[None]:
-    """No text, key or value is looked at for secrets; there is no such switch in the product."""
+    """Examine no text, key or value for secrets; the product has no such switch."""
     kept: Any = redact._redactor, fields.redact_json, fields.names_secret
     redact._redactor, fields.redact_json = _Nothing, lambda _, value: value  # type: ignore[assignment]
     fields.names_secret = lambda key: False
@@ -62,7 +62,7 @@ def without_masking() -> Iterator[None]:
 
 
 def log_folder(given: Path | None, temporary: Path) -> Path:
-    """The folder of logs to measure on: the given one, that of real logs, or one of a corpus that is made for it."""
+    """Return the folder of logs to measure on: the given one, that of real logs, or a corpus made for it."""
     if given or REAL.is_dir():
         return given or REAL
     write(temporary / "logs", MEGABYTES)
@@ -70,7 +70,7 @@ def log_folder(given: Path | None, temporary: Path) -> Path:
 
 
 def by_agent(folder: Path) -> Logs:
-    """The logs below a folder, by the agent that wrote them, which their content tells."""
+    """Return the logs below a folder by the agent that wrote them, recognised by their content."""
     logs: dict[Provider, list[Found]] = {}
     with without_masking():
         for found in walk([str(folder)]):
@@ -88,14 +88,14 @@ def _agent(found: Found) -> Provider | None:
 
 
 def texts(logs: Logs, most: int) -> list[str]:
-    """Texts of events before they are masked, up to so many characters, in an order of chance, always the same."""
+    """Return unmasked texts of events, up to this many characters, in a random order that is always the same."""
     found = [text for files in logs.values() for text in _texts(files)]
     random.Random(1).shuffle(found)
     return up_to(found, most)
 
 
 def up_to(texts: Iterable[str], most: int) -> list[str]:
-    """The first texts that together have at most so many characters."""
+    """Return texts in order, skipping those with which there would be more than this many characters."""
     taken = []
     for text in texts:
         if len(text) <= most:
@@ -105,7 +105,7 @@ def up_to(texts: Iterable[str], most: int) -> list[str]:
 
 
 def joined(texts: Iterable[str]) -> list[str]:
-    """The same texts, one after the other in buffers of some 64 KB."""
+    """Join the texts to buffers of some 64 KB."""
     buffers: list[list[str]] = []
     size = _BUFFER
     for text in texts:

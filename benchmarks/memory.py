@@ -10,21 +10,21 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _PAUSE = 0.05
-"""Seconds between two looks."""
+"""Seconds between two samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """Bytes of memory at the worst moment."""
+    """Peak memory in bytes."""
 
     together: int
-    """Of all processes at once, shared pages counted once (PSS)."""
+    """That of all processes together, with shared pages counted once (PSS)."""
     largest: int
-    """Resident, of the one process that had most."""
+    """Resident memory of the process that had most."""
 
 
 def peak(process: subprocess.Popen[bytes]) -> Peak | None:
-    """Watch a process to its end; None where the system has no /proc."""
+    """Watch a process until it ends; None if the system has no /proc."""
     together = largest = 0
     while process.poll() is None:
         family = list(_family(process.pid))

@@ -1,9 +1,9 @@
-"""Searching one's logs without agtrace: `python -m benchmarks.peers CORPUS [QUERY ...]`.
+"""Searching logs without agtrace: `python -m benchmarks.peers CORPUS [QUERY ...]`.
 
 Three programs from PyPI that put logs of coding agents into SQLite, and ripgrep, which has no index. Each program runs
-from an environment of its own, in its pinned version, on a home folder that holds nothing but the corpus; the real
-home isn't touched. A corpus is a folder with the agents' own folders: `claude/projects`, `codex/sessions`,
-`gemini/tmp`. What can't be installed, fails or takes too long has a row in the table like the others.
+in an environment of its own, in a pinned version, with a home folder that has nothing but the corpus; the real home
+isn't touched. A corpus is a folder with the agents' own folders: `claude/projects`, `codex/sessions`, `gemini/tmp`.
+Programs that can't be installed, fail or take too long have a row in the table like the others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LIMIT = 600.0
 SEARCH_LIMIT = 60.0
 """Seconds after which a search is stopped."""
 RUNS = 5
-"""Searches that are timed, after one that isn't."""
+"""The number of timed searches, after one that isn't timed."""
 QUERIES = ("error", "permission denied", "src/main.py")
 
 THREADS = 2
@@ -55,34 +55,34 @@ finally:
 peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 print(json.dumps([seconds, code, peak]))
 """
-"""A small process between this one and the measured one: the peak of a new process begins at that of its parent."""
+"""A small process between this one and the measured one, as a new process starts with the peak of its parent."""
 
 
 @dataclass(frozen=True)
 class IndexRun:
-    """What one program did with a corpus and an empty home."""
+    """One program's indexing of a corpus from an empty home."""
 
     seconds: float
     bytes_indexed: int
-    """Bytes of the logs that it reads of this corpus; of a run that failed or was stopped, of those it has finished."""
+    """Bytes of the corpus's logs that it reads; if the run failed or was stopped, of those it finished."""
     database_bytes: int
-    """With the files beside the database, such as its write-ahead log."""
+    """Including the files next to the database, such as its write-ahead log."""
     peak_rss_bytes: int
-    """Of the largest process; never below some 10 MB, where a Python process begins."""
+    """Of the largest process; never below some 10 MB, with which a Python process starts."""
     exit_code: int | None
-    """None if it was stopped or never began."""
+    """None if it was stopped or never started."""
     note: str
-    """What went wrong, for people; empty if nothing did."""
+    """What went wrong, for a person; empty if nothing did."""
 
     @property
     def rate(self) -> float:
-        """10^6 bytes of logs a second; 0 if nothing was indexed."""
+        """10^6 bytes of logs per second; 0 if nothing was indexed."""
         return self.bytes_indexed / 1e6 / self.seconds if self.seconds else 0.0
 
 
 @dataclass(frozen=True)
 class SearchRun:
-    """One search in a new process, from its start to its end."""
+    """One search in a new process, from start to end."""
 
     seconds: float
     note: str = ""
@@ -91,43 +91,43 @@ class SearchRun:
 
 @dataclass(frozen=True)
 class Peer:
-    """A program from PyPI, with what its source says about it, and where it is or would be installed."""
+    """A program from PyPI, with facts from its source, and the place where it is or would be installed."""
 
     name: str
     requirements: tuple[str, ...]
     python: tuple[int, int]
-    """The least Python version that it runs on."""
+    """The lowest Python version that it supports."""
     environment: Path
 
     reads: tuple[str, ...]
-    """The logs that it reads, as patterns below a corpus."""
+    """The logs that it reads, as patterns relative to a corpus."""
     leaves_out: str
-    """Pattern of file names among them that it passes over; may be empty."""
+    """A pattern of file names among them that it skips; may be empty."""
     indexes_tool_output: bool
 
     indexing: tuple[str, ...]
-    """A command, as the next ones: {home} stands for the home folder, {query} for the query."""
+    """The command to index; in all commands {home} stands for the home folder and {query} for the query."""
     searching: tuple[str, ...]
-    """For twenty hits in what is indexed."""
+    """The command to find twenty hits in what is indexed."""
     searching_fresh: tuple[str, ...]
-    """For twenty hits after a look for new lines; empty if there is no such command."""
+    """The command to find twenty hits after checking for new lines; empty if there is none."""
     quoted: Callable[[str], str]
-    """How a query of several words or with punctuation must be written."""
+    """Quotes a query of several words or with punctuation."""
 
     database: str
-    """A path below the home folder."""
+    """A path relative to the home folder."""
     finished: str
-    """SQL for the paths of the logs that the database has."""
+    """SQL for the paths of the logs in the database."""
 
     @property
     def trouble(self) -> str:
-        """Why it can't run; empty if it can."""
+        """The reason why it can't run; empty if it can."""
         if _text(self.environment / "requirements.txt") == " ".join(self.requirements):
             return ""
         return _text(self.environment / "trouble.txt") or "not installed"
 
     def index(self, corpus: Path, home: Path, limit: float = LIMIT) -> IndexRun:
-        """Index a corpus from an empty home, which becomes this program's; stop it after so many seconds."""
+        """Index a corpus from an empty home, which becomes this program's; stop after this many seconds."""
         if self.trouble:
             return IndexRun(0.0, 0, 0, 0, None, self.trouble)
         _furnish(home, corpus)
@@ -138,10 +138,10 @@ class Peer:
         return IndexRun(seconds, size, sum(map(_size, files)), peak, code, _note(code, limit, output))
 
     def search(self, query: str, home: Path, fresh: bool = False) -> SearchRun:
-        """Search a home that was indexed; `fresh` has it look for new lines first, as two of three do unasked."""
+        """Search an indexed home; with `fresh` it checks for new lines first, as two of the three do by default."""
         template = self.searching_fresh if fresh else self.searching
         if self.trouble or not template:
-            return SearchRun(0.0, self.trouble or "it has no search that looks for new lines")
+            return SearchRun(0.0, self.trouble or "it has no search that checks for new lines")
         command = self._command(template, home, self.quoted(query))
         seconds, code, _, output = _measured(command, home, SEARCH_LIMIT)
         return SearchRun(seconds, "" if code == 0 else _note(code, SEARCH_LIMIT, output))
@@ -158,18 +158,18 @@ class Peer:
         try:
             with closing(sqlite3.connect(f"file:{home / self.database}?mode=rw", uri=True)) as connection:
                 return {Path(path) for (path,) in connection.execute(self.finished)}
-        except sqlite3.Error:  # it was stopped before it made the file or the table
+        except sqlite3.Error:  # it was stopped before it created the file or the table
             return set()
 
 
 def peers(folder: Path) -> list[Peer]:
-    """The programs as they are or aren't installed below a folder."""
+    """Return the programs, installed below this folder or not."""
     folder = folder.absolute()
     return [_cc_conversation_search(folder), _ai_session_search(folder), _claude_code_to_sqlite(folder)]
 
 
 def install(folder: Path) -> list[Peer]:
-    """Install what is missing below a folder, with pip as it is configured here; what fails has a `trouble`."""
+    """Install missing programs below a folder, with pip as configured here; those that fail have a `trouble`."""
     for peer in peers(folder):
         if peer.trouble:
             _install(peer)
@@ -177,12 +177,12 @@ def install(folder: Path) -> list[Peer]:
 
 
 def ripgrep(corpus: Path, query: str) -> SearchRun:
-    """Count the lines that hold a text, in all logs and without regard to case.
+    """Count the lines with a text, in all logs, ignoring case.
 
-    `-F`: a text and not a pattern. `-i`: without regard to case. `-c`: counts lines, so no time goes into printing
-    lines of a hundred kilobytes. The rest has it read all logs whatever ignore files, hidden folders and the user's
-    configuration say. It sees JSON as it is written: a query with a quote, a line break or an escaped letter doesn't
-    hit, and its hits have no order.
+    `-F`: a text, not a pattern. `-i`: ignore case. `-c`: count lines, so that no time goes into printing lines of a
+    hundred kilobytes. The other options make it read all logs whatever ignore files, hidden folders and the user's
+    configuration say. It sees JSON as written: a query with a quote, a line break or an escaped letter finds nothing,
+    and its hits have no order.
     """
     program = shutil.which("rg")
     if not program:
@@ -196,7 +196,7 @@ def ripgrep(corpus: Path, query: str) -> SearchRun:
 
 
 def median(search: Callable[[], SearchRun], runs: int = RUNS) -> SearchRun:
-    """Search once for the page cache and then several times; the first trouble ends it."""
+    """Search once to fill the page cache, then several times, and return the median; the first trouble ends it."""
     times = []
     for number in range(runs + 1):
         run = search()
@@ -207,11 +207,11 @@ def median(search: Callable[[], SearchRun], runs: int = RUNS) -> SearchRun:
 
 
 def _cc_conversation_search(folder: Path) -> Peer:
-    """Messages of Claude Code in an FTS5 table, without what tools gave.
+    """Messages of Claude Code in an FTS5 table, without tool results.
 
-    core/indexer.py writes "[Tool result]" into messages.full_content, which message_content_fts indexes, in place of a
-    tool_result block; of a tool's input only "command" is kept, and thinking is dropped. Logs of sub-agents are passed
-    over. A session's depth of answers is computed in quadratic time, and never ends if parents go in a circle.
+    core/indexer.py writes "[Tool result]" into messages.full_content, which message_content_fts indexes, instead of a
+    tool_result block; of a tool's input only "command" is kept, and thinking is dropped. Logs of sub-agents are
+    skipped. The depth of a session's answers is computed in quadratic time, and never ends if parents form a circle.
     """
     search = ("cc-conversation-search", "search", "--limit", "20")
     return Peer(
@@ -234,8 +234,8 @@ def _cc_conversation_search(folder: Path) -> Peer:
 def _ai_session_search(folder: Path) -> Peer:
     """Messages of nine agents in two FTS5 tables, one of words and one of trigrams; a native program.
 
-    What tools gave is in messages.content, kind "tool_result", which messages_fts and messages_trigram index. Logs of
-    sub-agents are read, thinking is dropped. Of Gemini CLI's logs it reads the older ones, one JSON document each.
+    Tool results are in messages.content, kind "tool_result", which messages_fts and messages_trigram index. Logs of
+    sub-agents are read, thinking is dropped. Of Gemini CLI's logs it reads only the older ones, one JSON document each.
     """
     search = ("aise", "messages", "search", "--skip-release-notification", "--limit", "20")
     return Peer(
@@ -258,9 +258,9 @@ def _ai_session_search(folder: Path) -> Peer:
 def _claude_code_to_sqlite(folder: Path) -> Peer:
     """Messages of Claude Code in SQLite with an FTS5 table; searched with sqlite-utils, which comes with it.
 
-    utils.py puts the content of a tool_result block into messages.content, the first 100,000 characters of it, which
-    messages_fts indexes; of a tool's input nothing is kept but the tool's name. Logs of sub-agents are passed over
-    unless asked for. Every import reads all logs again.
+    utils.py puts the first 100,000 characters of a tool_result block into messages.content, which messages_fts indexes;
+    of a tool call only the tool's name is kept. Logs of sub-agents are skipped unless asked for. Every import reads all
+    logs again.
     """
     database = "logs.db"
     search = ("sqlite-utils", "search", "--limit", "20")
@@ -286,7 +286,7 @@ def _phrase(query: str) -> str:
 
 
 def _install(peer: Peer) -> None:
-    """Make the environment anew; leaves requirements.txt in it, or trouble.txt."""
+    """Recreate the environment; leaves requirements.txt in it, or trouble.txt."""
     python = _interpreter(peer.python)
     if not python:
         _leave(peer, "trouble.txt", "needs Python {}.{} or newer".format(*peer.python))
@@ -306,7 +306,7 @@ def _leave(peer: Peer, name: str, text: str) -> None:
 
 
 def _interpreter(least: tuple[int, int]) -> str | None:
-    """This Python, or another one that starts, from PATH or pyenv's folder."""
+    """Return this Python, or another that is new enough, from PATH or pyenv's folder; None if there is none."""
     question = f"import sys; sys.exit(sys.version_info < {least})"
     for python in _interpreters(least):
         if subprocess.run([python, "-c", question], capture_output=True, check=False).returncode == 0:
@@ -323,7 +323,7 @@ def _interpreters(least: tuple[int, int]) -> Iterator[str]:
 
 
 def _furnish(home: Path, corpus: Path) -> None:
-    """Put the logs where the agents keep theirs, as hard links if the file system can."""
+    """Put the logs where the agents keep theirs, as hard links if the file system supports them."""
     for log in corpus.rglob("*"):
         agent, *below = log.relative_to(corpus).parts
         if log.is_file() and below:
@@ -339,7 +339,7 @@ def _link(log: Path, place: Path) -> None:
 
 
 def _measured(command: list[str], home: Path, limit: float) -> tuple[float, int | None, int, str]:
-    """Seconds, exit code or None if it was stopped, bytes of peak memory, and all that it printed."""
+    """Return seconds, the exit code or None if it was stopped, bytes of peak memory, and all output."""
     helper = [sys.executable, "-I", "-c", MEASURE, str(limit), *command]
     environment = {"HOME": str(home), "PATH": os.defpath, "LANG": "C.UTF-8"}
     done = subprocess.run(helper, env=environment, cwd=home, capture_output=True, check=True)
@@ -357,7 +357,7 @@ def _note(code: int | None, limit: float, output: str) -> str:
 
 
 def _last(output: str) -> str:
-    """The last line that isn't empty."""
+    """Return the last line that isn't empty."""
     return next((line.strip()[:80] for line in reversed(output.splitlines()) if line.strip()), "")
 
 
@@ -370,7 +370,7 @@ def _size(path: Path) -> int:
 
 
 def report(corpus: Path, folder: Path, queries: tuple[str, ...], limit: float) -> Iterator[str]:
-    """Index with every program and search with each and with ripgrep; the lines of a table."""
+    """Index and search with every program, and search with ripgrep; yield the lines of a table."""
     yield (
         f"{'':<24}{'tool output':>12}{'MB':>7}{'s':>8}{'MB/s':>7}{'database':>10}{'peak MB':>9}  "
         + "".join(f"{query:>20}" for query in queries)
@@ -397,7 +397,7 @@ def _row(peer: Peer, run: IndexRun, home: Path, queries: tuple[str, ...]) -> str
 
 
 def _notes(runs: Sequence[IndexRun | SearchRun]) -> str:
-    """Every trouble once."""
+    """Return every trouble once."""
     return "   " + "; ".join(dict.fromkeys(run.note for run in runs if run.note))
 
 
@@ -410,7 +410,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="Search logs without agtrace.")
     parser.add_argument("corpus", type=Path, help="a folder with claude/projects, codex/sessions and gemini/tmp")
     parser.add_argument("queries", nargs="*", default=QUERIES, metavar="QUERY")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the programs are installed")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="the folder in which the programs are installed")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds after which an index run is stopped")
     wanted = parser.parse_args()
     for line in report(wanted.corpus, wanted.folder, tuple(wanted.queries), wanted.limit):

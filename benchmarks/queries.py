@@ -1,8 +1,8 @@
-"""Queries for the search benchmarks: of mixed kinds, chosen by chance from what an index holds.
+"""Queries for the search benchmarks: of mixed kinds, drawn at random from the contents of an index.
 
-`chosen(connection, seed)` gives 59, `held_out(connection, seed)` 60 others that nobody has tuned anything on.
-The same seed and the same logs give the same queries, in whatever order the logs were indexed: words, paths, code
-and windows of time come from some thousand events spread evenly over all sessions.
+`chosen(connection, seed)` returns 59, `held_out(connection, seed)` 60 others on which nothing was tuned. The same seed
+and the same logs yield the same queries, whatever the order in which the logs were indexed: words, paths, code and
+periods come from some thousand events spread evenly over all sessions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HELD_OUT_SEED = 2
 
 _SAMPLED_EVENTS = 6_000
 _COMMON_SHARE, _MEDIUM_SHARE = 0.04, 0.008
-"""Words in at least this share of the sampled events are common, or neither common nor rare."""
+"""The least share of the sampled events that have a common word, or one of medium frequency."""
 _LONG = 1_000
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,30}")
@@ -47,10 +47,10 @@ _PLAUSIBLE = ("retry", "backlog", "tenant", "quorum", "ledger", "lantern", "thro
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A search, with the filters named as the tool `search_event_previews` names them."""
+    """A search, with filters named as in the tool `search_event_previews`."""
 
     kind: str
-    """What it stands for, such as `rare` or `in a session`."""
+    """Its kind, such as `rare` or `in a session`."""
     text: str
     session_id: str | None = None
     provider: str | None = None
@@ -74,12 +74,12 @@ class Query:
 
 
 def chosen(connection: sqlite3.Connection, seed: int = SEED) -> list[Query]:
-    """The 59 queries of this seed. `connection` reads an index, with rows by name (`agtrace.index.reader`)."""
+    """Return the 59 queries of this seed. `connection` reads an index, with rows by name (`agtrace.index.reader`)."""
     return list(_queries(_Sample.of(connection, Random(seed)), _COUNTS, set()))
 
 
 def held_out(connection: sqlite3.Connection, seed: int = HELD_OUT_SEED) -> list[Query]:
-    """Another 60, none of them in `chosen(connection)`, to see whether what was tuned on those holds in general."""
+    """Return 60 others, none of them in `chosen(connection)`, to see whether tuning on those holds in general."""
     counts = {**_COUNTS, "case": _COUNTS["case"] + 1}
     return list(_queries(_Sample.of(connection, Random(seed)), counts, set(chosen(connection))))
 
@@ -105,7 +105,7 @@ class _Event:
 
 @dataclass(slots=True)
 class _Sample:
-    """Events spread over all sessions, and how many of them hold a word (as a whole, in lower case)."""
+    """Events spread over all sessions, and the number of them that have each word (whole, in lower case)."""
 
     connection: sqlite3.Connection
     rng: Random
@@ -123,7 +123,7 @@ class _Sample:
         return self.rng.choice(self.events)
 
     def found(self, pattern: re.Pattern[str], wanted: Callable[[str], bool] = bool) -> str:
-        """A match of a pattern, any event as likely as another; raises `LookupError` if there is none."""
+        """Return a match of a pattern, all events being equally likely. Raises `LookupError` if there is none."""
         for _ in self.events:
             event = self.event()
             matches = [match for match in pattern.findall(event.text) if wanted(match)]
@@ -132,12 +132,12 @@ class _Sample:
         raise LookupError(pattern.pattern)
 
     def word(self, event: _Event, least: int, most: int) -> str | None:
-        """A word of an event that so many of the sampled events have."""
+        """Return a word of an event that `least` to `most` of the sampled events have; None if there is none."""
         words = sorted(set(_WORD.findall(event.text)))
         return self._one([word for word in words if least <= self.words[word.lower()] <= most])
 
     def rare(self) -> str:
-        """A word that only one of the sampled events has, the longest of them: long words are the rarest."""
+        """Return a word that only one of the sampled events has, its longest, as long words are the rarest."""
         for _ in self.events:
             event = self.event()
             words = {str(word) for word in _WORD.findall(event.text) if len(word) > 6 and self.words[word.lower()] == 1}
@@ -146,11 +146,11 @@ class _Sample:
         return "zymurgy"
 
     def common(self) -> str:
-        """A word of many events."""
+        """Return a word that many events have."""
         return self._one(sorted(word for word, count in self.words.items() if count >= self._common)) or "error"
 
     def medium(self, event: _Event) -> str:
-        """A word of an event that others have too, though not many; a common one where it has none such."""
+        """Return a word of an event that a few others have too, or else a more common one."""
         return self.word(event, self._medium, self._common) or self.word(event, 2, len(self.events)) or "error"
 
     def is_common(self, word: str) -> bool:
@@ -177,7 +177,7 @@ FROM session s LEFT JOIN project p ON p.id = s.project_id ORDER BY s.uid
 
 
 def _spread(connection: sqlite3.Connection, rng: Random) -> Iterator[_Event]:
-    """Every so-many-th event in the order of the sessions' ids, if it has a text that is worth a query."""
+    """Yield events at regular intervals, in order of the sessions' ids, if their text is worth a query."""
     sessions = [_Session(*row) for row in connection.execute(_SESSIONS)]
     total = sum(session.event_count for session in sessions)
     step = max(1, total // _SAMPLED_EVENTS)
@@ -208,7 +208,7 @@ WHERE e.type = :call AND n.text = :tool ORDER BY s.uid, e.event_index LIMIT 20
 
 
 def _queries(sample: _Sample, counts: dict[str, int], seen: set[Query]) -> Iterator[Query]:
-    """So many of each kind, all different, and none that was seen before."""
+    """Yield the given number of each kind, all different, and none in `seen`."""
     for kind, count in counts.items():
         for number in range(count):
             query = next(query for query in _drawn(sample, kind, number) if query not in seen)
@@ -217,7 +217,7 @@ def _queries(sample: _Sample, counts: dict[str, int], seen: set[Query]) -> Itera
 
 
 def _drawn(sample: _Sample, kind: str, number: int) -> Iterator[Query]:
-    """Queries of a kind, of which the first one that is new is taken; after 50 a small index has no new ones."""
+    """Yield queries of a kind, from which the first new one is taken; after 50, a made-up one for a small index."""
     for _ in range(50):
         yield _KINDS[kind](sample, kind, number)
     yield Query(kind, f"{kind} {number}")
@@ -239,7 +239,7 @@ def _phrase(sample: _Sample, kind: str, number: int) -> Query:
 
 
 def _common_phrase(sample: _Sample, kind: str, number: int) -> Query:
-    """Three words in a row that are common each, but not together."""
+    """Draw three words in a row that are each common, but not together."""
     for spoken in (sample.found(_SPOKEN) for _ in range(200)):
         words = spoken.split(" ")
         first = sample.rng.randrange(len(words) - 2)
@@ -264,7 +264,7 @@ def _code(sample: _Sample, kind: str, number: int) -> Query:
 
 
 def _middle_of_a_word(sample: _Sample, kind: str, number: int) -> Query:
-    """A piece of any word, and every second time of a rare one."""
+    """Draw a piece of any word, every second time of a rare one."""
     word = sample.rare() if number % 2 else sample.found(_WORD, lambda word: len(word) > 6)
     size = sample.rng.randrange(4, min(7, len(word) - 1))
     first = sample.rng.randrange(1, len(word) - size)
@@ -276,7 +276,7 @@ def _short(sample: _Sample, kind: str, number: int) -> Query:
 
 
 def _cjk(sample: _Sample, kind: str, number: int) -> Query:
-    """Two or four characters in a row."""
+    """Draw two or four characters in a row."""
     try:
         run = sample.found(_CJK)
     except LookupError:
@@ -287,12 +287,12 @@ def _cjk(sample: _Sample, kind: str, number: int) -> Query:
 
 
 def _no_hit(sample: _Sample, kind: str, number: int) -> Query:
-    """Ordinary words as a name or as a phrase that nobody has written."""
+    """Join ordinary words to a name or a phrase that nobody has written."""
     return Query(kind, ("_" if number % 2 else " ").join(sample.rng.sample(_PLAUSIBLE, 4)))
 
 
 def _long(sample: _Sample, kind: str, number: int) -> Query:
-    """1,000 characters of an event, and every second time with a change in the middle, so that no event has them."""
+    """Draw 1,000 characters of an event, every second time with a change in the middle, so that no event has them."""
     text = sample.rng.choice([event.text for event in sample.events if len(event.text) > _LONG] or ["x" * _LONG])
     first = sample.rng.randrange(len(text) - _LONG + 1)
     half = first + _LONG // 2
@@ -316,13 +316,13 @@ def _event_type(sample: _Sample, kind: str, number: int) -> Query:
 
 
 def _tool(sample: _Sample, kind: str, number: int) -> Query:
-    """A tool that is used as often as any event says."""
+    """Draw a tool with a probability proportional to its use."""
     event = sample.rng.choice([event for event in sample.events if event.stored.type == EventType.TOOL_CALL])
     return Query(kind, sample.common(), tool=event.stored.row.name)
 
 
 def _rare_tool(sample: _Sample, kind: str, number: int) -> Query:
-    """A word of a call of one of the two least used tools; many other events have the word too."""
+    """Draw a word from a call of one of the two least used tools that many other events have too."""
     call = TYPE_CODE[EventType.TOOL_CALL]
     tools = [row[0] for row in sample.connection.execute(_RAREST_TOOLS, {"call": call})]
     tool = sample.rng.choice(tools)
@@ -338,7 +338,7 @@ def _failed(sample: _Sample, kind: str, number: int) -> Query:
 
 
 def _day(sample: _Sample, kind: str, number: int) -> Query:
-    """The day of an event that has the word."""
+    """Filter by the day of an event that has the word."""
     event = sample.event()
     day = datetime.fromtimestamp(event.stored.row.ts / 1000, UTC).strftime("%Y-%m-%d")
     return Query(kind, sample.medium(event), since=f"{day}T00:00:00Z", until=f"{day}T23:59:59Z")

@@ -1,8 +1,8 @@
-"""What the search for secrets takes of the time in which a worker reads logs, agent by agent.
+"""The share of a worker's reading time that the search for secrets takes, by agent.
 
-The same files, in the portions that workers get, are read again and again by one process, in turns with the search and
-without it. What short strings gave is forgotten before each turn, as a new worker knows nothing. Times are of this
-process on the processor, which others use, too.
+One process reads the same files, in the portions that workers get, again and again, alternately with and without the
+search. The cache of short strings is cleared before each turn, as a new worker has none. Times are this process's
+processor times, as the processor is shared with others.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from benchmarks.masking import Logs, without_masking
 from benchmarks.table import number, table
 
 TURNS = 5
-"""At least, however large the logs are."""
+"""The fewest turns, however large the logs are."""
 _HEAD = ["agent", "files", "MB", "turns", "with, MB/s", "without, MB/s", "share %, median", "share %, best"]
 
 
 def report(logs: Logs, megabytes: float) -> str:
-    """The share for each agent, after so many megabytes (10^6 bytes) of its logs were read in either way."""
+    """Measure the share for each agent by reading this many megabytes (10^6 bytes) of its logs each way."""
     redact.redact("")
     rows = [_row(AGENTS[agent].title, files, megabytes) for agent, files in logs.items()]
     return table(_HEAD, rows)
@@ -57,7 +57,7 @@ def _row(name: str, files: Sequence[Found], megabytes: float) -> list[str]:
 
 
 def _seconds(cut: Iterable[list[Found]], *, search: bool) -> float:
-    """Of the processor, to read the files into an index for each portion."""
+    """Return the processor time in seconds to read the files into an index for each portion."""
     strings.start()
     with nullcontext() if search else without_masking():
         start = time.process_time()

@@ -1,10 +1,10 @@
-"""What masking costs: `python -m benchmarks.redaction [--logs FOLDER] [--data FOLDER] [--megabytes N] [--rounds N]`.
+"""The cost of masking: `python -m benchmarks.redaction [--logs FOLDER] [--data FOLDER] [--megabytes N] [--rounds N]`.
 
-Measured are the logs below a folder, `../shared/logs` where none is given, or a small corpus where that is missing.
+It is measured on the logs below a folder, by default `../shared/logs`, or on a small corpus if that is missing.
 Reading: the share of a worker's time, for each agent (`reading.py`). Answers: from the index of a data folder, or of
-the logs, each question is answered with masking on the way out and without it, in turns, in one process. Texts: those
-of the logs are masked, and looked at with what one would write instead, a loop over all patterns with Python's `re`.
-The scanner: what it has to do, and what it takes a new process to have it.
+the logs, each question is answered alternately with and without masking on the way out, in one process. Texts: those
+of the logs are masked, and for comparison searched by a simple loop over all patterns with Python's `re`. The scanner:
+its work, and the time that a new process takes to set it up.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from benchmarks.table import number, ratio, table
 
 ROUNDS = 7
 _SESSIONS = 8
-"""The largest, of which everything is asked."""
+"""The number of sessions, the largest ones, about which everything is asked."""
 _MOST = 20_000_000
-"""Characters of texts that are masked."""
+"""The most characters of texts that are masked."""
 _FEW = 100_000
-"""Characters of texts that the plain loop looks at: it is slow."""
+"""The most characters of texts for the plain loop, which is slow."""
 _FEW_TEXTS = 1000
 _CACHE = 8 * 1024 * 1024
-"""Bytes that are more than a core's own cache holds."""
+"""More bytes than a core's own cache holds."""
 _NO_WORK = bytearray()
 
 Question = tuple[str, dict[str, Any]]
@@ -70,14 +70,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.redaction", description=__doc__)
     parser.add_argument("--logs", type=Path, help="a folder of logs")
-    parser.add_argument("--data", type=Path, help="a data folder with an index, to ask")
-    parser.add_argument("--megabytes", type=float, default=MEGABYTES, help="of each agent's logs, read in either way")
+    parser.add_argument("--data", type=Path, help="a data folder with an index to ask")
+    parser.add_argument(
+        "--megabytes", type=float, default=MEGABYTES, help="how much of each agent's logs to read each way"
+    )
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     return parser
 
 
 def _indexed(logs: Path, temporary: Path) -> Path:
-    """A data folder with an index of the logs."""
+    """Index the logs, and return the data folder."""
     index(temporary / "data" / "index.sqlite3", [str(logs)], otherwise=[])
     return temporary / "data"
 
@@ -87,7 +89,7 @@ def _opened(folder: Path) -> sqlite3.Connection:
 
 
 def _questions(connection: sqlite3.Connection) -> list[Question]:
-    """A mix of all tools over the largest sessions."""
+    """Return a mix of calls of all tools on the largest sessions."""
     sessions = connection.execute(
         "SELECT s.uid, p.hash, (SELECT max(event_index) FROM event WHERE session_id = s.id) AS last FROM session s "
         f"LEFT JOIN project p ON p.id = s.project_id WHERE s.kind = 'main' ORDER BY last DESC LIMIT {_SESSIONS}"
@@ -107,7 +109,7 @@ def _questions(connection: sqlite3.Connection) -> list[Question]:
 
 
 def _answers(folder: Path, rounds: int) -> str:
-    """The median of an answer with and without masking on the way out."""
+    """Measure the median time of an answer with and without masking on the way out."""
     with closing(_opened(folder)) as connection:
         questions = _questions(connection)
     answers = Answers(Settings(folder, ABSOLUTE_MAX_BYTES, 3600, {"HOME": str(folder / "nobody")}), log=lambda _: None)
@@ -125,7 +127,7 @@ def _answers(folder: Path, rounds: int) -> str:
 
 
 def _pair(ask: Callable[[], object], rounds: int) -> tuple[float, float]:
-    """The shortest times of an answer with masking and without it, in turns."""
+    """Return the shortest times of an answer with and without masking, measured alternately."""
     masked, plain = [], []
     for _ in range(rounds):
         masked.append(_seconds(ask))
@@ -135,7 +137,7 @@ def _pair(ask: Callable[[], object], rounds: int) -> tuple[float, float]:
 
 
 def _throughput(texts: Sequence[str]) -> str:
-    """Megabytes a second of masking, and of the plain loop."""
+    """Measure the megabytes per second of masking, and of the plain loop."""
     patterns = [re.compile(form.bounded) for form in rules.forms()]
     patterns += [re.compile(carrier.pattern) for carrier in carriers.ALL]
     redact.redact("")
@@ -152,13 +154,13 @@ def _throughput(texts: Sequence[str]) -> str:
 
 
 def _rate(look: Callable[[str], object], texts: Sequence[str], runs: int = 5) -> float:
-    """The best of so many runs."""
+    """Return the megabytes per second of the best run."""
     megabytes = sum(map(len, texts)) / 1e6
     return megabytes / min(_seconds(lambda: [look(text) for text in texts], time.process_time) for _ in range(runs))
 
 
 def _scanner(texts: Sequence[str]) -> str:
-    """What the scanner is asked for, and how much of it it finds: each hit is a closer look."""
+    """Describe the scanner and its hits, each of which Python then examines."""
     compiled = engine._built_in(None)
     compiled.found("")
     megabytes = sum(map(len, texts)) / 1e6
@@ -178,7 +180,7 @@ def _scanner(texts: Sequence[str]) -> str:
 
 
 def _scan_seconds(compiled: engine._BuiltIn, texts: Sequence[str], other: bytearray = _NO_WORK) -> float:
-    """Of a text, on the average; before each of them other memory is read, which takes the scanner's from the cache."""
+    """Return the mean seconds per text; before each, other memory is read to displace the scanner from the cache."""
     seconds = 0.0
     for text in texts:
         other.count(1)
@@ -195,7 +197,7 @@ _STEPS = {
 
 
 def _started(rounds: int) -> str:
-    """What a process pays before its first text; one that looks at none pays nothing."""
+    """Measure the cost before a process's first text; a process without texts pays nothing."""
     command = [sys.executable, "-c", "import time; began = time.perf_counter()\n"]
     command[-1] += "\n".join(f"{step}; print(time.perf_counter() - began)" for step in _STEPS.values())
     runs = [[0.0, *map(float, subprocess.check_output(command, text=True).split())] for _ in range(rounds)]

@@ -1,8 +1,7 @@
-"""How long a report takes: `python -m benchmarks.report FOLDER [ROUNDS]`, FOLDER being a data folder with an index.
+"""The time that a report takes: `python -m benchmarks.report FOLDER [ROUNDS]`, where FOLDER is a data folder.
 
-The command is compared with the least that a program without an index would do: read the same logs line by line with
-`json.loads`, and nothing else. In every round each runs once, in a process of its own, and a ratio is the median over
-the ratios of the rounds.
+The command is compared with the least that a program without an index must do: read the same logs line by line with
+`json.loads`. In every round each runs once, in a process of its own, and a ratio is the median of the rounds' ratios.
 """
 
 from __future__ import annotations
@@ -62,12 +61,12 @@ def main(folder: Path, rounds: int) -> None:
          ratio(statistics.median(one / other for one, other in zip(times, reference, strict=True)), 1)]
         for name, times in took.items()
     ]  # fmt: skip
-    sys.stdout.write(f"{sessions:,} sessions; {len(logs):,} logs that are still there, {megabytes:,.0f} MB\n\n")
+    sys.stdout.write(f"{sessions:,} sessions; {len(logs):,} logs that still exist, {megabytes:,.0f} MB\n\n")
     sys.stdout.write(table(["", "seconds", "sessions/s", "of the reference"], rows) + "\n")
 
 
 def _seconds(command: list[str], environment: dict[str, str], given: str) -> float:
-    """How long a command takes from its start to its end."""
+    """Return the seconds that a command takes from start to end."""
     began = time.perf_counter()
     subprocess.run(
         command, env=environment, input=given.encode(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True

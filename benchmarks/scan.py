@@ -1,7 +1,7 @@
-"""What a search must find: every stored event is looked at, with nothing of the search's own code.
+"""The hits that a search must find, by examining every stored event without using the search's code.
 
-An event is a hit if its text contains the query, A to Z folded and no other letters, and its row passes the filters.
-Newer hits come first, and of two of the same time the one with the larger id.
+An event is a hit if its text contains the query, ignoring the case of A to Z only, and its row passes the filters.
+Newer hits come first, and of two at the same time the one with the larger id.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WHERE e.superseded_by IS NULL
 """
 _TYPES = ("User", "Message", "Reasoning", "ToolCall", "ToolResult", "TokenUsage", "Notification")
 _FAILED = 1
-"""In `event.outcome`."""
+"""The code in `event.outcome`."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -39,7 +39,7 @@ class _Event(NamedTuple):
 
 
 def scan(connection: sqlite3.Connection, queries: Sequence[Query]) -> list[list[int]]:
-    """The ids of all hits of each query, newest first."""
+    """Return the ids of all hits of each query, newest first."""
     events = {
         (session, at): _Event(event, ts, _TYPES[kind], outcome == _FAILED, name or "", uid, provider, project or "")
         for session, at, event, ts, kind, outcome, name, uid, provider, project in connection.execute(_EVENTS)

@@ -1,4 +1,4 @@
-"""Search: its results beside a scan, and its times in process, over MCP and from the command line, beside ripgrep's."""
+"""Search: its results compared with a scan, and its times, in process, over MCP and as a command, with ripgrep's."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from benchmarks.scan import scan
 from benchmarks.table import number, percentile, ratio, table
 
 LIMIT = 10
-"""Hits of a page."""
+"""Hits per page."""
 PAGES = 3
 """Pages of each query that are compared with a scan."""
 COMMANDS_A_ROUND = 4
-"""Queries of each set that are asked from the command line, for each round: a new process takes its time."""
+"""Queries of each set that are also run as a command, per round: few, as new processes are slow."""
 SLOWEST = 8
 
 _OPTIONS = {"session_id": "--session", "event_type": "--type", "project_hash": "--project"}
-"""EventFilters whose option on the command line has another name."""
+"""Filters whose option on the command line has another name."""
 
 IN_PROCESS, ASKED, MCP, COMMAND, RIPGREP = (
     "search in process",
@@ -48,19 +48,19 @@ IN_PROCESS, ASKED, MCP, COMMAND, RIPGREP = (
 
 @dataclass(slots=True)
 class Timed:
-    """A query with its milliseconds, by the way it was asked, and the errors of the server."""
+    """A query with its times in milliseconds, by the way it was run, and the errors of the server."""
 
     query: Query
     times: dict[str, list[float]] = field(default_factory=dict)
     trouble: list[str] = field(default_factory=list)
 
     def note(self, way: str, milliseconds: float) -> None:
-        """Keep a time."""
+        """Record a time."""
         self.times.setdefault(way, []).append(milliseconds)
 
 
 def report(ground: Ground, megabytes: int) -> Iterator[str]:
-    """The tables."""
+    """Yield the tables."""
     machine, logs = ground.indexed(megabytes), ground.corpus(megabytes)
     with_rows = machine.connect()
     sets = [queries.chosen(with_rows), queries.held_out(with_rows)]
@@ -85,7 +85,7 @@ def report(ground: Ground, megabytes: int) -> Iterator[str]:
 
 
 def in_process(connection: sqlite3.Connection, chosen: Sequence[Query], rounds: int) -> list[float]:
-    """The median milliseconds of each query, after a round that doesn't count; the connection has rows by name."""
+    """Return the median milliseconds of each query, after a round that doesn't count, over rows by name."""
     found = []
     for query in chosen:
         _search(connection, query)
@@ -94,7 +94,7 @@ def in_process(connection: sqlite3.Connection, chosen: Sequence[Query], rounds: 
 
 
 async def _measure(machine: Machine, logs: Path, timed: list[Timed], rounds: int) -> None:
-    """Ask every query in every way, one way after the other, in every round; the first one only warms up."""
+    """Run every query in every way, one way after the other, in every round; the first round only warms up."""
     connection = machine.connect()
     answers = Answers(machine.settings, log=silent)
     commands = set(range(0, len(timed), max(1, len(timed) // (COMMANDS_A_ROUND * rounds))))
@@ -159,7 +159,7 @@ def _options(query: Query) -> Iterator[str]:
 
 
 def _differs(connection: sqlite3.Connection, query: Query, truth: list[int]) -> bool:
-    """Whether pages or counts aren't those of a scan."""
+    """Whether pages or counts differ from those of a scan."""
     seen, behind = 0, None
     for _ in range(PAGES):
         page = _search(connection, query, behind)
@@ -204,7 +204,7 @@ def _difference(timed: list[Timed]) -> str:
 def _troubles(timed: list[Timed]) -> Iterator[str]:
     without = sum(RIPGREP not in one.times for one in timed)
     if without:
-        yield f"rg has no times for {without} queries: it isn't there, or a text has a line break, which it can't find."
+        yield f"rg has no times for {without} queries: it isn't installed, or can't find a text with a line break."
     for trouble in dict.fromkeys(trouble for one in timed for trouble in one.trouble):
         yield f"Error: {trouble}"
 
@@ -223,5 +223,5 @@ def _median(one: Timed, way: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """The beginning of a query that breaks no table."""
+    """Return the beginning of a query, made safe for a table."""
     return " ".join(text[:40].replace("|", "¦").replace("`", "'").split())

@@ -1,10 +1,9 @@
-"""How soon `agtrace` is there: `python -m benchmarks.start [ROUNDS]`.
+"""The time that `agtrace` takes to start: `python -m benchmarks.start [ROUNDS]`.
 
-The server is compared with the least that the same SDK can do: a low-level server with an empty list of tools. The
-commands that only print are compared with an interpreter that does nothing. In every round each of them starts once,
-and a ratio is the median over the ratios of the rounds, so it holds on a busy machine, too. All run from compiled
-bytecode, on an index of the sample sessions, with nothing set but HOME. Times are from the start of the process; those
-after a pause are from the request.
+The server is compared with a minimal server of the same SDK, which has an empty list of tools. Commands that only
+print are compared with an interpreter that does nothing. In every round each of them starts once, and a ratio is the
+median of the rounds' ratios, so it holds on a busy machine too. All run from compiled bytecode, on an index of the
+sample sessions, with only HOME set. Times are from the start of the process; those after a pause are from the request.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import Any
 
 ROUNDS = 30
 PAUSE = 1.0
-"""Seconds between the handshake and the first request, where the client thinks in between."""
+"""Seconds between the handshake and the first request, for a client that thinks in between."""
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"
 AGTRACE = str(Path(sys.executable).with_name("agtrace"))
@@ -68,7 +67,7 @@ Times = dict[str, list[float]]
 
 
 class Connection:
-    """A server that was just started, and the client's end of its pipes."""
+    """A newly started server, and the client's ends of its pipes."""
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self.started = time.perf_counter()
@@ -84,15 +83,15 @@ class Connection:
         assert "error" not in answer and not answer["result"].get("isError"), answer
 
     def initialize(self) -> None:
-        """The handshake, as every client of this protocol version does it."""
+        """Do the handshake, as every client of this protocol version does."""
         self.ask("initialize", CLIENT)
 
     def initialized(self) -> None:
-        """What the client says to the answer."""
+        """Acknowledge the handshake."""
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def close(self) -> None:
-        """Close its input, and wait for its end."""
+        """Close its input and wait for it to end."""
         self._process.communicate(timeout=60)
 
     def _send(self, message: dict[str, Any]) -> None:
@@ -106,7 +105,7 @@ def measure(rounds: int, environment: dict[str, str]) -> Times:
     times: Times = defaultdict(list)
     for number in range(rounds + 1):
         seen = {**_servers(environment), **_commands(environment)}
-        if number:  # the first round compiled, and filled the caches
+        if number:  # the first round only compiles and fills the caches
             for name, seconds in seen.items():
                 times[name].append(1000 * seconds)
     return times
@@ -129,7 +128,7 @@ def _servers(environment: dict[str, str]) -> dict[str, float]:
 
 
 def _after_a_pause(environment: dict[str, str]) -> dict[str, float]:
-    """What a client waits for that thinks before its first request."""
+    """Measure the waits of a client that pauses before its first request."""
     connection = Connection(SERVERS["agtrace mcp"], environment)
     connection.initialize()
     connection.initialized()
@@ -179,7 +178,7 @@ def _p95(given: list[float]) -> float:
 
 
 def _machine(home: Path) -> dict[str, str]:
-    """A home with the sample sessions where the agents keep theirs, an index of them, and room for the bytecode."""
+    """Make a home with the sample sessions in the agents' places, an index of them, and a folder for bytecode."""
     for agent in ("claude", "codex", "gemini"):
         shutil.copytree(SAMPLES / agent, home / f".{agent}")
     unset = ("AGTRACE_", "CLAUDE_", "CODEX_", "GEMINI_", "XDG_", "PYTHONDONTWRITEBYTECODE")

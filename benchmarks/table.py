@@ -1,4 +1,4 @@
-"""How figures are shown: Markdown tables that can be read as they stand, and the few statistics in them."""
+"""Markdown tables that are readable as plain text, and the few statistics in them."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import statistics
 from collections.abc import Sequence
 
 NOTHING = "-"
-"""Stands where there is no figure."""
+"""Shown if there is no figure."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table; the first column begins at its left, the others end at their right."""
+    """Return a table; the first column is aligned to the left, the others to the right."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     rule = [f":{'-' * (widths[0] - 1)}", *(f"{'-' * (width - 1)}:" for width in widths[1:])]
     return "\n".join(_line(row, widths) for row in (head, rule, *rows))
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value that so large a share of the values doesn't exceed; the median where the share is one half."""
+    """Return the value that this share of the values doesn't exceed; the median if the share is one half."""
     if share == 0.5:
         return statistics.median(values)
     return sorted(values)[int(share * (len(values) - 1) + 0.5)]
 
 
 def number(value: float | None, digits: int = 1) -> str:
-    """A number with so many digits behind the point."""
+    """Format a number with this many decimals."""
     return NOTHING if value is None else f"{value:,.{digits}f}"
 
 
 def ratio(one: float | None, other: float | None) -> str:
-    """How many times the other the one is."""
+    """Format how many times as large the first is as the second."""
     if one is None or not other:
         return NOTHING
     quotient = one / other

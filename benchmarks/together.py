@@ -1,4 +1,4 @@
-"""One writer at full speed and four readers: what indexing costs those who search meanwhile."""
+"""One writer at full speed and four readers: what indexing costs those who search at the same time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from benchmarks.table import number, percentile, ratio, table
 
 READERS = 4
 SEED = 3
-"""Of the corpus that is indexed meanwhile."""
+"""The seed of the corpus that is indexed at the same time."""
 _PAUSE = 0.05
 """Seconds between two looks of the reader in process."""
 _QUIET_LOOKS = 30
@@ -29,32 +29,32 @@ _PATIENCE = 3.0
 
 
 class _Searches(NamedTuple):
-    """What the clients saw."""
+    """The searches of the clients."""
 
     alone: list[Called]
     quiet: list[Called]
     busy: list[Called]
     seconds: float
-    """How long the writer took meanwhile."""
+    """The time that the writer took."""
 
 
 class _Look(NamedTuple):
-    """Milliseconds of the two steps of a reader that could wait for a writer."""
+    """Milliseconds of the two steps in which a reader might wait for a writer."""
 
     check: float
-    """Looking for what is new, and indexing it unless another process is at it."""
+    """Checking for changes, and indexing them unless another process is doing so."""
     begin: float
-    """To the first row of a read transaction."""
+    """The time to the first row of a read transaction."""
 
 
 def report(ground: Ground, megabytes: int) -> Iterator[str]:
-    """The two tables."""
+    """Yield the two tables."""
     added = max(megabytes // 2, 1)
     logs = ground.corpus(added, SEED)
     warm(ground.corpus(megabytes))
     warm(logs)
     machine = ground.copy(ground.indexed(megabytes), "together")
-    ground.say(f"{READERS} readers, without and beside a writer")
+    ground.say(f"{READERS} readers, without and with a writer")
     seen = anyio.run(_searches, machine, queries.chosen(machine.connect()), logs)
     base = percentile([called.milliseconds for called in seen.quiet], 0.95)
     yield table(
@@ -65,10 +65,10 @@ def report(ground: Ground, megabytes: int) -> Iterator[str]:
             _row(f"{READERS} readers, 1 writer", seen.busy, base),
         ],
     )
-    yield f"The writer indexed {added} MB in {seen.seconds:.1f} s beside {READERS} readers."
+    yield f"The writer indexed {added} MB in {seen.seconds:.1f} s alongside {READERS} readers."
     yield from (f"Error: {error}" for error in dict.fromkeys(called.error for called in seen.busy if called.error))
     machine = ground.copy(ground.indexed(megabytes), "together")
-    ground.say("1 reader in process beside a writer")
+    ground.say("1 reader in process, without and with a writer")
     quiet, busy = _looks(machine, logs)
     yield table(
         ("1 reader in process, ms", "looks", "p50", "p95", "max"),
@@ -100,7 +100,7 @@ async def _all_once(clients: list[Client], chosen: list[Query]) -> list[Called]:
 
 
 async def _together(clients: list[Client], chosen: list[Query], ended: Callable[[int], bool]) -> list[Called]:
-    """Each client asks one query after the other, beginning at another one, until so many asked are the end."""
+    """Have each client run one query after the other, each starting at a different one, until `ended` says so."""
     found: list[Called] = []
 
     async def ask(client: Client, first: int) -> None:
@@ -116,7 +116,7 @@ async def _together(clients: list[Client], chosen: list[Query], ended: Callable[
 
 
 def _looks(machine: Machine, logs: Path) -> tuple[list[_Look], list[_Look]]:
-    """What a reader waits that looks again and again, without a writer and beside one."""
+    """Measure the waits of a reader that looks again and again, without a writer and with one."""
     index = Index(machine.settings)
     _look(index)  # loads modules, and opens the index
     quiet = [_look(index) for _ in range(_QUIET_LOOKS)]

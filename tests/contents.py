@@ -1,4 +1,4 @@
-"""The logical content of an index: what it says, without ids, blocks and times of indexing."""
+"""The logical content of an index, without ids, blocks and times of indexing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BESIDE = {
     "touched": "touched t JOIN path ON path.id = t.path_id",
     "landmarks": "landmark t",
 }
-"""The tables with rows of a session, besides its events."""
+"""The tables with rows of a session, apart from its events."""
 
 _FILES = """
 SELECT path, status, reason, provider, gone, size, read_to, lines, records, unreadable_lines, pending_bytes FROM file
@@ -50,9 +50,9 @@ WHERE {files} ORDER BY path
 
 
 def contents(database: Path, *, gone: bool | None = None, path: str | None = None) -> dict[str, Any]:
-    """Everything an answer could be made of at one moment, comparable between two indexes of the same logs.
+    """Return everything that an answer could be made of, comparable between two indexes of the same logs.
 
-    `gone` chooses the rows of logs that are still there (False), or of those that are not (True); `path` those of
+    `gone` selects the rows of logs that still exist (False), or of those that don't (True); `path` those of
     one log.
     """
     files = "1" if gone is None else f"gone = {int(gone)}"
@@ -78,7 +78,7 @@ def contents(database: Path, *, gone: bool | None = None, path: str | None = Non
 
 
 def _rows(connection: sqlite3.Connection, table: str, where: str) -> list[tuple[Any, ...]]:
-    """The rows of a table in an order of their own, the session by its id of the log."""
+    """Return the rows of a table in a fixed order, with the session's visible id."""
     cursor = connection.execute(
         f"SELECT s.uid, t.*, {'path.text' if 'path' in table else 'NULL'} FROM {table} "
         f"JOIN session s ON s.id = t.session_id WHERE {where}"
@@ -88,7 +88,7 @@ def _rows(connection: sqlite3.Connection, table: str, where: str) -> list[tuple[
 
 
 def texts(connection: sqlite3.Connection, where: str = "1") -> Any:
-    """(session, event_index, searchable text, rest of the payload) of every event: the plain scan."""
+    """Yield (session, event_index, searchable text, rest of the payload) of every event: the plain scan."""
     rows = connection.execute(
         "SELECT s.uid, b.first_index, d.ends, d.text, d.payload FROM block b "
         "JOIN block_data d ON d.block_id = b.id JOIN session s ON s.id = b.session_id "

@@ -1,6 +1,6 @@
-"""A corpus of any size: the sample sessions and, where they are, the published logs, copied under fresh ids.
+"""A corpus of any size: the sample sessions and, if present, the published logs, copied with new ids.
 
-`python -m tests.corpus FOLDER MEGABYTES` makes one. The same arguments give the same bytes.
+`python -m tests.corpus FOLDER MEGABYTES` makes one. The same arguments yield the same bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 LARGE_FROM = 25
-"""Megabytes from which on a corpus has a log of more than `LARGE` bytes."""
+"""The least megabytes of a corpus that has a log of more than `LARGE` bytes."""
 
 LARGE = 21_000_000
 
@@ -27,7 +27,7 @@ _AGENT = re.compile(rb"""(\bagent-a?|"agentId": ?"a?|\bagentId: a?)([0-9a-f]{8})
 
 
 def make(folder: Path, megabytes: int) -> int:
-    """Write logs of at least so many megabytes below a folder; give their bytes."""
+    """Write logs of at least this many megabytes below a folder; return their bytes."""
     size = _large_log(folder) if megabytes >= LARGE_FROM else 0
     copies = _copies(folder)
     while size < megabytes * 1_000_000:
@@ -36,7 +36,7 @@ def make(folder: Path, megabytes: int) -> int:
 
 
 def _copies(folder: Path) -> Iterator[int]:
-    """Copy every log again and again, each time into a folder of its own."""
+    """Copy every log again and again, each time into a new folder."""
     logs = sorted(_logs())
     for number in count(1):
         for root, path in logs:
@@ -51,7 +51,7 @@ def _logs() -> Iterator[tuple[Path, Path]]:
 
 
 def _large_log(folder: Path) -> int:
-    """One session with the turns of the large sample over and over, under fresh message ids."""
+    """Write one session with the turns of the large sample over and over, with new message ids."""
     source = next(_SAMPLES.rglob(f"{_LARGE_SOURCE}.jsonl"))
     content = source.read_bytes()
     session = _LARGE_SOURCE.encode()
@@ -61,7 +61,7 @@ def _large_log(folder: Path) -> int:
 
 
 def renewed(content: bytes, number: int) -> bytes:
-    """Give every id of a text another beginning: the same id and number, the same beginning."""
+    """Give every id in a text another beginning, the same for the same id and number."""
     salt = zlib.crc32(str(number).encode())
     content = _AGENT.sub(lambda found: b"%b%08x%b" % (found[1], int(found[2], 16) ^ salt, found[3] or b""), content)
     return _UUID.sub(lambda found: b"%08x%b" % (int(found[1], 16) ^ salt, found[2]), content)

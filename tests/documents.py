@@ -1,6 +1,6 @@
-"""What is generated from the code: tables of README.md and docs/health.md, schema/README.md. `make docs` writes them.
+"""The generated documents: tables in README.md and docs/health.md, schema/README.md. `make docs` writes them.
 
-A test compares them with the code, so they can't grow stale.
+A test compares them with the code, so they can't become stale.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HISTORY = """\
 
 
 def documents() -> dict[Path, str]:
-    """Every generated file with the text that it should have."""
+    """Return every generated file with the text that it should have."""
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
     for name, part in (("tools", tool_table()), ("commands", command_table()), ("settings", setting_table())):
@@ -51,7 +51,7 @@ def documents() -> dict[Path, str]:
 
 
 def tool_table() -> str:
-    """The tools with their arguments and what each is for."""
+    """Return the table of tools, with their arguments and purposes."""
     rows = ["| tool | arguments | what it answers |", "|---|---|---|"]
     for tool in TOOLS.values():
         fields = tool.arguments.model_fields.items()
@@ -61,13 +61,13 @@ def tool_table() -> str:
 
 
 def command_table() -> str:
-    """The commands with their arguments, what each does, and its options."""
+    """Return the table of commands, with their arguments, purposes and options."""
     rows = ["| command | what it does | options |", "|---|---|---|"]
     return "\n".join([*rows, *_commands(click.Context(agtrace, info_name="agtrace", **agtrace.context_settings))])
 
 
 def _commands(group: click.Context) -> Iterator[str]:
-    """A row for each command of a group, and for those below it."""
+    """Yield a row for each command of a group, including those of subgroups."""
     assert isinstance(group.command, click.Group)
     for name, command in group.command.commands.items():
         context = click.Context(command, group, name)
@@ -85,20 +85,20 @@ def _names(option: click.Option) -> Iterator[str]:
 
 
 def setting_table() -> str:
-    """The environment variables."""
+    """Return the table of environment variables."""
     rows = ["| variable | meaning |", "|---|---|"]
     return "\n".join(rows + [f"| `{name}` | {meaning} |" for name, meaning in settings.variables().items()])
 
 
 def detector_table() -> str:
-    """The rules of the detectors."""
+    """Return the table of the detectors' rules."""
     rows = ["| detector | lens | version | when it finds something |", "|---|---|---|---|"]
     found = (f"| `{d.name}` | {d.lens} | {d.version} | {d.rule} |" for d in DETECTORS)
     return "\n".join([*rows, *found])
 
 
 def schema_readme() -> str:
-    """The words, the JSON answers and the tables, from their models and constants."""
+    """Return the document about the words, the JSON answers and the tables, made from models and constants."""
     return f"""\
 # The vocabulary of agtrace
 
@@ -134,7 +134,7 @@ History of the contract:
 
 
 def main() -> None:
-    """Write the generated files, or say which are stale."""
+    """Write the generated files, or list those that are stale."""
     for path, text in documents().items():
         if "--write" in sys.argv:
             path.write_text(text, encoding="utf-8")
@@ -143,7 +143,7 @@ def main() -> None:
 
 
 def between(text: str, name: str, part: str) -> str:
-    """A text with another part between the marks of this name."""
+    """Return a text with another part between the marks of this name."""
     first, last = (mark.format(name=name) for mark in _MARKS)
     pattern = re.compile(f"{re.escape(first)}.*?{re.escape(last)}", re.DOTALL)
     return pattern.sub(lambda _: f"{first}\n{part}\n{last}", text)
@@ -162,7 +162,7 @@ def _answer_models() -> str:
 
 
 def _models(module: ModuleType) -> Iterator[str]:
-    """The models of a module, a table each."""
+    """Yield the models of a module, a table each."""
     source = inspect.getsource(module)
     for name in re.findall(r"^class (\w+)\(Model\)", source, re.MULTILINE):
         model = getattr(module, name)
@@ -177,7 +177,7 @@ def _models(module: ModuleType) -> Iterator[str]:
 
 
 def _field_notes(module: ModuleType, name: str) -> dict[str, str]:
-    """The docstrings under the fields of a model."""
+    """Return the docstrings under the fields of a model."""
     source = inspect.getsource(getattr(module, name))
     found = re.findall(r'^    (\w+): [^\n]+\n    """(.+?)"""', source, re.MULTILINE | re.DOTALL)
     return {field: " ".join(note.split()) for field, note in found}

@@ -1,7 +1,7 @@
-"""Inputs that must not hurt: files that look like logs and are empty, endless, broken, or no files at all.
+"""Inputs that must not do harm: files that look like logs and are empty, endless, broken, or not files at all.
 
 Every function builds one input in a folder and returns it with what an indexer should make of it.
-The symlink loop, the directory and the socket are named like logs, as a crawler would meet them.
+The symlink loop, the directory and the socket are named like logs, as a crawler would find them.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ MEGABYTE = 1_000_000
 
 
 class Hostile(NamedTuple):
-    """An input and what should come of it."""
+    """An input, and what should become of it."""
 
     path: Path
     expected: str
 
 
 def good(folder: Path) -> Hostile:
-    """A small healthy Claude Code log, to see that the others don't spoil it."""
+    """Write a small healthy Claude Code log, which the others mustn't affect."""
     return Hostile(_write(folder / "good.jsonl", _joined(_claude_lines(1))), "one session: a prompt and an answer")
 
 
 def empty(folder: Path) -> Hostile:
-    """A file of no bytes."""
+    """Write an empty file."""
     return Hostile(_write(folder / "empty.jsonl", b""), "no session, nothing to report")
 
 
 def binary(folder: Path) -> Hostile:
-    """Every byte value, with NULs and newlines, and nothing like JSON."""
+    """Write every byte value, with NULs and newlines, and nothing like JSON."""
     content = b"\x7fELF" + bytes(range(256)) * 64
     return Hostile(_write(folder / "binary.jsonl", content), "not a log: reported as unrecognized, not parsed")
 
 
 def fifo(folder: Path) -> Hostile:
-    """A named pipe without a writer: opening it for reading would wait forever."""
+    """Make a named pipe without a writer: opening it for reading would wait forever."""
     path = folder / "fifo.jsonl"
     os.mkfifo(path)
     return Hostile(path, "passed over without being opened")
 
 
 def unclosed_line(folder: Path, megabytes: int = 1) -> Hostile:
-    """One line of `megabytes` MB that starts like a Claude Code record and never ends."""
+    """Write one line of `megabytes` MB that starts like a Claude Code record and never ends."""
     path = folder / "unclosed.jsonl"
     start = _claude_lines(2)[0].removesuffix(b'"}}') + b" "
     with path.open("wb") as file:
@@ -63,14 +63,14 @@ def unclosed_line(folder: Path, megabytes: int = 1) -> Hostile:
 
 
 def invalid_utf8(folder: Path) -> Hostile:
-    """A good Claude Code log in which one string holds bytes that are not UTF-8."""
+    """Write a good Claude Code log in which one string has bytes that aren't UTF-8."""
     prompt, answer = _claude_lines(3)
     content = _joined([prompt.replace(b"ebb", b"e\xff\xfe\xc3b"), answer])
     return Hostile(_write(folder / "invalid-utf8.jsonl", content), "one session, U+FFFD for the bad bytes")
 
 
 def symlink_loop(folder: Path) -> Hostile:
-    """A directory with a link to itself and a log beside it: a crawler that follows links never ends."""
+    """Make a directory with a log and a link to the directory: a crawler that follows links never ends."""
     path = folder / "loop"
     path.mkdir()
     _write(path / "inside.jsonl", _joined(_claude_lines(4)))
@@ -79,16 +79,16 @@ def symlink_loop(folder: Path) -> Hostile:
 
 
 def self_link(folder: Path) -> Hostile:
-    """A link to itself: opening it fails with ELOOP."""
+    """Make a link to itself: opening it fails with ELOOP."""
     path = folder / "self-link.jsonl"
     path.symlink_to(path.name)
     return Hostile(path, "passed over, or reported as unreadable")
 
 
 def truncated_zst(folder: Path) -> Hostile:
-    """A good Codex rollout, compressed, of which the last third is missing.
+    """Write a good Codex rollout, compressed, without the last third.
 
-    Mind that `zstandard`'s stream reader ends such a file without an error.
+    Note that `zstandard`'s stream reader ends such a file without an error.
     """
     name = f"rollout-2026-09-01T08-00-00-{SESSION.format(5)}.jsonl.zst"
     whole = zstandard.ZstdCompressor().compress(_joined(_codex_lines()))
@@ -96,21 +96,21 @@ def truncated_zst(folder: Path) -> Hostile:
 
 
 def unreadable(folder: Path) -> Hostile:
-    """A good log without permissions. Root reads it all the same: ask `os.access` before expecting an error."""
+    """Write a good log without permissions. Root can still read it: check `os.access` before expecting an error."""
     path = _write(folder / "unreadable.jsonl", _joined(_claude_lines(6)))
     path.chmod(0)
     return Hostile(path, "reported as unreadable (by root: one session)")
 
 
 def directory(folder: Path) -> Hostile:
-    """A directory whose name ends like a log's."""
+    """Make a directory whose name ends like a log's."""
     path = folder / "x.jsonl"
     path.mkdir()
     return Hostile(path, "not opened as a file")
 
 
 def unix_socket(folder: Path) -> Hostile:
-    """A socket file: opening it fails with ENXIO."""
+    """Make a socket file: opening it fails with ENXIO."""
     path = folder / "socket.jsonl"
     # Not bind(): that would limit the length of the path to 107 bytes, and pytest's folders are deep.
     os.mknod(path, stat.S_IFSOCK | 0o600)
@@ -130,7 +130,7 @@ BUILDERS: dict[str, Callable[[Path], Hostile]] = {
     "directory": directory,
     "unix_socket": unix_socket,
 }
-"""All of them but `unclosed_line`, which also takes a size."""
+"""All except `unclosed_line`, which also takes a size."""
 
 
 def build_all(folder: Path, megabytes: int) -> dict[str, Path]:
@@ -153,7 +153,7 @@ def _line(record: dict[str, Any]) -> bytes:
 
 
 def _claude_lines(number: int) -> list[bytes]:
-    """A prompt and its answer; every number is a session of its own. The prompt's text ends the first line."""
+    """Return a prompt and its answer; every number is another session. The prompt's text ends the first line."""
     prompt, answer = (f"0badc0de-{number:04x}-4000-8000-00000000000{n}" for n in (1, 2))
     envelope = {
         "isSidechain": False,
@@ -196,7 +196,7 @@ def _claude_lines(number: int) -> list[bytes]:
 
 @cache
 def _codex_lines() -> tuple[bytes, ...]:
-    """A rollout of 500 answers whose texts hardly compress, so that the file has several zstd blocks."""
+    """Return a rollout of 500 answers whose texts hardly compress, so that the file has several zstd blocks."""
     meta = {"id": SESSION.format(5), "timestamp": "2026-09-01T08:00:00.000Z", "cwd": "/home/mira/projects/tidepool"}
     source = {"originator": "codex_cli_rs", "cli_version": "0.137.0", "source": "cli", "model_provider": "openai"}
     payloads: list[tuple[str, dict[str, Any]]] = [

@@ -1,4 +1,4 @@
-"""Ten questions about the sample sessions, each answered by a first call and then by hints alone.
+"""Ten questions about the sample sessions, each answered by a first call and then only by following hints.
 
 `python -m tests.investigations` (part of `make e2e`) prints the calls and the bytes that each of them takes.
 """
@@ -16,23 +16,23 @@ from tests.agtrace.asking import Asker, call_in
 from tests.conftest import SAMPLES
 
 MOST_CALLS = 8
-"""An investigation takes three to eight calls."""
+"""The most calls of an investigation; most take at least three."""
 
 Facts = Callable[[dict[str, Any]], bool]
 
 
 class Question(NamedTuple):
-    """What somebody wants to know, how an agent begins, and what it has to see in the end."""
+    """A question, the first call, and what an agent has to see in the end."""
 
     text: str
     tool: str
     arguments: dict[str, Any]
     answered: Facts
-    """Whether an answer's data tell it."""
+    """Whether an answer's data contain it."""
 
 
 class Investigation(NamedTuple):
-    """How a question was answered."""
+    """The calls by which a question was answered."""
 
     question: Question
     calls: list[str]
@@ -41,7 +41,7 @@ class Investigation(NamedTuple):
 
 
 def holds(*facts: str) -> Facts:
-    """Whether all of these texts stand in the data."""
+    """Return a check whether all these texts are in the data."""
     return lambda data: all(fact in str(data) for fact in facts)
 
 
@@ -119,7 +119,7 @@ def investigate(asker: Asker, question: Question) -> Investigation:
 
 
 def told(found: Investigation) -> str:
-    """A line for the question and one for each call."""
+    """Return a line for the question and one for each call."""
     state = "answered" if found.solved else "NOT ANSWERED"
     head = f"{found.question.text}\n  {state}: {len(found.calls)} calls, {sum(found.sizes):,} bytes\n"
     return head + "".join(f"  {size:6,}  {call}\n" for size, call in zip(found.sizes, found.calls, strict=True))

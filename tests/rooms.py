@@ -1,7 +1,7 @@
 """The plan of the house, counted: `python -m tests.rooms`.
 
-A room is a module or a package directly below one of the three packages, an arrow an import from one room to another,
-wherever in a module it stands. A circle is a set of rooms that import each other.
+A room is a module or a package directly below one of the three packages; an arrow is an import from one room to
+another, anywhere in a module. A circle is a set of rooms that import each other.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def main() -> None:
 
 
 KEEPERS_OF_SQL = ("agtrace_indexer.index", "agtrace_indexer.repair", "agtrace_schema")
-"""Where SQL stands: what writes and asks the index, what mends it, and the words of its tables."""
+"""The places of SQL: writing and querying the index, repairing it, and the definitions of its tables."""
 
 OF_OTHER_PROGRAMS = ("agtrace_indexer.logs.foreign_database", "agtrace_indexer.providers.")
-"""Where SQL stands that asks the databases of agents, through the first of these alone."""
+"""The places of SQL for agents' databases, which are queried only through the first of these."""
 
 
 def rooms(package: str) -> set[str]:
-    """The rooms of a package, without its face."""
+    """Return the rooms of a package, without its `__init__`."""
     return {
         path.stem
         for path in SOURCES[package].iterdir()
@@ -63,7 +63,7 @@ def rooms(package: str) -> set[str]:
 
 
 def modules(package: str) -> dict[str, ast.Module]:
-    """The modules of a package by their whole names, parsed."""
+    """Return the modules of a package by their full names, parsed."""
     folder = SOURCES[package]
     found = {}
     for path in sorted(folder.rglob("*.py")):
@@ -73,7 +73,7 @@ def modules(package: str) -> dict[str, ast.Module]:
 
 
 def arrows(package: str) -> Arrows:
-    """Which room imports which, and in which modules."""
+    """Return the imports between rooms, with the modules they are in."""
     known = modules(package)
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, tree in known.items():
@@ -96,13 +96,13 @@ def _imported(tree: ast.Module, known: Mapping[str, ast.Module]) -> set[str]:
 
 
 def _room(module: str) -> str:
-    """The room of a module; empty for the face of its package."""
+    """Return the room of a module; empty for the `__init__` of its package."""
     room = module.partition(".")[2].partition(".")[0]
     return "" if room in _FACES else room
 
 
 def circle_in(found: Arrows) -> list[str]:
-    """A circle of rooms, its first room at both ends; empty where there is none."""
+    """Return a circle of rooms, with its first room at both ends; empty if there is none."""
     try:
         TopologicalSorter({room: set(to) for room, to in found.items()}).prepare()
     except CycleError as error:
@@ -111,7 +111,7 @@ def circle_in(found: Arrows) -> list[str]:
 
 
 def sql() -> Iterator[tuple[str, str]]:
-    """(module, text) for each text in the code that is SQL; docstrings are none."""
+    """Yield (module, text) for each text in the code that is SQL; docstrings don't count."""
     for package in SOURCES:
         for name, tree in modules(package).items():
             said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
@@ -122,7 +122,7 @@ def sql() -> Iterator[tuple[str, str]]:
 
 
 def asks() -> Iterator[str]:
-    """The module of each call that executes a statement."""
+    """Yield the module of each call that executes a statement."""
     for package in SOURCES:
         for name, tree in modules(package).items():
             for node in ast.walk(tree):
@@ -131,13 +131,13 @@ def asks() -> Iterator[str]:
 
 
 def excepts(folder: Path) -> int:
-    """How many `except` clauses the modules of a folder have."""
+    """Return the number of `except` clauses in the modules of a folder."""
     trees = (ast.parse(path.read_text("utf-8")) for path in folder.rglob("*.py"))
     return sum(isinstance(node, ast.ExceptHandler) for tree in trees for node in ast.walk(tree))
 
 
 def lines() -> int:
-    """Lines of Python in the three packages."""
+    """Return the lines of Python in the three packages."""
     return sum(
         len(path.read_text("utf-8").splitlines()) for folder in SOURCES.values() for path in folder.rglob("*.py")
     )

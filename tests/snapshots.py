@@ -1,8 +1,8 @@
 """The answers of every tool for the sample sessions, as files that a reviewer can read.
 
-`python -m tests.snapshots --write` (`make docs`) writes them; a test compares them with what agtrace answers. What
-differs from machine to machine stands in brackets: the folder of the samples, and cursors, which are signed. The
-`budget` of an answer depends on the length of that folder and is left out.
+`python -m tests.snapshots --write` (`make docs`) writes them; a test compares them with agtrace's answers. Parts that
+differ between machines are in brackets: the folder of the samples, and cursors, which are signed. The `budget` of an
+answer depends on the length of that folder's path and is left out.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ REQUESTS: dict[str, list[dict[str, Any]]] = {
     "compare_sessions": [{"id1": CLAUDE, "id2": GEMINI}],
     "get_reasoning_chain": [{"session_id": CLAUDE}],
 }
-"""What is asked of each tool."""
+"""The calls of each tool."""
 
 COMMANDS: list[list[str]] = [
     ["sessions", "--limit", "6"],
@@ -100,11 +100,11 @@ COMMANDS: list[list[str]] = [
     ["reasoning", CLAUDE],
     ["analyze", LARGE],
 ]
-"""What a person types."""
+"""The commands that a person types."""
 
 
 def snapshots() -> Iterator[tuple[Path, str]]:
-    """Every file with the text that it should have."""
+    """Yield every file with the text that it should have."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {"HOME": folder, "AGTRACE_DATA_DIR": folder, "PATH": os.environ.get("PATH", ""), "TZ": "UTC"}
         index(Path(folder) / "index.sqlite3", [str(SAMPLES)])
@@ -148,7 +148,7 @@ def _neutral(text: str) -> str:
 
 
 def main() -> None:
-    """Write the files, or say which are stale."""
+    """Write the files, or list those that are stale."""
     FOLDER.mkdir(exist_ok=True)
     for path, text in snapshots():
         if "--write" in sys.argv:

@@ -1,4 +1,4 @@
-"""The rules of the house, held by looking at the code, the wheel, the lock and real processes."""
+"""The rules of the house, enforced by checks of the code, the wheel, the lock and real processes."""
 
 from __future__ import annotations
 

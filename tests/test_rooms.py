@@ -1,4 +1,4 @@
-"""The plan of the house, held: how many rooms there are, and that their imports go in one direction."""
+"""The plan of the house, enforced: the number of rooms, and imports in one direction only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What threads share: no object that two of them may not use at once is held where both can reach it.
+"""Sharing between threads: no object is within reach of two threads if these mustn't use it at once.
 
-Whatever a module or a class holds can be reached by every thread: by the one that examines the index, by those that
-answer, by the one that indexes. So only what never changes is held there, or what is documented as safe for threads.
+Objects in a module or a class can be reached by every thread: the one that examines the index, those that answer, the
+one that indexes. So they must never change, or be documented as safe for threads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Machines of a certain kind, each with logs that are hard on one limit of an answer, and every call to make there.
+"""Machines of certain kinds, each with logs that strain one limit of an answer, and every call to make there.
 
-`python -m tests.worlds FOLDER` writes the logs of all worlds, for a look by hand.
+`python -m tests.worlds FOLDER` writes the logs of all worlds, for manual inspection.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ OTHER = "0a51e7d2-6f0b-4c3e-9d88-1b7c2e4f9a60"
 FAILING = 60
 CASES = 1_000
 HIDDEN_AT = 9_000
-"""The line of `long_output` that tells a failure."""
+"""The line of `long_output` that reports a failure."""
 
 
 @dataclass(frozen=True)
 class World:
-    """What is asked for in a home."""
+    """A kind of machine, with arguments for its calls."""
 
     name: str
     words: str
-    """A text that stands in the logs."""
+    """A text that is in the logs."""
     build: Callable[[Path], None] = field(repr=False)
     """Writes the logs below a home."""
 
@@ -40,7 +40,7 @@ def _log(home: Path, session: str = SESSION) -> ClaudeLog:
 
 
 def _both(home: Path, write: Callable[[ClaudeLog], Any]) -> None:
-    """Two sessions of the same kind, so that there is something to compare."""
+    """Write two sessions of the same kind, so that there is something to compare."""
     for session in (SESSION, OTHER):
         write(_log(home, session))
 
@@ -66,7 +66,7 @@ def _many(home: Path) -> None:
 
 
 def run_of_tests(cases: int = CASES, failing: int = FAILING) -> str:
-    """What pytest -v prints of a run in which some tests fail, evenly spread."""
+    """Return what pytest -v prints about a run in which some tests fail, evenly spread."""
     every = cases // failing
     bad = [number for number in range(cases) if number % every == every - 1][:failing]
     ends = dict.fromkeys(bad, "FAILED")
@@ -83,7 +83,7 @@ def run_of_tests(cases: int = CASES, failing: int = FAILING) -> str:
 
 
 def hidden_failure(lines: int = 10_000, at: int = HIDDEN_AT) -> str:
-    """A long quiet output with one failure in it."""
+    """Return a long quiet output with one failure in it."""
     said = [f"[{number:05}] gauge {number % 97} reads {number * 7 % 300} cm" for number in range(1, lines + 1)]
     said[at - 1] = "FAILED tests/test_tides.py::test_neap_tide - assert 4 == 3"
     return "\n".join(said) + "\n"
@@ -162,7 +162,7 @@ VALUES: dict[str, list[Any]] = {
     "fields": [["id", "title"], "id", ["stats", "turns.outcome"]],
     "sections": [["stats"], "failures", ["turns", "tools", "files"]],
 }
-"""What is asked for by name; an argument with an enumeration, a range or a boolean is asked for by its schema."""
+"""The values of arguments by name; enumerations, ranges and booleans take theirs from the schema."""
 
 STRANGE: list[Any] = [
     None,
@@ -179,13 +179,13 @@ STRANGE: list[Any] = [
     {},
     {"x": {"y": 1}},
 ]
-"""What no argument expects, and some accept."""
+"""Values that no argument expects, and some accept."""
 
 _TOGETHER = ("detail_level", "turn_index", "mode", "max_bytes", "order", "words", "group_by")
 
 
 def calls(world: World) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every tool with every value of every argument, one at a time, and those that shape an answer together."""
+    """Yield every tool with every value of every argument, one at a time, and those that shape an answer together."""
     for name in TOOLS:
         known = _values(name, world)
         needed = input_schema(TOOLS[name].arguments).get("required", [])
@@ -201,7 +201,7 @@ def calls(world: World) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def strange_calls() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every tool with what it can't take."""
+    """Yield every tool with values that it can't accept."""
     for name, tool in TOOLS.items():
         schema = input_schema(tool.arguments)
         base = {argument: VALUES[argument][0] for argument in schema.get("required", [])}
@@ -218,7 +218,7 @@ def _values(name: str, world: World) -> Mapping[str, list[Any]]:
 
 
 def _of(argument: str, schema: Mapping[str, Any], world: World) -> list[Any]:
-    """The values of an argument: by its name, else by its schema."""
+    """Return the values of an argument: by its name, or else by its schema."""
     if argument == "query":
         return [world.words, *VALUES["query"]]
     if argument in VALUES:
@@ -228,7 +228,7 @@ def _of(argument: str, schema: Mapping[str, Any], world: World) -> list[Any]:
     if schema.get("type") == "boolean":
         return [True, False]
     if "maximum" in schema:
-        least = schema.get("minimum", 1)  # left out where nobody would ask for less
+        least = schema.get("minimum", 1)  # missing if nobody would ask for less
         return [least, (least + schema["maximum"]) // 2, schema["maximum"]]
     return []
 

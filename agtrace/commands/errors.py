@@ -93,19 +93,19 @@ def tell(sentence: str, *more: str) -> None:
 
     from agtrace.text.lines import unbroken
 
-    _use_rules_at_hand()
+    use_rules_at_hand()
     lines = (unbroken(redact(line)) for line in (f"agtrace: {sentence}", *more))
     sys.stderr.write("".join(f"{line}\n" for line in lines))
 
 
-def _use_rules_at_hand() -> None:
-    """Use the rules next to the index, if the settings say where that is: they are compiled there already."""
+def use_rules_at_hand() -> None:
+    """Use the rules next to the index, if they can be read: they are compiled there already."""
     from agtrace_indexer.redact import UnusableRules, use
 
-    from agtrace.settings import load
+    from agtrace.settings import data_dir
 
-    with suppress(SettingError, UnusableRules, OSError):
-        use(load().data_dir)
+    with suppress(UnusableRules, OSError):
+        use(data_dir())
 
 
 def patiently(work: Callable[[float], Done], seconds: float) -> Done:
@@ -124,7 +124,7 @@ def _is_click_s_own(error: Exception) -> bool:
     if isinstance(error, click.UsageError):
         from agtrace_indexer.redact import redact
 
-        _use_rules_at_hand()
+        use_rules_at_hand()
         vars(error)["message"] = redact(error.message)
     return isinstance(error, (click.ClickException, click.Abort, click.exceptions.Exit))
 

@@ -14,7 +14,7 @@ from typing import Any
 import click
 from agtrace_indexer.providers.setup import Setup
 
-from agtrace.commands.errors import UNREADABLE, fail
+from agtrace.commands.errors import UNREADABLE, fail, use_rules_at_hand
 from agtrace.settings import load
 from agtrace.upkeep.agents import (
     AGENTS,
@@ -67,6 +67,7 @@ def _apply(agent: Setup, executable: str, variables: dict[str, str], place: Path
     before = _entry(agent, place)
     kept = {name: str(value) for name, value in ((before or {}).get("env") or {}).items()}
     command = add_command(agent, executable, kept | variables)
+    use_rules_at_hand()
     sys.stdout.write(f"{redact(shlex.join(command))}\n")
     sys.stdout.flush()
     with interruption.together:

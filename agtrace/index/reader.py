@@ -53,7 +53,7 @@ class Index:
         self._run: _Run | None = None
         self._readers: list[Reader] = []
         """The readers that are not in use."""
-        self._unusable: str | None = None
+        self._unusable = _rules_in_use(settings)
         """Why the user's rules for secrets can't be used; while they can't, no logs are indexed."""
 
     @contextmanager

@@ -12,7 +12,7 @@ from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.index.questions import events, sessions, usage
 from agtrace_indexer.index.questions.events import Event, Placed
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
+from agtrace_indexer.index.questions.texts import StoredEvent, Texts
 from agtrace_indexer.index.questions.usage import Figures
 from agtrace_schema.answers import CallQuote, EventQuote, Quote, ResultQuote, StepDetail, ToolExecution, TurnSteps
 from agtrace_schema.events import EventType, Outcome
@@ -56,12 +56,11 @@ def parts_of(
 ) -> Iterator[Part]:
     """Yield the parts of a session after an event, or those of a turn, in file order, reading them as needed."""
     then = events.snapshot(connection, session.id, last_event)
+    texts = Texts(connection)
     found = events.without_answers(connection, session.id, then, from_event=behind + 1, turn_index=turn_index)
     while some := list(islice(found, _READ_AT_ONCE)):
-        some_events = [placed.event for placed in some]
-        beside = _Beside.of(connection, session, some_events)
-        opened = with_texts(connection, some_events)
-        yield from (_part(placed, event, beside) for placed, event in zip(some, opened, strict=True))
+        beside = _Beside.of(connection, session, [placed.event for placed in some], texts)
+        yield from (_part(placed, texts.of(placed.event), beside) for placed in some)
 
 
 def by_turns(parts: Iterable[Part]) -> list[TurnSteps]:
@@ -79,11 +78,11 @@ class _Beside:
     agents: dict[int, str]
 
     @classmethod
-    def of(cls, connection: sqlite3.Connection, session: Session, some: list[Event]) -> _Beside:
+    def of(cls, connection: sqlite3.Connection, session: Session, some: list[Event], texts: Texts) -> _Beside:
         """Read the data that belongs to these events of a session."""
         calls = [event for event in some if event.type == EventType.TOOL_CALL]
         linked = [call.link for call in calls if call.link is not None]
-        results = with_texts(connection, events.several(connection, session.id, linked))
+        results = [texts.of(event) for event in events.several(connection, session.id, linked)]
         figures = usage.figures(connection, session.id, (event.event_index for event in some))
         agents = sessions.started_by(connection, session.id, (call.event_index for call in calls))
         return cls(

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from agtrace_indexer.index.questions import events as stored_events
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
+from agtrace_indexer.index.questions.texts import StoredEvent, Texts
 from agtrace_schema.events import EventType
 
 from agtrace.sessions import events
@@ -35,9 +35,9 @@ def entries(
 
     Each is read only when needed: an event can be as large as the longest line.
     """
-    then = stored_events.snapshot(connection, session.id, last_event)
+    then, texts = stored_events.snapshot(connection, session.id, last_event), Texts(connection)
     for placed in stored_events.of_session(connection, session.id, then, from_event=from_event, turn_index=turn_index):
-        (event,) = with_texts(connection, [placed.event])
+        event = texts.of(placed.event)
         text = body(connection, event)
         if _HEADING in text:
             text = _LIKE_A_HEADING.sub(r"\\", text)

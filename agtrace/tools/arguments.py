@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, TypeVar
 
 from agtrace_indexer.providers.registry import AGENTS
@@ -110,7 +111,7 @@ def input_schema(model: type[Arguments]) -> dict[str, Any]:
 
     Bounds that no sensible value reaches are left out, though values beyond them are still refused.
     """
-    schema = model.model_json_schema()
+    schema = _schema(model)
     properties = {
         name: {key: value for key, value in part.items() if (key, value) not in _BOUNDS and key not in _LENGTHS}
         for name, part in _properties(schema).items()
@@ -119,7 +120,12 @@ def input_schema(model: type[Arguments]) -> dict[str, Any]:
     return lean | ({"required": schema["required"]} if schema.get("required") else {})
 
 
-def _properties(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
+@cache
+def _schema(model: type[Arguments]) -> Mapping[str, Any]:
+    return model.model_json_schema()
+
+
+def _properties(schema: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     definitions = schema.get("$defs", {})
     return {name: _lean(part, definitions) for name, part in schema["properties"].items()}
 
@@ -151,7 +157,7 @@ def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter
         )
     if first["type"] == "missing":
         return InvalidParameter(field, f"{field} is missing", known)
-    schema = _properties(model.model_json_schema()).get(field, {})
+    schema = _properties(_schema(model)).get(field, {})
     given = first.get("input")
     choices = schema.get("enum") or schema.get("items", {}).get("enum")
     if choices:

@@ -2,9 +2,9 @@
 
     python -m benchmarks.corpus FOLDER MEGABYTES [--seed N]
 
-About two sessions and 400 events a megabyte, over 180 days: 80 % Claude Code, 14 % Codex and 6 % Gemini CLI
-by bytes. The same seed gives the same bytes with the same Python and packages, as their sources are the text
-that the invented agents read and edit (`pool.py`).
+About two sessions and 400 events per megabyte, over 180 days: 80 % Claude Code, 14 % Codex and 6 % Gemini CLI
+by bytes. The same seed yields the same bytes with the same Python and packages, whose sources are the text that
+the invented agents read and edit (`pool.py`).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _FILES_PER_MEGABYTE = 3
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What was written."""
+    """A corpus that was written."""
 
     folder: Path
     seed: int
     sessions: int
     bytes_by_agent: dict[str, int]
-    """claude, codex, gemini: bytes of their logs."""
+    """Bytes of the logs of claude, codex and gemini."""
 
     @property
     def size(self) -> int:
@@ -43,9 +43,9 @@ class Corpus:
 
 
 def write(folder: Path, megabytes: float, seed: int = 1) -> Corpus:
-    """Write a corpus of about so many megabytes (10^6 bytes) into a folder, which must be new or empty."""
+    """Write a corpus of about this many megabytes (10^6 bytes) into a folder, which must be new or empty."""
     if folder.exists() and any(folder.iterdir()):
-        raise FileExistsError(f"{folder} is not empty: name a new folder")
+        raise FileExistsError(f"{folder} is not empty: give a new folder")
     files = pool.source_files()
     sessions = planned_sessions(Random(f"{seed}/plan"), megabytes)
     written: Counter[str] = Counter()

@@ -11,7 +11,7 @@ from benchmarks.corpus import write
 
 
 def main() -> None:
-    """Write a corpus and say what it holds."""
+    """Write a corpus and print its size and shares."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.corpus", description="Write logs of coding agents.")
     parser.add_argument("folder", type=Path, help="a new or empty folder")
     parser.add_argument("megabytes", type=float, help="about how much to write, in 10^6 bytes")

@@ -1,4 +1,4 @@
-"""Seeded chance: identifiers, fake secrets, and a clock that only goes forward."""
+"""Seeded randomness: identifiers, fake secrets, and a clock that only goes forward."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ _LETTERS = string.ascii_letters + string.digits
 
 
 def pick(rng: Random, items: Sequence[T]) -> T:
-    """One of the items, each as likely; quicker than `Random.choice`."""
+    """Return one of the items, all equally likely; quicker than `Random.choice`."""
     return items[int(rng.random() * len(items))]
 
 
 def pick_early(rng: Random, items: Sequence[T]) -> T:
-    """One of the items, the first ones much more often: what is used is used again."""
+    """Return one of the items, the first ones much more often, as things in use are used again."""
     return items[int(rng.random() ** 3 * len(items))]
 
 
 def hexadecimal(rng: Random, digits: int) -> str:
-    """A hash of so many digits."""
+    """Return a hash of this many digits."""
     return f"{rng.getrandbits(4 * digits):0{digits}x}"
 
 
 def uuid4(rng: Random) -> str:
-    """A random UUID."""
+    """Return a random UUID."""
     h = f"{rng.getrandbits(128):032x}"
     return f"{h[:8]}-{h[8:12]}-4{h[13:16]}-a{h[17:20]}-{h[20:]}"
 
 
 def uuid7(rng: Random, milliseconds: int) -> str:
-    """A UUID that begins with its time, as Codex names its threads."""
+    """Return a UUID that begins with its time, like those of Codex's threads."""
     h = f"{milliseconds:012x}{rng.getrandbits(80):020x}"
     return f"{h[:8]}-{h[8:12]}-7{h[13:16]}-b{h[17:20]}-{h[20:]}"
 
 
 def binary(rng: Random, size: int) -> str:
-    """So many random bytes in base64."""
+    """Return this many random bytes in base64."""
     return base64.b64encode(rng.randbytes(size)).decode()
 
 
@@ -50,7 +50,7 @@ def _letters(rng: Random, size: int) -> str:
     return "".join(rng.choices(_LETTERS, k=size))
 
 
-# No secret stands here as a literal: what a scanner looks for is put together when it is needed.
+# There is no secret here as a literal: what a scanner would find is put together when needed.
 _SECRETS: list[Callable[[Random], str]] = [
     lambda rng: "GITHUB_TOKEN=" + "gh" + "p_" + _letters(rng, 36),
     lambda rng: "AWS_ACCESS_KEY_ID=" + "AK" + "IA" + "".join(rng.choices(string.ascii_uppercase + "234567", k=16)),
@@ -61,7 +61,7 @@ _SECRETS: list[Callable[[Random], str]] = [
 
 
 def secret(rng: Random) -> str:
-    """A line that holds a made-up secret."""
+    """Return a line with a made-up secret."""
     return pick(rng, _SECRETS)(rng)
 
 
@@ -74,11 +74,11 @@ class Clock:
         self._prefix = ""
 
     def pass_about(self, rng: Random, milliseconds: int) -> None:
-        """Let a time pass that is exponentially distributed around this mean."""
+        """Advance by a time that is exponentially distributed with this mean."""
         self.now += 1 + int(rng.expovariate(1.0) * milliseconds)
 
     def stamp(self) -> str:
-        """Now, as logs write it: `2026-05-04T08:00:00.000Z`."""
+        """Return the current time as logs write it: `2026-05-04T08:00:00.000Z`."""
         second, rest = divmod(self.now, 1000)
         if second != self._second:
             self._second = second

@@ -1,4 +1,4 @@
-"""Sessions as Claude Code 2.1 writes them: one line a block, results with a structured copy, sub-agents."""
+"""Sessions as Claude Code 2.1 writes them: one line per block, results with a structured copy, sub-agents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 
 def write(folder: Path, session: Planned, project: Project, rng: Random) -> int:
-    """Write a session and its sub-agents below `projects/`; gives the bytes written."""
+    """Write a session and its sub-agents below `projects/`, and return the bytes written."""
     uid = uuid4(rng)
     home = folder / "projects" / re.sub(r"[^A-Za-z0-9]", "-", project.root)
     home.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ class _Log:
             self._envelope["agentId"] = agent_id
 
     def begin(self) -> None:
-        """The lines outside the chain that a session begins with."""
+        """Write the lines outside the chain with which a session begins."""
         self._put({"type": "mode", "mode": "normal", "sessionId": self.uid})
         self._put({"type": "permission-mode", "permissionMode": "default", "sessionId": self.uid})
 
@@ -88,7 +88,7 @@ class _Log:
         self.written += len(line)
 
     def _chain(self, record: Json) -> str:
-        """Write a line of the chain; gives its uuid."""
+        """Write a line of the chain, and return its uuid."""
         uid = uuid4(self.rng)
         self._put(
             {"parentUuid": self._parent, **record, "uuid": uid, "timestamp": self.clock.stamp(), **self._envelope}
@@ -121,7 +121,7 @@ class _Log:
             self._delegate()
 
     def _answer(self, blocks: Iterable[Json], stop_reason: str) -> list[str]:
-        """Write a response of the model, one line a block; gives the lines' uuids."""
+        """Write a response of the model, one line per block, and return the lines' uuids."""
         message = {
             "model": self._model,
             "id": "msg_01" + hexadecimal(self.rng, 22),
@@ -185,7 +185,7 @@ class _Log:
         self._put({"type": "ai-title", "aiTitle": response.saying[:60], "sessionId": self.uid})
 
     def _delegate(self) -> None:
-        """Let a sub-agent do some work; its log lies beside the session's."""
+        """Let a sub-agent do some work, with its log next to the session's."""
         rng, agent_id = self.rng, "a" + hexadecimal(self.rng, 16)
         task, call_id = self.work.say(3), "toolu_01" + hexadecimal(self.rng, 22)
         answer = self._agent(agent_id, task)
@@ -223,7 +223,7 @@ class _Log:
 
 
 def _told(call: Call) -> tuple[Any, Any, bool]:
-    """What a result holds: the model's content, the structured copy, whether it is an error."""
+    """Return the parts of a result: the model's content, the structured copy, whether it is an error."""
     if call.rejected:
         return _REJECTION, "User rejected tool use", True
     if call.failed:

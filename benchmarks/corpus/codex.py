@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 def write(folder: Path, session: Planned, project: Project, rng: Random) -> int:
-    """Write a rollout below `sessions/YYYY/MM/DD`; gives the bytes written."""
+    """Write a rollout below `sessions/YYYY/MM/DD`, and return the bytes written."""
     uid = uuid7(rng, session.start)
     moment = time.gmtime(session.start // 1000)
     home = folder / "sessions" / time.strftime("%Y/%m/%d", moment)
@@ -46,7 +46,7 @@ class _Log:
         self._total = dict.fromkeys(("input_tokens", "cached_input_tokens", "output_tokens"), 0)
 
     def begin(self) -> None:
-        """The session's metadata and the environment."""
+        """Write the session's metadata and the environment."""
         rng, project = self.rng, self.work.project
         git = {"commit_hash": hexadecimal(rng, 40), "branch": "main", "repository_url": f"git@host:{project.name}.git"}
         meta = {

@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 
 def write(folder: Path, session: Planned, project: Project, rng: Random) -> int:
-    """Write a chat below `tmp/<hash of the project>/chats`, half of them as documents; gives the bytes written."""
+    """Write a chat below `tmp/<hash of the project>/chats`, half of them as documents; return the bytes written."""
     uid, clock = uuid4(rng), Clock(session.start)
     digest = hashlib.sha256(project.root.encode()).hexdigest()
     home = folder / "tmp" / digest / "chats"
@@ -59,7 +59,7 @@ def _document(head: Json, messages: Iterator[Json], size: int) -> bytes:
 
 
 def _lines(head: Json, messages: Iterator[Json], size: int) -> bytes:
-    """A message whose calls have ended is written again; the later version counts."""
+    """Return a message as lines: with calls it is written again once these have ended, and the later version counts."""
     written = bytearray(_line({**head, "kind": "main"}))
     while len(written) < size:
         message = next(messages)

@@ -1,4 +1,4 @@
-"""What programs print when agents run them in a project's shell."""
+"""Output of programs that agents run in a project's shell."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DAY_SECONDS = 86_400
 
 
 class Run(NamedTuple):
-    """A command of the shell and what came of it."""
+    """A shell command and its result."""
 
     command: str
     purpose: str
@@ -26,7 +26,7 @@ class Run(NamedTuple):
 
 
 def tests(rng: Random, project: Project, now: int) -> Run:
-    """pytest: sometimes with a failure and its traceback."""
+    """Run pytest, sometimes with a failure and its traceback."""
     file = pick_early(rng, project.files).path
     total, seconds = rng.randrange(3, 900), rng.random() * 60
     command = f"cd {project.root} && python -m pytest -q {file.removeprefix(project.root + '/')} 2>&1 | tail -40"
@@ -45,7 +45,7 @@ def tests(rng: Random, project: Project, now: int) -> Run:
 
 
 def traceback(rng: Random, project: Project) -> str:
-    """A traceback through files of the project."""
+    """Return a traceback through files of the project."""
     frames = []
     for _ in range(rng.randrange(2, 12)):
         file = pick_early(rng, project.files)
@@ -57,7 +57,7 @@ def traceback(rng: Random, project: Project) -> str:
 
 
 def program(rng: Random, project: Project, now: int) -> Run:
-    """A script of the project: it prints some of its data, or fails."""
+    """Run a script of the project, which prints some of its data, or fails."""
     file = pick_early(rng, project.files).path
     command = f"python {file} --{pick(rng, project.words)} {rng.randrange(100)}"
     if rng.random() < 0.2:
@@ -70,7 +70,7 @@ def program(rng: Random, project: Project, now: int) -> Run:
 
 
 def server_log(rng: Random, project: Project, now: int) -> Run:
-    """The log of a running service: times, ports, request ids."""
+    """Show the log of a running service: times, ports, request ids."""
     port = rng.randrange(1024, 65_536)
     lines, second = [], now // 1000
     for _ in range(rng.randrange(10, 60)):
@@ -85,7 +85,7 @@ def server_log(rng: Random, project: Project, now: int) -> Run:
 
 
 def history(rng: Random, project: Project, now: int) -> Run:
-    """git log."""
+    """Run git log."""
     lines = [
         f"{hexadecimal(rng, 8)} {pick(rng, _VERBS)} {pick(rng, project.names)} in {pick(rng, project.words)}"
         for _ in range(rng.randrange(5, 50))
@@ -94,7 +94,7 @@ def history(rng: Random, project: Project, now: int) -> Run:
 
 
 def difference(rng: Random, project: Project, now: int) -> Run:
-    """git diff of one to three files."""
+    """Run git diff on one to three files."""
     parts = []
     for _ in range(rng.randrange(1, 4)):
         file = pick_early(rng, project.files)
@@ -110,14 +110,14 @@ def difference(rng: Random, project: Project, now: int) -> Run:
 
 
 def excerpt(rng: Random, project: Project, now: int) -> Run:
-    """sed or cat: a part of a file."""
+    """Show a part of a file with sed or cat."""
     file = pick_early(rng, project.files)
     window = file.window(rng)
     return Run(f"sed -n '{window.start},{window.start + window.count}p' {file.path}", "Show the lines", window.text)
 
 
 def listing(rng: Random, project: Project, now: int) -> Run:
-    """ls -l of some files."""
+    """Run ls -l on some files."""
     lines = [
         f"-rw-r--r-- 1 mira mira {rng.randrange(200, 90_000):6} Jun {rng.randrange(1, 31):2} "
         f"{rng.randrange(24):02}:{rng.randrange(60):02} {pick(rng, project.files).path}"
@@ -127,19 +127,19 @@ def listing(rng: Random, project: Project, now: int) -> Run:
 
 
 def missing_command(rng: Random, project: Project, now: int) -> Run:
-    """A command that fails at once."""
+    """Run a command that fails at once."""
     word = pick(rng, project.words)
     return Run(f"{word}ctl status", f"Ask {word}", f"/bin/bash: line 1: {word}ctl: command not found", 127)
 
 
 def settings(rng: Random, project: Project, now: int) -> Run:
-    """Environment variables, with secrets among them."""
+    """Show environment variables, with secrets among them."""
     lines = [f"{pick(rng, project.words).upper()}_{pick(rng, project.words).upper()}={rng.randrange(9999)}"]
     return Run("cat .env", "Look at the settings", "\n".join([*lines, secret(rng), secret(rng), "DEBUG=1"]))
 
 
 def one_long_line(rng: Random, project: Project, now: int) -> Run:
-    """Something minified: 50 to 500 KB without a line break, so that a record of 100 KB to 1 MB results."""
+    """Show a minified file: 50 to 500 KB without a line break, which makes a record of 100 KB to 1 MB."""
     wanted, parts, size = int(50_000 * 10 ** rng.random()), [], 0
     while size < wanted:
         name = pick(rng, project.names)
@@ -157,5 +157,5 @@ _PROGRAMS = [command for command, weight in _COMMANDS for _ in range(round(weigh
 
 
 def run(rng: Random, project: Project, now: int) -> Run:
-    """A command as agents run them."""
+    """Run a command of the kinds that agents run."""
     return pick(rng, _PROGRAMS)(rng, project, now)

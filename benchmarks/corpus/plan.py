@@ -1,4 +1,4 @@
-"""Which sessions a corpus has: how large, whose, in which project and when."""
+"""The plan of a corpus: the size, agent, project and time of each session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A session that is to be written."""
+    """A session to write."""
 
     agent: str
     """claude, codex or gemini."""
@@ -34,11 +34,11 @@ class Planned:
     start: int
     """Milliseconds since 1970 UTC."""
     language: int
-    """The voice of its user: 0 English, 1 Chinese, 2 Japanese."""
+    """The language of its user: 0 English, 1 Chinese, 2 Japanese."""
 
 
 def planned_sessions(rng: Random, megabytes: float) -> list[Planned]:
-    """The sessions, by the time of their start."""
+    """Return the sessions in order of their start."""
     sizes = _sizes(max(3, round(megabytes * _SESSIONS_PER_MEGABYTE)), megabytes * 1e6)
     rng.shuffle(sizes)
     shares = project_shares(megabytes)
@@ -52,13 +52,13 @@ def planned_sessions(rng: Random, megabytes: float) -> list[Planned]:
 
 
 def project_shares(megabytes: float) -> list[float]:
-    """How the sessions are spread over projects: a few have most of them."""
+    """Return each project's share of the sessions: a few projects have most of them."""
     weights = [1 / (rank + 2) for rank in range(max(3, round(megabytes / _MEGABYTES_OF_A_PROJECT)))]
     return [weight / sum(weights) for weight in weights]
 
 
 def _sizes(count: int, total: float) -> list[int]:
-    """Quantiles of the distribution, so that small corpora have its shape too, scaled to the total."""
+    """Return quantiles of the distribution, scaled to the total, so that small corpora have its shape too."""
     normal = NormalDist(0, _SIGMA)
     exact = [_MEDIAN * math.exp(normal.inv_cdf((n + 0.5) / count)) for n in range(count)]
     capped = [min(_LARGEST, max(_SMALLEST, size)) for size in exact]
@@ -67,7 +67,7 @@ def _sizes(count: int, total: float) -> list[int]:
 
 
 def _agents(sizes: Sequence[int]) -> list[str]:
-    """Give each session to the agent that is furthest below its share of the bytes."""
+    """Assign each session to the agent that is furthest below its share of the bytes."""
     written = dict.fromkeys(_SHARES, 0)
     agents = []
     for size in sizes:
@@ -79,7 +79,7 @@ def _agents(sizes: Sequence[int]) -> list[str]:
 
 
 def _start(rng: Random) -> int:
-    """A moment of the period, mostly in working hours."""
+    """Return a moment in the period, mostly in working hours."""
     day = rng.randrange(DAYS)
     hour = min(23.9, max(0.0, rng.gauss(13.5, 3.5)))
     return int(FIRST_DAY.timestamp() * 1000) + day * _DAY_MS + int(hour * 3_600_000)

@@ -1,4 +1,4 @@
-"""The text that every machine with the project has: sources and documentation of Python and its packages."""
+"""Text that every machine with this project has: sources and documentation of Python and its packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LIMIT = 100_000_000
 
 
 def source_files() -> list[Path]:
-    """The usable files in a stable order: distinct contents, 400 bytes to 120 KB each, 100 MB in all."""
+    """Return the usable files in a stable order: distinct contents, 400 bytes to 120 KB each, 100 MB in total."""
     chosen: list[Path] = []
     seen: set[bytes] = set()
     total = 0

@@ -1,7 +1,7 @@
-"""An invented project: files of the pool under new paths, with a part of their identifiers renamed.
+"""An invented project: files of the pool under new paths, with some of their identifiers renamed.
 
-Renaming makes the vocabulary grow with the number of projects, as it does in real logs: the same
-words recur everywhere, the names composed of them don't.
+Renaming makes the vocabulary grow with the number of projects, as in real logs: the same words recur
+everywhere, but not the names composed of them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class SourceFile:
         self._windows: dict[tuple[int, int], Window] = {}
 
     def window(self, rng: Random) -> Window:
-        """Some consecutive lines; they are prepared once."""
+        """Return some consecutive lines, prepared once."""
         count = pick(rng, _LINES_OF_A_WINDOW)
         start = int(rng.random() ** 2 * max(1, len(self.lines) - count)) // 20 * 20
         found = self._windows.get((start, count))
@@ -89,7 +89,7 @@ class SourceFile:
         return found
 
     def replace(self, at: int, count: int, new: Sequence[str]) -> None:
-        """Put other lines in the place of some."""
+        """Replace some lines by others."""
         self.lines[at : at + count] = new
         self._windows.clear()
 
@@ -101,7 +101,7 @@ class SourceFile:
 
 
 def encoded(text: str) -> orjson.Fragment:
-    """A text as a piece of JSON that can stand in several records."""
+    """Encode a text as a piece of JSON that can be used in several records."""
     return orjson.Fragment(orjson.dumps(text))
 
 
@@ -123,7 +123,7 @@ class Project:
         self._hits: dict[str, list[str]] = {}
 
     def coin(self, rng: Random) -> str:
-        """A new name, composed of words of the project."""
+        """Return a new name, composed of words of the project."""
         words = [pick(rng, self.words) for _ in range(2 + (rng.random() < 0.4))]
         style = rng.random()
         if style < 0.55:
@@ -132,7 +132,7 @@ class Project:
         return titled if style < 0.8 else words[0] + titled[len(words[0]) :]
 
     def matching_lines(self, name: str) -> list[str]:
-        """Lines of some files with this name, as `path:line:text`; what was searched once is remembered."""
+        """Return lines of some files with this name, as `path:line:text`; results are cached."""
         hits = self._hits.get(name)
         if hits is None:
             hits = self._hits[name] = self._search(name)

@@ -9,7 +9,7 @@ from benchmarks.corpus.chance import hexadecimal, pick, pick_early
 from benchmarks.corpus.project import Project
 
 Voice = Callable[[Random, Project, int], str]
-"""Gives a text of about so many sentences."""
+"""Returns a text of about this many sentences."""
 
 _ENGLISH = [
     "I'll look at {path} first, since `{name}` is defined there.",
@@ -32,7 +32,7 @@ _ENGLISH = [
 
 
 def _words(text: str) -> list[list[str]]:
-    """Nouns, modes, verbs and links: paragraphs of words."""
+    """Split a text into paragraphs of words: nouns, modes, verbs and links."""
     return [paragraph.split() for paragraph in text.split("\n\n")]
 
 
@@ -70,7 +70,7 @@ _JAPANESE = _words(
 
 
 def english(rng: Random, project: Project, sentences: int) -> str:
-    """English: about half authored sentences about the project's files, half of its own comments."""
+    """Speak English: about half authored sentences about the project's files, half its own comments."""
     return " ".join(_english_sentence(rng, project) for _ in range(sentences))
 
 
@@ -89,7 +89,7 @@ def _english_sentence(rng: Random, project: Project) -> str:
 
 
 def chinese(rng: Random, project: Project, sentences: int) -> str:
-    """Chinese, with the project's names in between."""
+    """Speak Chinese, with the project's names in between."""
     nouns, modes, verbs, links = _CHINESE
     return "".join(
         f"{pick(rng, links)}{pick(rng, nouns)}{pick(rng, modes)}{pick(rng, verbs)}{pick(rng, nouns)}的"
@@ -99,7 +99,7 @@ def chinese(rng: Random, project: Project, sentences: int) -> str:
 
 
 def japanese(rng: Random, project: Project, sentences: int) -> str:
-    """Japanese, with the project's names in between."""
+    """Speak Japanese, with the project's names in between."""
     nouns, modes, verbs, links = _JAPANESE
     return "".join(
         f"{pick(rng, links)}、{pick(rng, modes)}{pick(rng, nouns)}の{pick(rng, nouns)}{_aside(rng, project)}を"

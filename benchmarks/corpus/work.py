@@ -1,4 +1,4 @@
-"""What an agent does in a session, whatever agent it is: prompts, thoughts, answers and tool calls."""
+"""The work in a session, whatever the agent: prompts, thoughts, answers and tool calls."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _CALLS_OF_A_RESPONSE = (1, 1, 2, 2, 3, 3, 4)
 
 @dataclass(slots=True)
 class Call:
-    """A tool call and what came of it."""
+    """A tool call and its result."""
 
     kind: str
     """read, shell, edit, search, write, image, or other."""
     tool: str
     """The tool's name in Claude Code."""
     arguments: dict[str, Any]
-    """As Claude Code writes them."""
+    """In Claude Code's form."""
     output: str = ""
-    """Empty for a `read`, whose text is the window's."""
+    """Empty for a `read`, whose text is that of the window."""
     failed: bool = False
     rejected: bool = False
     exit_code: int = 0
@@ -41,14 +41,14 @@ class Call:
 
 @dataclass(slots=True)
 class Response:
-    """One answer of the model; a prompt comes before the first of a turn."""
+    """One response of the model; the first of a turn has the prompt before it."""
 
     prompt: str = ""
     thought: str = ""
     saying: str = ""
     calls: list[Call] = field(default_factory=list)
     last: bool = False
-    """Whether it ends its turn."""
+    """Whether it is the last of its turn."""
 
 
 class Work:
@@ -62,12 +62,12 @@ class Work:
         self._files = [pick_early(rng, project.files) for _ in range(rng.randrange(*_WORKING_SET))]
 
     def responses(self) -> Iterator[Response]:
-        """Turn after turn, without an end."""
+        """Yield responses, turn after turn, without end."""
         while True:
             yield from self._turn()
 
     def say(self, most: int) -> str:
-        """A text of up to so many sentences."""
+        """Return a text of up to this many sentences."""
         return self.voice(self.rng, self.project, self.rng.randrange(1, most + 1))
 
     def _turn(self) -> Iterator[Response]:
@@ -89,7 +89,7 @@ class Work:
         return pick_early(self.rng, self._files)
 
     def read(self) -> Call:
-        """A part of a file, or a file that isn't there."""
+        """Read a part of a file, or a file that doesn't exist."""
         rng, file = self.rng, self._file()
         if rng.random() < 0.03:
             path = f"{self.project.root}/src/{pick(rng, self.project.words)}/{pick(rng, self.project.words)}.py"
@@ -101,7 +101,7 @@ class Work:
         return Call("read", "Read", arguments, path=file.path, window=window)
 
     def shell(self) -> Call:
-        """A command of the shell."""
+        """Run a shell command."""
         rng = self.rng
         run = outputs.run(rng, self.project, self.now)
         arguments = {"command": run.command, "description": run.purpose}
@@ -113,7 +113,7 @@ class Work:
         )  # fmt: skip
 
     def edit(self) -> Call:
-        """Some lines of a file replaced by a few more, with a new name now and then."""
+        """Replace some lines of a file by a few more, with a new name now and then."""
         rng, file = self.rng, self._file()
         at = rng.randrange(max(1, len(file.lines) - 6))
         old = file.lines[at : at + rng.randrange(1, 16)]
@@ -128,14 +128,14 @@ class Work:
         return Call("edit", "Edit", arguments, path=file.path, at=at)
 
     def search(self) -> Call:
-        """Lines with a name."""
+        """Search for lines with a name."""
         name = pick_early(self.rng, self.project.names[:200])
         lines = self.project.matching_lines(name)[: self.rng.randrange(10, 80)]
         arguments = {"pattern": name, "path": self.project.root, "output_mode": "content", "-n": True}
         return Call("search", "Grep", arguments, "\n".join(lines) or "No matches found")
 
     def write(self) -> Call:
-        """A new file: names and calls of the project."""
+        """Write a new file with names and calls of the project."""
         rng, names = self.rng, self.project.names
         name = self.project.coin(rng)
         path = f"{self.project.root}/tests/test_{name.lower()}.py"
@@ -149,24 +149,24 @@ class Work:
         return Call("write", "Write", {"file_path": path, "content": text}, path=path)
 
     def image(self) -> Call:
-        """A screenshot of a few KB."""
+        """Open a screenshot of a few KB."""
         path = f"{self.project.root}/shots/{hexadecimal(self.rng, 6)}.png"
         return Call("image", "Read", {"file_path": path}, binary(self.rng, self.rng.randrange(2000, 9000)), path=path)
 
     def plan(self) -> Call:
-        """A task for the list of what is to be done."""
+        """Add a task to the to-do list."""
         task = f"{pick(self.rng, self.project.words).title()} {pick(self.rng, self.project.names)}"
         arguments = {"subject": task, "description": self.say(2), "activeForm": task}
         output = f"Task #{self.rng.randrange(1, 30)} created successfully: {task}"
         return Call("other", "TaskCreate", arguments, output)
 
     def web(self) -> Call:
-        """A page of the web."""
+        """Fetch a web page."""
         url = f"https://docs.{pick(self.rng, self.project.words)}.example/{pick(self.rng, self.project.words)}"
         return Call("other", "WebFetch", {"url": url, "prompt": self.say(1)}, self.say(12), duration_ms=900)
 
     def issue(self) -> Call:
-        """A tool of an MCP server that is hardly ever called."""
+        """Call a rarely used tool of an MCP server."""
         number = self.rng.randrange(10_000)
         arguments = {"title": self.say(1), "labels": [pick(self.rng, self.project.words)]}
         return Call("other", "mcp__tracker__create_issue", arguments, f"Created issue #{number}")

@@ -1,7 +1,7 @@
-"""The tables of the index as they are, each column with its comment.
+"""The tables of the index, with comments on tables and columns.
 
 The index is an archive: agents delete their logs, so what an answer needs is stored here. If the tables change, raise
-`VERSION`: `agtrace index` then makes older indexes anew, taking over what the logs no longer hold (`repair/repair.py`).
+`VERSION`: `agtrace index` then rebuilds older indexes, carrying over what the logs no longer hold (`repair/repair.py`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ VERSION = 5
 
 TABLES = """
 -- Facts about the index itself: 'reading' (the version of the code that read the logs), 'built' ('1' once
--- a run over all roots has ended, '0' until then), 'forgotten' (the stamp of the tombstones that were acted upon),
--- 'scrub' (where traces of deleted texts are left: words, pages or wal; absent where none are), 'root_forgotten' ('1'
--- where a root was a forgotten log, or was taken away: the index isn't one of the agents' homes for want of roots),
--- 'removed_roots' (those of the agents' homes that were taken away, as JSON).
+-- a run over all roots has finished, '0' until then), 'forgotten' (the stamp of the tombstones that were applied),
+-- 'scrub' (where traces of deleted texts remain: words, pages or wal; absent if there are none), 'root_forgotten' ('1'
+-- if a root was a forgotten log or was removed: an index without roots then doesn't take the agents' homes instead),
+-- 'removed_roots' (those of the agents' homes that were removed, as JSON).
 CREATE TABLE meta (
   key TEXT PRIMARY KEY,
   value TEXT NOT NULL
@@ -25,31 +25,31 @@ CREATE TABLE root (
   path TEXT PRIMARY KEY
 ) WITHOUT ROWID;
 
--- Every file seen below the roots, also those that hold no log that agtrace knows.
+-- Every file seen below the roots, including those that aren't logs agtrace knows.
 CREATE TABLE file (
   id INTEGER PRIMARY KEY,
   path TEXT NOT NULL UNIQUE,
   status TEXT NOT NULL,          -- log | empty | unrecognized | unreadable | skipped | duplicate | waiting
-                                 -- | container (its logs have rows of their own, below its path)
-                                 -- | forgotten (then path is a digest of the path)
-  reason TEXT,                   -- why it is not (wholly) read, as a sentence
+                                 -- | container (its logs have rows of their own, with paths below its path)
+                                 -- | forgotten (path is then a digest of the path)
+  reason TEXT,                   -- why it isn't read, or not completely, as a sentence
   provider TEXT,                 -- claude_code | codex | gemini; null while unknown
   gone INTEGER NOT NULL DEFAULT 0, -- 1: the file vanished, its rows are archived
-  stamp TEXT NOT NULL,           -- size, mtime, ctime and inode as last seen: equal means unchanged
+  stamp TEXT NOT NULL,           -- size, mtime, ctime and inode as last seen: if equal, the file is unchanged
   size INTEGER NOT NULL,         -- bytes on disk as last seen
-  read_to INTEGER NOT NULL DEFAULT 0,   -- bytes of (decompressed) content that are indexed
+  read_to INTEGER NOT NULL DEFAULT 0,   -- bytes of (decompressed) content that have been indexed
   lines INTEGER NOT NULL DEFAULT 0,     -- lines read
   records INTEGER NOT NULL DEFAULT 0,   -- JSON records read
-  unreadable_lines INTEGER NOT NULL DEFAULT 0, -- lines that are no JSON, or too long
-  pending_bytes INTEGER NOT NULL DEFAULT 0,    -- a half-written last line that waits for its rest
-  head BLOB,                     -- hash of the first bytes: recognises a moved log
+  unreadable_lines INTEGER NOT NULL DEFAULT 0, -- lines that aren't JSON, or are too long
+  pending_bytes INTEGER NOT NULL DEFAULT 0,    -- bytes of a half-written last line that waits for its rest
+  head BLOB,                     -- hash of the first head_size bytes: recognises a moved log
   head_size INTEGER NOT NULL DEFAULT 0,
-  anchor BLOB,                   -- hash of the bytes before read_to: tells an append from a rewrite
+  anchor BLOB,                   -- hash of the bytes before read_to: distinguishes an append from a rewrite
   anchor_size INTEGER NOT NULL DEFAULT 0,
-  state BLOB                     -- what the parser remembers between two runs (zstd, JSON)
+  state BLOB                     -- the parser's state between two runs (JSON, zstd)
 );
 
--- Types of records that a log holds and agtrace doesn't know ('unknown') or leaves out ('skipped').
+-- Types of records in a log that agtrace doesn't know (status 'unknown') or leaves out ('skipped').
 CREATE TABLE record_type (
   file_id INTEGER NOT NULL,
   status TEXT NOT NULL,
@@ -59,25 +59,26 @@ CREATE TABLE record_type (
   PRIMARY KEY (file_id, status, type)
 ) WITHOUT ROWID;
 
--- hash is the SHA-256 of the real project root, hexadecimal; root_path is null where only Gemini named the hash.
+-- hash is the SHA-256 of the project root's real path, in hexadecimal; root_path is null if only Gemini CLI's logs name
+-- the project, by its hash.
 CREATE TABLE project (
   id INTEGER PRIMARY KEY,
   hash TEXT NOT NULL UNIQUE,
   root_path TEXT
 );
 
--- One log of one agent at work. A log with inline sub-agents gives several (thread tells them apart).
--- Times are milliseconds since 1970 UTC; null is unknown.
+-- The work of one agent in one log. A log with inline sub-agents has several sessions, distinguished by thread.
+-- Times are milliseconds since 1970 UTC; null means unknown.
 CREATE TABLE session (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   file_id INTEGER NOT NULL,
   thread TEXT NOT NULL,
   provider TEXT NOT NULL,
-  uid TEXT NOT NULL,             -- the provider's id, with a visible suffix where two logs share one
-  own_id TEXT NOT NULL,          -- the provider's id as the log has it
+  uid TEXT NOT NULL,             -- the provider's id, with a visible suffix if several logs share it
+  own_id TEXT NOT NULL,          -- the provider's id as in the log
   project_id INTEGER,
   parent_id TEXT,                -- the provider's id of the session that started this one
-  kind TEXT NOT NULL,            -- main | subagent | fork | warmup (an agent file that only Claude Code's start left)
+  kind TEXT NOT NULL,            -- main | subagent | fork | warmup (an agent file left by a mere start of Claude Code)
   agent_type TEXT,
   cwd TEXT,
   branch TEXT,
@@ -87,37 +88,38 @@ CREATE TABLE session (
   snippet TEXT,                  -- the first human request, at most 200 characters
   started_at INTEGER,
   ended_at INTEGER,
-  event_count INTEGER NOT NULL DEFAULT 0,   -- events that are not superseded
+  event_count INTEGER NOT NULL DEFAULT 0,   -- events that are not superseded, without copies
   turn_count INTEGER NOT NULL DEFAULT 0,
   tool_calls INTEGER NOT NULL DEFAULT 0,
   failed_calls INTEGER NOT NULL DEFAULT 0,
-  input_tokens INTEGER,          -- sums over token_usage; null where no response had figures
+  input_tokens INTEGER,          -- sums over token_usage; null if no response had figures
   output_tokens INTEGER,
   total_tokens INTEGER,
-  incomplete_usage INTEGER NOT NULL DEFAULT 0, -- responses of which the log holds only placeholder figures
-  -- Family. parent_session: the session that started this one, was copied into it or goes on in it; only of
-  -- logs that are still there. started_by: the event of the call that started it, in parent_session.
+  incomplete_usage INTEGER NOT NULL DEFAULT 0, -- responses for which the log has only placeholder figures
+  -- Family. parent_session: the session that started this one, was copied into it or continues in it; determined
+  -- only for logs that still exist. started_by: the event of the call that started it, in parent_session.
   parent_session INTEGER,
   started_by INTEGER,
-  started_call INTEGER,          -- the event of that call, where it stands in the same log
-  continues INTEGER,             -- identity of the line of another log that it goes on from
+  started_call INTEGER,          -- the event of that call if it is in the same log
+  continues INTEGER,             -- identity of the line of another log that it continues from
   description TEXT,              -- what a sub-agent was started for
-  replayed_to INTEGER NOT NULL DEFAULT 0,   -- events before it: a replay, says the log
-  -- Events before it: a replay by their times, where the parent can't be compared; null: nothing is compared.
+  replayed_to INTEGER NOT NULL DEFAULT 0,   -- events before this index are a replay, according to the log
+  -- Events before this index are a replay, judging by their times, if they can't be compared with the parent's; null:
+  -- nothing is compared.
   clustered_to INTEGER,
-  own_title TEXT,                -- what its own log calls it; title may come from another log
+  own_title TEXT,                -- the title in its own log; title may come from another log
   title_rank INTEGER NOT NULL DEFAULT 0,    -- how good the source of own_title is
-  -- Sums: all but the copied_ ones leave copies out.
+  -- Sums: all except the copied_ ones exclude copies.
   responses INTEGER NOT NULL DEFAULT 0,     -- model responses with token figures
-  active_ms INTEGER NOT NULL DEFAULT 0,     -- that of its turns
+  active_ms INTEGER NOT NULL DEFAULT 0,     -- sum over its turns
   copied_events INTEGER NOT NULL DEFAULT 0,
   copied_turns INTEGER NOT NULL DEFAULT 0,
   copied_tool_calls INTEGER NOT NULL DEFAULT 0,
   copied_failed_calls INTEGER NOT NULL DEFAULT 0,
   copied_responses INTEGER NOT NULL DEFAULT 0,
   copied_tokens INTEGER NOT NULL DEFAULT 0,
-  -- What the families have to look at: 1 where the session grew, 2 where it is new or a relative went.
-  -- compared_to: the events from there on weren't compared with other sessions yet.
+  -- pending: what has to be done about its family: 1 if the session grew, 2 if it is new or a relative vanished.
+  -- compared_to: the events from this index on haven't been compared with other sessions yet.
   pending INTEGER NOT NULL DEFAULT 2,
   compared_to INTEGER NOT NULL DEFAULT 0
 );
@@ -132,7 +134,7 @@ CREATE INDEX session_continues ON session (continues) WHERE continues IS NOT NUL
 CREATE INDEX session_named ON session (id) WHERE title IS NOT own_title;
 
 -- From one human request to the next; turn_index counts 0, 1, 2 ... within the session. The sums are those of its
--- log, copies included; input_tokens is uncached input, like everywhere.
+-- log, copies included; input_tokens is uncached input, as everywhere.
 CREATE TABLE turn (
   session_id INTEGER NOT NULL,
   turn_index INTEGER NOT NULL,
@@ -145,7 +147,7 @@ CREATE TABLE turn (
   failed_calls INTEGER NOT NULL,
   input_tokens INTEGER,
   output_tokens INTEGER,
-  request_event INTEGER,         -- the event that opened it; null: a response did
+  request_event INTEGER,         -- the request that opened it; null if a response did
   copied INTEGER NOT NULL DEFAULT 0,    -- 1: all of it is copied
   active_ms INTEGER NOT NULL DEFAULT 0, -- from the request to the last of its steps' events
   responses INTEGER NOT NULL DEFAULT 0,
@@ -157,14 +159,14 @@ CREATE TABLE turn (
   PRIMARY KEY (session_id, turn_index)
 ) WITHOUT ROWID;
 
--- Short strings that recur: names of tools, kinds of user texts, kinds of notifications.
+-- Recurring short strings: names of tools, kinds of user texts, kinds of notifications.
 CREATE TABLE name (
   id INTEGER PRIMARY KEY,
   text TEXT NOT NULL UNIQUE
 );
 
--- One row an event. id is never reused and grows with time of indexing: it is the snapshot mark of
--- cursors. The text and the payload lie in the block that covers event_index.
+-- One row per event. id is never reused and grows in the order of indexing: cursors use it to mark a snapshot. The
+-- text and the payload are in the block that covers event_index.
 CREATE TABLE event (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   session_id INTEGER NOT NULL,
@@ -172,7 +174,7 @@ CREATE TABLE event (
   type INTEGER NOT NULL,         -- position in codes.EVENT_TYPE_CODES
   ts INTEGER NOT NULL,           -- ms; an event without a time takes the one before it; 0 unknown
   turn_index INTEGER,            -- null before the first turn
-  step_index INTEGER,            -- within the turn; null for what is no part of a model response
+  step_index INTEGER,            -- within the turn; null for events that aren't part of a model response
   name_id INTEGER,               -- tool, user kind or notification kind
   outcome INTEGER,               -- position in codes.OUTCOME_CODES, on a tool result and on the call it answers
   link INTEGER,                  -- event_index of the result of a call, of the call of a result
@@ -180,20 +182,20 @@ CREATE TABLE event (
   offset INTEGER NOT NULL,
   length INTEGER NOT NULL,
   superseded_by INTEGER,         -- id of the event that replaced or retracted this one
-  -- What identifies it across logs (agtrace_indexer.events.identity): above 0 among all of them, below 0 only
-  -- between a log and the one that it says to replay; null where nothing does.
+  -- Identifies it across logs (agtrace_indexer.events.identity): above 0 among all of them, below 0 only between a
+  -- log and the one that it claims to replay; null if nothing identifies it.
   identity INTEGER,
-  -- The event in an older log that this one repeats (a fork, a replayed beginning); 0 where that log is not
-  -- indexed; null: not a copy. A copy can be read and found, but counts in no sum of its session.
+  -- The event in an older log that this one repeats (a fork, a replayed beginning); 0 if that log is not
+  -- indexed; null if it isn't a copy. Copies can be read and found, but don't count in the sums of their session.
   copy_of INTEGER,
-  duration_ms INTEGER,           -- from a call to its result, on both; null unknown, or where a human was asked
-  own INTEGER                    -- 1 on the calls to agtrace itself and on their results: search leaves them out
+  duration_ms INTEGER,           -- from a call to its result, on both; null if unknown, or if a human was asked
+  own INTEGER                    -- 1 on calls to agtrace itself and on their results: search leaves them out
 );
 CREATE UNIQUE INDEX event_place ON event (session_id, event_index);
 CREATE INDEX event_identity ON event (identity) WHERE identity > 0;
 CREATE INDEX event_failed ON event (session_id, event_index) WHERE outcome = 1; -- OUTCOME_CODE[Outcome.FAILED]
 
--- The figures of an event of type TokenUsage; null is unknown. Meanings: agtrace_schema.events.TokenUsage.
+-- The figures of an event of type TokenUsage; null means unknown. Meanings: agtrace_schema.events.TokenUsage.
 CREATE TABLE token_usage (
   session_id INTEGER NOT NULL,
   event_index INTEGER NOT NULL,
@@ -207,13 +209,13 @@ CREATE TABLE token_usage (
   reasoning_tokens INTEGER,
   complete INTEGER NOT NULL,
   context_window INTEGER,
-  speed TEXT,                    -- that was paid for ('fast'); null is standard
-  cost_usd REAL,                 -- what the provider itself says it cost
+  speed TEXT,                    -- the speed that was paid for ('fast'); null is standard
+  cost_usd REAL,                 -- the cost according to the provider itself
   PRIMARY KEY (session_id, event_index)
 ) WITHOUT ROWID;
 
--- A run of neighbouring events of one session: about 64 KB of text, the unit of search. An id is never reused: the
--- word index may still name a block that is gone.
+-- A run of consecutive events of one session: about 64 KB of text, the unit of search. An id is never reused, as the
+-- word index may still name a block that has been deleted.
 CREATE TABLE block (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   session_id INTEGER NOT NULL,
@@ -222,16 +224,16 @@ CREATE TABLE block (
   t0 INTEGER NOT NULL,           -- smallest and largest ts of its events
   t1 INTEGER NOT NULL,
   text_size INTEGER NOT NULL,    -- bytes before compression
-  types INTEGER NOT NULL,        -- the types of its events, bit 1 << code: search can pass over it unopened
-  words INTEGER NOT NULL DEFAULT 0   -- 0 not in the word index, 1 in it, but not all of its words are in the
-                                 -- vocabulary, 2 found by its words, 3 never (a word too long for it)
+  types INTEGER NOT NULL,        -- the types of its events, bit 1 << code: search can skip it without opening it
+  words INTEGER NOT NULL DEFAULT 0   -- 0: not in the word index, 1: in it, but not all of its words are in the
+                                 -- vocabulary, 2: found by its words, 3: never in it (a word is too long)
 );
 CREATE UNIQUE INDEX block_place ON block (session_id, first_index);
 CREATE INDEX block_newest ON block (t1, id, t0, session_id);
 CREATE INDEX block_unworded ON block (words, id) WHERE words != 2;
 
--- text: the searchable texts, redacted, UTF-8, each ended by a NUL (zstd). ends: position of each NUL
--- (32-bit little-endian). payload: a JSON array, per event what its text doesn't say, or null (zstd).
+-- text: the searchable texts, redacted, UTF-8, each terminated by a NUL (zstd). ends: position of each NUL
+-- (32-bit little-endian). payload: a JSON array with, for each event, whatever isn't in its text, or null (zstd).
 CREATE TABLE block_data (
   block_id INTEGER PRIMARY KEY,
   ends BLOB NOT NULL,
@@ -239,21 +241,21 @@ CREATE TABLE block_data (
   payload BLOB NOT NULL
 );
 
--- The tools whose calls and results stand in a block.
+-- The tools that have calls or results in a block.
 CREATE TABLE block_tool (
   block_id INTEGER NOT NULL,
   name_id INTEGER NOT NULL,
   PRIMARY KEY (block_id, name_id)
 ) WITHOUT ROWID;
 
--- Sessions that share identified events, both ways.
+-- Pairs of sessions that share identified events, in both orders.
 CREATE TABLE kin (
   session_id INTEGER NOT NULL,
   other_id INTEGER NOT NULL,
   PRIMARY KEY (session_id, other_id)
 ) WITHOUT ROWID;
 
--- Results that name the sub-agent session that the execution started (its own_id).
+-- Results that name the sub-agent session that the call started (agent_id is its own_id).
 CREATE TABLE agent_start (
   agent_id TEXT NOT NULL,
   session_id INTEGER NOT NULL,
@@ -262,15 +264,15 @@ CREATE TABLE agent_start (
 ) WITHOUT ROWID;
 CREATE INDEX agent_start_session ON agent_start (session_id);
 
--- Titles that a log gives to the session that holds a certain line, often another one's.
+-- Titles that a log gives to the session with a certain line, which is often in another log.
 CREATE TABLE naming (
-  session_id INTEGER NOT NULL,   -- in whose log it stands
+  session_id INTEGER NOT NULL,   -- the session whose log has the title
   line INTEGER NOT NULL,         -- identity of the line
   title TEXT NOT NULL,
   PRIMARY KEY (session_id, line)
 ) WITHOUT ROWID;
 
--- The beginnings of requests, at most 200 characters: what turns and sessions are called.
+-- The beginnings of requests, at most 200 characters, by which turns and sessions are called.
 CREATE TABLE request (
   session_id INTEGER NOT NULL,
   event_index INTEGER NOT NULL,
@@ -278,7 +280,7 @@ CREATE TABLE request (
   PRIMARY KEY (session_id, event_index)
 ) WITHOUT ROWID;
 
--- Files that tool calls name in their arguments.
+-- Files named in the arguments of tool calls.
 CREATE TABLE path (
   id INTEGER PRIMARY KEY,
   text TEXT NOT NULL UNIQUE
@@ -308,38 +310,37 @@ CREATE TABLE landmark (
 ) WITHOUT ROWID;
 CREATE INDEX landmark_named ON landmark (kind, name);
 
--- Token sums of a session by model, speed and size of the request: what totals and costs are made of.
--- context_class: how many of codes.CONTEXT_CLASSES the whole input of a request exceeds. Copies count nowhere.
+-- Token sums of a session by model, speed and size of the request, from which totals and costs are calculated.
+-- context_class: how many of codes.CONTEXT_CLASSES the whole input of a request exceeds. Copies don't count.
 CREATE TABLE model_usage (
   session_id INTEGER NOT NULL,
-  model TEXT NOT NULL,           -- '' where the log doesn't name it
+  model TEXT NOT NULL,           -- '' if the log doesn't name it
   speed TEXT NOT NULL,           -- '' is standard
   context_class INTEGER NOT NULL,
-  told INTEGER NOT NULL,         -- 1: the provider says what these responses cost
+  told INTEGER NOT NULL,         -- 1: the provider states the cost of these responses
   responses INTEGER NOT NULL,
-  incomplete INTEGER NOT NULL,   -- responses of which the log holds only placeholder figures, or none
+  incomplete INTEGER NOT NULL,   -- responses for which the log has only placeholder figures, or none
   input_tokens INTEGER,
   cache_creation_5m_tokens INTEGER,
   cache_creation_1h_tokens INTEGER,
   cache_read_tokens INTEGER,
   output_tokens INTEGER,
   reasoning_tokens INTEGER,
-  cost_usd REAL,                 -- what the provider says they cost
+  cost_usd REAL,                 -- their cost according to the provider
   PRIMARY KEY (session_id, model, speed, context_class, told)
 ) WITHOUT ROWID;
 """
 
 WORDS = """
--- Which pieces of blocks hold which words: rowid = block * 32 + piece. Derived from the blocks, it can be
--- dropped and made again. A word is a run of letters, digits, `_`, `.`, `/`, `-` and all that isn't ASCII.
+-- The words in each piece of a block: rowid = block * 32 + piece. Derived from the blocks, it can be dropped and
+-- rebuilt. A word is a run of letters, digits, `_`, `.`, `/`, `-` and any characters that aren't ASCII.
 CREATE VIRTUAL TABLE words USING fts5(
   text, content='', columnsize=0, detail=none, tokenize="ascii tokenchars '_./-'"
 );
 CREATE VIRTUAL TABLE word USING fts5vocab(words, row);
 
--- The vocabulary: the words of `words`, sorted, in chunks (each word between line ends, zstd), and which three
--- letters stand next to each other in which chunk. base: 1 for the chunks of the last full listing, 0 for words
--- that came since (again, perhaps).
+-- The vocabulary: the words of `words`, sorted, in chunks (each word between line breaks, zstd), and the trigrams in
+-- each chunk. base: 1 for the chunks of the last full listing, 0 for words added since, some of them perhaps again.
 CREATE TABLE vocabulary (
   id INTEGER PRIMARY KEY,
   base INTEGER NOT NULL,
@@ -350,4 +351,4 @@ CREATE VIRTUAL TABLE vocabulary_part USING fts5(
 );
 CREATE VIRTUAL TABLE trigram USING fts5vocab(vocabulary_part, row);
 """
-"""The word index: made where SQLite has FTS5 with the trigram tokenizer (3.34); without it search reads the blocks."""
+"""The word index: made if SQLite has FTS5 with the trigram tokenizer (3.34); without it search reads the blocks."""

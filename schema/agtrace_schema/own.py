@@ -1,4 +1,4 @@
-"""The names of agtrace's own tools: what agtrace told agents isn't their own work."""
+"""The names of agtrace's own tools: agtrace's answers aren't an agent's own work."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A coding agent that nobody has written, and what it takes to have its logs read."""
+"""A made-up coding agent, and everything needed to have its logs read."""

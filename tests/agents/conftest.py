@@ -1,19 +1,22 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.agents.nest import Nest, checkout
+from tests.agents.nest import Knowing, Nest, checkout
 
 
 @pytest.fixture(scope="session")
-def code(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An indexer that knows Tern."""
-    return checkout(tmp_path_factory.mktemp("code"))
+def knowing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Knowing]:
+    """An agtrace that knows Tern."""
+    knowing = Knowing(checkout(tmp_path_factory.mktemp("code")))
+    yield knowing
+    knowing.close()
 
 
 @pytest.fixture
-def nest(code: Path, tmp_path: Path) -> Nest:
-    """A machine with Tern on it that hasn't flown yet."""
-    return Nest(tmp_path, code)
+def nest(knowing: Knowing, tmp_path: Path) -> Nest:
+    """A machine with Tern on it and no logs yet."""
+    return Nest(tmp_path, knowing)

@@ -21,17 +21,27 @@ NAMED = (
     (re.compile(r"(?m)^(?=\nif TYPE_CHECKING:)"), "from agtrace_indexer.providers.tern import TERN\n"),
     (re.compile(r"(?<=for agent in \()([^()]+)(?=\)\})"), r"\1, TERN"),
 )
-"""What is written into the registry: an import and a name."""
+"""What is added to the registry: an import and a name."""
 
-ASKING = """
-import json, sys
+ANSWERING = """
+import json, os, signal, sys
 from click.testing import CliRunner
+import agtrace.answers.desk, agtrace.render, agtrace_indexer.parallel.pool, agtrace_indexer.run.work
 from agtrace.commands import group
-for arguments in json.load(sys.stdin):
-    run = CliRunner().invoke(group.agtrace, arguments, prog_name="agtrace", env={"COLUMNS": "160"})
-    print(json.dumps([run.exit_code, run.stdout, run.stderr]))
+from agtrace_indexer.redact import redact
+redact("a text")
+for line in sys.stdin:
+    if not (child := os.fork()):
+        signal.alarm(120)
+        environment, commands = json.loads(line)
+        os.environ.update(environment)
+        runs = [CliRunner().invoke(group.agtrace, given, prog_name="agtrace") for given in commands]
+        print(json.dumps([[run.exit_code, run.stdout, run.stderr] for run in runs]), flush=True)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        print("null", flush=True)
 """
-"""Runs commands one after the other in one process."""
+"""Loads everything once, then lets a process of its own run the commands of each line, one after the other."""
 
 START = 1_790_000_000_000
 
@@ -74,12 +84,40 @@ def checkout(folder: Path) -> Path:
     return folder
 
 
+class Knowing:
+    """An agtrace that knows Tern, loaded once for many machines."""
+
+    def __init__(self, code: Path) -> None:
+        self._environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(code)}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", ANSWERING], env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+
+    def run(self, environment: dict[str, str], commands: list[list[str]]) -> list[tuple[int, str, str]]:
+        """What a process does that runs these commands: the exit code, stdout and stderr of each."""
+        assert self._process.stdin and self._process.stdout
+        self._process.stdin.write(json.dumps([environment, commands]) + "\n")
+        self._process.stdin.flush()
+        ended = json.loads(self._process.stdout.readline())
+        assert ended is not None, "the process died"
+        return [(code, out, err) for code, out, err in ended]
+
+    def value_of(self, code: str) -> Any:
+        """What such code prints, as JSON."""
+        return json.loads(subprocess.check_output([sys.executable, "-c", code], env=self._environment, timeout=120))
+
+    def close(self) -> None:
+        """End its process."""
+        self._process.communicate()
+
+
 @dataclass
 class Nest:
     """A machine with Tern on it."""
 
     folder: Path
-    code: Path
+    knowing: Knowing
 
     @property
     def flights(self) -> Path:
@@ -124,22 +162,17 @@ class Nest:
             for session in sessions:
                 add(connection, session, *lines(session))
 
-    def run(self, code: str, given: Any = None) -> list[Any]:
-        """What a process prints that knows Tern: a JSON value a line."""
+    def run(self, *commands: str) -> list[tuple[int, str, str]]:
+        """Run commands in a process, each given as its words: return their exit codes, stdout and stderr."""
         environment = {
-            "PATH": os.environ["PATH"], "HOME": str(self.folder / "home"), "TERN_NEST": str(self.folder / "tern"),
-            "AGTRACE_DATA_DIR": str(self.data), "PYTHONPATH": str(self.code),
+            "HOME": str(self.folder / "home"), "TERN_NEST": str(self.folder / "tern"),
+            "AGTRACE_DATA_DIR": str(self.data), "COLUMNS": "160",
         }  # fmt: skip
-        ended = subprocess.run(
-            [sys.executable, "-c", code], env=environment, input=json.dumps(given), capture_output=True, text=True,
-            timeout=120, check=False,
-        )  # fmt: skip
-        assert ended.returncode == 0, ended.stderr
-        return [json.loads(line) for line in ended.stdout.splitlines()]
+        return self.knowing.run(environment, [command.split() for command in commands])
 
     def ask(self, *commands: str) -> list[str]:
-        """What commands print, each given as its words; all of them end well."""
-        answers = self.run(ASKING, [command.split() for command in commands])
+        """Return what commands print; all must succeed."""
+        answers = self.run(*commands)
         assert [code for code, _, _ in answers] == [0] * len(commands), answers
         return [out for _, out, _ in answers]
 

@@ -1,4 +1,4 @@
-"""Logs that aren't files of their own: rows of a database that its agent writes, folders of small files."""
+"""Logs that aren't files: rows of a database that an agent writes, folders of small files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 from contextlib import closing
 from typing import Any
 
-from tests.agents.nest import ASKING, Nest, add, lines
+from tests.agents.nest import Nest, add, lines
 
 MOON = {"tern": "ask", "text": "And the sun?", "at": 1_790_000_100_000, "step": 90}
 """A line that a session goes on with."""
@@ -84,7 +84,7 @@ def test_a_session_goes_on_and_others_begin_as_if_all_had_been_read_at_once(nest
     (nest.flights / "feathers" / "t-5" / "900.json").write_text(json.dumps(MOON))
     nest.feathers("t-6")
     nest.ask("index")
-    at_once = Nest(nest.folder / "fresh", nest.code)
+    at_once = Nest(nest.folder / "fresh", nest.knowing)
     at_once.folder.mkdir()
     shutil.copytree(nest.folder / "tern", at_once.folder / "tern")
     at_once.ask("index")
@@ -148,7 +148,7 @@ def test_a_damaged_database_loses_nothing_that_was_read_and_is_read_again_when_i
     database.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
     nest.ask("index")
     assert list(counts(nest)) == ["t-1"]
-    ((code, doctor, _),) = nest.run(ASKING, [["doctor", "--json"]])
+    ((code, doctor, _),) = nest.run("doctor --json")
     assert code == 1
     (trouble,) = [file for file in json.loads(doctor)["not_read"] if file["path"].endswith("nest.db")]
     assert trouble["status"] == "unreadable" and "malformed" in trouble["reason"]
@@ -176,7 +176,7 @@ def test_a_database_of_another_format_costs_nothing_that_was_read_and_no_other_l
     for way in ("index", "index --rebuild"):
         nest.ask(way)
         assert sorted(counts(nest)) == ["t-1", "t-2"]
-    ((_, doctor, _),) = nest.run(ASKING, [["doctor", "--json"]])
+    ((_, doctor, _),) = nest.run("doctor --json")
     (trouble,) = [file for file in json.loads(doctor)["not_read"] if file["path"].endswith("nest.db")]
     assert trouble["status"] == "unreadable" and "its format isn't understood" in trouble["reason"]
     assert json.loads(doctor)["index"]["archived_files"] == 0

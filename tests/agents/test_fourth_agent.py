@@ -1,14 +1,13 @@
-"""A new agent is one folder and its name in the registry: everything else knows it then, and no other file changes."""
+"""A new agent is one folder and its name in the registry: everything else then knows it, and no other file changes."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from agtrace_indexer.providers.registry import AGENTS, SETUPS
 
-from tests.agents.nest import Nest
+from tests.agents.nest import Knowing, Nest
 
 TOOLS = """
 import json
@@ -22,9 +21,9 @@ SESSIONS = ("t-1", "t-2", "t-3", "t-4", "t-5")
 
 
 @pytest.fixture(scope="module")
-def indexed(code: Path, tmp_path_factory: pytest.TempPathFactory) -> Nest:
+def indexed(knowing: Knowing, tmp_path_factory: pytest.TempPathFactory) -> Nest:
     """A session of each kind of source, two in the database."""
-    nest = Nest(tmp_path_factory.mktemp("nest"), code)
+    nest = Nest(tmp_path_factory.mktemp("nest"), knowing)
     nest.log("t-1")
     nest.document("t-2")
     nest.rows("t-3", "t-4")
@@ -82,7 +81,7 @@ def test_our_server_can_be_added_to_it(indexed: Nest) -> None:
 
 
 def test_tools_settings_and_help_name_it(indexed: Nest) -> None:
-    ((schema, description, variables),) = indexed.run(TOOLS)
+    schema, description, variables = indexed.knowing.value_of(TOOLS)
     assert schema["properties"]["provider"]["enum"] == [*AGENTS, "tern"]
     assert f"{', '.join(agent.title for agent in AGENTS.values())} and Tern" in description
     assert variables["TERN_NEST"] == "the home of Tern's logs; default ~/.tern"

@@ -1,7 +1,7 @@
-"""Asking in tests: an index of given logs, the checks that every answer must pass, walks along cursors and hints.
+"""Calling tools in tests: an index of given logs, the checks that every answer must pass, following cursors and hints.
 
-The checks are the answer contract: whatever is asked through `Asker` is checked for it, so that every test of a tool
-is also a test of the sizes, the summary, the schema and the one text.
+The checks are the answer contract: every answer to `Asker` is checked for it, so every test of a tool also tests the
+sizes, the summary, the schema, and that text and structured content agree.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from agtrace.shaping.shape import Answer
 from tests.conftest import LOGS, SAMPLES
 
 PORTABLE = 10_240
-"""Bytes that an answer to default arguments may take."""
+"""The most bytes of an answer to default arguments."""
 
 HOUR = 3600
 YEAR = 366 * 24 * HOUR
-"""A lifetime of cursors with which two calls after each other give the same one: it holds the time, coarsely."""
+"""A lifetime of cursors so long that two calls in a row return the same cursor, as its time is equally coarse."""
 _SCHEMA = jsonschema.Draft202012Validator(OUTPUT_SCHEMA)
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Asker:
-    """Answers over an index of its own, which holds what lies below `roots`."""
+    """Answers from an index of its own, of the logs below `roots`."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Asker:
         self.answers = Answers(self.settings, now=now, log=self._note)
 
     def index(self, *roots: Path) -> None:
-        """Bring the index up to date; folders that no test changes (`still`) aren't looked at before every answer."""
+        """Bring the index up to date; folders that no test changes (`still`) aren't checked before every answer."""
         index(self.settings.database, [str(root) for root in roots], otherwise=[])
         still = [
             (str(root),) for root in roots if self._still or root.is_relative_to(SAMPLES) or root.is_relative_to(LOGS)
@@ -62,23 +62,23 @@ class Asker:
             connection.executemany("DELETE FROM root WHERE path = ?", still)
 
     def with_most(self, most: int) -> Asker:
-        """The same index with another AGTRACE_MAX_RESPONSE_BYTES."""
+        """Return an asker of the same index with another AGTRACE_MAX_RESPONSE_BYTES."""
         return Asker(self.settings.data_dir, most=most, ttl=self.settings.cursor_ttl_seconds)
 
     def ask(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """The value of an answer that must be one, checked."""
+        """Return the value of an answer, which must not be an error, checked."""
         given = self.anything(name, **arguments)
         assert not given.is_error, given.text
         return given.value
 
     def error(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """The error of a call that must be refused, checked."""
+        """Return the error of a call that must be refused, checked."""
         given = self.anything(name, **arguments)
         assert given.is_error, given.text
         return given.value["error"]
 
     def anything(self, name: str, **arguments: Any) -> Answer:
-        """An answer or an error, checked."""
+        """Return an answer or an error, checked."""
         given = self.answers.ask(name, arguments)
         _SCHEMA.validate(given.value)
         check(given, min(budget(name, arguments), self.settings.max_response_bytes))
@@ -86,7 +86,7 @@ class Asker:
         return given
 
     def pages(self, name: str, **arguments: Any) -> Iterator[dict[str, Any]]:
-        """The answer and those that follow it by cursor."""
+        """Yield the answer and those that follow by cursor."""
         seen: set[str] = set()
         while True:
             value = self.ask(name, **arguments)
@@ -99,16 +99,16 @@ class Asker:
             arguments["cursor"] = following
 
     def items(self, name: str, key: str, **arguments: Any) -> list[dict[str, Any]]:
-        """All items of a list, its pages joined."""
+        """Return all items of a list, its pages joined."""
         return [item for page in self.pages(name, **arguments) for item in page["data"][key]]
 
     def body(self, session_id: str, event_index: int, **arguments: Any) -> str:
-        """The whole text of an event, its chunks joined."""
+        """Return the whole text of an event, its chunks joined."""
         pages = self.pages("get_event_details", session_id=session_id, event_index=event_index, **arguments)
         return "".join(text_of(page["data"]["payload"]) for page in pages)
 
     def run(self, hint: str) -> dict[str, Any]:
-        """Make the call that a hint names, and give its answer."""
+        """Make the call that a hint names, and return its answer."""
         name, arguments = call_in(hint)
         return self.ask(name, **arguments)
 
@@ -117,13 +117,13 @@ class Asker:
 
 
 def query(asker: Asker, sql: str, *arguments: Any) -> list[tuple[Any, ...]]:
-    """What the tables of the index say."""
+    """Query the tables of the index."""
     with closing(sqlite3.connect(asker.settings.database)) as connection:
         return connection.execute(sql, arguments).fetchall()
 
 
 def check(given: Answer, most: int) -> None:
-    """What holds for every answer and every error."""
+    """Check what must hold for every answer and every error."""
     value = given.value
     assert json.loads(given.text) == value, "the text and the structured content are the same"
     assert len(given.text.encode()) <= most, f"{len(given.text.encode())} of {most} bytes: {given.text[:300]}"
@@ -138,7 +138,7 @@ def check(given: Answer, most: int) -> None:
 
 
 def check_shape(name: str, given: Answer) -> None:
-    """How deep an answer is and how long its strings are; texts that were asked for are verbatim."""
+    """Check the depth of an answer and the length of its strings, except for requested texts, which are verbatim."""
     deepest = 4 if name in _FLAT else 8
     data = given.value.get("data", {})
     assert max(map(_depth, _items(data)), default=0) <= deepest, f"{name}: deeper than {deepest}"
@@ -153,20 +153,20 @@ LONGEST_STRING = 500
 
 
 def _items(data: Mapping[str, Any]) -> Iterator[Any]:
-    """What depth is counted in: the items of lists, and what is no list."""
+    """Yield the values whose depth counts: the items of lists, and values that aren't lists."""
     for value in data.values():
         yield from value if isinstance(value, list) else [value]
 
 
 def _depth(value: Any) -> int:
-    """How many objects lie in each other."""
+    """Return how deeply objects are nested."""
     if isinstance(value, dict):
         return 1 + max(map(_depth, value.values()), default=0)
     return max(map(_depth, value), default=0) if isinstance(value, list) else 0
 
 
 def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Every string with the names above it; those of a payload with `payload` alone."""
+    """Yield every string with the names above it; those in a payload with `payload` only."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict):
@@ -178,7 +178,7 @@ def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def budget(name: str, arguments: Mapping[str, Any]) -> int:
-    """The bytes that a call may take (schema/README.md)."""
+    """Return the most bytes of the answer to a call (schema/README.md)."""
     limit, asked = arguments.get("limit", 10), arguments.get("max_bytes")
     digest = {"minimal": PORTABLE, "standard": 40_960, "verbose": 102_400}.get(str(arguments.get("mode")))
     if digest is not None:
@@ -196,14 +196,14 @@ def budget(name: str, arguments: Mapping[str, Any]) -> int:
 
 
 def text_of(payload: Mapping[str, Any]) -> str:
-    """The text body of a payload, as the chunks of a long one name it."""
+    """Return the text body of a payload, under the name that the chunks of a long one use."""
     if "arguments" in payload:
         return json.dumps(payload["arguments"], ensure_ascii=False, indent=2)
     return next((payload[key] for key in ("text", "content", "arguments_json") if key in payload), "")
 
 
 def call_in(hint: str) -> tuple[str, dict[str, Any]]:
-    """The tool and the arguments of the call that a hint writes out."""
+    """Return the tool and the arguments of the call in a hint."""
     end = next(end for end in range(len(hint), 0, -1) if hint[end - 1] == ")" and _is_call(hint[:end]))
     call = ast.parse(hint[:end], mode="eval").body
     assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
@@ -221,7 +221,7 @@ def _is_call(text: str) -> bool:
 
 
 class ClaudeLog:
-    """A Claude Code log that grows: one `write` a record."""
+    """A growing Claude Code log: one `write` per record."""
 
     def __init__(self, path: Path, session_id: str, *, cwd: str = "/home/mira/projects/tidepool") -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -248,15 +248,15 @@ class ClaudeLog:
         return self
 
     def prompt(self, text: str) -> ClaudeLog:
-        """A human request."""
+        """Append a human request."""
         return self.write("user", text)
 
     def say(self, text: str) -> ClaudeLog:
-        """An answer of the model."""
+        """Append a message of the model."""
         return self.write("assistant", [{"type": "text", "text": text}])
 
     def call(self, name: str, arguments: Any, result: str | None = "", *, failed: bool = False) -> ClaudeLog:
-        """A tool execution with its result; without one where it is None."""
+        """Append a tool call with its result, or without one if that is None."""
         call_id = f"toolu_{self.session_id[:8]}_{self.lines}"
         self.write("assistant", [{"type": "tool_use", "id": call_id, "name": name, "input": arguments}])
         if result is not None:
@@ -265,7 +265,7 @@ class ClaudeLog:
         return self
 
     def raw(self, record: Any) -> ClaudeLog:
-        """Any record, as it is."""
+        """Append any record unchanged."""
         self.lines += 1
         with self.path.open("ab") as file:
             file.write(json.dumps(record).encode() + b"\n")
@@ -273,5 +273,5 @@ class ClaudeLog:
 
 
 def claude_log(folder: Path, session_id: str, **more: Any) -> ClaudeLog:
-    """An empty log of this session."""
+    """Return an empty log of this session."""
     return ClaudeLog(folder / "projects" / "-home-mira-projects-tidepool" / f"{session_id}.jsonl", session_id, **more)

@@ -1,4 +1,4 @@
-"""What tests share: one index of the sample sessions and one of the real logs, for tools and for commands."""
+"""Fixtures that tests share: an index of the sample sessions and one of the real logs, for tools and commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.agtrace.asking import YEAR, Asker
 from tests.agtrace.terminal import AGTRACE
-from tests.conftest import SAMPLES
+from tests.conftest import SAMPLES, keep_rules
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory, logs: Path) -> Asker:
 
 @pytest.fixture(scope="session", params=["samples", "logs"])
 def each(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Asker:
-    """An index of the sample sessions, and one of the real logs."""
+    """An index of the sample sessions, then one of the real logs."""
     if request.param == "samples":
         found: Asker = request.getfixturevalue("samples")
         return found
@@ -35,9 +35,10 @@ def each(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="session")
-def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sample_index(compiled_rules: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data folder of an index of the sample sessions."""
     data = tmp_path_factory.mktemp("samples") / "data"
+    keep_rules(compiled_rules, data)
     home = str(data.parent)
     subprocess.run(
         [AGTRACE, "index", SAMPLES], env={**os.environ, "AGTRACE_DATA_DIR": str(data), "HOME": home}, check=True
@@ -47,7 +48,7 @@ def sample_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def indexed(sample_index: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The index of the samples is the one that commands use."""
+    """Make the index of the samples the one that commands use."""
     monkeypatch.setenv("AGTRACE_DATA_DIR", str(sample_index))
     monkeypatch.setenv("AGTRACE_CURSOR_TTL_SECONDS", str(YEAR))
     return sample_index

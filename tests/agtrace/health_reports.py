@@ -1,4 +1,4 @@
-"""Made-up health reports of any number of sessions, always the same ones; and a report that means harm."""
+"""Made-up health reports of any number of sessions, always the same ones; and a hostile report."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
 def report(number: int, *, entries: int = 160, days: int = 30, seed: int = 7) -> Report:
-    """A report of so many sessions, each with at most six times `entries` pieces of a timeline and seven findings."""
+    """Return a report of this many sessions, each with at most 6 * `entries` timeline entries and seven findings."""
     chance = random.Random(seed)
     sessions = [_session(chance, entries, days) for _ in range(number)]
     sessions.sort(key=lambda item: (item.score is None, item.score))
@@ -87,7 +87,7 @@ def report(number: int, *, entries: int = 160, days: int = 30, seed: int = 7) ->
 
 
 def around(sessions: list[ReportedSession]) -> Report:
-    """The report of these sessions, its figures as they give them."""
+    """Return the report of these sessions, with figures calculated from them."""
     scores = [item.score for item in sessions if item.score is not None]
     now = _figures(sessions, scores)
     before = now.model_copy(
@@ -123,7 +123,7 @@ def around(sessions: list[ReportedSession]) -> Report:
 
 
 def session(**fields: Any) -> ReportedSession:
-    """A session with one failed call and one finding, in which the given fields are others."""
+    """Return a session with one failed call and one finding, except for the given fields."""
     known: dict[str, Any] = {
         "session_id": "0badc0de-0000-4000-8000-000000000001",
         "provider": "claude_code",
@@ -155,7 +155,7 @@ def session(**fields: Any) -> ReportedSession:
 
 
 def _counted(found: list[Insight]) -> dict[str, Any]:
-    """What a session says of its findings where all of them are shown."""
+    """Return the fields of a session about its findings, all of which are shown."""
     return {
         "total_insights": len(found),
         "detectors": Counter(item.detector for item in found),
@@ -164,7 +164,7 @@ def _counted(found: list[Insight]) -> dict[str, Any]:
 
 
 def insight(**fields: Any) -> Insight:
-    """A finding with one piece of evidence, in which the given fields are others."""
+    """Return a finding with one piece of evidence, except for the given fields."""
     known: dict[str, Any] = {
         "severity": "Critical",
         "lens": "Failures",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from agtrace_indexer.run import index
 from click.testing import CliRunner
 
-import agtrace.render.terminal  # its console keeps a width that COLUMNS gives when it is made
+import agtrace.render.terminal  # its console keeps the width that COLUMNS has when it is created
 from agtrace.commands import group
 from agtrace.commands.asking import answers
 from agtrace.settings import load
@@ -34,7 +34,7 @@ class Said(NamedTuple):
 
 
 def agtrace(*arguments: str | Path, patience: float = 60, **environment: str) -> Said:
-    """Run a command for at most so many seconds. No command may ever show a traceback, or control characters."""
+    """Run a command for at most `patience` seconds. No command may ever show a traceback or control characters."""
     run = subprocess.run(
         [AGTRACE, *arguments],
         capture_output=True,
@@ -49,9 +49,9 @@ def agtrace(*arguments: str | Path, patience: float = 60, **environment: str) ->
 
 
 def agtrace_here(*arguments: str | Path, **environment: str) -> Said:
-    """Run a command in this process: much quicker, where no start or end of a process is looked at.
+    """Run a command in this process, which is much quicker if the start and end of a process don't matter.
 
-    Not `index`, which would make the whole test run give way to other processes.
+    Not for `index`, which would lower the priority of the whole test run.
     """
     assert arguments[:1] != ("index",)
     answers.cache_clear()
@@ -63,5 +63,5 @@ def agtrace_here(*arguments: str | Path, **environment: str) -> Said:
 
 
 def index_here(*roots: Path) -> None:
-    """Index these folders where commands look for the index, as `agtrace index` does in a process of its own."""
+    """Index these folders for the commands, as `agtrace index` does in a process of its own."""
     index(load().database, [str(root) for root in roots])

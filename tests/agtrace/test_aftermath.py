@@ -1,4 +1,4 @@
-"""What became of a failure: the same call later, or one that begins alike, and the changes made until then."""
+"""The aftermath of a failure: the same call later, or one that begins alike, and the changes in between."""
 
 from __future__ import annotations
 

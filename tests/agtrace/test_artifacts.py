@@ -1,4 +1,4 @@
-"""Long texts through the tools: ranges of lines, digests, failures told with the first chunk, what is referred to."""
+"""Long texts in the tools: ranges of lines, digests, failures shown with the first chunk, references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Known clients' limits: an answer isn't cut a second time by whoever receives it."""
+"""The limits of known clients: no client cuts an answer again."""
 
 from __future__ import annotations
 

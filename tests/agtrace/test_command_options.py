@@ -1,4 +1,4 @@
-"""Every option of the commands means what its parameter means over MCP, and a wrong one is refused with 2."""
+"""Every option of the commands has the meaning of its parameter over MCP; a wrong one is refused with exit code 2."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The command line as a person and a script meet it, on the sample sessions.
+"""The command line as people and scripts use it, on the sample sessions.
 
-The console script itself where a process begins or ends in a way of its own, else the same commands within the test.
+The console script itself runs if the start or end of a process matters, otherwise the same commands within the test.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two sessions side by side: every figure is counted again, every difference is true, every event can be opened."""
+"""Two sessions side by side: every figure is recounted, every difference is true, every event can be opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer contract on machines that are hard on one limit each: whatever is asked, the answer keeps it."""
+"""The answer contract on machines that each strain one limit: every answer keeps it."""
 
 from __future__ import annotations
 

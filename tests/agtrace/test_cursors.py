@@ -1,4 +1,4 @@
-"""Cursors: what they hold, how long they live, and what they are refused for."""
+"""Cursors: their contents, their lifetime, and the reasons for which they are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digests: within their limits, whatever the text is, and with every failing line that fits."""
+"""Digests: within their limits for any text, and with every failing line that fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lines of an output tell of a failure: what runners and compilers print, and what only looks like it."""
+"""The lines of an output that report a failure: those of test runners and compilers, but not those that look alike."""
 
 from __future__ import annotations
 

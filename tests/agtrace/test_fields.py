@@ -1,4 +1,4 @@
-"""Fields that are asked for: only they are shown, with what tells one thing from another."""
+"""Requested fields: only these are shown, with those that identify an item."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`agtrace forget`, and what is asked of an index that forgot."""
+"""`agtrace forget`, and questions to an index after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Continuing while the index grows: pages are disjoint, and together they are what the first one was a part of."""
+"""Continuing while the index grows: pages are disjoint, and together they are the list that the first one began."""
 
 from __future__ import annotations
 

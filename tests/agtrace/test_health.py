@@ -1,4 +1,4 @@
-"""The figures of index and server: what happened is what they tell."""
+"""The figures about index and server are those of what happened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, as a terminal sends it: to a command and to all that it has started, at any moment."""
+"""Ctrl-C, as a terminal sends it: to a command and all processes that it has started, at any moment."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from agtrace_indexer.run import index
 
 from tests import corpus
+from tests.conftest import keep_rules
 from tests.faults.serving import gone
 
 MOMENTS = [0.02, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55]
@@ -40,10 +41,11 @@ sqlite3.connect(":memory:").execute(endless).fetchone()"""
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def large(compiled_rules: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data folder of an index of logs that take a while."""
     folder = tmp_path_factory.mktemp("large")
     corpus.make(folder / "logs", 12)
+    keep_rules(compiled_rules, folder / "data")
     index(folder / "data" / "index.sqlite3", [str(folder / "logs")])
     return folder / "data"
 

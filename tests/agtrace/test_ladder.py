@@ -1,4 +1,4 @@
-"""The ladder: what goes first, what stays to the end, and that what is missing is told."""
+"""The ladder: what is dropped first, what stays until the end, and that omissions are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The levels of a session: what each shows is in the index, all of the index can be reached by walking, and it fits."""
+"""The levels of a session: what each shows is in the index, paging reaches the whole session, and each page fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of sessions: each filter against the tables, what is said where nothing is found, pages that stay."""
+"""Lists of sessions: each filter checked against the tables, the message if nothing is found, stable pages."""
 
 from __future__ import annotations
 

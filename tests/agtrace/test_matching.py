@@ -1,4 +1,4 @@
-"""Regular expressions: what they find, what their hits are sought by, and that none of them stops the server."""
+"""Regular expressions: what they find, the literals used to find it, and that none of them stops the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tokens cost, by the built-in table and by a table of the user's."""
+"""The cost of tokens, by the built-in table and by a user's table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person reads: groups, sections, failures and what became of them, and the command to type next."""
+"""Output for a person: groups, sections, failures and their aftermath, and the next command to type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompts: every call they name can be made, and what a user gives reaches the text as it should."""
+"""The prompts: every call they name can be made, and a user's arguments reach the text as they should."""
 
 from __future__ import annotations
 

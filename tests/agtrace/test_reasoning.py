@@ -1,4 +1,4 @@
-"""Only the thinking: what is listed, what is counted, what follows each thought, and that it can be opened."""
+"""Reasoning only: what is listed, what is counted, what follows each thought, and that each can be opened."""
 
 from __future__ import annotations
 

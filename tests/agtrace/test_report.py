@@ -1,4 +1,4 @@
-"""`agtrace report`: which sessions, what they come to together, what got better or worse, and how it leaves."""
+"""`agtrace report`: the selected sessions, their totals, what got better or worse, and the output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The health report as a page, in a browser: what it shows, what it never does, and what it weighs."""
+"""The health report as a page, in a browser: what it shows, what it never does, and its size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept fresh: `agtrace roots`, and how a file or folder comes to be one, or is one no more."""
+"""What is kept fresh: `agtrace roots`, and how a file or folder becomes a root, or stops being one."""
 
 from __future__ import annotations
 

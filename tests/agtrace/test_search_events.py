@@ -1,4 +1,4 @@
-"""search_events, the deprecated search: off unless it is asked for, and it leads to the one that takes its place."""
+"""search_events, the deprecated search: off unless requested, and it leads to its replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search says beside its hits: links, sessions, words that were not found, and calls that lead on."""
+"""What a search says in addition to its hits: links, sessions, words that were not found, and next calls."""
 
 from __future__ import annotations
 

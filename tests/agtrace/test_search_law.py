@@ -1,6 +1,6 @@
-"""The law of search: it finds exactly what a plain scan of the events' texts finds, whatever is asked.
+"""The law of search: it finds exactly what a plain scan of the events' texts finds, for any query.
 
-The texts to look for are cut from the raw logs by code of this test alone.
+The texts to search for are cut from the raw logs by this test's own code.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from agtrace_indexer.index import word_index
+from agtrace_indexer.index.opening import open_read_only
 from agtrace_indexer.run import index
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Outcome
@@ -195,10 +196,9 @@ def connection(
         writing.execute("BEGIN")
         cover_in_parts(writing, WAYS[request.param])
         writing.execute("COMMIT")
-    opened = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
-    opened.row_factory = sqlite3.Row
-    yield opened
-    opened.close()
+    with closing(open_read_only(database)) as opened:
+        opened.row_factory = sqlite3.Row
+        yield opened
 
 
 @pytest.fixture(scope="module")

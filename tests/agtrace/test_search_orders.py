@@ -1,4 +1,4 @@
-"""The law of search in both orders, by words, by session, without the calls to agtrace: a plain scan says the same."""
+"""The law of search in both orders, by words, by session, without calls to agtrace: a plain scan finds the same."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from agtrace_indexer.index import word_index as word_index
+from agtrace_indexer.index.opening import open_read_only
 from agtrace_indexer.index.questions.matches import EventFilters
 from agtrace_indexer.texts import blocks
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
@@ -95,7 +96,7 @@ def connection(request: pytest.FixtureRequest, indexed: Asker) -> Iterator[sqlit
         patched.setattr(scan, "_PROBED", 1)
         patched.setattr(scan, "_FEW", 0)
         patched.setattr(search, "_COUNTED_ON", 0)
-        with closing(sqlite3.connect(f"file:{indexed.settings.database}?mode=ro", uri=True)) as opened:
+        with closing(open_read_only(indexed.settings.database)) as opened:
             opened.row_factory = sqlite3.Row
             yield opened
 

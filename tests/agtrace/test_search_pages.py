@@ -1,4 +1,4 @@
-"""Pages against the plain scan: following the cursors gives what a scan of the index gives, also while it grows."""
+"""Pages compared with the plain scan: following the cursors yields the same, even while the index grows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sections of a session: each against the tables, walked to its end, and by itself."""
+"""Sections of a session: each checked against the tables, paged to its end, and requested alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`agtrace setup`: what is there is replaced as a whole or stays, with its environment."""
+"""`agtrace setup`: an existing entry is replaced as a whole or stays, with its environment."""
 
 from __future__ import annotations
 
@@ -75,6 +75,15 @@ def test_an_entry_is_replaced_but_for_its_environment(claude: Path, tmp_path: Pa
     assert f"timeout was set in {claude} and is now gone" in said.out
     assert entry(claude)["env"] == {"MINE": "1", "AGTRACE_DATA_DIR": str(tmp_path / "data")}
     assert entry(claude)["command"] != "/old/agtrace"
+
+
+def test_what_it_shows_of_the_entry_before_is_masked_by_the_users_rules(claude: Path, tmp_path: Path) -> None:
+    rules = {"add": [{"name": "badge", "pattern": "BDG-[0-9]{8}"}]}
+    (tmp_path / "data" / "redaction.json").write_text(json.dumps(rules))
+    write(claude, {**BEFORE, "env": {"MINE": "BDG-12345678"}})
+    said = agtrace("setup", "claude", "--apply")
+    assert "MINE=[redacted: badge]" in said.out.replace("'", "") and "BDG-12345678" not in said.out
+    assert entry(claude)["env"]["MINE"] == "BDG-12345678"
 
 
 @pytest.mark.parametrize("failing", ["remove", "add"])

@@ -1,4 +1,4 @@
-"""The one way out: chunks that join to the whole, pages that follow each other, answers that fit."""
+"""The one way out: chunks that join to the whole text, pages in sequence, answers that fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answers in tests/answers are those that agtrace gives: a reviewer can read there how a turn looks."""
+"""The answers in tests/answers are those of agtrace, so a reviewer can read there what a turn looks like."""
 
 from __future__ import annotations
 

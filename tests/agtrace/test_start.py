@@ -1,4 +1,4 @@
-"""What `agtrace` loads, and when: a command that only prints, and a server that says hello, wait for nothing else."""
+"""What `agtrace` loads, and when: a command that only prints, and a server's first answer, wait for nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No traceback reaches a person: with streams that are closed or full, without a home, a folder, files or memory."""
+"""No traceback reaches a person: not with closed or full streams, nor without a home, a folder, files or memory."""
 
 from __future__ import annotations
 

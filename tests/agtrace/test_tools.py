@@ -1,4 +1,4 @@
-"""What each tool says about the sample sessions (sample_sessions/README.md tells what is where)."""
+"""The answers of each tool about the sample sessions, which sample_sessions/README.md describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer must not say: stale things as fresh, filtered things as found, ids that nobody can use."""
+"""What an answer must not do: present stale things as fresh, filtered things as all, or ids that nobody can use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns as answers show them: how they ended, and that what is shown can be opened."""
+"""Turns in answers: how they ended, and that what is shown can be opened."""
 
 from __future__ import annotations
 

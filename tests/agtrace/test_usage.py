@@ -1,4 +1,4 @@
-"""What sessions used: totals say how they were made, and never more than the logs do."""
+"""The usage of sessions: totals say how reliable they are, and never claim more than the logs."""
 
 from __future__ import annotations
 

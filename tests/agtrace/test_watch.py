@@ -1,4 +1,4 @@
-"""`agtrace index --watch` as a person and a script meet it: real processes, real notifications, real limits."""
+"""`agtrace index --watch` as people and scripts use it: real processes, real notifications, real limits."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from agtrace_indexer.index.lock import WriteLock
 from agtrace_indexer.run import index
 
 from tests import corpus
+from tests.conftest import keep_rules
 from tests.contents import contents
 from tests.hostile import _claude_lines
 
@@ -359,9 +360,10 @@ def test_a_signal_ends_it_within_a_second_without_a_word(by: signal.Signals, cod
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_in_the_midst_of_a_run_ends_it_and_the_next_run_completes_the_index(
-    by: signal.Signals, logs: Path, database: Path, tmp_path: Path
+    by: signal.Signals, logs: Path, database: Path, compiled_rules: Path, tmp_path: Path
 ) -> None:
     corpus.make(tmp_path / "corpus", 18)
+    keep_rules(compiled_rules, tmp_path)
     with watching(logs) as watcher:
         shutil.move(tmp_path / "corpus", logs / "corpus")
         wal = database.with_name(database.name + "-wal")

@@ -1,4 +1,4 @@
-"""Short histories for tests of detectors: each entry takes the next event, each second is one of the clock."""
+"""Short histories for tests of detectors: each entry is the next event, one second later."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agtrace.health.history import Call, Entry, History, Message, Notice, Said, 
 
 
 class Telling:
-    """Tells what happens in a session, one thing after the other."""
+    """Builds the history of a session, one event after another."""
 
     def __init__(self, provider: Provider = "claude_code") -> None:
         self.entries: list[Entry] = []
@@ -18,35 +18,35 @@ class Telling:
         self.event = self.turn = self.step = 0
 
     def human(self, text: str = "Go on.", kind: UserKind = UserKind.HUMAN) -> Telling:
-        """A request."""
+        """Add a request."""
         self.turn += 1
         self.entries.append(Said(self._next(), self.turn, self.event * 1000, kind, text, True))
         return self
 
     def inject(self, text: str = "A reminder.", kind: UserKind = UserKind.INJECTED) -> Telling:
-        """A text of the harness."""
+        """Add a text of the harness."""
         self.entries.append(Said(self._next(), self.turn, self.event * 1000, kind, text, False))
         return self
 
     def say(self, text: str = "Fine.", *, together: bool = False) -> Telling:
-        """A message, of a response of its own unless it belongs to the one before."""
+        """Add a message, in a response of its own unless it belongs to the previous one."""
         self.step += not together
         self.entries.append(Message(self._next(), self.turn, self.step, self.event * 1000, text))
         return self
 
     def notice(self, kind: str, text: str) -> Telling:
-        """Something else that the log tells."""
+        """Add a notification."""
         self.entries.append(Notice(self._next(), self.turn, self.event * 1000, kind, text))
         return self
 
     def usage(self, tokens: int) -> Telling:
-        """The figures of a response."""
+        """Add the token usage of a response."""
         at = self.event * 1000
         self.entries.append(Usage(self._next(), self.turn, self.step, at, "m", tokens, 0, 0, 0, None))
         return self
 
     def run(self, command: str, result: str = "", *, code: int = 0, together: bool = False, **more: Any) -> Telling:
-        """A command and what came back."""
+        """Add a command with its result."""
         outcome = Outcome.FAILED if code else Outcome.OK
         more = {"outcome": outcome, "exit_code": code, **more}
         return self.call("Bash", {"command": command}, result, together=together, **more)
@@ -54,7 +54,7 @@ class Telling:
     def call(
         self, tool: str, arguments: Any, result: str = "", *, together: bool = False, answered: bool = True, **more: Any
     ) -> Telling:
-        """An execution, of a response of its own unless it was asked for together with the one before."""
+        """Add a tool call, in a response of its own unless it belongs to the previous one."""
         self.step += not together
         event = self._next()
         more = {"outcome": Outcome.OK, **more}
@@ -66,17 +66,17 @@ class Telling:
         return self
 
     def edit(self, path: str, old: str, new: str, **more: Any) -> Telling:
-        """A replacement of lines."""
+        """Add an edit that replaces lines."""
         arguments = {"file_path": path, "old_string": old, "new_string": new}
         return self.call("Edit", arguments, "The file was updated.", writes=(path,), **more)
 
     def write(self, path: str, content: str) -> Telling:
-        """A file written as a whole."""
+        """Add a call that writes a whole file."""
         return self.call("Write", {"file_path": path, "content": content}, "Written.", writes=(path,))
 
     @property
     def history(self) -> History:
-        """All of it."""
+        """The history so far."""
         return History(self.provider, self.entries, self.turn)
 
     def _next(self) -> int:
@@ -85,5 +85,5 @@ class Telling:
 
 
 def only_call(tool: str, arguments: Any, result: str = "", **more: Any) -> Call:
-    """A single execution."""
+    """Return the call of a history that has no other."""
     return Telling().call(tool, arguments, result, **more).history.calls[0]

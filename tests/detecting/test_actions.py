@@ -1,4 +1,4 @@
-"""What a tool execution is: a command, a poll, one that only reads, a probe; and what one attempt is."""
+"""Kinds of tool executions: a command, a poll, one that only reads, a probe; and what counts as one attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What failed: counts are exact however many there are, and few events show them."""
+"""Failures: counts are exact however many there are, with a few events as evidence."""
 
 from __future__ import annotations
 

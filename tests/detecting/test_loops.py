@@ -1,4 +1,4 @@
-"""Loops, edits, requests and monologues: what the labelled sessions of tests/health don't show."""
+"""Loops, edits, requests and monologues: cases that aren't among the labelled sessions of tests/health."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The signature of an error: its most telling line, without what differs from one time to the next."""
+"""The signature of an error: its most characteristic line, without what varies."""
 
 from __future__ import annotations
 

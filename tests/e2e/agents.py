@@ -1,7 +1,7 @@
-"""The three coding agents: their own word on whether they are connected, and a run with a model of ours.
+"""The three coding agents: whether they say that they are connected, and a run with a model of ours.
 
-What an agent puts around an answer before its model sees it is here too (`unwrapped`), as observed with the versions
-that `npm/agents` locks.
+Also what an agent wraps around an answer before its model sees it (`unwrapped`), as observed with the versions that
+`npm/agents` locks.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from tests.e2e.model_server import GenerateContent, Messages, ModelServer, Respo
 
 
 class Agent(ABC):
-    """A coding agent that has been told of agtrace by `agtrace setup`."""
+    """A coding agent to which `agtrace setup` has added agtrace."""
 
     client: Client
     setup: str
     """Its name for `agtrace setup`."""
     limit: int
-    """The bytes that agtrace gives it at most."""
+    """The most bytes that agtrace sends it."""
     takes: int
-    """The largest text that it shows whole, with what it puts around it, as measured: characters, with Codex bytes."""
+    """The largest text that it shows whole, with what it wraps around it, as measured: characters, for Codex bytes."""
     marks_errors = True
-    """Whether the model is told that a result is an error but by the result itself."""
+    """Whether the model learns that a result is an error from more than the result itself."""
     wire: Wire
 
     def prepare(self, home: Path) -> None:  # noqa: B027  # most agents need nothing
-        """Write the settings that a user has who has signed in."""
+        """Write the settings of a user who has signed in."""
 
     @abstractmethod
     def connected(self, home: Path) -> list[str]:
-        """The servers that the agent says it is connected to."""
+        """Return the servers to which the agent says it is connected."""
 
     @abstractmethod
     def drive(self, home: Path, model: ModelServer) -> subprocess.CompletedProcess[str]:
-        """Let the agent work for the model until the model is done."""
+        """Run the agent until its model is done."""
 
     @abstractmethod
     def unwrapped(self, result: Result) -> Any:
-        """The JSON in what the model is shown; raises ValueError where there is none, or more than one."""
+        """Return the JSON in what the model is shown; raise ValueError unless there is exactly one."""
 
 
 class ClaudeCode(Agent):
-    """Shows the structured content alone, an error as its text."""
+    """Shows only the structured content, or the text of an error."""
 
     client, setup, limit, wire = CLAUDE, "claude", CLIENTS["claude-code"], Messages()
     takes = 50_000
@@ -70,18 +70,18 @@ class ClaudeCode(Agent):
 
 
 class CodexCli(Agent):
-    """Shows the structured content alone behind the time the call took, and no mark on errors."""
+    """Shows only the structured content, after the time that the call took, and doesn't mark errors."""
 
     client, setup, limit, wire = CODEX, "codex", CLIENTS["codex-mcp-client"], Responses()
     takes = 48_000
     marks_errors = False
 
     def __init__(self, model: str = "gpt-5.5") -> None:
-        """`model` is one of those that Codex knows; of an answer to any other it shows no more than 12,000 bytes."""
+        """`model` is one that Codex knows; any other is shown at most 12,000 bytes of an answer."""
         self._model = model
 
     def connected(self, home: Path) -> list[str]:
-        """`codex mcp list` connects to nothing; the app server does."""
+        """Return the servers that the app server lists, as `codex mcp list` doesn't connect to them."""
         with started(["codex", "app-server"], home) as server:
             assert server.stdin and server.stdout
             client = {"clientInfo": {"name": "agtrace-tests", "version": "0"}}
@@ -110,7 +110,7 @@ class CodexCli(Agent):
 
 
 class GeminiCli(Agent):
-    """Shows the text alone, marked as untrusted; of an error the whole result, with both copies."""
+    """Shows only the text, marked as untrusted; for an error the whole result, with both copies."""
 
     client, setup, limit, wire = GEMINI, "gemini", CLIENTS["gemini-cli-mcp-client"], GenerateContent()
     takes = 40_000
@@ -144,7 +144,7 @@ AGENTS: list[Agent] = [ClaudeCode(), CodexCli(), GeminiCli()]
 
 
 def _ask(to: IO[str], answers: IO[str], number: int, method: str, params: dict[str, Any]) -> Any:
-    """The result of a request to Codex's app server; notifications are read over."""
+    """Return the result of a request to Codex's app server, skipping notifications."""
     to.write(json.dumps({"id": number, "method": method, "params": params}) + "\n")
     to.flush()
     for line in answers:

@@ -1,6 +1,6 @@
-"""The real clients: where they are installed, and how a test runs one so that it touches nothing and stays with nobody.
+"""The real clients: where they are installed, and how a test runs one in isolation, without leaving processes behind.
 
-`make e2e` installs them from the locks below `npm`; CI runs the two test suites if they are there.
+`make e2e` installs them from the locks below `npm`; CI runs the two test suites if they are installed.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ ALL = os.environ.get("AGTRACE_E2E") == "1"
 """Whether everything must run: `make e2e`."""
 
 SECONDS = 90
-"""A client that takes longer hangs."""
+"""A client that takes longer counts as hanging."""
 
 NOWHERE = "http://127.0.0.1:9"
-"""A proxy that isn't there: what a client wants from the network fails at once."""
+"""A proxy that doesn't exist, so that a client's requests to the network fail at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A program that speaks MCP, as npm installs it."""
+    """A program that speaks MCP, installed by npm."""
 
     title: str
     command: str
     folder: str
-    """The folder below `npm` whose lock has it."""
+    """The folder below `npm` with its lock."""
 
 
 INSPECTOR = Client("MCP Inspector", "mcp-inspector", "small")
@@ -55,7 +55,7 @@ GEMINI = Client("Gemini CLI", "gemini", "agents")
 
 
 def require(client: Client) -> None:
-    """Skip the test where the client isn't installed as locked; fail it where everything must run."""
+    """Skip the test if the client isn't installed as locked; fail it if everything must run."""
     folder = INSTALLED / client.folder
     lock = (LOCKS / client.folder / "package-lock.json").read_bytes()
     installed = folder / "package-lock.json"
@@ -66,7 +66,7 @@ def require(client: Client) -> None:
 
 
 def version(client: Client) -> str:
-    """What the client says its version is, with its title."""
+    """Return the client's title with the version that it reports."""
     said = subprocess.run(
         [client.command, "--version"],
         env=environment(Path(os.environ["HOME"])), capture_output=True, text=True, timeout=SECONDS, check=True,
@@ -76,7 +76,7 @@ def version(client: Client) -> str:
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """The environment of a client: a home of its own, no telemetry, no updates, no network but loopback."""
+    """Return a client's environment: a home of its own, no telemetry, no updates, no network except loopback."""
     folders = [home / "bin", *(INSTALLED / name / "node_modules" / ".bin" for name in ("small", "agents"))]
     return {
         "HOME": str(home),
@@ -98,7 +98,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 @contextmanager
 def started(command: Sequence[str], home: Path, **more: str) -> Iterator[subprocess.Popen[str]]:
-    """A client that runs in the home's folder `work`, with pipes for stdin and stdout; its group ends with the block.
+    """Run a client in the home's folder `work`, with pipes for stdin and stdout; its group ends with the block.
 
     What it writes on stderr is appended to the home's `stderr`.
     """
@@ -118,7 +118,7 @@ def started(command: Sequence[str], home: Path, **more: str) -> Iterator[subproc
 
 
 def run(command: Sequence[str], home: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run a client to its end, without input."""
+    """Run a client until it ends, without input."""
     errors = home / "stderr"
     before = errors.stat().st_size if errors.exists() else 0
     with started(command, home, **more) as process:
@@ -128,10 +128,10 @@ def run(command: Sequence[str], home: Path, **more: str) -> subprocess.Completed
 
 
 def machine(home: Path) -> Path:
-    """Make `home` the home of somebody who has worked with all three agents, and has agtrace on the PATH.
+    """Make `home` the home of a user who has worked with all three agents, and has agtrace on the PATH.
 
-    That agtrace is ours with a recorder on both pipes: what a client asked the server and what the server answered
-    is in the home's `asked` and `answered`.
+    That agtrace is ours with a recorder on both pipes: a client's requests to the server and the server's answers are
+    in the home's `asked` and `answered`.
     """
     for provider in ("claude", "codex", "gemini"):
         shutil.copytree(SAMPLES / provider, home / f".{provider}")
@@ -148,7 +148,7 @@ def machine(home: Path) -> Path:
 
 
 def exchanged(home: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """The parameters of every tool call that reached the server, each with the result that the server sent.
+    """Return the parameters of every tool call that reached the server, with the result that the server sent.
 
     The clients call one tool at a time, so the two come in the same order.
     """

@@ -1,4 +1,4 @@
-"""The end of a run names the versions of the real clients, and what was measured with each."""
+"""Lists the versions of the real clients at the end of a run, with what was measured with each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.e2e.clients import Client, version
 
 @pytest.fixture(scope="session")
 def versions() -> Callable[[Client], str]:
-    """Gives a client's title and version; asks each client once."""
+    """A function that returns a client's title and version, asking each client only once."""
     return functools.cache(version)
 
 

@@ -1,8 +1,8 @@
-"""A model on loopback that makes the calls it is told to, and keeps what it was shown.
+"""A model on loopback that makes the calls it is given, and records what it was shown.
 
-An agent is pointed at it instead of its maker's service. It speaks the three wire formats that the agents speak, as far
-as a scripted model needs them: what tools is the model offered, what did it get for its calls, and how it says the
-next thing. It keeps no place in the script: how far the conversation is stands in the request.
+An agent is configured to use it instead of its maker's service. It speaks the agents' three wire formats as much as a
+scripted model needs: the tools offered to the model, the results of its calls, and its next step. It doesn't remember
+its position in the script, as each request contains the conversation so far.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Json = dict[str, Any]
 
 
 class Call(NamedTuple):
-    """A call of one of our tools that the model makes."""
+    """The model's call of one of our tools."""
 
     tool: str
     arguments: Json
 
 
 class Offered(NamedTuple):
-    """A tool as the model is told of it."""
+    """A tool as described to the model."""
 
     name: str
     description: str
@@ -36,30 +36,30 @@ class Offered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the model is shown for a call."""
+    """The result of a call as shown to the model."""
 
     text: str
     marked_as_error: bool = False
 
 
 class Wire(Protocol):
-    """A wire format: what a request says, and how the model's next step is written."""
+    """A wire format: reading a request, and writing the model's next step."""
 
     def offered(self, request: Json) -> list[Offered]:
-        """Our tools in a request, wherever the client puts them."""
+        """Return our tools in a request, wherever the client puts them."""
 
     def results(self, request: Json) -> list[Result]:
-        """What our calls have brought so far."""
+        """Return the results of our calls so far."""
 
     def reply(self, request: Json, calls: Sequence[Call]) -> Sequence[tuple[str, Json]]:
-        """The next step, as the events of a stream."""
+        """Return the next step, as the events of a stream."""
 
 
 SERVER = "agtrace"
 
 
 class Messages:
-    """Anthropic's Messages API, as Claude Code speaks it: tools are named first and loaded by ToolSearch."""
+    """Anthropic's Messages API, as Claude Code uses it: tools are named first and loaded by ToolSearch."""
 
     def offered(self, request: Json) -> list[Offered]:
         tools = [tool for tool in request.get("tools", []) if tool["name"].startswith(f"mcp__{SERVER}__")]
@@ -105,7 +105,7 @@ class Messages:
 
 
 class Responses:
-    """OpenAI's Responses API, as Codex speaks it: tools of a namespace, found by a search that Codex runs."""
+    """OpenAI's Responses API, as Codex uses it: tools in a namespace, found by a search that Codex runs."""
 
     def offered(self, request: Json) -> list[Offered]:
         found = [tool for item in request["input"] for tool in item.get("tools", [])]
@@ -143,7 +143,7 @@ class Responses:
 
 
 class GenerateContent:
-    """Google's generateContent, as Gemini CLI speaks it."""
+    """Google's generateContent, as Gemini CLI uses it."""
 
     def offered(self, request: Json) -> list[Offered]:
         tools = [tool for group in request.get("tools", []) for tool in group.get("functionDeclarations", [])]
@@ -176,20 +176,20 @@ def _joined(content: str | Sequence[Json]) -> str:
 
 
 class ModelServer:
-    """A model that makes `calls`, one after the other, and then says it is done; one conversation."""
+    """A model that makes `calls` one after another, then says that it is done; for one conversation."""
 
     def __init__(self, wire: Wire, calls: Sequence[Call]) -> None:
         self.wire, self.calls = wire, calls
         self.requests: list[Json] = []
-        """What the client sent to the model, in order, as it was read."""
+        """The client's requests to the model, in order."""
         self.unknown: list[str] = []
-        """Addresses that the client asked for and that no model has."""
+        """Requested addresses that no model has."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"model": self}))
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     @property
     def url(self) -> str:
-        """Where the model is."""
+        """The address of the model."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
     @property
@@ -199,7 +199,7 @@ class ModelServer:
 
     @property
     def seen(self) -> list[Result]:
-        """What the model was shown for each call, in the first request that shows it."""
+        """What the model was shown for each call, in the first request with it."""
         shown: list[Result] = []
         for request in self.requests:
             shown += self.wire.results(request)[len(shown) :]
@@ -230,7 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
         if "count_tokens" in self.path or ":countTokens" in self.path:
-            tokens = len(json.dumps(request)) // 2  # what real tokenizers make of JSON and ids at the worst
+            tokens = len(json.dumps(request)) // 2  # the worst that real tokenizers make of JSON and ids
             self._answer("application/json", json.dumps({"input_tokens": tokens, "totalTokens": tokens}).encode())
         elif _A_MODELS_ADDRESS.search(self.path):
             self.model.requests.append(request)
@@ -249,7 +249,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def _event(kind: str, data: Json) -> bytes:

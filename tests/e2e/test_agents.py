@@ -1,7 +1,7 @@
-"""Claude Code, Codex CLI and Gemini CLI themselves, offline: connected, and what their models are shown.
+"""Claude Code, Codex CLI and Gemini CLI themselves, offline: their connection, and what their models are shown.
 
-A model of ours (`model_server`) makes each agent call our tools. What it is shown must be what the server sent,
-which the recorder in front of the server tells (`clients.machine`): nothing lost, nothing cut.
+A model of ours (`model_server`) makes each agent call our tools. What it is shown must be what the server sent
+according to the recorder in front of it (`clients.machine`): nothing lost, nothing cut.
 """
 
 from __future__ import annotations

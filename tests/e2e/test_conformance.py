@@ -1,7 +1,7 @@
 """The official conformance suite against the server over HTTP, for both revisions of the protocol that agtrace speaks.
 
-What doesn't apply to agtrace is in `conformance`, with the reason. The suite fails on a failure that isn't there and
-on an entry that passes; an entry that it didn't come across fails here.
+Checks that don't apply to agtrace are in `conformance`, with the reason. The suite fails on a failure that isn't listed
+and on an entry that passes; an entry that it didn't run fails here.
 """
 
 from __future__ import annotations

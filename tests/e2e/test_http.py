@@ -1,4 +1,4 @@
-"""The server over HTTP: the real process, asked by the client of the mcp package in both eras, and by raw requests."""
+"""The server over HTTP: the real process, called by the mcp package's client in both eras, and by raw requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import Implementation
 
 from tests.agtrace.asking import claude_log
-from tests.conftest import SAMPLES
+from tests.conftest import SAMPLES, keep_rules
 
 AGTRACE = str(Path(sys.executable).with_name("agtrace"))
 TOKEN = "a-token-of-the-tests"
@@ -112,9 +112,10 @@ def listening(
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(compiled_rules: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with the sample sessions."""
     home = tmp_path_factory.mktemp("machine") / "home"
+    keep_rules(compiled_rules, home.parent / "data")
     for agent in ("claude", "codex", "gemini"):
         shutil.copytree(SAMPLES / agent, home / f".{agent}")
     claude_log(home / ".claude", "b16e7e47-13ae-41a6-a6df-f287e0552835").call(

@@ -1,4 +1,4 @@
-"""What `make e2e` installs: exact versions with hashes, from whatever registry npm is told to use."""
+"""What `make e2e` installs: exact versions with hashes, from the registry that npm is configured for."""
 
 from __future__ import annotations
 

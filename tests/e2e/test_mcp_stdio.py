@@ -1,4 +1,4 @@
-"""The server as an agent meets it: the real process over stdio, asked by the client of the mcp package."""
+"""The server as an agent uses it: the real process over stdio, called by the mcp package's client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resources and prompts as a client meets them: the real process over stdio, in both eras."""
+"""Resources and prompts as a client uses them: the real process over stdio, in both eras."""
 
 from __future__ import annotations
 

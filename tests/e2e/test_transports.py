@@ -1,4 +1,4 @@
-"""The answer contract through both transports: byte for byte what was answered without any."""
+"""The answer contract over both transports: byte for byte the answers given without one."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.agtrace.asking import YEAR, Asker
+from tests.conftest import keep_rules
 from tests.worlds import WORLDS, World, calls, strange_calls
 
 AGTRACE = str(Path(sys.executable).with_name("agtrace"))
@@ -42,8 +43,9 @@ def world(request: pytest.FixtureRequest) -> World:
 
 
 @pytest.fixture(scope="module")
-def folder(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(world: World, compiled_rules: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp(world.name)
+    keep_rules(compiled_rules, folder / "data")
     world.build(folder / "home")
     return folder
 

@@ -1,7 +1,7 @@
-"""An agent that treats its logs badly: `python -m tests.faults.agent FOLDER SEED`.
+"""An agent that mistreats its logs: `python -m tests.faults.agent FOLDER SEED`.
 
-It appends in pieces that end within a line and within a character, truncates and goes on, writes logs anew, rotates
-and deletes them, some hundred times a second, until its input ends; then every log is whole.
+It appends pieces that end within a line or a character, truncates logs and continues them, rewrites, rotates and
+deletes them, some hundred times a second, until its input ends; then every log is complete.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TEXT = "Die Flut kommt um fünf, 潮汐 🌊, and the ebb at eleven."
 
 
 def main(folder: Path, seed: int) -> None:
-    """Change the logs, then leave them whole."""
+    """Change the logs, then leave them complete."""
     chance = random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
     pending: dict[Path, bytes] = {}
@@ -34,7 +34,7 @@ def main(folder: Path, seed: int) -> None:
 
 
 def line(log: Path, number: int) -> bytes:
-    """A prompt or an answer of the session that the log's name tells."""
+    """Return a prompt or an answer of the session that the log's name names."""
     session = f"0badc0de-0000-4000-8000-00000000f{log.stem:0>3}"
     said = {"role": "user", "content": f"{_TEXT} ({number})"}
     if number % 2:
@@ -59,7 +59,7 @@ def _append(log: Path, number: int, pending: dict[Path, bytes]) -> None:
 
 
 def _torn(log: Path, number: int, pending: dict[Path, bytes]) -> None:
-    """The piece ends within a character."""
+    """Append a piece that ends within a character."""
     content = pending.pop(log, b"") + line(log, number)
     cut = content.rindex("潮".encode()) + 1
     _add(log, content[:cut])
@@ -67,7 +67,7 @@ def _torn(log: Path, number: int, pending: dict[Path, bytes]) -> None:
 
 
 def _truncate(log: Path, number: int, pending: dict[Path, bytes]) -> None:
-    """Half of it goes, and another line comes at once."""
+    """Remove half of the log, and append another line at once."""
     pending.pop(log, None)
     if log.exists():
         lines = log.read_bytes().splitlines(keepends=True)
@@ -77,7 +77,7 @@ def _truncate(log: Path, number: int, pending: dict[Path, bytes]) -> None:
 
 
 def _anew(log: Path, number: int, pending: dict[Path, bytes]) -> None:
-    """Another file takes its place in one step."""
+    """Replace the log by another file in one step."""
     pending.pop(log, None)
     beside = log.with_suffix(".new")
     beside.write_bytes(b"".join(line(log, 1000 + number + more) for more in range(3)))

@@ -1,4 +1,4 @@
-"""An index with archived sessions, the ways to damage it, and what must hold for what is asked of it then."""
+"""An index with archived sessions, ways to damage it, and what must hold for its answers afterwards."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ class Undisturbed:
 
     @property
     def pages(self) -> int:
-        """How many pages the index has."""
+        """The number of pages of the index."""
         return self.database.stat().st_size // PAGE
 
     def copy(self, folder: Path) -> Path:
-        """A data folder with a copy of the index, and nothing else but the compiled rules; gives the copy."""
+        """Make a data folder with a copy of the index and the compiled rules only; return the copy."""
         folder.mkdir(parents=True, exist_ok=True)
         for path in folder.iterdir():
             if path.name != COMPILED_FILE:
@@ -86,12 +86,12 @@ class Undisturbed:
 
 
 def overwrite_page(database: Path, number: int, seed: int = 0) -> None:
-    """Put random bytes in the place of a page; 1 is the first one."""
+    """Replace a page with random bytes; 1 is the first one."""
     write(database, (number - 1) * PAGE, random.Random(seed + number).randbytes(PAGE))
 
 
 def flip_bit(database: Path, number: int, seed: int = 0) -> None:
-    """Flip one bit at the end of a page, which fills up from there."""
+    """Flip one bit at the end of a page, from where pages are filled."""
     random_ = random.Random(seed + number)
     at = number * PAGE - 1 - random_.randrange(PAGE // 8)
     write(database, at, bytes((database.read_bytes()[at] ^ 1 << random_.randrange(8),)))
@@ -105,7 +105,7 @@ def write(database: Path, at: int, data: bytes) -> None:
 
 
 def truncate(database: Path, size: int) -> None:
-    """Cut a file off."""
+    """Truncate a file."""
     with database.open("r+b") as file:
         file.truncate(size)
 
@@ -120,7 +120,7 @@ def run_sql(database: Path, *statements: str) -> None:
 
 
 def pages_of(database: Path, condition: Callable[[str], bool]) -> list[int]:
-    """The pages of tables and indexes by their name; none where SQLite can't tell."""
+    """Return the pages of tables and indexes selected by name; none if SQLite doesn't support that."""
     with closing(sqlite3.connect(database)) as connection:
         try:
             rows = connection.execute("SELECT pageno, name FROM dbstat ORDER BY pageno").fetchall()
@@ -133,7 +133,7 @@ def pages_of(database: Path, condition: Callable[[str], bool]) -> list[int]:
 
 
 def ask(database: Path) -> dict[int, dict[str, Any]]:
-    """The answers to all questions, by their number; a defect of agtrace is an error of the test."""
+    """Return the answers to all questions, by their number; a defect of agtrace fails the test."""
     noted: list[Any] = []
     settings = Settings(database.parent, 102_400, 3600, {"HOME": str(database.parent / "nobody")})
     answers = Answers(settings, log=noted.append, refresh_seconds=20)
@@ -143,7 +143,7 @@ def ask(database: Path) -> dict[int, dict[str, Any]]:
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether two answers say the same, but for cursors, which hold a time, and how fresh the index is."""
+    """Whether two answers are the same apart from cursors, which contain a time, and the freshness of the index."""
     return _told(one) == _told(other)
 
 
@@ -152,7 +152,7 @@ def _told(answer: dict[str, Any]) -> str:
 
 
 def is_clear_error(answer: dict[str, Any]) -> bool:
-    """Whether an answer says that the index is damaged and what to do."""
+    """Whether an answer says that the index is damaged, and what to do."""
     return (
         not answer["success"]
         and answer["error"]["code"] == "index_unavailable"
@@ -164,7 +164,7 @@ def is_clear_error(answer: dict[str, Any]) -> bool:
 
 
 def differences(undisturbed: Path, repaired: Path, done: Repaired) -> Iterator[str]:
-    """Where a repaired index says something else than the undisturbed one, and nothing was said of that."""
+    """Yield differences between a repaired index and the undisturbed one that the repair didn't report."""
     for gone, lost in ((False, set[str]()), (True, {one.session for one in done.lost})):
         expected, found = (contents(database, gone=gone) for database in (undisturbed, repaired))
         if gone and "session" in done.unread:

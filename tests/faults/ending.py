@@ -1,7 +1,7 @@
-"""How soon the server ends when its client does, whatever it is doing: `python -m tests.faults.ending`.
+"""The time until the server ends after its client, whatever it is doing: `python -m tests.faults.ending`.
 
-Every story brings a server into a state and ends its client; a try is lost where a process of it still runs a second
-later. `--data` names the data folder of a large index to search in.
+Every story brings a server into a state and ends its client; a try fails if one of the server's processes still runs
+a second later. `--data` names the data folder of a large index to search in.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests import corpus
 from tests.faults.serving import AGTRACE, HELLO, SECONDS, SLOW, Server, call, gone, line, serving
 
 LIMIT = 1.0
-"""Seconds that a server may outlive its client."""
+"""The most seconds that a server may outlive its client."""
 
 _BUSY_MEGABYTES = 17
 
@@ -42,7 +42,7 @@ server.wait()
 
 @dataclass
 class Ground:
-    """Where the servers run: a home with logs, an index of them (or a larger one), and the moments of the ends."""
+    """The ground for the servers: a home with logs, an index of them (or a larger one), and the times of the ends."""
 
     folder: Path
     data: Path
@@ -54,7 +54,7 @@ class Ground:
         self.environment = {"HOME": str(self.folder / "home"), "AGTRACE_DATA_DIR": str(self.data)}
 
     def fresh(self) -> dict[str, str]:
-        """An environment in which nothing is indexed yet of so many logs that workers read them."""
+        """Return an environment without an index, and with so many logs that workers read them."""
         self.tries += 1
         data = self.folder / f"fresh {self.tries}"
         return {"HOME": str(self.folder / "busy home"), "AGTRACE_DATA_DIR": str(data)}
@@ -65,7 +65,7 @@ class Ground:
 
 
 def ground(folder: Path, data: Path | None = None, seed: int = 1) -> Ground:
-    """Write logs, and index them where no index is given."""
+    """Write logs, and index them unless an index is given."""
     (folder / "stderr").touch()
     corpus.make(folder / "home" / ".claude" / "projects", 2)
     corpus.make(folder / "busy home" / ".claude" / "projects", _BUSY_MEGABYTES)
@@ -94,14 +94,14 @@ def _busy(ground: Ground, request: bytes, *, fresh: bool = False, longest: float
 
 
 def greeted(ground: Ground) -> float:
-    """It has nothing to do."""
+    """End the client while the server has nothing to do."""
     with serving(ground.folder / "stderr", **ground.environment) as server:
         server.greet()
         return server.ends()
 
 
 def half_a_line(ground: Ground) -> float:
-    """The input ends within a line."""
+    """End the input within a line."""
     with serving(ground.folder / "stderr", **ground.environment) as server:
         server.greet()
         server.send(call(1, "list_sessions")[:20])
@@ -109,22 +109,22 @@ def half_a_line(ground: Ground) -> float:
 
 
 def searching(ground: Ground) -> float:
-    """It is matching an expression that takes for ever."""
+    """End the client while the server is matching an expression that takes forever."""
     return _busy(ground, call(1, "search_event_previews", **SLOW))
 
 
 def reporting(ground: Ground) -> float:
-    """It is making the report of ten years."""
+    """End the client while the server is making a report of ten years."""
     return _busy(ground, line("resources/read", 1, uri="ax://report/3650d"), longest=0.1)
 
 
 def indexing(ground: Ground) -> float:
-    """It is making the first index, with workers."""
+    """End the client while the server is making the first index, with workers."""
     return _busy(ground, call(1, "list_sessions"), fresh=True, longest=0.8)
 
 
 def unread(ground: Ground) -> float:
-    """Its answers fill a pipe that nobody reads."""
+    """End the client while the server's answers fill a pipe that nobody reads."""
     with serving(ground.folder / "stderr", **ground.environment) as server:
         server.greet()
         for number in range(1, 200):
@@ -134,7 +134,7 @@ def unread(ground: Ground) -> float:
 
 
 def crowded(ground: Ground) -> float:
-    """Ten thousand requests wait."""
+    """End the client while ten thousand requests are waiting."""
     with serving(ground.folder / "stderr", **ground.environment) as server:
         server.greet()
         server.send(b"".join(call(number, "list_sessions", limit=1) for number in range(1, 10_001)))
@@ -143,7 +143,7 @@ def crowded(ground: Ground) -> float:
 
 
 def killed(ground: Ground) -> float:
-    """The client is killed while the server searches."""
+    """Kill the client while the server is searching."""
     environment = {**os.environ, **ground.environment}
     command = [sys.executable, "-c", _CLIENT, AGTRACE, "mcp"]
     with (
@@ -164,7 +164,7 @@ def killed(ground: Ground) -> float:
 
 
 def deaf(ground: Ground) -> float:
-    """Nobody takes its answers any more, though its input is open."""
+    """Stop accepting answers while the input stays open."""
     with serving(ground.folder / "stderr", **ground.environment) as server:
         server.greet()
         assert server.process.stdout
@@ -176,7 +176,7 @@ def deaf(ground: Ground) -> float:
 
 
 def terminated(ground: Ground) -> float:
-    """Over HTTP: it is told to end (SIGTERM) while it searches."""
+    """Over HTTP: tell the server to end (SIGTERM) while it is searching."""
     command, environment = [AGTRACE, "mcp", "--http", "127.0.0.1:0", "--no-token"], {**os.environ, **ground.environment}
     with subprocess.Popen(command, stdout=-1, stderr=-1, env=environment, start_new_session=True) as process:
         try:
@@ -204,11 +204,11 @@ def _kill(group: int) -> None:
 STORIES: tuple[Callable[[Ground], float], ...] = (
     greeted, half_a_line, searching, reporting, indexing, unread, crowded, killed, deaf, terminated,
 )  # fmt: skip
-"""Each gives the seconds from the end of the client to that of the last process of the server."""
+"""Each returns the seconds from the end of the client to the end of the server's last process."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print how many tries ended in time; 1 if one did not."""
+    """Print how many tries ended in time; return 1 if any did not."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.ending", description=__doc__)
     parser.add_argument("--tries", type=int, default=20)
     parser.add_argument("--data", type=Path)

@@ -1,4 +1,4 @@
-"""The server as a client has it that misbehaves: raw lines on its pipes, and what is left of it in the end."""
+"""The server with a misbehaving client: raw lines on its pipes, and what is left of it in the end."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from typing import Any
 
 AGTRACE = Path(sys.executable).with_name("agtrace")
 SECONDS = 90
-"""What takes longer hangs."""
+"""Anything that takes longer counts as hanging."""
 
 SLOW = {"query": r"([a-z]+[a-z ]*)+[0-9]{40}", "regex": True}
 """A search that takes as long as it is allowed to."""
 
 
 def line(method: str, number: int | None = None, **params: Any) -> bytes:
-    """A line of the protocol; a notification where there is no number."""
+    """Return a line of the protocol; a notification if there is no number."""
     value = {"jsonrpc": "2.0", "method": method, "params": params}
     return json.dumps(value if number is None else value | {"id": number}).encode() + b"\n"
 
 
 def call(number: int, tool: str, **arguments: Any) -> bytes:
-    """The line of a tool call."""
+    """Return the line of a tool call."""
     return line("tools/call", number, name=tool, arguments=arguments)
 
 
@@ -39,7 +39,7 @@ HELLO = line(
 
 
 class Server:
-    """A server over stdio, in a session of its own so that its workers can be told."""
+    """A server over stdio, in a session of its own so that its workers can be recognised."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
@@ -52,19 +52,19 @@ class Server:
         self.process.stdin.flush()
 
     def greet(self) -> None:
-        """Shake hands."""
+        """Do the handshake."""
         self.send(HELLO)
         assert "serverInfo" in self.answer(0)["result"]
 
     def answer(self, number: int, seconds: float = SECONDS) -> dict[str, Any]:
-        """The answer with this number; others are passed over. Raises `TimeoutError`."""
+        """Return the answer with this number, skipping others. Raises `TimeoutError`."""
         for message in self.messages(seconds):
             if message.get("id") == number:
                 return message
         raise TimeoutError(f"no answer {number}")
 
     def messages(self, seconds: float = SECONDS) -> Iterator[dict[str, Any]]:
-        """What comes within some seconds."""
+        """Yield the messages that arrive within some seconds."""
         assert self.process.stdout
         end = time.monotonic() + seconds
         while select.select([self.process.stdout], [], [], max(end - time.monotonic(), 0))[0]:
@@ -75,7 +75,7 @@ class Server:
             yield from (json.loads(one) for one in lines)
 
     def ends(self) -> float:
-        """End its input; the seconds until it has ended with all that it started. What it writes isn't read."""
+        """End its input without reading its output; return the seconds until it has ended with all its processes."""
         assert self.process.stdin
         began = time.monotonic()
         with suppress(BrokenPipeError):
@@ -85,7 +85,7 @@ class Server:
 
 
 def gone(group: int, began: float) -> float:
-    """Seconds from `began` until no process of a group is left. Raises `TimeoutError`."""
+    """Return the seconds from `began` until no process of a group is left. Raises `TimeoutError`."""
     while time.monotonic() < began + SECONDS:
         if not alive(group):
             return time.monotonic() - began
@@ -94,7 +94,7 @@ def gone(group: int, began: float) -> float:
 
 
 def alive(group: int) -> bool:
-    """Whether a process of a group runs; who has ended and was not asked for its exit code doesn't."""
+    """Whether a process of a group is running; one that has ended but wasn't waited for isn't."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -104,7 +104,7 @@ def alive(group: int) -> bool:
 
 
 def _state(path: Path) -> tuple[str, str]:
-    """The state and the group of a process."""
+    """Return the state and the group of a process."""
     try:
         state, _, group, *_ = path.read_text().rpartition(")")[2].split()
     except OSError:  # it has just ended
@@ -113,14 +113,14 @@ def _state(path: Path) -> tuple[str, str]:
 
 
 def memory(process: int) -> int:
-    """The most memory that a process has had, in bytes."""
+    """Return the peak memory of a process in bytes."""
     status = Path(f"/proc/{process}/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 @contextmanager
 def serving(stderr: Path, **environment: str) -> Iterator[Server]:
-    """Run the server; what it writes on stderr is appended to a file. Whatever is left of it is killed."""
+    """Run the server; its stderr is appended to a file. Whatever is left of it is killed."""
     with (
         stderr.open("a") as errors,
         subprocess.Popen(

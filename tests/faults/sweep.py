@@ -1,7 +1,7 @@
-"""Every page of an index damaged, one after the other: what is answered, what is noticed, what a repair brings back.
+"""Damages every page of an index, one after another: the answers, what is noticed, what a repair brings back.
 
-`python -m tests.faults.sweep [STEP]` overwrites every STEP-th page (1), and flips a bit in it; it prints what broke the
-rules of `test_database.py` and how often what happened, and exits 1 if anything did.
+`python -m tests.faults.sweep [STEP]` overwrites every STEP-th page (default: 1), and flips a bit in it; it prints what
+broke the rules of `test_database.py` and how often each outcome occurred, and exits with 1 if any rule was broken.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.faults.damage import Undisturbed
 
 
 def main() -> None:
-    """Sweep, and print."""
+    """Sweep and print."""
     step = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     counts: Counter[str] = Counter()
     broken = 0

@@ -1,4 +1,4 @@
-"""Clocks that are wrong or jump, of files and of processes: what is read depends on none of them."""
+"""Wrong or jumping clocks of files and processes: what is read doesn't depend on them."""
 
 from __future__ import annotations
 

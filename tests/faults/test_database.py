@@ -1,8 +1,8 @@
-"""A damaged, locked or foreign database: a right answer, or an error that says what to do; then an honest repair.
+"""A damaged, locked or foreign database: a correct answer, or an error that says what to do; then an honest repair.
 
 The damage is real: bytes of the file are overwritten, cut off, or changed by SQLite itself. `python -m
-tests.faults.sweep` does the same with every page. What no test can ask for is that a changed figure in a row is
-noticed: SQLite has no checksums of its pages. Texts and the word index have checksums of ours.
+tests.faults.sweep` does the same to every page. No test can demand that a changed figure in a row is noticed, as
+SQLite has no checksums of its pages. Texts and the word index have checksums of ours.
 """
 
 from __future__ import annotations
@@ -315,7 +315,7 @@ def test_the_write_ahead_log_of_another_index_is_left_out_by_a_repair(undisturbe
 def test_what_is_no_damage_is_not_repaired(undisturbed: Undisturbed, tmp_path: Path) -> None:
     folder = tmp_path / "folder" / "index.sqlite3"
     folder.mkdir(parents=True)
-    with pytest.raises(NotRepaired, match="is no file"):
+    with pytest.raises(NotRepaired, match="is not a file"):
         repair(folder)
     newer = undisturbed.copy(tmp_path / "newer")
     damage.run_sql(newer, "PRAGMA user_version = 99")

@@ -1,4 +1,4 @@
-"""A disk that is full, a folder that can't be written or is taken away: what is there is answered, then it goes on."""
+"""A full disk, a folder that isn't writable or vanishes: answers use what is there, and indexing resumes later."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from agtrace_indexer.redact import COMPILED_FILE
 from agtrace_indexer.run import index
 
 from tests import corpus
@@ -18,19 +19,21 @@ from tests.conftest import SAMPLES
 from tests.contents import contents
 from tests.faults.serving import Server, call, serving
 
-SPACE = 1
-"""Megabytes of the small disk."""
+SPACE = 1_800
+"""Kilobytes of the small disk; the compiled rules take half of them."""
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a few megabytes, where one may be mounted."""
+def disk(compiled_rules: Path, tmp_path: Path) -> Iterator[Path]:
+    """A file system of a few megabytes, where one may be mounted, with a data folder on it."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SPACE}m", "tmpfs", folder], capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SPACE}k", "tmpfs", folder], capture_output=True)
     if mounted.returncode:
         pytest.skip("no file system may be mounted here")
     try:
+        (folder / "data").mkdir(mode=0o700)
+        shutil.copy2(compiled_rules, folder / "data")
         yield folder
     finally:
         subprocess.run(["umount", "-l", folder], check=True)
@@ -52,6 +55,13 @@ def fill(disk: Path) -> Path:
                 pass
         except OSError:
             return ballast
+
+
+def leave_the_index(data: Path) -> None:
+    """Remove all but the index and the compiled rules."""
+    for path in data.iterdir():
+        if path.name not in ("index.sqlite3", COMPILED_FILE):
+            path.unlink()
 
 
 def enlarge(disk: Path) -> None:
@@ -130,9 +140,7 @@ def test_a_command_on_a_full_disk_answers_from_what_is_there(disk: Path, logs: P
     data = {"AGTRACE_DATA_DIR": str(disk / "data")}
     assert agtrace("index", **data).code == 0
     expected = agtrace(*command, **data).out
-    for path in (disk / "data").iterdir():
-        if path.name != "index.sqlite3":
-            path.unlink()
+    leave_the_index(disk / "data")
     fill(disk)
     add(logs / "2.jsonl", 2)
     said = agtrace(*command, **data)
@@ -166,12 +174,11 @@ def test_a_watcher_on_a_full_disk_says_so_once_and_goes_on_when_there_is_space(
 @pytest.fixture
 def read_only(disk: Path, logs: Path) -> Path:
     """The data folder on a disk that can't be written."""
-    assert agtrace("index", AGTRACE_DATA_DIR=str(disk)).code == 0
-    for path in disk.iterdir():
-        if path.name != "index.sqlite3":
-            path.unlink()
+    data = disk / "data"
+    assert agtrace("index", AGTRACE_DATA_DIR=str(data)).code == 0
+    leave_the_index(data)
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-    return disk
+    return data
 
 
 @pytest.mark.parametrize("command", [["search", "flood and ebb"], ["health"]])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import keep_rules
 from tests.faults import ending
 from tests.faults.ending import Ground
 from tests.faults.serving import AGTRACE, HELLO, call, line, serving
@@ -18,8 +19,10 @@ BUSY = 3.0
 
 
 @pytest.fixture(scope="module")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Ground:
-    return ending.ground(tmp_path_factory.mktemp("ending"))
+def ground(compiled_rules: Path, tmp_path_factory: pytest.TempPathFactory) -> Ground:
+    folder = tmp_path_factory.mktemp("ending")
+    keep_rules(compiled_rules, folder / "data")
+    return ending.ground(folder)
 
 
 @pytest.mark.parametrize("story", ending.STORIES, ids=lambda story: story.__name__)

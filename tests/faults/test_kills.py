@@ -1,7 +1,7 @@
-"""SIGKILL at any moment of whoever writes the index: what comes next completes it, and nothing is there twice.
+"""SIGKILL at any moment for whatever writes the index: the next run completes it, and nothing is in it twice.
 
-`agtrace index` itself, also again and again: tests/indexer/test_crash.py; workers: tests/indexer/test_parallel.py.
-AGTRACE_TEST_KILLS makes it a longer trial.
+For repeated kills of `agtrace index` see tests/indexer/test_crash.py; for workers, tests/indexer/test_parallel.py.
+AGTRACE_TEST_KILLS makes the trial longer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a client may send without doing harm: too much, too deep, too many at once, or no message at all."""
+"""Messages that do no harm: too large, too deeply nested, too many at once, or not messages at all."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agtrace.serving.server import LARGEST_REQUEST
+from tests.conftest import keep_rules
 from tests.faults.serving import HELLO, Server, call, line, memory, serving
 
 MEGABYTE = 1_000_000
@@ -18,9 +19,10 @@ DEEP = 100_000
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def running(compiled_rules: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that lives through the whole module, and has nothing but lines of JSON to log."""
     folder = tmp_path_factory.mktemp("limits")
+    keep_rules(compiled_rules, folder / "data")
     errors = folder / "stderr"
     with serving(errors, HOME=str(folder), AGTRACE_DATA_DIR=str(folder / "data")) as server:
         server.greet()

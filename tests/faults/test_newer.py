@@ -1,4 +1,4 @@
-"""An index that a newer agtrace made: everything says to update agtrace, nothing calls it damaged or changes it."""
+"""An index made by a newer agtrace: everything says to update agtrace, and nothing calls it damaged or changes it."""
 
 from __future__ import annotations
 

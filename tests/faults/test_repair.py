@@ -1,4 +1,4 @@
-"""What a repair takes over and what it reads again; who meets it while it goes on, or after it was killed."""
+"""What a repair carries over and what it reads again; other processes during a repair, or after it was killed."""
 
 from __future__ import annotations
 

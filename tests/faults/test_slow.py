@@ -1,4 +1,4 @@
-"""Slow searches: who asks something else waits for none of them, and they for each other as long as the cores need."""
+"""Slow searches: other requests don't wait for them, and they wait for each other only while the cores are busy."""
 
 from __future__ import annotations
 

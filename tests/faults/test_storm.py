@@ -1,4 +1,4 @@
-"""Logs that change while they are read, and everybody at once on one index: nothing fails, the end is right."""
+"""Logs that change while they are read, and many processes on one index: nothing fails, and the result is right."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Fuzzing: logs and requests that went through mutation, and the laws that hold for whatever comes of it."""
+"""Fuzzing: mutated logs and requests, and the laws that hold for every result."""

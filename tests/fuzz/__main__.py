@@ -1,7 +1,7 @@
 """`python -m tests.fuzz --logs 100000 --requests 20000 --seed N`: the long run, on all cores.
 
-It prints a line for each batch and a summary, and ends with 1 where a law was broken. What is found lies below the
-folder (default: `.fuzz`); the same command goes on where it was stopped.
+It prints a line for each batch and a summary, and exits with 1 if a law was broken. Findings are written below the
+folder (default: `.fuzz`); the same command continues where it was stopped.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from tests.fuzz.campaign import batches, cores, run
 
 
 def main() -> int:
-    """Run what the arguments ask for."""
+    """Run the campaign that the arguments describe."""
     given = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     given.add_argument("--logs", type=int, default=100_000, help="mutated logs")
     given.add_argument("--requests", type=int, default=20_000, help="mutated requests")
-    given.add_argument("--seed", default="1", help="the same seed gives the same mutants")
+    given.add_argument("--seed", default="1", help="the same seed yields the same mutants")
     given.add_argument("--only", help="only the batch of this name, as a finding or the journal names it")
     given.add_argument("--folder", type=Path, default=Path(".fuzz"), help="for the journal and the findings")
     given.add_argument("--processes", type=int, default=cores(), help="default: as many as there are processors")

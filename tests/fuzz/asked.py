@@ -1,4 +1,4 @@
-"""Requests that went through mutation: arguments by their schemas, cursors, references, addresses, frames."""
+"""Mutated requests: arguments by their schemas, cursors, references, addresses, frames."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from tests.worlds import STRANGE, VALUES
 
 
 class Asked(NamedTuple):
-    """A line that is sent to the server."""
+    """A line to send to the server."""
 
     frame: bytes
     id: int | None
-    """Under which id an answer must come; None where none needs to."""
+    """The id under which an answer must come; None if none is required."""
     tool: str | None = None
     arguments: Mapping[str, Any] = {}
 
 
 @dataclass(slots=True)
 class Known:
-    """What was learnt from answers: something to ask for, and to spoil."""
+    """Values learnt from answers, to use in requests and to spoil."""
 
     sessions: list[str] = field(default_factory=lambda: ["none"])
     projects: list[str] = field(default_factory=lambda: ["0"])
     cursors: list[tuple[str, dict[str, Any], str]] = field(default_factory=list)
-    """(tool, arguments, cursor that goes on with them)"""
+    """(tool, arguments, cursor that continues them)"""
 
 
 def request(number: int, known: Known, random: Random) -> Asked:
-    """The next line for the server; `number` is its id."""
+    """Return the next line for the server; `number` is its id."""
     kind = random.randrange(20)
     if kind < 13:
         return _call(number, *_arguments(known, random))
@@ -63,7 +63,7 @@ def _frame(number: Any, method: str, params: Any) -> bytes:
 
 
 def _arguments(known: Known, random: Random) -> tuple[str, Any]:
-    """A tool with arguments that fit, of which some were spoilt, or with a cursor that may not fit."""
+    """Return a tool with valid arguments, some of them spoilt, or with a cursor that may not fit."""
     if known.cursors and random.random() < 0.2:
         return _with_cursor(known, random)
     tool = random.choice(list(TOOLS))
@@ -82,7 +82,7 @@ def _arguments(known: Known, random: Random) -> tuple[str, Any]:
 
 
 def _value(name: str, schema: Mapping[str, Any], known: Known, random: Random) -> Any:
-    """A value that an argument may have, or nearly."""
+    """Return a valid or nearly valid value for an argument."""
     if name in ("session_id", "id1", "id2"):
         found = random.choice(known.sessions)
         return random.choice((found, found, found[:12], found[:4], f"ax://session/{found}", found.upper()))
@@ -129,7 +129,7 @@ def _spoil_arguments(arguments: dict[str, Any], names: list[str], random: Random
 
 
 def _with_cursor(known: Known, random: Random) -> tuple[str, Any]:
-    """A cursor with its own query, with another one, of another tool, or spoilt."""
+    """Return a cursor with its own query or another one, of another tool, or spoilt."""
     tool, arguments, cursor = random.choice(known.cursors)
     arguments = {name: value for name, value in arguments.items() if name != "cursor"}
     match random.randrange(12):
@@ -175,7 +175,7 @@ def _prompt(random: Random) -> dict[str, Any]:
 
 
 def _spoiled_frame(number: int, known: Known, random: Random) -> bytes:
-    """A message that is none any more, or another one."""
+    """Return a message that has become invalid or a different one."""
     tool, arguments = _arguments(known, random)
     frame: Any = json.loads(_call(number, tool, arguments).frame)
     match random.randrange(5):

@@ -1,6 +1,6 @@
-"""A long run: many batches on all cores, each from a seed of its own, so that it can be stopped and taken up again.
+"""A long run: many batches on all cores, each with a seed of its own, so that it can be stopped and resumed.
 
-The folder of a run holds `progress.jsonl` (a line for each batch that is done) and `found` (a mutant for each finding).
+The folder of a run has `progress.jsonl` (a line for each finished batch) and `found` (a mutant for each finding).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.fuzz.sources import authored, real
 from tests.fuzz.ways import NAMES
 
 LOGS, REQUESTS = 100, 500
-"""Logs and requests of a batch."""
+"""The number of logs or requests in a batch."""
 
 ASKED = 8
 """Questions about each batch of logs."""
@@ -42,19 +42,19 @@ class Batch:
 
     @property
     def name(self) -> str:
-        """What tells it from the others."""
+        """Its unique name."""
         return f"{self.kind}/{self.seed}/{self.size}"
 
 
 def batches(seed: str, logs: int, requests: int) -> Iterator[Batch]:
-    """All pieces of a run."""
+    """Yield all pieces of a run."""
     for kind, total, size in (("logs", logs, LOGS), ("requests", requests, REQUESTS)):
         for start in range(0, total, size):
             yield Batch(kind, f"{seed}/{start}", min(size, total - start))
 
 
 def carry_out(batch: Batch, folder: Path) -> Counter[str]:
-    """Run a batch; what is found is written below the folder. Gives how often which law was broken."""
+    """Run a batch, writing findings below the folder; return how often each law was broken."""
     random = Random(batch.name)
     if batch.kind == "requests":
         replies = converse(random, batch.size)
@@ -75,7 +75,7 @@ def _note_log(folder: Path, batch: Batch, finding: Finding, mutants: list[Mutant
 
 
 def _note(folder: Path, batch: Batch, law: str, what: str, data: bytes, name: str) -> str:
-    """Write down a finding: what is wrong, and the mutant."""
+    """Record a finding: what is wrong, and the mutant."""
     mark = sha256(f"{batch.name}{what}".encode("utf-8", "replace") + data).hexdigest()[:12]
     place = folder / "found" / law.replace(" ", "_").replace(":", "") / mark
     place.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def _note(folder: Path, batch: Batch, law: str, what: str, data: bytes, name: st
 
 
 def run(wanted: list[Batch], folder: Path, processes: int, say: Callable[[str], None]) -> Counter[str]:
-    """Carry out what isn't done yet; gives how often which law was broken in all batches."""
+    """Carry out unfinished batches; return how often each law was broken in all batches."""
     folder.mkdir(parents=True, exist_ok=True)
     journal = folder / "progress.jsonl"
     done = {line["batch"]: line["found"] for line in _read(journal)}
@@ -115,5 +115,5 @@ def _read(journal: Path) -> Iterator[dict[str, object]]:
 
 
 def cores() -> int:
-    """The processors that may be used."""
+    """Return the number of processors that may be used."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Mutated requests through the real server over stdio: what must be true of everything that it says."""
+"""Mutated requests to the real server over stdio, and checks of everything that it says."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ from tests.fuzz.mutants import mutant
 from tests.fuzz.sources import authored
 
 SECONDS = 30.0
-"""No answer takes longer, wherever the machine is busy: a search is stopped after `SEARCH`."""
+"""The most seconds for an answer, even on a busy machine: a search is stopped after `SEARCH`."""
 
 SEARCH = "1"
 MUTANTS, WHOLE = 20, 40
-"""Logs below the home of the server: mutants, and others as they are."""
+"""The number of logs below the server's home: mutants, and unchanged ones."""
 
 _PYTHON = re.compile(
     r"Traceback \(most|object at 0x|site-packages|pydantic|validation error|NoneType|[a-z]+\.py\b|\b[A-Z]\w+Error\b|"
     r"Exception|unhashable|codec can't|positional argument"
 )
-"""What an exception of Python says."""
+"""The text of a Python exception."""
 
 _SCHEMA = jsonschema.Draft202012Validator(OUTPUT_SCHEMA)
 FIRST_ID = 1_000
-"""Requests are numbered from here on."""
+"""The id of the first request."""
 
 _HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "fuzz", "version": "1"}}
 _FIRST: tuple[tuple[str, dict[str, Any]], ...] = (("list_sessions", {"limit": 50}), ("get_project_info", {}))
-"""What is asked at first: there is something to know then."""
+"""The first requests, whose answers make something known."""
 
 Following = Callable[[int, Known, Random], Asked]
 
 
 class Finding(NamedTuple):
-    """Something that the server must not say, or didn't."""
+    """Something that the server must not say, or failed to say."""
 
     law: str
     what: str
@@ -62,7 +62,7 @@ class Finding(NamedTuple):
 
 
 class Server:
-    """The server as a process; what it says is read beside."""
+    """The server as a process; a thread reads what it says."""
 
     def __init__(self, home: Path) -> None:
         self._errors = (home / "stderr").open("wb")
@@ -82,13 +82,13 @@ class Server:
         self.said.put(None)
 
     def send(self, frame: bytes) -> None:
-        """Send a line. Raises `BrokenPipeError` where the server has ended."""
+        """Send a line. Raises `BrokenPipeError` if the server has ended."""
         assert self.process.stdin is not None
         self.process.stdin.write(frame + b"\n")
         self.process.stdin.flush()
 
     def end(self) -> int | None:
-        """Close its input; give its exit code, or None where it doesn't end."""
+        """Close its input; return its exit code, or None if it doesn't end."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         try:
@@ -103,7 +103,7 @@ class Server:
 
 @contextmanager
 def home(random: Random) -> Iterator[Path]:
-    """A home with logs of all agents, some of them mutants."""
+    """Make a home with logs of all agents, some of them mutants."""
     sources = authored()
     with tempfile.TemporaryDirectory(dir=laws.memory()) as folder:
         logs = Path(folder) / ".claude" / "projects"
@@ -116,7 +116,7 @@ def home(random: Random) -> Iterator[Path]:
 
 
 def converse(random: Random, requests: int, following: Following = request) -> list[Finding]:
-    """Send so many requests to one server, by default mutated ones; gives what is wrong with what it says."""
+    """Send this many requests to one server, by default mutated ones; return what is wrong with what it says."""
     with home(random) as folder:
         server = Server(folder)
         try:
@@ -146,7 +146,7 @@ def _conversed(server: Server, random: Random, requests: int, following: Followi
 
 
 def _answered(server: Server, asked: Asked, known: Known) -> Iterator[Finding]:
-    """Ask, judge all that is said, and learn from it. Raises `TimeoutError` and `OSError` where nothing is said."""
+    """Ask, judge everything that is said, and learn from it. Raises `TimeoutError` and `OSError` if nothing is said."""
     for message in _exchange(server, asked):
         wrong = _wrong(message, asked)
         if wrong:
@@ -156,7 +156,7 @@ def _answered(server: Server, asked: Asked, known: Known) -> Iterator[Finding]:
 
 
 def _exchange(server: Server, asked: Asked) -> list[Any]:
-    """Send a line and wait for its answer, or for that to a ping where none needs to come; all that is said by then."""
+    """Send a line and wait for its answer, or for that to a ping if none is required; return all messages so far."""
     server.send(asked.frame)
     awaited: Any = asked.id if len(asked.frame) <= LARGEST_REQUEST else None  # the server doesn't read a longer one
     if awaited is None:
@@ -185,7 +185,7 @@ def _message(method: str, params: Any = None, number: Any = None) -> bytes:
 
 
 def _wrong(message: Any, asked: Asked) -> str | None:
-    """What is wrong with something that the server said; None if nothing is."""
+    """Return what is wrong with something that the server said; None if nothing is."""
     try:
         _check(message, asked)
     except (AssertionError, jsonschema.ValidationError) as error:
@@ -200,7 +200,7 @@ def _check(message: Any, asked: Asked) -> None:
     )
     if "error" in message:
         error = message["error"]
-        assert "result" not in message, "a result beside an error"
+        assert "result" not in message, "a result next to an error"
         assert isinstance(error["code"], int) and isinstance(error["message"], str) and error["message"], "an error"
         _check_words(error["message"], asked)
         assert error["code"] != -32603, "an internal error"
@@ -221,17 +221,17 @@ def _check_answer(result: Any, asked: Asked) -> None:
 
 
 CODES = frozenset(kind.code for kind in Problem.__subclasses__()) - {"internal_error"}
-"""The errors that an answer may have."""
+"""The codes of errors that an answer may have."""
 
 
 def _check_words(text: str, asked: Asked) -> None:
-    """An error speaks of the request, not of our code; what the request itself said may be quoted."""
+    """Check that an error is about the request, not our code; the request itself may be quoted."""
     found = next((piece[0] for piece in _PYTHON.finditer(text) if piece[0].encode() not in asked.frame), None)
     assert found is None, f"an exception's text: {found}"
 
 
 def _learn(known: Known, asked: Asked, message: Any) -> None:
-    """Keep ids and cursors out of an answer."""
+    """Remember ids and cursors from an answer."""
     value = message.get("result", {}).get("structuredContent") if isinstance(message, dict) else None
     if not isinstance(value, dict) or asked.tool is None or message.get("id") != asked.id:
         return
@@ -245,7 +245,7 @@ def _learn(known: Known, asked: Asked, message: Any) -> None:
 
 
 def _logged(errors: Path) -> Iterator[Finding]:
-    """What is wrong with the log of a server: it is lines of JSON, and tells of no defect."""
+    """Yield what is wrong with a server's log, which must be lines of JSON and report no defect."""
     for line in errors.read_bytes().splitlines():
         try:
             record = json.loads(line)

@@ -1,4 +1,4 @@
-"""Mutated logs are indexed, many at once, and held against the laws."""
+"""Indexes mutated logs, many at once, and checks them against the laws."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tests.fuzz.questions import questions
 from tests.fuzz.ways import differences
 
 SECONDS = 10.0
-"""More than this for one small log is a hang; a batch has as much, and a tenth of it for each log."""
+"""Seconds after which one small log counts as hanging; a batch gets as many, and a tenth more for each log."""
 
 SLOW = 2.0
-"""Seconds of the processor that no log of a few kilobytes may take."""
+"""Seconds of processor time that no log of a few kilobytes may take."""
 
 
 class Finding(NamedTuple):
@@ -37,11 +37,11 @@ class Finding(NamedTuple):
 
 
 class Hung(BaseException):
-    """Reading took too long; nothing catches it on its way."""
+    """Reading took too long; nothing in between catches this."""
 
 
 def judge(mutants: Sequence[Mutant], random: Random, ways: Sequence[str] = (), asked: int = 0) -> list[Finding]:
-    """Index logs together and hold them against the laws; where that fails as a whole, each for itself."""
+    """Index logs together and check them against the laws; if that fails as a whole, one by one."""
     try:
         return list(_judged(mutants, random, ways, asked))
     except Hung:
@@ -85,7 +85,7 @@ def _broken(mutants: Sequence[Mutant], paths: Sequence[Path], reading: laws.Read
 
 
 def write(mutants: Sequence[Mutant], logs: Path) -> list[Path]:
-    """Write each log into a folder of its own; give their paths."""
+    """Write each log into a folder of its own; return their paths."""
     paths = []
     for number, made in enumerate(mutants):
         path = logs / f"{number:03}" / made.path
@@ -117,7 +117,7 @@ def _limit(mutants: Sequence[Mutant]) -> float:
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise `Hung` where the block takes longer; only in the main thread of a system that has alarms."""
+    """Raise `Hung` if the block takes longer; only in the main thread of a system that has alarms."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise Hung

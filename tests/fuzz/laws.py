@@ -1,6 +1,6 @@
-"""The laws that hold for the index of any log, whatever stands in it.
+"""The laws that hold for the index of any log, whatever is in it.
 
-Each function names the mutants that break its law, with a sentence about how.
+Each function yields the mutants that break its law, with a sentence about how.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from tests.fuzz.plain import (
 from tests.fuzz.sources import Source
 
 Broken = Iterator[tuple[int, str]]
-"""(which mutant, what is wrong with it)"""
+"""(number of the mutant, what is wrong with it)"""
 
 Said = list[tuple[bytes, list[str]]]
 """Lines with the texts of their events."""
 
 STATUSES = frozenset({"log", "empty", "unrecognized", "unreadable", "skipped", "duplicate", "waiting"})
 COMPARED = 2_048
-"""Characters of a text by which a line is known again (`agtrace_indexer.events.identity`)."""
+"""Characters of a text by which a line is recognised (`agtrace_indexer.events.identity`)."""
 
 _FIRST = 64
-"""Lines among which one must be known for a file to be a log."""
+"""The number of lines of which one must be recognised for a file to be a log."""
 
 
 class Row(NamedTuple):
-    """What the index says of a file."""
+    """The row of a file in the index."""
 
     path: str
     status: str
@@ -63,7 +63,7 @@ class Row(NamedTuple):
 
 
 class Reading:
-    """What an index says, by file; `said` is what `tests.contents` gives."""
+    """The content of an index by file; `said` is what `tests.contents` returns."""
 
     def __init__(self, said: dict[str, Any]) -> None:
         self.files = {row[0]: Row(*row) for row in said["files"]}
@@ -86,14 +86,14 @@ class Reading:
 
 
 def known_status(rows: Sequence[Row | None]) -> Broken:
-    """Every file has a row that says what became of it."""
+    """Check that every file has a row with its status."""
     for number, row in enumerate(rows):
         if row is None or row.status not in STATUSES or row.gone:
             yield number, f"its row: {row}"
 
 
 def counted(mutants: Sequence[Mutant], rows: Sequence[Row], reading: Reading) -> Broken:
-    """Every line is accounted for: as records, as unreadable, as waiting; without an event only if that is counted."""
+    """Check that every line is counted: as records, unreadable or waiting; without an event only if that is counted."""
     for number, (made, row) in enumerate(zip(mutants, rows, strict=True)):
         if row.status == "log" and made.intact and _has_known_line(made):
             yield from ((number, what) for what in _miscounted(lines_of(made.content), row, reading))
@@ -117,7 +117,7 @@ def _miscounted(lines: list[bytes], row: Row, reading: Reading) -> Iterator[str]
 
 
 def kept(mutants: Sequence[Mutant], rows: Sequence[Row], reading: Reading) -> Broken:
-    """What the intact lines of a log say, or the intact records of a document, is said by its mutant, too."""
+    """Check that a mutant has everything that the intact lines of its log, or records of its document, say."""
     for number, (made, row) in enumerate(zip(mutants, rows, strict=True)):
         if not made.intact:
             continue
@@ -133,14 +133,14 @@ def kept(mutants: Sequence[Mutant], rows: Sequence[Row], reading: Reading) -> Br
 
 
 def _due_of_lines(made: Mutant, said: Said, row: Row) -> list[str]:
-    """The texts of lines that stand unchanged in a mutant, but for one that waits."""
+    """Return the texts of lines that are unchanged in a mutant, except for one that waits."""
     lines = [line.removesuffix(b"\r") for line in lines_of(made.content)]
     left = set(lines[:-1] if row.pending else lines)
     return [text for line, texts in said for text in texts if line in left]
 
 
 def _due_of_document(made: Mutant, said: Said) -> list[str]:
-    """The texts that stand in so many words in records that are unchanged in a mutant."""
+    """Return the texts that occur literally in records that are unchanged in a mutant."""
     if has_commands(made.content):
         return []
     before, after = records_of(made.source.content), records_of(made.content)
@@ -149,9 +149,9 @@ def _due_of_document(made: Mutant, said: Said) -> list[str]:
 
 
 def _is_said(text: str, texts: Counter[str]) -> bool:
-    """Whether an event says this, alone or within the JSON of something unknown.
+    """Whether an event has this text, alone or within the JSON of something unknown.
 
-    Of a line that comes again under its id, only length and beginning are compared: another one isn't missed.
+    For a line that is repeated under its id, only the length and the beginning are compared.
     """
     if text in texts:
         return True
@@ -160,14 +160,14 @@ def _is_said(text: str, texts: Counter[str]) -> bool:
 
 
 def summed(reading: Reading) -> Iterator[str]:
-    """A session's count of events is that of its events."""
+    """Check that a session's count of events is right."""
     for uid, count in reading.counts.items():
         if count != reading.standing[uid]:
             yield f"session {uid!r} counts {count} events and has {reading.standing[uid]}"
 
 
 def same(one: dict[str, Any], other: dict[str, Any], way: str) -> Iterator[tuple[str, str]]:
-    """Two indexes of the same logs say the same; else (what differs, how)."""
+    """Check that two indexes of the same logs are the same; yield (what differs, how)."""
     for name in one:
         if one[name] != other[name]:
             here = [row for row in one[name] if row not in other[name]]
@@ -176,9 +176,9 @@ def same(one: dict[str, Any], other: dict[str, Any], way: str) -> Iterator[tuple
 
 
 def same_by_file(one: Reading, other: Reading) -> Iterator[tuple[str, str]]:
-    """Logs say the same in two indexes, whatever was archived beside them; else (what differs, how).
+    """Check that logs are the same in two indexes, whatever else was archived; yield (what differs, how).
 
-    Not those of Gemini: a document that is written anew is a change of what it said.
+    Not Gemini's: a rewritten document is a change of its earlier content.
     """
     for path, row in one.files.items():
         there = other.files.get(path)
@@ -195,7 +195,7 @@ def same_by_file(one: Reading, other: Reading) -> Iterator[tuple[str, str]]:
 
 
 def _has_known_line(made: Mutant) -> bool:
-    """Whether a log is read line by line, and not as one JSON document, if it is one."""
+    """Whether a log, if it is one, is read line by line and not as one JSON document."""
     return any(map(is_known, lines_of(made.content)[:_FIRST]))
 
 
@@ -205,9 +205,9 @@ _TOLD = {TYPE_CODE[kind] for kind in EventType if kind is not EventType.TOKEN_US
 
 
 def _told(lines: list[bytes]) -> set[int]:
-    """The types of events of a log that no other line can tell as well.
+    """Return the types of a log's events that no other line can report as well.
 
-    Codex may tell its screen of an execution, too: which of the two is the event depends on their order.
+    Codex may also write an event about an execution for its screen: which of the two counts depends on their order.
     """
     screened = any(b'"event_msg"' in line and _SCREENED.search(line) for line in lines)
     return _TOLD - _EXECUTIONS if screened else _TOLD
@@ -215,7 +215,7 @@ def _told(lines: list[bytes]) -> set[int]:
 
 @cache
 def _said(source: Source) -> tuple[str | None, Said]:
-    """The provider of a log, and the texts of its events by line, from an index of it alone."""
+    """Return the provider of a log, and the texts of its events by line, from an index of only this log."""
     with tempfile.TemporaryDirectory(dir=memory()) as folder:
         path = Path(folder) / "logs" / source.path
         path.parent.mkdir(parents=True)
@@ -232,6 +232,6 @@ def _said(source: Source) -> tuple[str | None, Said]:
 
 
 def memory() -> Path | None:
-    """A folder in memory, where there is one; else the usual one for temporary files."""
+    """Return a folder in memory if there is one; None for the usual temporary folder."""
     shared = Path("/dev/shm")
     return shared if shared.is_dir() else None

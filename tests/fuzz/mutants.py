@@ -1,4 +1,4 @@
-"""Logs that went through mutation: in their records, their lines, their bytes, and as files."""
+"""Mutated logs: changed in their records, their lines, their bytes, and as files."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Mutant:
 
     source: Source
     path: str
-    """Where it lies below its folder."""
+    """Its path below its folder."""
     content: bytes
-    """What it says, before it is compressed."""
+    """Its content, before compression."""
     steps: list[str] = field(default_factory=list)
-    """What was done."""
+    """The changes made."""
     beside: bytes | None = None
-    """What its `.meta.json` holds, if it has one."""
+    """The content of its `.meta.json`, if it has one."""
     compressed: bytes | None = None
-    """What stands in its file where that isn't `content`."""
+    """The bytes of its file, if they aren't `content`."""
     intact: bool = True
-    """Whether the file holds all of `content`."""
+    """Whether the file has all of `content`."""
 
     @property
     def data(self) -> bytes:
@@ -38,7 +38,7 @@ class Mutant:
 
 
 def mutant(sources: Sequence[Source], random: Random) -> Mutant:
-    """Change one of these logs in a few places; the same random numbers give the same mutant."""
+    """Change one of these logs in a few places; the same random numbers yield the same mutant."""
     source = random.choice(sources)
     made = Mutant(source, source.path, source.content)
     for _ in range(random.choice((1, 1, 1, 2, 2, 3, 6))):
@@ -160,7 +160,7 @@ def _change_bytes(made: Mutant, random: Random) -> None:
 
 
 def _change_form(made: Mutant, random: Random) -> None:
-    """Lines where a document is expected, and a document in the place of lines."""
+    """Turn a document into lines, or lines into a document."""
     lines = [record for line in made.content.split(b"\n") if (record := _decoded(line)) is not None]
     document = _decoded(made.content)
     if isinstance(document, dict):
@@ -178,7 +178,7 @@ def _change_form(made: Mutant, random: Random) -> None:
 
 
 def _change_file(made: Mutant, random: Random) -> None:
-    """Its name, what lies beside it, how it is compressed."""
+    """Change its name, the file next to it, or its compression."""
     kind = random.randrange(40)
     if kind == 0:
         made.path = random.choice(
@@ -219,7 +219,7 @@ def _compress(made: Mutant, random: Random) -> None:
 
 
 def _decoded(line: bytes) -> object:
-    """The JSON object or array that bytes are; None where they are none, or too deep."""
+    """Return the JSON object or array in bytes; None for anything else, or if it is nested too deeply."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

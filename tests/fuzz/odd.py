@@ -1,4 +1,4 @@
-"""JSON values that no agent writes, and how a record with them becomes bytes."""
+"""JSON values that no agent writes, and ways to write a record with them as bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WORDS = (
     *("tokens", "toolCalls", "status", "result", "success", "thread_rolled_back", "num_turns", "isMeta", "isSidechain"),
     *("isCompactSummary", "toolUseResult", "custom_tool_call", "local_shell_call", "item_completed", "thoughts"),
 )
-"""Keys and values that mean something to a provider."""
+"""Keys and values that are meaningful to a provider."""
 
 MOMENTS: tuple[Any, ...] = (
     *("", "now", "1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z", "2026-02-30T00:00:00Z"),
@@ -65,7 +65,7 @@ SCALARS: tuple[Any, ...] = (
 
 
 def value(random: Random) -> Any:
-    """Something strange."""
+    """Return something strange."""
     kind = random.randrange(10)
     if kind < 4:
         return random.choice(SCALARS)
@@ -77,13 +77,13 @@ def value(random: Random) -> Any:
 
 
 def nested(random: Random) -> Any:
-    """Arrays or objects in each other, 1 to 10,000 deep, or a number of very many digits."""
+    """Return nested arrays or objects, 1 to 10,000 deep, or a number with very many digits."""
     kind = random.choice(("arrays", "objects", "both", "digits", "exponent", "wide"))
     return f"@raw:{kind}:{int(10 ** random.uniform(0, 4))}@"
 
 
 def written(record: Any, random: Random) -> bytes:
-    """A record as JSON, in one of the ways in which JSON can be written, on one line."""
+    """Return a record as one line of JSON, in one of the ways in which JSON can be written."""
     try:
         text = json.dumps(
             record,
@@ -97,7 +97,7 @@ def written(record: Any, random: Random) -> bytes:
 
 
 def _raw(kind: str, size: int) -> str:
-    """What `json` itself couldn't write."""
+    """Return JSON that `json` itself couldn't write."""
     match kind:
         case "arrays":
             return "[" * size + "]" * size
@@ -114,7 +114,7 @@ def _raw(kind: str, size: int) -> str:
 
 
 def spoil(record: Any, others: list[Any], random: Random) -> str:
-    """Change a record in one place; gives what was done. `others` are records of the same log."""
+    """Change a record in one place; return what was done. `others` are records of the same log."""
     found = list(places(record))
     if not found:
         return "nothing"

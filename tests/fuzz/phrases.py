@@ -1,4 +1,4 @@
-"""Values of arguments that are hard to answer: patterns, references, moments, names of methods, words to look for."""
+"""Difficult values of arguments: patterns, references, times, names of methods, words to search for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log says, told without the indexer."""
+"""Reading a log without the indexer."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from agtrace_indexer.providers.registry import recognize
 from tests.fuzz.sources import LISTS
 
 DEEP = 300
-"""How deep JSON may be nested for all decoders to agree that it is JSON."""
+"""The deepest nesting at which all decoders agree that JSON is valid."""
 
 _HEAD = 1024
 
 
 def lines_of(content: bytes) -> list[bytes]:
-    """The lines of a log; the last one may have no end."""
+    """Return the lines of a log; the last one may have no end."""
     lines = content.split(b"\n")
     return lines if lines[-1] else lines[:-1]
 
 
 def values_in(line: bytes) -> tuple[int, int]:
-    """How many JSON values stand on a line, at least and at most; none where it isn't JSON as a whole."""
+    """Return the least and the most JSON values on a line; none if the whole line isn't JSON."""
     text = line.decode("utf-8", "replace").lstrip("\ufeff \t\r\n").rstrip()
     decoder, position, count = json.JSONDecoder(), 0, 0
     depth = _depth(text)
@@ -39,17 +39,17 @@ def values_in(line: bytes) -> tuple[int, int]:
 
 
 def is_blank(line: bytes) -> bool:
-    """Whether nothing stands on a line but blanks and byte order marks."""
+    """Whether a line has only blanks and byte order marks."""
     return not line.replace(b"\xef\xbb\xbf", b"").strip()
 
 
 def _depth(text: str) -> int:
-    """At most how deep JSON is nested."""
+    """Return an upper limit of the nesting of JSON."""
     return min(text.count("[") + text.count("{"), text.count("]") + text.count("}") + 1)
 
 
 def is_known(line: bytes) -> bool:
-    """Whether a line is a record by which a log is known for one."""
+    """Whether a line is a record by which a log is recognised."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -60,7 +60,7 @@ def is_known(line: bytes) -> bool:
 
 
 def records_of(content: bytes) -> list[Any]:
-    """The records of a document."""
+    """Return the records of a document."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError):
@@ -70,7 +70,7 @@ def records_of(content: bytes) -> list[Any]:
 
 
 def strings_in(value: Any) -> Iterator[str]:
-    """All texts within a value."""
+    """Yield all texts in a value."""
     if isinstance(value, str):
         yield value
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -78,10 +78,10 @@ def strings_in(value: Any) -> Iterator[str]:
 
 
 def has_commands(content: bytes) -> bool:
-    """Whether a document became a record of Gemini's that commands something, and nothing else is read of it."""
+    """Whether a document became a Gemini record with a command, so that nothing else in it is read."""
     return b'"$set"' in content or b'"$rewindTo"' in content
 
 
 def may_be_binary(content: bytes) -> bool:
-    """Whether a file may be taken for a binary one: it has a NUL among its first bytes."""
+    """Whether a file may be taken for a binary one because there is a NUL among its first bytes."""
     return b"\0" in content[:_HEAD]

@@ -1,4 +1,4 @@
-"""A few questions about an index of mutated logs: every answer keeps the contract."""
+"""A few questions about an index of mutated logs, whose answers must keep the contract."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MODES = ("minimal", "standard", "verbose")
 
 
 def questions(data: Path, logs: Path, random: Random, count: int) -> Iterator[str]:
-    """Ask for so many things; gives what is wrong with the answers."""
+    """Ask this many questions; yield what is wrong with the answers."""
     if not count:
         return
     asker = Asker(data, logs, still=True)
@@ -33,7 +33,7 @@ def questions(data: Path, logs: Path, random: Random, count: int) -> Iterator[st
 
 
 EXPECTED = frozenset({"invalid_event_index", "invalid_range", "session_not_found", "ambiguous_session_prefix"})
-"""Errors that a question about any log may have."""
+"""The errors with which any log may be answered."""
 
 
 def _call(sessions: list[tuple[Any, ...]], random: Random) -> Call:

@@ -1,4 +1,4 @@
-"""What is mutated: small logs of all three agents, cut out of the samples, of authored stories and of real logs."""
+"""Logs to mutate: small logs of all three agents, taken from the samples, from authored stories and from real logs."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from tests.health.logs import write_logs
 from tests.health.notation import read_stories
 
 HEAD, WINDOW = 3, 9
-"""Lines at the beginning of a log that say whose it is, and lines that are taken from somewhere behind them."""
+"""The number of lines at the beginning of a log that show whose it is, and of lines taken from further on."""
 
 LONGEST_LINE = 6_000
 WINDOWS = 3
 STORIES = 60
 
 LISTS = ("messages", "items", "history")
-"""Where a log that is one document has its records."""
+"""The keys under which a document has its records."""
 
 
 class Source(NamedTuple):
     """A small log."""
 
     path: str
-    """Its place below a home of its agent: names tell of sub-agents, of forms of one log."""
+    """Its path below its agent's home, as names matter for sub-agents and for the forms of a log."""
     content: bytes
     document: bool
     """Whether it is one JSON document."""
@@ -45,7 +45,7 @@ class Source(NamedTuple):
 
 @cache
 def authored() -> tuple[Source, ...]:
-    """Logs that are everywhere: those of the sample sessions, and of the stories of `tests/health`."""
+    """Return logs that are always available: the sample sessions, and the stories of `tests/health`."""
     with tempfile.TemporaryDirectory() as folder:
         stories = read_stories({detector.name for detector in DETECTORS})
         write_logs(Path(folder), stories[:: max(1, len(stories) // STORIES)])
@@ -54,7 +54,7 @@ def authored() -> tuple[Source, ...]:
 
 @cache
 def real() -> tuple[Source, ...]:
-    """Logs of real sessions; none where they are absent."""
+    """Return logs of real sessions; none if they are absent."""
     return tuple(source for agent in ("claude", "codex", "gemini") for source in _below(LOGS / agent))
 
 

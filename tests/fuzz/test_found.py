@@ -1,4 +1,4 @@
-"""What fuzzing found once: small logs and requests that broke a law, each mended."""
+"""Bugs that fuzzing found: small logs and requests that broke a law, each fixed since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other ways to the index of the same logs: they grow, come one by one, are read by workers, anew, or are rewritten."""
+"""Other ways to index the same logs: growing, one by one, read by workers, read again, or rewritten."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.fuzz.mutants import Mutant
 from tests.fuzz.plain import is_known, values_in
 
 PIECES = 3
-"""In how many parts a log grows."""
+"""The number of parts in which a log grows."""
 
 _MOST_AT_ONCE = 60_000
-"""Bytes of logs that a worker is given at once."""
+"""The most bytes of logs that a worker gets at once."""
 
 
 def differences(
@@ -32,7 +32,7 @@ def differences(
     random: Random,
     found: dict[str, Any],
 ) -> Iterator[tuple[str, str]]:
-    """Index logs that lie at these paths in another way; what differs from `found`, and how."""
+    """Index the logs at these paths in another way; yield what differs from `found`, and how."""
     database = folder / "index.sqlite3"
     if way == "rewritten":
         _rewritten(mutants, paths, logs, database)
@@ -44,7 +44,7 @@ def differences(
 
 
 def _grown(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, database: Path, random: Random) -> None:
-    """Each log is appended to a few times, and indexed each time."""
+    """Append to each log a few times, and index it each time."""
     pieces = [_pieces(made, random) for made in mutants]
     for path in paths:
         path.unlink()
@@ -55,13 +55,13 @@ def _grown(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, databas
 
 
 def append(path: Path, data: bytes) -> None:
-    """Let a file grow."""
+    """Append to a file."""
     with path.open("ab") as file:
         file.write(data)
 
 
 def _pieces(made: Mutant, random: Random) -> list[bytes]:
-    """The bytes of a log in three parts; only lines grow."""
+    """Return the bytes of a log in three parts; only logs of lines grow."""
     data = made.data
     ends = sorted(random.randrange(len(data) + 1) for _ in range(PIECES - 1))
     if made.compressed is not None or not all(may_end(data, end) for end in ends):
@@ -70,14 +70,14 @@ def _pieces(made: Mutant, random: Random) -> list[bytes]:
 
 
 def may_end(data: bytes, end: int) -> bool:
-    """Whether a log of lines may be found cut at a place: not where what stands before it could be the whole line."""
+    """Whether a log of lines may be cut at a position, which it may not if the part before could be a whole line."""
     lines_only = any(map(is_known, data.split(b"\n"))) and b"\0" not in data[:1024]
     line = data[data.rfind(b"\n", 0, end) + 1 : end]
     return lines_only and not (line.strip() and values_in(line)[1])
 
 
 def _one_by_one(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, database: Path, random: Random) -> None:
-    """The logs come in another order, a few at a time."""
+    """Add the logs in another order, a few at a time."""
     aside = logs.with_name("aside")
     shutil.rmtree(aside, ignore_errors=True)
     logs.rename(aside)
@@ -91,7 +91,7 @@ def _one_by_one(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, da
 
 
 def _by_workers(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, database: Path, random: Random) -> None:
-    """Worker processes read the logs."""
+    """Let worker processes read the logs."""
     before = pool.LEAST, pool._PORTION, pool.cores
     pool.LEAST, pool._PORTION, pool.cores = 1, _MOST_AT_ONCE, lambda: 2
     try:
@@ -101,13 +101,13 @@ def _by_workers(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, da
 
 
 def _rebuilt(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, database: Path, random: Random) -> None:
-    """Everything is read again."""
+    """Read everything again."""
     index(database, [str(logs)])
     index(database, [], rebuild=True)
 
 
 def _rewritten(mutants: Sequence[Mutant], paths: Sequence[Path], logs: Path, database: Path) -> None:
-    """Where a mutant stands, there was the log that it was made of."""
+    """Replace each original log by its mutant."""
     for made, path in zip(mutants, paths, strict=True):
         path.write_bytes(made.source.content)
     index(database, [str(logs)])

@@ -1,6 +1,6 @@
 """`python -m tests.health`: how often each detector is right about the labelled sessions.
 
-With `--write` it writes the table into the README. It ends with 1 where a precision or a recall is below 0.95, or a
+With `--write` it writes the table into the README. It exits with 1 if a precision or a recall is below 0.95, or if a
 detector has too few sessions.
 """
 

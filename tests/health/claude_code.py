@@ -17,7 +17,7 @@ _TOOLS = {"run": "Bash", "read": "Read", "edit": "Edit", "write": "Write", "grep
 
 
 def write(log: Log) -> str:
-    """Write a session; give its path below the home."""
+    """Write a session; return its path below the home."""
     _Writer(log).all()
     return f"claude/projects/{CWD.replace('/', '-')}/{log.session}.jsonl"
 
@@ -105,7 +105,7 @@ class _Writer:
         )  # fmt: skip
 
     def _response(self, response: Response, tokens: Tokens | None) -> None:
-        """The blocks of a response, which share its id and its figures, then what came back."""
+        """Write the blocks of a response, which share its id and its figures, then the results."""
         message_id, request_id = f"msg_{self.log.name()}", f"req_{self.log.name()}"
         calls: dict[int, tuple[str, str]] = {}
         for part in response.parts:
@@ -169,7 +169,7 @@ def _input(execution: Execution) -> Any:
 
 
 def _detail(execution: Execution, text: str) -> Any:
-    """The structured copy of a result that is no error."""
+    """Return the structured copy of a result that isn't an error."""
     if execution.kind == "run":
         return {"stdout": text, "stderr": "", "interrupted": False, "isImage": False}
     if execution.kind == "grep":

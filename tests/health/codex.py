@@ -13,7 +13,7 @@ _PROCESS_TOOLS = ("exec_command", "write_stdin")
 
 
 def write(log: Log) -> str:
-    """Write a session; give its path below the home."""
+    """Write a session; return its path below the home."""
     writer = _Writer(log)
     writer.begin()
     for scene, following, tokens in counted(log.story):
@@ -38,7 +38,7 @@ class _Writer:
         self.answer: str | None = None
 
     def begin(self) -> None:
-        """The line that every rollout begins with."""
+        """Write the line with which every rollout begins."""
         meta = {
             "id": self.log.session, "timestamp": self.log.time(0), "cwd": CWD, "originator": "codex-tui",
             "cli_version": "0.139.0", "source": "cli", "thread_source": "user", "model_provider": "openai",
@@ -46,7 +46,7 @@ class _Writer:
         self._line("session_meta", 0, **meta)
 
     def remark(self, remark: Remark) -> None:
-        """A line that the model didn't give."""
+        """Write a line that isn't the model's."""
         at, text = remark.at, remark.text
         if remark.kind == "user":
             self._open_turn(at)
@@ -62,7 +62,7 @@ class _Writer:
             self._event("error", at, message=text, codex_error_info="other")
 
     def response(self, response: Response, tokens: Tokens | None, *, goes_on: bool) -> None:
-        """The items of a response, what came back, and its figures."""
+        """Write the items of a response, the results, and its figures."""
         calls = {id(execution): f"call_{self.log.name()}" for execution in response.executions}
         phase = "commentary" if goes_on or response.executions else "final_answer"
         for part in response.parts:
@@ -76,14 +76,14 @@ class _Writer:
             self._figures(response.ended_at, tokens)
 
     def aborted(self, at: float) -> None:
-        """The human stopped the turn."""
+        """Write that the human stopped the turn."""
         self._event("turn_aborted", at, turn_id=self.turn, reason="interrupted")
         said = "The user interrupted the previous turn on purpose."
         self._message("user", at, f"<turn_aborted>\n{said}\n</turn_aborted>")
         self.turn = None
 
     def complete(self, at: float) -> None:
-        """The turn is over, if one was open and the model had the last word."""
+        """Write the end of a turn, if one was open and the model had the last word."""
         if self.turn and self.answer is not None:
             self._event("task_complete", at, turn_id=self.turn, last_agent_message=self.answer)
         self.turn = self.answer = None
@@ -175,7 +175,7 @@ class _Writer:
         return f"tool call error: {text}" if code else text
 
     def _mcp_end(self, execution: Execution, text: str, code: int, call_id: str) -> None:
-        """MCP tools have an event that tells how they ended."""
+        """Write the event that reports the end of an MCP tool."""
         server, _, tool = execution.subject.removeprefix("mcp__").partition("__")
         asked = {"server": server, "tool": tool, "arguments": execution.arguments}
         given = {"Ok": {"content": [{"type": "text", "text": text}], "isError": bool(code)}}

@@ -1,4 +1,4 @@
-"""How often the detectors are right about the labelled sessions: each is written, indexed, read and judged."""
+"""How often the detectors are right about the labelled sessions, which are written, indexed, read and judged."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from tests.health.writing import NOW
 README = ROOT / "README.md"
 
 LEAST = 0.95
-"""Below it a precision or a recall isn't good enough."""
+"""The least precision and recall that are good enough."""
 
 ENOUGH, ENOUGH_STRUCTURAL = 12, 4
-"""Positives and near-misses that a detector needs, of each."""
+"""The positives, and as many near-misses, that a detector needs; fewer for one that goes by structure."""
 
 
 @dataclass
 class Judged:
-    """A story with what was found in it."""
+    """A story with its findings."""
 
     story: Story
     found: dict[str, list[Finding]]
-    """By detector; only those that found something."""
+    """By detector, for those that found something."""
 
     def wrong(self) -> Iterator[str]:
-        """What differs from the label, a line each."""
+        """Yield a line for each difference from the label."""
         for name in sorted(self.story.finds - self.found.keys()):
             yield f"{self.story.place} {self.story.name!r}: {name} is missing"
         for name in sorted(self.found.keys() - self.story.finds):
@@ -57,18 +57,18 @@ class Rates:
 
     @classmethod
     def of(cls, name: str, judged: Sequence[Judged]) -> Rates:
-        """Those of a detector over some stories."""
+        """Return the rates of a detector over some stories."""
         pairs = [(name in one.story.finds, name in one.found) for one in judged]
         return cls(pairs.count((True, True)), pairs.count((False, True)), pairs.count((True, False)))
 
     @property
     def precision(self) -> float:
-        """The share of right ones among those that it found."""
+        """The share of correct findings among those it reported."""
         return self.right / (self.right + self.too_much) if self.right + self.too_much else 1.0
 
     @property
     def recall(self) -> float:
-        """The share of found ones among those that there are."""
+        """The share of the expected findings that it reported."""
         return self.right / (self.right + self.missing) if self.right + self.missing else 1.0
 
     @property
@@ -99,7 +99,7 @@ class Score:
 
 
 def evaluate(detectors: Sequence[Detector]) -> tuple[list[Judged], list[Score]]:
-    """Judge every story there is, and count how often each detector is right. Raises `StoryError`."""
+    """Judge all stories, and count how often each detector is right. Raises `StoryError`."""
     stories = read_stories([detector.name for detector in detectors])
     with tempfile.TemporaryDirectory() as folder:
         judged = judge(stories, detectors, Path(folder))
@@ -107,7 +107,7 @@ def evaluate(detectors: Sequence[Detector]) -> tuple[list[Judged], list[Score]]:
 
 
 def judge(stories: Sequence[Story], detectors: Sequence[Detector], folder: Path) -> list[Judged]:
-    """Run the detectors over all stories, by way of logs and an index below an empty folder."""
+    """Run the detectors over all stories, through logs and an index below an empty folder."""
     by_session = write_logs(folder / "logs", stories)
     settings = Settings(folder / "data", ABSOLUTE_MAX_BYTES, 3600, {})
     index(settings.database, [str(folder / "logs")])
@@ -135,7 +135,7 @@ def score(judged: Sequence[Judged], detectors: Sequence[Detector]) -> list[Score
 
 
 def table(scores: Sequence[Score], sessions: int) -> str:
-    """The table for the terminal; a row that isn't good enough ends in a mark."""
+    """Return the table for the terminal; a row that isn't good enough ends in a mark."""
     head = ("detector", "positives", "near-misses", "precision", "recall", f"in all {sessions}: precision", "recall")
     rows = [head, *(_row(one) for one in scores)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
@@ -147,7 +147,7 @@ def table(scores: Sequence[Score], sessions: int) -> str:
 
 
 def with_table(scores: Sequence[Score], sessions: int) -> str:
-    """The README with the table of these scores."""
+    """Return the README with the table of these scores."""
     head = f"| detector | positives | near-misses | precision | recall | precision in all {sessions:,} | recall |"
     rows = (f"| `{one.name}` | {' | '.join(_row(one)[1:])} |" for one in scores)
     written = "\n".join((head, "|---|---|---|---|---|---|---|", *rows))

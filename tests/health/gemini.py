@@ -18,7 +18,7 @@ _KINDS = {"user": "user", "inject": "user", "command": "user", "interrupt": "inf
 
 
 def write(log: Log) -> str:
-    """Write a session; give its path below the home."""
+    """Write a session; return its path below the home."""
     head = {"sessionId": log.session, "projectHash": sha256(CWD.encode()).hexdigest(), "startTime": log.time(0)}
     log.records.append(head | {"lastUpdated": log.time(0), "kind": "main"})
     for scene, following, tokens in counted(log.story):
@@ -48,7 +48,7 @@ def _remark(log: Log, remark: Remark) -> None:
 
 
 def _response(log: Log, response: Response, tokens: Tokens | None) -> None:
-    """A message; if it has calls, first without their results and figures."""
+    """Write a message; if it has calls, first without their results and figures."""
     told = [part for part in response.parts if not isinstance(part, Execution)]
     said = "\n".join(part.text for part in told if part.kind == "say")
     thoughts = [_thought(log, part) for part in told if part.kind == "think"]
@@ -95,7 +95,7 @@ def _arguments(execution: Execution) -> Any:
 
 
 def _ended(log: Log, execution: Execution, call: dict[str, Any]) -> dict[str, Any]:
-    """How an execution ended: a command that fails is a success to the CLI, with its exit code behind the output."""
+    """Return a call with its end: to the CLI, a failed command is a success with an exit code after the output."""
     ended = execution.ended
     assert ended
     status, shown, key = "success", ended.text, "output"

@@ -1,4 +1,4 @@
-"""Stories become logs: each as its agent would write it today, below a folder that stands for the agents' homes."""
+"""Writing stories as logs, as their agents would today, below a folder that represents the agents' homes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WRITERS: dict[str, Callable[[Log], str]] = {
 
 
 def write_logs(folder: Path, stories: Sequence[Story]) -> dict[str, Story]:
-    """Write the logs of all stories; give the stories by the ids of their sessions."""
+    """Write the logs of all stories; return the stories by the ids of their sessions."""
     written = {}
     for story in stories:
         log = Log(story)

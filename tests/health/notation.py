@@ -1,6 +1,6 @@
-"""How labelled sessions are written down (README.md): `*.sessions` files become stories.
+"""The notation of labelled sessions (README.md): reads `*.sessions` files into stories.
 
-Whatever isn't understood is an error that names file and line.
+Anything that isn't understood is an error that names file and line.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class StoryError(Exception):
 
 
 def read_stories(detectors: Collection[str], folder: Path = FOLDER) -> list[Story]:
-    """All stories of a folder; `detectors` are the names that a label may have."""
+    """Return all stories in a folder; `detectors` are the names that a label may have."""
     return [story for path in sorted(folder.glob("*.sessions")) for story in stories_of(path, detectors)]
 
 
 def stories_of(path: Path, detectors: Collection[str]) -> list[Story]:
-    """The stories of a file."""
+    """Return the stories in a file."""
     if path.stem not in detectors:
         raise StoryError(f"{path.name}: no detector is called {path.stem}")
     lines = list(enumerate(path.read_text(encoding="utf-8").split("\n"), 1))
@@ -67,7 +67,7 @@ _UNKNOWN_TO = {
     },
     "gemini": {
         "retry": "Gemini CLI doesn't log that a request was sent again",
-        "compaction": "Gemini CLI's log doesn't tell a compaction: it forgets what was before",
+        "compaction": "Gemini CLI's log doesn't record a compaction: it drops everything before",
     },
 }
 
@@ -123,10 +123,10 @@ class _Reader:
         elif name == "age":
             self.made.age = self._seconds(value)
         else:
-            raise self._wrong(f"no header: {line!r}")
+            raise self._wrong(f"not a header: {line!r}")
 
     def _repeated(self, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-        """The lines with those of each `repeat` as often as it says."""
+        """Yield the lines, with those of each `repeat` as often as it says."""
         left = iter(lines)
         for number, line in left:
             times = _REPEAT.fullmatch(line)
@@ -140,7 +140,7 @@ class _Reader:
                 yield number, line
 
     def _repeat_at(self, begun: int, left: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
-        """The lines up to the `end` of a repeat, other repeats among them."""
+        """Return the lines up to the `end` of a repeat, including nested repeats."""
         inner: list[tuple[int, str]] = []
         depth = 1
         for number, line in left:
@@ -153,7 +153,7 @@ class _Reader:
     def _line(self, line: str) -> None:
         found = _LINE.fullmatch(line)
         if not found:
-            raise self._wrong(f"no line: {line!r}")
+            raise self._wrong(f"not a line: {line!r}")
         kind, text = found["kind"] or found["bare"], found["text"] or found["rest"] or ""
         if message := _UNKNOWN_TO.get(self.made.provider, {}).get(kind):
             raise self._wrong(message)
@@ -170,12 +170,12 @@ class _Reader:
         if kind == "compaction" and text not in ("auto", "manual"):
             raise self._wrong("a compaction is auto or manual")
         if kind == "interrupt" and text:
-            raise self._wrong("nothing stands behind `interrupt`")
+            raise self._wrong("`interrupt` takes no text")
         self._pass(TICK)
         self.made.scenes.append(Remark(kind, self.clock, text))
 
     def _part(self, kind: str, text: str, *, joined: bool) -> None:
-        """A piece of a response: it joins the one before behind `& `, and behind thinking."""
+        """Add a piece of a response, which continues the previous response after `& ` and after thinking."""
         last = self.made.scenes[-1] if self.made.scenes else None
         part = self._execution(kind, text) if kind in _EXECUTIONS else Spoken(kind, 0, _text(text))
         if joined and not (isinstance(last, Response) and isinstance(part, Execution)):
@@ -193,7 +193,7 @@ class _Reader:
 
     def _execution(self, kind: str, text: str) -> Execution:
         if not text.strip():
-            raise self._wrong(f"`{kind}` needs something behind it")
+            raise self._wrong(f"`{kind}` needs a text")
         if kind == "tool":
             name, _, given = text.partition(" ")
             return Execution(kind, 0, name, arguments=self._json(given or "{}"))
@@ -203,7 +203,7 @@ class _Reader:
         return Execution(kind, 0, text if kind in ("run", "grep") else text.strip())
 
     def _below(self, line: str) -> None:
-        """What stands below an execution: what it changes, how long it took, how it ended."""
+        """Read a line below an execution: what it changes, how long it took, how it ended."""
         last = self.made.scenes[-1] if self.made.scenes else None
         execution = last.parts[-1] if isinstance(last, Response) else None
         if not isinstance(execution, Execution):
@@ -223,7 +223,7 @@ class _Reader:
     def _ended(self, line: str, execution: Execution) -> Ended:
         found = _END.fullmatch(line)
         if not found:
-            raise self._wrong(f"no result: {line!r}")
+            raise self._wrong(f"not a result: {line!r}")
         how, took = found["how"] or found["bare"], TICK if self.waited is None else self.waited
         self.waited = None
         if found["code"] and (how != "failed" or (execution.kind != "run" and self.made.provider != "codex")):
@@ -238,11 +238,11 @@ class _Reader:
         last = self.made.scenes[-1] if self.made.scenes else None
         figures = {name: int(re.sub("[,_]", "", number)) for number, name in _FIGURE.findall(text)}
         if not isinstance(last, Response):
-            raise self._wrong("figures stand behind a response")
+            raise self._wrong("token usage must follow a response")
         if text.strip() == "none":
             last.counted = False
         elif not figures or _FIGURE.sub("", text).strip(" ,"):
-            raise self._wrong(f"no figures: {text!r}")
+            raise self._wrong(f"not token usage: {text!r}")
         elif self.made.provider == "gemini" and figures.get("written"):
             raise self._wrong("Gemini CLI doesn't log what was written to a cache")
         else:
@@ -255,18 +255,18 @@ class _Reader:
 
     def _seconds(self, text: str) -> float:
         if not _TIME.fullmatch(text.strip()):
-            raise self._wrong(f"no time: {text!r}")
+            raise self._wrong(f"not a time: {text!r}")
         return sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"([\d.]+)([smhd])", text))
 
     def _json(self, text: str) -> Any:
         try:
             return json.loads(text)
         except ValueError as problem:
-            raise StoryError(f"{self.path.name}:{self.number}: no JSON: {problem}") from problem
+            raise StoryError(f"{self.path.name}:{self.number}: not JSON: {problem}") from problem
 
 
 def _joined(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """The lines with those that go on from them (`| `) behind a line break."""
+    """Yield the lines, joined by line breaks with those that continue them (`| `)."""
     held: tuple[int, str] | None = None
     for number, line in lines:
         going_on = re.fullmatch(r"(?:  )?\|(?: (.*))?", line)
@@ -281,13 +281,13 @@ def _joined(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def _text(written: str) -> str:
-    """A text as it is meant: `big 50000` stands for so many characters."""
+    """Return the text meant: `big 50000` stands for as many characters."""
     big = _BIG.fullmatch(written.strip())
     return varied(int(big[1])) if big else written
 
 
 def varied(characters: int) -> str:
-    """So many characters of output whose lines differ."""
+    """Return this many characters of output with different lines."""
     lines: list[str] = []
     size = 0
     while size <= characters:

@@ -1,4 +1,4 @@
-"""What a labelled session is: a story, of what the model gave and of what was said to it.
+"""A labelled session: a story of the model's responses and everything said to it.
 
 Times in a story are seconds since its beginning.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 PROVIDERS = {"claude_code": "claude-opus-4-5", "codex": "gpt-5.1-codex", "gemini": "gemini-2.5-pro"}
-"""The providers whose logs can be written, with the model that speaks where a story names none."""
+"""The providers whose logs can be written, with the default model."""
 
 DAY = 86_400
 
@@ -25,13 +25,13 @@ class Tokens:
 
     @property
     def whole(self) -> int:
-        """All that the model was given to read."""
+        """The model's whole input."""
         return self.fresh + self.cached + self.written
 
 
 @dataclass
 class Ended:
-    """What came back from an execution."""
+    """The end of an execution, with its result."""
 
     how: str
     """ok, failed, refused, interrupted."""
@@ -42,7 +42,7 @@ class Ended:
 
 @dataclass
 class Execution:
-    """A tool call, with what came back if anything did."""
+    """A tool call, with its result if there is one."""
 
     kind: str
     """run, read, edit, write, grep, tool."""
@@ -50,15 +50,15 @@ class Execution:
     subject: str
     """The command, the path, the pattern or the tool's name."""
     arguments: Any = None
-    """Of `tool`."""
+    """The arguments of a `tool`."""
     part: tuple[int, int] | None = None
-    """First and last line that are read."""
+    """The first and the last line that are read."""
     changes: list[str] = field(default_factory=list)
-    """The lines of an edit or of a file, each behind `-` or `+`."""
+    """The lines of an edit or of a file, each after `-` or `+`."""
     ended: Ended | None = None
 
     def lines(self, sign: str) -> str:
-        """The lines that an edit takes away (`-`) or puts there (`+`)."""
+        """Return the lines that an edit removes (`-`) or adds (`+`)."""
         return "\n".join(line[1:] for line in self.changes if line[0] == sign)
 
 
@@ -74,32 +74,32 @@ class Spoken:
 
 @dataclass
 class Response:
-    """What the model gave at once."""
+    """One response of the model."""
 
     parts: list[Spoken | Execution]
     tokens: Tokens | None = None
     counted: bool = True
-    """Whether the log has figures of it; without `tokens` they are small."""
+    """Whether the log has its token usage, which is small unless `tokens` says otherwise."""
 
     @property
     def only_thinks(self) -> bool:
-        """Whether something must follow yet."""
+        """Whether it has only thoughts, so that something must follow."""
         return self.counted and not self.tokens and all(part.kind == "think" for part in self.parts)
 
     @property
     def executions(self) -> list[Execution]:
-        """The tool calls of it."""
+        """Its tool calls."""
         return [part for part in self.parts if isinstance(part, Execution)]
 
     @property
     def ended_at(self) -> float:
-        """When the last of it was there."""
+        """The time of its last part."""
         return max(part.ended.at if isinstance(part, Execution) and part.ended else part.at for part in self.parts)
 
 
 @dataclass
 class Remark:
-    """Anything else: of the human, of the harness, of the model's API."""
+    """Anything else: from the human, the harness, or the model's API."""
 
     kind: str
     """user, inject, command, compaction, api error, retry, interrupt."""
@@ -108,7 +108,7 @@ class Remark:
 
     @property
     def ended_at(self) -> float:
-        """When it was written."""
+        """The time at which it was written."""
         return self.at
 
 
@@ -132,10 +132,10 @@ class Story:
 
     @property
     def seconds(self) -> float:
-        """How long it lasted."""
+        """Its duration."""
         return max((scene.ended_at for scene in self.scenes), default=0)
 
     @property
     def place(self) -> str:
-        """File and line, for a message."""
+        """Its file and line, for a message."""
         return f"{self.file}.sessions:{self.line}"

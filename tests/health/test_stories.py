@@ -1,4 +1,4 @@
-"""What a story says arrives in the index as what it is meant to be, whichever agent's log it was written as."""
+"""Everything in a story arrives in the index as intended, whichever agent's log it was written as."""
 
 from __future__ import annotations
 
@@ -193,18 +193,18 @@ def test_codex_tells_compactions_windows_and_mcp_tools(tmp_path: Path) -> None:
     [
         ("finds: everything\n\nuser: Go.\n", "2: no detector is called 'everything'"),
         ("provider: codex\n\nuser: Go.\n", "1: a story needs the header `finds:`"),
-        ("finds: nothing\nmood: good\n\nuser: Go.\n", "3: no header: 'mood: good'"),
-        ("finds: nothing\n\nshout: Go!\n", "4: no line: 'shout: Go!'"),
-        ("finds: nothing\n\nrun: ls\n  fine: a\n", "5: no result: 'fine: a'"),
+        ("finds: nothing\nmood: good\n\nuser: Go.\n", "3: not a header: 'mood: good'"),
+        ("finds: nothing\n\nshout: Go!\n", "4: not a line: 'shout: Go!'"),
+        ("finds: nothing\n\nrun: ls\n  fine: a\n", "5: not a result: 'fine: a'"),
         ("finds: nothing\n\nsay: Hello\n  ok: a\n", "5: only executions have lines below them"),
         ("finds: nothing\n\nrun: ls\n  ok: a\n  ok: b\n", "6: the execution has ended already"),
         ("finds: nothing\n\nuser: Go.\n& run: ls\n", "5: `& ` joins an execution to the response before it"),
-        ("finds: nothing\n\nuser: Go.\ntokens: 5 in\n", "5: figures stand behind a response"),
-        ("finds: nothing\n\nuser: Go.\nwait a bit\n", "5: no time: 'a bit'"),
+        ("finds: nothing\n\nuser: Go.\ntokens: 5 in\n", "5: token usage must follow a response"),
+        ("finds: nothing\n\nuser: Go.\nwait a bit\n", "5: not a time: 'a bit'"),
         ("finds: nothing\n\nrepeat 3\nsay: Again.\n", "4: `repeat` without an `end`"),
-        ("finds: nothing\n\ntool X {oops}\n", "4: no JSON"),
+        ("finds: nothing\n\ntool X {oops}\n", "4: not JSON"),
         ("finds: nothing\nprovider: codex\n\nretry: Overloaded\n", "5: Codex doesn't log"),
-        ("finds: nothing\nprovider: gemini\n\ncompaction: auto\n", "5: Gemini CLI's log doesn't tell"),
+        ("finds: nothing\nprovider: gemini\n\ncompaction: auto\n", "5: Gemini CLI's log doesn't record"),
         ("finds: nothing\n\n", "1: nothing happens in this story"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Logs of the three agents with one word in all places where a log can have a text, to be forgotten without a trace."""
+"""Logs of the three agents with one word wherever a log can have a text, to be forgotten without a trace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agtrace_indexer.index.catalog import Catalog
 from tests.agtrace.asking import ClaudeLog, claude_log
 
 WORD = "wombat"
-"""What must not be found anywhere: it ends every marker."""
+"""The word that must not be found anywhere: it ends every marker."""
 
 CLAUDE = "3c9e7a10-5b7d-4d6e-8a61-2f1de9b6c001"
 CODEX = "019e4c1f-77aa-7c10-9b3e-54d1c2e8f002"
@@ -41,12 +41,12 @@ _MOST = 1 << 20
 
 
 def marker(place: str) -> str:
-    """The word that stands in one place."""
+    """Return the word for one place."""
     return f"{place}{WORD}"
 
 
 def write(home: Path) -> None:
-    """Write the logs below a home: a session of each agent that says the word everywhere, and one that never does."""
+    """Write the logs below a home: for each agent, a session with the word everywhere, and one without it."""
     _claude(home)
     _codex(home)
     _gemini(home)
@@ -114,7 +114,7 @@ def _gemini(home: Path) -> None:
 
 
 def found_in(folder: Path, *texts: str) -> set[str]:
-    """Which texts stand in the files of a folder: in their bytes, in whatever zstd they hold, in values of tables."""
+    """Return the texts that are in the files of a folder: in bytes, in zstd frames, in values of tables."""
     wanted = {text: text.lower().encode() for text in texts}
     found: set[str] = set()
     for piece in _pieces(folder):
@@ -135,7 +135,7 @@ def _pieces(folder: Path) -> Iterator[bytes]:
 
 
 def _values(path: Path) -> Iterator[bytes]:
-    """Every value of every table, as it is and decompressed: in the file a long one is spread over several pages."""
+    """Yield every value of every table, unchanged and decompressed: in the file, long ones span several pages."""
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
         connection.text_factory = bytes
         tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL %'"
@@ -148,7 +148,7 @@ def _values(path: Path) -> Iterator[bytes]:
 
 
 def _unpacked(data: bytes) -> Iterator[bytes]:
-    """What the zstd frames in some bytes hold, as far as they can be read."""
+    """Yield the readable contents of the zstd frames in some bytes."""
     at = data.find(_MAGIC)
     while at >= 0:
         with suppress(zstandard.ZstdError):
@@ -157,7 +157,7 @@ def _unpacked(data: bytes) -> Iterator[bytes]:
 
 
 def killed_at(statement: int, database: Path, gone: set[str]) -> bool:
-    """Forget in a process that is killed before its n-th statement of SQL; whether it got so far."""
+    """Forget in a process that is killed before its n-th SQL statement; return whether it got that far."""
     child = os.fork()
     if child:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL

@@ -1,4 +1,4 @@
-"""Real logs for the tests of the providers: where they lie, their records, what is expected of them."""
+"""Real logs for the tests of the providers: their paths, their records, and what is expected of them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the folder of real lo
 
 
 def log_files(folder: str = "") -> list[Path]:
-    """The files below a folder of the real logs, in order; none where they are absent."""
+    """Return the files below a folder of the real logs, in order; none if they are absent."""
     return sorted(path for path in (LOGS / folder).rglob("*") if path.is_file()) if LOGS.is_dir() else []
 
 
 def expected_rows() -> list[dict[str, str]]:
-    """What an independent script counted in each file; nothing where the logs are absent."""
+    """Return what an independent script counted in each file; nothing if the logs are absent."""
     if not LOGS.is_dir():
         return []
     with (LOGS / "EXPECTED.csv").open(encoding="utf-8", newline="") as table:
@@ -32,14 +32,14 @@ def expected_rows() -> list[dict[str, str]]:
 
 
 def records_of(path: Path, log_format: Parser) -> list[Record]:
-    """The records of a log as its provider is given them: of a document that it unrolls, else the lines."""
+    """Return the records of a log as its provider receives them: of a document that it unrolls, or else of lines."""
     content = _content(path)
     unrolled = log_format.unroll(_decoded(content))
     return _lines(content) if unrolled is None else list(unrolled)
 
 
 def is_claimed(path: Path, log_format: Parser) -> bool:
-    """Whether a provider takes a file, or anything that it might hold, for its own."""
+    """Whether a provider recognises a file, or anything that may be in it, as its own."""
     content = _content(path)
     document = _decoded(content)
     inner = document.get("messages") if isinstance(document, dict) else document
@@ -48,12 +48,12 @@ def is_claimed(path: Path, log_format: Parser) -> bool:
 
 
 def stored(state: LogState) -> LogState:
-    """The state as the next run of the indexer finds it."""
+    """Return the state as the next run of the indexer finds it."""
     return LogState.from_json(json.loads(json.dumps(state.to_json())))
 
 
 def check_stops(log_format: Parser, records: Iterable[Record], path: PurePath) -> None:
-    """Read a log at once and with a stop between any two records: drafts and state must be the same."""
+    """Read a log in one go and with a stop between any two records: drafts and state must be the same."""
     through, stopping = log_format.begin(path), log_format.begin(path)
     for record in records:
         stopping = stored(stopping)
@@ -73,7 +73,7 @@ def _lines(content: str) -> list[Record]:
 
 
 def _decoded(content: str) -> Any:
-    """The JSON value that a text is; None where it is none."""
+    """Return the JSON value of a text; None if it isn't JSON."""
     try:
         return json.loads(content)
     except ValueError:

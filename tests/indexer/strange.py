@@ -1,4 +1,4 @@
-"""Strange values for the laws that nothing makes a provider raise: any JSON, and records with one wrong value."""
+"""Strange values, none of which may make a provider raise: any JSON, and records with one wrong value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ JsonValues = st.SearchStrategy[Any]
 
 
 def any_json(words: st.SearchStrategy[str] | None = None, leaves: int = 12) -> JsonValues:
-    """JSON values; `words` are texts and keys that mean something to the provider."""
+    """Return a strategy for JSON values; `words` are texts and keys that are meaningful to the provider."""
     texts = st.text(max_size=8)
     keys = texts if words is None else words | st.text(max_size=4)
     return st.recursive(
@@ -22,7 +22,7 @@ def any_json(words: st.SearchStrategy[str] | None = None, leaves: int = 12) -> J
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every object or array within a value, with each of its keys or indices."""
+    """Yield every object or array within a value, with each of its keys or indices."""
     keys: Iterable[Any] = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     for key in keys:
         yield value, key

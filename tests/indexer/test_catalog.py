@@ -1,4 +1,4 @@
-"""Opening an index: what is made where there is none, and what becomes of one of another version."""
+"""Opening an index: what is made if there is none, and what happens to one of another version."""
 
 from __future__ import annotations
 

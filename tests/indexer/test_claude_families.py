@@ -1,6 +1,6 @@
-"""Bug classes of other tools over Claude Code's logs: small logs, indexed, and asked by SQL.
+"""Bug classes of other tools that read Claude Code's logs: small logs, indexed, and queried by SQL.
 
-The numbers in the docstrings are those of known-bugs.md; each test fails when the rule that it names is taken away.
+The numbers in the docstrings are those of tests/known_bugs.md; each test fails if the rule that it names is removed.
 """
 
 from __future__ import annotations

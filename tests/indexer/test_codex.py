@@ -1,4 +1,4 @@
-"""What agtrace makes of Codex rollouts, from single lines and from real logs."""
+"""Reading Codex rollouts, from single lines and from real logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codex rollouts that replay, start or continue each other: whose request is whose, and what counts where.
+"""Codex rollouts that replay, start or continue each other: to which session requests belong, and what counts where.
 
 The logs are written here, as Codex writes them (indexer/README.md): a fork begins with its parent's records,
 all stamped with the instant of the fork.

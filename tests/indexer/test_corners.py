@@ -1,4 +1,4 @@
-"""Logs in corners: restored beside their copy, in worktrees of worktrees, with results that are said again."""
+"""Corner cases: logs restored next to their copy, in worktrees of worktrees, with repeated results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The published logs, indexed as they lie: every count against one that was made without agtrace."""
+"""The published logs, indexed as they are: every count compared with one made without agtrace."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Indexing that is killed at any moment repeats work and loses none.
+"""Indexing that is killed at any moment repeats work but loses nothing.
 
-AGTRACE_TEST_KILLS and AGTRACE_TEST_MEGABYTES make it a longer trial: the measurement behind the claim
-is 20 kills over 200 MB.
+AGTRACE_TEST_KILLS and AGTRACE_TEST_MEGABYTES make the trial longer: the measurement behind the claim
+has 20 kills over 200 MB.
 """
 
 from __future__ import annotations

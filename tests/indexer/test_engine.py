@@ -1,4 +1,4 @@
-"""What another engine would have to offer is all that is asked of this one; mypy compares the signatures."""
+"""Nothing is used of this engine that another one wouldn't have to offer; mypy compares the signatures."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Logs that share lines, start each other or repeat each other: what counts where is a function of all of them.
+"""Logs that share lines, start each other or repeat each other: what counts where depends only on the set of logs.
 
-The order in which they are read, in how many pieces, and what they were called meanwhile never matters.
+The order in which they are read, the number of pieces, and their earlier names never matter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What becomes of logs that vanish, move, are compressed, replaced or copied; and which files are looked at."""
+"""Logs that vanish, move, or are compressed, replaced or copied; and the files that are examined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database that another program writes is asked without a trace, and what it answers is of one moment."""
+"""A database that another program writes is queried without leaving a trace, and its answers are of one moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gemini CLI logs become events, and the events of a changing log are those of its last state."""
+"""Gemini CLI's logs become events, and the events of a changing log are those of its last state."""
 
 from __future__ import annotations
 

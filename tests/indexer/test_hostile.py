@@ -1,6 +1,6 @@
-"""Files that would hurt a careless reader: endless, broken, deeply nested, no files at all.
+"""Files that would hurt a careless reader: endless, broken, deeply nested, or not files at all.
 
-AGTRACE_TEST_LINE_MEGABYTES sets the length of the endless line; the claim is measured with 200.
+AGTRACE_TEST_LINE_MEGABYTES sets the length of the endless line; the claim was measured with 200.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def test_a_folder_of_hostile_files_is_read_as_far_as_it_is_readable_and_the_rest
     partly = {Path(file["path"]).name: file["reason"] for file in found["partly_read"]}
     assert partly == {
         paths["truncated_zst"].name: "the compressed file is cut off; everything up to there is indexed",
-        "unclosed.jsonl": f"its last line has {size} bytes and no end yet: its head is kept",
+        "unclosed.jsonl": f"its last line has {size} bytes and no end yet: its beginning is kept",
     }
 
 

@@ -1,4 +1,4 @@
-"""A log that grows is indexed as if it had been there at once, and only what is new in it is read."""
+"""A growing log is indexed as if it had been there at once, and only its new part is read."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_a_half_written_last_line_waits_and_is_then_read_once(tmp_path: Path, da
     index(database, [str(log)])
     assert len(events(database)) == 1
     ((_, status, reason, *_, pending),) = contents(database)["files"]
-    assert (status, reason, pending) == ("log", "its last line is half-written: waits for its rest", len(PROMPT[:end]))
+    assert (status, reason, pending) == ("log", "its last line is incomplete: waiting for the rest", len(PROMPT[:end]))
     append(log, PROMPT[end:] + b"\n")
     index(database, [])
     assert text_of(database)[1:] == ["Count the gulls 🐦"]

@@ -1,6 +1,6 @@
-"""What went wrong elsewhere with files, times, directories and prices, and that no other test shows.
+"""Bugs of other tools with files, times, directories and prices that no other test covers.
 
-`tests/known_bugs.md` lists all of these bug classes with their numbers, and the tests that show each of them.
+`tests/known_bugs.md` lists all such bug classes with their numbers, and the tests for each of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Putting the index in order: nothing is lost by it, and space comes back."""
+"""Maintenance of the index: nothing is lost, and space is freed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The calls that agents made to agtrace itself, and their results, are marked: known bug 61, search finds itself."""
+"""Agents' calls to agtrace itself, and their results, are marked: known bug 61, search finds itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that a user adds and texts that a user allows, in `redaction.json` beside the index (issue: redaction)."""
+"""Rules that a user adds and texts that a user allows, in `redaction.json` next to the index."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from agtrace_indexer.redact import UnusableRules
 from agtrace_indexer.run import index
 from agtrace_indexer.texts.blocks import unpack
 
+from agtrace.answers.desk import Answers
+from agtrace.answers.log import silent
+from agtrace.settings import load
 from tests.conftest import SAMPLES
 from tests.secrets.stored import bytes_of, rows_of
 
@@ -46,6 +49,12 @@ def test_an_added_rule_masks_and_says_its_name(tmp_path: Path) -> None:
     write(tmp_path, BADGE)
     assert masked(tmp_path, SAID) == "my badge is [redacted: badge], let me in"
     assert redact.redact("password=abc12345") == "password=[redacted: password]"
+
+
+def test_even_the_first_answer_is_masked_by_them_though_it_is_a_refusal(tmp_path: Path) -> None:
+    write(tmp_path, BADGE)
+    refused = Answers(load({"AGTRACE_DATA_DIR": str(tmp_path)}), log=silent).ask("list_sessions", {"BDG-12345678": 1})
+    assert "[redacted: badge]" in refused.text and "12345678" not in refused.text
 
 
 def test_only_the_group_secret_is_masked(tmp_path: Path) -> None:

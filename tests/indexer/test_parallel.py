@@ -1,4 +1,4 @@
-"""Logs that worker processes read give what one process reads alone, whatever becomes of the workers."""
+"""Worker processes yield the same as a single process, whatever happens to the workers."""
 
 from __future__ import annotations
 

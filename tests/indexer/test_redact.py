@@ -1,4 +1,4 @@
-"""Secrets are masked wherever they stand, and nothing else is."""
+"""Secrets are masked wherever they are, and nothing else is."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the index counts against a second computation that shares no code with it (tests/reference).
+"""The counts of the index compared with a second computation that shares no code with it (tests/reference).
 
 Every published log of Claude Code and Codex is indexed alone and counted by the scripts; logs that copy
-each other are indexed together. Where both differ, the raw lines were read: the tables below say who is right.
+each other are indexed together. Where the two differed, the raw lines were read: the tables below say which is right.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is kept of the compiled rules, and of which rules an index tells."""
+"""The stored compiled rules, and the record in an index of the rules it was masked with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log calls things: masked before anything cuts or keeps it, and links of sessions hold all the same."""
+"""Names in a log: masked before anything cuts or keeps them, without breaking links between sessions."""
 
 from __future__ import annotations
 

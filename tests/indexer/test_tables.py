@@ -1,4 +1,4 @@
-"""The list of the tables, held against the tables of an index."""
+"""The list of the tables, compared with the tables of an index."""
 
 from __future__ import annotations
 

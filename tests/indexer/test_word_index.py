@@ -1,4 +1,4 @@
-"""The word index names every block that holds a text, whatever the text is and however the index came about."""
+"""The word index names every block that has a text, whatever the text and however the index was made."""
 
 from __future__ import annotations
 

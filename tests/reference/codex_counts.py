@@ -1,8 +1,8 @@
-"""Count what one Codex rollout holds, without agtrace: `python -m tests.reference.codex_counts FILE...`.
+"""Count the contents of a Codex rollout, without agtrace: `python -m tests.reference.codex_counts FILE...`.
 
-Written from the description of the format and from reading logs: the whole file at once, first cut off what
-a fork replays of its parent, then one question at a time. Nothing of agtrace is imported. Prints one JSON
-object a file; all figures are numbers of things, tokens are tokens.
+Written from the description of the format and from reading logs: the whole file at once, first without what
+a fork replays of its parent, then one question at a time. Nothing is imported from agtrace. Prints one JSON
+object per file; all figures are counts, including those of tokens.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PLAIN_FAILURES = re.compile(
     r"|(exec_command|write_stdin|view_image) failed|unable to locate image at "
 )
 FORK_GAP_MS = 1000
-"""Without turn ids the replay ends where the stamps stop following each other this closely."""
+"""Without turn ids, the replay ends where timestamps are further apart than this."""
 
 Record = dict[str, Any]
 TOKEN_KEYS = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
@@ -41,7 +41,7 @@ TOKEN_KEYS = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens",
 
 
 class Usage(NamedTuple):
-    """Tokens of a session; input without what was cached or written to the cache, of which Codex has one kind."""
+    """Tokens of a session; input without tokens read from or written to the cache, of which Codex has one kind."""
 
     input: int = 0
     cache_creation_5m: int = 0
@@ -51,7 +51,7 @@ class Usage(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What one file holds behind the replay of its parent."""
+    """The counts of one file after the replay of its parent."""
 
     lines: int
     replayed: int
@@ -90,7 +90,7 @@ def count(path: Path) -> Counts:
 
 
 def records(path: Path) -> list[Record]:
-    """All JSON objects of the file; broken lines are left out."""
+    """Return all JSON objects of the file; broken lines are left out."""
     data = path.read_bytes()
     if path.suffix == ".zst":
         import zstandard
@@ -105,7 +105,7 @@ def records(path: Path) -> list[Record]:
 
 
 def parsed(text: str) -> Any:
-    """The JSON value of a text, None where it is none."""
+    """Return the JSON value of a text; None if it isn't JSON."""
     try:
         return json.loads(text)
     except ValueError:
@@ -113,13 +113,13 @@ def parsed(text: str) -> Any:
 
 
 def inner(record: Record) -> Record:
-    """The payload of an enveloped line; a bare item is its own."""
+    """Return the payload of an enveloped line; a bare item is its own payload."""
     payload = record.get("payload")
     return payload if isinstance(payload, dict) else record
 
 
 def kind(record: Record) -> str:
-    """The type of an item or event; told by its fields where a fixture leaves it out."""
+    """Return the type of an item or event, judged by its fields if a fixture leaves it out."""
     item = inner(record)
     if "type" in item and item is not record:
         return str(item["type"])
@@ -130,11 +130,11 @@ def kind(record: Record) -> str:
     return "message" if "role" in item else ""
 
 
-# --- the replayed part (formats.md 2.2, Sub-agents, forks; known-bugs.md 10 and 11) ---
+# --- the replayed part (formats.md 2.2, Sub-agents, forks; tests/known_bugs.md, 10 and 11) ---
 
 
 def replay_length(found: list[Record]) -> int:
-    """How many lines at the start repeat the parent: up to the first turn that isn't older than the session."""
+    """Return how many lines at the start repeat the parent: up to the first turn that isn't older than the session."""
     if not replays(found):
         return 0
     born = birth(inner(found[0]))
@@ -153,26 +153,26 @@ def replays(found: list[Record]) -> bool:
 
 
 def birth(meta: Record) -> int:
-    """When the session began, ms since 1970: from its id, a UUIDv7, else from its own timestamp."""
+    """Return when the session began, in ms since 1970: from its id, a UUIDv7, or else its own timestamp."""
     made = uuid_time(meta.get("id"))
     return made if made is not None else stamp(meta) or 0
 
 
 def turn_time(record: Record) -> int | None:
-    """When the turn that starts on this line was made, ms since 1970."""
+    """Return when the turn that starts on this line was made, in ms since 1970."""
     if record.get("type") == "turn_context" or kind(record) == "task_started":
         return uuid_time(inner(record).get("turn_id"))
     return None
 
 
 def uuid_time(text: Any) -> int | None:
-    """The milliseconds since 1970 in a UUIDv7."""
+    """Return the milliseconds since 1970 in a UUIDv7."""
     digits = text.replace("-", "") if isinstance(text, str) else ""
     return int(digits[:12], 16) if re.fullmatch(r"[0-9a-f]{12}7[0-9a-f]{19}", digits) else None
 
 
 def stamp(record: Record) -> int | None:
-    """The time of a line in ms since 1970."""
+    """Return the time of a line in ms since 1970."""
     try:
         return round(datetime.fromisoformat(str(record.get("timestamp"))).timestamp() * 1000)
     except ValueError:
@@ -180,7 +180,7 @@ def stamp(record: Record) -> int | None:
 
 
 def cluster(found: list[Record]) -> int:
-    """How many lines at the start carry the instant of the fork."""
+    """Return how many lines at the start have the time of the fork."""
     times = [stamp(record) or 0 for record in found]
     gaps = (at for at in range(1, len(times)) if times[at] - times[at - 1] >= FORK_GAP_MS)
     return next(gaps, len(found))
@@ -190,7 +190,7 @@ def cluster(found: list[Record]) -> int:
 
 
 def tokens(replayed: list[Record], own: list[Record]) -> tuple[Usage, int]:
-    """The session's tokens and how many token counts had news: the last value of each monotone run."""
+    """Return the session's tokens, the sum of the last values of each monotone run, and how many counts were new."""
     before = [total for record in replayed if (total := running_total(record)) is not None]
     base = last = before[-1] if before else NONE
     sums, news = NONE, 0
@@ -208,14 +208,14 @@ NONE: Total = (0, 0, 0, 0)
 
 
 def running_total(record: Record) -> Total | None:
-    """The figures of `TOKEN_KEYS` for the session so far, where this line tells them."""
+    """Return the figures of `TOKEN_KEYS` for the session so far, if this line has them."""
     info = inner(record).get("info") if kind(record) == "token_count" else None
     total = info.get("total_token_usage") if isinstance(info, dict) else None
     return tuple(total.get(key) or 0 for key in TOKEN_KEYS) if isinstance(total, dict) else None
 
 
 def added(sums: Total, last: Total, base: Total) -> Total:
-    """The sums with a run that went from base to last."""
+    """Return the sums including a run that went from base to last."""
     return tuple(so_far + end - start for so_far, end, start in zip(sums, last, base, strict=True))
 
 
@@ -223,14 +223,14 @@ def added(sums: Total, last: Total, base: Total) -> Total:
 
 
 class End(NamedTuple):
-    """One tool execution that ended; is_call: nothing but this event tells of the call."""
+    """One tool execution that ended; is_call: only this event reports the call."""
 
     outcome: str
     is_call: bool = False
 
 
 def outcomes(own: list[Record], carried: bool) -> Iterator[End]:
-    """Every tool result; events are results themselves only in a log whose items hold no calls."""
+    """Yield every tool result; events count as results only in a log whose items have no calls."""
     told: dict[Any, Record] = {}
     for record in own:
         item = inner(record)
@@ -243,7 +243,7 @@ def outcomes(own: list[Record], carried: bool) -> Iterator[End]:
 
 
 def output_outcome(item: Record, event: Record | None) -> str:
-    """How a call ended by its output, overruled by the event of the same call unless the tool still runs."""
+    """Return how a call ended by its output, or by the event of the same call unless the tool is still running."""
     output, result = item.get("output"), item.get("result")
     if isinstance(result, dict) and "exitCode" in result:
         return "failed" if result["exitCode"] else "ok"
@@ -257,7 +257,7 @@ def output_outcome(item: Record, event: Record | None) -> str:
 
 
 def text_of(output: Any) -> str:
-    """The texts of an output in one."""
+    """Return the texts of an output, joined."""
     if isinstance(output, dict):
         output = output.get("content") or [output]
     if isinstance(output, list):
@@ -266,7 +266,7 @@ def text_of(output: Any) -> str:
 
 
 def text_outcome(said: str) -> str:
-    """How a call ended by its output (formats.md 2.2, Tools and errors, 1 to 5); empty if nothing tells."""
+    """Return how a call ended by its output (formats.md 2.2, Tools and errors, 1 to 5); empty if it doesn't show."""
     whole = parsed(said) if said.startswith("{") else None
     if isinstance(whole, dict) and isinstance(whole.get("metadata"), dict):
         return "failed" if whole["metadata"].get("exit_code") else "ok"
@@ -284,7 +284,7 @@ def text_outcome(said: str) -> str:
 
 
 def header_outcome(header: str) -> str:
-    """How a command ended by the lines above its output."""
+    """Return how a command ended by the lines above its output."""
     if re.search(r"^Process running with session ID", header, re.MULTILINE):
         return "running"
     codes = re.findall(r"^(?:Exit code:|Process exited with code) (-?\d+)", header, re.MULTILINE)
@@ -294,7 +294,7 @@ def header_outcome(header: str) -> str:
 
 
 def event_outcome(event: Record) -> str:
-    """How a call ended by its `*_end` event."""
+    """Return how a call ended by its `*_end` event."""
     result = event.get("result")
     if isinstance(result, dict):
         good = result.get("Ok")
@@ -312,7 +312,7 @@ def event_outcome(event: Record) -> str:
 
 
 def requests(own: list[Record]) -> Iterator[int]:
-    """The places of the requests. One request stands in two streams; it is one until the model does something."""
+    """Yield the positions of requests. A request is in two streams, and counts once until the model does something."""
     waiting = None
     for at, record in enumerate(own):
         said = request(record)
@@ -324,7 +324,7 @@ def requests(own: list[Record]) -> Iterator[int]:
 
 
 def request(record: Record) -> str | None:
-    """The text that somebody typed, or that started a sub-agent."""
+    """Return the text that somebody typed, or that started a sub-agent."""
     item = inner(record)
     if record.get("type") == "event_msg" and kind(record) == "user_message":
         said = str(item.get("message") or "").strip()
@@ -343,7 +343,7 @@ def speaks(record: Record) -> bool:
 
 
 def printed(counts: Counts) -> dict[str, Any]:
-    """The counts as JSON."""
+    """Return the counts as JSON."""
     return {**counts._asdict(), "usage": counts.usage._asdict()}
 
 

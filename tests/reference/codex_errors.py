@@ -25,7 +25,7 @@ FAILURES = [
 
 
 class Counts(NamedTuple):
-    """What one file holds."""
+    """The counts of one file."""
 
     records: int
     calls: int
@@ -55,7 +55,7 @@ def count(path: Path) -> Counts:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """All JSON objects of the file; broken lines are left out."""
+    """Return all JSON objects of the file; broken lines are left out."""
     data = path.read_bytes()
     if path.suffix == ".zst":
         import zstandard
@@ -69,7 +69,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def decode(line: str) -> Any:
-    """The JSON value of a text, None where it is none."""
+    """Return the JSON value of a text; None if it isn't JSON."""
     try:
         return json.loads(line)
     except ValueError:
@@ -77,13 +77,13 @@ def decode(line: str) -> Any:
 
 
 def payload(record: dict[str, Any]) -> dict[str, Any]:
-    """The inside of an enveloped record, else the record."""
+    """Return the payload of an enveloped record, or else the record."""
     inner = record.get("payload")
     return inner if isinstance(inner, dict) else record
 
 
 def item_kind(record: dict[str, Any], inner: dict[str, Any]) -> str:
-    """The type of the item or event; by its fields where some fixtures leave it out."""
+    """Return the type of the item or event, judged by its fields if a fixture leaves it out."""
     if "type" in inner:
         return str(inner["type"])
     if record.get("type") == "response_item" and "call_id" in inner:
@@ -92,7 +92,7 @@ def item_kind(record: dict[str, Any], inner: dict[str, Any]) -> str:
 
 
 def output_failed(item: dict[str, Any], end: dict[str, Any] | None) -> bool:
-    """Whether this output is a failed one; a refusal or an interruption is not a failure."""
+    """Whether this output is a failure; a refusal or an interruption isn't."""
     output = item.get("output")
     if item.get("type") == "tool_result":
         result = item.get("result")
@@ -108,7 +108,7 @@ def output_failed(item: dict[str, Any], end: dict[str, Any] | None) -> bool:
 
 
 def as_text(output: Any) -> str:
-    """The texts of an output in one."""
+    """Return the texts of an output, joined."""
     if isinstance(output, dict):
         output = output.get("content") or [output]
     if isinstance(output, list):

@@ -1,8 +1,8 @@
-"""Which lines of Claude Code logs are copies, without agtrace: `python -m tests.reference.families FILE...`.
+"""Find the copied lines of Claude Code logs, without agtrace: `python -m tests.reference.families FILE...`.
 
 A fork, a background copy or a resumed session repeats lines of another log under the same uuid (formats.md
-2.1, Branching, resume, fork). They count once, for the older session. Prints one JSON object a file: what
-it holds of its own and what it copies; all figures are numbers of things, tokens are tokens.
+2.1, Branching, resume, fork). They count once, for the older session. Prints one JSON object per file: its own
+contents and its copies; all figures are counts, including those of tokens.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Line = tuple[str, str]
 
 
 class Totals(NamedTuple):
-    """What some lines hold."""
+    """The counts of some lines."""
 
     lines: int
     tool_calls: int
@@ -47,7 +47,7 @@ class Totals(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """What a log holds of its own, and what it repeats of older ones."""
+    """A log's own contents, and its copies from older ones."""
 
     own: Totals
     copied: Totals
@@ -67,13 +67,13 @@ class Log:
         sub_agent = bool(self.records) and all(record.get("isSidechain") for record in self.records)
         named = next((str(record["sessionId"]) for record in self.records if "sessionId" in record), "")
         self.age = (sub_agent, times[0] if times else 0.0, times[-1] if times else 0.0, named, str(path))
-        """Sorts logs whose lines don't tell which is older: sub-agents last, then by first and last time."""
+        """Sorts logs whose lines don't show which is older: sub-agents last, then by first and last time."""
 
     def is_older(self, other: Log) -> bool:
-        """Whether the first line that only this log holds is earlier than the other's; one without any is older.
+        """Whether the first line that only this log has is earlier than the other's; a log without any is older.
 
         A sub-agent is never older than a main session: one that logs the whole conversation again
-        (known-bugs.md 8) goes on before the conversation does.
+        (tests/known_bugs.md, 8) continues before the conversation does.
         """
         if self.age[0] != other.age[0]:
             return other.age[0]
@@ -81,12 +81,12 @@ class Log:
         return mine < others if mine != others else self.age < other.age
 
     def first_own(self, other: Log) -> float:
-        """The time of the first line that the other log doesn't hold, in seconds since 1970; before all if none."""
+        """Return when the first line not in the other log was written, in seconds since 1970; before all if none."""
         return next((stamp for line, stamp in self.stamps.items() if line not in other.stamps), float("-inf"))
 
 
 def families(paths: Iterable[Path]) -> dict[Path, Shares]:
-    """What each of these logs holds of its own and what it copies."""
+    """Return the own contents and the copies of each of these logs."""
     logs = [Log(path) for path in paths]
     lines = {line: oldest(found).path for line, found in holders((log, log.stamps) for log in logs).items()}
     answers = {key: fullest(key, found).path for key, found in holders((log, log.groups) for log in logs).items()}
@@ -94,7 +94,7 @@ def families(paths: Iterable[Path]) -> dict[Path, Shares]:
 
 
 def holders(held: Iterable[tuple[Log, Iterable[Any]]]) -> dict[Any, list[Log]]:
-    """For each thing the logs that hold it."""
+    """Return the logs that have each thing."""
     found = defaultdict(list)
     for log, things in held:
         for thing in things:
@@ -103,19 +103,19 @@ def holders(held: Iterable[tuple[Log, Iterable[Any]]]) -> dict[Any, list[Log]]:
 
 
 def oldest(logs: list[Log]) -> Log:
-    """The log that is older than most of the others."""
+    """Return the log that is older than most of the others."""
     by_age = sorted(logs, key=lambda log: log.age)
     return max(by_age, key=lambda log: sum(log.is_older(other) for other in logs if other is not log))
 
 
 def fullest(key: Key, logs: list[Log]) -> Log:
-    """The oldest of the logs with the final figures of a response: a copy made while it was written holds less."""
+    """Return the oldest log with the final figures of a response: a copy made while it was written has lower ones."""
     held = {log.path: (not placeholder(log.groups[key]), tokens(best(log.groups[key])).output) for log in logs}
     return oldest([log for log in logs if held[log.path] == max(held.values())])
 
 
 def shares(log: Log, owners: dict[Any, Path], response_owners: dict[Any, Path]) -> Shares:
-    """Divide a log by who owns its lines and responses."""
+    """Divide a log by the owners of its lines and responses."""
     parts = []
     for own in (True, False):
         lines = [line for line in log.records if (owners.get(identity(line), log.path) == log.path) == own]
@@ -140,13 +140,13 @@ def totals(lines: list[Record], groups: list[list[Record]]) -> Totals:
 
 
 def global_key(key: Key, group: list[Record]) -> Key:
-    """What a response is known by in all logs: both its ids, else its first line's uuid (known-bugs.md 4 and 5)."""
+    """Return a response's key in all logs: both its ids, or its first line's uuid (tests/known_bugs.md, 4 and 5)."""
     uuid = group[0].get("uuid")
     return key if all(key) or not isinstance(uuid, str) else ("", uuid)
 
 
 def stamped(lines: list[Record]) -> Iterator[tuple[Record, float]]:
-    """Each line with its time in seconds since 1970; one without a time has that of the line before it."""
+    """Yield each line with its time in seconds since 1970; one without a time has that of the line before it."""
     last = 0.0
     for line in lines:
         with suppress(ValueError):
@@ -155,7 +155,7 @@ def stamped(lines: list[Record]) -> Iterator[tuple[Record, float]]:
 
 
 def printed(totals: Totals) -> dict[str, Any]:
-    """Totals as JSON."""
+    """Return totals as JSON."""
     return {**totals._asdict(), "usage": totals.usage._asdict()}
 
 

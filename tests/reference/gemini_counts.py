@@ -1,8 +1,8 @@
-"""Count what stands in Gemini CLI logs, independently of agtrace (nothing of it is imported).
+"""Count the contents of Gemini CLI logs, independently of agtrace (nothing is imported from it).
 
 Usage: python gemini_counts.py FILE...
 Prints one JSON object: for each file `{records, messages, tool_calls, failed_tool_calls}`, or null
-where the file is no Gemini CLI log. Messages, calls and failures are those that are live at the end
+if the file isn't a Gemini CLI log. Messages, calls and failures are those that are live at the end
 of the file: replaced, rewound and dropped messages don't count.
 """
 
@@ -10,13 +10,13 @@ import json
 import re
 import sys
 
-# shell.ts of gemini-cli: these lines, in this order, end the text that the model gets
+# shell.ts of gemini-cli: these lines, in this order, end the text for the model
 SHELL_END = re.compile(r"Exit Code: (-?[0-9]+)(Signal: .*)?(Background PIDs: .*)?(Process Group PGID: .*)?")
 ALSO_MODEL = {"gemini", "model"}
 
 
 def documents(path):
-    """The file as one JSON value, or as the list of its lines' values."""
+    """Return the file as one JSON value, or as the list of its lines' values."""
     with open(path, encoding="utf-8", errors="replace") as file:
         content = file.read()
     try:
@@ -30,7 +30,7 @@ def documents(path):
 
 
 def from_document(document):
-    """The records count and the messages of a whole-file log."""
+    """Return the count of records and the messages of a whole-file log."""
     if not isinstance(document, dict):
         return None
     if "sessionId" in document and "projectHash" in document and isinstance(document.get("messages"), list):
@@ -46,7 +46,7 @@ def from_document(document):
 
 
 def from_lines(lines):
-    """The records count and the messages of a JSONL log; its first line is the metadata."""
+    """Return the count of records and the messages of a JSONL log; its first line is the metadata."""
     if not lines or not all(isinstance(line, dict) for line in lines):
         return None
     if not {"sessionId", "projectHash"} <= lines[0].keys():
@@ -79,7 +79,7 @@ def fold(steps):
 
 
 def calls(messages):
-    """Every (name, status, texts) of a tool call that is live."""
+    """Yield (name, status, texts) of every live tool call."""
     for message in messages:
         if message.get("type") in ALSO_MODEL:
             for tool in message.get("toolCalls") or []:
@@ -89,7 +89,7 @@ def calls(messages):
 
 
 def response_text(part):
-    """The output or the error of a functionResponse."""
+    """Return the output or the error of a functionResponse."""
     if not isinstance(part, dict):
         return str(part)
     response = part.get("functionResponse", {}).get("response", {})
@@ -97,7 +97,7 @@ def response_text(part):
 
 
 def failed(name, status, texts):
-    """Whether the status says error, or the end of a shell command's text says another exit code than 0."""
+    """Whether the status is error, or the end of a shell command's text has an exit code other than 0."""
     if status == "error":
         return True
     if name != "run_shell_command" or status != "success":
@@ -112,7 +112,7 @@ def failed(name, status, texts):
 
 
 def counts(path):
-    """The four figures of one file, or None."""
+    """Return the four figures of one file, or None."""
     document, lines = documents(path)
     found = from_document(document) if lines is None else from_lines(lines)
     if found is None:

@@ -1,4 +1,4 @@
-"""Connections that do nothing, or hardly anything: they are bounded in number and time, and who asks is answered."""
+"""Connections that do nothing, or hardly anything: they are limited in number and time, and requests are answered."""
 
 from __future__ import annotations
 

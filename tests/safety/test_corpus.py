@@ -1,4 +1,4 @@
-"""Logs that are broken or whose every name means harm, opened by every tool, every command and the page of a report."""
+"""Logs that are broken or have hostile names everywhere, opened by every tool, every command and a report's page."""
 
 from __future__ import annotations
 

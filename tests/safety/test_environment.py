@@ -1,4 +1,4 @@
-"""What stays inside: nothing connects to anything, no secret of the environment leaves, setup writes nothing itself."""
+"""What stays inside: nothing connects anywhere, no secret in the environment leaves, setup itself writes nothing."""
 
 from __future__ import annotations
 

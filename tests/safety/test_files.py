@@ -1,4 +1,4 @@
-"""Files: what is made is its owner's alone, what is read lies below the roots, nothing of the agents is touched."""
+"""Files: those made are only their owner's, those read are below the roots, and the agents' are never changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP transport against what no client of the mcp package sends: raw requests, and pages of other origins."""
+"""The HTTP transport against what the mcp package's client never sends: raw requests, and pages of other origins."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from tests.agtrace.asking import claude_log
+from tests.conftest import keep_rules
 from tests.e2e.test_http import Listening, listening
 
 SESSION = "fb3cff44-13ae-41a6-a6df-f287e0552835"
@@ -18,8 +20,9 @@ ACCEPTED = "Accept: application/json, text/event-stream\r\nContent-Type: applica
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listening]:
+def server(compiled_rules: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listening]:
     home = tmp_path_factory.mktemp("machine") / "home"
+    keep_rules(compiled_rules, home.parent / "data")
     claude_log(home / ".claude", SESSION).prompt("Serve")
     with pytest.MonkeyPatch.context() as patch:
         for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "AGTRACE_HTTP_TOKEN"):

@@ -1,4 +1,4 @@
-"""A log's text is data: marked in what a model reads, powerless in what a person sees, wherever in a log it stood."""
+"""A log's text is data, wherever in the log it is: marked for a model, harmless on a person's screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The token of the HTTP transport: made once, its owner's alone, and told so that it stands nowhere else."""
+"""The token of the HTTP transport: made once, readable only by its owner, and shown without being stored elsewhere."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""`python -m tests.secrets`: the corpus in the logs of three agents, and what of it came out; half an hour.
+"""`python -m tests.secrets`: plants the corpus in the logs of three agents, and prints what leaked; half an hour.
 
-Exits 1 if a secret came out or was found, or more than 2 % of the near-misses were masked. With `--quick` it does what
-the tests do.
+Exits with 1 if a secret leaked or was found, or if more than 2 % of the near-misses were masked. With `--quick` it does
+what the tests do.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.secrets.corpus import Case
 from tests.secrets.measuring import Score, measure
 
 MOST_MASKED = 0.02
-"""Of the near-misses."""
+"""The largest share of the near-misses that may be masked."""
 
 
 def main() -> None:
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def show(score: Score, line: Callable[[str], None]) -> None:
-    """Say the score a line at a time: a row a kind, then every case that went wrong."""
+    """Print the score line by line: a row for each kind, then every case that went wrong."""
     line(f"{'secrets':28} planted  came out  found")
     out = score.leaks.keys()
     for kind, (planted, leaked, hit) in _by_kind(score.secrets, out, score.hits).items():
@@ -64,7 +64,7 @@ def _print(line: str) -> None:
 
 
 def _by_kind(cases: Sequence[Case], first: Collection[str], second: Collection[str]) -> dict[str, tuple[int, int, int]]:
-    """Kind -> how many there are, how many of these are in `first`, and in `second`."""
+    """Return kind -> (number of cases, how many are in `first`, how many in `second`)."""
     all_of = Counter(case.kind for case in cases)
     counts = [Counter(case.kind for case in cases if case.id in ids) for ids in (first, second)]
     return {kind: (number, counts[0][kind], counts[1][kind]) for kind, number in all_of.items()}

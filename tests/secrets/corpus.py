@@ -1,9 +1,8 @@
-"""The cases: texts as they stand in logs, with the pieces that must not come out, or that must still stand.
+"""The cases: texts as they are in logs, with the pieces that must not leak, or that must be kept.
 
-A line of a file is a case: its id (the kind and a number), its text, and whether it is held out: rules are tuned with
-the others, and what they do to those that are held out tells whether they learned kinds or cases. In a text, ⟦ and ⟧
-stand around each piece; ¦ stands for nothing and keeps tokens apart, so that no scanner of what is pushed takes them
-for real ones.
+Each line of a file is a case: its id (the kind and a number), its text, and whether it is held out: rules are tuned
+on the others, and those held out show whether the rules know kinds or only cases. In a text, ⟦ and ⟧ enclose each
+piece; ¦ means nothing but divides tokens, so that no scanner of pushed code takes them for real ones.
 """
 
 from __future__ import annotations
@@ -22,37 +21,37 @@ _PIECE = re.compile("⟦([^⟧]+)⟧")
 
 @dataclass(frozen=True)
 class Case:
-    """A text to be planted."""
+    """A text to plant."""
 
     id: str
     text: str
-    """As it stands in a log, before the log's own JSON."""
+    """The text in a log, before encoding as the log's JSON."""
     pieces: tuple[str, ...]
     """Verbatim parts of the text."""
     held_out: bool
     inner: str = ""
-    """The secret that a base64 text wraps."""
+    """The secret in a base64 text."""
     secret: bool = True
 
     @property
     def kind(self) -> str:
-        """What it is an example of."""
+        """The kind of which it is an example."""
         return self.id.rpartition("-")[0]
 
     @property
     def is_token(self) -> bool:
-        """Whether its only piece is known by its own form, and can be a part of a path or of a branch's name."""
+        """Whether its only piece is recognised by its own form, and can be part of a path or of a branch's name."""
         known = self.kind.endswith(("-key", "-token")) and self.kind not in _WITHOUT_FORM and len(self.pieces) == 1
         return self.secret and known and re.fullmatch(r"[a-z]{2,9}[-_][\w.-]{16,120}", self.pieces[0]) is not None
 
 
 def secrets() -> list[Case]:
-    """What a reviewer of security wants masked."""
+    """Return the cases that a security reviewer wants masked."""
     return _cases("secrets.jsonl", secret=True)
 
 
 def near_misses() -> list[Case]:
-    """What a user is annoyed to see masked."""
+    """Return the cases that a user doesn't want masked."""
     return _cases("near_misses.jsonl", secret=False)
 
 

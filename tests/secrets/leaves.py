@@ -1,7 +1,7 @@
-"""Tokens in every leaf and key of the records of all agents, each token in a place of its own.
+"""Tokens in every leaf and key of the records of all agents, each token in a different place.
 
-A place is the way to a leaf, `.message.content[].id`, or to a key, which is then in braces. A token stands in its
-stead or behind it.
+A place is the path of a leaf, `.message.content[].id`, or of a key, which is then in braces. A token replaces it or
+follows it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _TOGETHER = 4
-"""Logs that a kind of record is spread over."""
+"""The number of logs over which a kind of record is spread."""
 _TELLING = ("type", "subtype", "operation", "kind")
 _THIRD = re.compile("Qz7[0-9a-f]{9}")
 
@@ -29,13 +29,13 @@ class Spoiled(NamedTuple):
 
 
 def token_of(place: str) -> str:
-    """A token of a known form, for a place; each third of it is known by its beginning."""
+    """Return a token of a known form for a place; each third of it is recognised by its beginning."""
     digits = sha256(place.encode()).hexdigest()
     return "ghp" + "_" + "".join(f"Qz7{digits[at : at + 9]}" for at in (0, 9, 18))
 
 
 def leaked(text: str, planted: Iterable[Spoiled]) -> set[str]:
-    """The places whose tokens stand in a text, or a third of them: any half has one."""
+    """Return the places whose tokens are in a text, or a third of them, as any half contains one."""
     thirds = set(_THIRD.findall(text))
     if not thirds:
         return set()
@@ -43,7 +43,7 @@ def leaked(text: str, planted: Iterable[Spoiled]) -> set[str]:
 
 
 def spoil(source: Path, home: Path) -> Iterator[Spoiled]:
-    """Write copies of a log below a home, one for each place that it has."""
+    """Write copies of a log below a home, one for each place in it."""
     text = source.read_text("utf-8")
     records = [json.loads(text)] if source.suffix == ".json" else list(_records(text.splitlines()))
     for number, place in enumerate(dict.fromkeys(place for record in records for place in _places(record))):
@@ -54,7 +54,7 @@ def spoil(source: Path, home: Path) -> Iterator[Spoiled]:
 
 
 def spoil_kinds(logs: Iterable[Path], home: Path) -> Iterator[Spoiled]:
-    """Write logs of two lines: how a log begins, and a record of a kind that these logs have, with its type kept."""
+    """Write logs of two lines: the first of a log, and a record of a kind in these logs, with its type unchanged."""
     seen: set[str] = set()
     for log in logs:
         first, *_ = records = list(_records(log.read_text("utf-8", "replace").splitlines()))
@@ -85,7 +85,7 @@ def _write(path: Path, records: Iterable[Any]) -> None:
 
 
 def _kind(value: Any, way: str = "") -> str:
-    """What tells a record from others: its types, wherever they stand."""
+    """Return the kind of a record: its types, wherever they are."""
     if isinstance(value, dict):
         return "".join(
             f"{way}.{key}={item}" if key in _TELLING else _kind(item, f"{way}.{key}") for key, item in value.items()
@@ -106,7 +106,7 @@ def _places(value: Any, way: str = "") -> Iterator[str]:
 
 
 def _with(value: Any, tokens: Mapping[str, str], way: str = "") -> Any:
-    """A value with tokens in their places."""
+    """Return a value with tokens in their places."""
     if isinstance(value, dict):
         return {
             _spoiled(key, tokens.get(f"{way}.{{{key}}}")): _with(item, tokens, f"{way}.{key}")
@@ -118,7 +118,7 @@ def _with(value: Any, tokens: Mapping[str, str], way: str = "") -> Any:
 
 
 def _spoiled(text: str, token: str | None) -> str:
-    """A text with a token behind it, or in its stead."""
+    """Return a text followed or replaced by a token."""
     if token is None:
         return text
     return f"{text} {token}" if token[-1] in "02468ace" else token

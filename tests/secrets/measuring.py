@@ -1,4 +1,4 @@
-"""The measurement: plants the corpus, indexes it in all the ways that there are, asks everything, and counts."""
+"""The measurement: plants the corpus, indexes it in every possible way, asks everything, and counts."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from tests.secrets.stored import bytes_of, rows_of, texts_of_sessions
 
 MASK = "[redacted: "
 _PATIENCE = 600
-"""Seconds that a command may take: thousands of sessions are indexed anew."""
+"""The most seconds for a command, as thousands of sessions are indexed again."""
 
 
 @dataclass
 class Score:
-    """What came of a corpus."""
+    """The result for a corpus."""
 
     secrets: list[Case]
     near_misses: list[Case]
     leaks: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Id of a secret -> where it came out -> what of it."""
+    """Id of a secret -> where it leaked -> what leaked."""
     hits: dict[str, str] = field(default_factory=dict)
     """Id of a secret -> a search for it that found something."""
     masked: set[str] = field(default_factory=set)
     """Ids of near-misses."""
     characters: int = 0
-    """How much was looked at."""
+    """The number of characters examined."""
 
     def look(self, sieve: Sieve, told: Iterable[tuple[str, str]]) -> None:
-        """Note what of the secrets stands in texts, each with the place where it was told."""
+        """Note the parts of secrets in texts, each given with the place where it was said."""
         for where, text in told:
             self.characters += len(text)
             self.note(where, sieve.found(text))
@@ -52,10 +52,10 @@ class Score:
 
 
 def measure(folder: Path, *, whole: bool) -> Score:
-    """Plant and ask below an empty folder, in the data folder of the environment.
+    """Plant the corpus below an empty folder, index it in the environment's data folder, and ask.
 
-    `whole` plants every case wherever the logs of three agents have texts; else each is planted for one agent in some
-    places. The questions are shared out among the sessions.
+    `whole` plants every case wherever the logs of three agents have texts; otherwise each is planted for one agent in
+    some places, and the questions are divided among the sessions.
     """
     score = Score(secrets(), near_misses())
     sieve = Sieve(score.secrets, [case.text for case in score.near_misses])
@@ -83,7 +83,7 @@ def measure(folder: Path, *, whole: bool) -> Score:
 
 
 def _index_in_pieces(folder: Path, planted: Sequence[Planted]) -> None:
-    """Index; then let some logs grow, and others go, so that their sessions are archived."""
+    """Index; then let some logs grow and others vanish, so that their sessions are archived."""
     database = load().database
     roots = [str(folder / "secrets"), str(folder / "near-misses")]
     index(database, roots, otherwise=[])
@@ -103,13 +103,13 @@ def _index_again(*, whole: bool) -> Iterator[tuple[str, str]]:
 
 
 def _leave_alone(database: Path) -> None:
-    """Look at no log before each of thousands of answers."""
+    """Remove the roots, so that no logs are checked before each of thousands of answers."""
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("DELETE FROM root")
 
 
 def _masked(planted: Iterable[Planted], database: Path) -> Iterator[str]:
-    """The ids of near-misses of which a piece is gone, or in whose sessions anything is masked."""
+    """Yield the ids of near-misses that lost a piece, or in whose sessions anything is masked."""
     texts = texts_of_sessions(database)
     for each in planted:
         text = texts[each.session]
@@ -118,5 +118,5 @@ def _masked(planted: Iterable[Planted], database: Path) -> Iterator[str]:
 
 
 def _own_mask(case: Case) -> str:
-    """A mask that stands in the near-miss itself."""
+    """Return a mask that is part of the near-miss itself."""
     return next((piece for piece in case.pieces if MASK in piece), MASK + "none]")

@@ -1,4 +1,4 @@
-"""Plants a text in a log of each agent, wherever the log has texts: one session for each case and agent."""
+"""Plants a text in a log of each agent, wherever the log has texts: a session for each case and agent."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class Planted:
 
 
 def plant(home: Path, cases: Sequence[Case]) -> list[Planted]:
-    """Write the logs of all cases, for all agents, with everything in them."""
+    """Write the logs of all cases for all agents, with all scenes."""
     return [_write(home, case, provider, number, 1) for number, case in enumerate(cases) for provider in PROVIDERS]
 
 
 def plant_thinly(home: Path, cases: Sequence[Case]) -> list[Planted]:
-    """Write one log a case, of the agents in turn, with a third of the scenes, another third in the next log."""
+    """Write one log per case, for the agents in turn, with a third of the scenes, a different one in the next log."""
     names = list(PROVIDERS)
     return [_write(home, case, names[number % 3], number, 3) for number, case in enumerate(cases)]
 
 
 def later(planted: Planted) -> None:
-    """Append what an agent would write later: a request and an output, both with the text."""
+    """Append what the agent would write later: a request and an output, both with the text."""
     log = Log(_story(planted.case, planted.provider, f"{planted.case.id} later", 0, _afterwards(planted.case.text)))
     log.session = planted.session
     _WRITERS[planted.provider](log)
@@ -78,12 +78,12 @@ def _lines(records: list[dict[str, Any]]) -> str:
 
 
 def _unreadable(text: str) -> str:
-    """A line that is no JSON, as a process leaves it that is killed while it writes; then another one behind it."""
+    """Return a line that isn't JSON, as left by a process killed while writing, followed by another one."""
     return json.dumps({"type": "user", "message": text})[:-1] + "\n"
 
 
 def _scenes(text: str) -> list[Remark | Response]:
-    """What is said and done: the text in every kind of remark, argument, result and thought."""
+    """Return scenes with the text in every kind of remark, argument, result and thought."""
     one_line = text.replace("\\\n", "").replace("\n", " ")
     nested = {"items": [{"note": text, "n": 1}, {"deeper": {"still": [text]}}]}
     wrapped = {"body": json.dumps({"note": text, "n": [1, 2]}), "kind": "json"}
@@ -127,7 +127,7 @@ def _did(
 
 
 def _more_of_claude_code(log: Log, case: Case) -> None:
-    """Titles, the structured result, a hook's output, a record and a block nobody knows, a sub-agent, places."""
+    """Add titles, the structured result, a hook's output, an unknown record and block, a sub-agent, paths."""
     text, records = case.text, log.records
     last = records[-1]
     known = {"sessionId": log.session, "timestamp": log.time(40), "cwd": CWD, "version": "2.1.212"}
@@ -154,7 +154,7 @@ def _more_of_claude_code(log: Log, case: Case) -> None:
 
 
 def _cut_titles(log: Log, case: Case) -> None:
-    """Titles that are cut in the middle of the secret, where nobody would know it any more."""
+    """Add titles that are cut in the middle of the secret, where it wouldn't be recognised any more."""
     at = case.text.find(case.pieces[0]) + len(case.pieces[0]) // 2
     for longest in (500, 200, 120, 80):
         title = ("tide " * longest)[: max(longest - at - 1, 0)] + " " + case.text
@@ -173,7 +173,7 @@ def _of_assistant(log: Log, content: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _more_of_codex(log: Log, case: Case) -> None:
-    """Instructions, the repository's address, the thread's name, a diff, an unknown item."""
+    """Add instructions, the repository's address, the thread's name, a diff, an unknown item."""
     text = case.text
     head = log.records[0]["payload"]
     head |= {"instructions": text, "base_instructions": {"text": text}}
@@ -196,7 +196,7 @@ def _more_of_codex(log: Log, case: Case) -> None:
 
 
 def _more_of_gemini(log: Log, case: Case) -> None:
-    """The summary, a message and a part nobody knows, a display that is a structure."""
+    """Add the summary, an unknown message and part, a display that is a structure."""
     text = case.text
     display = {"fileName": "found.md", "fileDiff": f"+{text}", "newContent": text}
     for record in log.records:

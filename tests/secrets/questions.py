@@ -1,4 +1,4 @@
-"""What is asked of an index with planted sessions: every tool, resource and prompt, and every command."""
+"""The questions to an index with planted sessions: every tool, resource and prompt, and every command."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Told = tuple[str, str]
 """(where it was said, what was said)."""
 
 _RARELY = 100
-"""Where no more than one question in so many is asked of a session, the lists are not paged to their ends either."""
+"""If at most one question in this many is asked about a session, lists aren't paged to their ends either."""
 
 _LONG = 1_200
-"""Characters of a piece that is sent; requests have limits of their own."""
+"""The most characters of a piece that is sent, as requests have limits of their own."""
 
 _SECRET_ARGUMENTS: list[tuple[str, dict[str, Any]]] = [
     ("list_sessions", {"query": "?"}),
@@ -61,11 +61,11 @@ _SECRET_ARGUMENTS: list[tuple[str, dict[str, Any]]] = [
     ("search_event_previews", {"query": "x", "?": 1}),
     ("search_events", {"pattern": "?"}),
 ]
-"""Calls with a secret (`?`) where an error, a hint or a summary may repeat it."""
+"""Calls with a secret (`?`) that an error, a hint or a summary may repeat."""
 
 
 class Witness:
-    """Asks what a server is asked; of a session's questions only one in `every`, another one for each session."""
+    """Asks what a server may be asked; about each session only one question in `every`, a different one each time."""
 
     def __init__(self, settings: Settings, planted: Sequence[Planted], every: int = 1) -> None:
         self._logged: list[str] = []
@@ -77,7 +77,7 @@ class Witness:
             self._events_of = dict(connection.execute("SELECT uid, max(event_count) FROM session GROUP BY uid"))
 
     def everything(self) -> Iterator[Told]:
-        """What tools and resources answer, then what the server logged meanwhile."""
+        """Yield the answers of tools and resources, then what the server logged meanwhile."""
         yield from self._lists()
         for number, planted in enumerate(self._planted):
             asked = [*self._of_session(planted), *(self._echoes(planted) if planted.case.secret else [])]
@@ -119,7 +119,7 @@ class Witness:
             yield name, {_put(key, told): _put(value, told) for key, value in arguments.items()}
 
     def _events(self, planted: Planted, number: int) -> Iterator[Told]:
-        """The events of a session, each whole and as digests."""
+        """Yield the events of a session, each whole and as digests."""
         for index in range(self._events_of[planted.session]):
             for at, mode in enumerate((None, "minimal", "standard", "verbose")):
                 if (index + at + number) % self._every == 0:
@@ -130,7 +130,7 @@ class Witness:
                 yield "read_artifact", self._ask("read_artifact", {"ref": f"ax://event/{planted.session}/{index}"})
 
     def found_by(self, planted: Planted, number: int | None = None) -> Iterator[str]:
-        """The searches for a secret or a part of it that find anything; of all only the one that `number` chooses."""
+        """Yield the searches for a secret or a part of it that find anything; with `number`, try only one of them."""
         searches = list(_searches(planted.case.pieces))
         for name, arguments in searches if number is None else [searches[number % len(searches)]]:
             value = self._answers.ask(name, arguments).value
@@ -153,12 +153,12 @@ class Witness:
 
 
 def recognisable(case: Case) -> str:
-    """A secret as it may be repeated to who sends it, but masked: with what stands around it where it has no form."""
+    """Return a secret so that it is masked when repeated: with its surroundings if it has no form of its own."""
     return case.pieces[0] if case.is_token else case.text
 
 
 def _searches(pieces: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """All of a piece, its beginning, its middle, its end, asked for in every way."""
+    """Yield searches of every kind for a whole piece, its beginning, its middle and its end."""
     for piece in (piece[:_LONG] for piece in pieces[:2]):
         half = len(piece) // 2
         for part in dict.fromkeys([piece, piece[: max(half, SHOWN)], piece[half:][:SHOWN], piece[-SHOWN:]]):
@@ -179,7 +179,7 @@ def _put(value: Any, told: str) -> Any:
 
 
 def of_prompts(planted: Sequence[Planted]) -> Iterator[Told]:
-    """The prompts with a secret in each argument."""
+    """Yield the prompts with a secret in each argument."""
     for case in (planted.case for planted in planted):
         for prompt in PROMPTS.values():
             for argument in prompt.arguments:
@@ -194,9 +194,9 @@ def of_prompts(planted: Sequence[Planted]) -> Iterator[Told]:
 
 
 def of_commands(planted: Sequence[Planted], page: Path, *, whole: bool) -> Iterator[Told]:
-    """What the commands print over all sessions, and over these; `page` is where the report is written.
+    """Yield the output of commands about all sessions, and about these; the report is written to `page`.
 
-    Without `whole` there is one form of the report, and it tells of some sessions: all take seconds.
+    Without `whole` there is only one form of the report, about some sessions, as all would take seconds.
     """
     since = ["--since", _since(whole=whole)]
     forms: list[list[str]] = [["report"], ["report", "--json"], ["report", "--markdown"]] if whole else []
@@ -240,7 +240,7 @@ def _of_session(planted: Planted, other: Planted) -> Iterator[list[str]]:
 
 
 def _since(*, whole: bool) -> str:
-    """A time from which on all sessions began, or the newest of them."""
+    """Return a time since which all sessions began, or the newest of them."""
     return datetime.fromtimestamp(NOW - DAY - (YEAR if whole else HOUR), UTC).isoformat().replace("+00:00", "Z")
 
 

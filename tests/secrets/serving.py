@@ -1,4 +1,4 @@
-"""What a real server says to the real client: its answers, its errors, its log."""
+"""A real server with the real client: its answers, its errors, its log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VARIABLES = ("HOME", "AGTRACE_DATA_DIR", "PATH", "PYTHONPATH")
 
 
 def of_server(planted: Sequence[Planted]) -> Iterator[tuple[str, str]]:
-    """(where, text) of a conversation about some sessions over stdio, and of the server's stderr."""
+    """Yield (where, text) of a conversation about some sessions over stdio, and of the server's stderr."""
     variables = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
     server = StdioServerParameters(command=str(AGTRACE), args=["mcp"], env=variables)
     said: list[tuple[str, str]] = []

@@ -1,8 +1,8 @@
-"""Finds secrets in what comes out: any twelve characters in a row of a piece, or all of a shorter one.
+"""Finds leaked secrets: any twelve consecutive characters of a piece, or the whole of a shorter one.
 
-Texts are looked at bare: in lower case, as words are stored, and without escapes of JSON, escape sequences of
-terminals, spaces, breaks, invisible characters and the frames of tables, for a secret that is written over two lines of
-a table has come out as well.
+Texts are compared bare: in lower case, as words are stored, and without JSON escapes, terminal escape sequences,
+spaces, line breaks, invisible characters and the borders of tables, as a secret over two lines of a table has leaked
+as well.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from tests.secrets.corpus import Case
 
 SHOWN = 12
-"""Characters in a row that are too many."""
+"""The number of consecutive characters that count as a leak."""
 
 _STRIDE = 4
 _PROBE = SHOWN - _STRIDE + 1
@@ -28,7 +28,7 @@ _NOTHING = re.compile(
 
 
 def bare(text: str) -> str:
-    """A text in lower case without what may be put between the characters of a secret."""
+    """Return a text in lower case without anything that may come between the characters of a secret."""
     return _NOTHING.sub("", _NAMED.sub(lambda match: chr(int(match[1], 16)), text)).lower()
 
 
@@ -36,7 +36,7 @@ class Sieve:
     """Knows all pieces of some cases."""
 
     def __init__(self, cases: Iterable[Case], harmless: Iterable[str] = ()) -> None:
-        """`harmless` are texts that may come out, whatever they share with a secret: its first characters, mostly."""
+        """`harmless` are texts that may be shown, whatever they share with a secret, mostly its first characters."""
         cases = list(cases)
         known = Counter(run for case in cases for run in {run for text in _forms(case) for run in _runs(text)})
         beside = [part for case in cases for part in _beside(case)]
@@ -54,12 +54,12 @@ class Sieve:
         assert not blind, f"no piece of its own: {blind}"
 
     def found(self, text: str) -> dict[str, str]:
-        """The ids of the cases of which too much stands in a text, each with what stands there."""
+        """Return the ids of cases of which too much is in a text, each with what is there."""
         plain = self._found(unquote(bare(text))) if "%" in text else {}
         return plain | self._found(bare(text))
 
     def found_in_bytes(self, content: str) -> dict[str, str]:
-        """The same for bytes as Latin-1, in which nothing is escaped."""
+        """Return the same for bytes as Latin-1, in which nothing is escaped."""
         return self._found(content.lower())
 
     def _found(self, text: str) -> dict[str, str]:
@@ -75,7 +75,7 @@ class Sieve:
 
 
 def _forms(case: Case) -> set[str]:
-    """How a secret can stand somewhere: as it does in the text, bare, without the escapes of an address."""
+    """Return the forms that a secret can have: as in the text, bare, without the escapes of an address."""
     pieces = [*case.pieces, *([case.inner] if case.inner else [])]
     return {form for piece in pieces for form in (piece.lower(), bare(piece), unquote(piece).lower())}
 
@@ -87,5 +87,5 @@ def _runs(text: str) -> Iterable[str]:
 
 
 def _beside(case: Case) -> list[str]:
-    """What stands around the pieces of a text."""
+    """Return what surrounds the pieces of a text."""
     return re.split("|".join(re.escape(piece) for piece in case.pieces), case.text)

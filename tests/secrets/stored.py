@@ -1,4 +1,4 @@
-"""All that lies in a data folder: the texts of every table, the blocks unpacked, and the bytes of every file."""
+"""Everything in a data folder: the texts of every table, the blocks decompressed, and the bytes of every file."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from agtrace_indexer.redact import COMPILED_FILE
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
 _FRAME = b"\x28\xb5\x2f\xfd"
-"""What a zstd frame begins with (RFC 8878)."""
+"""The beginning of a zstd frame (RFC 8878)."""
 
 
 def bytes_of(folder: Path) -> Iterator[tuple[str, str]]:
-    """(where, bytes as Latin-1) of every file below a data folder but the one that is made of our rules alone."""
+    """Yield (where, bytes as Latin-1) of every file in a data folder, except the one made from our rules only."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != COMPILED_FILE:
             yield f"bytes of {path.name}", path.read_bytes().decode("latin-1")
 
 
 def texts_of_sessions(database: Path) -> dict[str, str]:
-    """Everything that the tables have of each session, by the provider's own id."""
+    """Return everything that the tables have about each session, by the provider's own id."""
     with closing(sqlite3.connect(database)) as connection:
         rows = connection.execute(
             "SELECT s.own_id, d.text, d.payload FROM session s JOIN block b ON b.session_id = s.id "
@@ -36,7 +36,7 @@ def texts_of_sessions(database: Path) -> dict[str, str]:
 
 
 def rows_of(database: Path) -> Iterator[tuple[str, str]]:
-    """(table, texts of its rows)."""
+    """Yield (table, texts of its rows)."""
     with closing(sqlite3.connect(database)) as connection:
         tables = [name for (name,) in connection.execute(_TABLES)]
         for table in tables:

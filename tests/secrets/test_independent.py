@@ -1,4 +1,4 @@
-"""Of secrets and harmless texts by somebody who hadn't seen the rules, no more go wrong than goals allow."""
+"""Secrets and harmless texts made without knowledge of the rules: no more go wrong than the goals allow."""
 
 from __future__ import annotations
 

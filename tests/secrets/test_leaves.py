@@ -1,4 +1,4 @@
-"""Every string of a log is masked, then cut: a token in any leaf or key comes out nowhere, nor half of it."""
+"""Every string in a log is masked before it is cut: no token in any leaf or key gets out, whole or in part."""
 
 from __future__ import annotations
 

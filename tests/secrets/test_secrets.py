@@ -1,4 +1,4 @@
-"""No secret comes out, whatever is asked, and what only looks like one stays: the whole corpus, once."""
+"""No secret gets out, whatever is asked, and what only looks like one is kept: the whole corpus, once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m tests.soak --minutes 60 [--seed N]`: a line a minute, then the verdict; exit code 1 if anything is off."""
+"""`python -m tests.soak --minutes 60 [--seed N]`: a line per minute, then the verdict; exits with 1 on any trouble."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from tests.soak.course import Course, Wanted
 
 _SHOWN = 40
-"""Troubles that are printed."""
+"""The most troubles that are printed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, print, and give the exit code."""
+    """Run, print, and return the exit code."""
     wanted = _parser().parse_args(arguments)
     folder = wanted.folder or Path(tempfile.mkdtemp(prefix="agtrace-soak-"))
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What people do beside: commands that put the index in order, report, examine or ask, now and then."""
+"""Commands that people run now and then: maintenance, reports, examinations and questions."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tests.soak.conversation import Seen
 from tests.soak.visitors import OWN
 
 _MAY_FAIL = frozenset({"doctor", "health", "forget"})
-"""Commands that exit with 1 for a reason: the sample sessions have lines that are no JSON; a server that reads
-the WAL keeps what was forgotten in it until the next run."""
+"""Commands that may exit with 1 for a good reason: the sample sessions have lines that aren't JSON; while a server
+reads the WAL, forgotten texts stay in it until the next run."""
 
 LONGEST = 300
-"""Seconds that a command may take beside everything else."""
+"""The most seconds that a command may take while everything else is running."""
 
 _FORGET = ("forget",)
 _AT_LEAST = 4
-"""So many commands are run, however short the time."""
+"""The fewest commands that are run, however short the time."""
 
 COMMANDS = (
     ("index", "--optimize", "--json"),
@@ -47,7 +47,7 @@ COMMANDS = (
 
 @dataclass(slots=True)
 class Chores:
-    """One command after the other, in turn, about every `pause` seconds."""
+    """Runs one command after another, in turn, about every `pause` seconds."""
 
     machine: Machine
     random: Random
@@ -55,10 +55,10 @@ class Chores:
     ended: Callable[[], bool]
     pause: float
     running: dict[str, int] = field(default_factory=dict)
-    """The command that runs at the moment, with its process."""
+    """The current command, with its process."""
     done: int = 0
     forgotten: set[str] = field(default_factory=set)
-    """The ids, as their logs have them, of the sessions that were forgotten."""
+    """The ids of forgotten sessions, as in their logs."""
 
     async def go_on(self) -> None:
         """Run commands until the end."""
@@ -74,7 +74,7 @@ class Chores:
                 await anyio.sleep(min(0.5, self.pause))
 
     def forget(self) -> None:
-        """Forget a session of which no other log holds a part, with all that belongs to it."""
+        """Forget a session that has no part in another log, with everything that belongs to it."""
         before = self._sessions()
         likely = sorted(uid for uid, _, kind in before if kind == "main" and not uid.startswith(OWN))
         if not likely:
@@ -86,12 +86,12 @@ class Chores:
             self.forgotten |= {own for _, own, _ in before} - {own for _, own, _ in self._sessions()}
 
     def _sessions(self) -> list[tuple[str, str, str]]:
-        """The visible id of each session, the one that its log has, and the kind."""
+        """Return the visible id of each session, the id in its log, and the kind."""
         with closing(sqlite3.connect(self.machine.database, timeout=30)) as connection:
             return connection.execute("SELECT uid, own_id, kind FROM session").fetchall()
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-        """Run a command, which must succeed and complain about nothing but others that write."""
+        """Run a command, which must succeed and may complain only about other writers."""
         shown = " ".join(["agtrace", arguments[0], *(word for word in arguments[1:] if word.startswith("--"))])
         began = time.monotonic()
         with subprocess.Popen(

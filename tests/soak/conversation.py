@@ -1,4 +1,4 @@
-"""Questions over MCP, and what is known of the answers: how long they took, which errors came, what else to ask."""
+"""Questions over MCP, and facts about the answers: their times, their errors, and what else to ask."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import orjson
 from mcp import Client
 
 OF_REPLACED = frozenset({"invalid_cursor", "invalid_event_index", "invalid_range", "session_not_found"})
-"""What may be answered about a session that was forgotten, or whose log was cut off or replaced: another has its id."""
+"""Errors allowed about a session that was forgotten, or whose log was cut or replaced: its id may be another's."""
 
 SHARED = frozenset({"ambiguous_session_prefix"})
-"""What may be answered about any session: an id is shown as short as it can be, until a new one begins like it."""
+"""Errors allowed about any session: an id is shown as short as possible, and a new one may begin like it later."""
 
 SHORT = 8
-"""Characters of an id that are shown at least."""
+"""The fewest characters of an id that are shown."""
 
 _PAGES = 4
 _WORD = re.compile(r"[^\W\d_]{4,16}")
@@ -30,17 +30,17 @@ _KNOWN_SESSIONS = 300
 
 
 class Called(NamedTuple):
-    """One question or command and how it went."""
+    """One question or command, and its result."""
 
     what: str
     """The tool, `resource`, `until found`, `server's end` or a command."""
     milliseconds: float
     code: str = ""
-    """Of an error that may come; empty where there was an answer."""
+    """The code of an allowed error; empty if there was an answer."""
 
     @property
     def of_a_client(self) -> bool:
-        """Whether it is one question of a client."""
+        """Whether it is a question of a client."""
         return self.what not in ("until found", "server's end") and not self.what.startswith("agtrace ")
 
 
@@ -51,12 +51,12 @@ class Seen:
     calls: list[Called] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
     refused: list[tuple[str, frozenset[str]]] = field(default_factory=list)
-    """Errors and shared items, as sentences, fine if something happened to a session whose id begins like this."""
+    """Errors and shared items, as sentences, allowed if something happened to a session whose id begins like this."""
     sessions: deque[str] = field(default_factory=lambda: deque(["0"], maxlen=_KNOWN_SESSIONS))
     words: deque[str] = field(default_factory=lambda: deque(["error", "test", "import"], maxlen=_KNOWN_WORDS))
 
     def learn(self, value: Any) -> None:
-        """Take words and ids to ask about from an answer."""
+        """Remember words and ids from an answer, to ask about."""
         for match in value["data"].get("matches", ()):
             words = _WORD.findall(str(match.get("preview", "")))
             self.words.extend(words[:: max(1, len(words) // 5)])
@@ -78,7 +78,7 @@ class Conversation:
     seen: Seen
 
     async def ask(self, tool: str, **given: Any) -> Any:
-        """The value of an answer; None for an error that may come."""
+        """Return the value of an answer; None for an allowed error."""
         began = time.monotonic()
         result = await self.client.call_tool(tool, given)
         value: Any = result.structured_content
@@ -93,7 +93,7 @@ class Conversation:
         return value
 
     async def pages(self, tool: str, items: Callable[[Any], list[Any]], pause: float, **given: Any) -> list[Any]:
-        """The items of some pages, which no two pages may share; the logs go on changing in the pauses between them."""
+        """Return the items of some pages, which mustn't overlap, though logs change in the pauses between them."""
         found: list[Any] = []
         for _ in range(_PAGES):
             value = await self.ask(tool, **given)
@@ -115,7 +115,7 @@ class Conversation:
         return found
 
     async def chunks(self, tool: str, **given: Any) -> None:
-        """Some chunks of what is long."""
+        """Read some chunks of a long text."""
         for _ in range(_PAGES):
             value = await self.ask(tool, **given)
             following = (value or {}).get("chunk", {}).get("next_cursor")
@@ -124,22 +124,22 @@ class Conversation:
             given["cursor"] = following
 
     async def read(self, uri: str) -> None:
-        """A resource."""
+        """Read a resource."""
         began = time.monotonic()
         await self.client.read_resource(uri, cache_mode="bypass")
         self.seen.note("resource", time.monotonic() - began)
 
     def trouble(self, sentence: str) -> None:
-        """Note what should not be."""
+        """Note something that is wrong."""
         self.seen.troubles.append(f"{self.who}: {sentence}")
 
     def _perhaps(self, sentence: str, named: Iterable[Any]) -> None:
-        """Note what may come if something happened to a session that is named."""
+        """Note something that is allowed only if something happened to one of these sessions."""
         parts = (part for value in named for part in str(value).split("/"))
         self.seen.refused.append((sentence, frozenset(part[:SHORT] for part in parts if len(part) >= SHORT)))
 
     def _judged(self, tool: str, given: dict[str, Any], error: Any) -> str:
-        """The code of an error, which is a trouble unless it may come; whether it might is told in the end."""
+        """Return the code of an error, which is noted as trouble unless allowed; some are judged only in the end."""
         code = str(error["code"])
         sentence = f"{tool} {given}: {code}: {error['message']}"
         if code in OF_REPLACED:
@@ -150,7 +150,7 @@ class Conversation:
 
 
 def said(log: Path) -> Iterator[str]:
-    """What a server wrote on stderr that it shouldn't have: anything but lines about answers and its start."""
+    """Yield what a server shouldn't have written to stderr: anything except lines about answers and its start."""
     strange = []
     for line in log.read_bytes().splitlines():
         try:
@@ -161,4 +161,4 @@ def said(log: Path) -> Iterator[str]:
             if event in ("internal_error", "invalid_setting"):
                 yield f"{log.name}: {line[:2000].decode(errors='replace')}"
     if strange:
-        yield f"{log.name}: {len(strange)} lines that are no JSON, the last of them {strange[-1][:400]}"
+        yield f"{log.name}: {len(strange)} lines that aren't JSON, the last is {strange[-1][:400]}"

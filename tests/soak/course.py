@@ -1,4 +1,4 @@
-"""The course of a soak: everybody begins, goes on for the time that was given, ends, and what is left is compared."""
+"""The course of a soak: everything starts, runs for the given time and ends, and what is left is compared."""
 
 from __future__ import annotations
 
@@ -32,45 +32,45 @@ AGENTS = tuple(life.DEEDS)
 _ROOT = Path(__file__).resolve().parents[2]
 
 _OVER_HTTP = 4
-"""One client in so many shares a server over HTTP with others like it."""
+"""One in this many clients shares a server over HTTP with others."""
 
 _SERVER = "server http"
 _SHOWN = 20
-"""Troubles that are told at once; all are told in the end."""
+"""The most troubles that are reported at once; all are reported in the end."""
 
 _LONGEST_PAUSE = 5.0
-"""Seconds between two looks at the processes."""
+"""The most seconds between two samples of the processes."""
 
 _PATIENCE = 120.0
-"""Seconds that a process may take to end, and the watcher to have seen the last change."""
+"""The most seconds for a process to end, and for the watcher to see the last change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a soak is to be like."""
+    """The parameters of a soak."""
 
     minutes: float
     seed: int
     clients: int
     megabytes: float
-    """Of generated logs that are written in all."""
+    """The total size of the generated logs."""
     samples: int
-    """How many times the sample sessions are written, for their families, forks and odd lines."""
+    """The number of times the sample sessions are written, for their families, forks and odd lines."""
     pace: float
-    """Seconds between two things that an agent does to its whole logs."""
+    """Seconds between two actions of an agent on whole logs."""
     pause: float
     """Seconds between two questions of a client."""
     chores: float
     """Seconds between two commands."""
     term: float
-    """Seconds until a client goes on with another server."""
+    """Seconds until a client continues with another server."""
     line: float
-    """Seconds between two lines about how it goes."""
+    """Seconds between two lines about the progress."""
 
 
 @dataclass(slots=True)
 class Course:
-    """Everything that takes part. `say` gets the lines about how it goes."""
+    """All participants. `say` gets the lines about the progress."""
 
     wanted: Wanted
     folder: Path
@@ -84,10 +84,10 @@ class Course:
     _processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     _end: float = 0
     _told: tuple[int, int] = (0, 0)
-    """So many looks and calls are told."""
+    """The number of samples and calls that have been reported."""
 
     def run(self) -> list[str]:
-        """Go through all of it; gives what was off, as sentences."""
+        """Run the whole course; return what was wrong, as sentences."""
         self._prepare()
         with ExitStack() as stack:
             stack.callback(self._kill)
@@ -98,14 +98,14 @@ class Course:
             return [*self.seen.troubles, *self._unexplained(), *self.watch.troubles(), *troubles]
 
     def summary(self) -> Iterator[str]:
-        """What happened in all, for a person."""
+        """Yield a summary for a person."""
         yield f"archived logs: {len(self.archive)}; forgotten sessions: {len(self.chores.forgotten)}"
         yield from telling.summary(self._deeds(), self.seen.calls, self.watch)
 
     # -- before ----------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        """Make the supply of logs, put some of them in their place, and index these."""
+        """Make the supply of logs, put some of them in place, and index these."""
         wanted = self.wanted
         self.machine = Machine(self.folder.absolute() / "machine")
         self.say(f"making {wanted.megabytes:g} MB of logs")
@@ -154,7 +154,7 @@ class Course:
             )  # fmt: skip
 
     def _listening(self) -> str:
-        """Start the server over HTTP, for whoever asks; gives its address."""
+        """Start the server over HTTP, open to anyone; return its address."""
         self._start(_SERVER, AGTRACE, "mcp", "--http", "127.0.0.1:0", "--no-token")
         due, log = time.monotonic() + _PATIENCE, self.folder / f"{_SERVER}.err"
         while not log.read_bytes().endswith(b"\n") and time.monotonic() < due:
@@ -171,7 +171,7 @@ class Course:
                 group.start_soon(visitor.stay)
 
     async def _observe(self) -> None:
-        """Look at everything again and again, and tell how it goes, the first troubles as soon as they come."""
+        """Sample everything again and again, and report progress, and the first troubles as soon as they occur."""
         due = time.monotonic() + self.wanted.line
         self.say(telling.HEAD)
         shown = 0
@@ -211,7 +211,7 @@ class Course:
     # -- after -----------------------------------------------------------------------------------------
 
     def _end_all(self) -> Iterator[str]:
-        """Let the agents rest, and the watcher see the last of what they did; then end it."""
+        """Stop the agents, and the watcher once it has seen their last changes."""
         for agent in AGENTS:
             yield from self._ended(agent)
         roots = [Path(root) for root in home_roots(self.machine.settings)]
@@ -251,7 +251,7 @@ class Course:
             process.kill()
 
     def _compare(self) -> Iterator[str]:
-        """Compare what is left with a fresh index of the logs that are there, and with what vanished."""
+        """Compare what is left with a fresh index of the existing logs, and with what vanished."""
         self.chores.run("index", "--json")
         doctor = json.loads(self.chores.run("doctor", "--json").stdout)
         if doctor["index"]["integrity"] != "ok":
@@ -266,13 +266,13 @@ class Course:
         yield from self.archive.changes(self.chores.forgotten)
 
     def _unexplained(self) -> Iterator[str]:
-        """Errors about sessions to which nothing happened that explains them."""
+        """Yield errors about sessions to which nothing happened that would explain them."""
         replaced = [deed["path"] for deed in self._deeds() if deed["act"] in life.REPLACING]
         happened = "\n".join([*replaced, *self.chores.forgotten])
         yield from (sentence for sentence, ids in self.seen.refused if not any(uid in happened for uid in ids))
 
     def _deeds(self) -> Iterator[dict[str, Any]]:
-        """What the agents have done to whole logs so far."""
+        """Yield the agents' actions on whole logs so far."""
         for agent in AGENTS:
             lines = self._journal(agent).read_bytes().splitlines(keepends=True)
             yield from (orjson.loads(line) for line in lines if line.endswith(b"\n"))

@@ -1,8 +1,8 @@
-"""An agent at work, as a process: logs that begin, grow, move and go, until it is told to end.
+"""An agent at work, as a process: logs that begin, grow, move and vanish, until it is told to end.
 
 `python -m tests.soak.life AGENT SUPPLY HOME JOURNAL --seed N --rate N --pace SECONDS`. The supply is a folder of
-whole logs, which this writes piece by piece. What it does to whole logs is appended to the journal, one JSON object
-a line.
+whole logs, which this writes piece by piece. Its actions on whole logs are appended to the journal, one JSON object
+per line.
 """
 
 from __future__ import annotations
@@ -24,46 +24,46 @@ import orjson
 import zstandard
 
 ABOUT = ".meta.json"
-"""How the names of files end that describe a sub-agent: they are no logs."""
+"""The ending of the names of files that describe a sub-agent and aren't logs."""
 
 OPEN = 4
-"""Logs that an agent writes at the same time."""
+"""The number of logs that an agent writes at the same time."""
 
 _PIECE = 8_000
-"""Bytes, on average: what an agent writes at once, whole lines or not."""
+"""The average number of bytes that an agent writes at once, in whole lines or not."""
 
 _WHOLE_LINES = 0.7
-"""How often a piece ends where a line does."""
+"""The share of pieces that end where a line does."""
 
 _REWRITES = 12
-"""How often a log that is one document is written anew until it is whole."""
+"""The number of times a log that is one document is rewritten until it is complete."""
 
 _TORN = 0.02
-"""Seconds for which a document stands there half-written."""
+"""Seconds for which a document is half-written."""
 
 _LONGEST_REST = 0.5
 
 
 @dataclass(slots=True)
 class Log:
-    """A log and what is still to be written of it."""
+    """A log, and the part that is still to be written."""
 
     path: Path
     states: Iterator[bytes] | None
-    """Of a document: what it holds one after the other. None for a log of lines."""
+    """The successive contents of a document; None for a log of lines."""
     content: bytes = b""
     at: int = 0
-    """So many bytes of a log of lines are written."""
+    """The number of bytes written so far of a log of lines."""
 
 
 @dataclass(slots=True)
 class Agent:
-    """One of the three, with its logs."""
+    """One of the three agents, with its logs."""
 
     name: str
     supply: Iterator[Path]
     folder: Path
-    """Where the supply's logs of this agent lie: what is below it is the place of a log below the home."""
+    """The folder of the supply's logs for this agent; paths below it are also those below the home."""
     home: Path
     random: Random
     journal: IO[bytes]
@@ -71,7 +71,7 @@ class Agent:
     whole: list[Path] = field(default_factory=list)
 
     def live(self, rate: float, pace: float, ended: Callable[[], bool]) -> None:
-        """Write about so many bytes a second, and do something to a whole log after every `pace` seconds or so."""
+        """Write about `rate` bytes per second, and act on a whole log about every `pace` seconds."""
         deed = time.monotonic() + pace
         while not ended():
             while len(self.open) < OPEN and self.begin():
@@ -83,7 +83,7 @@ class Agent:
                 deed = time.monotonic() + pace * self.random.uniform(0.5, 1.5)
 
     def begin(self, place: Path | None = None) -> bool:
-        """Open the next log of the supply, at its own place or another one; False if there is none left."""
+        """Open the next log of the supply, at its own path or another one; return False if there is none left."""
         source = next(self.supply, None)
         if source is None:
             return False
@@ -101,7 +101,7 @@ class Agent:
         return True
 
     def grow(self, log: Log) -> int:
-        """Write the next piece of a log; gives the bytes that were written."""
+        """Write the next piece of a log; return the number of bytes written."""
         piece = self._rewrite(log) if log.states is not None else self._append(log)
         if not piece:
             self.open.remove(log)
@@ -137,7 +137,7 @@ class Agent:
         return len(state)
 
     def act(self, name: str) -> None:
-        """Do something to a whole log, and note it."""
+        """Act on a whole log, and note that in the journal."""
         paths = [path for path in self.whole if path.exists()]
         if name == "cut":
             paths = [path for path in paths if path.suffix == ".jsonl"]
@@ -151,12 +151,12 @@ class Agent:
             self.journal.flush()
 
     def delete(self, path: Path) -> dict[str, Any]:
-        """As agents do after a month."""
+        """Delete a log, as agents do after a month."""
         path.unlink()
         return {}
 
     def move(self, path: Path) -> dict[str, Any] | None:
-        """Put a log into another folder, as who renames a project does; a sub-agent's log stays where it is."""
+        """Move a log to another folder, as renaming a project does; a sub-agent's log stays where it is."""
         if path.name.startswith("agent-"):
             self.whole.append(path)
             return None
@@ -169,7 +169,7 @@ class Agent:
         return {"to": str(to)}
 
     def archive(self, path: Path) -> dict[str, Any] | None:
-        """Move a rollout to where Codex keeps old ones."""
+        """Move a rollout to the folder where Codex keeps old ones."""
         to = self.home / "archived_sessions" / path.name
         to.parent.mkdir(exist_ok=True)
         if to != path:
@@ -178,7 +178,7 @@ class Agent:
         return {"to": str(to)}
 
     def compress(self, path: Path) -> dict[str, Any] | None:
-        """Put a rollout's compressed form beside it, and remove the plain one."""
+        """Put a rollout's compressed form next to it, and remove the plain one."""
         if path.suffix == ".zst":
             self.whole.append(path)
             return None
@@ -199,7 +199,7 @@ class Agent:
         return {"at": at}
 
     def replace(self, path: Path) -> dict[str, Any]:
-        """Begin another log in the place of this one."""
+        """Replace this log by the beginning of another one."""
         place = path.with_name(path.name.removesuffix(".zst"))
         path.unlink()
         return {"by": self.begin(place)}
@@ -223,19 +223,19 @@ DEEDS = {
     "codex": ("delete", "archive", "compress", "cut", "replace"),
     "gemini": ("delete", "delete", "cut", "replace"),
 }
-"""What happens to whole logs of each agent, as often as it stands there."""
+"""The actions on whole logs of each agent; repeated ones are more frequent."""
 
 REPLACING = ("cut", "replace")
-"""After these another log stands where one was: what was known of the old one by its id may not be there any more."""
+"""Actions after which another log is in the place of one, whose id may then no longer lead to the same things."""
 
 
 def logs_of(folder: Path) -> Iterator[Path]:
-    """The logs below a folder."""
+    """Yield the logs below a folder."""
     return (path for path in folder.rglob("*") if path.is_file() and not path.name.endswith(ABOUT))
 
 
 def _states(content: bytes) -> Iterator[bytes]:
-    """A document as it is written anew again and again, with more and more of its messages."""
+    """Yield the successive contents of a document that is rewritten with more and more of its messages."""
     document = orjson.loads(content)
     messages = document["messages"] if isinstance(document, dict) else []
     step = max(1, len(messages) // _REWRITES)
@@ -245,7 +245,7 @@ def _states(content: bytes) -> Iterator[bytes]:
 
 
 def main() -> None:
-    """Live until SIGTERM."""
+    """Run until SIGTERM."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak.life")
     parser.add_argument("agent", choices=DEEDS)
     for name in ("supply", "home", "journal"):

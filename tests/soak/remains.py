@@ -1,4 +1,4 @@
-"""What must be left in the end: a fresh index's rows for logs that are there, unchanged rows for those that went."""
+"""What must be left in the end: a fresh index's rows for existing logs, unchanged rows for those that vanished."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from agtrace_indexer.index.tombstones import FORGOTTEN, hidden
 from tests.contents import contents
 
 _OF_OTHERS = {"sessions": (-7, -6, -5, -4), "events": (-1,)}
-"""What in the rows of `contents` may change with other logs: that a relative went, and where it lies."""
+"""The columns of `contents` that may change with other logs, when a relative vanishes or moves."""
 
 
 def behind(database: Path, roots: list[Path]) -> list[str]:
-    """The files on disk that the index doesn't know as they are, and those it believes to be there.
+    """Return the files on disk that the index doesn't have in their current state, and those it wrongly believes exist.
 
-    What it has to say of the logs of forgotten sessions is no more than a digest of each path.
+    For logs of forgotten sessions, it must have nothing except a digest of each path.
     """
     there = {str(path): path.stat().st_size for root in roots for path in root.rglob("*") if path.is_file()}
     with closing(sqlite3.connect(database, timeout=30)) as connection:
@@ -31,10 +31,10 @@ def behind(database: Path, roots: list[Path]) -> list[str]:
 
 
 def differences(database: Path, fresh: Path) -> Iterator[str]:
-    """How the rows of logs that are there differ from those of a fresh index of the same logs, log by log."""
+    """Yield how the rows of existing logs differ from those of a fresh index of the same logs, log by log."""
     logs, others = _logs(database), _logs(fresh)
     yield from (f"{path} is not indexed" for path in sorted(others - logs))
-    yield from (f"{path} is no log any more" for path in sorted(logs - others))
+    yield from (f"{path} is no longer a log" for path in sorted(logs - others))
     for path in sorted(logs & others):
         found, expected = contents(database, path=path), contents(fresh, path=path)
         yield from (f"{path}: other {part}, {_first(found[part], rows)}"
@@ -42,7 +42,7 @@ def differences(database: Path, fresh: Path) -> Iterator[str]:
 
 
 def _first(found: list[Any], expected: list[Any]) -> str:
-    """The first row that differs."""
+    """Return the first row that differs."""
     pairs = zip([*found, None], [*expected, None], strict=False)
     one, other = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
     return f"{_short(one)} instead of {_short(other)}"
@@ -55,17 +55,17 @@ def _short(row: Any) -> str:
 
 @dataclass(slots=True)
 class Archive:
-    """What is known of the logs that vanished, from the moment on when the index says so."""
+    """The facts about logs that vanished, from the time when the index says so."""
 
     database: Path
     _digests: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     _sessions: dict[int, frozenset[str]] = field(default_factory=dict)
-    """The ids of the sessions of each file that was ever archived."""
+    """The ids of the sessions of each file that was archived at any time."""
     _lost: dict[str, frozenset[str]] = field(default_factory=dict)
-    """The sessions of archived logs of which nothing is left."""
+    """The sessions of archived logs that left nothing behind."""
 
     def look(self) -> None:
-        """Remember the logs that have vanished since the last look; one that came back under a new name isn't gone."""
+        """Remember the logs that vanished since the last call; one that came back under a new name isn't gone."""
         with closing(sqlite3.connect(self.database, timeout=30)) as connection:
             files = connection.execute("SELECT id, path, status = 'log' AND gone FROM file").fetchall()
         there, gone = {number for number, _, _ in files}, {(number, path) for number, path, is_gone in files if is_gone}
@@ -81,7 +81,7 @@ class Archive:
         return len(self._digests)
 
     def changes(self, forgotten: Collection[str]) -> Iterator[str]:
-        """The archived logs that are not what they were when they vanished; those of forgotten sessions are no more."""
+        """Yield the archived logs that have changed since they vanished; those of forgotten sessions must be gone."""
         yield from (f"{path} was archived and is lost" for path, ids in self._lost.items() if not ids & set(forgotten))
         for (_, path), before in self._digests.items():
             now = _digests(self.database, path)
@@ -91,7 +91,7 @@ class Archive:
 
 
 def _logs(database: Path) -> set[str]:
-    """The paths of the logs that are there."""
+    """Return the paths of the logs that exist."""
     with closing(sqlite3.connect(database, timeout=30)) as connection:
         return {row[0] for row in connection.execute("SELECT path FROM file WHERE status = 'log' AND NOT gone")}
 
@@ -102,7 +102,7 @@ def _ids(database: Path, file: int) -> frozenset[str]:
 
 
 def _digests(database: Path, path: str) -> dict[str, str]:
-    """A digest of each part of what is stored of a log, but for its visible ids, which a log that is there may take."""
+    """Return digests of the stored parts of a log, without its visible ids, which an existing log may take over."""
     found = contents(database, path=path)
     names = sorted({row[0] for row in found["sessions"]})
     plain = {name: str(number) for number, name in enumerate(names)}
@@ -113,6 +113,6 @@ def _digests(database: Path, path: str) -> dict[str, str]:
 
 
 def _own(part: str, row: tuple[Any, ...], names: dict[str, str]) -> tuple[Any, ...]:
-    """A row without what is another log's."""
+    """Return a row without the columns that depend on other logs."""
     left_out = [len(row) + position for position in _OF_OTHERS.get(part, ())]
     return tuple(names.get(value, value) if not n else value for n, value in enumerate(row) if n not in left_out)

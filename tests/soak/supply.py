@@ -1,4 +1,4 @@
-"""The logs that agents are going to write: generated ones, and the sample sessions under ids of their own."""
+"""The logs that agents are going to write: generated ones, and the sample sessions with new ids."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tests.corpus import renewed
 from tests.soak.life import ABOUT, logs_of
 
 _AT_FIRST = 6
-"""One in so many logs is there before anybody begins."""
+"""One in this many logs exists from the beginning."""
 
 
 def make(folder: Path, megabytes: float, samples: int, seed: int) -> None:
-    """Write so many megabytes and so many times the sample sessions, below a folder for each agent."""
+    """Write this many megabytes and copies of the sample sessions, below a folder for each agent."""
     corpus.write(folder, megabytes, seed)
     for number in range(seed * samples, (seed + 1) * samples):
         for path in sorted(SAMPLES.glob("*/**/*")):
@@ -25,7 +25,7 @@ def make(folder: Path, megabytes: float, samples: int, seed: int) -> None:
 
 
 def put_first(supply: Path, home: Path) -> None:
-    """Move one in so many logs of an agent to their place, with what describes them."""
+    """Move some of an agent's logs to their place, with the files that describe them."""
     for path in sorted(logs_of(supply))[::_AT_FIRST]:
         for source in (path.with_suffix(ABOUT), path):
             if source.exists():

@@ -1,4 +1,4 @@
-"""What a soak tells: a line now and then about how it goes, and a summary in the end."""
+"""The output of a soak: lines about the progress, and a summary in the end."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _COLUMNS = (
 _WIDTHS = tuple(max(len(column), 7) for column in _COLUMNS)
 
 HEAD = " ".join(column.rjust(width) for column, width in zip(_COLUMNS, _WIDTHS, strict=True))
-"""The columns: what the index holds and takes; how the questions of the last time went, and after how long a new line
-was found; own memory of the watcher and of the largest server, and PSS of all servers; most open files and threads."""
+"""The columns: contents and size of the index; results of the latest questions, and the time until a new line was
+found; own memory of the watcher and of the largest server, and PSS of all servers; most open files and threads."""
 
 
 def line(looks: Sequence[Look], calls: Sequence[Called], held: Iterable[int], troubles: int) -> str:
-    """How it goes. `held` are the numbers of sessions, events and archived logs."""
+    """Return a line about the progress. `held` are the numbers of sessions, events and archived logs."""
     look = looks[-1]
     asked = [call.milliseconds for call in calls if call.of_a_client]
     lags = [call.milliseconds / 1000 for call in calls if call.what == "until found"]
@@ -40,12 +40,12 @@ def line(looks: Sequence[Look], calls: Sequence[Called], held: Iterable[int], tr
 
 
 def _megabytes(sizes: Sequence[int], digits: int = 0) -> str:
-    """The largest of some sizes."""
+    """Format the largest of some sizes."""
     return f"{max(sizes) / MEGABYTE:.{digits}f}" if sizes else "-"
 
 
 def summary(deeds: Iterable[dict[str, Any]], calls: Sequence[Called], watch: Watch) -> Iterator[str]:
-    """What happened to logs, how every kind of question went, which errors came, and how memory grew."""
+    """Yield what happened to logs, the results of every kind of question, the errors, and the growth of memory."""
     done = Counter(deed["act"] for deed in deeds)
     yield "done to logs: " + ", ".join(f"{name} {count}" for name, count in sorted(done.items()))
     yield f"{'ms':<32} {'count':>7} {'errors':>7} {'p50':>8} {'p95':>8} {'max':>8}"

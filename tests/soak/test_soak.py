@@ -1,4 +1,4 @@
-"""Some seconds of ordinary life, and that those who watch it would see what is off."""
+"""Some seconds of ordinary use, and proof that the watchers would notice what goes wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks: MCP clients that look around as agents do while the logs change.
+"""Visitors: MCP clients that explore as agents do while the logs change.
 
 Most have a server of their own over stdio; some share one over HTTP.
 """
@@ -28,13 +28,13 @@ LONGEST_ANSWER = 60.0
 """Seconds after which an answer counts as missing."""
 
 LONGEST_LAG = 20.0
-"""Seconds after which a line that was written must be found, by a question that is asked again and again."""
+"""Seconds within which a new line must be found by a repeated question."""
 
 LONGEST_END = 2.0
-"""Seconds that a server may take to end behind its client; the SDK would kill it then."""
+"""The most seconds that a server may take to end after its client; then the SDK would kill it."""
 
 OWN = "00000000"
-"""How the ids of the sessions begin in which the visitors write."""
+"""The beginning of the ids of the sessions that visitors write."""
 
 _AGAIN = 0.1
 
@@ -51,27 +51,27 @@ class Visitor:
     pause: float
     """Seconds between two questions, on average."""
     term: float | None = None
-    """Seconds that it stays with a server; None is to the end."""
+    """Seconds that it stays with a server; None until the end."""
     url: str | None = None
-    """Of the server over HTTP; None where it has one of its own."""
+    """The address of the server over HTTP; None if it has a server of its own."""
     pid: int | None = None
-    """Of its own server."""
+    """The process id of its own server."""
     servers: int = 0
     _killed: bool = False
     _written: int = 0
 
     @property
     def name(self) -> str:
-        """Of its present server, or its own."""
+        """The name of its current server, or its own."""
         return f"server {self.number}.{self.servers}" if self.url is None else f"client {self.number}"
 
     @property
     def log(self) -> Path:
-        """What its servers write on stderr."""
+        """The file for its servers' stderr."""
         return self.machine.folder / f"server-{self.number}.log"
 
     async def stay(self) -> None:
-        """Ask until the end; where there is a term, with one server after the other, every second one killed."""
+        """Ask until the end; if there is a term, with one server after another, every second one killed."""
         while not self.ended():
             self._killed = False
             try:
@@ -108,7 +108,7 @@ class Visitor:
             self.seen.troubles.append(f"{self.name} took {took:.1f} s to end")
 
     async def _visit(self, talk: Conversation) -> None:
-        """Ask for as long as it stays; every second server that has a term is killed then."""
+        """Ask for as long as it stays; then every second server with a term is killed."""
         ways = (self._list, self._search, self._search, self._open, self._unfold, self._judge, self._read, self._append)
         leaves = time.monotonic() + self.term if self.term else float("inf")
         while not self.ended() and time.monotonic() < leaves:
@@ -122,9 +122,9 @@ class Visitor:
     # -- ways to look around ---------------------------------------------------------------------------
 
     async def _list(self, talk: Conversation) -> None:
-        """The sessions, page by page, and the projects.
+        """List the sessions, page by page, and the projects.
 
-        A session moves within the list where what it begins with turns out to be another one's, or its own after all.
+        A session moves within the list if its beginning turns out to be another session's, or its own after all.
         """
         given = {"limit": self.random.choice((5, 20, 50)), **self._filters()}
         await talk.pages(
@@ -135,7 +135,7 @@ class Visitor:
             await talk.ask("get_project_info")
 
     async def _search(self, talk: Conversation) -> None:
-        """Matches page by page, and one of them whole; or sessions with matches."""
+        """Search for matches page by page, and read one of them whole; or search for sessions."""
         given = self._query() | self._filters()
         tool = "search_event_previews"
         if "group_by" in given:
@@ -150,7 +150,7 @@ class Visitor:
             await talk.chunks("get_event_details", session_id=session, event_index=event)
 
     def _query(self) -> dict[str, Any]:
-        """A word, a piece of one, two, a pattern, or everything."""
+        """Return a query: a word, a piece of one, two words, a pattern, or everything."""
         word, other = self.random.sample(list(self.seen.words), 2)
         return self.random.choice(
             (
@@ -165,11 +165,11 @@ class Visitor:
         )
 
     async def _open(self, talk: Conversation) -> None:
-        """The first event of a session."""
+        """Read the first event of a session."""
         await talk.chunks("get_event_details", session_id=self._session(), event_index=0, **self._digest())
 
     async def _unfold(self, talk: Conversation) -> None:
-        """A session at one of its levels, and its thoughts."""
+        """Read a session at some level, and its reasoning."""
         session, level = self._session(), self.random.choice(("summary", "turns", "steps", "full"))
         await talk.chunks("get_session_details", session_id=session, detail_level=level)
         await talk.pages(
@@ -178,21 +178,21 @@ class Visitor:
         )  # fmt: skip
 
     async def _judge(self, talk: Conversation) -> None:
-        """What went wrong in a session, and how it compares with another."""
+        """Analyse a session, and compare it with another."""
         one, other = self._session(), self._session()
         await talk.ask("analyze_session", session_id=one, include_loops=True)
         if not (one.startswith(other) or other.startswith(one)):
             await talk.ask("compare_sessions", id1=one, id2=other)
 
     async def _read(self, talk: Conversation) -> None:
-        """Artifacts, as a tool and as resources."""
+        """Read artifacts, by the tool and as resources."""
         session = self._session()
         refs = (f"ax://session/{session}", f"ax://analysis/{session}", f"ax://event/{session}/0", "ax://report/7d")
         await talk.chunks("read_artifact", ref=self.random.choice(refs), **self._digest())
         await talk.read("ax://health")
 
     async def _append(self, talk: Conversation) -> None:
-        """Write a line, and ask for it until it is found."""
+        """Write a line, and search for it until it is found."""
         text = f"visitor{self.number}wrote{self._written}"
         self._written += 1
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""What processes and files take: memory, descriptors and threads from /proc, the bytes of the index and its WAL."""
+"""The resources of processes and files: memory, descriptors and threads from /proc, bytes of the index and its WAL."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ _PROC = Path("/proc")
 MEGABYTE = 1_000_000
 
 LARGEST_WAL = 96 * MEGABYTE
-"""The WAL is cut back to 32 MB whenever no reader needs it; a long read and a large commit may meet."""
+"""The WAL is truncated to 32 MB whenever no reader needs it; a long read and a large commit may coincide."""
 
 LARGEST = 400 * MEGABYTE
-"""Of a process's own memory (anonymous): a page cache of 64 MB for each of its connections, answers, analyses."""
+"""The limit of a process's own (anonymous) memory: a page cache of 64 MB per connection, answers, analyses."""
 
 _MORE = 1.25, 24 * MEGABYTE
-"""Memory of the last third against that of the second: so many times more, and so many bytes more, is a leak."""
+"""A leak is memory in the last third that exceeds that in the second by this factor and by this many bytes."""
 
 _MORE_DESCRIPTORS = 6
 _MOST_THREADS = 64
 
 _JUDGED_FROM = 12
-"""Looks at a process from which on its memory is judged: before, it is still loading."""
+"""The fewest samples of a process for its memory to be judged: before, it is still loading."""
 
 
 class Vital(NamedTuple):
     """One process at one moment; sizes in bytes."""
 
     resident: int
-    """With the pages of the index that are mapped, which the system takes back when it likes."""
+    """Including mapped pages of the index, which the system can take back at any time."""
     proportional: int
-    """The same, where each shared page counts as its share (PSS)."""
+    """The same, with each shared page counted proportionally (PSS)."""
     own: int
-    """Anonymous memory: what the process asked for and nobody can take back."""
+    """Anonymous memory: allocated by the process, and not reclaimable."""
     descriptors: int
     threads: int
 
 
 class Look(NamedTuple):
-    """Everything at one moment."""
+    """A sample of everything at one moment."""
 
     seconds: float
     """Since the beginning."""
@@ -58,7 +58,7 @@ class Look(NamedTuple):
 
 
 def of(pid: int) -> Vital | None:
-    """What a process takes; None where it is gone, or the system has no /proc."""
+    """Return the resources of a process; None if it has ended, or if the system has no /proc."""
     try:
         memory = _numbers(_PROC / str(pid) / "smaps_rollup")
         threads = _numbers(_PROC / str(pid) / "status")["Threads"]
@@ -70,29 +70,29 @@ def of(pid: int) -> Vital | None:
 
 
 def _numbers(file: Path) -> dict[str, int]:
-    """The lines `Name: number ...` of a file of /proc."""
+    """Return the lines `Name: number ...` of a file in /proc."""
     parts = (line.partition(":") for line in file.read_text().splitlines())
     return {name: int(rest.split()[0]) for name, _, rest in parts if rest.split() and rest.split()[0].isdigit()}
 
 
 @dataclass(slots=True)
 class Watch:
-    """Looks at the same processes and files again and again."""
+    """Samples the same processes and files again and again."""
 
     database: Path
     processes: Callable[[], Mapping[str, int]]
-    """Names and ids of the processes that run at the moment."""
+    """Returns the names and ids of the processes that are running."""
     began: float = field(default_factory=time.monotonic)
     looks: list[Look] = field(default_factory=list)
 
     def look(self) -> None:
-        """Look once."""
+        """Take a sample."""
         found = {name: vital for name, pid in self.processes().items() if (vital := of(pid)) is not None}
         wal = self.database.with_name(f"{self.database.name}-wal")
         self.looks.append(Look(time.monotonic() - self.began, found, _size(wal), _size(self.database)))
 
     def troubles(self) -> Iterator[str]:
-        """What grew beyond its bounds, as sentences."""
+        """Yield what exceeded its limit, as sentences."""
         wal = max((look.wal for look in self.looks), default=0)
         if wal > LARGEST_WAL:
             yield f"the WAL had {wal / MEGABYTE:.0f} MB"
@@ -101,7 +101,7 @@ class Watch:
             yield from _troubles_of(name, vitals, ran_long=len(vitals) >= self._long)
 
     def slopes(self) -> Iterator[tuple[str, float, float, float]]:
-        """Of each process that ran long: its name, own memory in MB in the second and the last third, and the peak."""
+        """Yield each long-running process: its name, own memory in MB in the second and last third, and the peak."""
         for name in sorted({name for look in self.looks for name in look.vitals}):
             own = [look.vitals[name].own for look in self.looks if name in look.vitals]
             if len(own) >= self._long:
@@ -110,7 +110,7 @@ class Watch:
 
     @property
     def _long(self) -> int:
-        """How often a process was looked at that ran long: one that has just begun still fills its caches."""
+        """The samples that make a process long-running: one that has just begun is still filling its caches."""
         return max(_JUDGED_FROM, len(self.looks) // 4)
 
 
@@ -131,7 +131,7 @@ def _troubles_of(name: str, vitals: Sequence[Vital], *, ran_long: bool) -> Itera
 
 
 def _thirds(values: Sequence[int]) -> tuple[float, float]:
-    """The medians of the second and the last third."""
+    """Return the medians of the second and the last third."""
     third = len(values) // 3
     return statistics.median(values[third : 2 * third]), statistics.median(values[2 * third :])
 
@@ -144,7 +144,7 @@ def _size(path: Path) -> int:
 
 
 def counted(database: Path) -> tuple[int, int]:
-    """Sessions and events of an index."""
+    """Return the numbers of sessions and events in an index."""
     with closing(sqlite3.connect(database, timeout=30)) as connection:
         row = connection.execute("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
     return int(row[0]), int(row[1])

@@ -1,4 +1,4 @@
-"""`python -m tests.stress --runs 20 --megabytes 150`: a line for each run, then the verdict, also as the exit code."""
+"""`python -m tests.stress --runs 20 --megabytes 150`: a line for each run, then the verdict, which is the exit code."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.stress.clients import AT_ONCE, in_process, over_http, over_stdio
 from tests.stress.questions import Question, questions
 
 _LOGS_OF_INDEX = 3.4
-"""Megabytes of logs in a megabyte of the index."""
+"""Megabytes of logs per megabyte of the index."""
 _SHOWN = 5
-"""Troubles of a run that are printed."""
+"""The most troubles of a run that are printed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, print, and give the exit code."""
+    """Run, print, and return the exit code."""
     wanted = _parser().parse_args(arguments)
     folder = wanted.folder or Path(tempfile.mkdtemp(prefix="agtrace-stress-"))
     machine, asked = _prepared(folder, wanted.megabytes)
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _prepared(folder: Path, megabytes: float) -> tuple[Machine, list[Question]]:
-    """A machine with an index of about this size, and what is asked there."""
+    """Make a machine with an index of about this size, and return it with the questions."""
     machine, logs = Machine(folder.absolute() / "machine"), folder / "logs"
     corpus.write(logs, _LOGS_OF_INDEX * megabytes)
     machine.agtrace("index", str(logs))
@@ -47,7 +47,7 @@ def _prepared(folder: Path, megabytes: float) -> tuple[Machine, list[Question]]:
 
 
 def _run(machine: Machine, log: Path, asked: list[Question], run: int, seconds: float) -> bool:
-    """Ask in every way; tell how it went, and whether anything was off."""
+    """Ask in every way; print the result, and return whether there was trouble."""
     often, session = run % 2 == 0, asked[-1].arguments["id1"]
     began = time.monotonic()
     ways = {

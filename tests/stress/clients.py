@@ -1,4 +1,4 @@
-"""Clients that ask many things at once, over stdio and over HTTP; what one notices goes into a list of troubles."""
+"""Clients that ask many things at once, over stdio and HTTP; whatever one notices goes into a list of troubles."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.stress.examined import ANSWER_SIZES
 from tests.stress.questions import Question
 
 AT_ONCE = 8
-"""Questions that are being answered at any moment."""
+"""The number of questions being answered at any time."""
 _SECONDS = 120
-"""What takes longer hangs."""
+"""Anything that takes longer counts as hanging."""
 _TOKEN = "a-token-of-the-tests"
 _HEADERS = {
     "Authorization": f"Bearer {_TOKEN}", "Content-Type": "application/json",
@@ -32,11 +32,11 @@ _HEADERS = {
 }  # fmt: skip
 
 Ask = Callable[[int, Question], Any]
-"""Sends a question by its number; gives the message that answers it."""
+"""Sends a question with its number; returns the message that answers it."""
 
 
 class Server:
-    """A process of `agtrace`, its index examined throughout."""
+    """A process of `agtrace` whose index is examined continuously."""
 
     def __init__(self, environment: dict[str, str], log: Path, *arguments: str, often: bool) -> None:
         command = [sys.executable, "-X", "faulthandler", "-m", "tests.stress.examined", *["--often"] * often]
@@ -47,16 +47,16 @@ class Server:
             )
 
     def ended(self) -> str:
-        """How it ended and its last words; empty while it runs."""
+        """How it ended, and its last words; empty while it is running."""
         code = self.process.poll()
         return "" if code is None else f"it ended with {code}: {self.said()[-3000:]}"
 
     def said(self) -> str:
-        """What it wrote on stderr."""
+        """What it wrote to stderr."""
         return self._log.read_text(errors="replace")
 
     def end(self) -> None:
-        """End it, whatever it does."""
+        """End it, whatever it is doing."""
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
@@ -67,7 +67,7 @@ class Server:
 def over_stdio(
     environment: dict[str, str], log: Path, questions: list[Question], seconds: float, seed: int, *, often: bool
 ) -> tuple[int, list[str]]:
-    """Ask a server over its pipes for so long; the number of answers, and what was wrong."""
+    """Ask a server over its pipes for some time; return the number of answers, and what was wrong."""
     with _ended(Server(environment, log, "mcp", often=often), seconds) as server:
         asked, answered, troubles = dict[int, Question](), 0, list[str]()
         random, numbers, end = Random(seed), count(1), time.monotonic() + seconds
@@ -103,7 +103,7 @@ def over_stdio(
 def over_http(
     environment: dict[str, str], log: Path, questions: list[Question], seconds: float, seed: int, *, often: bool
 ) -> tuple[int, list[str]]:
-    """Ask a server over HTTP for so long, its health among it; the number of answers, and what was wrong."""
+    """Ask a server over HTTP for some time, including its health; return the number of answers, and what was wrong."""
     environment = {**environment, "AGTRACE_HTTP_TOKEN": _TOKEN}
     with _ended(Server(environment, log, "mcp", "--http", "127.0.0.1:0", often=often), seconds) as server:
         port, end = _port(server), time.monotonic() + seconds
@@ -134,7 +134,7 @@ def over_http(
 
 
 def in_process(environment: dict[str, str], log: Path, session: str, *, often: bool) -> tuple[int, list[str]]:
-    """Let `benchmarks.answer_sizes` ask everything of a session."""
+    """Let `benchmarks.answer_sizes` make all its calls on a session."""
     with _ended(Server(environment, log, ANSWER_SIZES, session, often=often)) as server:
         server.process.communicate()
         return 1, [f"answer_sizes: {server.ended()}"] if server.process.returncode else []
@@ -142,7 +142,7 @@ def in_process(environment: dict[str, str], log: Path, session: str, *, often: b
 
 @contextmanager
 def _ended(server: Server, seconds: float = 0) -> Iterator[Server]:
-    """A server that is ended at last, also where it hangs beyond the seconds in which it is asked."""
+    """Yield a server that is ended afterwards, even if it hangs beyond the time in which it is asked."""
     hangs = Timer(seconds + _SECONDS, server.process.kill)
     hangs.start()
     try:
@@ -168,6 +168,6 @@ def _troubles(question: Question, message: Any) -> list[str]:
 
 
 def _of(server: Server) -> list[str]:
-    """What a server that should still run says of itself."""
+    """Return the troubles of a server that should still be running."""
     defects = [line[:2000] for line in server.said().splitlines() if '"internal_error"' in line]
     return [*defects, *filter(None, [server.ended()])]

@@ -1,9 +1,9 @@
-"""`agtrace` in a process in which the index is examined throughout: `python -m tests.stress.examined [--often] mcp`.
+"""`agtrace` in a process that examines the index continuously: `python -m tests.stress.examined [--often] mcp`.
 
-In the place of a command, `answer_sizes` runs the benchmark of that name.
+Instead of a command, `answer_sizes` runs the benchmark of that name.
 
-With `--often` threads are changed every microsecond instead of every five milliseconds. A look that finds something
-ends the process with `FOUND`.
+With `--often`, threads are switched every microsecond instead of every five milliseconds. An examination that finds
+something ends the process with `FOUND`.
 """
 
 from __future__ import annotations

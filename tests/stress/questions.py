@@ -1,4 +1,4 @@
-"""What is asked in a stress, and what is answered where nobody else asks."""
+"""The questions of a stress test, with the answers given when nobody else asks."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _HEALTH = "ax://health"
 
 
 class Question(NamedTuple):
-    """A tool and its arguments, with what the answer must be: None where it is never the same twice."""
+    """A tool and its arguments, with the expected answer; None if it is never the same twice."""
 
     tool: str
     arguments: dict[str, Any]
     answer: Any
 
     def is_answered_by(self, value: Any) -> bool:
-        """Whether an answer, as its client has it, is the right one."""
+        """Whether an answer, as received by its client, is the right one."""
         return bool(value["success"]) if self.answer is None else steady(value) == self.answer
 
 
 def questions(settings: Settings) -> list[Question]:
-    """Questions to every tool about an index, the health among them."""
+    """Return questions to every tool about an index, including its health."""
     answers = Answers(settings, log=lambda record: None)
     found = []
     for tool, arguments in _asked(answers):
@@ -37,7 +37,7 @@ def questions(settings: Settings) -> list[Question]:
 
 
 def steady(value: Any) -> Any:
-    """An answer without its cursors, which hold when they were made."""
+    """Return an answer without its cursors, which contain the time they were made."""
     if isinstance(value, dict):
         return {key: steady(inner) for key, inner in value.items() if key != "next_cursor"}
     return [steady(inner) for inner in value] if isinstance(value, list) else value

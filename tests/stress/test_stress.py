@@ -1,4 +1,4 @@
-"""Some seconds of stress."""
+"""A few seconds of stress."""
 
 from __future__ import annotations
 

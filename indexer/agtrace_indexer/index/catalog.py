@@ -1,4 +1,4 @@
-"""Opening the index, and what it knows about files and roots: all that a run without changes needs."""
+"""Opening the index, and its facts about files and roots: all that a run without changes needs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from agtrace_indexer.index.tombstones import hidden, place_of, stamp
 
 _TUNING = """
 PRAGMA journal_mode=WAL;
-PRAGMA synchronous=NORMAL;          -- a power cut may undo the newest batches, never damage: they are read again
+PRAGMA synchronous=NORMAL;          -- a power cut damages nothing; it may undo the newest batches, which are read again
 PRAGMA cache_size=-65536;           -- 64 MB: the b-trees of a bulk load stay in it
 PRAGMA wal_autocheckpoint=8192;     -- pages, 32 MB: at 4 MB a cold index of 1 GB waits 1 s longer for the disk
-PRAGMA journal_size_limit=33554432; -- a WAL that grew beyond it, behind a long read, is cut back
+PRAGMA journal_size_limit=33554432; -- a WAL that grew beyond it during a long read is truncated
 """
 
 _FILES = """
@@ -40,7 +40,7 @@ _UNKNOWN = "SELECT type, sum(count) FROM record_type WHERE status = 'unknown' GR
 
 
 class Totals(NamedTuple):
-    """What the whole index holds."""
+    """Totals over the whole index."""
 
     sessions: int
     events: int
@@ -52,7 +52,7 @@ class Totals(NamedTuple):
 
 
 class KnownFile(NamedTuple):
-    """A file as it was when it was last read; `agtrace_schema.database` says what the columns are."""
+    """A file as of its last reading; `agtrace_schema.database` describes the columns."""
 
     id: int
     path: str
@@ -67,14 +67,14 @@ class KnownFile(NamedTuple):
     records: int
     unreadable_lines: int
     head: bytes
-    """Only a log has one, as it has a provider and an anchor."""
+    """Only logs have one, as well as a provider and an anchor."""
     head_size: int
     anchor: bytes
     anchor_size: int
 
 
 class Known(NamedTuple):
-    """What tells whether a file changed."""
+    """The columns that show whether a file has changed."""
 
     stamp: str
     status: str
@@ -82,10 +82,10 @@ class Known(NamedTuple):
 
 
 def open_database(path: Path) -> sqlite3.Connection:
-    """Open the index for writing; create it first where there is none.
+    """Open the index for writing; create it first if there is none.
 
-    The folder and the file are readable by their owner only. Raises `sqlite3.DatabaseError` for a
-    file that is no index, `opening.NewerIndex` and `opening.OlderIndex` for one of another version.
+    The folder and the file are readable only by their owner. Raises `sqlite3.DatabaseError` for a
+    file that isn't an index, `opening.NewerIndex` and `opening.OlderIndex` for one of another version.
     """
     if not path.exists():
         _create(path)
@@ -103,18 +103,18 @@ def open_database(path: Path) -> sqlite3.Connection:
 
 
 def _create(path: Path) -> None:
-    """Make an empty index beside its place and put it there whole: no reader sees one without tables."""
+    """Make an empty index next to its place and move it there complete, so that no reader sees one without tables."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_suffix(".new")
     fresh.unlink(missing_ok=True)
-    os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # a link that was put there isn't followed
+    os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # follows no link that was put there
     with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
         make_tables(connection)
     fresh.replace(path)
 
 
 def remove_attempts(database: Path) -> None:
-    """Remove what a repair is building beside an index, or was when it was killed. Called by whoever may write."""
+    """Remove the files of a repair next to an index, or of one that was killed. Only a writer may call this."""
     for path in database.parent.glob(f"{database.stem}.repairing.*"):
         path.unlink(missing_ok=True)
 
@@ -133,71 +133,71 @@ def _inode(path: Path) -> tuple[int, int] | None:
 
 
 class Catalog:
-    """The index, open: its files, roots and facts. `Store` writes what is in the files."""
+    """The open index: its files, roots and facts. `Store` writes the contents of the files."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._inode = path, _inode(path)
         self.connection = open_database(path)
         stem, rules = str(path.absolute().with_suffix("")), str(path.absolute().with_name(Path(redact.OWN_FILE).stem))
         self.own_files = (f"{stem}.", str(place_of(path.absolute())), f"{rules}.")
-        """How the paths of the index's own files begin: no logs, even where they lie below a root."""
+        """The beginnings of the paths of the index's own files, which aren't logs even if they are below a root."""
 
     def close(self) -> None:
-        """Close the connection; what isn't committed is rolled back."""
+        """Close the connection, rolling back what isn't committed."""
         self.connection.close()
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the index that lies there is still the one that was opened: a repair puts another one there."""
+        """Whether the index at the path is still the one that was opened: a repair puts another one there."""
         return _inode(self.path) == self._inode
 
     @property
     def size(self) -> int:
-        """Bytes of the index, without its WAL."""
+        """The size of the index in bytes, without its WAL."""
         pages, size = (self.connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
         return int(pages * size)
 
     @property
     def state(self) -> int:
-        """A number that another one's commit changes, as long as this catalog is open."""
+        """A number that commits of other connections change, as long as this catalog is open."""
         return state_of(self.connection)
 
     def known(self) -> dict[str, Known]:
-        """What tells whether files changed, by path."""
+        """Return what shows whether files have changed, by path."""
         rows = self.connection.execute("SELECT path, stamp, status, gone FROM file")
         return {path: Known(stamp, status, gone) for path, stamp, status, gone in rows}
 
     def file(self, path: str) -> KnownFile | None:
-        """The row of a file, without its state; also one that is remembered by a digest of its path."""
+        """Return the row of a file, without its state, even if the index only has a digest of its path."""
         return next(iter(self._files("path IN (?, ?)", path, hidden(path))), None)
 
     def gone_files(self) -> list[KnownFile]:
-        """The rows of vanished files."""
+        """Return the rows of vanished files."""
         return self._files("gone")
 
     def _files(self, condition: str, *arguments: str) -> list[KnownFile]:
         return [KnownFile(*row) for row in self.connection.execute(f"{_FILES} WHERE {condition}", arguments)]
 
     def totals(self) -> Totals:
-        """What all sessions and files sum up to."""
+        """Return totals over all sessions and files."""
         query = self.connection.execute
         sessions, events = query("SELECT count(*), coalesce(sum(event_count), 0) FROM session").fetchone()
         records, lines, files = query(_SUMS_OF_FILES).fetchone()
         return Totals(sessions, events, records, lines, files, dict(query(_UNKNOWN).fetchall()))
 
     def is_unfinished(self) -> bool:
-        """Whether a run ended before it told which sessions belong together, or left traces of deleted texts."""
+        """Whether a run ended before it determined which sessions are related, or left traces of deleted texts."""
         pending = "SELECT 1 FROM session s JOIN file f ON f.id = s.file_id WHERE s.pending AND NOT f.gone LIMIT 1"
         undone = self.meta("built") == "0" or self.meta("scrub") is not None or self.has_new_tombstones
         return undone or self.connection.execute(pending).fetchone() is not None
 
     @property
     def has_new_tombstones(self) -> bool:
-        """Whether sessions were forgotten, or are no longer, without the index knowing."""
+        """Whether sessions were forgotten or restored without the index having been updated."""
         return stamp(self.path) != (self.meta("forgotten") or "")
 
     def meta(self, key: str) -> str | None:
-        """A fact about the index."""
+        """Return a fact about the index; None if it isn't recorded."""
         return meta.get(self.connection, key)
 
     def set_meta(self, key: str, value: str) -> None:
@@ -205,7 +205,7 @@ class Catalog:
         meta.put(self.connection, key, value)
 
     def roots(self) -> list[str]:
-        """The paths that are kept fresh."""
+        """Return the paths that are kept fresh."""
         return [row[0] for row in self.connection.execute("SELECT path FROM root ORDER BY path")]
 
     def add_roots(self, paths: Iterable[str]) -> None:
@@ -213,12 +213,12 @@ class Catalog:
         self.connection.executemany("INSERT OR IGNORE INTO root VALUES (?)", [(path,) for path in paths])
 
     def remove_root(self, path: str) -> None:
-        """Keep a path fresh no more, and don't take the agents' homes instead where it was the last one."""
+        """Stop keeping a path fresh; if it was the last one, the agents' homes don't take its place."""
         self.connection.execute("DELETE FROM root WHERE path = ?", (path,))
         self.set_meta("root_forgotten", "1")
 
     def drop_root(self, path: str) -> None:
-        """Let a file that holds no log be no root after all; where it lies below another one, it stays known."""
+        """Remove a root that turned out to be a file and not a log; if it is below another root, it stays known."""
         self.connection.execute("DELETE FROM root WHERE path = ?", (path,))
         if not any(path.startswith(os.path.join(root, "")) for root in self.roots()):
             self.connection.execute("DELETE FROM file WHERE path = ?", (path,))

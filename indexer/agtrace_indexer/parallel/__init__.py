@@ -1,1 +1,1 @@
-"""Reading on all cores: processes that each read a portion into a small index, and the one that takes these in."""
+"""Reading on all cores: processes that each read a portion into a small index, and the one that merges these."""

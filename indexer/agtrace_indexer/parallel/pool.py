@@ -1,7 +1,7 @@
 """Reading many new logs on all cores: worker processes read, this one writes.
 
-A worker gives back a whole small index, which is taken in by SQL (`index/shards.py`). Only logs that the index doesn't
-know are read in this way; whatever continues, moved or replaced another is decided by the one reader beside the index.
+A worker returns a whole small index, which is merged by SQL (`index/shards.py`). Only logs that are new to the index
+are read in this way; logs that continue, moved or replaced others are left to the reader in this process.
 
 Measured with 1,024 MB of logs on 2 cores: one process 30 s, two workers and the writer 15 s.
 """
@@ -25,13 +25,13 @@ from agtrace_indexer.parallel.processes import Crew
 from agtrace_indexer.parallel.worker import MOST
 
 LEAST = 16 * 1024 * 1024
-"""Bytes of new logs from which on workers are started: it takes them 0.2 s."""
+"""The least bytes of new logs for which workers are started, which takes 0.2 s."""
 
 _PORTION = 8 * 1024 * 1024
-"""Bytes of logs of one request: what is taken in at once, and held in memory by each process."""
+"""Bytes of logs in one request, which each process holds in memory and which are merged at once."""
 
 _COMPRESSION = 8
-"""How many times larger than a compressed log its content is taken to be."""
+"""The assumed size of a compressed log's content, as a multiple of the log."""
 
 _MOST_FILES = 200
 _MOST_WORKERS = 4
@@ -48,8 +48,8 @@ def read_all(
 ) -> set[str]:
     """Read new logs on all cores into the index, committing as it goes; called between two transactions.
 
-    Gives the paths of those that were read: what a dead worker leaves, what is no log where one was before, and what
-    there was no time for is left to the reader beside the index.
+    Returns the paths of those that were read. The others are left to the reader in this process: those of a dead
+    worker, files that aren't logs but were before, and those for which there was no time.
     """
     done: set[str] = set()
     shards.attach(store.connection)
@@ -78,15 +78,15 @@ def read_all(
 
 
 class _Read(NamedTuple):
-    """What a worker has read."""
+    """The result of a worker."""
 
     rows: bytes
-    """An index of the files; empty where they were too much for it."""
+    """An index of the files; empty if they were too large together."""
     progress: dict[str, Any]
 
 
 def portions(files: list[Found]) -> deque[list[Found]]:
-    """Cut the work, in its order."""
+    """Divide files into portions, in their order."""
     cut: deque[list[Found]] = deque()
     size = 0
     for found in files:
@@ -99,7 +99,7 @@ def portions(files: list[Found]) -> deque[list[Found]]:
 
 
 def is_for_workers(found: Found) -> bool:
-    """Whether a log is small enough to be held in memory; a larger one is read piece by piece beside the index."""
+    """Whether a log is small enough to be held in memory; a larger one is read piece by piece in this process."""
     return _content(found) <= MOST
 
 
@@ -108,7 +108,7 @@ def _content(found: Found) -> int:
 
 
 def cores() -> int:
-    """The processors that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,6 +1,6 @@
-"""The processes that work for this one: Python modules that answer on their stdout what they are asked on their stdin.
+"""The processes that work for this one: Python modules that read requests from stdin and write answers to stdout.
 
-Each ends when its input does, prints nothing, and is killed where this process ends itself (`end_all`).
+Each ends when its input does, prints nothing, and is killed if this process is about to end itself (`end_all`).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ Portion = TypeVar("Portion")
 Answer = TypeVar("Answer")
 
 _MOST_READY = 8
-"""Answers that wait to be taken, at most."""
+"""The most answers that wait to be taken."""
 
 _PATIENCE = 0.2
-"""Seconds between two looks at the clock."""
+"""Seconds between two checks of the clock."""
 
 _RUNNING: set[subprocess.Popen[bytes]] = set()
 _ENDING = threading.Event()
 
 
 def start(module: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start a module of ours in a process of its own. Raises `OSError` where there can be none."""
+    """Start a module of ours in a process of its own. Raises `OSError` if that isn't possible."""
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", module, *arguments],  # -P: no module of the folder that one is in
+        [sys.executable, "-P", "-m", module, *arguments],  # -P: import no modules from the current folder
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     _RUNNING.add(process)
@@ -49,14 +49,14 @@ def stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
         process.wait()
         _RUNNING.discard(process)
         assert process.stdin is not None
-        with suppress(OSError):  # what it was asked and hasn't read has no way out
+        with suppress(OSError):  # requests that it hasn't read can't be written any more
             process.stdin.close()
 
 
 class Crew(Generic[Portion, Answer]):
-    """Processes that answer portions side by side, as a context: they are gone at its end, whatever they were doing.
+    """Processes that answer portions in parallel, as a context, at whose end they are killed if still working.
 
-    Where a process can't be started, those that are there answer, or none does.
+    If a process can't be started, the others answer, or none does.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Crew(Generic[Portion, Answer]):
         module: str,
         *arguments: str,
     ) -> None:
-        """At most `most` processes; `ask` raises `OSError`, `ValueError` or `TypeError` where the process died."""
+        """Use at most `most` processes; `ask` raises `OSError`, `ValueError` or `TypeError` if the process died."""
         self._waiting = deque(portions)
         self._unanswered = len(self._waiting)
         self._most, self._ask, self._module = most, ask, (module, *arguments)
@@ -89,7 +89,7 @@ class Crew(Generic[Portion, Answer]):
         stop(self._processes)
 
     def answers(self, deadline: float | None = None) -> Iterator[tuple[Portion, Answer]]:
-        """Portions with their answers as they come, without those whose process died, until this time (monotonic)."""
+        """Yield portions with their answers as they come, except if the process died, until this monotonic time."""
         while self._unanswered and (deadline is None or time.monotonic() < deadline):
             try:
                 portion, answer = self._ready.get(timeout=_PATIENCE)
@@ -102,7 +102,7 @@ class Crew(Generic[Portion, Answer]):
                 yield portion, answer
 
     def _feed(self, process: subprocess.Popen[bytes]) -> None:
-        """Give a process one portion after the other, until it dies."""
+        """Give a process one portion after another, until it dies."""
         answer: Answer | None
         while not self._stopped:
             try:
@@ -117,7 +117,7 @@ class Crew(Generic[Portion, Answer]):
             if answer is None:
                 break
         assert process.stdin is not None
-        with suppress(OSError):  # it died before it read all of what it was asked
+        with suppress(OSError):  # it died before it read the whole request
             process.stdin.close()
 
     def _put(self, portion: Portion, answer: Answer | None) -> None:
@@ -128,7 +128,7 @@ class Crew(Generic[Portion, Answer]):
 
 
 def end_all() -> None:
-    """Kill all processes that work for this one, which is about to end itself."""
+    """Kill all processes that work for this one, before it ends itself."""
     _ENDING.set()
     for process in list(_RUNNING):
         process.kill()

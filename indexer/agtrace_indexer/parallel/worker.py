@@ -1,8 +1,8 @@
-"""A process that reads new logs into indexes of their own, for another process to take in.
+"""A process that reads new logs into small indexes, for another process to merge.
 
-`python -m agtrace_indexer.parallel.worker INDEX` answers each line of its input (a JSON array of files, as `Found` has
-them) with a line of JSON (`Read` without the index) and the bytes of a small index in memory. It ends when its input
-does. What was forgotten beside INDEX it leaves unread.
+`python -m agtrace_indexer.parallel.worker INDEX` answers each line of its input (a JSON array of files, with the
+fields of `Found`) with a line of JSON (the size of the index, and the progress) and the bytes of a small index made in
+memory. It ends when its input does. Sessions with tombstones next to INDEX aren't read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from agtrace_indexer.reader.reader import Reader
 
 
 def serve(database: Path, asked: BinaryIO, answers: BinaryIO) -> None:
-    """Read the logs of one request after the other, by the rules for secrets that lie beside the index."""
+    """Read the logs of one request after another, with the rules for secrets next to the index."""
     redact.use(database.parent)
     strings.start()
     forgotten = Tombstones.of(database)
@@ -44,11 +44,11 @@ def serve(database: Path, asked: BinaryIO, answers: BinaryIO) -> None:
 
 
 MOST = 64 * 1024 * 1024
-"""Bytes of content that are held at once. What is more is answered with no index, to be read piece by piece."""
+"""The most bytes of content held at once. If there are more, the answer has no index, and they are read piecemeal."""
 
 
 def read(files: list[Found], forgotten: Tombstones | None = None) -> tuple[bytes, Progress]:
-    """Read logs into an index in memory; give it as SQLite would write it to a file."""
+    """Read logs into an index in memory; return it as SQLite would write it to a file, with the progress."""
     with closing(shards.begin()) as connection:
         progress = Progress()
         store = Store(connection)
@@ -56,7 +56,7 @@ def read(files: list[Found], forgotten: Tombstones | None = None) -> tuple[bytes
         reader = Reader(store, progress, _refuse, batch=MOST, forgotten=forgotten)
         for found in files:
             reader.read(found, None, lambda head: [])
-        if scrub_is_due(connection):  # a log told its id late: what it named before goes with it
+        if scrub_is_due(connection):  # a log named its id late: names from it that were stored before are deleted, too
             store.flush()
             delete_orphans(connection)
         store.commit()
@@ -64,7 +64,7 @@ def read(files: list[Found], forgotten: Tombstones | None = None) -> tuple[bytes
 
 
 class _TooMuch(Exception):
-    """More than fits in memory: compressed logs don't tell how large they are."""
+    """There is more than fits in memory: the size of a compressed log's content isn't known beforehand."""
 
 
 def _refuse(progress: Progress) -> None:
@@ -73,12 +73,12 @@ def _refuse(progress: Progress) -> None:
 
 
 _NICENESS = 10
-"""Whoever waits for an answer goes before."""
+"""Processes that somebody waits for take precedence."""
 
 if __name__ == "__main__":
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the first one decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the main one decides
     try:
         serve(Path(sys.argv[1]), sys.stdin.buffer, sys.stdout.buffer)
     except BrokenPipeError:

@@ -1,1 +1,1 @@
-"""The agents whose logs are read: a package each, which offers what `drafts.LogFormat` asks for."""
+"""The agents whose logs are read, in a package each: what `provider` describes."""

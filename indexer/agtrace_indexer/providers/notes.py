@@ -1,4 +1,4 @@
-"""What a provider notes in the state of a log: values in bounded number, and what it leaves out or doesn't know."""
+"""Notes in the state of a log: a limited number of values, and the types that a provider leaves out or doesn't know."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def remember(table: dict[str, Any], key: str, value: Any, limit: int) -> None:
 
 
 def skip(kind: str, state: LogState) -> list[Draft]:
-    """Leave the record at hand out: its type is noted, and nothing is made of it."""
+    """Leave the current record out: its type is noted, and it becomes no event."""
     state.skipped.append(kind)
     return []
 
 
 def unknown(kind: str, value: Any, state: LogState, written: Callable[[Any], str] = compact_json) -> Notification:
-    """Keep a record, or a part of one, that its provider's readers don't know: its type is noted, its JSON shown."""
+    """Keep a record, or a part of one, that the provider doesn't know: its type is noted, and its JSON kept as text."""
     state.unknown.append(kind)
     return Notification(f"unknown/{kind}", written(value))

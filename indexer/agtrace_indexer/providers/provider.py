@@ -1,7 +1,7 @@
-"""What a provider is: everything that agtrace knows about one coding agent.
+"""A provider: everything that agtrace knows about one coding agent.
 
-Each agent is a package beside this module. Its `__init__` holds an `Agent`, facts and words that load quickly; its
-parser is loaded when a log is read.
+Each agent is a package next to this module. Its `__init__` has an `Agent`, with facts and words that load quickly;
+its parser is loaded when a log is read.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
 
 
 Rewrite: TypeAlias = "Callable[[list[Record]], list[Record]] | None"
-"""Turns the records of a whole document into a patch of what was read of it; None where it is read anew."""
+"""Turns the records of a rewritten document into a patch of what was read before; None if it is read from scratch."""
 
 
 _LOOKED_AT = 1_000
-"""Characters of a notification's text in which a sign is looked for."""
+"""Characters of a notification's text in which a sign is searched for."""
 
 
 class Home(NamedTuple):
-    """Where an agent keeps its logs."""
+    """The folder in which an agent keeps its logs."""
 
     variable: str
     """The environment variable that moves the folder."""
     meaning: str
-    """What the variable says, and what holds without it, for the table of settings."""
+    """The meaning of the variable and its default, for the table of settings."""
     folder: str
-    """Where it is without the variable, below the user's home: `.codex`."""
+    """Its path below the user's home if the variable isn't set: `.codex`."""
     logs: tuple[str, ...]
-    """The folders in it that hold logs: `sessions`."""
+    """The folders in it that contain logs: `sessions`."""
     several: bool = False
     """Whether the variable may name several folders, separated by commas."""
 
     def roots(self, environment: Mapping[str, str], home: Path) -> list[Path]:
-        """The folders of logs on a machine with these variables, whether they exist or not."""
-        from pathlib import Path  # a command that only prints its help does without
+        """Return the folders of logs on a machine with these variables, whether they exist or not."""
+        from pathlib import Path  # not needed by a command that only prints its help
 
         named = environment.get(self.variable)
         if named and self.several:
@@ -57,92 +57,93 @@ class Home(NamedTuple):
 
 
 class Forms(NamedTuple):
-    """How an agent keeps one log in several files for a while: the first of them is read, the others repeat it."""
+    """The files in which an agent temporarily keeps the same log: the first of them is read, the others repeat it."""
 
     beginning: str
-    """How the names of these files begin."""
+    """The beginning of the names of these files."""
     log_of: Callable[[str, str], tuple[str, str] | None]
-    """Tells from folder and name of a file what all files of its log have in common; None where it has no other."""
+    """Returns, for the folder and the name of a file, what all files of its log have in common; None if there can't be
+    others."""
     rank: Callable[[str], tuple[bool, ...]]
-    """Tells from the path of a file how far it stands behind the others of its log."""
+    """Returns the rank of a file, by its path, among those of its log; the lowest is the first."""
 
 
 class Row(NamedTuple):
-    """A record of a log that isn't a file of its own."""
+    """A record of a log that isn't a file."""
 
     number: int
-    """Its place: the id of a row, or a count. Events name it as their line."""
+    """Its position: the id of a row, or a count. Events have it as their line."""
     data: bytes
-    """The record as JSON. What can't be parsed is kept and counted, like a line that can't."""
+    """The record as JSON. If it can't be parsed it is kept and counted, as a line would be."""
     position: Any
-    """Where the next run goes on if it ends here, as JSON."""
+    """Where the next run continues if this one ends here, as JSON."""
 
 
 class LogInside(NamedTuple):
-    """A log that a container holds among others."""
+    """One of the logs in a container."""
 
     name: str
-    """Its session's id, as a rule; without a slash. Its path is that of the container and this name."""
+    """Usually its session's id; without a slash. Its path is the container's path followed by this name."""
     stamp: str
-    """Equal stamps mean an unchanged log: the time of its last change with the count of its rows, for example."""
+    """Equal stamps mean an unchanged log: for example, the time of its last change with the number of its rows."""
     size: int = 0
-    """Bytes, as far as they are known without reading it."""
+    """Bytes, if known without reading it."""
 
 
 class Source(Protocol):
-    """Reads logs that aren't files of their own: rows of a database, or many small files each.
+    """Reads logs that aren't files: rows of a database, or many small files for each log.
 
-    `logs.foreign_database` asks a database of another program without disturbing it, `logs.files` opens files.
+    `logs.foreign_database` queries another program's database without disturbing it, `logs.files` opens files.
     """
 
     def logs(self, container: Container) -> Iterable[LogInside]:
-        """The logs that a container holds. Raises `OSError` where it can't be read now."""
+        """Yield the logs in a container. Raises `OSError` if it can't be read now."""
 
     def rows(self, found: Found, position: Any) -> Iterable[Row]:
-        """The records of a log from a position on (that of the last row that was read), all of them from None on.
+        """Yield the records of a log after a position (that of the last row that was read); all of them for None.
 
-        What was changed in place since then comes again, and replaces what was read by the keys of its drafts. What
-        vanished has to be said by a record. Raises `OSError`.
+        Records that were changed in place since then are repeated, and the keys of their drafts make them replace
+        what was read. A deletion has to be reported by a record. Raises `OSError`.
         """
 
 
 class Containers(NamedTuple):
-    """Where an agent keeps logs that aren't files of their own."""
+    """The containers in which an agent keeps logs that aren't files."""
 
     files: re.Pattern[str]
-    """Fits all of the path of each file that belongs to one; the first group is the path of the container, which it
-    fits as well: `(.*/nest\\.db)(?:-wal|-shm|-journal)?`."""
+    """Matches the whole path of every file of a container, including the container's own, which is the first group:
+    `(.*/nest\\.db)(?:-wal|-shm|-journal)?`."""
     source: Callable[[], Source]
-    """Loads what reads it."""
+    """Loads the reader."""
 
     def of(self, path: str) -> str | None:
-        """The path of the container that a file belongs to; None for any other file."""
+        """Return the path of the container that a file belongs to; None for any other file."""
         found = self.files.fullmatch(path)
         return None if found is None else found[1]
 
 
 class Sign(NamedTuple):
-    """How a notification is told that says a certain thing."""
+    """The kind and the text by which a notification with a certain meaning is recognised."""
 
     kind: str
     text: str = ""
-    """A regular expression that stands in its text; empty where the kind is enough."""
+    """A regular expression to be found in its text; empty if the kind is enough."""
 
     def fits(self, kind: str, text: str) -> bool:
-        """Whether a notification of this kind and text says so."""
+        """Whether a notification of this kind and text has that meaning."""
         return kind == self.kind and (not self.text or re.search(self.text, text[:_LOOKED_AT]) is not None)
 
 
 class Notices(NamedTuple):
-    """By which notifications an agent's log tells of the model's API, of the human and of the context window."""
+    """The notifications in an agent's log that concern the model's API, the human and the context window."""
 
     api_errors: frozenset[str] = frozenset()
-    """Kinds: the API failed, and the agent didn't ask again. The turn ends there unless the human goes on with it."""
+    """Kinds: the API failed, and the agent didn't retry. The turn ends there unless the human continues it."""
     also_of_commands: bool = False
-    """Whether errors of these kinds may be those of the human's commands as well: one that stands behind the model's
-    last word then says nothing of the turn."""
+    """Whether errors of these kinds may also come from the human's commands: after the model's last word, one then
+    says nothing about the turn."""
     retried_errors: frozenset[str] = frozenset()
-    """Kinds: the API failed, and the agent asked again by itself."""
+    """Kinds: the API failed, and the agent retried by itself."""
     interruptions: tuple[Sign, ...] = ()
     """The human stopped the model."""
     compactions: tuple[Sign, ...] = ()
@@ -153,18 +154,18 @@ class Client(NamedTuple):
     """An agent as a client of our MCP server."""
 
     name: str
-    """The name that it gives itself, or the beginning of it up to a hyphen."""
+    """The name that it gives itself, or its beginning up to a hyphen."""
     characters: int
-    """Beyond this it cuts an answer a second time, or moves it to a file."""
+    """The length beyond which it cuts an answer again, or moves it to a file."""
 
 
 class Agent(NamedTuple):
     """A coding agent."""
 
     name: str
-    """What the index, answers and filters call it: `claude_code`."""
+    """Its name in the index, answers and filters: `claude_code`."""
     title: str
-    """What people call it: `Claude Code`."""
+    """Its name for people: `Claude Code`."""
     parser: Callable[[], Parser]
     """Loads the module that reads its logs."""
     home: Home
@@ -173,48 +174,48 @@ class Agent(NamedTuple):
     tools: Tools = Tools()
     notices: Notices = Notices()
     no_messages: frozenset[str] = frozenset()
-    """What it writes in the model's place where the model said nothing."""
+    """Texts that it writes in place of the model's if the model said nothing."""
     hidden_reasoning: str = "without text"
-    """How its logs hold reasoning that can't be read."""
+    """The form that unreadable reasoning has in its logs."""
     longest_command_ms: int | None = None
-    """After how many milliseconds it ends a command, unless it is configured otherwise; None where it never does."""
+    """Milliseconds after which it ends a command, unless configured otherwise; None if it never does."""
     client: Client | None = None
     command: str = ""
-    """The name of its program, by which `agtrace setup` is asked for it: `claude`."""
+    """The name of its program, which is also its name for `agtrace setup`: `claude`."""
     setup: Callable[[], Setup] | None = None
-    """Loads how our MCP server is added to it; None where it can't be."""
+    """Loads how our MCP server is added to it; None if that isn't possible."""
     keys_remembered: int | None = 0
-    """How many keys of drafts are remembered for each session (`Draft.key`); None is all."""
+    """The number of keys of drafts remembered for each session (`Draft.key`); None for all."""
     repeats_lines: bool = False
-    """Whether a log may hold the same line twice: the second one is left out. Elsewhere equal texts are said twice."""
+    """Whether a log may repeat a line, which is then left out. Otherwise equal texts are two events."""
     replays_items: bool = False
-    """Whether identities only mean something between a log and the one that it says to replay: they are no ids of
-    lines."""
+    """Whether identities are meaningful only between a log and the one that it claims to replay, because they aren't
+    ids of lines."""
 
 
 class Parser(Protocol):
-    """What reads an agent's logs. All functions are pure but for the state they are given."""
+    """A reader of an agent's logs. All functions are pure except for the state they are given."""
 
     @property
     def as_patch(self) -> Rewrite:
-        """How a document that was written again becomes a change of what is known of it."""
+        """The function that turns a rewritten document into a change of what was read before."""
 
     def recognizes(self, record: Record) -> bool:
-        """Whether this record can only come from this agent's log (content, never the file's name)."""
+        """Whether only this agent writes such a record (by content, never by the file's name)."""
 
     def unroll(self, document: Any) -> Iterable[Record] | None:
-        """The records of a whole-file JSON document in the order of their lines, or None if it isn't ours."""
+        """Return the records of a whole-file JSON document in the order of its lines; None if it is another agent's."""
 
     def begin(self, path: PurePath) -> LogState:
-        """The state before the first record; the path may tell a sub-agent's id and its parent's.
+        """Return the state before the first record; the path may contain a sub-agent's id and its parent's.
 
-        A small description that the agent keeps beside the log (`.meta.json`) may be read here, nothing else.
+        A small description that the agent keeps next to the log (`.meta.json`) may be read here, nothing else.
         """
 
     def drafts(self, record: Record, state: LogState) -> Iterable[Said]:
-        """The events of the next record. Never raises on any JSON object, however strange.
+        """Return the events of the next record. Never raises on any JSON object, however strange.
 
-        A record of an unknown type becomes `Notification("unknown/<type>", <its compact JSON>)` and
-        its type is noted in `state.unknown`. A known record that repeats what other records say, or
-        holds nothing a reader would ask for, is noted in `state.skipped` with its type.
+        A record of an unknown type becomes `Notification("unknown/<type>", <its compact JSON>)`, and
+        its type is noted in `state.unknown`. A known record that repeats other records, or has nothing
+        that a reader would ask for, is noted in `state.skipped` with its type.
         """

@@ -1,1 +1,1 @@
-"""Reading one log into the index: whether it must be read, from where, as what, and into which sessions."""
+"""Reading a log into the index: whether it must be read, from which position, by which parser, into which sessions."""

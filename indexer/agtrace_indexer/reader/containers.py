@@ -1,4 +1,4 @@
-"""The logs inside of containers, listed like files."""
+"""The logs inside containers, listed like files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.providers.provider import Row
 from agtrace_indexer.providers.registry import CONTAINERS, container_of, source_of
 
-_WHY = "the logs in it are listed by their own names"
+_WHY = "the logs in it are listed separately"
 
 
 def look_into(found: Iterable[Found], known: Mapping[str, Known], *, rebuild: bool = False) -> tuple[list[Found], bool]:
-    """Return the files together with the logs that their containers hold, and whether all containers were opened.
+    """Return the files together with the logs in their containers, and whether all containers were opened.
 
-    Unless everything is read again, a container that hasn't changed isn't opened: it holds the logs that it is known
-    to hold. So does one that can't be read now.
+    Unless everything is read again, a container that hasn't changed isn't opened: its logs are those already known. So
+    are those of one that can't be read now.
     """
     if not CONTAINERS:
         return list(found), True
@@ -48,7 +48,7 @@ def _looked_into(container: Container, before: Known | None) -> tuple[Found, lis
 
 
 def _logs_of(container: Container, changed: int) -> Iterator[Found]:
-    """Yield the logs that a container holds. Raise `OSError`."""
+    """Yield the logs in a container. Raise `OSError`."""
     with _guarded():
         for log in source_of(container.path)[1].logs(container):
             path = os.path.join(container.path, log.name)
@@ -56,14 +56,14 @@ def _logs_of(container: Container, changed: int) -> Iterator[Found]:
 
 
 def rows_of(found: Found, position: Any) -> Iterator[Row]:
-    """Yield the rows of a log inside a container, from a position on. Raise `OSError`."""
+    """Yield the rows of a log inside a container after a position. Raise `OSError`."""
     with _guarded():
         yield from source_of(found.container)[1].rows(found, position)
 
 
 @contextmanager
 def _guarded() -> Iterator[None]:
-    """Raise every error of a source as `OSError`: formats change faster than we do, and one must not end the run."""
+    """Raise every error of a source as `OSError`: formats change faster than we do, and no error may end the run."""
     try:
         yield
     except OSError:
@@ -73,7 +73,7 @@ def _guarded() -> Iterator[None]:
 
 
 def _known_inside(container: Container, known: Mapping[str, Known]) -> Iterator[Found]:
-    """Yield the logs that a container is known to hold."""
+    """Yield the known logs in a container."""
     inside = os.path.join(container.path, "")
     for path, before in known.items():
         if path.startswith(inside) and not before.gone:

@@ -1,6 +1,6 @@
-"""Whether a log is a forgotten session's: told before anything of it is written, and only where something is forgotten.
+"""Keeping the logs of forgotten sessions out, before anything in them is stored; only if any session is forgotten.
 
-A log tells its id in its name or its first records. Should one tell it later, what was read until then goes again.
+The id is in a log's name or its first records. If it comes later, what was read until then is deleted.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from agtrace_indexer.providers.registry import parser_of, unroll
 from agtrace_indexer.reader.recognition import begin, document_in
 
 _SURE = 64
-"""Records after which an id is taken to be final: Claude Code's side lines may name another one at first."""
+"""Records after which an id is considered final: Claude Code's side lines may name another one at first."""
 
 
 class KeptOut(Exception):
-    """A log is a forgotten session's, or that of a sub-agent that one started."""
+    """A log belongs to a forgotten session, or to a sub-agent that one started."""
 
     def __init__(self, sub_agent: str | None = None) -> None:
         super().__init__("the log of a forgotten session")
         self.sub_agent = sub_agent
-        """The digest of a sub-agent without a tombstone of its own: without one, those that it starts would come in."""
+        """The digest of a sub-agent that has no tombstone yet, but needs one to keep out those that it starts."""
 
 
 def kept_out(found: Found, file: CountedFile, forgotten: Tombstones) -> KeptOut | None:
-    """Why a file isn't read: it holds the log of a forgotten session, or of a sub-agent that one started."""
+    """Return why a file isn't read: it is the log of a forgotten session, or of a sub-agent that one started."""
     provider, read, lines, _ = begin(file)
     if provider is not None:
         return _told(found, provider, _records(chain(read, lines)), forgotten)
@@ -49,12 +49,12 @@ def kept_out(found: Found, file: CountedFile, forgotten: Tombstones) -> KeptOut 
 
 
 def kept_out_inside(found: Found, provider: Provider, lines: Iterator[Line], forgotten: Tombstones) -> KeptOut | None:
-    """The same of a log that a container holds among others, by its lines."""
+    """Return the same for a log in a container, by its lines."""
     return _told(found, provider, _records(lines), forgotten)
 
 
 def kept_out_so_far(forgotten: Tombstones, found: Found, provider: Provider | None, state: LogState) -> KeptOut | None:
-    """The same by what is known so far of a log's session."""
+    """Return the same by what is known so far about a log's session."""
     if provider is None:
         return None
     facts, written = state.sessions[""], found.mtime_ns / 1e9
@@ -84,6 +84,6 @@ def _told(found: Found, provider: Provider, records: Iterator[Any], forgotten: T
         if facts.id is not None and has_parent and (named or number >= _SURE):
             break
         if isinstance(record, dict):
-            with suppress(Exception):  # as when it is read: one record never costs the others
+            with suppress(Exception):  # as in reading: one bad record must not affect the others
                 list(parser.drafts(record, state))
     return kept_out_so_far(forgotten, found, provider, state)

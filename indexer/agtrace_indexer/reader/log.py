@@ -1,4 +1,4 @@
-"""A log being read: where it stands in its file and in its sessions, as the index remembers it between two runs."""
+"""A log being read: the positions in its file and its sessions, which the index remembers between two runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agtrace_indexer.logs.discovery import Found
 
 @dataclass(slots=True)
 class Log:
-    """A log being read: what the row of its file says, and what its parser remembers."""
+    """A log being read: the row of its file, and the state of its parser."""
 
     found: Found
     file_id: int | None
@@ -38,20 +38,20 @@ class Log:
     state: LogState = field(default_factory=LogState)
     threads: dict[str, Thread] = field(default_factory=dict)
     document: bool = False
-    """Whether the file is one JSON document: nothing in it is left out on purpose."""
+    """Whether the file is one JSON document, of which no records are counted as left out."""
     long_tail: int | None = None
-    """The event that keeps the head of a last line that is too long and has no end yet."""
+    """The event with the beginning of a last line that is too long and has no end yet."""
     unended: bool = False
-    """No newline followed the last line yet: what comes first in the next run still belongs to it."""
+    """Whether the last line isn't followed by a newline yet, so that the next run continues it."""
     position: Any = None
-    """Where its source goes on (`providers.provider.Source`); None for a log in a file of its own."""
+    """Where its source continues (`providers.provider.Source`); None for a log that is a file."""
     record_types: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-    """(status, type) -> [count, first line] of the records that are unknown or left out, since it was last saved."""
+    """(status, type) -> [count, first line] of unknown and left-out records since it was last saved."""
     session_ids: dict[str, int] = field(default_factory=dict)
-    """The ids of the sessions by thread."""
+    """The ids of its sessions by thread."""
 
     def columns(self) -> dict[str, Any]:
-        """The columns of `file`."""
+        """Return the columns of `file`."""
         return {
             "status": self.status, "reason": self.reason, "provider": self.provider, "gone": 0,
             "stamp": self.found.stamp, "size": self.found.size, "read_to": self.read_to, "lines": self.lines,
@@ -61,7 +61,7 @@ class Log:
         }  # fmt: skip
 
     def remembered(self) -> dict[str, Any]:
-        """What the next run must know to go on."""
+        """Return the state that the next run needs in order to continue."""
         threads = {key: by_name(thread) for key, thread in self.threads.items()}
         place = {
             "checksum": self.checksum, "long_tail": self.long_tail, "unended": self.unended, "position": self.position,
@@ -70,5 +70,5 @@ class Log:
 
 
 def digest(data: bytes) -> bytes:
-    """A short hash that identifies a piece of a file."""
+    """Return a short hash that identifies a piece of a file."""
     return hashlib.sha256(data).digest()[:12]

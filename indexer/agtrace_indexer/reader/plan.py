@@ -1,4 +1,4 @@
-"""What a run has to do: what lies below the roots against what the index knows, by stat alone."""
+"""The plan of a run: the files below the roots compared with those in the index, by stat alone."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from agtrace_indexer.providers.registry import FORMS
 from agtrace_indexer.reader.containers import look_into
 
 _SET_ASIDE = frozenset({"skipped", "duplicate", "container"})
-"""The statuses of what the discovery says isn't read; whatever else isn't was opened to find that out."""
+"""The statuses of files that discovery excludes; any other file that isn't read was opened to find that out."""
 
 
 @dataclass(slots=True)
 class Plan:
-    """What a run has to do."""
+    """The changes that a run has to process."""
 
     seen: int = 0
     changed: list[tuple[Found, KnownFile | None]] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Plan:
 
     @property
     def bytes_behind(self) -> int:
-        """Bytes of changed files beyond what is indexed of them."""
+        """Bytes of changed files that haven't been indexed."""
         return sum(max(found.size - (row.read_to if row else 0), 0) for found, row in self.changed)
 
     @property
@@ -37,7 +37,7 @@ class Plan:
 
 
 def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> Plan:
-    """Compare what lies below the roots with what the index knows, by stat alone."""
+    """Compare the files below the roots with those in the index, by stat alone."""
     known = catalog.known()
     listed = [file for file in walk(roots) if not file.path.startswith(catalog.own_files)]
     found, all_looked_into = look_into(listed, known, rebuild=rebuild)
@@ -52,7 +52,7 @@ def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> P
             continue
         (plan.odd if file.oddity else plan.changed).append((file, catalog.file(file.path) if before else None))
     present = [root for root in roots if os.path.exists(root) or _was_file(root, known)]
-    hides = hides and len(present) == len(roots)  # else one that isn't seen may lie below a root that is absent
+    hides = hides and len(present) == len(roots)  # else one that isn't seen may be below an absent root
     vanished = [
         path
         for path, before in known.items()
@@ -64,7 +64,7 @@ def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> P
 
 
 def _was_file(root: str, known: dict[str, Known]) -> bool:
-    """Whether a root that is gone was a file in a folder that is still there."""
+    """Whether a root that has vanished was a file in a folder that still exists."""
     return root in known and os.path.isdir(os.path.dirname(root))
 
 
@@ -79,7 +79,7 @@ def _below(path: str, roots: list[str]) -> bool:
 
 
 class Archived:
-    """The vanished logs by how they begin: one of them may have been moved to where a new file stands."""
+    """The vanished logs by their beginnings: one of them may have been moved, and be a new file now."""
 
     def __init__(self, catalog: Catalog, plan: Plan) -> None:
         candidates = [*plan.gone, *(row for _, row in plan.odd if row is not None)]
@@ -91,14 +91,14 @@ class Archived:
         self._sizes = sorted({size for size, _ in self._by_head}, reverse=True)
 
     def beginning_with(self, head: bytes) -> list[KnownFile]:
-        """The logs that begin with the same bytes as a file, the longest first."""
+        """Return the logs that begin with the same bytes as a file, the longest first."""
         from agtrace_indexer.reader.log import digest
 
         found = [row for n in self._sizes if n <= len(head) for row in self._by_head.get((n, digest(head[:n])), ())]
         return sorted(found, key=lambda row: -row.read_to)
 
     def may_have(self, found: Found) -> bool:
-        """Whether a file may be one of them, as far as its first bytes tell."""
+        """Whether a file may be one of them, judging by its first bytes."""
         from agtrace_indexer.logs.files import head_of
         from agtrace_indexer.reader.recognition import HEAD
 

@@ -1,7 +1,7 @@
 """The pipeline: found files -> changed files -> new lines -> records -> drafts -> events -> index.
 
-Only changed files are opened and only new bytes are read. Here it is decided whether a file continues
-a known log, is one that was moved, takes the place of another, or is new.
+Only changed files are opened and only new bytes are read. This module decides whether a file continues
+a known log, was moved, replaces another, or is new.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from agtrace_indexer.reader.resumption import Place, begins_alike, known_log, wh
 from agtrace_indexer.reader.transcript import Transcript, session_of
 
 BATCH = 8 * 1024 * 1024
-"""Bytes of log between two commits."""
+"""Bytes of logs between two commits."""
 
 _LASTING = frozenset({errno.EACCES, errno.EPERM, errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EISDIR})
-"""Why a file can't be opened until it changes. Anything else, such as too many open files, may pass: it has no stamp
-then, and the next run tries again."""
+"""Errors that prevent a file from being opened until it changes. Others, such as too many open files, may be temporary:
+the file then has no stamp, and the next run tries again."""
 
 _OVERHEAD_OF_A_LINE = 256
 _OVERHEAD_OF_A_FILE = 64 * 1024
@@ -49,7 +49,7 @@ FindArchived: TypeAlias = Callable[[bytes], Iterable[KnownFile]]
 
 
 class Reader:
-    """Reads one log after the other into the store, committing as it goes."""
+    """Reads one log after another into the store, committing as it goes."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class Reader:
     def read(self, found: Found, known: KnownFile | None, archived: FindArchived) -> None:
         """Bring the index up to date with one changed or new file.
 
-        `known` is the row of its path, if any. `archived` finds the rows of vanished logs that begin
-        with the same bytes: such a log may have been moved, compressed or unpacked.
+        `known` is the row of its path, if any. `archived` finds the rows of vanished logs with the
+        same beginning: such a log may have been moved, compressed or decompressed.
         """
         self.progress.files_opened += 1
         known = None if known is not None and known.id in self._moved else known
@@ -91,11 +91,11 @@ class Reader:
         self.commit_if_due(_OVERHEAD_OF_A_FILE)
 
     def set_aside(self, found: Found, known: KnownFile | None, status: str, reason: str) -> None:
-        """Remember a file that holds no readable log, so that it isn't opened again before it changes.
+        """Remember a file that isn't a readable log, so that it isn't opened again until it changes.
 
-        What was read of it before stays: as it is while the file can't be read, archived otherwise.
-        Only of a log that repeats another one nothing stays: the other one is read. Of a file that is a forgotten
-        log's, or was one, not even the name is kept.
+        What was read before is kept: unchanged while the file can't be read, archived otherwise. It is deleted only
+        for a log that repeats another one, which is read instead. For a file that is or was the log of a forgotten
+        session, not even the name is kept.
         """
         if self._is_hidden(found, known, status, reason):
             self.store.hide(found.path, found.stamp)
@@ -120,7 +120,7 @@ class Reader:
         return lies_beside(found.path, self._forgotten) or (status == "duplicate" and self.store.hides(reason))
 
     def commit_if_due(self, more: int = 0) -> None:
-        """Commit when enough has gathered; the index is then complete up to here."""
+        """Commit if enough has accumulated; the index is then complete up to here."""
         self._uncommitted += more
         if self._uncommitted >= self._batch:
             self.store.commit()
@@ -143,10 +143,10 @@ class Reader:
     def _moved_here(
         self, found: Found, file: CountedFile, archived: FindArchived
     ) -> tuple[KnownFile | None, Place | None]:
-        """The row of a vanished log of which all that was read stands in this file, and where to go on.
+        """Return the row of a vanished log whose indexed content is all in this file, and where to continue.
 
-        A name can say whose log it is: under a name that says something else a log that vanished just now is
-        read again (there is no place to go on then), and one that vanished earlier is another log.
+        A name can say whose log it is. If the new name says something else, a log that vanished just now is read
+        again (there is no place to continue then), and one that vanished earlier counts as another log.
         """
         for row in archived(start_of(file, HEAD)):
             place = None if row.id in self._moved else where_it_ended(self.store, found, row, file)
@@ -161,7 +161,7 @@ class Reader:
     def _follow(
         self, found: Found, before: KnownFile | None, moved: KnownFile, place: Place | None
     ) -> KnownFile | None:
-        """Let the row of a log follow it here, where another log stood before; without a place it is emptied."""
+        """Move the row of a log to its new path, where another log was before; without a place, empty it."""
         if before is not None:
             self.store.archive_generation(before.id, found.path)
         if place is None:
@@ -171,7 +171,7 @@ class Reader:
         return None if place is None else moved
 
     def _continue(self, found: Found, known: KnownFile, content: Content, anchor: bytes) -> None:
-        """Go on with a known log where its index ends."""
+        """Continue a known log where the index ends."""
         if known.gone:
             self.store.rejoin(known.id)
         log = known_log(self.store, found, known, anchor)
@@ -195,26 +195,26 @@ class Reader:
         return self._read_lines(self._new_log(found, provider, head), chain(read, lines), content)
 
     def _pass_over(self, found: Found, known: KnownFile | None, why: KeptOut) -> None:
-        """Leave a forgotten log unread; what another log said that stood there is archived."""
+        """Leave a forgotten log unread, and archive the log that was at its path before."""
         if known is not None and known.status == "log":
             self.store.archive_generation(known.id, found.path)
         self._hide(found, why)
 
     def _hide(self, found: Found, why: KeptOut) -> None:
-        """Keep no more than a digest of a path; a sub-agent is looked at again until it has a tombstone of its own."""
+        """Keep only a digest of a path; a sub-agent is checked again until it has a tombstone of its own."""
         if why.sub_agent is not None:
             self.progress.kept_out.append(why.sub_agent)
         self.store.hide(found.path, found.stamp if why.sub_agent is None else "")
 
     def _make_room(self, known: KnownFile, found: Found) -> None:
-        """Give the path to what stands there now: what was read before is archived, or read again."""
+        """Free the path for the file that is there now: what was read before is archived, or read again."""
         if self._rebuild:
             self.store.forget_contents(known.id)
         else:
             self.store.archive_generation(known.id, found.path)
 
     def _read_document(self, found: Found, known: KnownFile | None, read: list[Line], file: CountedFile) -> None:
-        """Read a file that is one JSON document, or say why it is no log."""
+        """Read a file that is one JSON document, or note why it isn't a log."""
         data, content = document_in(file, read)
         values = None if data is None else decode(data)
         unrolled = unroll(values[0]) if values is not None and len(values) == 1 else None
@@ -239,7 +239,7 @@ class Reader:
     def _document(
         self, found: Found, known: KnownFile | None, provider: Provider, records: list[Record], head: bytes
     ) -> tuple[Log, list[Record]]:
-        """The log of a document, and the records that bring it up to date: all, or what a rewrite changed."""
+        """Return the log of a document, and the records to read: all, or a patch if it was rewritten."""
         if known is not None and known.status == "log":
             as_patch = parser_of(provider).as_patch
             if not self._rebuild and known.provider == provider and as_patch is not None:
@@ -250,7 +250,7 @@ class Reader:
         return self._new_log(found, provider, head), records
 
     def _read_inside(self, found: Found, known: KnownFile | None) -> None:
-        """Read a log that a container holds among others: all of it, or what its source says is new."""
+        """Read a log in a container: all of it, or what is new according to its source."""
         provider, _ = source_of(found.container)
         if self._forgotten:
             lines = map(_line_of, rows_of(found, None))
@@ -267,7 +267,7 @@ class Reader:
         return self._save(log)
 
     def _log_inside(self, found: Found, known: KnownFile | None, provider: Provider) -> Log:
-        """The log as it was left, or a new one."""
+        """Return the log as the last run left it, or a new one."""
         if known is not None and known.status == "log":
             if known.provider == provider and not self._rebuild:
                 if known.gone:
@@ -308,7 +308,7 @@ class Reader:
                 if not transcript.read_line(line):
                     log.pending_bytes = line.length
                     if line.data.strip():
-                        log.reason = log.reason or "its last line is half-written: waits for its rest"
+                        log.reason = log.reason or "its last line is incomplete: waiting for the rest"
                     return
                 _advance(log, line)
                 self.progress.bytes_done += line.length
@@ -317,7 +317,7 @@ class Reader:
             transcript.settle()
 
     def _save_if_due(self, transcript: Transcript, log: Log, size: int) -> None:
-        """Commit a log that goes on where enough has gathered, with the line of this size."""
+        """Commit in the middle of a log if enough has accumulated, including a line of this size."""
         self._uncommitted += size + _OVERHEAD_OF_A_LINE
         if self._uncommitted >= self._batch:
             transcript.settle()
@@ -325,9 +325,9 @@ class Reader:
             self.commit_if_due()
 
     def _save(self, log: Log, *, complete: bool = True) -> None:
-        """Write where the log stands: what its sessions are, and up to where it is read.
+        """Save the facts about the log's sessions, and the position up to which it was read.
 
-        An incomplete log has no stamp: should the run end here, the next one goes on with it.
+        An incomplete log has no stamp: if the run ends here, the next one continues it.
         """
         if self._forgotten and (why := kept_out_so_far(self._forgotten, log.found, log.provider, log.state)):
             raise why
@@ -345,13 +345,13 @@ class Reader:
 
 
 def _line_of(row: Row) -> Line:
-    """A row as the line that its event names; of one that is too long, the head."""
+    """Return a row as a line, which its events name; of a row that is too long, only the beginning."""
     size = len(row.data)
     return Line(row.number, 0, size, row.data if size <= MAX_LINE else row.data[:HEAD_OF_LONG_LINE], ended=True)
 
 
 def _stop(log: Log, error: OSError) -> None:
-    """Note why a log couldn't be read on; without a stamp the next run tries again."""
+    """Note why reading a log stopped; without a stamp, the next run tries again."""
     log.reason = f"reading stopped: {error.strerror or error}"
     log.found = log.found._replace(stamp="")
 

@@ -1,4 +1,4 @@
-"""Telling which agent wrote a file: from its first lines, or from all of it where it may be one JSON document."""
+"""Recognising the agent that wrote a file: by its first lines, or by all of it if it may be one JSON document."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, LONGEST_LINE, MAX_LINE
 from agtrace_indexer.providers.registry import recognize
 
 MAX_DOCUMENT = MAX_LINE
-"""Bytes. A whole-file JSON document beyond it is not parsed."""
+"""Bytes. A larger whole-file JSON document isn't parsed."""
 
 HEAD = 1024
-"""Bytes at the beginning of a file that identify a log, wherever it lies."""
+"""Bytes at the beginning of a file by which a log is identified, wherever it is."""
 
 BEFORE_JSON = b"\xef\xbb\xbf \t\r\n"
-"""What may stand before JSON: a byte order mark, blanks."""
+"""Bytes that may precede JSON: a byte order mark, blanks."""
 
 _SNIFFED_LINES = 64
 
 
 class Beginning(NamedTuple):
-    """What a file begins with, as far as it had to be read to tell what it is."""
+    """The beginning of a file, as much as had to be read to recognise it."""
 
     provider: Provider | None
-    """Who wrote it; None where no line tells."""
+    """The agent that wrote it; None if no line shows it."""
     read: list[Line]
     lines: Iterator[Line]
-    """The lines behind those that were read."""
+    """The lines after those that were read."""
     content: Content
 
 
 def begin(file: Seekable) -> Beginning:
-    """Read a file until it is known what it is. No line is read beyond `MAX_LINE` before it is known to be a log's."""
+    """Read a file until it is recognised. Until then, no line is read beyond `MAX_LINE` bytes."""
     content = Content(file)
     lines = Lines(content, longest=MAX_LINE)
     following = iter(lines)
@@ -52,7 +52,7 @@ def begin(file: Seekable) -> Beginning:
 
 
 def _until_recognized(lines: Iterator[Line]) -> Iterator[tuple[Line, Provider | None]]:
-    """Give lines with the provider that recognises them, up to the first recognised or the sniffing limits."""
+    """Yield lines with the provider that recognises them, up to the first one recognised or the sniffing limits."""
     size = 0
     for _, line in zip(range(_SNIFFED_LINES), lines, strict=False):
         provider = _recognized(line)
@@ -63,7 +63,7 @@ def _until_recognized(lines: Iterator[Line]) -> Iterator[tuple[Line, Provider | 
 
 
 def _recognized(line: Line) -> Provider | None:
-    """The provider of a line, told from its head where it is too long to be parsed."""
+    """Return the provider of a line, recognised by its beginning if it is too long to be parsed."""
     if line.data.lstrip(BEFORE_JSON)[:1] != b"{":
         return None
     parsable = line.whole and not crowded(line.data)
@@ -72,7 +72,7 @@ def _recognized(line: Line) -> Provider | None:
 
 
 def document_in(file: Seekable, read: list[Line]) -> tuple[bytes | None, Content]:
-    """All bytes of a file that may be one JSON document; None if it begins otherwise or is too long."""
+    """Return all bytes of a file that may be one JSON document; None if it begins otherwise or is too long."""
     content = Content(file)
     if not read or read[0].data.lstrip(BEFORE_JSON)[:1] not in (b"{", b"[") or not read[-1].whole:
         return None, content
@@ -81,13 +81,13 @@ def document_in(file: Seekable, read: list[Line]) -> tuple[bytes | None, Content
 
 
 def why_no_log(read: list[Line], data: bytes | None, values: list[Any] | None, content: Content) -> tuple[str, str]:
-    """The status and the reason of a file in which no provider found its format."""
+    """Return the status and the reason for a file that no provider recognises."""
     if content.damage:
         return "unreadable", content.damage
     if data is not None and b"\0" in data[:HEAD]:
         return "unrecognized", "a binary file"
     if any(not line.whole for line in read):
-        return "unreadable", f"begins with a line of more than {MAX_LINE} bytes, which no agent has written"
+        return "unreadable", f"begins with a line of more than {MAX_LINE} bytes, longer than any agent writes"
     if data is not None and values is None and not data.rstrip().endswith((b"}", b"]")):
-        return "waiting", "half-written: waits for its rest"
+        return "waiting", "incomplete: waiting for the rest"
     return "unrecognized", "not a log format that agtrace knows"

@@ -1,4 +1,4 @@
-"""Where a log that is known goes on: whether what was read of it still stands in a file, under this or another name."""
+"""Where a known log continues: whether what was read is still in a file, under the same or another name."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from agtrace_indexer.providers.registry import parser_of
 from agtrace_indexer.reader.log import Log, digest
 
 Place: TypeAlias = tuple[Content, bytes]
-"""Content to go on with, and the bytes before it."""
+"""The content to continue with, and the bytes before it."""
 
 
 def where_it_ended(store: Store, found: Found, known: KnownFile, file: CountedFile) -> Place | None:
-    """The content behind what was read of a log, if that still stands at its beginning; None if it doesn't.
+    """Return the content after what was read of a log, if that is still at the beginning; None if it isn't.
 
-    Of a file that only grew, the bytes before the end of what was read tell. One that was replaced,
-    moved, or touched without growing is compared by the checksum of all that was read.
+    For a file that only grew, the last bytes that were read are compared. For one that was replaced, moved, or
+    touched without growing, the checksum of everything that was read is compared.
     """
     stored = store.state(known.id)
     if stored is None:
@@ -38,7 +38,7 @@ def where_it_ended(store: Store, found: Found, known: KnownFile, file: CountedFi
 
 
 def known_log(store: Store, found: Found, known: KnownFile, anchor: bytes) -> Log:
-    """A log as the run that read it last left it; `anchor` is the last bytes before where it goes on."""
+    """Return a log as the last run left it; `anchor` is the last bytes before the place where it continues."""
     stored = store.state(known.id)
     assert stored is not None
     threads = {key: Thread(**thread) for key, thread in stored["threads"].items()}
@@ -51,6 +51,6 @@ def known_log(store: Store, found: Found, known: KnownFile, anchor: bytes) -> Lo
 
 
 def begins_alike(row: KnownFile, path: str) -> bool:
-    """Whether the new path of a log says the same of it as the one before."""
+    """Whether the new path of a log says the same about it as the old one."""
     begin = parser_of(row.provider or "").begin
     return begin(PurePath(row.path)).to_json() == begin(PurePath(path)).to_json()

@@ -1,6 +1,6 @@
 """From the lines of a log to events in the store.
 
-Everything is kept: a line that is no JSON becomes an event of its own, an unknown record too, and both are counted.
+Everything is kept: a line that isn't JSON becomes an event of its own, as does an unknown record, and both are counted.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ _LONGEST_WORD = 4096
 _BETWEEN_WORDS = (b" ", b"\t", b"\r", b'"', b"'", b",", b";")
 
 Told: TypeAlias = tuple[Said, str, dict[str, Any] | None, int | None]
-"""What a record says; of a draft also its searchable text, the rest of its payload, and its identity."""
+"""An item from a record; for a draft, with its searchable text, the rest of its payload, and its identity."""
 
 
 class _Record(NamedTuple):
-    """What one record says, before its texts are looked at."""
+    """The drafts of one record, before its texts are examined for secrets."""
 
     line: Line
     drafts: list[Said]
     texts: list[str]
-    """Of each draft the text that is looked at."""
+    """The text of each draft that is to be examined."""
     unknown: tuple[str, ...]
-    """Types of records in it that nobody knows."""
+    """Unknown types of records in it."""
     skipped: tuple[str, ...]
     starts: dict[str, str | None]
-    """The threads that begin with it, and the calls that started them."""
+    """The threads that begin with it, with the calls that started them."""
 
 
 _TOGETHER, _MOST_TOGETHER = 128 * 1024, 1000
-"""Characters of texts, and records, that are looked at together: one by one, each would find the caches cold."""
+"""Characters of texts, and records, that are examined together: one by one, each would find the caches cold."""
 
 
 _MARKING = (EventType.TOOL_CALL, EventType.TOOL_RESULT, EventType.NOTIFICATION)
@@ -59,7 +59,7 @@ _MARKING = (EventType.TOOL_CALL, EventType.TOOL_RESULT, EventType.NOTIFICATION)
 
 
 class Transcript:
-    """What a log says, written into the store; some lines wait, until `settle`."""
+    """Writes what a log says into the store; some lines wait until `settle`."""
 
     def __init__(self, store: Store, progress: Progress, log: Log) -> None:
         assert log.provider is not None
@@ -70,7 +70,7 @@ class Transcript:
         self._size = 0
 
     def read_line(self, line: Line) -> bool:
-        """Read one line; False if it is half-written and must wait."""
+        """Read one line; return False if it is incomplete and must wait."""
         values = decode(line.data) if line.whole else None
         if not values:
             self.settle()
@@ -82,7 +82,7 @@ class Transcript:
         return True
 
     def _read_odd(self, line: Line, values: list[Any] | None) -> bool:
-        """Read a line without JSON; False if it must wait."""
+        """Read a line without JSON; return False if it must wait."""
         if not line.whole or crowded(line.data):
             self._keep_head(line)
             return line.ended
@@ -91,9 +91,9 @@ class Transcript:
         return line.ended
 
     def _keep_head(self, line: Line) -> None:
-        """Keep the head, the length and the origin of a line that is too long to be parsed.
+        """Keep the beginning, the length and the origin of a line that is too long to be parsed.
 
-        While it has no end it is read again when the file grows: what is kept then replaces what was.
+        While it has no end, it is read again when the file grows, and what is kept then replaces what was kept before.
         """
         head = _beginning(line.data, HEAD_OF_LONG_LINE - (not line.whole))
         note = f"{head.decode('utf-8', 'replace')}\n... (a line of {line.length} bytes, the first {len(head)} are kept)"
@@ -108,13 +108,13 @@ class Transcript:
             self.progress.unreadable_lines += 1
         elif line.length > LONGEST_LINE:
             self.log.reason = (
-                f"line {line.number} has more than {LONGEST_LINE} bytes: its head is kept, no more is read"
+                f"line {line.number} has more than {LONGEST_LINE} bytes: its beginning is kept, the rest isn't read"
             )
         else:
-            self.log.reason = f"its last line has {line.length} bytes and no end yet: its head is kept"
+            self.log.reason = f"its last line has {line.length} bytes and no end yet: its beginning is kept"
 
     def read_record(self, value: Any, line: Line) -> None:
-        """Turn one record into drafts, which wait for others: their texts are looked at together."""
+        """Turn one record into drafts, which wait for others, as their texts are examined together."""
         state = self.log.state
         try:
             drafts = list(self._drafts(value))
@@ -135,7 +135,7 @@ class Transcript:
             self.settle()
 
     def settle(self) -> None:
-        """Gather the events of all records that wait, in their order. Nothing may be saved before."""
+        """Store the events of all waiting records, in order. Nothing may be saved before that."""
         waiting, self._waiting, self._size = self._waiting, [], 0
         with looked_at(text for record in waiting for text in record.texts if text):
             for record in waiting:
@@ -157,7 +157,7 @@ class Transcript:
         self.progress.records += 1
 
     def _told(self, record: _Record) -> list[Told]:
-        """What a record says, ready to be stored."""
+        """Return the items of a record, ready to be stored."""
         told: list[Told] = []
         for draft, said in zip(record.drafts, record.texts, strict=True):
             if not isinstance(draft, Draft):
@@ -171,19 +171,19 @@ class Transcript:
         return told
 
     def _started_by(self, thread: str) -> str | None:
-        """The call that started a thread, as far as is known when the thread begins."""
+        """Return the call that started a thread, if known when the thread begins."""
         facts = self.log.state.sessions.get(thread)
         return None if facts is None else facts.started_call
 
     def _drafts(self, value: Any) -> Iterable[Said]:
-        """The drafts of a record; JSON that is no object is a record of a type that nobody knows."""
+        """Return the drafts of a record; JSON that isn't an object counts as a record of an unknown type."""
         if isinstance(value, dict):
             return self._parser.drafts(value, self.log.state)
         self.log.state.unknown.append("a value that is no object")
         return [Draft(Notification("unknown/value", compact_json(value)), None)]
 
     def _is_repeated(self, told: list[Told]) -> bool:
-        """Whether this log has all of this already, line for line: some agents append their history anew."""
+        """Whether this log already has all of this from the same line: some agents append their history again."""
         repeated = False
         for draft, _, _, found in told:
             if found is None or not isinstance(draft, Draft) or draft.key is not None:
@@ -195,7 +195,7 @@ class Transcript:
         return repeated
 
     def _is_counted(self, draft: Draft, found: int | None) -> bool:
-        """Whether this log has the figures already, too long ago for their key to be remembered."""
+        """Whether this log already has the figures, too far back for their key to be remembered."""
         thread = self.log.threads.get(draft.thread)
         if not self._agent.repeats_lines or found is None or thread is None:
             return False
@@ -272,7 +272,7 @@ class Transcript:
             self.store.mark(self._session(thread), next_index, marks.event_index, marks.landmarks)
 
     def _begin(self, key: str, record: _Record) -> None:
-        """Begin a thread that isn't there yet; the call that started it stands in the log's own thread."""
+        """Begin a thread if it is new; the call that started it is in the log's own thread."""
         if key in self.log.threads:
             return
         thread, main = Thread(), self.log.threads.get("")
@@ -306,7 +306,7 @@ class Transcript:
 
 
 def session_of(store: Store, log: Log, thread: str) -> int:
-    """The id of the session of a log's thread."""
+    """Return the id of the session of a log's thread."""
     if thread not in log.session_ids:
         assert log.provider is not None and log.file_id is not None
         log.session_ids[thread] = store.session(log.file_id, thread, log.provider)
@@ -318,12 +318,12 @@ def _type(told: str) -> str:
 
 
 def _shown(line: Line) -> str:
-    """What is kept of a line that can't be read, without its end, which on Windows has a carriage return."""
+    """Return what is kept of an unreadable line, without its end, which on Windows has a carriage return."""
     return _beginning(line.data.removesuffix(b"\r"), _UNREADABLE_SHOWN).decode("utf-8", "replace")
 
 
 def _beginning(data: bytes, most: int) -> bytes:
-    """At most so many bytes of a line, without the word that is cut: half a secret isn't known for one."""
+    """Return at most this many bytes of a line, without a cut word: half a secret isn't recognised as one."""
     if len(data) <= most:
         return data
     last = max(data.rfind(mark, most - _LONGEST_WORD, most) for mark in _BETWEEN_WORDS)
@@ -331,12 +331,12 @@ def _beginning(data: bytes, most: int) -> bytes:
 
 
 def _text(draft: Said) -> str:
-    """The text of a draft before it is looked at for secrets; one that is no string raises."""
+    """Return the text of a draft before it is examined for secrets; raise an error if it isn't a string."""
     return unmasked(draft.payload) if isinstance(draft, Draft) else ""
 
 
 def _stored(payload: Payload, text: str) -> tuple[str, dict[str, Any] | None]:
-    """Mask the names in a payload, and give its searchable text and the rest of it (`searchable_text.stored`)."""
+    """Mask the names in a payload, and return its searchable text and the rest of it (`searchable_text.stored`)."""
     if isinstance(payload, ToolCall):
         payload.name = masked(payload.name)
     elif isinstance(payload, TokenUsage):

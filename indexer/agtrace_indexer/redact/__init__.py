@@ -14,6 +14,7 @@ import os
 import stat
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -86,13 +87,18 @@ def use(folder: Path) -> None:
 
 def digest() -> str:
     """Return a digest of the rules in use: of the built-in ones, and after a colon of the user's."""
-    rules = b"".join(files(__name__).joinpath(name).read_bytes() for name in _RULES)
-    return f"{sha256(str(ENGINE).encode() + rules).hexdigest()[:32]}:{_own_digest()}"
+    return f"{_built_in_digest()}:{_own_digest()}"
 
 
 def same_own_rules(other: str) -> bool:
     """Whether a digest was made with the user's rules that are in use."""
     return other.rpartition(":")[2] == _own_digest()
+
+
+@cache
+def _built_in_digest() -> str:
+    rules = b"".join(files(__name__).joinpath(name).read_bytes() for name in _RULES)
+    return sha256(str(ENGINE).encode() + rules).hexdigest()[:32]
 
 
 def _own_digest() -> str:

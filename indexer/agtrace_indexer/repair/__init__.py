@@ -1,1 +1,1 @@
-"""What to do about a damaged index: find the damage, carry over what is whole, read the rest again."""
+"""Repairing a damaged index: find the damage, carry over what is intact, read the rest again."""

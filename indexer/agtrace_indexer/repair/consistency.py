@@ -1,7 +1,6 @@
-"""What was taken out of a damaged index: that it fits together, and what of it is lost.
+"""Making rows from a damaged index consistent, and listing what is lost.
 
-Only what fits together is kept: an event with the block that holds its text, and nothing that says something of an
-event that is lost.
+Only consistent rows are kept: an event with the block that has its text, and nothing that refers to a lost event.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ SELECT b.id FROM block b WHERE b.event_count != (SELECT count(*) FROM event e WH
   AND e.event_index >= b.first_index AND e.event_index < b.first_index + b.event_count)
 """
 
-# Logs whose path is lost and that were read again: (file, session, the same session as it was read now).
+# Logs whose path is lost and that were read again: (file, session, the same session as read now).
 _TWINS = """
 SELECT f.id, s.id, min(o.id) FROM file f JOIN session s ON s.file_id = f.id
 JOIN session o ON o.own_id = s.own_id AND o.provider = s.provider AND o.thread = s.thread
@@ -56,41 +55,41 @@ SELECT id, cwd FROM session WHERE project_id IS NOT NULL AND project_id NOT IN (
 
 
 class Lost(NamedTuple):
-    """A session that could not be saved as a whole."""
+    """A session that couldn't be saved completely."""
 
     session: str
     """Its id."""
     title: str | None
     events: int
-    """How many of its events are lost; 0: only some of what is noted beside them, such as the files that they name."""
+    """The number of its events that are lost; 0 if only related rows are, such as the files that they name."""
     kept: int
-    """How many are there."""
+    """The number of its events that are there."""
 
 
 @dataclass(slots=True)
 class Salvage:
-    """What was taken over, and what of it still has to be settled once the logs are read."""
+    """What was carried over, and what remains to be settled once the logs are read."""
 
     lost: dict[int, Lost] = field(default_factory=dict)
     """By the session's row."""
     unread: set[str] = field(default_factory=set)
     """Tables with pages that can't be read."""
     incomplete: set[int] = field(default_factory=set)
-    """Sessions of which not all that is noted beside their events can be read."""
+    """Sessions for which some rows related to their events can't be read."""
     copies: list[tuple[int, str, str, int]] = field(default_factory=list)
-    """Events whose original is to be read from a log: (event, path, thread, event_index of the original)."""
+    """Events whose originals will be read from a log: (event, path, thread, event_index of the original)."""
     parents: list[tuple[int, str, str]] = field(default_factory=list)
     """(session, path and thread of its parent)."""
     orphans: list[int] = field(default_factory=list)
-    """Sessions whose parent is known by its id alone."""
+    """Sessions whose parent is known only by its id."""
     pending: list[tuple[int, int]] = field(default_factory=list)
-    """What told of sessions, whose logs were there then, how far their families are known; (`pending`, session)."""
+    """The state of the families of sessions whose logs existed: (`pending`, session)."""
     left: dict[int, dict[str, Any]] = field(default_factory=dict)
-    """Sessions that logs are to bring back, with the paths of these."""
+    """Sessions that logs should bring back, with the paths of these."""
 
 
 def settle(target: sqlite3.Connection, done: Salvage) -> None:
-    """Point what was taken over at the rows that were read from logs since; within the open transaction."""
+    """Make the rows that were carried over refer to those read from logs since; within the open transaction."""
     find = "SELECT s.id FROM session s JOIN file f ON f.id = s.file_id WHERE f.path = ? AND s.thread = ?"
     for event, path, thread, index in done.copies:
         target.execute(
@@ -122,7 +121,7 @@ def settle(target: sqlite3.Connection, done: Salvage) -> None:
 
 
 def _came_back(target: sqlite3.Connection, row: dict[str, Any]) -> bool:
-    """Whether a session was read from a log again, or its log is a forgotten one's, which isn't read."""
+    """Whether a session was read from a log again, or isn't read because it was forgotten."""
     query = "SELECT 1 FROM session WHERE provider = :provider AND own_id = :own_id AND thread = :thread"
     hid = "SELECT 1 FROM file WHERE path = ?"
     return (
@@ -140,14 +139,14 @@ def _drop_file(target: sqlite3.Connection, file: int) -> None:
 
 
 def at_least_as_blocks_say(target: sqlite3.Connection, expected: dict[int, int]) -> dict[int, int]:
-    """How many events each session had, as far as anything tells."""
+    """Return the number of events that each session had at least, according to the rows that are left."""
     told = dict(target.execute("SELECT session_id, max(first_index + event_count) FROM block GROUP BY 1").fetchall())
     last = dict(target.execute("SELECT session_id, max(event_index) + 1 FROM event GROUP BY 1").fetchall())
     return {id: max(count, number(told.get(id)), number(last.get(id))) for id, count in expected.items()}
 
 
 def drop_what_does_not_fit(target: sqlite3.Connection, done: Salvage) -> None:
-    """Delete rows that say something of what is lost; note the sessions that lack something by it."""
+    """Delete rows that refer to something lost; note the sessions that become incomplete."""
     execute = target.execute
     execute(f"DELETE FROM event WHERE NOT ({EVENT_IS_SOUND})")
     for (block,) in execute(_UNEVEN).fetchall():
@@ -185,7 +184,7 @@ def drop_what_does_not_fit(target: sqlite3.Connection, done: Salvage) -> None:
 
 
 def tell_lost(target: sqlite3.Connection, done: Salvage, expected: dict[int, int]) -> None:
-    """Name the sessions that lack events; drop those of which nothing is left, and logs without any."""
+    """Note the sessions that lack events; drop those of which nothing is left, and logs without sessions."""
     kept = dict(target.execute("SELECT session_id, count(*) FROM event GROUP BY 1").fetchall())
     for session, count in expected.items():
         row = target.execute("SELECT uid, title FROM session WHERE id = ?", (session,)).fetchone()
@@ -201,5 +200,5 @@ def tell_lost(target: sqlite3.Connection, done: Salvage, expected: dict[int, int
 
 
 def number(value: Any) -> int:
-    """A whole number that was stored, or 0 for what is none."""
+    """Return a stored whole number, or 0 for anything else."""
     return value if isinstance(value, int) else 0

@@ -1,7 +1,7 @@
-"""What of an index is damaged: the tables, which only the logs can bring back, or what is made of the tables.
+"""Finding the damage in an index: in tables that only the logs can bring back, or in what is derived from these.
 
-Everything is looked at: a gigabyte of logs takes 2 s. What can't be seen is a changed figure in a row that is
-otherwise whole, for SQLite keeps no checksums of its pages; texts and the word index have checksums of ours.
+Everything is examined: for a gigabyte of logs this takes 2 s. A changed figure in an otherwise intact row can't be
+detected, as SQLite has no checksums of its pages; texts and the word index have checksums of ours.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Seen = TypeVar("Seen")
 _MOST_TOLD = 20
 
 _DERIVED = frozenset({*of_role(Role.DERIVED), "sqlite_stat1", "sqlite_stat4"})
-"""Tables that are made of others; so are the tables of the word index."""
+"""Tables derived from others, as are the tables of the word index."""
 
 _OF_WORDS = re.compile(rf"(?:{'|'.join(of_role(Role.WORDS))})(?:_(?:config|content|data|docsize|idx))?")
-"""Tables of the word index, and those in which FTS5 keeps them."""
+"""Tables of the word index, and the tables in which FTS5 stores them."""
 
 _WHOLE_NUMBERS = ("session_id", "event_index", "type", "ts", "line", "offset", "length")
 _OR_UNKNOWN = (
@@ -49,14 +49,14 @@ EVENT_IS_SOUND = " AND ".join(
         f"coalesce(outcome, 0) BETWEEN 0 AND {max(OUTCOME_CODE.values())}",
     )
 )
-"""SQL: whether a row of `event` holds what it may."""
+"""SQL: whether a row of `event` has only possible values."""
 
 _UNEVEN_BLOCKS = """
 SELECT count(*) FROM block b WHERE event_count != (SELECT count(*) FROM event e WHERE e.session_id = b.session_id
   AND e.event_index >= b.first_index AND e.event_index < b.first_index + b.event_count)
 """
 
-# The sums of a session that is read to its end, beside what its events give.
+# Sessions that were read to their end and whose sums aren't those of their events.
 _UNEVEN_SUMS = """
 SELECT count(*) FROM session s JOIN file f ON f.id = s.file_id WHERE f.stamp != '' AND s.event_count !=
   (SELECT count(*) FROM event e WHERE e.session_id = s.id AND e.superseded_by IS NULL AND e.copy_of IS NULL)
@@ -70,10 +70,10 @@ _USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
 
 EVENTS_WITHOUT_FIGURES = f"""FROM event e WHERE e.type = {_USAGE} AND NOT EXISTS
   (SELECT 1 FROM token_usage u WHERE u.session_id = e.session_id AND u.event_index = e.event_index)"""
-"""Events that say how many tokens were used, and of which the figures are lost."""
+"""Token usage events that have lost their figures."""
 
 _MISFITS = {
-    "{} blocks have other times than their events":
+    "{} blocks have times that aren't those of their events":
         f"SELECT count(*) FROM block b WHERE (t0, t1, types) != "
         f"(SELECT min(ts), max(ts), sum(DISTINCT 1 << type) {_ITS_EVENTS})",
     "{} token figures have no event":
@@ -81,34 +81,35 @@ _MISFITS = {
         f"WHERE e.session_id = u.session_id AND e.event_index = u.event_index AND e.type = {_USAGE})",
     "{} events have lost their token figures":
         f"SELECT count(*) {EVENTS_WITHOUT_FIGURES}",
-    "{} events are linked to none": "SELECT count(*) FROM event e WHERE link IS NOT NULL AND NOT EXISTS "
+    "{} events are linked to missing events": "SELECT count(*) FROM event e WHERE link IS NOT NULL AND NOT EXISTS "
         "(SELECT 1 FROM event o WHERE o.session_id = e.session_id AND o.event_index = e.link)",
-    "{} paths were neither read nor written": "SELECT count(*) FROM touched WHERE access NOT IN ('read', 'write')",
+    "{} uses of files are neither reads nor writes":
+        "SELECT count(*) FROM touched WHERE access NOT IN ('read', 'write')",
 }  # fmt: skip
-"""What rows of several tables say of the same thing, with how many don't agree."""
+"""Rows that must agree with others: sentence -> query for the number that don't."""
 
 _UNEVEN_TURNS = {
-    "{} sessions have other turns than they count":
+    "{} sessions have turns that don't match their count":
         "SELECT count(*) FROM session s JOIN file f ON f.id = s.file_id WHERE f.stamp != '' "
         "AND turn_count + copied_turns != (SELECT count(*) FROM turn t WHERE t.session_id = s.id)",
-    "{} turns of events are missing":
+    "{} turns with events are missing":
         "SELECT count(*) FROM (SELECT session_id, turn_index FROM event WHERE turn_index IS NOT NULL "
         "AND superseded_by IS NULL GROUP BY 1, 2) e "
         "WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.session_id = e.session_id AND t.turn_index = e.turn_index)",
-    "{} sessions have other responses than their models":
+    "{} sessions have responses that don't match those of their models":
         "SELECT count(*) FROM session s JOIN file f ON f.id = s.file_id WHERE f.stamp != '' AND responses != "
         "(SELECT coalesce(sum(responses), 0) FROM model_usage m WHERE m.session_id = s.id)",
 }  # fmt: skip
-"""The same of what is made of events."""
+"""The same for what is derived from events."""
 
 
 class Damage(NamedTuple):
-    """What was found, as sentences; both empty where the index is sound."""
+    """The damage found, as sentences; both empty if the index is sound."""
 
     tables: tuple[str, ...] = ()
-    """In what only logs can bring back."""
+    """Damage in tables that only the logs can bring back."""
     derived: tuple[str, ...] = ()
-    """In what is made of the tables: indexes, sums, the word index."""
+    """Damage in what is derived from these: indexes, sums, the word index."""
 
     def __bool__(self) -> bool:
         return bool(self.tables or self.derived)
@@ -118,7 +119,7 @@ class Damage(NamedTuple):
 
 
 def look(connection: sqlite3.Connection) -> Damage:
-    """Look at the whole index, at one moment. Raises `sqlite3.Error` only where it is busy or not an index at all."""
+    """Examine the whole index in one transaction. Raises `sqlite3.Error` only if it is busy or not an index at all."""
     inside = connection.in_transaction
     if not inside:
         connection.execute("BEGIN")
@@ -140,13 +141,13 @@ def look(connection: sqlite3.Connection) -> Damage:
 
 
 Finding = tuple[bool, str]
-"""Whether it is about something derived, and the sentence."""
+"""Whether it concerns something derived, and the sentence."""
 
 
 def _tried(
     looked: Callable[[sqlite3.Connection], Iterator[str]], connection: sqlite3.Connection, *, derived: bool
 ) -> list[Finding]:
-    """What a look finds; that it fails is a finding, too."""
+    """Return what an examination finds; its failure is a finding, too."""
     found: list[Finding] = []
     try:
         found.extend((derived, text) for text in looked(connection))
@@ -160,11 +161,11 @@ def _tried(
 
 
 def _structure(connection: sqlite3.Connection) -> Iterator[Finding]:
-    """What SQLite says of pages, trees and indexes."""
+    """Yield SQLite's own findings about pages, trees and indexes."""
     whole = _checked(connection, f"PRAGMA integrity_check({_MOST_TOLD})")
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
     found = [
-        (False, line)  # also where a row and an index differ: either may be right
+        (False, line)  # also if a row and an index differ: either may be right
         for name in (["sqlite_master", *(name for (name,) in tables if not _is_derived(name))] if whole else ())
         for line in _checked(connection, f"PRAGMA integrity_check([{name}])")
     ]
@@ -172,7 +173,7 @@ def _structure(connection: sqlite3.Connection) -> Iterator[Finding]:
 
 
 def _checked(connection: sqlite3.Connection, pragma: str) -> list[str]:
-    """What a check says; one that breaks off has said something before."""
+    """Return the findings of a check, even if it breaks off."""
     lines: list[str] = []
     try:
         for (said,) in connection.execute(pragma):
@@ -189,10 +190,10 @@ def _is_derived(table: str) -> bool:
 
 
 def _lost_tables(connection: sqlite3.Connection) -> Iterator[Finding]:
-    """Tables, columns and indexes that an index has, and this one hasn't."""
+    """Yield the tables, columns and indexes that are missing."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version != VERSION:
-        yield False, f"it says that its version is {version}"
+        yield False, f"its version number is wrong: {version}"
     there = _columns_of(connection)
     for name, columns in _expected().items():
         if name not in there:
@@ -209,7 +210,7 @@ def _expected() -> Mapping[str, list[str]]:
 
 
 def _columns_of(connection: sqlite3.Connection) -> dict[str, list[str]]:
-    """The columns of each table; an index has the one column 'index'."""
+    """Return the columns of each table; an index has the single column 'index'."""
     found: dict[str, list[str]] = {}
     for kind, name in connection.execute("SELECT type, name FROM sqlite_master").fetchall():
         if kind == "index":
@@ -220,17 +221,17 @@ def _columns_of(connection: sqlite3.Connection) -> dict[str, list[str]]:
 
 
 def _contents(connection: sqlite3.Connection) -> Iterator[str]:
-    """What rows hold, and whether they fit together."""
+    """Yield findings about the values in rows, and whether rows fit together."""
     yield from _unreadable_blocks(connection)
     checks = {
-        "{} events hold what none can": f"SELECT count(*) FROM event WHERE NOT ({EVENT_IS_SOUND})",
-        "{} blocks have other events than they say": _UNEVEN_BLOCKS,
-        "{} events lie in no block": "SELECT (SELECT count(*) FROM event) - (SELECT sum(event_count) FROM block)",
+        "{} events have impossible values": f"SELECT count(*) FROM event WHERE NOT ({EVENT_IS_SOUND})",
+        "{} blocks have events that don't match their count": _UNEVEN_BLOCKS,
+        "{} events are in no block": "SELECT (SELECT count(*) FROM event) - (SELECT sum(event_count) FROM block)",
         "{} blocks have no text": "SELECT count(*) FROM block WHERE id NOT IN (SELECT block_id FROM block_data)",
     }
     for table, column, other in pointers():
         key = "rowid" if table == "block_data" or other != "session" else "id"
-        checks[f"{{}} rows of {table} belong to no {other}"] = (
+        checks[f"{{}} rows of {table} refer to a missing {other}"] = (
             f"SELECT count(*) FROM {table} WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT {key} FROM {other})"
         )
     yield from _counted(connection, checks | _MISFITS)
@@ -240,7 +241,7 @@ def _contents(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _counted(connection: sqlite3.Connection, checks: dict[str, str]) -> Iterator[str]:
-    """What queries count that should count nothing: sentence -> query."""
+    """Yield the sentences whose query counts anything: sentence -> query."""
     for text, query in checks.items():
         count = connection.execute(query).fetchone()[0]
         if count:
@@ -259,7 +260,7 @@ def _unreadable_blocks(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def holds_all_texts(event_count: int, ends: bytes, text: bytes, payload: bytes) -> bool:
-    """Whether a row of `block_data` has the texts and the payloads of so many events."""
+    """Whether a row of `block_data` has the texts and the payloads of this many events."""
     try:
         block = BlockText.of(ends, text)
         payloads = orjson.loads(unpack(payload))
@@ -276,9 +277,9 @@ def holds_all_texts(event_count: int, ends: bytes, text: bytes, payload: bytes) 
 
 
 def _made_of_tables(connection: sqlite3.Connection) -> Iterator[str]:
-    """Whether sums and words are those of the rows."""
+    """Yield findings about sums and words that aren't those of the rows."""
     yield from _counted(
-        connection, {"{} sessions have other sums than their events give": _UNEVEN_SUMS} | _UNEVEN_TURNS
+        connection, {"{} sessions have sums that don't match their events": _UNEVEN_SUMS} | _UNEVEN_TURNS
     )
     words = {name for (name,) in connection.execute("SELECT name FROM sqlite_master") if _OF_WORDS.fullmatch(name)}
     if not words:
@@ -287,15 +288,15 @@ def _made_of_tables(connection: sqlite3.Connection) -> Iterator[str]:
         yield "tables of the word index are missing"
         return
     if not checksum.is_unbroken(connection):
-        yield "the word index isn't what was written"
+        yield "the word index doesn't match its checksum"
         return
     for _ in connection.execute("SELECT 1 FROM word"):
-        pass  # a walk over the whole word index
+        pass  # reads the whole word index
     for (packed,) in connection.execute("SELECT words FROM vocabulary"):
         unpack(packed)
 
 
 def afresh(look: Callable[Asked, Seen], *asked: Asked.args, **named: Asked.kwargs) -> Seen:
-    """What a function gives in a thread of its own, whose decompressor was never used. Raises what it raises."""
+    """Return what a function returns in a thread of its own, with an unused decompressor. Raises what it raises."""
     with ThreadPoolExecutor(1) as fresh:
         return fresh.submit(look, *asked, **named).result()

@@ -1,9 +1,9 @@
-"""Repairing a damaged index: a new one is made beside it, checked, and put in its place.
+"""Repairing a damaged index: a new one is made next to it, checked, and put in its place.
 
-Where only what is made of the tables is damaged, all rows are taken over and the rest is made anew. Otherwise the logs
-are read again, and only what these don't hold any more (`rereadable.py`) is taken out of the damaged file, as far as it
-can be read. That file is then kept. Until the new index is whole nothing is changed: whatever ends a repair leaves what
-was there, or its copy.
+If only what is derived from the tables is damaged, all rows are carried over and the rest is rebuilt. Otherwise the
+logs are read again, and only what these no longer have (`rereadable.py`) is carried over from the damaged file, if it
+can be read. That file is then kept. Nothing is changed until the new index is complete: whatever interrupts a repair,
+the damaged index is still there, or a copy of it.
 """
 
 from __future__ import annotations
@@ -28,37 +28,37 @@ from agtrace_indexer.repair.rereadable import Logs
 from agtrace_indexer.repair.salvage import SAVED, IsWanted, salvage
 from agtrace_indexer.run import index, refuse_newer_reading
 
-_NOT_AS_IT_LIES = "not all can be read as it lies there: the header, the end or the write-ahead log is damaged"
+_NOT_AS_IT_LIES = "the file can't be read as it is: its header, its end or the write-ahead log is damaged"
 
 
 _OLDEST_SAVED = 3
-"""The version of the tables from which on their rows can be taken over."""
+"""The oldest version of the tables whose rows can be carried over."""
 
 
 class NotRepaired(Exception):
-    """A repair came to no sound index; the text says why, and what was there is as it was."""
+    """A repair didn't result in a sound index; the text says why. The damaged index is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What a repair found and did."""
+    """The result of a repair."""
 
     found: Damage
     sessions: int
-    """In the index that is there now."""
+    """In the new index."""
     events: int
     archived: int
-    """Logs that are gone and whose sessions are kept."""
+    """Logs that have vanished and whose sessions are kept."""
     lost: tuple[Lost, ...]
-    """Archived sessions that could not be saved as a whole."""
+    """Archived sessions that couldn't be saved completely."""
     unread: tuple[str, ...]
-    """Tables of which pages couldn't be read."""
+    """Tables with pages that couldn't be read."""
     damaged: Path | None
-    """Where the damaged file is now; None where nothing in it is missing from the new one."""
+    """The new path of the damaged file; None if nothing in it is missing from the new index."""
 
     @property
     def others_lost(self) -> bool:
-        """Whether archived sessions may be lost that `lost` can't name."""
+        """Whether archived sessions may be lost that aren't in `lost`."""
         return "session" in self.unread
 
 
@@ -68,13 +68,13 @@ def repair(
     *,
     patience: float = 0,
 ) -> Repaired:
-    """Make the index sound again. `otherwise` are the roots of an index that names none, or none that can be read.
+    """Make the index sound again. `otherwise` are the roots for an index without any, or without any readable ones.
 
-    Raises `NotRepaired`, `lock.Busy` when another process still writes after `patience` seconds, `OSError` and
-    `sqlite3.Error` for what is no damage: a locked file, a full disk, no permission, an index of a newer agtrace.
+    Raises `NotRepaired`, `lock.Busy` if another process is still writing after `patience` seconds, `OSError` and
+    `sqlite3.Error` for trouble other than damage: a locked file, a full disk, no permission, a newer agtrace's index.
     """
     if not stat.S_ISREG(database.lstat().st_mode):
-        raise NotRepaired(f"{database} is no file: move it away and run agtrace index")
+        raise NotRepaired(f"{database} is not a file: move it away and run agtrace index")
     with WriteLock(database, patience):
         building = database.with_name("index.repairing.sqlite3")
         remove_attempts(database)
@@ -86,12 +86,12 @@ def repair(
                 done = _build(source, building, found, list(otherwise))
             left = examine(building)
             if left:
-                raise NotRepaired(f"the repaired index isn't sound ({left}): the damaged one was left as it is")
+                raise NotRepaired(f"the repaired index isn't sound ({left}): the damaged one is unchanged")
             with closing(Catalog(building)) as catalog:
                 sessions, events, archived = _counts(catalog.connection)
             damaged = _name_for_damaged(database, datetime.now())
             _put_in_place(building, database, damaged)
-            if not found.tables:  # everything of it is in the new one
+            if not found.tables:  # everything in it is in the new one
                 for path in (damaged, damaged.with_name(damaged.name + "-wal")):
                     path.unlink(missing_ok=True)
         finally:
@@ -101,9 +101,9 @@ def repair(
 
 
 def examine(database: Path) -> Damage:
-    """What is damaged in an index; what is found was found by a second look, too, by a connection of its own.
+    """Return the damage in an index, confirmed by a second examination with a connection of its own.
 
-    Raises `sqlite3.Error` or `OSError` where it can't be read for another reason.
+    Raises `sqlite3.Error` or `OSError` if it can't be read for another reason.
     """
     return _examined(database) and afresh(_examined, database)
 
@@ -119,7 +119,7 @@ def _examined(database: Path) -> Damage:
 
 
 def damaged_copies(database: Path) -> list[Path]:
-    """The damaged files that repairs have kept; they hold what the index held then."""
+    """Return the damaged files that repairs have kept, which still contain what the index contained then."""
     return sorted(path for path in database.parent.glob("index.damaged-*.sqlite3*") if path.is_file())
 
 
@@ -127,7 +127,7 @@ def damaged_copies(database: Path) -> list[Path]:
 
 
 def _open(database: Path, *, leniently: bool = False) -> sqlite3.Connection:
-    """A connection that reads; a lenient one reads what tables are left where others are lost."""
+    """Open an index for reading; a lenient connection reads the remaining tables even if others are lost."""
     connection, _ = open_to_read(database, isolation_level=None)
     connection.executescript(f"PRAGMA writable_schema={int(leniently)}; PRAGMA cache_size=-65536;")
     try:
@@ -139,7 +139,7 @@ def _open(database: Path, *, leniently: bool = False) -> sqlite3.Connection:
 
 
 def _refuse_newer_reading(source: sqlite3.Connection) -> None:
-    """Raise `NewerIndex` where the index can still tell that a newer agtrace read its logs."""
+    """Raise `NewerIndex` if the index still shows that a newer agtrace read its logs."""
     try:
         found = source.execute("SELECT value FROM meta WHERE key = 'reading'").fetchone()
     except sqlite3.DatabaseError as error:
@@ -151,9 +151,9 @@ def _refuse_newer_reading(source: sqlite3.Connection) -> None:
 
 @contextmanager
 def _readable(database: Path) -> Iterator[sqlite3.Connection | None]:
-    """The connection by which the most tables can be read; None where none can.
+    """Yield the connection with which most tables can be read; None if none can.
 
-    The file as it lies there; without its WAL, which may be another one's; with a new header.
+    Tried are the file as it is; without its WAL, which may belong to another file; with a new header.
     """
     best, most = None, 0
     try:
@@ -190,7 +190,7 @@ def _renew_header(copy: Path) -> None:
         header = bytearray(connection.serialize()[:100])
         (page_size,) = connection.execute("PRAGMA page_size").fetchone()
     header[18:20] = b"\x01\x01"  # no WAL belongs to the copy
-    header[28:40] = (copy.stat().st_size // page_size).to_bytes(4, "big") + bytes(8)  # none of its pages is free
+    header[28:40] = (copy.stat().st_size // page_size).to_bytes(4, "big") + bytes(8)  # none of its pages are free
     with copy.open("r+b") as file:
         file.write(header)
 
@@ -256,7 +256,7 @@ def _build(
 
 
 def _wanted(source: sqlite3.Connection, found: Damage, logs: Logs) -> IsWanted:
-    """Which files' rows are taken over: none of tables that are too old, which lack what newer ones must have."""
+    """Return which files' rows are carried over: none from tables too old to have all columns that are required now."""
     (version,) = source.execute("PRAGMA user_version").fetchone()
     if 0 < version < _OLDEST_SAVED:
         return lambda file: False
@@ -283,20 +283,20 @@ def _name_for_damaged(database: Path, now: datetime) -> Path:
 
 
 def _put_in_place(building: Path, database: Path, damaged: Path) -> None:
-    """Put the new index where the damaged one is; keep that, with its WAL, under another name."""
+    """Put the new index in the place of the damaged one, which is kept with its WAL under another name."""
     beside = [database.with_name(database.name + end) for end in ("-wal", "-shm")]
     _keep(database, damaged)
     if beside[0].exists() and beside[0].stat().st_size:
         _keep(beside[0], damaged.with_name(damaged.name + "-wal"))
     reach_disk(database.parent)
-    for path in beside:  # or SQLite would lay the old WAL over the new file
+    for path in beside:  # or SQLite would apply the old WAL to the new file
         path.unlink(missing_ok=True)
     os.replace(building, database)
     reach_disk(database.parent)
 
 
 def _keep(path: Path, name: Path) -> None:
-    """Give a file one more name, for its owner's eyes only; a copy where a file can't have two."""
+    """Give a file a second name, readable only by its owner; copy it if that isn't possible."""
     try:
         os.link(path, name)
     except OSError:

@@ -1,4 +1,4 @@
-"""Which of what an index holds its logs will give once more, when they are read again from their beginning."""
+"""The contents of an index that will be read again, because their logs still have them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agtrace_indexer.texts.blocks import unpack
 
 @dataclass
 class Logs:
-    """The logs that a new index will be made of: those below its roots, or below others where it names none."""
+    """The logs from which a new index will be made: those below its roots, or below others if it has none."""
 
     new: sqlite3.Connection
     otherwise: list[str]
@@ -35,7 +35,7 @@ class Logs:
         return {file.path: file for file in found if file.oddity is None and file.path not in left_out}
 
     def back(self, file: dict[str, Any]) -> bool:
-        """Whether all that was read of a file is read again: it still stands at the beginning of a log."""
+        """Whether all that was read of a file will be read again, because it is still at the beginning of a log."""
         if file["status"] != "log":
             return True
         found = self._listed.get(file["path"])
@@ -45,7 +45,7 @@ class Logs:
             return True
         try:
             checksum = orjson.loads(unpack(file["state"]))["checksum"]
-        except (sqlite3.DatabaseError, ValueError, TypeError, KeyError):  # the file's size has to do
+        except (sqlite3.DatabaseError, ValueError, TypeError, KeyError):  # the file's size has to suffice
             return inode(found.stamp) == inode(str(file["stamp"])) and found.size >= file["size"]
         try:
             with open_regular(found) as opened:

@@ -1,6 +1,6 @@
-"""Taking rows out of an index whose pages are damaged, as far as they can be read.
+"""Salvaging the readable rows of an index with damaged pages.
 
-Rows keep their ids, so that what refers to them goes on to.
+Rows keep their ids, so that references to them remain valid.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from agtrace_indexer.repair.damage import holds_all_texts
 from agtrace_indexer.texts.blocks import unpack
 
 IsWanted = Callable[[dict[str, Any]], bool]
-"""Whether what was read of a file (its row) is to be taken over."""
+"""Whether what was read of a file, given by its row, is to be carried over."""
 
 SAVED = tuple(name for name, table in TABLES.items() if table.role not in (Role.DERIVED, Role.WORDS))
-"""The tables that are taken over; all others are made of these."""
+"""The tables that are carried over; all others are derived from these."""
 
 _MADE_HERE = ("built", "words_seal", "words_without", "scrub", "forgotten")
-"""What `meta` says of an index that isn't true of another one."""
+"""The keys of `meta` that don't apply to another index."""
 
 _LARGEST_ID = 1 << 53
 
@@ -43,9 +43,9 @@ JOIN file f ON f.id = s.file_id WHERE e.id = ?
 
 
 def salvage(source: sqlite3.Connection, target: sqlite3.Connection, wanted: IsWanted, *, sums: bool = True) -> Salvage:
-    """Take over the rows of the wanted files into an empty index, within the open transaction of `target`.
+    """Carry over the rows of the wanted files into an empty index, within the open transaction of `target`.
 
-    `sums`: whether those in the rows can be trusted to say how many events there were.
+    `sums` is whether the sums in the rows reliably say how many events there were.
     """
     source.text_factory = lambda data: data.decode("utf-8", "replace")
     source.row_factory = sqlite3.Row
@@ -75,7 +75,7 @@ class _Copying:
     done: Salvage
 
     def facts(self) -> None:
-        """What belongs to no file."""
+        """Copy what doesn't belong to a file."""
         self._take("meta")
         self.target.executemany("DELETE FROM meta WHERE key = ?", [(key,) for key in _MADE_HERE])
         self.target.execute("INSERT OR REPLACE INTO meta VALUES ('built', '0')")
@@ -93,7 +93,7 @@ class _Copying:
                 self.target.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (row["name"], row["seq"]))
 
     def sessions(self, wanted: IsWanted) -> dict[int, int]:
-        """Files and sessions; gives the events that each session counts at least."""
+        """Copy files and sessions; return the number of events that each session had at least."""
         known: dict[int, str] = {}
         uncounted: set[int] = set()
         for row in self._scan("file"):
@@ -122,14 +122,14 @@ class _Copying:
         return expected
 
     def events(self) -> None:
-        """The events of the sessions."""
+        """Copy the events of the sessions."""
         sessions = self._ids("session")
         for row in self._scan("event"):
             if row["session_id"] in sessions:
                 self._insert("event", row)
 
     def blocks(self) -> None:
-        """The blocks of the sessions, each with its texts, if they are whole."""
+        """Copy the blocks of the sessions, each with its texts if they are intact."""
         sessions = self._ids("session")
         for row in self._scan("block"):
             if row["session_id"] not in sessions:
@@ -141,14 +141,14 @@ class _Copying:
                 self._take("block_tool", "block_id", row["id"])
 
     def beside(self) -> None:
-        """What else is noted of the sessions."""
+        """Copy the other rows of the sessions."""
         for session in self._ids("session"):
             for table in BESIDE:
                 if not self._take(table, "session_id", session):
                     self.done.incomplete.add(session)
 
     def references(self) -> None:
-        """Note which rows point at something that a log has, and let none point nowhere."""
+        """Note the rows that refer to something in a log, and remove references to missing rows."""
         pointing = (
             "SELECT id, copy_of, session_id FROM event WHERE copy_of > 0 AND copy_of NOT IN (SELECT id FROM event)"
         )
@@ -177,7 +177,7 @@ class _Copying:
     # -- reading what is damaged -------------------------------------------------------------------
 
     def _scan(self, table: str) -> Iterator[dict[str, Any]]:
-        """The rows of a table by rowid; what can't be read is passed over."""
+        """Yield the rows of a table by rowid, skipping those that can't be read."""
         behind = -1
         while True:
             try:
@@ -196,7 +196,7 @@ class _Copying:
             behind = following
 
     def _readable_behind(self, table: str, behind: int) -> int | None:
-        """The first rowid, about, behind which rows can be read again."""
+        """Return about the first rowid after which rows can be read again."""
         step = 1
         while not self._can_read(table, behind + step):
             step *= 2
@@ -206,13 +206,13 @@ class _Copying:
         return behind + steps[bisect_left(steps, True, key=lambda step: self._can_read(table, behind + step))]
 
     def _can_read(self, table: str, behind: int) -> bool:
-        """Whether there is a row behind a rowid, and the first one can be read."""
+        """Whether there are rows after a rowid, and the first of them can be read."""
         return (
             self._one(f"SELECT * FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT 1", behind) is not None
         )
 
     def _take(self, table: str, column: str | None = None, value: int = 0) -> bool:
-        """Take over the rows of a table, those whose key begins with a value; False where not all can be read."""
+        """Carry over the rows of a table, or those with a value in a column; return False if some can't be read."""
         condition, values = ("", ()) if column is None else (f"WHERE {column} = ?", (value,))
         try:
             for row in self.source.execute(f"SELECT * FROM {table} {condition}", values):
@@ -236,7 +236,7 @@ class _Copying:
     # -- writing -----------------------------------------------------------------------------------
 
     def _insert(self, table: str, row: dict[str, Any]) -> None:
-        """Insert what a row has; one that breaks a rule of the table is damaged, and left out."""
+        """Insert a row; one that violates a constraint of the table is damaged, and left out."""
         marks = ", ".join("?" * len(row))
         self.target.execute(f"INSERT OR IGNORE INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
 
@@ -248,7 +248,7 @@ class _Copying:
 
 
 def _with_readable_state(row: dict[str, Any]) -> dict[str, Any]:
-    """The row of a file; without a stamp if what the parser remembered is lost, so that its log is looked at."""
+    """Return the row of a file, without a stamp if the parser's state is lost, so that its log is examined again."""
     try:
         unpack(row["state"] or b"")
     except (sqlite3.DatabaseError, TypeError):

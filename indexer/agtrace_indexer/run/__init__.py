@@ -74,7 +74,7 @@ def index(
                     work = compared(catalog)
                 progress = work.carry_out(report) if work.needed else None
                 return summary_of(catalog, work.plan, progress, work.no_logs, started)
-    return index(  # a repair has put another file there meanwhile
+    return index(  # meanwhile a repair has put another file there
         database, roots, otherwise=otherwise, report=report, seconds=seconds, rebuild=rebuild, patience=patience,
         keep_days=keep_days,
     )  # fmt: skip

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a run found and did; sessions, events, records and the like count the whole index."""
+    """The results of a run; sessions, events, records and the like are those of the whole index."""
 
     files_seen: int
     files_changed: int
@@ -31,11 +31,11 @@ class Summary:
     """Changed files that the run had no time for."""
     bytes_behind: int = 0
     files_unreadable: int = 0
-    """Files that can't be opened or read to their end."""
+    """Files that can't be opened, or not be read to their end."""
     index_bytes: int = 0
     """The size of the index."""
     no_logs: dict[str, str] = field(default_factory=dict)
-    """The files that were named and hold no log, each with why: they are not kept fresh."""
+    """The files that were named but aren't logs, with the reasons; they aren't kept fresh."""
 
 
 def summary_of(

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from agtrace_indexer.reader.reader import Reader
 
 _NO_LOG = frozenset({"unrecognized", "unreadable", "skipped"})
-"""The status of a file that is no log; one that is empty, or waits for its rest, may become one."""
+"""The statuses of files that aren't logs; one that is empty, or waits for its rest, may become one."""
 
 _PATIENCE = 0.1
-"""Seconds that a run waits for readers before it leaves the WAL, with texts that were deleted, to the next one."""
+"""Seconds that a run waits for readers before it leaves the WAL, with deleted texts in it, to the next run."""
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class Work:
             catalog.set_meta("redaction", redact.digest())
 
     def _read(self, reader: Reader) -> None:
-        """Read what changed, as far as there is time; what was read to its end is joined with the rest."""
+        """Read what changed while there is time; once everything has been read, finish the run."""
         archived = Archived(self.catalog, self.plan)
         behind = len(self.plan.changed)
         self._read_by_workers(reader, archived)
@@ -96,7 +96,7 @@ class Work:
             self._finish(reader)
 
     def _clear_away(self, progress: Progress) -> None:
-        """Forget what belongs to forgotten sessions after all, and what is too old; leave no trace of it."""
+        """Forget what turned out to belong to forgotten sessions, and what is too old, without leaving traces."""
         from agtrace_indexer.index.maintenance import scrub
 
         catalog, now = self.catalog, time.time()
@@ -111,7 +111,7 @@ class Work:
         scrub(catalog.connection, patience=_PATIENCE)
 
     def _mask_again_if_due(self, store: Store) -> None:
-        """Mask what is there where the rules changed, before anything else is shown; then all logs are read again."""
+        """If the rules changed, mask the whole index before anything else is shown, and read all logs again."""
         if not versions.masked_otherwise(self.catalog):
             return
         from agtrace_indexer.index.remasking import mask_again
@@ -127,7 +127,7 @@ class Work:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _read_by_workers(self, reader: Reader, archived: Archived) -> None:
-        """Let new logs be read on all cores, where they are many; what is left is read one by one."""
+        """If there are many new logs, read them on all cores; what is left is read one by one."""
         from agtrace_indexer.parallel import pool
 
         if pool.cores() < 2 or sum(found.size for found, _ in self.plan.changed) < pool.LEAST:
@@ -144,13 +144,13 @@ class Work:
             self.plan.changed = [change for change in self.plan.changed if change[0].path not in done]
 
     def _is_new(self, found: Found, row: KnownFile | None, archived: Archived) -> bool:
-        """Whether a log is read from its beginning, whatever is known of others."""
+        """Whether a log is read from its beginning, whatever is known about others."""
         if row is not None:
             return self.rebuild and bool(row.status == "log")
         return not archived.may_have(found)
 
     def _finish(self, reader: Reader) -> None:
-        """Archive what vanished and note what can't be read, once every changed log is read."""
+        """Archive what vanished and note what can't be read, once every changed log has been read."""
         from agtrace_indexer.families.joining import join_families, tell_apart
 
         reader.store.mark_gone(row.id for row in self.plan.gone if self.catalog.file(row.path) is not None)
@@ -164,7 +164,7 @@ class Work:
         self.catalog.set_meta("reading", str(versions.READING_VERSION))
 
     def _drop_no_logs(self) -> None:
-        """Keep no file fresh that was named now and holds no log."""
+        """Stop keeping files fresh that were named in this run and aren't logs."""
         for path in self.new_roots:
             row = self.catalog.file(path)
             if row is not None and row.status in _NO_LOG and not os.path.isdir(path):

@@ -30,7 +30,7 @@ _LOOK = 60.0
 """Time between two runs without a notification: network file systems send none, and others may lose some."""
 
 _LOOK_ALONE = 3.0
-"""The same if there are no notifications at all."""
+"""The same without any notifications."""
 
 _REST = 10
 """The pause after a run is at least this many times the duration of the quickest run, so that looking at very

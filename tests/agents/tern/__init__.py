@@ -1,7 +1,7 @@
-"""Tern, an agent that nobody has written, with every kind of source: logs of JSON lines, finished sessions as one JSON
+"""Tern, a made-up agent with every kind of source: logs of JSON lines, finished sessions as one JSON
 document, sessions in a database, and sessions as folders of small files.
 
-The folder is copied beside the packages of the other agents: what it imports from itself is relative for that.
+The folder is copied next to the packages of the other agents, so its imports from itself are relative.
 """
 
 from __future__ import annotations
@@ -73,4 +73,4 @@ TERN = Agent(
     setup=_setup,
     keys_remembered=None,
 )
-"""What is known about Tern."""
+"""Tern: its logs, tools, notifications and settings."""

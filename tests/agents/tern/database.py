@@ -17,13 +17,13 @@ _IDS = "SELECT id FROM line WHERE flight = ?"
 
 
 def logs(container: Container) -> Iterable[LogInside]:
-    """A log for each flight: it changed where a line did, or where there are more or fewer."""
+    """Yield a log for each flight, which has changed if a line has, or if there are more or fewer."""
     (flights,) = ask(container.path, (_FLIGHTS, ()))
     return [LogInside(name, f"{changed}/{count}", size) for name, changed, count, size in flights]
 
 
 def rows(found: Found, position: Any) -> Iterable[Row]:
-    """First a record of the lines that vanished, then the lines that changed since, by the times of their changes."""
+    """Yield a record of the lines that vanished, then the lines that changed since, in order of their changes."""
     newest, known = position or (0, {})
     flight = found.path.rpartition("/")[2]
     lines, ids = ask(found.container, (_LINES, (flight, newest)), (_IDS, (flight,)))

@@ -14,7 +14,7 @@ from agtrace_indexer.providers.provider import LogInside, Row
 
 
 def logs(container: Container) -> Iterable[LogInside]:
-    """A log for each folder."""
+    """Yield a log for each folder."""
     flights: dict[str, list[Found]] = {}
     for file in container.files:
         flights.setdefault(PurePath(file.path).parent.name, []).append(file)
@@ -22,7 +22,7 @@ def logs(container: Container) -> Iterable[LogInside]:
 
 
 def rows(found: Found, position: Any) -> Iterable[Row]:
-    """The lines of the files behind the last one."""
+    """Yield the lines in the files after the last one."""
     for file in sorted(walk([found.path]), key=attrgetter("path")):
         number = int(PurePath(file.path).stem)
         if number > (position or 0):

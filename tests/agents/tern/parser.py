@@ -31,19 +31,19 @@ def recognizes(record: Record) -> bool:
 
 
 def unroll(document: Any) -> Iterable[Record] | None:
-    """The lines of a finished flight."""
+    """Return the lines of a finished flight."""
     if not isinstance(document, dict) or document.get("tern") != "flight":
         return None
     return [line for line in document["lines"] if isinstance(line, dict)]
 
 
 def begin(path: PurePath) -> LogState:
-    """The first line says whose log it is."""
+    """Return an empty state, as the first line says whose log it is."""
     return LogState()
 
 
 def drafts(record: Record, state: LogState) -> Iterable[Said]:
-    """The event of the next line; all lines behind a text of the human's belong to one step of the model."""
+    """Return the event of the next line; all lines after a human's text belong to one step of the model."""
     if isinstance(record.get("line"), dict):
         record = {**record["line"], "key": record.get("key")}
     if record.get("tern") == "vanished":

@@ -1,4 +1,4 @@
-"""Secrets and harmless texts by somebody who hadn't seen the rules, and how many of them the rules tell apart.
+"""Secrets and harmless texts made without knowledge of the rules, and how many of them the rules get right.
 
-`README.md` says what is in the files; `python -m tests.secrets.independent` prints the rates.
+`README.md` describes the files; `python -m tests.secrets.independent` prints the rates.
 """

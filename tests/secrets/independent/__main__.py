@@ -1,6 +1,6 @@
-"""`python -m tests.secrets.independent [--corpus third] [--texts]`: what of a corpus goes wrong; seconds.
+"""`python -m tests.secrets.independent [--corpus third] [--texts]`: what goes wrong in a corpus; takes seconds.
 
-Exits 1 where more goes wrong than `rates.GOALS` allow.
+Exits with 1 if more goes wrong than `rates.GOALS` allow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.secrets.independent.rates import CORPORA, GOALS, Rate, by_group, by_k
 def main(arguments: list[str] | None = None) -> None:
     """Measure, print, and exit."""
     parser = argparse.ArgumentParser(prog="python -m tests.secrets.independent", description=__doc__)
-    parser.add_argument("--corpus", choices=CORPORA, default=CORPORA[-1], help="which of them; default: the newest")
+    parser.add_argument("--corpus", choices=CORPORA, default=CORPORA[-1], help="the corpus; by default the newest")
     parser.add_argument("--texts", action="store_true", help="print the texts that went wrong, too")
     given = parser.parse_args(arguments)
     measured = rows(given.corpus)

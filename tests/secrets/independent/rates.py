@@ -1,4 +1,4 @@
-"""The rows of the files, and what became of them."""
+"""The rows of the files, and the rates at which they go wrong."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ _WITHOUT_GOAL = ("weak", "policy")
 
 
 class Row(NamedTuple):
-    """A text with secrets, or with something that only looks like one."""
+    """A text with secrets, or with something that only looks like a secret."""
 
     id: str
     group: str
-    """What a goal is set for: `known forms`, `weak forms`, `policy forms`, `named`, `ordinary`, `look-alikes`."""
+    """The group, which can have a goal: `known forms`, `weak forms`, `policy forms`, `named`, `ordinary`,
+    `look-alikes`."""
     kind: str
     """A kind of token or a class of texts."""
     text: str
     pieces: tuple[str, ...]
-    """The secrets, or what must stay."""
+    """The secrets, or the parts that must be kept."""
 
     @property
     def harmless(self) -> bool:
-        """Whether nothing of it may be masked."""
+        """Whether nothing in it may be masked."""
         return self.group in ("ordinary", "look-alikes")
 
     @property
     def wrong(self) -> bool:
-        """Whether a secret stands in the masked text, or a harmless text is not as it was."""
+        """Whether a secret is in the masked text, or a harmless text was changed."""
         masked = redact(self.text)
         return masked != self.text if self.harmless else any(piece in masked for piece in self.pieces)
 
 
 class Rate(NamedTuple):
-    """How many rows of a group, or of a kind, went wrong."""
+    """The rows of a group or a kind, and how many of them went wrong."""
 
     name: str
     rows: int
@@ -49,35 +50,35 @@ class Rate(NamedTuple):
 
     @property
     def percent(self) -> float:
-        """Wrong ones in a hundred."""
+        """The percentage of wrong rows."""
         return 100 * len(self.wrong) / self.rows
 
 
 GOALS = {"known forms": 2.0, "named": 5.0, "ordinary": 1.0, "look-alikes": 3.0}
-"""Per cent that may go wrong; the other groups have no goal."""
+"""The percentage that may go wrong; the other groups have no goal."""
 
 
 CORPORA = ("first", "second", "third")
-"""In the order in which they were made, each by another hand."""
+"""In the order in which they were made, each by a different author."""
 
 
 def rows(corpus: str) -> list[Row]:
-    """All rows of a corpus."""
+    """Return all rows of a corpus."""
     return [row for name in ("bare", "named", "negatives") for row in _read(f"{corpus}_{name}.jsonl", name)]
 
 
 def by_group(measured: Iterable[Row]) -> list[Rate]:
-    """The rate of each group."""
+    """Return the rate of each group."""
     return _rates((row.group, row) for row in measured)
 
 
 def by_kind(measured: Iterable[Row]) -> list[Rate]:
-    """The rate of each kind within its group."""
+    """Return the rate of each kind within its group."""
     return _rates((f"{row.group}: {row.kind}", row) for row in measured)
 
 
 def missed(rates: Iterable[Rate]) -> list[Rate]:
-    """Those of which more went wrong than their goal allows."""
+    """Return the rates that exceed their goal."""
     return [rate for rate in rates if rate.percent > GOALS.get(rate.name, 100)]
 
 

@@ -69,19 +69,45 @@ class _Opened(NamedTuple):
         return cls(BlockText.of(ends, text), orjson.loads(unpack(rests)))
 
 
+class Texts:
+    """Gives events their texts, one after the other; keeps the block opened last, as it often has the next event."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._block: tuple[int, _Opened] | None = None
+
+    def of(self, event: Event) -> StoredEvent:
+        """Return an event with its texts."""
+        block = _block_of(self._connection, event)
+        if self._block is None or self._block[0] != block.id:
+            self._block = None  # each may be as large as the longest line: never two at once
+            self._block = block.id, _opened(self._connection, block)
+        return _stored(event, block, self._block[1])
+
+
 def with_texts(connection: sqlite3.Connection, events: Iterable[Event]) -> list[StoredEvent]:
     """Return events with their texts, opening each block once."""
     opened: dict[int, _Opened] = {}
     stored = []
     for event in events:
-        block = only(connection, _Block, _BLOCK, (event.session_row, event.event_index))
+        block = _block_of(connection, event)
         if block.id not in opened:
-            data = "SELECT ends, text, payload FROM block_data WHERE block_id = ?"
-            opened[block.id] = only(connection, _Opened.of, data, (block.id,))
-        texts, rests = opened[block.id]
-        number = event.event_index - block.first_index
-        stored.append(StoredEvent(event, texts.text(number), rests[number] or {}))
+            opened[block.id] = _opened(connection, block)
+        stored.append(_stored(event, block, opened[block.id]))
     return stored
+
+
+def _block_of(connection: sqlite3.Connection, event: Event) -> _Block:
+    return only(connection, _Block, _BLOCK, (event.session_row, event.event_index))
+
+
+def _opened(connection: sqlite3.Connection, block: _Block) -> _Opened:
+    return only(connection, _Opened.of, "SELECT ends, text, payload FROM block_data WHERE block_id = ?", (block.id,))
+
+
+def _stored(event: Event, block: _Block, opened: _Opened) -> StoredEvent:
+    number = event.event_index - block.first_index
+    return StoredEvent(event, opened.texts.text(number), opened.rests[number] or {})
 
 
 def having_text(connection: sqlite3.Connection, session_row: int, indices: Collection[int]) -> set[int]:

@@ -37,7 +37,7 @@ CLAUDE_CODE = Agent(
         asking=frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"}),
         questioning=frozenset({"AskUserQuestion"}),
         starting=frozenset({"Task", "Agent"}),
-        servers=("mcp__agtrace__", "mcp__plugin_agtrace_agtrace__"),  # the second one from a plugin
+        servers=("mcp__agtrace__", "mcp__plugin_agtrace_agtrace__"),  # the second if installed as a plugin
         commands=("command",),
         paths=("file_path", "notebook_path"),
         removed=("old_string",),
@@ -49,13 +49,13 @@ CLAUDE_CODE = Agent(
         retried_errors=frozenset({"system/api_error", "system/error"}),
         compactions=(Sign("system/compact_boundary"),),
     ),
-    no_messages=frozenset({"No response requested."}),  # where a session goes on after a command
+    no_messages=frozenset({"No response requested."}),  # when a session continues after a command
     hidden_reasoning="as signatures only",
     longest_command_ms=600_000,
     command="claude",
     setup=_setup,
     client=Client("claude-code", 50_000),
-    keys_remembered=64,  # only lines of one response repeat a key, and they stand close together
+    keys_remembered=64,  # only lines of one response repeat a key, and they are close together
     repeats_lines=True,
 )
-"""What is known about Claude Code."""
+"""Claude Code: its logs, tools, notifications and settings."""

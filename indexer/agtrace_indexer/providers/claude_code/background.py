@@ -1,9 +1,9 @@
-"""Executions that go on in the background: which ones a result leaves running, and how they ended after all.
+"""Executions that continue in the background: which ones a result leaves running, and how they ended later.
 
-The result of such a call only tells that a task was started. Its end is told by a `<task-notification>`, which
-comes up to three times (queued, handed over as an attachment, or as a user line: the first one counts), by a tool
-that asks for it (`BashOutput`, `TaskOutput`: when it ended is then unknown) or by one that stops it (`KillShell`,
-`TaskStop`). A notice without the call's id is understood by the id of the task.
+The result of such a call only says that a task was started. Its end is reported by a `<task-notification>`, which
+occurs up to three times (queued, passed as an attachment, or as a user line: the first one counts), by a tool that
+asks about it (`BashOutput`, `TaskOutput`; the time of the end is then unknown) or by one that stops it (`KillShell`,
+`TaskStop`). A notice without the call's id is matched by the id of the task.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STOPPED = re.compile(r"Successfully (?:killed shell|stopped task): ([A-Za-z0-9_
 
 _OF_STARTS = frozenset({"status", "taskId", "backgroundTaskId"})
 _OF_ENDS = frozenset({"message", "task", "shellId", "task_id"})
-"""The keys of a result's structure that tell of starts and of ends: nearly all structures have none of them."""
+"""The keys of a result's structure that report a start or an end: nearly all structures have none of them."""
 
 _NOTICE = "<task-notification>"
 _TAG = re.compile(r"<(task-id|tool-use-id|status)>\s*([^<\s]{1,128})\s*</")
@@ -39,11 +39,11 @@ _ENDS: dict[str | None, Outcome] = {
     "error": Outcome.FAILED,
     **dict.fromkeys(("killed", "stopped", "cancelled", "canceled", "interrupted"), Outcome.INTERRUPTED),
 }
-"""What the states of a task say; any other, such as `running`, is no end."""
+"""The outcome for each final state of a task; any other state, such as `running`, isn't an end."""
 
 
 def is_started(output: str, detail: Any) -> bool:
-    """Whether a result only tells that something was started; by its text only where no structure is beside it."""
+    """Whether a result only says that something was started; its text counts only if it comes without a structure."""
     if detail is None:
         return _STARTED.match(output) is not None
     structure = fields(detail)
@@ -57,7 +57,7 @@ def is_started(output: str, detail: Any) -> bool:
 def settlements(
     payloads: Iterable[Payload], detail: Any, time: int | None, thread: str, state: LogState
 ) -> list[Settlement]:
-    """Remember the tasks that the results of a line started, and tell which ones its results and notices ended."""
+    """Remember the tasks that a line's results started, and return the ends that its results and notices report."""
     ends: list[Settlement] = []
     for payload in payloads:
         if isinstance(payload, ToolResult):
@@ -69,7 +69,7 @@ def settlements(
 
 
 def told_by_notice(said: str, time: int | None, thread: str, state: LogState) -> list[Settlement]:
-    """The ends that a text tells of, where it is a notice or several: what an agent said stands in `<result>`."""
+    """Return the ends that a text of one or more notices reports; an agent's own words, in `<result>`, are ignored."""
     ends: list[Settlement] = []
     for notice in said.split("</task-notification>") if said.lstrip().startswith(_NOTICE) else ():
         if not notice.lstrip().startswith(_NOTICE):
@@ -114,7 +114,7 @@ def _ids(named: Iterable[str]) -> list[str]:
 def _settled(
     tasks: list[str], calls: list[str], outcome: Outcome | None, time: int | None, thread: str, state: LogState
 ) -> list[Settlement]:
-    """The ends of the calls that started these tasks, and of the calls named themselves."""
+    """Return the ends of the calls that started these tasks, and of these calls."""
     if outcome is None:
         return []
     known: dict[str, list[str]] = state.memory.get("tasks", {})

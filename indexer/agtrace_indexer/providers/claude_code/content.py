@@ -1,4 +1,4 @@
-"""What the blocks of a message or of a result say as text: images and other base64 data are only counted."""
+"""The text of the blocks of a message or a result: images and other base64 data are replaced by their size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BASE64_MARKS = ('"base64"', '"data":"', '"blob"')
 
 
 def readable_json(value: Any) -> str:
-    """Write a JSON value compactly, with a note of its size in the place of base64 data."""
+    """Write a JSON value compactly, with base64 data replaced by a note of its size."""
     try:
         written = compact_json(value)
     except RecursionError:
@@ -45,7 +45,7 @@ def block_text(block: Any) -> str:
 
 
 def joined_text(content: Any) -> str:
-    """Read message content as one text, a line break between two blocks."""
+    """Read message content as one text, with a line break between blocks."""
     if isinstance(content, str):
         return content
     return "\n".join(block_text(block) for block in listed(content))

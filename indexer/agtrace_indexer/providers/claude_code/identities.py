@@ -1,4 +1,4 @@
-"""What identifies the events of a line in whatever log it is copied to."""
+"""The identities of a line's events, which stay the same in every log that the line is copied to."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from agtrace_indexer.events.drafts import Draft, Said
 
 
 def identify(said: Iterable[Said], uuid: str | None) -> None:
-    """Give the events of a line their identities: its uuid and their place in it; of token figures the response.
+    """Give the events of a line their identities: the line's uuid and their place in it; for token usage, the response.
 
-    A response is known everywhere by its message and request ids together; one of them alone is no identity.
+    A response is identified by its message and request ids together; one of them alone isn't enough.
     """
     for number, draft in enumerate(said):
         if not isinstance(draft, Draft):

@@ -1,4 +1,4 @@
-"""The lines of the conversation: what the user and the model say, call and get back, block by block."""
+"""The lines of the conversation: texts, tool calls and results, block by block."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROLES = ("user", "assistant")
 
 
 def assistant_line(record: Record, state: LogState) -> list[Draft]:
-    """A part of a response, with the tokens of the response where they are news."""
+    """Read a part of a response, with the response's token usage if it is new."""
     thread = place(record, state)
     message = record.get("message")
     if not isinstance(message, dict):
@@ -52,13 +52,13 @@ def assistant_line(record: Record, state: LogState) -> list[Draft]:
 
 
 def _nameless(state: LogState) -> str:
-    """The step of a line without any id: such a line is a response of its own."""
+    """Return a step for a line without any id: such a line is a response of its own."""
     state.memory["nameless"] = state.memory.get("nameless", 0) + 1
     return f"nameless-{state.memory['nameless']}"
 
 
 def _said(block: Any, state: LogState) -> Payload:
-    """What one block of a response is. Results of tools that run at the API stand there, too."""
+    """Read one block of a response, which can also be the result of a tool that the API runs."""
     kind = block_type(block)
     if kind == "text":
         return Message(block_text(block))
@@ -72,7 +72,7 @@ def _said(block: Any, state: LogState) -> Payload:
 
 
 def user_line(record: Record, state: LogState) -> Sequence[Said]:
-    """What stands in the user's role: results of tools, and texts of whoever speaks there."""
+    """Read a line in the user's role: tool results, and texts from whoever speaks in that role."""
     thread = place(record, state)
     message = record.get("message")
     if not isinstance(message, dict):
@@ -82,7 +82,7 @@ def user_line(record: Record, state: LogState) -> Sequence[Said]:
     payloads, spoken = _returned(listed(message["content"]), record, state)
     if spoken:
         speaker = UserKind.INJECTED if "toolUseResult" in record else request_kind(thread, state)
-        payloads += user_texts(spoken, record, speaker)  # beside a result nobody types
+        payloads += user_texts(spoken, record, speaker)  # nobody types next to a result
     if not payloads:
         state.skipped.append("user")
     if not thread:
@@ -97,7 +97,7 @@ def user_line(record: Record, state: LogState) -> Sequence[Said]:
 
 
 def _returned(content: list[Any], record: Record, state: LogState) -> tuple[list[Payload], list[Any]]:
-    """Part what tools gave back (and what is unknown) from the blocks that somebody says."""
+    """Separate tool results and unknown blocks from the blocks that somebody says."""
     payloads: list[Payload] = []
     spoken: list[Any] = []
     for block in content:
@@ -113,7 +113,7 @@ def _returned(content: list[Any], record: Record, state: LogState) -> tuple[list
 
 
 def wrapped_message(record: Record, state: LogState) -> Sequence[Said]:
-    """A line of either role that has `message` as its type, as early published samples have it."""
+    """Read a line of either role whose type is `message`, as in early published samples."""
     role = fields(record.get("message")).get("role")
     if role not in ROLES:
         return unknown_line(record, state, "message")
@@ -121,7 +121,7 @@ def wrapped_message(record: Record, state: LogState) -> Sequence[Said]:
 
 
 def bare_result_line(record: Record, state: LogState) -> list[Draft]:
-    """A line that is nothing but a `toolUseResult`, as early published samples have it."""
+    """Read a line that is nothing but a `toolUseResult`, as in early published samples."""
     detail = record.get("toolUseResult")
     thread = place(record, state)
     if not isinstance(detail, dict):

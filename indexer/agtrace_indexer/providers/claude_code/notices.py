@@ -1,6 +1,6 @@
-"""The lines that are no conversation: system lines, attachments, progress, side lines, and unknown ones.
+"""The lines outside the conversation: system lines, attachments, progress, side lines, and unknown ones.
 
-They become notifications, or are left out by name where they repeat other lines or only keep books.
+They become notifications, or are left out by name if they repeat other lines or are only bookkeeping.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ BOOKKEEPING = (
     "permission-mode",
     "worktree-state",
 )
-"""Lines that are left out; what they say of the session is a fact."""
+"""Lines that are left out, except for facts about the session."""
 
 POINTERS: dict[str, tuple[str, ...]] = {
     "pr-link": ("prUrl", "prNumber"),
     "frame-link": ("frameUrl", "title"),
     "relocated": ("relocatedCwd",),
 }
-"""Lines that are worth a notification, with what to say of them."""
+"""Lines that become notifications, with the keys shown in them."""
 
 _ENVELOPE = frozenset(
     {
@@ -51,18 +51,18 @@ _ENVELOPE = frozenset(
         *("cwd", "gitBranch", "version", "entrypoint", "userType"),
     }
 )
-"""What a system line has besides its own matter."""
+"""The keys of a system line that aren't its content."""
 
 _NOTHING: tuple[Any, ...] = (None, "", [])
 
 
 def unknown_line(record: Record, state: LogState, kind: str, thread: str = "") -> list[Draft]:
-    """A line of a type that nobody reads, or whose matter isn't where its type has it."""
+    """Keep a line of an unknown type, or whose content isn't where its type should have it."""
     return [Draft(unknown(kind, record, state, readable_json), milliseconds(record.get("timestamp")), None, thread)]
 
 
 def system(record: Record, state: LogState) -> list[Draft]:
-    """What Claude Code tells: its content, else what the line has besides its envelope."""
+    """Read a system line: its content, or else whatever it has besides its envelope."""
     thread = place(record, state)
     subtype = text(record.get("subtype"))
     said = text(record.get("content"))
@@ -76,7 +76,7 @@ def system(record: Record, state: LogState) -> list[Draft]:
 
 
 def attachment(record: Record, state: LogState) -> Sequence[Said]:
-    """What was put beside a prompt; a queued command among it is the prompt of somebody."""
+    """Read an attachment to a prompt; a queued command is itself a prompt."""
     thread = place(record, state)
     attached = record.get("attachment")
     if not isinstance(attached, dict):
@@ -94,14 +94,14 @@ def attachment(record: Record, state: LogState) -> Sequence[Said]:
 
 
 def progress(record: Record, state: LogState) -> list[Draft]:
-    """Leave out progress: what an agent said on the way stands in its own log (indexer/README.md)."""
+    """Leave out progress: what an agent said meanwhile is in its own log (indexer/README.md)."""
     if not is_inline(record, state):
         note_origin(record, state)
     return skip(f"progress/{text(fields(record.get('data')).get('type')) or 'untyped'}", state)
 
 
 def bookkeeping(record: Record, state: LogState) -> list[Draft]:
-    """Leave out a line that only keeps books, and take the title that it may hold."""
+    """Leave out a bookkeeping line, and take its title if it has one."""
     note_session(record, state.sessions[""])
     if record["type"] in TITLES:
         note_title(record, state)
@@ -109,15 +109,15 @@ def bookkeeping(record: Record, state: LogState) -> list[Draft]:
 
 
 def summary(record: Record, state: LogState) -> list[Draft]:
-    """The summary of a conversation: a title for whoever holds its last line."""
+    """Read the summary of a conversation: a title for the session that has its last line."""
     note_summary(record, state)
-    message = fields(record.get("message"))  # in the place of `summary` where a tool rewrote the log
+    message = fields(record.get("message"))  # instead of `summary` if a tool rewrote the log
     said = first_text(record.get("summary"), record.get("text"), message.get("content"))
     return _side_line(record, state, "summary", readable_json(record) if said is None else said)
 
 
 def queue_operation(record: Record, state: LogState) -> Sequence[Said]:
-    """Keep what was queued: it comes again where it was sent, as a user line, an attachment or here (`queue`).
+    """Keep what was queued: it is repeated when sent, as a user line, an attachment or here (`queue`).
 
     A notice of an execution's end is queued when it ends.
     """
@@ -132,7 +132,7 @@ def queue_operation(record: Record, state: LogState) -> Sequence[Said]:
 
 
 def pointer(record: Record, state: LogState) -> list[Draft]:
-    """An address that the session points to: a pull request, a frame, another directory."""
+    """Read a line that refers to something outside: a pull request, a frame, another directory."""
     named = (record.get(key) for key in POINTERS[record["type"]])
     said = " ".join(value if isinstance(value, str) else readable_json(value) for value in named if value is not None)
     (draft,) = _side_line(record, state, record["type"], said)

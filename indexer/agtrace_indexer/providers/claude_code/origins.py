@@ -1,7 +1,7 @@
-"""Where a log comes from: its first chain line tells whether it goes on from another log or copies one.
+"""The origin of a log: its first chain line shows whether it continues another log or copies one.
 
-Nothing precedes that line, so the parent that it names stands in another log, or nowhere. Only what comes
-first decides: a later line with an unknown parent has lost it, which says nothing of the log (known-bugs.md 25).
+Nothing precedes that line, so the parent that it names is in another log, or nowhere. Only the first line
+decides: a later line with an unknown parent has lost it, which says nothing about the log (tests/known_bugs.md, 25).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from agtrace_indexer.events.strings import first_identifier, identifier
 
 
 def note_origin(record: Record, state: LogState) -> None:
-    """See by the first chain line of the log's own session what the log comes from."""
+    """Note the origin of a log by the first chain line of its own session."""
     if "began" in state.memory:
         return
     state.memory["began"] = True

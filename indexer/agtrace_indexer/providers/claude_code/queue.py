@@ -1,8 +1,8 @@
-"""Prompts that are typed while the agent works: they wait in a queue, of which the log keeps the operations.
+"""Prompts typed while the agent works: they wait in a queue, whose operations are in the log.
 
-`enqueue` has the text. `dequeue` sends the first one: it comes again as a user line. `popAll` gives all
-back to the editor. `remove` is written where the run at hand takes one up: since 2.1.91 it then stands
-in an attachment `queued_command`, before that nowhere else.
+`enqueue` has the text. `dequeue` sends the first one, which is then repeated as a user line. `popAll` returns all
+to the editor. `remove` is written when the current run takes one up: since 2.1.91 it is then repeated in an
+attachment `queued_command`, before that nowhere.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _FIRST_WITH_ATTACHMENTS = (2, 1, 91)
 _WAITING = 16
 _LONGEST = 16_384
 _NO_PROMPTS = ("/", '{"task_id"')
-"""How a queued command and a queued notice of a task begin."""
+"""The beginnings of a queued command and of a queued notice of a task."""
 
 
 def taken_up(operation: str | None, said: str, state: LogState) -> list[User]:
-    """Follow the queue; give the prompt that a run took up where no other line has it."""
+    """Follow the queue; return the prompt that a run took up if no other line has it."""
     waiting: list[Any] = state.memory.setdefault("queue", [])
     if operation == "enqueue":
         waiting.append(masked(said)[:_LONGEST])

@@ -1,4 +1,4 @@
-"""By what a line is told to be Claude Code's: other agents write the same types with other keys."""
+"""Recognising Claude Code's lines by type and keys: other agents write the same types with other keys."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _SIDE_LINES: dict[str, tuple[str, ...]] = {
     "worktree-state": ("sessionId", "worktreeSession"),
     "atis-latch": ("sessionId", "atis"),
 }
-"""Lines outside the chain, by the keys that make them Claude Code's."""
+"""The types of lines outside the chain, with the keys by which they are recognised."""
 
 
 def is_own(kind: str, record: Record) -> bool:
-    """Whether only Claude Code writes a line of this type with such keys."""
+    """Whether only Claude Code writes lines of this type with such keys."""
     if kind in _SIDE_LINES:
         return all(key in record for key in _SIDE_LINES[kind])
     recognizer = _CHAIN_LINES.get(kind)

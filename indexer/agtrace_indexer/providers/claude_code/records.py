@@ -1,4 +1,4 @@
-"""Every type of line and who reads it."""
+"""Every type of line, with its reader."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whose lines stand in a Claude Code log: the session's own, a sub-agent's, or inline sidechains.
+"""The owners of the lines in a Claude Code log: the session itself, a sub-agent, or inline sidechains.
 
-The three eras of sub-agents are those of indexer/README.md.
+indexer/README.md describes the three eras of sub-agents.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _OF_AGENTS = ("subagent", "warmup")
 
 
 def named_by(path: PurePath) -> LogState:
-    """Take a session's id from a name that is a uuid, a sub-agent's and its parent's from the path.
+    """Take a session's id from a name that is a uuid; for a sub-agent, take its id and its parent's from the path.
 
-    Any other name says nothing: then the first lines tell.
+    Any other name says nothing: the ids are then in the first lines.
     """
     name = identifier(path.name.partition(".")[0]) or ""
     if name.startswith("agent-"):
@@ -49,7 +49,7 @@ def _session_folder(path: PurePath) -> str | None:
 
 
 def place(record: Record, state: LogState) -> str:
-    """Note what a chain line says about its session, and give the thread it belongs to."""
+    """Note what a chain line says about its session, and return the thread it belongs to."""
     if "placed" not in state.memory:
         _place_log(record, state)
     thread = ""
@@ -65,7 +65,7 @@ def place(record: Record, state: LogState) -> str:
 
 
 def is_inline(record: Record, state: LogState) -> bool:
-    """Whether a line belongs to a sub-agent whose lines stand between those of its session."""
+    """Whether a line belongs to a sub-agent whose lines are among those of its session."""
     return record.get("isSidechain") is True and "subagent" not in state.memory
 
 
@@ -81,7 +81,7 @@ def _note_place(record: Record, facts: SessionFacts) -> None:
 
 
 def _place_log(record: Record, state: LogState) -> None:
-    """See by its first chain line whether a log with any name is a sub-agent's."""
+    """Find out by its first chain line whether a log, whatever its name, is a sub-agent's."""
     state.memory["placed"] = True
     agent = identifier(record.get("agentId"))
     if agent and record.get("isSidechain") is True:
@@ -102,7 +102,7 @@ def note_session(record: Record, facts: SessionFacts) -> None:
 
 
 def note_work(said: Iterable[Said], state: LogState) -> None:
-    """Take a sub-agent's log for a warm-up no longer once somebody asks, or a tool is called."""
+    """Stop regarding a sub-agent's log as a warm-up once there is a user's text or a tool call."""
     facts = state.sessions[""]
     if facts.kind == "warmup" and any(
         isinstance(draft, Draft) and not draft.thread and isinstance(draft.payload, (User, ToolCall)) for draft in said
@@ -111,5 +111,5 @@ def note_work(said: Iterable[Said], state: LogState) -> None:
 
 
 def request_kind(thread: str, state: LogState) -> UserKind:
-    """The kind of a plain text in the user's role: in a sub-agent the parent speaks."""
+    """Return the kind of a plain text in the user's role: in a sub-agent, the parent speaks."""
     return UserKind.TASK if thread or "subagent" in state.memory else UserKind.HUMAN

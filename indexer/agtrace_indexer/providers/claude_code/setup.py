@@ -1,4 +1,4 @@
-"""Adding our MCP server to Claude Code. Its snippet is also what a project's `.mcp.json` holds."""
+"""Adding our MCP server to Claude Code. Its snippet also works in a project's `.mcp.json`."""
 
 from __future__ import annotations
 

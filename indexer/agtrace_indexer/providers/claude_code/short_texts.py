@@ -11,6 +11,6 @@ _LONGEST = 200
 
 
 def shown(value: Any) -> str | None:
-    """The beginning of a text on one line, without secrets; None where it is none."""
+    """Return the beginning of a text on one line, without secrets; None if it isn't a text or is empty."""
     line = " ".join(masked(text(value) or "").split())
     return line[:_LONGEST] or None

@@ -1,7 +1,7 @@
-"""The `.meta.json` beside a sub-agent's log: its role, and what it was started for.
+"""The `.meta.json` next to a sub-agent's log: its role, and the task it was started for.
 
-It is read when the log is read from its beginning; a description that comes or changes later isn't seen
-before the log is read again. Whatever is wrong with the file, the log is read without it.
+It is read when the log is read from its beginning; a description that is added or changed later isn't noticed
+until the log is read again. Whatever is wrong with the file, the log is read without it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HOW = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 def description_beside(path: PurePath) -> dict[str, Any]:
-    """What the file beside a log says; an empty object where there is none, or none that can be read."""
+    """Return the object in the file next to a log; an empty one if there is no such file or it can't be read."""
     try:
         return fields(orjson.loads(_content(path.with_name(f"{path.name.partition('.')[0]}.meta.json"))))
     except (OSError, ValueError):
@@ -28,7 +28,7 @@ def description_beside(path: PurePath) -> dict[str, Any]:
 
 
 def _content(path: PurePath) -> bytes:
-    """The content of a regular, small file; of a pipe or a link, nothing."""
+    """Return the content of a small regular file, and nothing for a pipe or a link."""
     descriptor = os.open(path, _HOW)
     try:
         found = os.fstat(descriptor)

@@ -1,7 +1,7 @@
-"""Inline sidechains (until 1.0.12x): the lines of sub-agents between those of their session.
+"""Inline sidechains (until 1.0.12x): the lines of sub-agents among those of their session.
 
-A line belongs to the chain of its parent uuid, for which the last few uuids of each chain are remembered.
-A chain was started by the call whose prompt its first line repeats: the oldest one that has no result yet.
+A line belongs to the chain that has its parent uuid, so the last few uuids of each chain are remembered.
+A chain was started by the call whose prompt its first line repeats: the oldest such call without a result.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CALLS_REMEMBERED = 32
 
 
 def chain_of(record: Record, state: LogState) -> str:
-    """The thread of a sidechain's line; the line is remembered for those that follow it."""
+    """Return the thread of a sidechain's line, and remember the line for those that follow it."""
     agent, uuid = identifier(record.get("agentId")), identifier(record.get("uuid"))
     chains: dict[str, list[str]] = state.memory.setdefault("sidechains", {})
     thread = f"agent-{agent}" if agent else _chain_of_parent(record, chains)
@@ -38,7 +38,7 @@ def chain_of(record: Record, state: LogState) -> str:
 
 
 def begun_by(record: Record, thread: str, state: LogState) -> SessionFacts:
-    """The facts of a chain that begins with this line, with those of the call that started it."""
+    """Return the facts of a chain that begins with this line, including those of the call that started it."""
     facts = SessionFacts(id=thread, kind="subagent", parent_id=state.sessions[""].id)
     prompt = _prompt_digest(joined_text(fields(record.get("message")).get("content")))
     calls = _calls(state)
@@ -63,7 +63,7 @@ def note_calls(payloads: list[Payload], state: LogState) -> None:
 
 
 def _calls(state: LogState) -> dict[str, list[Any]]:
-    """Call id -> digest of the prompt, role, description; JSON keeps the order."""
+    """Return call id -> digest of the prompt, role, description; JSON keeps the order."""
     calls: dict[str, list[Any]] = state.memory.setdefault("agent_calls", {})
     return calls
 
@@ -73,7 +73,7 @@ def _prompt_digest(prompt: str) -> str:
 
 
 def _chain_of_parent(record: Record, chains: dict[str, list[str]]) -> str | None:
-    """The open sidechain with the line's parent, else the newest; None for a root or where none is open."""
+    """Return the open sidechain with the line's parent, or else the newest; None for a root or if none is open."""
     if record.get("parentUuid", "") is None or not chains:
         return None
     parent = identifier(record.get("parentUuid"))

@@ -1,4 +1,4 @@
-"""Titles of sessions: those that a log gives to its own session, and those that it gives to the holder of a line."""
+"""Titles of sessions: a log's own session has some, and a session that has a certain line can have others."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ TITLES: dict[str, tuple[str, int]] = {
     "summary": ("summary", 1),
     "agent-name": ("agentName", 1),
 }
-"""Where titles stand and how good they are (indexer/README.md); 2 is what another log calls the session."""
+"""The keys of titles and how good they are (indexer/README.md); 2 is a title from another log."""
 
 _NAMINGS_REMEMBERED = 256
 _LONGEST_TITLE = 500
 
 
 def note_title(record: Record, state: LogState) -> None:
-    """Take a session's title where it is no worse than what is known; among equals the last wins."""
+    """Take a session's title unless the known one is better; among equals the last one wins."""
     key, rank = TITLES[record["type"]]
     title, facts = text(record.get(key)), state.sessions[""]
     if title and rank >= facts.title_rank:
@@ -28,7 +28,7 @@ def note_title(record: Record, state: LogState) -> None:
 
 
 def note_summary(record: Record, state: LogState) -> None:
-    """Take a summary as the title of the session that holds its leaf, which is often another one.
+    """Take a summary as the title of the session that has its leaf, which is often another one.
 
     A summary without a leaf can only be meant for its own session.
     """

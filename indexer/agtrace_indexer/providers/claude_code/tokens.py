@@ -21,11 +21,10 @@ _OUTPUT, _COMPLETE, _COST = 4, 5, 6
 
 
 def token_usage(record: dict[str, Any], message: dict[str, Any], state: LogState) -> TokenUsage | None:
-    """Count a response once: at its first line, and again where a later line has grown figures.
+    """Count a response once: at its first line, and again at a later line with larger figures.
 
-    The whole of the later line counts, not the larger of each figure. Only the newest
-    32 responses are remembered: a response whose lines are appended again later than that is given
-    again, with the same `response_id`.
+    All figures of the later line count, not the larger of each. Only the newest 32 responses are remembered: a
+    response whose lines are repeated later than that is returned again, with the same `response_id`.
     """
     usage = message.get("usage")
     model = text(message.get("model"))
@@ -47,10 +46,10 @@ def token_usage(record: dict[str, Any], message: dict[str, Any], state: LogState
 
 
 def _figures(usage: dict[str, Any]) -> list[int | None]:
-    """Uncached input, cache written for 5 minutes, for 1 hour, cache read, output.
+    """Return uncached input, cache written for 5 minutes, for 1 hour, cache read, output.
 
-    What can't be zero is unknown then: a request with nothing in it, a response that says nothing. Gateways to
-    other models write zeros instead of counting. Input alone may be zero: all of it was cached.
+    A zero that is impossible counts as unknown: no request is empty, and no response. Gateways to other models write
+    zeros instead of counting. Uncached input alone may be zero, if all input was cached.
     """
     fresh, read = count(usage.get("input_tokens")), count(usage.get("cache_read_input_tokens"))
     written = _cache_written(count(usage.get("cache_creation_input_tokens")), usage.get("cache_creation"))
@@ -59,7 +58,7 @@ def _figures(usage: dict[str, Any]) -> list[int | None]:
 
 
 def _cache_written(whole: int | None, detail: Any) -> tuple[int | None, int | None]:
-    """What was written for 5 minutes and for 1 hour; what the detail doesn't name is short-lived."""
+    """Return the tokens written for 5 minutes and for 1 hour; those not in the detail are short-lived."""
     if not isinstance(detail, dict):
         return whole, None
     short, long = count(detail.get("ephemeral_5m_input_tokens")), count(detail.get("ephemeral_1h_input_tokens"))
@@ -67,7 +66,7 @@ def _cache_written(whole: int | None, detail: Any) -> tuple[int | None, int | No
 
 
 def _cost(value: Any) -> float | None:
-    """Read what Claude Code itself reckoned (until 1.0.x); nothing costs nothing, so zero is unknown."""
+    """Read the cost that Claude Code itself calculated (until 1.0.x); no response is free, so zero is unknown."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return float(value) if is_number and 0 < value < _MOST_DOLLARS else None
 
@@ -80,7 +79,7 @@ def _response_id(record: dict[str, Any], message: dict[str, Any]) -> str | None:
 
 
 def _is_placeholder(record: dict[str, Any], message: dict[str, Any]) -> bool:
-    """Whether the line may only hold what was known when the response began."""
+    """Whether the line may only have what was known when the response began."""
     return message.get("stop_reason") is None and text(record.get("version")) is not None
 
 

@@ -1,7 +1,7 @@
-"""Results of tool executions in Claude Code's logs: how they ended, what they say, which agent they started.
+"""Results of tool executions in Claude Code's logs: their outcome, text, and the agent they started.
 
-A result is a `tool_result` block; the line beside it may carry a structured copy, `toolUseResult`,
-which is an object, or a string for errors, or a list for MCP tools (indexer/README.md).
+A result is a `tool_result` block; its line may also have a structured copy, `toolUseResult`, which is an object, or
+a string for errors, or a list for MCP tools (indexer/README.md).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REJECTIONS = (
     "This command requires approval",
     "This Bash command contains multiple operations. The following part",
 )
-"""Error texts of executions that the user or the permission rules did not let happen."""
+"""The beginnings of error texts if the user or the permission rules did not allow an execution."""
 
 _BLOCKED = re.compile(r"[^\n]{1,500} was blocked\. For security, Claude Code ")
 
@@ -40,7 +40,7 @@ _FAILED = (Outcome.FAILED, OutcomeSource.STRUCTURE)
 
 
 def tool_result(block: dict[str, Any], line: dict[str, Any]) -> ToolResult:
-    """Read a `tool_result` block with what its line says beside it."""
+    """Read a `tool_result` block, with what else its line says about it."""
     output = joined_text(block.get("content"))
     failed = block.get("is_error") is True
     outcome, source = _ending(output, failed, line)
@@ -58,7 +58,7 @@ def tool_result(block: dict[str, Any], line: dict[str, Any]) -> ToolResult:
 
 
 def spilled_output(result: ToolResult, line: dict[str, Any]) -> list[Notification]:
-    """Where the rest of a large output lies, if only the structure tells: the preview usually names the file."""
+    """Return a notification of the file with the rest of a large output, if only the structure names it."""
     detail = fields(line.get("toolUseResult"))
     path = text(detail.get("persistedOutputPath"))
     if path is None or path in result.text:
@@ -68,7 +68,7 @@ def spilled_output(result: ToolResult, line: dict[str, Any]) -> list[Notificatio
 
 
 def bare_result(detail: dict[str, Any]) -> ToolResult:
-    """Read a line that is nothing but a `toolUseResult`, as early published samples have it."""
+    """Read a line that is nothing but a `toolUseResult`, as in early published samples."""
     output = joined_text(detail.get("output", detail.get("content")))
     failed = detail.get("is_error") is True or detail.get("status") == "error"
     known = failed or detail.get("status") == "completed"
@@ -104,7 +104,7 @@ def _is_refusal(said: str) -> bool:
 def _duration(detail: Any) -> int | None:
     if not isinstance(detail, dict):
         return None
-    for key in ("totalDurationMs", "durationMs"):  # of an agent's run, whose durationMs would be a part; of any other
+    for key in ("totalDurationMs", "durationMs"):  # an agent's run, whose durationMs is only a part; any other
         duration = count(detail.get(key))
         if duration is not None:
             return duration
@@ -120,7 +120,7 @@ def _agent_id(block: dict[str, Any], detail: Any) -> str | None:
 
 
 def _agent_in_text(part: Any) -> str | None:
-    """The agent named in a block of its own; only results of agents are written as lists with such a block."""
+    """Return the agent named in a block of its own; only agents' results are lists with such a block."""
     written = fields(part).get("text")
     found = _AGENT_ID.match(written) if isinstance(written, str) else None
     return _named_agent(found.group(1)) if found else None

@@ -1,7 +1,7 @@
 """Who really speaks in the user's role: the user, a parent agent, Claude Code, the editor, a hook.
 
-The starts of texts and the flags of lines are those of indexer/README.md.
-Only the start of a text is ever looked at: texts can be megabytes long.
+indexer/README.md lists the beginnings of texts and the flags of lines. Only the beginning of a text is examined, as
+texts can be megabytes long.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _MOST_ENVELOPES = 8
 
 
 def user_texts(content: list[Any], line: dict[str, Any], plain: UserKind) -> list[User]:
-    """Tell who speaks in the blocks of a user line; neighbours of one kind become one text.
+    """Determine who speaks in the blocks of a user line; adjacent blocks of one kind become one text.
 
-    `line` holds the flags (isMeta, isCompactSummary, origin); `plain` is the kind of a text that
-    nothing marks as anything else: HUMAN, or TASK in a sub-agent.
+    `line` has the flags (isMeta, isCompactSummary, origin); `plain` is the kind of a text that isn't marked as
+    anything else: HUMAN, or TASK in a sub-agent.
     """
     flagged = _flagged_kind(line)
     if flagged is None and plain is UserKind.HUMAN and line.get("promptSource") == "system":
@@ -81,7 +81,7 @@ def _kind_by_start(written: str, plain: UserKind) -> UserKind:
 
 
 def _peeled(written: str) -> list[str]:
-    """Part a text from the envelopes that the harness or the editor put before it."""
+    """Separate a text from the envelopes that the harness or the editor put before it."""
     parts: list[str] = []
     while written.startswith(_ENVELOPES) and len(parts) < _MOST_ENVELOPES:
         tag = written[1 : written.index(">")]

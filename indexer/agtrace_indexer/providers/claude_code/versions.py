@@ -1,4 +1,4 @@
-"""Versions of Claude Code: some things changed their meaning with one."""
+"""Versions of Claude Code: the meaning of some things depends on them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ _VERSION = re.compile(r"([0-9]{1,6})\.([0-9]{1,6})\.([0-9]{1,6})")
 
 @lru_cache(maxsize=256)
 def is_older(version: str | None, than: tuple[int, int, int]) -> bool:
-    """Whether a version comes before another one; an unknown one doesn't."""
+    """Whether a version is older than another; an unknown one isn't."""
     found = _VERSION.match(version) if version else None
     return found is not None and tuple(map(int, found.groups())) < than

@@ -28,13 +28,13 @@ def _setup() -> Setup:
 
 
 def _log_of(folder: str, name: str) -> tuple[str, str] | None:
-    """A rollout is the same below `sessions` and in `archived_sessions`, plain and compressed."""
+    """Return the same for a rollout below `sessions` and in `archived_sessions`, plain and compressed."""
     rollout, place = _ROLLOUT.match(name), _PLACE.match(folder)
     return (place[1] if place else folder, rollout[1]) if rollout else None
 
 
 def _rank(path: str) -> tuple[bool, ...]:
-    """A plain rollout goes before its `.zst`, a live one before its archived copy."""
+    """Rank a plain rollout before its `.zst`, and a live one before its archived copy."""
     return "archived_sessions" in path, path.endswith(".zst")
 
 
@@ -65,7 +65,7 @@ CODEX = Agent(
     hidden_reasoning="encrypted or empty",
     command="codex",
     setup=_setup,
-    client=Client("codex-mcp-client", 11_900),  # with some models it cuts the middle out of more than 12,000 bytes
+    client=Client("codex-mcp-client", 11_900),  # with some models it removes the middle of anything over 12,000 bytes
     replays_items=True,
 )
-"""What is known about Codex."""
+"""OpenAI Codex: its logs, tools, notifications and settings."""

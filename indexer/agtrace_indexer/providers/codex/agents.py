@@ -1,7 +1,7 @@
-"""Which sub-agent a call started: its output names the thread, or an event before the output does.
+"""The sub-agent that a call started: the thread is named by the call's output, or by an event before it.
 
-Outputs of `spawn_agent` are `{agent_id, nickname}`, and from 0.145 on `{task_name, nickname}` without an id; then
-`sub_agent_activity`, `collab_agent_spawn_end` or a TurnItem of these names call and thread.
+Outputs of `spawn_agent` are `{agent_id, nickname}`, and from 0.145 `{task_name, nickname}` without an id; then
+`sub_agent_activity`, `collab_agent_spawn_end` or a TurnItem of these names the call and the thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _STARTS = 64
 
 
 def note_start(event: Record, state: LogState) -> None:
-    """Note the thread that a call started, in any shape of event."""
+    """Note the thread that a call started, from any form of event."""
     call_id = first_identifier(event.get("event_id"), event.get("call_id"), event.get("id"))
     receivers = items(event.get("receiver_thread_ids")) + items(event.get("receiverThreadIds"))
     threads = (event.get("new_thread_id"), event.get("agent_thread_id"), event.get("agentThreadId"), *receivers)
@@ -31,7 +31,7 @@ def note_start(event: Record, state: LogState) -> None:
 
 
 def starting(handler: Handler) -> Handler:
-    """Read an event as the handler does, and note which thread it says was started."""
+    """Make a handler that also notes the thread that an event reports as started."""
 
     def start(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
         note_start(payload, state)
@@ -41,7 +41,7 @@ def starting(handler: Handler) -> Handler:
 
 
 def started_by(call_id: str | None, shown: str, state: LogState) -> str | None:
-    """The thread that a call started, None where it started none."""
+    """Return the thread that a call started; None if it started none."""
     noted: str | None = state.memory.get("started", {}).pop(call_id, None) if call_id else None
     return noted or _named(shown)
 

@@ -1,8 +1,8 @@
-"""Executions that outlive their result: how they end is told later, by another call or by an event.
+"""Executions that outlive their result: their end is reported later, by another call or by an event.
 
-`exec_command` answers `Process running with session ID 41`, code mode `Script running with cell ID 3`. What
-`write_stdin` or `wait` then bring of that session or cell may say how it ended: this settles the first call. So
-does an `*_end` event that comes behind the output. A poll that finds it still running changes nothing.
+`exec_command` answers `Process running with session ID 41`, code mode `Script running with cell ID 3`. The result of
+a later `write_stdin` or `wait` for that session or cell may say how it ended: this settles the first call. So does an
+`*_end` event after the output. A poll that finds it still running changes nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from agtrace_indexer.providers.codex.tool_outputs import CELL, SESSION, Reading
 from agtrace_indexer.providers.notes import remember
 
 _POLLS = {"write_stdin": (SESSION, "session_id"), "wait": (CELL, "cell_id")}
-"""Tool -> what it asks for, and the argument that names it."""
+"""Tool -> what it asks about, and the argument that names it."""
 
 _RUNNING = 64
 _POLLING = 64
@@ -24,7 +24,7 @@ _ENDS = (Outcome.OK, Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)
 
 
 def note_poll(call_id: str, name: str, arguments: Json, state: LogState) -> None:
-    """Note which running execution a call asks for."""
+    """Note which running execution a call asks about."""
     what, key = _POLLS.get(name, ("", ""))
     asked = fields(arguments).get(key)
     if isinstance(asked, (str, int)) and len(str(asked)) <= 64:
@@ -32,7 +32,7 @@ def note_poll(call_id: str, name: str, arguments: Json, state: LogState) -> None
 
 
 def settled_by_result(call_id: str | None, reading: Reading, state: LogState, at: int | None) -> list[Settlement]:
-    """What a result tells of an earlier execution; its own is remembered if it goes on."""
+    """Return the end of an earlier execution if a result reports it; remember the result's own if it continues."""
     if call_id is None:
         return []
     polled = state.memory.get("polls", {}).pop(call_id, None)
@@ -48,14 +48,14 @@ def settled_by_result(call_id: str | None, reading: Reading, state: LogState, at
 
 
 def settled_by_event(call_id: str, reading: Reading, state: LogState, at: int | None) -> list[Settlement]:
-    """What an `*_end` event tells of an execution whose output said that it was running."""
+    """Return the end that an `*_end` event reports of an execution whose output said that it was running."""
     if call_id not in state.memory.get("running", {}) or reading.outcome not in _ENDS:
         return []
     return [_settle(call_id, reading, state, at)]
 
 
 def _has_ended(polled: str, reading: Reading) -> bool:
-    """Whether the harness says that the process exited or the script ended; a poll can also fail for itself."""
+    """Whether the harness says that the process exited or the script ended; a poll itself can fail, too."""
     if polled.startswith(SESSION):
         return reading.exit_code is not None
     ended = reading.outcome in _ENDS and reading.source is OutcomeSource.STRUCTURE

@@ -1,4 +1,4 @@
-"""The parts of a content as text; images are placeholders, and what is encrypted is left out."""
+"""The parts of a content as text, with placeholders for images and without encrypted parts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agtrace_indexer.events.json_values import compact_json, fields, image_place
 
 
 def content_text(content: Any) -> str:
-    """Put the parts of a content into one text, a line break between them; images become placeholders."""
+    """Join the parts of a content to one text with line breaks; images become placeholders."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -20,7 +20,7 @@ def content_text(content: Any) -> str:
 
 
 def _part_text(part: Any) -> str | None:
-    """A text, an image, or None for what is neither (encrypted parts among them)."""
+    """Return a part's text or image placeholder; None for anything else, such as encrypted parts."""
     if isinstance(part, str):
         return part
     part = fields(part)
@@ -29,7 +29,7 @@ def _part_text(part: Any) -> str | None:
 
 
 def image(part: dict[str, Any]) -> str | None:
-    """The placeholder of an image part (`image_url`, or MCP's `data`), None where there is no image."""
+    """Return the placeholder of an image part (`image_url`, or MCP's `data`); None if there is no image."""
     if isinstance(part.get("data"), str):
         return image_placeholder(part.get("mimeType"), part["data"])
     url = part.get("image_url")
@@ -37,7 +37,7 @@ def image(part: dict[str, Any]) -> str | None:
 
 
 def image_of(url: Any) -> str:
-    """The placeholder of an image address: a `data:` address is counted, any other is named."""
+    """Return the placeholder of an image address: with the size for a `data:` address, with the address for others."""
     if not isinstance(url, str) or not url.startswith("data:"):
         return f"[image: {url}]" if text(url) else image_placeholder(None, None)
     head, _, data = url.partition(",")
@@ -45,7 +45,7 @@ def image_of(url: Any) -> str:
 
 
 def texts(value: Any) -> list[str]:
-    """The non-empty texts of a list of texts or text parts, or of one text."""
+    """Return the non-empty texts of a list of texts or text parts, or of one text."""
     parts = [value] if isinstance(value, str) else items(value)
     found = [part if isinstance(part, str) else fields(part).get("text") for part in parts]
     return [words for words in found if isinstance(words, str) and words]

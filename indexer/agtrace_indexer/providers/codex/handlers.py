@@ -1,4 +1,4 @@
-"""What reads a payload, and the handlers that need not know what the payload is about."""
+"""Handlers, which read payloads, and those that work for any payload."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from agtrace_indexer.events.json_values import compact_json, text
 from agtrace_indexer.providers.notes import skip, unknown
 
 Handler: TypeAlias = Callable[[Record, LogState, "int | None"], Sequence[Said]]
-"""Makes drafts of a payload; the number is the time of its line."""
+"""Turns a payload into drafts; the number is the time of its line."""
 
 
 def skipping(kind: str) -> Handler:
-    """Leave the record out, under this name."""
+    """Make a handler that leaves the record out, noted under this name."""
     return lambda payload, state, at: skip(kind, state)
 
 
 def notifying(kind: str, *keys: str, ends_turn: bool = False) -> Handler:
-    """A notification of the first of these fields that is a text, else of the whole payload."""
+    """Make a handler that notifies of the first of these fields that is a text, or else of the whole payload."""
 
     def notify(payload: Record, state: LogState, at: int | None) -> list[Draft]:
         found = next((payload[key] for key in keys if text(payload.get(key))), None)
@@ -32,7 +32,7 @@ def notifying(kind: str, *keys: str, ends_turn: bool = False) -> Handler:
 
 
 def unknown_record(kind: str, record: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A record of a type that no table has, shown as it stands but for what is encrypted."""
+    """Keep a record whose type is in no table, without its encrypted parts."""
     return [Draft(unknown(kind, record, state, _shown), at)]
 
 
@@ -41,7 +41,7 @@ def _shown(value: Any) -> str:
 
 
 def _readable(value: Any) -> Any:
-    """A value without what nobody can read: encrypted contents."""
+    """Return a value without encrypted contents, which nobody can read."""
     if isinstance(value, dict):
         return {key: _readable(inner) for key, inner in value.items() if key != "encrypted_content"}
     return [_readable(inner) for inner in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""What identifies an item in a log and in the replays of that log: the id of a call, or the text itself."""
+"""The identity of an item in a log and in its replays: the id of a call, or the text itself."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from agtrace_schema.events import Message, Payload, Reasoning, ToolCall, ToolRes
 from agtrace_indexer.events.json_values import compact_json, digest
 
 _SPEAKERS: dict[type[Payload], str] = {User: "user", Message: "message", Reasoning: "reasoning"}
-"""Who says a text. The kind of a user's text is left out: a sub-agent sees its parent's requests with other eyes."""
+"""The speaker of a text. The kind of a user's text is left out: a parent's requests are of another kind in a
+sub-agent."""
 
 
 def identity_of(payload: Payload) -> str | None:
-    """The identity of what was said or done; None for figures and notifications, which are not compared."""
+    """Return the identity of what was said or done; None for token usage and notifications, which aren't compared."""
     match payload:
         case ToolCall(call_id=call_id):
             return f"call/{call_id or digest(compact_json([payload.name, payload.arguments]))}"

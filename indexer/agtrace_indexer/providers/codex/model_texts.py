@@ -1,4 +1,4 @@
-"""Texts of the model: what it says and what it thinks, once, not twice (`doubles`)."""
+"""Messages and reasoning of the model, without doubles (`doubles`)."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def _assistant_text(said: str, stream: str, state: LogState, at: int | None) -> 
 
 
 def assistant_item(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A message of the assistant, on the model's side."""
+    """Read a message of the assistant, on the model's side."""
     return _assistant_text(content_text(payload.get("content")), "item", state, at)
 
 
 def assistant_event(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """`agent_message`: the same, on the screen's side."""
+    """Read an `agent_message`: the same, on the screen's side."""
     return _assistant_text(text(payload.get("message")) or "", "event", state, at)
 
 
 def assistant_turn_item(item: Record, state: LogState, at: int | None) -> list[Draft]:
-    """An `AgentMessage` of a paginated thread, which is its `agent_message`."""
+    """Read an `AgentMessage`, which a paginated thread has instead of `agent_message`."""
     return _assistant_text(content_text(item.get("content")), "event", state, at)
 
 
 def _reasoning_text(parts: list[str], stream: str, state: LogState, at: int | None) -> list[Draft]:
-    """The parts that the other stream has not said."""
+    """Return drafts of the parts that the other stream hasn't said."""
     new = [part for part in parts if not is_double(part, "reasoning", stream, state)]
     if not new:
         return skip("reasoning/double" if parts else "reasoning/empty", state)
@@ -44,7 +44,7 @@ def _reasoning_text(parts: list[str], stream: str, state: LogState, at: int | No
 
 
 def reasoning_item(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """The summary and any readable content; an item without a readable text still begins a response."""
+    """Read the summary and any readable content; an item without readable text still begins a response."""
     parts = texts(payload.get("summary")) + texts(payload.get("content")) + texts(payload.get("text"))
     if not parts:
         open_step(state)
@@ -53,10 +53,10 @@ def reasoning_item(payload: Record, state: LogState, at: int | None) -> list[Dra
 
 
 def reasoning_event(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """`agent_reasoning`: one part of a summary, or of the raw thoughts."""
+    """Read an `agent_reasoning`: one part of a summary, or of the raw thoughts."""
     return _reasoning_text(texts(payload.get("text")), "event", state, at)
 
 
 def reasoning_turn_item(item: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A `Reasoning` of a paginated thread, with all its parts."""
+    """Read a `Reasoning` of a paginated thread, with all its parts."""
     return _reasoning_text(texts(item.get("summary_text")) + texts(item.get("raw_content")), "event", state, at)

@@ -1,15 +1,14 @@
 """OpenAI Codex: rollout files of three eras (indexer/README.md).
 
 A: one JSON object {session, items}. B: bare JSON lines, no envelope. C: lines {timestamp, type, payload}.
-All three end in the same tables: `records` names the reader of every type.
+All three use the same tables: `records` names the reader of every type.
 
-The rules: Codex writes what is said twice, and the first of the two is the event (`doubles`). Tool
-runs are told by response items, and by events only where no item carries them (`tool_events`). Codex
-has no error flag: how a run ended is read where the harness wrote it (`tool_outputs`). It logs no id
-of a response: a step is a run of items up to a tool output, a token count or a user's text (`steps`).
-Tokens of a request are what the session's total grew by (`tokens`). A fork or sub-agent may begin with
-a replay of its parent (`replay`); it is recognized item by item (`identities`). An execution may go on
-behind its result (`running`).
+The rules: Codex writes what is said twice, and the first of the two is the event (`doubles`). Tool calls and results
+are read from response items, and from events only if no item has them (`tool_events`). Codex has no error flag: the
+outcome is read from what the harness wrote (`tool_outputs`). Responses have no id: a step is a run of items up to a
+tool output, a token count or a user's text (`steps`). The tokens of a request are the growth of the session's total
+(`tokens`). A fork or sub-agent may begin with a replay of its parent (`replay`), which is recognised item by item
+(`identities`). An execution may continue after its result (`background`).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _META_KEYS = {"id", "timestamp", "instructions", "git"}
 def recognizes(record: Record) -> bool:
     """Whether only Codex writes such a record: an enveloped line, a bare log's first line or its state line.
 
-    Bare response items are OpenAI's general format and therefore don't count.
+    Bare response items don't count, as they are OpenAI's general format.
     """
     kind, payload = text(record.get("type")), record.get("payload")
     if isinstance(payload, dict):
@@ -48,7 +47,7 @@ def recognizes(record: Record) -> bool:
 
 
 def unroll(document: Any) -> Iterable[Record] | None:
-    """The session line and the items of a TypeScript CLI rollout `{session, items}` (2025-04 to 06)."""
+    """Return the session line and the items of a TypeScript CLI rollout `{session, items}` (2025-04 to 06)."""
     if not isinstance(document, dict):
         return None
     session, entries = document.get("session"), document.get("items")
@@ -58,12 +57,12 @@ def unroll(document: Any) -> Iterable[Record] | None:
 
 
 def begin(path: PurePath) -> LogState:
-    """The empty state: the first line of a rollout says more than its name."""
+    """Return an empty state: the first line of a rollout says more than its name."""
     return LogState()
 
 
 def drafts(record: Record, state: LogState) -> Sequence[Said]:
-    """The events of the next record, enveloped or bare; see `Parser.drafts`."""
+    """Return the events of the next record, enveloped or bare; see `Parser.drafts`."""
     state.memory["n"] = state.memory.get("n", 0) + 1
     at = _time(record)
     replayed = is_replayed(record, state, at)
@@ -77,7 +76,7 @@ def drafts(record: Record, state: LogState) -> Sequence[Said]:
 
 
 def _time(record: Record) -> int | None:
-    """The time of a line; odd published logs have it inside. A meta's own time is that of its session."""
+    """Return the time of a line; odd published logs have it inside. A meta's own time is that of its session."""
     at, payload = milliseconds(record.get("timestamp")), record.get("payload")
     if at is None and isinstance(payload, dict) and record.get("type") != "session_meta":
         return milliseconds(payload.get("timestamp"))
@@ -99,5 +98,5 @@ def _read(record: Record, state: LogState, at: int | None) -> Sequence[Said]:
 
 
 def _is_bare_meta(record: Record) -> bool:
-    """The first line of a bare log: {id, timestamp, instructions, git} and no type."""
+    """Whether this is the first line of a bare log: {id, timestamp, instructions, git} and no type."""
     return text(record.get("id")) is not None and {"id"} < record.keys() <= _META_KEYS

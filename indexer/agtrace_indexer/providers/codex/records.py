@@ -1,4 +1,4 @@
-"""Every type of record and who reads it: lines, response items, events and the TurnItems of `item_completed`."""
+"""Every type of record, with its reader: lines, response items, events and the TurnItems of `item_completed`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agtrace_indexer.providers.codex.handlers import Handler, notifying, skippin
 
 
 def response_item(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
-    """An item of the model's side. Odd published logs put cwd and model on each."""
+    """Read an item of the model's side. In odd published logs each has cwd and model."""
     kind = item_kind(payload)
     if "cwd" in payload or "model" in payload:
         sessions.note_context(payload, state)
@@ -33,7 +33,7 @@ def response_item(payload: Record, state: LogState, at: int | None) -> Sequence[
 
 
 def item_kind(payload: Record) -> str | None:
-    """The item's type, or what its fields show where the type is missing."""
+    """Return the item's type, or the type that its fields show if it is missing."""
     if "type" in payload:
         return text(payload["type"])
     if "role" in payload and "content" in payload:
@@ -44,7 +44,7 @@ def item_kind(payload: Record) -> str | None:
 
 
 def message(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
-    """A message, by its role."""
+    """Read a message, by its role."""
     role = text(payload.get("role"))
     handler = _ROLES.get(role) if role else None
     return (
@@ -53,7 +53,7 @@ def message(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
 
 
 def event(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
-    """An event of the screen's side, by its type."""
+    """Read an event of the screen's side, by its type."""
     kind = text(payload.get("type"))
     handler = EVENTS.get(kind) if kind else None
     return (
@@ -62,7 +62,7 @@ def event(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
 
 
 def item_completed(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
-    """A TurnItem of a paginated thread (0.144 on), which replaces the older events."""
+    """Read a TurnItem of a paginated thread (from 0.144), which replaces the older events."""
     item = fields(payload.get("item"))
     kind = text(item.get("type"))
     handler = TURN_ITEMS.get(kind) if kind else None
@@ -103,7 +103,7 @@ ITEMS: dict[str, Handler] = {
     "compaction_summary": skipping("compaction/encrypted"),
     "context_compaction": skipping("compaction/encrypted"),
 }
-"""Response items by type: the names are those of indexer/README.md and of the published fixtures."""
+"""Response items by type, with the names in indexer/README.md and in published fixtures."""
 
 EVENTS: dict[str, Handler] = {
     "user_message": user_texts.user_event,
@@ -166,7 +166,7 @@ EVENTS: dict[str, Handler] = {
         )
     },
 }
-"""Events by type: doubles of items, what only the screen was told, and what adds nothing to the items."""
+"""Events by type: doubles of items, events for the screen only, and events that add nothing to the items."""
 
 TURN_ITEMS: dict[str, Handler] = {
     "UserMessage": user_texts.user_turn_item,

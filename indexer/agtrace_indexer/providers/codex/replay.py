@@ -1,16 +1,16 @@
-"""The replayed history at the head of a fork's or a sub-agent's log, and where it ends.
+"""The replayed history at the beginning of a fork's or a sub-agent's log, and its end.
 
-Such a log may begin with its parent's records, written anew. The log itself tells how far they go; of three
-signs the first that speaks decides:
+Such a log may begin with its parent's records, written again. The log itself shows how far they go; the first of
+three signs that is available decides:
 
-1. The number of a line (`ordinal`): `subagent_history_start_ordinal` of the first meta is the first own one.
-2. The time in a turn's id, a UUIDv7 (0.105 on): a turn that is older than the session is the parent's, and so is
-   what follows it, up to a turn that is not older. For another kind of id, `task_started` has `started_at`.
-3. The time of a line, until either of these has spoken, and only where the head names another log as its origin
-   (`forked_from_id`, or a second meta with another id right behind the first): what was written within a second
-   of the first line, or claims to be older, was written by the fork. A meta alone is no sign of a replay.
+1. The number of a line (`ordinal`): `subagent_history_start_ordinal` of the first meta is the session's first own.
+2. The time in a turn's id, a UUIDv7 (from 0.105): a turn that is older than the session is the parent's, and so is
+   what follows it, up to a turn that isn't older. For other kinds of ids, `task_started` has `started_at`.
+3. The time of a line, as long as neither of these is known, and only if the beginning names another log as its
+   origin (`forked_from_id`, or a second meta with another id right after the first): lines written within a second
+   of the first line, or claiming to be older, were written by the fork. A meta alone is no sign of a replay.
 
-With the first record that is the session's own the matter is closed, for good.
+The first record that is the session's own ends the replay for good.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TURN_STARTS = ("task_started", "turn_started")
 
 
 def open_head(meta: Record, state: LogState, at: int | None) -> None:
-    """Note when the session began; one that another session started may begin with a replay."""
+    """Note when the session began, and that it may begin with a replay if another session started it."""
     facts, forked = state.sessions[""], identifier(meta.get("forked_from_id"))
     born = _uuid_time(meta.get("id")) or milliseconds(meta.get("timestamp")) or at
     state.memory["birth"] = {"born": born, "logged": at, "start": count(meta.get("subagent_history_start_ordinal"))}
@@ -38,7 +38,7 @@ def open_head(meta: Record, state: LogState, at: int | None) -> None:
 
 
 def note_second_meta(state: LogState) -> None:
-    """Another session's meta stands right behind the first: its history was copied."""
+    """Note that another session's meta follows right after the first: its history was copied."""
     _suspect(state, told=True)
 
 
@@ -48,18 +48,18 @@ def _suspect(state: LogState, *, told: bool) -> None:
 
 
 def is_replaying(state: LogState) -> bool:
-    """Whether the record at hand is the parent's: what it says of directory or name is not the session's."""
+    """Whether the current record is the parent's: its directory or name isn't the session's."""
     head = state.memory.get("replay", {})
     return bool(head.get("older") or head.get("clustered"))
 
 
 def is_clustered(state: LogState) -> bool:
-    """Whether only its time tells that the record at hand is the parent's."""
+    """Whether only its time shows that the current record is the parent's."""
     return bool(state.memory.get("replay", {}).get("clustered"))
 
 
 def is_replayed(record: Record, state: LogState, at: int | None) -> bool:
-    """Whether the log tells that the next record belongs to the replayed history; the first own one ends it."""
+    """Whether the next record, according to the log, is part of the replay; the session's first own record ends it."""
     head, facts = state.memory.get("replay"), state.sessions[""]
     if head is None:
         return False
@@ -76,14 +76,14 @@ def is_replayed(record: Record, state: LogState, at: int | None) -> bool:
 
 
 def _close_head(state: LogState) -> None:
-    """Begin the session's own part: nothing of it doubles or continues what was replayed."""
+    """Begin the session's own part: nothing in it doubles or continues what was replayed."""
     del state.memory["replay"]
     state.memory.pop("waiting", None)
     leave_steps(state)
 
 
 def _tells_own(record: Record, head: dict[str, Any]) -> bool | None:
-    """Whether the record itself tells that it is the session's own, or that it is not; None: it doesn't tell."""
+    """Whether the record shows that it is the session's own, or that it isn't; None if it shows neither."""
     number = count(record.get("ordinal"))
     if head["start"] is not None and number is not None:
         return number >= int(head["start"])
@@ -96,13 +96,13 @@ def _tells_own(record: Record, head: dict[str, Any]) -> bool | None:
 
 
 def _is_clustered(record: Record, head: dict[str, Any], at: int | None) -> bool:
-    """Whether a line carries the time at which the log began, as everything does that a fork writes at once."""
+    """Whether a line has the time at which the log began, like everything that a fork writes at once."""
     if record.get("type") == "session_meta":
         return False
     return at is not None and head["logged"] is not None and at < head["logged"] + _CLUSTER_MS
 
 
 def _uuid_time(value: Any) -> int | None:
-    """The milliseconds since 1970 UTC in a UUIDv7; None for anything else."""
+    """Return the milliseconds since 1970 UTC in a UUIDv7; None for anything else."""
     found = _UUID7.fullmatch(value) if isinstance(value, str) else None
     return int(found[1] + found[2], 16) if found else None

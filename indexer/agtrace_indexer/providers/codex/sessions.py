@@ -1,7 +1,7 @@
-"""The session: what its metas, turn contexts and settings say of it, and what befalls it.
+"""The session: facts from its metas, turn contexts and settings, and events such as reviews and rollbacks.
 
-What a replayed parent says of its directory, branch or name is not the session's; its model and its
-speed are those of the replayed requests, and the session's own turns tell theirs.
+A replayed parent's directory, branch and name aren't the session's; its model and speed are those of the replayed
+requests, and the session's own turns name theirs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FAST = ("priority", "fast")
 
 
 def session_meta(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """The first meta is the session's; one with another id belongs to the replayed parent (indexer/README.md)."""
+    """Read a meta: the first is the session's, one with another id is the replayed parent's (indexer/README.md)."""
     facts, memory, own = state.sessions[""], state.memory, identifier(payload.get("id"))
     if facts.id is None and "meta" not in memory:
         memory["meta"] = memory["n"]
@@ -42,7 +42,7 @@ def session_meta(payload: Record, state: LogState, at: int | None) -> list[Draft
 
 
 def _origin(payload: Record, facts: SessionFacts, memory: dict[str, Any]) -> None:
-    """Who started this session: `source`, `thread_source`, `parent_thread_id` and `forked_from_id`."""
+    """Note who started this session, from `source`, `thread_source`, `parent_thread_id` and `forked_from_id`."""
     subagent = fields(payload.get("source")).get("subagent")
     spawn = fields(fields(subagent).get("thread_spawn"))
     forked = identifier(payload.get("forked_from_id"))
@@ -57,7 +57,7 @@ def _origin(payload: Record, facts: SessionFacts, memory: dict[str, Any]) -> Non
 
 
 def _come_from(other: str, facts: SessionFacts, state: LogState) -> None:
-    """The meta right behind the first one is another session's: this one is its fork, whatever else it is."""
+    """Make this session a fork of another, whose meta follows right after the first, unless it has a kind already."""
     if facts.kind == "main":
         facts.kind = "fork"
     facts.parent_id = facts.parent_id or other
@@ -70,7 +70,7 @@ def _place(payload: Record, facts: SessionFacts) -> None:
 
 
 def turn_context(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """The settings of a turn: facts of the session, and no event."""
+    """Read the settings of a turn: facts about the session, but no event."""
     note_context(payload, state)
     _begin_turn(state)
     if "service_tier" in payload:
@@ -79,7 +79,7 @@ def turn_context(payload: Record, state: LogState, at: int | None) -> list[Draft
 
 
 def note_context(payload: Record, state: LogState) -> None:
-    """Take the directory, the branch and the model that a turn context, or an odd published item, names."""
+    """Take the directory, the branch and the model from a turn context or an odd published item."""
     facts, context = state.sessions[""], fields(payload.get("turn_context")) or payload
     if not is_replaying(state):
         _place(context, facts)
@@ -87,7 +87,7 @@ def note_context(payload: Record, state: LogState) -> None:
 
 
 def turn_started(kind: str) -> Handler:
-    """The start of a turn: what was set since the last one holds from now on."""
+    """Make a handler for the start of a turn: from now on, settings made since the last one are in effect."""
 
     def start(payload: Record, state: LogState, at: int | None) -> list[Draft]:
         _begin_turn(state)
@@ -97,7 +97,7 @@ def turn_started(kind: str) -> Handler:
 
 
 def settings_applied(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """New settings of the thread: they hold from the next turn on, also those for speed, which costs."""
+    """Read new settings of the thread: they take effect at the next turn, including the speed, which has a price."""
     settings = fields(payload.get("thread_settings"))
     if "service_tier" in settings:
         state.memory["tier"] = settings["service_tier"] if settings["service_tier"] in _FAST else None
@@ -114,7 +114,7 @@ def _set_speed(tier: Any, state: LogState) -> None:
 
 
 def thread_name(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A name given to this thread: a replayed parent's name stays the parent's."""
+    """Read a name given to this thread, unless it is a replayed parent's."""
     facts, name = state.sessions[""], text(payload.get("thread_name"))
     thread = payload.get("thread_id")
     if name and (identifier(thread) == facts.id or (thread is None and not is_replaying(state))):
@@ -123,14 +123,14 @@ def thread_name(payload: Record, state: LogState, at: int | None) -> list[Draft]
 
 
 def rolled_back(payload: Record, state: LogState, at: int | None) -> list[Said]:
-    """`thread_rolled_back`: the last turns are dropped; what they cost was spent."""
+    """Read a `thread_rolled_back`: the last turns are dropped, but their tokens were spent."""
     turns = count(payload.get("num_turns"))
     noted = notifying("thread_rolled_back")(payload, state, at)
     return [*([Rollback(turns)] if turns else []), *noted]
 
 
 def review_mode(kind: str, *, entered: bool) -> Handler:
-    """A review begins or ends; in between the thread repeats what is said to the reviewer (`doubles`)."""
+    """Make a handler for a review's begin or end; in between, the thread repeats the reviewer's prompt (`doubles`)."""
     notify = notifying(kind)
 
     def change(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
@@ -141,7 +141,7 @@ def review_mode(kind: str, *, entered: bool) -> Handler:
 
 
 def compacted(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A compaction: its message and how much it replaced. The history itself repeats what was logged before."""
+    """Read a compaction: its message and how much it replaced. The history itself repeats what was logged before."""
     replaced = len(items(payload.get("replacement_history")))
     message = text(payload.get("message"))
     told = f"[{replaced} items of history replaced]"
@@ -149,20 +149,20 @@ def compacted(payload: Record, state: LogState, at: int | None) -> list[Draft]:
 
 
 def turn_aborted(payload: Record, state: LogState, at: int | None) -> Sequence[Said]:
-    """A turn that was interrupted or replaced."""
+    """Read the end of a turn that was interrupted or replaced."""
     if state.memory.get("review"):
         note_review(state, entered=False)
     return notifying("turn_aborted", "reason", ends_turn=True)(payload, state, at)
 
 
 def error(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """An error that the user was shown."""
+    """Read an error that was shown to the user."""
     message = first_text(payload.get("message"), fields(payload.get("error")).get("message"))
     return [Draft(Notification("error", message or compact_json(payload)), at)]
 
 
 def task_complete(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """The end of a turn repeats the last message; only its error is new."""
+    """Read the end of a turn, which repeats the last message; only its error is new."""
     if state.memory.get("review"):
         note_review(state, entered=False)
     if isinstance(payload.get("error"), dict):

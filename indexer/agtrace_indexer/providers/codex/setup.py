@@ -23,7 +23,7 @@ def _snippet(executable: str, variables: Mapping[str, str]) -> str:
 
 
 def _toml_string(value: object) -> str:
-    # A JSON string is a TOML basic string, but for DEL, which TOML wants escaped.
+    # A JSON string is a TOML basic string, except for DEL, which must be escaped in TOML.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -32,7 +32,7 @@ def _servers(text: str) -> Any:
 
 
 def _over_http(url: str, token: str | None) -> str:
-    """Codex takes the token from the environment alone, and must be started with it."""
+    """Write the command; Codex takes the token only from the environment, with which it must be started."""
     exported = f'export {TOKEN_VARIABLE}="{token}"; ' if token else ""
     variable = f" --bearer-token-env-var {TOKEN_VARIABLE}" if token else ""
     return f"{exported}codex mcp add {SERVER_NAME} --url {url}{variable}"

@@ -1,4 +1,4 @@
-"""Steps: one response of the model each. Codex logs no id of a response, so steps are counted here."""
+"""Steps: one response of the model each. Codex logs no ids of responses, so steps are numbered here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from agtrace_indexer.events.drafts import LogState
 
 
 def open_step(state: LogState) -> str:
-    """The step of the response at hand: a run of items up to a tool output, a token count or a user's text."""
+    """Return the step of the current response: a run of items up to a tool output, a token count or a user's text."""
     memory = state.memory
     if not memory.get("open"):
         memory["step"] = memory.get("step", 0) + 1
@@ -15,17 +15,17 @@ def open_step(state: LogState) -> str:
 
 
 def last_step(state: LogState) -> str | None:
-    """The step of the newest response of this session, open or closed; None before the first."""
+    """Return the step of the newest response of this session, open or closed; None before the first."""
     step = state.memory.get("step")
     return f"s{step}" if step and step != state.memory.get("foreign") else None
 
 
 def close_step(state: LogState) -> None:
-    """End the response at hand: what the model gives next is another."""
+    """End the current response: the model's next item begins another."""
     state.memory["open"] = False
 
 
 def leave_steps(state: LogState) -> None:
-    """What was read so far are another session's responses: nothing that follows belongs to them."""
+    """Leave the steps so far to another session: nothing that follows belongs to them."""
     close_step(state)
     state.memory["foreign"] = state.memory.get("step")

@@ -1,8 +1,8 @@
-"""Token counts: one request's tokens are what the session's total grew by.
+"""Token counts: the tokens of a request are the growth of the session's total.
 
-Codex repeats its counts, sends them without figures and, after a compaction, with a last request of zeros:
-none of these grow. A total starts again where input or output shrink, and where it is no more than the last
-request. The first total of a fork or sub-agent may hold what its parent had used: there the last request counts.
+Codex repeats its counts, sends them without figures and, after a compaction, with a last request of zeros: with none
+of these does the total grow. A total starts again if input or output shrink, or if it is no more than the last
+request. The first total of a fork or sub-agent may include its parent's tokens: the last request counts instead.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TOTALS = (
 
 
 def token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """One request's tokens: the growth of the session's total (indexer/README.md)."""
+    """Read the tokens of a request: the growth of the session's total (indexer/README.md)."""
     if payload.get("info") is None:
         return skip("token_count/rate_limits", state)
     info = fields(payload["info"])
@@ -40,13 +40,13 @@ def token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]
 
 
 def _counts(value: Any) -> dict[str, int]:
-    """The known figures of a usage, by name."""
+    """Return the known figures of a usage, by name."""
     usage = fields(value)
     return {key: number for key in _TOTALS if (number := count(usage.get(key))) is not None}
 
 
 def _growth(total: dict[str, int], last: dict[str, int], state: LogState) -> dict[str, int]:
-    """What the total grew by. Where it starts again, or begins with a parent's total: the last request."""
+    """Return the growth of the total; the last request if the total starts again or may include a parent's."""
     before: dict[str, int] | None = state.memory.get("total")
     state.memory["total"] = total
     if total == before:
@@ -60,7 +60,7 @@ def _growth(total: dict[str, int], last: dict[str, int], state: LogState) -> dic
 
 
 def _unrepeated(last: dict[str, int], state: LogState) -> dict[str, int]:
-    """The last request where no total tells whether it was counted: the same figures in the same step were."""
+    """Return the last request if there is no total; the same figures in the same step were counted already."""
     counted = [last, last_step(state)]
     if state.memory.get("last") == counted:
         return {}
@@ -69,7 +69,7 @@ def _unrepeated(last: dict[str, int], state: LogState) -> dict[str, int]:
 
 
 def _usage(used: dict[str, int], window: int | None, state: LogState, at: int | None) -> list[Draft]:
-    """Codex's figures in agtrace's meaning: its input includes what was cached or written to the cache."""
+    """Convert Codex's figures, whose input includes tokens read from and written to the cache."""
     fresh, cached = used.get("input_tokens"), used.get("cached_input_tokens")
     written = used.get("cache_write_input_tokens")
     if fresh is not None:
@@ -91,12 +91,12 @@ def _usage(used: dict[str, int], window: int | None, state: LogState, at: int | 
 
 
 def odd_usage(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A usage on an item itself: `info.last_token_usage`, as some published fixtures have it."""
+    """Read a usage on an item itself, `info.last_token_usage`, as in some published fixtures."""
     used = _counts(fields(payload.get("info")).get("last_token_usage"))
     return _usage(used, None, state, at) if any(used.values()) else []
 
 
 def bare_token_count(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A `token_count` among response items, with bare figures, as some published fixtures have it."""
+    """Read a `token_count` among response items, with bare figures, as in some published fixtures."""
     used = _counts(payload)
     return _usage(used, None, state, at) if any(used.values()) else token_count(payload, state, at)

@@ -1,4 +1,4 @@
-"""Tool calls carried by response items: their ids, names and arguments."""
+"""Tool calls in response items: their ids, names and arguments."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from agtrace_indexer.providers.codex.steps import open_step
 from agtrace_indexer.providers.notes import remember, skip
 
 OPEN_CALLS = 256
-"""How many calls are remembered while they wait for their results."""
+"""The most calls that are remembered until their results come."""
 
 
 def draft_call(call_id: str | None, name: str, arguments: Json, state: LogState, at: int | None) -> list[Draft]:
-    """A call in the step at hand, which is remembered for its result."""
+    """Return a call in the current step, and remember it for its result."""
     step = open_step(state)
     if call_id:
         remember(state.memory.setdefault("calls", {}), call_id, step, OPEN_CALLS)
@@ -29,7 +29,7 @@ def draft_call(call_id: str | None, name: str, arguments: Json, state: LogState,
 
 
 def call_item(call_id: str | None, name: str, arguments: Json, state: LogState, at: int | None) -> list[Draft]:
-    """A call carried by a response item: from here on, events about tool runs add no events."""
+    """Return a call from a response item: from here on, Codex's events about tool runs become no events of ours."""
     state.memory["carried"] = True
     if call_id and call_id in state.memory.get("told", {}):
         return skip("call/double", state)
@@ -37,29 +37,29 @@ def call_item(call_id: str | None, name: str, arguments: Json, state: LogState, 
 
 
 def function_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A call with arguments in JSON, written as a text."""
+    """Read a call whose arguments are JSON in a string."""
     return call_item(call_id_of(payload), tool_name(payload), decoded_arguments(payload.get("arguments")), state, at)
 
 
 def custom_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A call with free text as its input."""
+    """Read a call with free text as its input."""
     return call_item(call_id_of(payload), tool_name(payload), payload.get("input"), state, at)
 
 
 def local_shell_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A command of the built-in shell tool."""
+    """Read a command of the built-in shell tool."""
     return call_item(
         call_id_of(payload) or identifier(payload.get("id")), "local_shell", payload.get("action"), state, at
     )
 
 
 def tool_search_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A search for deferred tools."""
+    """Read a search for deferred tools."""
     return call_item(call_id_of(payload), "tool_search", decoded_arguments(payload.get("arguments")), state, at)
 
 
 def web_search_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A search: its id is missing in most logs and its results are never in the item."""
+    """Read a web search: most logs lack its id, and the item never has its results."""
     state.memory["carried"] = True
     asked = payload.get("action") or payload.get("query")
     if state.memory.get("told", {}).pop(search_mark(asked), None):
@@ -68,18 +68,18 @@ def web_search_call(payload: Record, state: LogState, at: int | None) -> list[Dr
 
 
 def legacy_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """`{type: tool_call, function: {name}, arguments}`, as some published fixtures have it."""
+    """Read `{type: tool_call, function: {name}, arguments}`, as in some published fixtures."""
     name = text(fields(payload.get("function")).get("name")) or tool_name(payload)
     return call_item(call_id_of(payload), name, decoded_arguments(payload.get("arguments")), state, at)
 
 
 def call_id_of(payload: Record) -> str | None:
-    """The id that a call and its output share."""
+    """Return the id that a call and its output share."""
     return identifier(payload.get("call_id"))
 
 
 def tool_name(payload: Record) -> str:
-    """The tool's name with its namespace, as MCP tools have one."""
+    """Return the tool's name, with its namespace if it has one, as MCP tools do."""
     name, space = text(payload.get("name")) or "unknown", text(payload.get("namespace"))
     if space is None:
         return name
@@ -88,7 +88,7 @@ def tool_name(payload: Record) -> str:
 
 
 def decoded_arguments(value: Any) -> Json:
-    """The decoded arguments; a text that is no JSON object or list stays what it is."""
+    """Decode arguments; a text that isn't a JSON object or list is returned unchanged."""
     if not isinstance(value, str):
         return value  # type: ignore[no-any-return]  # a value of a decoded record is JSON
     try:
@@ -99,5 +99,5 @@ def decoded_arguments(value: Any) -> Json:
 
 
 def search_mark(asked: Any) -> str:
-    """What stands for the id of a web search: what was asked."""
+    """Return a substitute for the id of a web search, made of the query."""
     return f"search:{fingerprint(compact_json(asked))}"

@@ -1,10 +1,9 @@
-"""Tool runs as events tell them (`*_begin`, `*_end`, and the TurnItems that replace these).
+"""Tool runs in events (`*_begin`, `*_end`, and the TurnItems that replace these).
 
-As soon as a response item has carried a call, events about tool runs add no events of ours; `*_end`
-events that come before the output of their call give it their exit code, status and duration. Behind
-the output they only tell how an execution ended that was running (`running`). Before an item has
-carried a call (and so in logs that have only events) they are calls and results themselves, and a
-response item that then repeats such a call is left out.
+Once a response item has had a call, Codex's events about tool runs become no events of ours; `*_end` events before
+the output of their call supply its exit code, status and duration. After the output they only report the end of an
+execution that was running (`background`). Before any item has had a call (and so in logs that have only events) they
+are calls and results themselves, and a response item that then repeats such a call is left out.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _ENDS = 64  # ends that wait for the output of their call
 
 
 def _call_event(kind: str, name: Callable[[Record], str], arguments: Callable[[Record], Json]) -> Handler:
-    """A `*_begin` event: a call where no response item carries the calls."""
+    """Make a handler for a `*_begin` event, which is a call if no response item has the calls."""
 
     def begin_call(payload: Record, state: LogState, at: int | None) -> list[Draft]:
         call_id = _event_id(payload)
@@ -55,7 +54,7 @@ def _end_event(
     arguments: Callable[[Record], Json],
     read: Callable[[Record], Reading],
 ) -> Handler:
-    """An `*_end` event: a hint for the output to come, the end of what is running, or the whole run."""
+    """Make a handler for an `*_end` event: details of an output to come, the end of a running execution, or a run."""
 
     def end_call(payload: Record, state: LogState, at: int | None) -> list[Said]:
         call_id, memory = _event_id(payload), state.memory
@@ -81,7 +80,7 @@ def _note_end(call_id: str, reading: Reading, memory: dict[str, Any]) -> None:
 
 
 def _told_call(call_id: str, name: str, arguments: Json, how: str, state: LogState, at: int | None) -> list[Draft]:
-    """A call that an event tells first; a later response item of it is a double."""
+    """Return a call that an event is the first to report; a later response item of it is a double."""
     remember(state.memory.setdefault("told", {}), call_id, how, OPEN_CALLS)
     return draft_call(call_id, name, arguments, state, at)
 
@@ -138,7 +137,7 @@ def _dynamic_reading(payload: Record) -> Reading:
 
 
 def web_search_end(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """`web_search_end` comes before its item, whose id it may not share: they meet by what was asked."""
+    """Read a `web_search_end`: it comes before its item and may have another id, so they are matched by query."""
     asked, call_id = payload.get("action") or payload.get("query"), _event_id(payload)
     if state.memory.get("carried") or not call_id or not asked:
         return skip("web_search_end", state)

@@ -1,8 +1,8 @@
-"""What became of a tool execution, read from the output that Codex handed to the model.
+"""The outcome of a tool execution, read from the output that Codex passed to the model.
 
-Codex has no error flag: five styles of output and a few events tell it (indexer/README.md). An exit
-code counts only where the harness wrote it, in the header before the program's own output. What shows
-nothing is `UNKNOWN`: neither silence nor a cheerful text is proof.
+Codex has no error flag: the outcome is shown by five styles of output and a few events (indexer/README.md). An exit
+code counts only if the harness wrote it, in the header before the program's own output. If nothing shows the outcome,
+it is `UNKNOWN`: neither silence nor a cheerful text is proof.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from agtrace_indexer.providers.codex.content import content_text
 
 
 class Reading(NamedTuple):
-    """An output and what it says about its execution."""
+    """An output, and what it says about its execution."""
 
     text: str
-    """The output as the model saw it; images are placeholders."""
+    """The output as the model saw it, with placeholders for images."""
     outcome: Outcome = Outcome.UNKNOWN
     source: OutcomeSource | None = None
     exit_code: int | None = None
     duration_ms: int | None = None
     running: str | None = None
-    """What goes on behind the output: `session <id>` or `cell <id>`."""
+    """What continues after the output: `session <id>` or `cell <id>`."""
 
 
 SESSION, CELL = "session", "cell"
-"""What can go on behind an output: a process of the shell, a script of code mode."""
+"""What can continue after an output: a process of the shell, a script of code mode."""
 
 _SHELL = re.compile(r"Exit code: (?P<exit>-?\d{1,10})\nWall time: (?P<seconds>\d+(?:\.\d+)?) seconds")
 _EXEC = re.compile(
@@ -99,7 +99,7 @@ def read_output(output: Any) -> Reading:
 
 
 def _read_object(output: dict[str, Any]) -> Reading:
-    """`{content, success}` as the oldest logs write it; any other object is content."""
+    """Read `{content, success}`, as in the oldest logs; any other object is content."""
     if "success" not in output:
         return _read_text(content_text(output))
     reading = _read_text(content_text(output.get("content_items") or output.get("content")))
@@ -110,7 +110,7 @@ def _read_object(output: dict[str, Any]) -> Reading:
 
 
 def _read_metadata(output: str) -> Reading | None:
-    """Style 1: a JSON text of the inner output and its metadata (0.34 to 0.130)."""
+    """Read style 1: a JSON text with the inner output and its metadata (0.34 to 0.130)."""
     if not output.startswith("{") or '"metadata"' not in output:
         return None
     try:
@@ -127,7 +127,7 @@ def _read_metadata(output: str) -> Reading | None:
 
 
 def _read_text(output: str) -> Reading:
-    """Styles 2 to 5: a header of the harness, else a plain text that only failures have."""
+    """Read styles 2 to 5: a header of the harness, or else a plain text that only failures have."""
     for pattern, read in _HEADERS:
         found = pattern.match(output)
         if found:
@@ -139,12 +139,12 @@ def _read_text(output: str) -> Reading:
 
 
 def _read_shell(output: str, found: re.Match[str]) -> Reading:
-    """Style 2: `Exit code: N`, shell_command and apply_patch since 0.70."""
+    """Read style 2: `Exit code: N`, shell_command and apply_patch since 0.70."""
     return exited(output, int(found["exit"]), found["seconds"])
 
 
 def _read_exec(output: str, found: re.Match[str]) -> Reading:
-    """Style 3: `Process exited with code N` or still running; other tools only have the wall time."""
+    """Read style 3: `Process exited with code N` or still running; other tools have only the wall time."""
     if found["exit"]:
         return exited(output, int(found["exit"]), found["seconds"])
     duration = _milliseconds(found["seconds"])
@@ -157,7 +157,7 @@ def _read_exec(output: str, found: re.Match[str]) -> Reading:
 
 
 def _read_script(output: str, found: re.Match[str]) -> Reading:
-    """Style 4: code mode (0.144 on). How the script ended; its inner commands' exit codes are its own output."""
+    """Read style 4: the end of a code mode script (from 0.144); exit codes of commands in it are just its output."""
     outcome = _SCRIPT_ENDS[found["end"]]
     handle = f"{CELL} {identifier(found['cell'])}" if outcome is Outcome.RUNNING else None
     return Reading(output, outcome, OutcomeSource.STRUCTURE, None, _milliseconds(found["seconds"]), handle)
@@ -171,22 +171,22 @@ _HEADERS: list[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Reading]]] 
 
 
 def exited(output: str, exit_code: int, seconds: Any = None) -> Reading:
-    """The reading of a program that ended with this exit code."""
+    """Return the reading of a program that ended with this exit code."""
     return Reading(output, of_exit_code(exit_code), OutcomeSource.STRUCTURE, exit_code, _milliseconds(seconds))
 
 
 def of_exit_code(exit_code: int) -> Outcome:
-    """The outcome that an exit code tells."""
+    """Return the outcome for an exit code."""
     return Outcome.FAILED if exit_code else Outcome.OK
 
 
 def of_status(status: Any) -> Outcome | None:
-    """The outcome that a status names (`completed`, `failed`, `declined` ...), in any spelling of its case."""
+    """Return the outcome for a status (`completed`, `failed`, `declined` ...) in upper or lower case."""
     return _STATUSES.get(status.lower()) if isinstance(status, str) else None
 
 
 def by_status(reading: Reading, status: Any) -> Reading:
-    """A reading whose text shows nothing, decided by the record's status."""
+    """Return a reading with the outcome of the record's status if its text shows none."""
     outcome = of_status(status)
     if reading.outcome is not Outcome.UNKNOWN or outcome is None:
         return reading
@@ -194,7 +194,7 @@ def by_status(reading: Reading, status: Any) -> Reading:
 
 
 def of_success(success: Any) -> Outcome | None:
-    """The outcome that a success flag tells, None where it is no flag."""
+    """Return the outcome for a success flag; None if it isn't a flag."""
     if not isinstance(success, bool):
         return None
     return Outcome.OK if success else Outcome.FAILED
@@ -207,7 +207,7 @@ def duration(value: Any) -> int | None:
 
 
 def whole(value: Any) -> int | None:
-    """Read an exit code: a whole number of either sign, None for anything else."""
+    """Read an exit code: a whole number of either sign; None for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**53 else None
 
 
@@ -228,6 +228,6 @@ def mcp_result(result: Any) -> Reading:
     said = content_text(items(answer.get("content")))
     if not answer:
         return Reading(said)
-    # MCP leaves the flag out where a call went well.
+    # MCP leaves the flag out if a call succeeded.
     outcome = Outcome.FAILED if answer.get("isError") is True else Outcome.OK
     return Reading(said, outcome, OutcomeSource.STRUCTURE)

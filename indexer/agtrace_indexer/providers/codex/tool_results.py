@@ -1,4 +1,4 @@
-"""Tool results carried by response items, each in the step of its call; some tell how another ended (`running`)."""
+"""Tool results in response items, each in the step of its call; some report how another ended (`background`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agtrace_indexer.providers.notes import skip
 
 
 def draft_result(call_id: str | None, reading: Reading, state: LogState, at: int | None) -> list[Said]:
-    """A result in the step of its call; it ends the response at hand."""
+    """Return a result in the step of its call; it ends the current response."""
     step = state.memory.get("calls", {}).pop(call_id, None) if call_id else None
     close_step(state)
     shown, outcome, source, exit_code, duration_ms, _ = reading
@@ -30,7 +30,7 @@ def draft_result(call_id: str | None, reading: Reading, state: LogState, at: int
 
 
 def output_item(payload: Record, state: LogState, at: int | None) -> list[Said]:
-    """The output of a call, with what an earlier event told about its end."""
+    """Read the output of a call, with what an earlier event reported about its end."""
     call_id = call_id_of(payload)
     if call_id and state.memory.get("told", {}).get(call_id) == "ended":
         return [*skip("output/double", state)]
@@ -41,7 +41,7 @@ def output_item(payload: Record, state: LogState, at: int | None) -> list[Said]:
 
 
 def _with_end(reading: Reading, end: list[Any]) -> Reading:
-    """An output completed by its `*_end` event; what the output itself says of a still running process holds."""
+    """Complete an output by its `*_end` event; an output that says its process is still running takes precedence."""
     outcome, exit_code, duration_ms = end
     if reading.outcome is Outcome.RUNNING:
         return reading
@@ -54,13 +54,13 @@ def _with_end(reading: Reading, end: list[Any]) -> Reading:
 
 
 def tool_search_output(payload: Record, state: LogState, at: int | None) -> list[Said]:
-    """The tools that a search found."""
+    """Read the tools that a search found."""
     reading = by_status(Reading(compact_json(payload.get("tools"))), payload.get("status"))
     return draft_result(call_id_of(payload), reading, state, at)
 
 
 def legacy_result(payload: Record, state: LogState, at: int | None) -> list[Said]:
-    """`{type: tool_result, name, result: {stdout, stderr, exitCode}}`, as some published fixtures have it."""
+    """Read `{type: tool_result, name, result: {stdout, stderr, exitCode}}`, as in some published fixtures."""
     given = payload.get("result")
     exit_code = whole(fields(given).get("exitCode"))
     if exit_code is None:
@@ -70,13 +70,13 @@ def legacy_result(payload: Record, state: LogState, at: int | None) -> list[Said
 
 
 def image_call(payload: Record, state: LogState, at: int | None) -> list[Said]:
-    """A generated picture: call and result in one item."""
+    """Read a generated picture: call and result in one item."""
     call_id = call_id_of(payload) or identifier(payload.get("id"))
     found = call_item(call_id, "image_generation", payload.get("revised_prompt"), state, at)
     return [*found, *draft_result(call_id, image_reading(payload), state, at)] if found else []
 
 
 def image_reading(payload: Record) -> Reading:
-    """A generated picture as a placeholder."""
+    """Read a generated picture as a placeholder."""
     shown = image_placeholder("image/png", payload["result"]) if text(payload.get("result")) else ""
     return by_status(Reading(shown), payload.get("status"))

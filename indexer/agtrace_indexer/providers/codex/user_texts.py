@@ -1,4 +1,4 @@
-"""Texts in the user's role: who speaks in them, and the prompts among them once, not twice (`doubles`)."""
+"""Texts in the user's role: who speaks in them, without doubles (`doubles`)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _KINDS: list[tuple[str, UserKind]] = [
         )
     ),
 ]
-"""How the texts begin that Codex itself puts in the user's role (indexer/README.md)."""
+"""The beginnings of texts that Codex itself writes in the user's role, with their kinds (indexer/README.md)."""
 
 _IMAGE_TAG = re.compile(r"\s*</?image\b[^>]*>\s*")
 _CWD = re.compile(r"<cwd>([^<]+)</cwd>|Current working directory: ([^\n]+)")
@@ -52,7 +52,7 @@ def _kind_of(said: str) -> UserKind:
 
 
 def _user_text(shown: str, typed: str, stream: str, state: LogState, at: int | None) -> list[Draft]:
-    """A text in the user's role, unless the other stream has it; `typed` is what both streams have of it."""
+    """Return a text in the user's role unless the other stream had it; `typed` is the part that both streams have."""
     if not shown:
         return skip("message/empty", state)
     kind = _kind_of(typed)
@@ -67,7 +67,7 @@ def _user_text(shown: str, typed: str, stream: str, state: LogState, at: int | N
 
 
 def _learn_cwd(said: str, state: LogState) -> None:
-    """Bare logs name their directory nowhere else (indexer/README.md)."""
+    """Take the directory from an injected text, as bare logs name it nowhere else (indexer/README.md)."""
     if is_replaying(state):
         return
     if state.sessions[""].cwd is None and "<environment_context>" in said and (found := _CWD.search(said)):
@@ -75,7 +75,7 @@ def _learn_cwd(said: str, state: LogState) -> None:
 
 
 def user_item(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A user message: its injected parts and its own parts are told apart."""
+    """Read a user message, separating injected parts from the user's own."""
     shown: dict[UserKind, list[str]] = {}
     typed: dict[UserKind, list[str]] = {}
     content = payload.get("content")
@@ -98,14 +98,14 @@ def _append(groups: dict[UserKind, list[str]], kind: UserKind, part: str | None)
 
 
 def user_event(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """`user_message`: what was typed, and its images."""
+    """Read a `user_message`: the typed text, and its images."""
     typed = text(payload.get("message")) or ""
     pictures = [image_of(url) for url in items(payload.get("images")) + items(payload.get("local_images")) if text(url)]
     return _user_text("\n".join([typed, *pictures] if typed else pictures), typed, "event", state, at)
 
 
 def user_turn_item(item: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A `UserMessage` of a paginated thread, which is its `user_message`."""
+    """Read a `UserMessage`, which a paginated thread has instead of `user_message`."""
     parts = [fields(part) for part in items(item.get("content"))]
     typed = "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
     addresses = [part.get("image_url") or part.get("url") or part.get("path") for part in parts if "text" not in part]
@@ -113,13 +113,13 @@ def user_turn_item(item: Record, state: LogState, at: int | None) -> list[Draft]
 
 
 def developer_item(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A message in the role of the developer or the system: Codex itself speaks."""
+    """Read a message in the role of the developer or the system, in which Codex itself speaks."""
     said = content_text(payload.get("content"))
     return [Draft(User(said, UserKind.INJECTED), at)] if said else skip("message/empty", state)
 
 
 def agent_mail(payload: Record, state: LogState, at: int | None) -> list[Draft]:
-    """A message between agents (0.145 on): the parent's words to a sub-agent are its task."""
+    """Read a message between agents (from 0.145): a parent's message to a sub-agent is its task."""
     said = content_text(payload.get("content"))
     if not said:
         return skip("agent_message/encrypted", state)

@@ -27,7 +27,7 @@ def _setup() -> Setup:
 
 
 def _log_of(folder: str, name: str) -> tuple[str, str] | None:
-    """A `.jsonl` continues the `.json` of its name."""
+    """Return the same for a `.json` and the `.jsonl` of the same name, which continues it."""
     session = _SESSION.match(name)
     return (folder, session[1]) if session else None
 
@@ -48,7 +48,7 @@ GEMINI = Agent(
         asking=frozenset({"ask_user", "enter_plan_mode", "exit_plan_mode"}),
         questioning=frozenset({"ask_user"}),
         starting=frozenset({"codebase_investigator", "delegate_to_agent", "generalist"}),
-        servers=("mcp_agtrace_", "agtrace__", ""),  # where two servers have a tool of this name; before 2026
+        servers=("mcp_agtrace_", "agtrace__", ""),  # if two servers have a tool of this name; before 2026
         commands=("command",),
         paths=("absolute_path", "file_path"),
         removed=("old_string",),
@@ -63,7 +63,7 @@ GEMINI = Agent(
     ),
     command="gemini",
     setup=_setup,
-    client=Client("gemini-cli-mcp-client", 39_900),  # it counts 41 characters around an answer, and cuts above 40,000
+    client=Client("gemini-cli-mcp-client", 39_900),  # it adds 41 characters to an answer, and cuts above 40,000
     keys_remembered=None,  # any message can be replaced or rewound
 )
-"""What is known about Gemini CLI."""
+"""Gemini CLI: its logs, tools, notifications and settings."""

@@ -1,11 +1,11 @@
-"""A log of changes: what the next record adds, replaces or takes back.
+"""A log of changes: each record adds, replaces or retracts something.
 
-The same message id again replaces the message, `$set.messages` replaces the list, `$rewindTo` drops
-the end of it. Drafts therefore carry `<message id>/<part>` as their key, and the state holds a short
-hash per key, so that only what changed is said again (`chatRecordingService.ts` of gemini-cli).
+A message whose id has occurred replaces the earlier version, `$set.messages` replaces the whole list, `$rewindTo`
+drops its end. Drafts therefore have `<message id>/<part>` as their key, and the state has a short hash per key, so
+that only changed parts are returned again (`chatRecordingService.ts` of gemini-cli).
 
-What a dropped message cost was spent: its token figures stay. Only a document that was written again takes
-them along, as whoever reads it for the first time can't know of them.
+The tokens of a dropped message were spent, so its token usage stays. Only a rewritten document retracts it as well,
+as reading that document for the first time wouldn't find it either.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _live(state: LogState) -> Hashes:
 
 
 def replace(record: Record, state: LogState) -> list[Draft | Retraction]:
-    """Take a message that is new, or that replaces its earlier version."""
+    """Read a message that is new or replaces its earlier version."""
     live = _live(state)
     changes = _fold(record, live, live, state)
     if not any(isinstance(change, Draft) for change in changes):
@@ -34,7 +34,7 @@ def replace(record: Record, state: LogState) -> list[Draft | Retraction]:
 
 
 def patch(changed: Record, kind: str, state: LogState, *, rewritten: bool = False) -> list[Draft | Retraction]:
-    """Take metadata; a list of messages in it replaces all of them."""
+    """Read metadata; a list of messages in it replaces all messages."""
     note_metadata(changed, state)
     state.skipped.append(kind)
     if not isinstance(changed.get("messages"), list):
@@ -45,13 +45,13 @@ def patch(changed: Record, kind: str, state: LogState, *, rewritten: bool = Fals
     dropped = {key: parts for key, parts in before.items() if key not in ids}
     said = _retraction(dropped if rewritten else _without_figures(dropped))
     state.memory["messages"] = after
-    for message in messages:  # of two with one id the later one replaces the other
+    for message in messages:  # of two with the same id, the later one counts
         said += _fold(message, after if message["id"] in after else before, after, state)
     return said
 
 
 def rewind(message_id: str, state: LogState) -> list[Draft | Retraction]:
-    """Drop a message and all after it; all messages where it isn't known (indexer/README.md)."""
+    """Drop a message and all after it, or all messages if it is unknown (indexer/README.md)."""
     live = _live(state)
     ids = list(live)
     dropped = ids[ids.index(message_id) :] if message_id in live else ids
@@ -60,7 +60,7 @@ def rewind(message_id: str, state: LogState) -> list[Draft | Retraction]:
 
 
 def _fold(record: Record, before: Hashes, after: Hashes, state: LogState) -> list[Draft | Retraction]:
-    """Say what differs between this version of a message and the one before."""
+    """Return the differences between this version of a message and the one before."""
     message_id = record["id"]
     parts = parts_of(record, after, state)
     old, new = before.get(message_id, {}), {part: _hash(draft.payload) for part, draft in parts.items()}
@@ -71,7 +71,7 @@ def _fold(record: Record, before: Hashes, after: Hashes, state: LogState) -> lis
 
 
 def _named(draft: Draft, message_id: str, part: str) -> Draft:
-    """Give a draft its key, which also identifies it in any other log that holds the message."""
+    """Give a draft its key, which also identifies it in any other log with that message."""
     draft.key = _key(message_id, part)
     draft.identity = None if is_made_up(message_id) else draft.key
     return draft

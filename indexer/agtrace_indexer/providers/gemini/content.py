@@ -8,7 +8,7 @@ from agtrace_indexer.events.json_values import compact_json, fields, image_place
 
 
 def joined_text(content: list[Any]) -> str:
-    """Read a content as one text, a line break between two parts."""
+    """Read a content as one text, with a line break between parts."""
     return "\n".join(filter(None, map(part_text, content)))
 
 
@@ -28,10 +28,10 @@ def part_text(part: Any) -> str:
 
 
 def bodies(content: list[Any], key: str) -> list[dict[str, Any]]:
-    """Give what stands under this key (`functionCall`, `functionResponse`) in the parts of a content."""
+    """Return the values of this key (`functionCall`, `functionResponse`) in the parts of a content."""
     return [part[key] for part in content if isinstance(fields(part).get(key), dict)]
 
 
 def is_thought(part: Any) -> bool:
-    """Whether a part is a thought that a checkpoint keeps among the content."""
+    """Whether a part is a thought, which checkpoints keep in the content."""
     return fields(part).get("thought") is True

@@ -12,28 +12,28 @@ from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.gemini.messages import MODEL_TYPES
 
 REWRITTEN = "$rewritten"
-"""Marks the patch of a document: what stood in it before can't be read any more, so nothing of it may count."""
+"""Marks the patch of a rewritten document: its earlier contents can't be read any more, so they mustn't count."""
 
 _MADE_UP = re.compile(r"(?:message|history)-[0-9]+")
 
 
 def message_id(told: str) -> str:
-    """The id of a message; one without letters is an id as well."""
+    """Return the id of a message, even if it has no letters."""
     return identifier(told) or ""
 
 
 def is_made_up(message_id: str) -> bool:
-    """Whether a message's id is only its position in a document: it says nothing outside of it."""
+    """Whether a message's id is only its position in a document, which means nothing outside it."""
     return _MADE_UP.fullmatch(message_id) is not None
 
 
 def without(record: Record, key: str) -> Record:
-    """Give a record but for one of its keys."""
+    """Return a record without one of its keys."""
     return {k: v for k, v in record.items() if k != key}
 
 
 def identified(messages: list[Any]) -> list[Record]:
-    """Give every message an id (its position where the log has none) and wrap what is no object."""
+    """Give every message an id (its position if the log has none), and wrap anything that isn't an object."""
     records = (m if isinstance(m, dict) else {"type": "unreadable", "value": m} for m in messages)
     return [
         {**record, "id": message_id(record["id"]) if isinstance(record.get("id"), str) else f"message-{n}"}
@@ -42,7 +42,7 @@ def identified(messages: list[Any]) -> list[Record]:
 
 
 def as_patch(records: list[Record]) -> list[Record]:
-    """Give the records of a document that was written again as one patch of the session it was before."""
+    """Return the records of a rewritten document as a single patch of its previous session."""
     head, *messages = records
     return [{"$set": {**fields(head.get("$set", head)), "messages": messages}, REWRITTEN: True}]
 
@@ -55,7 +55,7 @@ def is_history(history: Any) -> bool:
 
 
 def history_messages(history: list[Record]) -> Iterator[Record]:
-    """Make messages of API turns. Calls without an id get one, and answers take it in the order of the calls."""
+    """Turn API turns into messages. Calls without an id get one, and answers get the same in the order of the calls."""
     open_calls: list[str] = []
     for n, turn in enumerate(history):
         parts = [_with_call_id(part, f"history-{n}.{k}", open_calls) for k, part in enumerate(turn["parts"])]

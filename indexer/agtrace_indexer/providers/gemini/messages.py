@@ -1,4 +1,4 @@
-"""One version of a message, taken apart into its drafts: what the user, the model and the CLI say."""
+"""One version of a message, divided into its drafts: what the user, the model and the CLI say."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from agtrace_indexer.providers.gemini.user_texts import user_kind
 from agtrace_indexer.providers.notes import unknown
 
 Parts: TypeAlias = dict[str, Draft]
-"""The drafts of one message by the name of their part, in the order of reading."""
+"""The drafts of one message by the name of their part, in reading order."""
 
 Hashes: TypeAlias = dict[str, dict[str, str]]
-"""What is live: message id -> part -> hash of the payload, in the order of the messages."""
+"""The current state: message id -> part -> hash of the payload, in the order of the messages."""
 
 FIGURES = "usage"
-"""The part of a message that holds its token figures."""
+"""The part of a message with its token usage."""
 
 NOTICES = ("info", "error", "warning")
-MODEL_TYPES = ("gemini", "model")  # "model" stands in published fixtures of the first era
+MODEL_TYPES = ("gemini", "model")  # "model" occurs in published fixtures of the first era
 _MESSAGE_TYPES = ("user", *MODEL_TYPES, *NOTICES)
 
 
 def unknown_record(record: Record, state: LogState) -> Notification:
-    """A message or a record of a type that nobody reads; without a type it goes by its first key."""
+    """Keep a message or a record of an unknown type; without a type, its first key stands for it."""
     return unknown(text(record.get("type")) or next(iter(record), "empty"), record, state)
 
 
 def parts_of(record: Record, live: Hashes, state: LogState) -> Parts:
-    """Take one version of a message apart."""
+    """Divide one version of a message into its parts."""
     kind, when = record.get("type"), milliseconds(record.get("timestamp"))
     if kind not in _MESSAGE_TYPES:
         return {"info": Draft(unknown_record(record, state), when)}
@@ -55,7 +55,7 @@ def _user_parts(content: list[Any], when: int | None, facts: SessionFacts) -> Pa
 
 
 def _answers(message_id: str, content: list[Any], when: int | None, live: Hashes) -> Parts:
-    """Give the results that stand in a user message, as in the history of the API."""
+    """Return the results in a user message, as in the history of the API."""
     found: Parts = {}
     for n, response in enumerate(bodies(content, "functionResponse")):
         result = history_result(response)
@@ -66,17 +66,17 @@ def _answers(message_id: str, content: list[Any], when: int | None, live: Hashes
 
 
 def _is_answered(part: str, message_id: str, live: Hashes) -> bool:
-    """Whether a message before this one holds the result of a call already.
+    """Whether an earlier message has the result of a call already.
 
-    After a compression the CLI writes the API history as messages: the answer then stands both in
-    `toolCalls` and in a user message of its own (`updateMessagesFromHistory`).
+    After a compression the CLI writes the API history as messages: the answer is then both in `toolCalls` and in a
+    user message of its own (`updateMessagesFromHistory`).
     """
     earlier = takewhile(lambda entry: entry[0] != message_id, live.items())
     return any(part in parts for _, parts in earlier)
 
 
 def _model_parts(record: Record, content: list[Any], when: int | None) -> Parts:
-    """Take apart a response: thinking, text, calls, tokens, and what came back from the calls."""
+    """Divide a response into thoughts, text, calls, tokens and the results of the calls."""
     found = _reasoning(record, content, when)
     said = joined_text(content)
     if said.strip():
@@ -90,7 +90,7 @@ def _model_parts(record: Record, content: list[Any], when: int | None) -> Parts:
 
 
 def _reasoning(record: Record, content: list[Any], when: int | None) -> Parts:
-    """Give the thoughts with their own times, then those that a checkpoint keeps among the content."""
+    """Return the thoughts with their own times, then those that a checkpoint keeps in the content."""
     told = [(_thought(t), milliseconds(fields(t).get("timestamp"))) for t in items(record.get("thoughts"))]
     told += [(text(part.get("text")) or "", None) for part in content if is_thought(part)]
     return {

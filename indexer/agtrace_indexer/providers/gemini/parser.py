@@ -1,9 +1,9 @@
 """Gemini CLI: whole-file JSON sessions, JSONL sessions since 0.39.0, and `/chat save` checkpoints (indexer/README.md).
 
-The rules: a JSONL session is a log of *changes*, so that events are keyed and only what changed is
-said again (`folding`). A message is one step: thinking, text, calls, tokens and the results of the
-calls (`messages`). The status of a call tells how it ended, but the exit code of a shell command
-overrules it (`tool_results`). A document is read as if it were the lines of a session (`documents`).
+The rules: a JSONL session is a log of *changes*, so events have keys and only changed ones are returned again
+(`changes`). A message is one step: thoughts, text, calls, tokens and the results of the calls (`messages`). The
+status of a call is its outcome, but the exit code of a shell command takes precedence (`tool_results`). A document
+is read as if it were the lines of a session (`documents`).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _COMMON_KEYS = {"id", "timestamp", "type", "content", "displayContent"}
 def recognizes(record: Record) -> bool:
     """Whether only Gemini CLI writes such a record: its metadata, its messages, `$set` or `$rewindTo`.
 
-    User and notice messages have common names (id, timestamp, type, content), so they must have
-    exactly these and nothing else; a `gemini` message is told by its type.
+    The keys of user and notice messages are common ones (id, timestamp, type, content), so they must have exactly
+    these; a `gemini` message is recognised by its type.
     """
     if is_metadata(record):
         return True
@@ -49,7 +49,7 @@ def recognizes(record: Record) -> bool:
 
 
 def unroll(document: Any) -> Iterable[Record] | None:
-    """Give a JSON session as metadata and messages, or a checkpoint (`/chat save`) as if it were one.
+    """Return a JSON session as metadata and messages, or a checkpoint (`/chat save`) as if it were one.
 
     None for anything else, such as `logs.json` (prompts only) and recordings of the Gemini API.
     """
@@ -63,14 +63,14 @@ def unroll(document: Any) -> Iterable[Record] | None:
 
 
 def begin(path: PurePath) -> LogState:
-    """Start a log; a sub-agent's lies in `chats/<session id of the parent>/` since 0.37."""
+    """Return the state before the first record; a sub-agent's log is in `chats/<parent's session id>/` since 0.37."""
     if path.parent.name != "chats" and path.parent.parent.name == "chats":
         return LogState({"": SessionFacts(parent_id=identifier(path.parent.name), kind="subagent")})
     return LogState()
 
 
 def drafts(record: Record, state: LogState) -> Iterable[Draft | Retraction]:
-    """Give what the next record changes; the order of the questions is that of gemini-cli's own loader."""
+    """Return what the next record changes; the checks are in the order of gemini-cli's own loader."""
     if isinstance(record.get("$rewindTo"), str):
         return rewind(message_id(record["$rewindTo"]), state)
     if isinstance(record.get("id"), str):

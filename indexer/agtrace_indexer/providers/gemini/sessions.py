@@ -1,4 +1,4 @@
-"""The session: what a log's metadata say of it, wherever they stand."""
+"""The session: facts from a log's metadata, wherever they are."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ METADATA_KEYS = {
     "startTime",
     "summary",
 }
-"""What a `$set` can change."""
+"""The keys that a `$set` can change."""
 
 _SUMMARY_RANK = 3
-"""Above 2, which is what another log calls a session."""
+"""Above 2, the rank of a title from another log."""
 
 
 def is_metadata(record: Record) -> bool:
-    """Whether a record or a document has the keys that a session begins with."""
+    """Whether a record or a document has the keys with which a session begins."""
     return isinstance(record.get("sessionId"), str) and isinstance(record.get("projectHash"), str)
 
 
 def note_metadata(metadata: Record, state: LogState) -> None:
-    """Take the facts of the session from metadata, or from a `$set` of some of them."""
+    """Take the facts about the session from metadata, or from a `$set` of some of them."""
     facts = state.sessions[""]
     facts.id = facts.id or identifier(metadata.get("sessionId"))
     facts.project_hash = identifier(metadata.get("projectHash")) or facts.project_hash

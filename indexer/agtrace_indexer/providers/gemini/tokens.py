@@ -1,7 +1,7 @@
 """Token counts of a response (indexer/README.md).
 
-The CLI writes what the API counted for one request (`promptTokenCount` and so on): the figures of a message are
-its own, not a running total. In the published logs `input` falls again within sessions (13,629, then 6,219).
+The CLI writes the API's counts for one request (`promptTokenCount` and so on): the figures of a message are its own,
+not a running total. In published logs `input` also falls within sessions (13,629, then 6,219).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from agtrace_indexer.events.json_values import count, fields, text
 
 
 def usage_of(record: Record, *, says_something: bool) -> TokenUsage | None:
-    """Read `tokens`: theirs of input include the cached, theirs of output exclude the thoughts.
+    """Read `tokens`, in which input includes cached tokens, and output excludes thoughts.
 
-    `tool` (prompt tokens of built-in tools) is counted beside `input` in their total, so it is added
-    to our input. Without figures, or with nothing but zeros, a response has unknown ones; a message that
-    says nothing, or that the CLI wrote back from its history, is no response.
+    `tool` (prompt tokens of built-in tools) is counted separately from `input` in their total, so it is added to our
+    input. If figures are missing or all zero, they are unknown; a message that says nothing, or that the CLI wrote
+    back from its history, isn't a response.
     """
     tokens = {key: count(value) for key, value in fields(record.get("tokens")).items()}
     if not any(tokens.values()):
@@ -41,5 +41,5 @@ def _unknown(record: Record) -> TokenUsage:
 
 
 def _is_written_back(record: Record) -> bool:
-    """Whether the CLI made the message of an API turn: a list of parts, and nothing of a response beside it."""
+    """Whether the CLI made the message from an API turn: a list of parts, without anything else of a response."""
     return isinstance(record.get("content"), list) and not record.keys() & {"model", "tokens"}

@@ -14,7 +14,7 @@ from agtrace_indexer.providers.gemini.tool_results import result_of
 
 
 def calls_and_results(record: Record, when: int | None) -> tuple[dict[str, Draft], dict[str, Draft]]:
-    """Give the calls of a response and their results, at the times of their completion, by the names of their parts."""
+    """Return the calls of a response and their results, at the times of completion, by the names of their parts."""
     calls: dict[str, Draft] = {}
     results: dict[str, Draft] = {}
     for n, tool in enumerate(map(fields, items(record.get("toolCalls")))):
@@ -29,7 +29,7 @@ def calls_and_results(record: Record, when: int | None) -> tuple[dict[str, Draft
 
 
 def history_calls(message_id: str, content: list[Any], when: int | None) -> dict[str, Draft]:
-    """Give the calls of an API turn. Beside `toolCalls` they say the same again, often without an id."""
+    """Return the calls of an API turn. Next to `toolCalls` they are repetitions, often without an id."""
     found: dict[str, Draft] = {}
     for n, call in enumerate(bodies(content, "functionCall")):
         call_id = identifier(call.get("id"))

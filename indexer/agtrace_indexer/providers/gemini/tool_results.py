@@ -1,4 +1,4 @@
-"""Results of tool executions: how they ended, and what the model got of them."""
+"""Results of tool executions: their outcome, and what the model was given."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FINISHED = ("success", "error", "cancelled")
 
 
 def result_of(tool: Record, call_id: str) -> ToolResult | None:
-    """Read the result in one of the `toolCalls` of a response; None where the execution isn't finished."""
+    """Read the result in one of the `toolCalls` of a response; None if the execution hasn't finished."""
     status, given = tool.get("status"), listed(tool.get("result"))
     if status in _UNFINISHED or (status not in _FINISHED and not given):
         return None
@@ -29,7 +29,7 @@ def result_of(tool: Record, call_id: str) -> ToolResult | None:
 
 
 def _response_text(part: Any) -> str:
-    """Read what the model got: the output or the error of a functionResponse, or a part beside it."""
+    """Read what the model was given: the output or the error of a functionResponse, or another part next to it."""
     response = fields(part).get("functionResponse")
     if not isinstance(response, dict):
         return part_text(part)
@@ -45,7 +45,7 @@ def _display_text(value: Any) -> str:
 
 
 def history_result(response: Record) -> ToolResult:
-    """Read an answer that has no status around it: an error is told by its key."""
+    """Read an answer without a status, in which an error is recognised by its key."""
     said = _response_text({"functionResponse": response})
     given = fields(response.get("response"))
     shell = response.get("name") == "run_shell_command"
@@ -64,7 +64,7 @@ _SHELL_STOPPED = ("Command was cancelled by user", "Command was automatically ca
 
 
 def _outcome(status: Any, said: str, exit_code: int | None, shell: bool) -> tuple[Outcome, OutcomeSource | None]:
-    """Judge by the status; a shell command that fails is still `success`, so its exit code overrules it."""
+    """Determine the outcome by the status, or by a shell command's exit code, as its status is always `success`."""
     if status == "error":
         return Outcome.FAILED, OutcomeSource.STRUCTURE
     if status == "cancelled":
@@ -90,8 +90,8 @@ _TRAILER = 1000  # more than the longest trailer
 def _exit_code(said: str, display: Any) -> int | None:
     """Read the exit code that the shell tool writes after the output, followed only by its own lines (`shell.ts`).
 
-    Newer versions leave it out when it is 0; a command that prints `Exit Code: 3` last would then be
-    taken for it, so the output itself, which is also `resultDisplay`, is cut off first.
+    Newer versions leave it out if it is 0; a last line `Exit Code: 3` printed by the command itself would then be
+    taken for it, so the command's output, which is also in `resultDisplay`, is cut off first.
     """
     if not said.startswith(("Command: ", "Output: ")):
         return None

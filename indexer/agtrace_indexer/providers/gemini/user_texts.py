@@ -15,9 +15,9 @@ _INJECTED = (
 
 
 def user_kind(said: str, facts: SessionFacts) -> UserKind:
-    """Tell turns from the rest by the CLI's own `isIgnoredUserContent`, and by the two texts it sends itself.
+    """Distinguish requests from the rest by the CLI's own `isIgnoredUserContent` and two texts that it sends itself.
 
-    `System: Please continue.` retries an empty response [data]; the set-up text opens old checkpoints.
+    `System: Please continue.` retries an empty response (seen in logs); the set-up text begins old checkpoints.
     """
     if said.startswith(("/", "?")):
         return UserKind.COMMAND
