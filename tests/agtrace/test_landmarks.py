@@ -120,3 +120,12 @@ def test_the_command_line_says_what_a_session_did(asker: Asker, monkeypatch: pyt
     assert ONE[:8] in agtrace("sessions", "--commit", "3fa9c21d").out
     listed = agtrace("show", ONE, "--sections", "landmarks").out
     assert "landmarks: 34" in listed and "3fa9c21d  Fix the tide" in listed
+
+
+def test_an_analysis_and_a_report_sum_up_what_was_done(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGTRACE_DATA_DIR", str(asker.settings.data_dir))
+    done = {"commits": 1, "pull_requests": ["104"], "last_tests": "passed"}
+    assert asker.ask("analyze_session", session_id=ONE)["data"]["done"] == done
+    assert "Done: 1 commit, opened pull request 104, last tests passed" in agtrace("analyze", ONE).out
+    assert "1 commit, 1 pull request, 2 test runs (1 failed), 30 builds" in " ".join(agtrace("report").out.split())
+    assert "| test run | 2 | 1 | 1 |" in agtrace("report", "--format", "markdown").out

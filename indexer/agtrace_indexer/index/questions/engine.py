@@ -16,7 +16,7 @@ from agtrace_indexer.index.questions.calls import Failure, IllEnded, RankedTool,
 from agtrace_indexer.index.questions.events import Address, Event, Placed, Snapshot, Thinking, Times
 from agtrace_indexer.index.questions.files import Touched
 from agtrace_indexer.index.questions.histories import PastEvent, TokenFigures, TouchedFile
-from agtrace_indexer.index.questions.landmarks import Deeds, Landmark
+from agtrace_indexer.index.questions.landmarks import Deeds, KindOfSession, Landmark
 from agtrace_indexer.index.questions.matches import Block, EventFilters, FoundEvent
 from agtrace_indexer.index.questions.matches import Span as TimeSpan
 from agtrace_indexer.index.questions.projects import Project
@@ -302,6 +302,9 @@ class Landmarks(Protocol[Connection]):
 
     def deeds(self, connection: Connection, session_rows: Iterable[int]) -> dict[int, Deeds]:
         """Return what each of these sessions did, in figures, without those that left no landmark."""
+
+    def totals(self, connection: Connection, session_rows: Iterable[int]) -> list[KindOfSession]:
+        """Return how many landmarks of each kind each of these sessions has."""
 
 
 class Projects(Protocol[Connection]):

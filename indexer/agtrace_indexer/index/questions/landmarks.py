@@ -37,6 +37,13 @@ WHERE l.session_id IN {GIVEN} AND {COUNTED} GROUP BY 1
 """
 
 
+_TOTALS = f"""
+SELECT l.kind, count(*), sum(coalesce(l.verdict, '') = 'failed'), l.session_id
+FROM landmark l JOIN event e USING (session_id, event_index)
+WHERE l.session_id IN {GIVEN} AND {COUNTED} AND {_ONCE} GROUP BY l.kind, l.session_id
+"""
+
+
 class Landmark(NamedTuple):
     """Something that a session did."""
 
@@ -50,6 +57,16 @@ class Landmark(NamedTuple):
     verdict: Verdict | None
     evidence: str
     """What tells of it, or decided its verdict (`agtrace_schema.landmarks.Evidence`)."""
+
+
+class KindOfSession(NamedTuple):
+    """The landmarks of a kind in a session."""
+
+    kind: str
+    landmarks: int
+    failed: int
+    """Test runs and builds that failed."""
+    session: int
 
 
 class Deeds(NamedTuple):
@@ -82,6 +99,11 @@ def deeds(connection: sqlite3.Connection, session_rows: Iterable[int]) -> dict[i
     """Return what each of these sessions did, in figures, without those that left no landmark."""
     found = rows(connection, _of_session, _DEEDS, (as_json(session_rows),))
     return dict(found)
+
+
+def totals(connection: sqlite3.Connection, session_rows: Iterable[int]) -> list[KindOfSession]:
+    """Return how many landmarks of each kind each of these sessions has."""
+    return list(rows(connection, KindOfSession, _TOTALS, (as_json(session_rows),)))
 
 
 def _landmark(event: int, number: int, turn: int | None, kind: str, *rest: str | None) -> Landmark:
