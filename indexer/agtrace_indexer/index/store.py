@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any
 
 import orjson
+from agtrace_schema.landmarks import Landmark
 
 from agtrace_indexer.events.assembly import Ending, Event, Supersession, Thread
 from agtrace_indexer.events.drafts import SessionFacts
@@ -221,6 +222,10 @@ class Store:
     def end(self, session_id: int, next_index: int, ending: Ending) -> None:
         """Record how earlier executions ended; `next_index` is where the session continues."""
         self._buffer(session_id, next_index).endings.append((next_index, ending))
+
+    def mark(self, session_id: int, next_index: int, event_index: int, landmarks: list[Landmark]) -> None:
+        """Record the landmarks of an event, in place of those that were recorded before."""
+        self._buffer(session_id, next_index).landmarks[event_index] = landmarks
 
     def drop_turn(self, session_id: int, turn: int, *, by: int) -> None:
         """Mark the events of a turn as retracted, except the token figures: those tokens were spent."""
