@@ -39,6 +39,17 @@ def dump_all(models: Iterable[Model]) -> list[dict[str, Any]]:
 # -- list_sessions: data is {"sessions": [SessionItem]} --------------------------------------------
 
 
+class Done(Model):
+    """What a session did, in figures; the section `landmarks` lists it."""
+
+    commits: int | None = None
+    pull_requests: list[str] | None = None
+    """The numbers of the last five that it opened."""
+    releases: int | None = None
+    last_tests: Verdict | None = None
+    """How its last test run ended."""
+
+
 class SessionItem(Model):
     """One session in a list."""
 
@@ -177,17 +188,6 @@ class SessionStats(Model):
     done: Done | None = None
     copied: Copied | None = None
     with_children: WithChildren | None = None
-
-
-class Done(Model):
-    """What a session did, in figures; the section `landmarks` lists it."""
-
-    commits: int | None = None
-    pull_requests: list[str] | None = None
-    """The numbers of the last five that it opened."""
-    releases: int | None = None
-    last_tests: Verdict | None = None
-    """How its last test run ended."""
 
 
 class ChildItem(Model):

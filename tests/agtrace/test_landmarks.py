@@ -128,4 +128,4 @@ def test_an_analysis_and_a_report_sum_up_what_was_done(asker: Asker, monkeypatch
     assert asker.ask("analyze_session", session_id=ONE)["data"]["done"] == done
     assert "Done: 1 commit, opened pull request 104, last tests passed" in agtrace("analyze", ONE).out
     assert "1 commit, 1 pull request, 2 test runs (1 failed), 30 builds" in " ".join(agtrace("report").out.split())
-    assert "| test run | 2 | 1 | 1 |" in agtrace("report", "--format", "markdown").out
+    assert "| test run | 2 | 1 | 1 |" in agtrace("report", "--markdown").out

@@ -182,7 +182,7 @@ class Store:
         if complete:
             self._to_sum.add(session_id)
         columns = {
-            "own_id": plain_id(own_id), "project_id": self._interning.project(facts),
+            "own_id": plain_id(own_id), "project_id": self._interning.project(facts.cwd, facts.project_hash),
             "parent_id": facts.parent_id and plain_id(facts.parent_id), "kind": facts.kind,
             "agent_type": facts.agent_type, "cwd": facts.cwd, "branch": facts.branch, "version": facts.version,
             "model": facts.model, "title": facts.title, "own_title": facts.title,
