@@ -321,6 +321,8 @@ def test_what_only_names_a_program_runs_nothing(command: str) -> None:
         ("mvn test | tail", "[ERROR] Tests run: 3, Failures: 1, Errors: 0\n[INFO] BUILD FAILURE\n", OK, "failed"),
         ("mise run test | tail", "[test] ERROR task failed\n", OK, "failed"),
         ("python -m unittest | cat", "Ran 3 tests in 0.1s\n\nOK\n", OK, "passed"),
+        ("npm test | grep Test", "      Tests  9 passed (9)\n     Errors  1 error\n", OK, "failed"),
+        ("cmake --build build | tail -1", "[100%] Built target sea\n", OK, "passed"),
         ("pytest && npm run deploy", "=== 4 passed in 1.2s ===\ndeploy failed\n", FAILED, "passed"),
     ],
 )  # fmt: skip
@@ -347,6 +349,7 @@ def test_a_landmark_says_whether_the_exit_code_or_the_output_decided() -> None:
         ("pytest", "bash: pytest: command not found\n", FAILED),
         ("python -m pytest", "/usr/bin/python: No module named pytest\n", FAILED),
         ("npm test", 'npm error Missing script: "test"\n', FAILED),
+        ("npx --no-install vitest | tail", "npm error npx canceled due to missing packages and no YES option\n", OK),
         ("make test", "make: *** No rule to make target 'test'.  Stop.\n", FAILED),
         ("ls missing || pytest", "", OK),
         ("pytest", "", REJECTED),
@@ -359,6 +362,40 @@ def test_what_may_not_have_run_is_no_test_run(command: str, output: str, outcome
 def test_a_call_that_tests_builds_and_commits_has_a_landmark_for_each() -> None:
     found = left("go build ./... && go test ./... | tail -5 && git commit -am x", f"ok  \tsea\t0.1s\n{MADE}")
     assert sorted(found) == ["build go build passed", *COMMIT, "test_run go test passed"]
+
+
+RED, GREEN = "=== 1 failed, 3 passed in 0.2s ===\n", "=== 4 passed in 0.1s ===\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "expected"),
+    [
+        ("pytest a && pytest b", GREEN + RED, ["pytest passed", "pytest failed"]),
+        ("pytest a\npytest b", RED + RED, ["pytest failed", "pytest failed"]),
+        ("pytest a; pytest b; false", RED + GREEN, ["pytest failed", "pytest passed"]),
+        ("pytest a && pytest b", RED, ["pytest failed"]),
+        ("pytest a && npx jest", f"{GREEN}Tests: 1 failed, 2 total\n", ["pytest passed", "jest failed"]),
+        ("npm run build && npm test", "Tests: 1 failed, 2 total\nnpm error code 1\n",
+         ["npm run build passed", "npm test failed"]),
+        ("npm run build && npm test", "a.ts(1,2): error TS2304: x\nnpm error code 1\n", ["npm run build failed"]),
+        ("cargo build && cargo test", "error[E0308]: mismatched types\nerror: could not compile `sea`\n",
+         ["cargo build failed"]),
+        ("cargo build && cargo test", "test result: FAILED. 2 passed; 1 failed\n",
+         ["cargo build passed", "cargo test failed"]),
+        ("go build ./... && go test ./...", "sea_test.go:3:2: undefined: tide\nFAIL\tsea [build failed]\n",
+         ["go build passed", "go test failed"]),
+        ("go build ./... && go test ./...", "sea.go:3:2: undefined: tide\n", ["go build failed"]),
+    ],
+)  # fmt: skip
+def test_of_several_runs_each_has_its_own_verdict_and_what_waits_for_one_that_failed_has_not_run(
+    command: str, output: str, expected: list[str]
+) -> None:
+    assert [found.split(" ", 1)[1] for found in left(command, output, FAILED)] == expected
+
+
+def test_each_of_several_test_runs_has_its_own_counts() -> None:
+    found = landmarks(attempts("pytest a; pytest b"), RED + GREEN, OK)
+    assert [one.detail for one in found] == ["1 failed, 3 passed in 0.2s", "4 passed in 0.1s"]
 
 
 def test_a_script_of_code_mode_is_judged_by_the_exit_code_that_it_prints() -> None:

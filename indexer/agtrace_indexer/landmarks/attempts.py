@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from agtrace_schema.landmarks import LandmarkKind
@@ -46,6 +46,8 @@ class Place(NamedTuple):
     """Whether it ran if the command succeeded."""
     shown: str | None = None
     """The text before its exit code if the command prints that: `exit: ` of `pytest; echo "exit: $?"`."""
+    behind: bool = False
+    """Whether it runs only if the attempt before it succeeded."""
 
 
 class Attempt(NamedTuple):
@@ -66,7 +68,9 @@ def attempts(command: str) -> list[Attempt]:
     plain = _MESSAGE.sub(_first_line, command) if "<<" in command else command
     plain = _VALUE.sub("value", plain) if "=$(" in plain else plain
     found = parts(plain, _LONGEST)
-    return [attempt for number, part in enumerate(found) for attempt in _of_part(part, number, found, plain)]
+    meant = {number: told for number, part in enumerate(found) if (told := _told(part)) is not None}
+    pipefail = "pipefail" in plain
+    return [Attempt(*told, _place(number, found, meant, pipefail=pipefail)) for number, told in meant.items()]
 
 
 def _is_meant(command: str) -> bool:
@@ -85,19 +89,16 @@ def restored(values: Sequence[Sequence[Any]]) -> list[Attempt]:
     return [Attempt(LandmarkKind(kind), how, name, detail, Place(*place)) for kind, how, name, detail, place in values]
 
 
-def _of_part(part: Part, number: int, found: Sequence[Part], command: str) -> Iterator[Attempt]:
+def _told(part: Part) -> git.Told | None:
     words = unwrapped(part.words)
     if not words:
-        return
+        return None
     if words[0] == "git":
-        told = git.attempted(words[1:])
-    elif words[0] in forges.PROGRAMS:
-        told = forges.attempted(words)
-    else:
-        task = programs.task_of(words)
-        told = task and (task.kind, "", task.name, None)
-    if told is not None:
-        yield Attempt(*told, _place(number, found, pipefail="pipefail" in command))
+        return git.attempted(words[1:])
+    if words[0] in forges.PROGRAMS:
+        return forges.attempted(words)
+    task = programs.task_of(words)
+    return task and (task.kind, "", task.name, None)
 
 
 def _first_line(message: re.Match[str]) -> str:
@@ -106,8 +107,9 @@ def _first_line(message: re.Match[str]) -> str:
     return _QUOTING.sub("", line)
 
 
-def _place(number: int, found: Sequence[Part], *, pipefail: bool) -> Place:
+def _place(number: int, found: Sequence[Part], meant: Collection[int], *, pipefail: bool) -> Place:
     part = found[number]
+    last = max((other for other in meant if other < number), default=None)
     after = [other for other in found[number + 1 :] if not other.substituted]
     before = [other for other in found[:number] if not other.substituted]
     piped = bool(after) and after[0].after in ("|", "|&")
@@ -122,6 +124,7 @@ def _place(number: int, found: Sequence[Part], *, pipefail: bool) -> Place:
         runs=certain,
         runs_if_well=certain or (leads and chain is not None),
         shown=None if piped else _shown_status(after),
+        behind=last is not None and any(other is found[last] for other in chain or ()),
     )
 
 

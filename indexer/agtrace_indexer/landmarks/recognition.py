@@ -10,8 +10,7 @@ from agtrace_schema.landmarks import Evidence, Landmark, LandmarkKind, Verdict
 
 from agtrace_indexer.landmarks import forges, git, verdicts
 from agtrace_indexer.landmarks.attempts import Attempt
-
-_RUNS = (LandmarkKind.TEST_RUN, LandmarkKind.BUILD)
+from agtrace_indexer.landmarks.several import RUNS, Said, said_of_each
 
 _EXIT_CODES = re.compile(r"\bexit_code\\?\"?: ?(-?\d{1,9})\b")
 _PUBLISHED = re.compile(
@@ -41,8 +40,11 @@ def landmarks(attempts: Sequence[Attempt], output: str, outcome: Outcome, *, in_
     well = {Outcome.OK: True, Outcome.FAILED: False}.get(outcome)
     committing = [attempt for attempt in attempts if attempt.kind is LandmarkKind.COMMIT]
     found = [*_commits(committing, output, well)] if committing else []
-    for attempt in attempts:
-        found += _of(attempt, output, well) if attempt.kind is not LandmarkKind.COMMIT else ()
+    for attempt, said in zip(attempts, said_of_each(attempts, output, well=well), strict=True):
+        if attempt.kind in RUNS:
+            found += _run(attempt, output, said, well)
+        elif attempt.kind is not LandmarkKind.COMMIT:
+            found += _of(attempt, output, well)
     return list(map(_short, found))
 
 
@@ -52,11 +54,9 @@ def _commits(attempts: Sequence[Attempt], output: str, well: bool | None) -> Ite
 
 
 def _of(attempt: Attempt, output: str, well: bool | None) -> Iterator[Landmark]:
-    """Yield what an attempt came to that isn't to commit: commits are found together."""
+    """Yield what an attempt came to that is no run and no commit: commits are found together."""
     told, surely = attempt[:4], well is True and attempt.place.succeeds
-    if attempt.kind in _RUNS:
-        yield from _run(attempt, output, well)
-    elif attempt.kind is LandmarkKind.BRANCH:
+    if attempt.kind is LandmarkKind.BRANCH:
         yield from git.branches(told, output, surely=surely)
     elif attempt.how == git.PUSH:
         yield from git.tags(output)
@@ -73,18 +73,18 @@ def _publication(attempt: Attempt, output: str, *, surely: bool) -> Iterator[Lan
         yield Landmark(LandmarkKind.RELEASE, named, attempt.name, Verdict.CREATED)
 
 
-def _run(attempt: Attempt, output: str, well: bool | None) -> Iterator[Landmark]:
+def _run(attempt: Attempt, output: str, said: Said, well: bool | None) -> Iterator[Landmark]:
     """Yield a test run or a build, unless it may not have run at all."""
     place = attempt.place
     ran = place.runs or (well is True and place.runs_if_well)
-    verdict, evidence = _verdict(attempt, output, well, ran=ran)
-    absent = verdict is not Verdict.PASSED and verdicts.was_absent(output)
+    verdict, evidence = _verdict(attempt, output, said, well, ran=ran)
+    absent = not said.began or (verdict is not Verdict.PASSED and verdicts.was_absent(output))
     if not absent and (ran or verdict is not Verdict.UNKNOWN):
-        counts = verdicts.counts(output) if attempt.kind is LandmarkKind.TEST_RUN else None
+        counts = verdicts.counts(said.output) if attempt.kind is LandmarkKind.TEST_RUN else None
         yield Landmark(attempt.kind, attempt.name, counts, verdict, evidence)
 
 
-def _verdict(attempt: Attempt, output: str, well: bool | None, *, ran: bool) -> tuple[Verdict, Evidence]:
+def _verdict(attempt: Attempt, output: str, said: Said, well: bool | None, *, ran: bool) -> tuple[Verdict, Evidence]:
     """Return how a test run or a build ended, and what tells; if the output doesn't, its exit code isn't known."""
     place = attempt.place
     if well and place.succeeds:
@@ -94,7 +94,9 @@ def _verdict(attempt: Attempt, output: str, well: bool | None, *, ran: bool) -> 
     code = _shown_code(place.shown, output)
     if code is not None:
         return (Verdict.FAILED if code else Verdict.PASSED), Evidence.EXIT_CODE
-    output = verdicts.shown_of(output)
+    if said.succeeded:
+        return Verdict.PASSED, Evidence.OUTPUT
+    output = verdicts.shown_of(said.output)
     if verdicts.failed(attempt.kind, output, of_anything=ran):
         return Verdict.FAILED, Evidence.OUTPUT
     if verdicts.passed(attempt.kind, output) or (ran and well is not None and verdicts.is_silent(attempt.name)):

@@ -38,6 +38,7 @@ _FAILED = {
         r"FAILED \((?:failures|errors|skipped|unexpected)",  # unittest
         r"[ \t]*Tests?:? +(?:[1-9]\d* \w+[,|] *){0,4}[1-9]\d* failed",  # jest, vitest
         r"[ \t]*Test (?:Files|Suites):? +[1-9]\d* failed",
+        r"[ \t]*Errors +[1-9]\d* errors?$",  # vitest: outside of tests
         r"[ \t]*[1-9]\d* (?:failing|failed)\s*$",  # mocha, playwright
         r"[ \t]*[1-9]\d* fail$",  # bun
         r"\(fail\) ",
@@ -119,6 +120,7 @@ _PASSED = {
         r"Successfully (?:built|tagged)",  # python, docker
         r"\*\* (?:BUILD|ARCHIVE) SUCCEEDED \*\*",
         r"(?:[^\n]{0,80} )?compiled (?:successfully|with \d+ warning)",  # webpack
+        r"\[100%\] Built target ",  # cmake
         r"[#=>\d. ]*naming to \S+ (?:\S+ )?done",  # docker
         r"Found 0 errors",
         r"Bundled \d+ modules",  # bun
@@ -145,7 +147,8 @@ _LONGEST_COUNTS = 100
 _NOT_RUN = re.compile(
     r"command not found|is not recognized as|[Mm]issing script|unrecognized subcommand|No rule to make target"
     r"|\bNo module named ['\"]?(?:pytest|tox|nox|unittest|build)\b|\bno such (?:sub)?command|\b[Uu]nknown command"
-    r"|\bno such file or directory: |: No such file or directory$|could not determine executable to run|: not found$",
+    r"|\bno such file or directory: |: No such file or directory$|could not determine executable to run"
+    r"|npx canceled due to missing packages|: not found$",
     re.MULTILINE,
 )
 _SHORT = 600
@@ -187,8 +190,24 @@ def was_absent(output: str) -> bool:
     return len(output) < _SHORT and _NOT_RUN.search(output) is not None
 
 
+def speaks(kind: LandmarkKind, output: str, *, besides: LandmarkKind) -> bool:
+    """Whether the output has words of a test run, or of a build, that aren't those of the other one."""
+    theirs = (_FAILED[besides], _PASSED[besides])
+    return any(
+        not any(other.match(output, found.start()) for other in theirs)
+        for pattern in (_FAILED[kind], _PASSED[kind])
+        for found in pattern.finditer(output)
+    )
+
+
+def summaries(output: str) -> list[str]:
+    """Return the lines near the end of an output in which test runs print their counts."""
+    return [found[0] for found in _COUNTS.finditer(shown_of(output[-_LAST:]))]
+
+
 def counts(output: str) -> str | None:
     """Return the counts of a test run as it printed them near its end, on one line."""
-    found = list(_COUNTS.finditer(shown_of(output[-_LAST:])))
-    said = next((group for group in found[-1].groups() if group), None) if found else None
+    found = summaries(output)
+    last = _COUNTS.match(found[-1]) if found else None
+    said = next((group for group in last.groups() if group), None) if last else None
     return said and " ".join(said.split())[:_LONGEST_COUNTS].strip(" =")
