@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from agtrace_schema.landmarks import LandmarkKind
@@ -14,6 +15,8 @@ from agtrace_indexer.landmarks.wrappers import unwrapped
 
 _LONGEST = 60_000
 """The most characters of a command that is looked into: a description of a pull request is long."""
+
+_SHORT = 500
 
 _WORD = re.compile(r"[\w.+-]+")
 _MESSAGE = re.compile(r"\$\(\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n\s*\2\s*\)", re.DOTALL)
@@ -61,16 +64,23 @@ class Attempt(NamedTuple):
     place: Place
 
 
-def attempts(command: str) -> list[Attempt]:
-    """Return what a command sets out to do, in order."""
+def attempts(command: str) -> tuple[Attempt, ...]:
+    """Return what a command sets out to do, in order; short commands are remembered, as agents repeat them."""
+    return _remembered(command) if len(command) <= _SHORT else _attempts(command)
+
+
+def _attempts(command: str) -> tuple[Attempt, ...]:
     if not _is_meant(command):
-        return []
+        return ()
     plain = _MESSAGE.sub(_first_line, command) if "<<" in command else command
     plain = _VALUE.sub("value", plain) if "=$(" in plain else plain
     found = parts(plain, _LONGEST)
     meant = {number: told for number, part in enumerate(found) if (told := _told(part)) is not None}
     pipefail = "pipefail" in plain
-    return [Attempt(*told, _place(number, found, meant, pipefail=pipefail)) for number, told in meant.items()]
+    return tuple(Attempt(*told, _place(number, found, meant, pipefail=pipefail)) for number, told in meant.items())
+
+
+_remembered = lru_cache(maxsize=2_048)(_attempts)
 
 
 def _is_meant(command: str) -> bool:

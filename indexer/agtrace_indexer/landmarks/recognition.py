@@ -131,5 +131,7 @@ def _looked_at(output: str) -> str:
 
 
 def _short(landmark: Landmark) -> Landmark:
-    name, detail = landmark.name, landmark.detail
-    return landmark._replace(name=name and name[:_LONGEST], detail=detail and detail[:_LONGEST])
+    name, detail = landmark.name or "", landmark.detail or ""
+    if len(name) <= _LONGEST and len(detail) <= _LONGEST:
+        return landmark
+    return landmark._replace(name=name[:_LONGEST] or None, detail=detail[:_LONGEST] or None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-from agtrace_schema.events import EventType, Notification, Payload, TokenUsage, ToolCall, ToolResult
+from agtrace_schema.events import Notification, Payload, TokenUsage, ToolCall, ToolResult
 from agtrace_schema.landmarks import Landmark
 
 from agtrace_indexer.events.assembly import Event, Supersession, Thread
@@ -54,7 +54,7 @@ _TOGETHER, _MOST_TOGETHER = 128 * 1024, 1000
 """Characters of texts, and records, that are examined together: one by one, each would find the caches cold."""
 
 
-_MARKING = (EventType.TOOL_CALL, EventType.TOOL_RESULT, EventType.NOTIFICATION)
+_MARKING = (ToolCall, ToolResult, Notification)
 """The events that may tell of landmarks."""
 
 
@@ -204,10 +204,8 @@ class Transcript:
     def _gather(self, told: list[Told], record: _Record) -> None:
         retracted: list[tuple[str, Supersession]] = []
         dropped: list[tuple[str, int]] = []
-        printed = ""
         for draft, text, rest, found in told:
             if isinstance(draft, Draft):
-                printed = text if isinstance(draft.payload, ToolResult) else printed
                 if draft.key is None or not self._is_counted(draft, found):
                     self._begin(draft.thread, record)
                     self._place(draft, record.line, text, rest, found)
@@ -219,7 +217,7 @@ class Transcript:
                 ending = thread.settle(draft)
                 if ending is not None:
                     self.store.end(self._session(draft.thread), thread.next_index, ending)
-                self._mark(draft.thread, following.of_ending(*draft[:2], printed, thread.attempts))
+                self._mark(draft.thread, following.of_ending(*draft[:2], _printed(told), thread.attempts))
             else:
                 dropped += ((draft.thread, turn) for turn in thread.roll_back(draft.turns))
         for key, superseded in retracted:
@@ -235,7 +233,7 @@ class Transcript:
         session_id = self._session(draft.thread)
         event = thread.place(draft, line, TOOLS)
         self.store.add_event(session_id, event, text, rest, found)
-        if event.type in _MARKING and not event.own:
+        if isinstance(draft.payload, _MARKING) and not event.own:
             self._mark(draft.thread, self._marks(draft, event, text, rest, thread))
         for ending in event.ends:
             self.store.end(session_id, thread.next_index, ending)
@@ -256,8 +254,10 @@ class Transcript:
         payload = draft.payload
         if isinstance(payload, ToolCall):
             return following.of_call(payload, (rest or {}).get("arguments"), event.event_index, TOOLS, thread.attempts)
-        told = [_masked(landmark) for landmark in draft.landmarks]
+        told = list(map(_masked, draft.landmarks)) if draft.landmarks else []
         if isinstance(payload, ToolResult):
+            if not (told or thread.attempts):
+                return None
             changes = draft.key is not None
             return following.of_result(payload, text, told, event.link, thread.attempts, may_change=changes)
         if isinstance(payload, Notification) and any(
@@ -345,6 +345,12 @@ def _stored(payload: Payload, text: str) -> tuple[str, dict[str, Any] | None]:
     elif isinstance(payload, Notification):
         payload.kind = masked(payload.kind)
     return stored(payload, text)
+
+
+def _printed(told: list[Told]) -> str:
+    """Return what the execution printed whose result is among the items of a record."""
+    printed = [text for draft, text, *_ in told if isinstance(draft, Draft) and isinstance(draft.payload, ToolResult)]
+    return printed[-1] if printed else ""
 
 
 def _masked(landmark: Landmark) -> Landmark:
