@@ -127,5 +127,7 @@ def test_an_analysis_and_a_report_sum_up_what_was_done(asker: Asker, monkeypatch
     done = {"commits": 1, "pull_requests": ["104"], "last_tests": "passed"}
     assert asker.ask("analyze_session", session_id=ONE)["data"]["done"] == done
     assert "Done: 1 commit, opened pull request 104, last tests passed" in agtrace("analyze", ONE).out
-    assert "1 commit, 1 pull request, 2 test runs (1 failed), 30 builds" in " ".join(agtrace("report").out.split())
+    said = "1 commit, 1 pull request, 2 test runs (1 failed), 30 builds"
+    assert said in " ".join(agtrace("report").out.split())
+    assert said in agtrace("report", "--html", "-").out
     assert "| test run | 2 | 1 | 1 |" in agtrace("report", "--markdown").out
