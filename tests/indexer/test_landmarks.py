@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from agtrace_indexer.landmarks.attempts import attempts, restored, stored
 from agtrace_indexer.landmarks.recognition import landmarks
+from agtrace_indexer.repair.repair import repair
 from agtrace_indexer.run import index
 from agtrace_schema.events import Outcome
 
 from tests.agtrace.asking import claude_log
 from tests.conftest import LOGS, SAMPLES
 from tests.indexer.test_codex_families import T0, Rollout
+from tests.indexer.test_forget import forget_here
 
 OK, FAILED, UNKNOWN, REJECTED = Outcome.OK, Outcome.FAILED, Outcome.UNKNOWN, Outcome.REJECTED
 
@@ -513,3 +515,20 @@ def test_every_landmark_hangs_on_a_call_or_a_notification_that_is_there(database
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute(orphans).fetchall() == []
         assert connection.execute("SELECT count(*) FROM landmark").fetchone()[0] > 20
+
+
+def test_landmarks_go_with_a_forgotten_session_and_outlive_its_log_through_a_repair(
+    tmp_path: Path, database: Path
+) -> None:
+    log = claude_log(tmp_path / "logs", SESSION).prompt("go")
+    log.call("Bash", {"command": "git commit -m 'Fix the tide'"}, MADE)
+    index(database, [str(tmp_path / "logs")])
+    before = rows(database)
+    log.path.unlink()
+    index(database, [])
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("DROP INDEX landmark_named")
+    repair(database)
+    assert rows(database) == before != []
+    forget_here(database, SESSION)
+    assert rows(database) == []
