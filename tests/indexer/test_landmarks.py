@@ -255,6 +255,7 @@ vite build | vite build
 xcodebuild -scheme Sea build | xcodebuild build
 gcc -o sea sea.c | gcc
 go test -c ./sea | go test -c
+cargo test --no-run | cargo test --no-run
 """
 
 
@@ -306,6 +307,8 @@ def test_what_only_names_a_program_runs_nothing(command: str) -> None:
         ("pytest | tail -3", "=== 4 passed in 1.2s ===", OK, "passed"),
         ("pytest -q 2>&1 | tail -1", "4 passed, 1 warning in 1.2s", OK, "passed"),
         ("pytest | tail -1", "see the log", OK, "unknown"),
+        ("nohup npm run build > log 2>&1 &", "", OK, "unknown"),
+        ("cd web && npm test &", "", OK, "unknown"),
         ("pytest; git status", "=== 1 failed in 1.2s ===\n", OK, "failed"),
         ("pytest || true", "=== 1 failed in 1.2s ===", OK, "failed"),
         ("pytest > log 2>&1; echo \"exit: $?\"", "exit: 1\n", OK, "failed"),
