@@ -39,6 +39,7 @@ _BESIDE = {
     "agents": "agent_start t",
     "namings": "naming t",
     "touched": "touched t JOIN path ON path.id = t.path_id",
+    "landmarks": "landmark t",
 }
 """The tables with rows of a session, apart from its events."""
 

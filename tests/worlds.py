@@ -156,11 +156,13 @@ VALUES: dict[str, list[Any]] = {
     "tool": ["Bash"],
     "path": ["gauge_", "nowhere"],
     "min_tokens": [0, 10**9],
+    "commit": ["3fa9c21"],
+    "pr": ["104"],
     "start_line": [1, 150, 9_000],
     "end_line": [1, 9_010],
     "group_by": ["session"],
     "fields": [["id", "title"], "id", ["stats", "turns.outcome"]],
-    "sections": [["stats"], "failures", ["turns", "tools", "files"]],
+    "sections": [["stats"], "failures", "landmarks", ["turns", "tools", "files"]],
 }
 """The values of arguments by name; enumerations, ranges and booleans take theirs from the schema."""
 

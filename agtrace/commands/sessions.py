@@ -16,6 +16,8 @@ from agtrace.commands.printing import leave
 @path
 @click.option("--min-tokens", type=int, metavar="N", help="Only with at least N tokens.")
 @click.option("--failures/--no-failures", "has_failures", default=None, help="Only with failed tool calls, or without.")
+@click.option("--commit", metavar="HASH", help="Only the one that made this commit: its hash or the beginning of it.")
+@click.option("--pr", metavar="NUMBER|URL", help="Only those of a pull request.")
 @fields
 @list_options
 def sessions(as_json: bool, **filters: Any) -> None:
@@ -24,6 +26,7 @@ def sessions(as_json: bool, **filters: Any) -> None:
     \b
       agtrace sessions --failures --since yesterday
       agtrace sessions --path src/store.py
+      agtrace sessions --commit 3fa9c21
     """
     check_fields(filters["fields"], as_json=as_json)
     answer = ask("list_sessions", filters)

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.terminal import OUT, STYLES, command, footer, heading, indented, left_out, plain, summary
+from agtrace.sessions.landmarks import said
 from agtrace.text.numbers import seconds, short
 
 _BAR = 20
@@ -48,6 +49,8 @@ def analysis(answer: dict[str, Any]) -> None:
 def _score(data: dict[str, Any]) -> None:
     """Print how the session ended, and what each part of the score lost."""
     OUT.print(Text(plain(data["ending"]["reason"]), style="italic"))
+    if "done" in data:
+        OUT.print(Text(f"Done: {plain(said(data['done']))}", style="dim"))
     if "unscored" in data:
         OUT.print(Text(f"No score: {plain(data['unscored'])}", style="dim"))
     if "own_score" in data:

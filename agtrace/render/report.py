@@ -51,6 +51,7 @@ def report(found: Report) -> None:
     _changes(found)
     _failing_tools(found)
     _findings(found)
+    _deeds(found)
     _spent(found)
     _worst(wording.worst(found))
 
@@ -134,6 +135,12 @@ def _findings(found: Report) -> None:
         table.add_row(wording.named(row.detector), figure(row.sessions), *findings, critical)
     OUT.print(Padding(table, (0, 0, 0, 2)))
     left_out("detectors", _ROWS, len(found.detectors))
+
+
+def _deeds(found: Report) -> None:
+    if found.deeds:
+        heading("what was done")
+        OUT.print(indented(Text(wording.deeds(found))))
 
 
 def _spent(found: Report) -> None:

@@ -111,11 +111,22 @@ def _model(item: dict[str, Any]) -> _Row:
     }
 
 
+def _landmark(item: dict[str, Any]) -> _Row:
+    named = f"{item.get('name', '')}  {item.get('detail', '')}".strip()
+    return {
+        "event": str(item["event_index"]),
+        "what": item["kind"].replace("_", " "),
+        "verdict": Text(item.get("verdict", ""), style=STYLES.get(item.get("verdict", ""), "")),
+        "which": Text(plain(named)),
+    }
+
+
 _LISTS: dict[str, tuple[Callable[[dict[str, Any]], _Row], frozenset[str], frozenset[str]]] = {
     "tools": (_tool, frozenset({"calls", "failed"}), frozenset()),
     "files": (_file, frozenset({"writes", "reads"}), frozenset()),
     "failures": (_failure, frozenset({"event", "turn"}), frozenset({"turn", "outcome"})),
     "children": (_child, frozenset({"by event"}), frozenset()),
+    "landmarks": (_landmark, frozenset({"event"}), frozenset()),
     "models": (_model, frozenset({"responses", "tokens", "cost"}), frozenset({"responses"})),
 }
 """For each list: how an item becomes a row, its columns of numbers, and those left out on a narrow terminal."""

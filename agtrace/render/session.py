@@ -8,6 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from agtrace.render.terminal import OUT, STYLES, entry, indented, made, plain, summary, when
+from agtrace.sessions.landmarks import said
 from agtrace.text.numbers import counted, dollars, seconds, short
 
 _LINES_OF_TEXT = 8
@@ -94,6 +95,7 @@ def print_stats(data: dict[str, Any]) -> None:
     spans = (when(data.get("start_time")), lasted and f"lasted {lasted}", active and f"active {active}", _cost(stats))
     _dim("  ".join(filter(None, spans)))
     _dim(_tokens(stats))
+    _dim(said(stats.get("done", {})))
     for model in stats.get("models", []):
         _dim(f"  {plain(model['model'])}: {short(model.get('total_tokens'))} {_cost(model)}".rstrip())
 

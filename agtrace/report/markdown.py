@@ -50,6 +50,11 @@ def _lines(report: Report) -> Iterator[str]:
          for row in report.detectors),
     )  # fmt: skip
     yield from _table(
+        "What was done", ("what", "count", "failed", "sessions"),
+        ((wording.named(row.kind), f"{row.count:,}", f"{row.failed:,}" if row.failed else "", f"{row.sessions:,}")
+         for row in report.deeds),
+    )  # fmt: skip
+    yield from _table(
         wording.spent(report), ("model", "tokens", "cost"),
         ((_quoted(name), short(used), "" if cost is None else f"${cost:,.2f}")
          for name, used, cost in wording.models(report)[:_ROWS]),

@@ -33,6 +33,7 @@ def report(connection: sqlite3.Connection, asked: Asked) -> Report:
         tools=tables.tools(connection, chosen),
         models=tables.models(tallies),
         detectors=tables.detectors(one.found for one in seen),
+        deeds=tables.deeds(connection, chosen),
         undated=sum(not family.started_at for family in every),
         sessions=sorted((one.shown for one in seen), key=_worst_first),
         versions={detector.name: detector.version for detector in DETECTORS},

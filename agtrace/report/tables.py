@@ -7,8 +7,17 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import reports
-from agtrace_schema.analysis import Lens, ReportedDay, ReportedDetector, ReportedModel, ReportedTool, Severity
+from agtrace_indexer.index.questions import landmarks, reports
+from agtrace_schema.analysis import (
+    Lens,
+    ReportedDay,
+    ReportedDeeds,
+    ReportedDetector,
+    ReportedModel,
+    ReportedTool,
+    Severity,
+)
+from agtrace_schema.landmarks import LandmarkKind
 
 from agtrace.health.history_reader import NO_TOOL
 from agtrace.report.figures import Tally, endings, mean_score, usage_of_all
@@ -83,6 +92,23 @@ def tools(connection: sqlite3.Connection, families: Sequence[Family]) -> list[Re
         for tool, called in calls.items()
     )
     return sorted(found, key=lambda tool: (-tool.failed, -tool.calls, tool.tool))
+
+
+def deeds(connection: sqlite3.Connection, families: Sequence[Family]) -> list[ReportedDeeds]:
+    """Return what these sessions and their sub-agents did, by kind."""
+    session_of = {member: family.row.id for family in families for member in family.members}
+    counts: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    where: dict[str, set[int]] = defaultdict(set)
+    for found in landmarks.totals(connection, session_of):
+        counts[found.kind] += found.landmarks
+        failed[found.kind] += found.failed
+        where[found.kind].add(session_of[found.session])
+    return [
+        ReportedDeeds(kind=kind, count=counts[kind], failed=failed[kind], sessions=len(where[kind]))
+        for kind in LandmarkKind
+        if counts[kind]
+    ]
 
 
 def detectors(found: Iterable[Sequence[Found]]) -> list[ReportedDetector]:

@@ -88,6 +88,19 @@ def models(report: Report) -> list[tuple[str, int, float | None]]:
     return [(name, used, cost) for name, (used, cost) in ranked]
 
 
+def deeds(report: Report) -> str:
+    """Sum up what was done: `12 commits, 41 test runs (3 failed)`."""
+    done = ((row, named(row.kind)) for row in report.deeds)
+    return ", ".join(
+        f"{row.count:,} {what if row.count == 1 else _PLURALS.get(what, f'{what}s')}"
+        + (f" ({row.failed:,} failed)" if row.failed else "")
+        for row, what in done
+    )
+
+
+_PLURALS = {"branch": "branches"}
+
+
 def worst(report: Report) -> list[ReportedSession]:
     """Return the sessions with the lowest scores, leaving out those that lost no points."""
     return [session for session in report.sessions if session.score is not None and session.score < 100][:WORST]

@@ -10,6 +10,7 @@ from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilt
 from agtrace_indexer.index.questions.usage import Among, largest_request
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
 
+from agtrace.sessions.landmarks import done_by
 from agtrace.sessions.query import iso, short_id
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
 from agtrace.usage.prices import PriceTable
@@ -44,14 +45,23 @@ def list_sessions(
     snapshot: int,
     behind: tuple[int, int] | None,
     prices: PriceTable,
+    with_deeds: bool = False,
 ) -> SessionPage:
-    """Return the sessions active in the window, latest start first; warm-ups don't count as sessions."""
+    """Return the sessions active in the window, latest start first; warm-ups don't count as sessions.
+
+    `with_deeds`: whether each comes with what it did.
+    """
     found = sessions.page(connection, filters, newest=snapshot, behind=behind, most=limit + 1)
     total, failures = sessions.count(connection, filters, newest=snapshot)
     page = found[:limit]
     places = [(session.started_at or 0, session.id) for session in page]
     used = usage_of(connection, prices, (session.id for session in page))
     items = [session_item(connection, session, used.get(session.id, Usage())) for session in page]
+    if with_deeds:
+        deeds = done_by(connection, (session.id for session in page))
+        items = [
+            item.model_copy(update={"done": deeds.get(session.id)}) for session, item in zip(page, items, strict=True)
+        ]
     return SessionPage(items, places, total, failures, len(found) > limit)
 
 
@@ -140,6 +150,7 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
         context_window=window or prices.window(session.model) if peak else None,
         duration_seconds=_duration(session.started_at, session.ended_at),
         active_seconds=session.active_ms // 1000 if session.started_at is not None else None,
+        done=done_by(connection, [session.id]).get(session.id),
         copied=_copied(session),
         with_children=_with_children(connection, session, prices),
     )

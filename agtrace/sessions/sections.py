@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import calls, events, sessions, usage
+from agtrace_indexer.index.questions import calls, events, landmarks, sessions, usage
 from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import with_texts
@@ -18,6 +18,7 @@ from agtrace_schema.answers import FailedExecution, Model, ToolUse
 
 from agtrace.sessions import listing, turns
 from agtrace.sessions.files import files_by_use, touched_files
+from agtrace.sessions.landmarks import landmark_item
 from agtrace.sessions.quotes import seen
 from agtrace.text.lines import LABEL, one_line
 from agtrace.usage.prices import PriceTable
@@ -89,6 +90,15 @@ def _failures(source: Source, behind: tuple[int, ...], most: int) -> Section:
     return Section(items, [(call.call_event,) for call in found], total)
 
 
+def _landmarks(source: Source, behind: tuple[int, ...], most: int) -> Section:
+    """Return what the session did, in file order."""
+    connection, session_row, then = source.connection, source.session.id, source.then
+    place = (behind[0], behind[1]) if behind else None
+    found = landmarks.landmarks_then(connection, session_row, then, behind=place, most=most)
+    total = landmarks.count_landmarks_then(connection, session_row, then)
+    return Section(list(map(landmark_item, found)), [(one.event_index, one.number) for one in found], total)
+
+
 def _models(source: Source, behind: tuple[int, ...], most: int) -> Section:
     """Return the models in order of first use."""
     connection, session_row = source.connection, source.session.id
@@ -124,5 +134,6 @@ LISTS: dict[str, Callable[[Source, tuple[int, ...], int], Section]] = {
     "files": _files,
     "failures": _failures,
     "models": _models,
+    "landmarks": _landmarks,
 }
 """Section -> function that returns the list from a position on, with at most this many items."""

@@ -11,6 +11,7 @@ from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import Analysis, Insight
 from agtrace_schema.answers import dump
 
+from agtrace.sessions.landmarks import done_by
 from agtrace.sessions.query import find_session
 from agtrace.shaping.replies import Reply
 from agtrace.text.next_call import NextCall, call
@@ -43,10 +44,11 @@ def answer(context: Context, wanted: AnalyzeSession) -> Reply:
     asked = {"Failures": wanted.include_failures, "Loops": wanted.include_loops}
     insights = [insight for insight in found.insights if asked.get(insight.lens, True)]
     left_out = len(found.insights) - len(insights)
+    done = done_by(context.connection, [session.id]).get(session.id)
     counts = {"findings": len(insights), "failed_calls": session.failed_calls}
     return Reply(
         summary=_summary(found, insights, left_out),
-        data=_worst(found.model_copy(update={"insights": insights})),
+        data=_worst(found.model_copy(update={"insights": insights, "done": done})),
         budget=_BYTES,
         hint=_hint(context, session, found.session_id, insights, left_out),
         reference=f"ax://analysis/{found.session_id}",

@@ -53,6 +53,26 @@ ProjectHash = Annotated[
     AfterValidator(_as_hash),
     Field(description="Hash or prefix."),
 ]
+
+
+def _as_pull_request(given: str) -> str:
+    """Read `104`, `#104`, or the address of a pull request or of a page below it."""
+    found = _PULL_REQUEST.fullmatch(given.strip())
+    if found is None:
+        raise PydanticCustomError("pull_request", "give the number or the URL of a pull request")
+    return found["number"] or found["address"]
+
+
+_PULL_REQUEST = re.compile(
+    r"#?(?P<number>\d{1,9})|(?P<address>https?://\S+?/(?:pull|merge_requests)/\d{1,9})(?:[/?#]\S*)?"
+)
+
+Hash = Annotated[str, StringConstraints(min_length=4, max_length=200), AfterValidator(_as_hash)]
+"""The hash of a commit, or its beginning."""
+
+PullRequest = Annotated[str, StringConstraints(max_length=500), AfterValidator(_as_pull_request)]
+"""The number or the address of a pull request."""
+
 Time = Annotated[str | None, Field(max_length=60, description="ISO 8601, or 30m, 12h, 7d, 2w, today, yesterday.")]
 Until = Annotated[str | None, Field(max_length=60)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]

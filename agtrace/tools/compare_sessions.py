@@ -195,8 +195,8 @@ def _file_difference(one: dict[str, Access], two: dict[str, Access]) -> Iterator
 TOOL = Tool(
     "compare_sessions",
     "Compare two sessions",
-    "Two sessions side by side, even of different agents: tools, files, failures, tokens, time, outcome; and "
-    "whether one derives from the other. Use it for two tries at one task. Next: get_event_details on a failure.",
+    "Two tries at one task side by side: tools, files, failures, tokens, time, outcome; and whether one derives "
+    "from the other.",
     CompareSessions,
     answer,
 )

@@ -103,8 +103,7 @@ def _hint(connection: sqlite3.Connection, session: Session, turn_index: int | No
 TOOL = Tool(
     "get_reasoning_chain",
     "Read the thinking",
-    "Only the thinking of a session, in order, each thought with what the model did next. Use it to learn why "
-    "something was done. Next: get_event_details on a truncated thought.",
+    "The thinking of a session, to learn why something was done: each thought with what the model did next.",
     GetReasoningChain,
     answer,
 )

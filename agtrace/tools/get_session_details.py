@@ -190,7 +190,7 @@ def _grouped(heads: list[dict[str, Any]], listed: list[steps.Step]) -> list[dict
 TOOL = Tool(
     NAME,
     "Open a session",
-    "One session, from overview to full text: by turns, by steps, by their parts, or as one text. Start with "
+    "One session, from overview to full text; landmarks are its commits, pull requests, test runs. Start with "
     "level summary, go deeper with turn_index. Next: get_event_details with an event index.",
     GetSessionDetails,
     answer,

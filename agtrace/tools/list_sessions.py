@@ -22,8 +22,10 @@ from agtrace.tools.arguments import (
     Arguments,
     Cursor,
     Fields,
+    Hash,
     Limit,
     ProjectHash,
+    PullRequest,
     Text,
     Time,
     Until,
@@ -56,10 +58,12 @@ class ListSessions(Arguments):
     path: Annotated[Text | None, Field(description="Part of the path of a file it touched.")] = None
     min_tokens: Annotated[int | None, Field(ge=0, le=2**53)] = None
     has_failures: bool | None = None
+    commit: Hash | None = None
+    pr: Annotated[PullRequest | None, Field(description="Number or URL.")] = None
     fields: Annotated[Fields, Field(description="Only these: id,title")] = None
 
 
-_FILTERS = ("has_failures", "min_tokens", "path", "query", "since", "until", "provider", "project_hash")
+_FILTERS = ("commit", "pr", "has_failures", "min_tokens", "path", "query", "since", "until", "provider", "project_hash")
 """The parameters that can hide sessions, the most likely to be wrong first."""
 
 
@@ -73,10 +77,17 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
     if wanted.cursor is not None:
         start, row, snapshot, since_mark, until_mark = context.cursors.read(TOOL.name, query, wanted.cursor)
         behind, since, until = (start, row), unmark(since_mark), unmark(until_mark)
-    given = wanted.model_dump(include={"provider", "project_hash", "query", "path", "min_tokens", "has_failures"})
+    given = wanted.model_dump(include={*_FILTERS} - {"since", "until"})
     filters = SessionFilters(**given, since=since, until=until)
+    named = {name.partition(".")[0] for name in wanted.fields or ()}
     page = listing.list_sessions(
-        connection, filters, wanted.limit, snapshot=snapshot, behind=behind, prices=context.prices
+        connection,
+        filters,
+        wanted.limit,
+        snapshot=snapshot,
+        behind=behind,
+        prices=context.prices,
+        with_deeds="done" in named or bool(wanted.commit or wanted.pr),
     )
 
     def cursor(count: int) -> str:
@@ -130,9 +141,9 @@ def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, s
 TOOL = Tool(
     "list_sessions",
     "List sessions",
-    f"Past sessions of {TITLES} on this machine, newest first: first request, turns, "
-    "failures, tokens. Start here to see what was worked on, by project and time; to find an error, "
-    "file or phrase use search_event_previews. Next: get_session_details with an id.",
+    f"Past sessions of {TITLES}, newest first: first request, turns, "
+    "failures, tokens. Start here to see what was worked on; for an error, "
+    "file or phrase use search_event_previews. Next: get_session_details.",
     ListSessions,
     answer,
 )

@@ -29,6 +29,9 @@ _BYTES = {
     "full": (32_000, ABSOLUTE_MAX_BYTES),
 }  # the default, and the maximum
 
+_LANDMARKS = 1_024
+"""Bytes of a page of landmarks."""
+
 _MANY_FAILURES = 3
 """With this many failed calls, a diagnosis says more than the first of them."""
 
@@ -83,6 +86,8 @@ class View:
     def budget(self) -> int:
         """The bytes that the answer may take."""
         default, most = _BYTES[self.wanted.detail_level]
+        if self.wanted.sections == ["landmarks"]:
+            default = _LANDMARKS
         return min(self.wanted.max_bytes or default, most)
 
     def cursor(self, *position: int) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from agtrace_schema.answers import Made, Model
+from agtrace_schema.answers import Done, Made, Model
 from agtrace_schema.events import Provider
+from agtrace_schema.landmarks import LandmarkKind
 
 Severity = Literal["Critical", "Warning", "Info"]
 Lens = Literal["Failures", "Loops", "TokenUsage", "Time", "Outcome"]
@@ -121,6 +122,8 @@ class Analysis(Model):
     own_score: int | None = None
     """The score without sub-agents, if there are any."""
     ending: SessionEnding
+    done: Done | None = None
+    """What it did, without its sub-agents."""
     insights: list[Insight]
     time: TimeSpent | None = None
     token_shares: TokenShares | None = None
@@ -276,6 +279,17 @@ class Change(Model):
     """neither: more or less of it is neither good nor bad, or there are too few sessions to tell."""
 
 
+class ReportedDeeds(Model):
+    """What the sessions of a report did, of one kind of landmark."""
+
+    kind: LandmarkKind
+    count: int
+    failed: int
+    """Test runs and builds that failed."""
+    sessions: int
+    """The sessions, including their sub-agents, that have any."""
+
+
 class Report(Model):
     """The health of many sessions."""
 
@@ -295,6 +309,7 @@ class Report(Model):
     tools: list[ReportedTool]
     models: list[ReportedModel]
     detectors: list[ReportedDetector]
+    deeds: list[ReportedDeeds]
     undated: int
     """Sessions in no period, because the log has no time, or one before 2010 or after 2099."""
     sessions: list[ReportedSession]

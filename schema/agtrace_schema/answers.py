@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from agtrace_schema.events import EventType, Outcome, Provider, UserKind
+from agtrace_schema.landmarks import LandmarkKind, Verdict
 
 TurnOutcome = Literal["success", "partial", "failed", "unknown"]
 Made = Literal["exact", "partial", "estimated", "unknown"]
@@ -38,6 +39,17 @@ def dump_all(models: Iterable[Model]) -> list[dict[str, Any]]:
 # -- list_sessions: data is {"sessions": [SessionItem]} --------------------------------------------
 
 
+class Done(Model):
+    """What a session did, in figures; the section `landmarks` lists it."""
+
+    commits: int | None = None
+    pull_requests: list[str] | None = None
+    """The numbers of the last five that it opened."""
+    releases: int | None = None
+    last_tests: Verdict | None = None
+    """How its last test run ended."""
+
+
 class SessionItem(Model):
     """One session in a list."""
 
@@ -62,6 +74,8 @@ class SessionItem(Model):
     cost_usd: float | None = None
     """US dollars; absent if no price is known."""
     cost_made: Made | None = None
+    done: Done | None = None
+    """Only if asked for with `fields`, or with the filter `commit` or `pr`."""
     copied_turns: int | None = None
     """Turns copied from an older session, where they are counted."""
 
@@ -171,6 +185,7 @@ class SessionStats(Model):
     """From the first event to the last."""
     active_seconds: int | None = None
     """From each request to the last event of its turn, so without the user's pauses."""
+    done: Done | None = None
     copied: Copied | None = None
     with_children: WithChildren | None = None
 
@@ -397,6 +412,20 @@ class FailedExecution(Model):
     quote: str
 
 
+class LandmarkItem(Model):
+    """Something that a session did; get_event_details opens its event."""
+
+    event_index: int
+    """The call that did it; for a compaction, or a pull request that is only linked, its notification."""
+    kind: LandmarkKind
+    name: str | None = None
+    """Hash, number, branch, program, what was released or asked; absent if nothing tells."""
+    verdict: Verdict | None = None
+    """Absent for commits, branches and releases: those were created."""
+    detail: str | None = None
+    """Subject, address, counts or answer."""
+
+
 class SessionOverview(SessionHead):
     """Level summary."""
 
@@ -426,6 +455,8 @@ class SessionSections(SessionHead):
     total_files: int | None = None
     failures: list[FailedExecution]
     total_failures: int | None = None
+    landmarks: list[LandmarkItem]
+    total_landmarks: int | None = None
     models: list[ModelTotals]
     total_models: int | None = None
 

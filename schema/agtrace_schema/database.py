@@ -6,7 +6,7 @@ The index is an archive: agents delete their logs, so what an answer needs is st
 
 from __future__ import annotations
 
-VERSION = 4
+VERSION = 5
 """Kept in the file as `user_version`. Earlier versions were made before the first release."""
 
 TABLES = """
@@ -293,6 +293,23 @@ CREATE TABLE touched (
   access TEXT NOT NULL,          -- read | write
   PRIMARY KEY (session_id, event_index, path_id)
 ) WITHOUT ROWID;
+
+-- What sessions did: commits, pull requests, test runs and so on (agtrace_schema.landmarks), each on the event that did
+-- it: a call, or the notification of a compaction or of a link.
+CREATE TABLE landmark (
+  session_id INTEGER NOT NULL,
+  event_index INTEGER NOT NULL,
+  number INTEGER NOT NULL,       -- 0, 1, 2 ... within the event
+  kind TEXT NOT NULL,            -- commit | branch | pull_request | issue | test_run | build | release | question
+                                 -- | compaction
+  name TEXT,                     -- hash, number, branch, program, what was released or asked; null where nothing tells
+  detail TEXT,                   -- subject, address, counts or answer
+  verdict TEXT,                  -- passed | failed | unknown | created | merged | closed | reopened | linked
+                                 -- | answered | unanswered
+  evidence TEXT NOT NULL,        -- record | exit_code | output: what tells of it, or decided the verdict
+  PRIMARY KEY (session_id, event_index, number)
+) WITHOUT ROWID;
+CREATE INDEX landmark_named ON landmark (kind, name);
 
 -- Token sums of a session by model, speed and size of the request, from which totals and costs are calculated.
 -- context_class: how many of codes.CONTEXT_CLASSES the whole input of a request exceeds. Copies don't count.

@@ -10,7 +10,7 @@ from typing import Literal
 Level = Literal["summary", "turns", "steps", "full"]
 """How much detail of a session is shown."""
 
-Section = Literal["session", "stats", "children", "turns", "tools", "files", "failures", "models"]
+Section = Literal["session", "stats", "children", "turns", "tools", "files", "failures", "models", "landmarks"]
 """A part of a session that can be requested on its own."""
 
 Mode = Literal["minimal", "standard", "verbose"]

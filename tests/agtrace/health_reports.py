@@ -116,6 +116,7 @@ def around(sessions: list[ReportedSession]) -> Report:
         tools=_tools(sessions),
         models=_models(sessions),
         detectors=_detectors(sessions),
+        deeds=[],
         undated=sum(item.start_time is None for item in sessions),
         sessions=sessions,
         versions={name: 1 for name, *_ in FOUND},

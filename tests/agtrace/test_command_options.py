@@ -33,6 +33,8 @@ SESSIONS: list[Asked] = [
         (["sessions", "--path", "store.py"], {"path": "store.py"}),
         (["sessions", "--min-tokens", "100000"], {"min_tokens": 100_000}),
         (["sessions", "--failures"], {"has_failures": True}),
+        (["sessions", "--commit", "3fa9c21"], {"commit": "3fa9c21"}),
+        (["sessions", "--pr", "104"], {"pr": "104"}),
         (["sessions", "--no-failures", "--fields", "id,title"], {"has_failures": False, "fields": "id,title"}),
     )
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from agtrace_indexer.events.shell import LONGEST_COMMAND, parts
 from agtrace_schema.events import Outcome, UserKind
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,6 @@ from agtrace.health.facts.actions import (
     only_reads,
     starts_agent,
 )
-from agtrace.health.facts.shell import LONGEST_COMMAND, parts
 from tests.detecting.histories import Telling, only_call
 
 POLLS = [

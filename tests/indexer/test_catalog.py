@@ -17,11 +17,13 @@ from tests.conftest import SAMPLES
 from tests.contents import contents
 
 LATER_COLUMNS = {
+    4: {},
     3: {"event": {"own"}},
     2: {"block": {"types", "words"}},
     1: {"session": {"pending", "compared_to", "copied_events", "own_title"}, "event": {"identity", "copy_of"}},
 }
 LATER_TABLES = {
+    4: ("landmark",),
     3: (),
     2: ("block_tool", "words", "vocabulary_part", "vocabulary"),
     1: ("kin", "touched", "model_usage"),

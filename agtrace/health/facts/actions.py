@@ -6,17 +6,16 @@ The terms are those of docs/health.md. An unknown call is taken for one that cha
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 
-import orjson
+from agtrace_indexer.events.commands import command_in
+from agtrace_indexer.events.shell import Part, parts
 from agtrace_indexer.providers.registry import TOOLS
-from agtrace_schema.events import Json, Outcome, UserKind
+from agtrace_schema.events import Outcome, UserKind
 
 from agtrace.health.facts import tool_names
 from agtrace.health.facts.programs import asks_for_state, reads, tests, waits
-from agtrace.health.facts.shell import Part, parts
 from agtrace.health.facts.tool_names import AGENTS, ASKING, SHELLS, own_name
 from agtrace.health.history import Call, History, Said
 
@@ -25,8 +24,6 @@ _COMMANDS = (*TOOLS.commands, "source")
 
 _ABOUT = frozenset({"description", "justification"})
 """Arguments of a shell that only say what the command is for."""
-
-_CODE_MODE = re.compile(r"\btools\.(\w+)\s*\(\s*(?:\{\s*\"?cmd\"?\s*:\s*(\"(?:[^\"\\\n]|\\.)*+\"))?")
 
 _CLAUDE_EXIT_CODE = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})\b")
 _COMPLAINT = re.compile(
@@ -222,37 +219,8 @@ def _given(call: Call) -> str | None:
     name = own_name(call.tool)
     if name not in SHELLS:
         return None
-    arguments = call.arguments
-    if isinstance(arguments, dict):
-        arguments = next((arguments[name] for name in _COMMANDS if arguments.get(name)), None)
-    if isinstance(arguments, str) and name == "exec" and "tools." in arguments:
-        return _of_script(arguments)
-    return _text(arguments)
-
-
-def _text(given: Json) -> str | None:
-    """Return a command given as a text or as a list of words."""
-    if isinstance(given, str):
-        return given
-    if not isinstance(given, list):
-        return None
-    words = [word for word in given if isinstance(word, str)]
-    if len(words) == 3 and words[1].startswith("-"):
-        return words[2]
-    return shlex.join(words) or None
-
-
-def _of_script(script: str) -> str | None:
-    """Return the commands of a script in Codex's code mode, one a line; None if the script does anything else."""
-    commands = []
-    for tool, command in _CODE_MODE.findall(script[:100_000]):
-        if tool != "exec_command" or not command:
-            return None
-        try:
-            commands.append(str(orjson.loads(command)))
-        except orjson.JSONDecodeError:
-            return None
-    return "\n".join(commands) or None
+    found = command_in(call.arguments, _COMMANDS, may_be_script=name == "exec")
+    return None if found is None else found.text
 
 
 def _parts(call: Call) -> tuple[Part, ...]:

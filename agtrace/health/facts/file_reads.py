@@ -7,11 +7,11 @@ from collections.abc import Collection, Hashable
 from functools import lru_cache
 
 import orjson
+from agtrace_indexer.events.shell import LONGEST_COMMAND, Part, parts
 from agtrace_indexer.providers.registry import TOOLS
 
 from agtrace.health.facts.actions import command_of, deed
 from agtrace.health.facts.programs import reads
-from agtrace.health.facts.shell import LONGEST_COMMAND, Part, parts
 from agtrace.health.history import Call
 
 _READER = re.compile(r"read|view|open|cat\b", re.I)

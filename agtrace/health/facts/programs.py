@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from agtrace.health.facts.shell import Part
+from agtrace_indexer.events.shell import Part
 
 _READERS = frozenset(
     """

@@ -10,7 +10,7 @@ from agtrace_schema.analysis import Change, Figures, Report, ReportedSession
 
 from agtrace.report.page import wording
 from agtrace.report.page.details import worst
-from agtrace.report.wording import AGENTS, named
+from agtrace.report.wording import AGENTS, deeds, named
 from agtrace.text.numbers import counted
 
 WORST = 10
@@ -38,6 +38,7 @@ def overview(report: Report) -> dict[str, Any]:
         "figures": _figures(report.figures),
         "changes": [_change(change) for change in report.changes],
         "endings": _endings(report.figures),
+        "done": deeds(report),
         "worst": [
             _session(session) for session in report.sessions[:WORST] if wording.grade(session.score) in _NOT_GOOD
         ],

@@ -109,6 +109,8 @@ class Thread:
     """Draft key of a result -> the call it answers: a later version of the result answers it again."""
     agents: dict[str, int] = field(default_factory=dict)
     """Id -> event_index of the newest calls that start a sub-agent."""
+    attempts: dict[str, list[Any]] = field(default_factory=dict)
+    """Id -> what `landmarks` remembers of the calls that may leave landmarks, until their results."""
     requests: dict[str, int] = field(default_factory=dict)
     """Draft key of a request -> the turn that it opened: a later version of it opens no new turn."""
     turns: list[int] = field(default_factory=list)

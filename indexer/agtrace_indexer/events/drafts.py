@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from agtrace_schema.events import Outcome, Payload
+from agtrace_schema.landmarks import Landmark
 
 from agtrace_indexer.events.json_values import by_name
 from agtrace_indexer.events.strings import masked
@@ -45,6 +46,8 @@ class Draft:
     """Whether this was written at the instant its log began: a replay, if there is no better evidence."""
     ends_turn: bool = False
     """Whether a notification says that the turn ended before its calls did; a user's interruption always does."""
+    landmarks: tuple[Landmark, ...] = ()
+    """What the log itself says was done here: of a result, by its call."""
 
 
 class Retraction(NamedTuple):

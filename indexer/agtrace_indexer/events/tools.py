@@ -27,6 +27,8 @@ class Tools(NamedTuple):
     """Wait for something else on purpose, or ask about its progress."""
     asking: frozenset[str] = frozenset()
     """Wait for a human: the time until their result is the human's, not theirs."""
+    questioning: frozenset[str] = frozenset()
+    """Put questions to the human, in an argument `questions`."""
     starting: frozenset[str] = frozenset()
     """Start sub-agents."""
     unanswered: frozenset[str] = frozenset()

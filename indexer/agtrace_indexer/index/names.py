@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 
-from agtrace_indexer.events.drafts import SessionFacts
 from agtrace_indexer.events.strings import masked
 from agtrace_indexer.index.projects import project_hash, project_root, told_hash
 
@@ -35,13 +34,13 @@ class Interning:
             self._paths[path] = found
         return found
 
-    def project(self, facts: SessionFacts) -> int | None:
-        """Return the id of a session's project; None if the log names neither a directory nor a hash."""
-        if facts.cwd:
-            root = project_root(facts.cwd)
+    def project(self, cwd: str | None, told: str | None = None) -> int | None:
+        """Return the id of a project, by a session's directory or the hash that its log tells; None without either."""
+        if cwd:
+            root = project_root(cwd)
             key, values = project_hash(root), root
-        elif facts.project_hash:
-            key, values = told_hash(facts.project_hash), None
+        elif told:
+            key, values = told_hash(told), None
         else:
             return None
         if key not in self._projects:

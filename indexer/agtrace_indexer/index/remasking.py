@@ -47,6 +47,8 @@ def mask_again(connection: sqlite3.Connection) -> None:
         _mask_shared(connection, table)
     _mask_keyed(connection, "request", "text", ("session_id", "event_index"))
     _mask_keyed(connection, "naming", "title", ("session_id", "line"))
+    for column in ("name", "detail"):
+        _mask_keyed(connection, "landmark", column, ("session_id", "event_index", "number"))
     _mask_ids(connection)
     _mask_record_types(connection)
     _mask_states(connection)
@@ -61,10 +63,12 @@ def _mask_column(connection: sqlite3.Connection, table: str, column: str) -> Non
     connection.executemany(f"UPDATE {table} SET {column} = ? WHERE id = ?", changed)
 
 
-def _mask_keyed(connection: sqlite3.Connection, table: str, column: str, key: tuple[str, str]) -> None:
-    rows = connection.execute(f"SELECT {column}, {', '.join(key)} FROM {table}").fetchall()
+def _mask_keyed(connection: sqlite3.Connection, table: str, column: str, key: tuple[str, ...]) -> None:
+    there = f"SELECT {column}, {', '.join(key)} FROM {table} WHERE {column} IS NOT NULL"
+    rows = connection.execute(there).fetchall()
     changed = [(masked, *row) for text, *row in rows if (masked := redact(text)) != text]
-    connection.executemany(f"UPDATE {table} SET {column} = ? WHERE {key[0]} = ? AND {key[1]} = ?", changed)
+    found = " AND ".join(f"{name} = ?" for name in key)
+    connection.executemany(f"UPDATE {table} SET {column} = ? WHERE {found}", changed)
 
 
 def _mask_shared(connection: sqlite3.Connection, table: str) -> None:

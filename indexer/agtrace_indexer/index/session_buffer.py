@@ -8,6 +8,7 @@ from typing import Any
 
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome, TokenUsage, ToolResult, User
+from agtrace_schema.landmarks import Landmark
 
 from agtrace_indexer.events.assembly import REQUESTS, Ending, Event, Supersession
 from agtrace_indexer.events.searchable_text import without_preface
@@ -56,6 +57,8 @@ class SessionBuffer:
     requests: list[tuple[int, int, str]] = field(default_factory=list)
     agents: list[tuple[str, int, int]] = field(default_factory=list)
     touched: list[tuple[int, int, int, str]] = field(default_factory=list)
+    landmarks: dict[int, list[Landmark]] = field(default_factory=dict)
+    """event_index -> all its landmarks as known now."""
     endings: list[tuple[int, Ending]] = field(default_factory=list)
     """(next event_index of the session when the log reported it, how executions ended)."""
     dropped: list[tuple[int, int]] = field(default_factory=list)
@@ -136,7 +139,7 @@ class SessionBuffer:
 
     def write(self) -> None:
         """Write the gathered rows into the open transaction, and compute the totals of the turns that changed."""
-        if not (self.rows or self.superseded or self.endings or self.dropped):
+        if not (self.rows or self.superseded or self.endings or self.dropped or self.landmarks):
             return
         first_new_event = self.first_row
         self._write_rows()
@@ -158,6 +161,8 @@ class SessionBuffer:
             "copy_of = NULL WHERE session_id = ?1 AND event_index = ?3 AND superseded_by IS NULL",
             [(self.session_id, s.by, s.event_index) for s in self.superseded],
         )
+        if self.landmarks:
+            self._write_landmarks()
         self._end_executions()
         self._drop_turns()
         for supersession in self.superseded:
@@ -165,6 +170,19 @@ class SessionBuffer:
         self.first_row += len(self.rows)
         self.rows, self.usages, self.superseded, self.identities = [], [], [], set()
         self.requests, self.touched, self.agents, self.endings, self.dropped = [], [], [], [], []
+        self.landmarks = {}
+
+    def _write_landmarks(self) -> None:
+        write, session = self.connection.executemany, self.session_id
+        write("DELETE FROM landmark WHERE session_id = ? AND event_index = ?", [(session, n) for n in self.landmarks])
+        write(
+            "INSERT INTO landmark VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (session, event, number, *landmark)
+                for event, landmarks in self.landmarks.items()
+                for number, landmark in enumerate(landmarks)
+            ],
+        )
 
     def _end_executions(self) -> None:
         for told_at, ending in self.endings:

@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any
 
 import orjson
+from agtrace_schema.landmarks import Landmark
 
 from agtrace_indexer.events.assembly import Ending, Event, Supersession, Thread
 from agtrace_indexer.events.drafts import SessionFacts
@@ -181,7 +182,7 @@ class Store:
         if complete:
             self._to_sum.add(session_id)
         columns = {
-            "own_id": plain_id(own_id), "project_id": self._interning.project(facts),
+            "own_id": plain_id(own_id), "project_id": self._interning.project(facts.cwd, facts.project_hash),
             "parent_id": facts.parent_id and plain_id(facts.parent_id), "kind": facts.kind,
             "agent_type": facts.agent_type, "cwd": facts.cwd, "branch": facts.branch, "version": facts.version,
             "model": facts.model, "title": facts.title, "own_title": facts.title,
@@ -221,6 +222,10 @@ class Store:
     def end(self, session_id: int, next_index: int, ending: Ending) -> None:
         """Record how earlier executions ended; `next_index` is where the session continues."""
         self._buffer(session_id, next_index).endings.append((next_index, ending))
+
+    def mark(self, session_id: int, next_index: int, event_index: int, landmarks: list[Landmark]) -> None:
+        """Record the landmarks of an event, in place of those that were recorded before."""
+        self._buffer(session_id, next_index).landmarks[event_index] = landmarks
 
     def drop_turn(self, session_id: int, turn: int, *, by: int) -> None:
         """Mark the events of a turn as retracted, except the token figures: those tokens were spent."""

@@ -65,6 +65,7 @@ TABLES: dict[str, Table] = {
     "naming": Table(Role.SESSION, {"session_id": "session"}),
     "request": Table(Role.EVENT, {"session_id": "session"}),
     "touched": Table(Role.EVENT, {"session_id": "session", "path_id": "path"}),
+    "landmark": Table(Role.EVENT, {"session_id": "session"}),
     "model_usage": Table(Role.DERIVED, {"session_id": "session"}),
     "kin": Table(Role.DERIVED, {"session_id": "session", "other_id": "session"}),
     "words": Table(Role.WORDS),

@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-from agtrace_schema.events import Notification, Payload, TokenUsage, ToolCall
+from agtrace_schema.events import Notification, Payload, TokenUsage, ToolCall, ToolResult
+from agtrace_schema.landmarks import Landmark
 
-from agtrace_indexer.events.assembly import Supersession, Thread
+from agtrace_indexer.events.assembly import Event, Supersession, Thread
 from agtrace_indexer.events.drafts import Draft, Retraction, Said, Settlement
 from agtrace_indexer.events.identity import identity
 from agtrace_indexer.events.json_values import compact_json
 from agtrace_indexer.events.searchable_text import stored, unmasked
 from agtrace_indexer.events.strings import masked
 from agtrace_indexer.index.store import Store
+from agtrace_indexer.landmarks import following
+from agtrace_indexer.landmarks.following import Marks
 from agtrace_indexer.logs.decoding import crowded, decode
 from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, LONGEST_LINE, Line
 from agtrace_indexer.logs.progress import Progress
@@ -49,6 +52,10 @@ class _Record(NamedTuple):
 
 _TOGETHER, _MOST_TOGETHER = 128 * 1024, 1000
 """Characters of texts, and records, that are examined together: one by one, each would find the caches cold."""
+
+
+_MARKING = (ToolCall, ToolResult, Notification)
+"""The events that may tell of landmarks."""
 
 
 class Transcript:
@@ -210,6 +217,7 @@ class Transcript:
                 ending = thread.settle(draft)
                 if ending is not None:
                     self.store.end(self._session(draft.thread), thread.next_index, ending)
+                self._mark(draft.thread, following.of_ending(*draft[:2], _printed(told), thread.attempts))
             else:
                 dropped += ((draft.thread, turn) for turn in thread.roll_back(draft.turns))
         for key, superseded in retracted:
@@ -225,6 +233,8 @@ class Transcript:
         session_id = self._session(draft.thread)
         event = thread.place(draft, line, TOOLS)
         self.store.add_event(session_id, event, text, rest, found)
+        if isinstance(draft.payload, _MARKING) and not event.own:
+            self._mark(draft.thread, self._marks(draft, event, text, rest, thread))
         for ending in event.ends:
             self.store.end(session_id, thread.next_index, ending)
         if draft.replayed:
@@ -236,6 +246,30 @@ class Transcript:
             if superseded:
                 self.store.supersede(session_id, thread.next_index, superseded)
         self.progress.events += 1
+
+    def _marks(
+        self, draft: Draft, event: Event, text: str, rest: dict[str, Any] | None, thread: Thread
+    ) -> Marks | None:
+        """The landmarks that an event tells of, or completes."""
+        payload = draft.payload
+        if isinstance(payload, ToolCall):
+            return following.of_call(payload, (rest or {}).get("arguments"), event.event_index, TOOLS, thread.attempts)
+        told = list(map(_masked, draft.landmarks)) if draft.landmarks else []
+        if isinstance(payload, ToolResult):
+            if not (told or thread.attempts):
+                return None
+            changes = draft.key is not None
+            return following.of_result(payload, text, told, event.link, thread.attempts, may_change=changes)
+        if isinstance(payload, Notification) and any(
+            sign.fits(payload.kind, text) for sign in self._agent.notices.compactions
+        ):
+            told.append(following.COMPACTION)
+        return Marks(event.event_index, told) if told else None
+
+    def _mark(self, thread: str, marks: Marks | None) -> None:
+        if marks is not None:
+            next_index = self.log.threads[thread].next_index
+            self.store.mark(self._session(thread), next_index, marks.event_index, marks.landmarks)
 
     def _begin(self, key: str, record: _Record) -> None:
         """Begin a thread if it is new; the call that started it is in the log's own thread."""
@@ -311,3 +345,14 @@ def _stored(payload: Payload, text: str) -> tuple[str, dict[str, Any] | None]:
     elif isinstance(payload, Notification):
         payload.kind = masked(payload.kind)
     return stored(payload, text)
+
+
+def _printed(told: list[Told]) -> str:
+    """Return what the execution printed whose result is among the items of a record."""
+    printed = [text for draft, text, *_ in told if isinstance(draft, Draft) and isinstance(draft.payload, ToolResult)]
+    return printed[-1] if printed else ""
+
+
+def _masked(landmark: Landmark) -> Landmark:
+    name, detail = landmark.name, landmark.detail
+    return landmark._replace(name=name and masked(name), detail=detail and masked(detail))

@@ -9,7 +9,6 @@ import sqlite3
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from agtrace_indexer.events.drafts import SessionFacts
 from agtrace_indexer.index.names import Interning
 from agtrace_indexer.index.tables import BESIDE, TABLES, Role, delete_session, of_role, unused
 from agtrace_indexer.index.tombstones import hidden
@@ -172,7 +171,7 @@ def drop_what_does_not_fit(target: sqlite3.Connection, done: Salvage) -> None:
     execute("UPDATE event SET superseded_by = id WHERE superseded_by NOT IN (SELECT id FROM event)")
     interning = Interning(target)
     for session, cwd in execute(_WITHOUT_PROJECT).fetchall():
-        project = interning.project(SessionFacts(cwd=cwd)) if isinstance(cwd, str) else None
+        project = interning.project(cwd) if isinstance(cwd, str) else None
         if project is None:
             done.incomplete.add(session)
         execute("UPDATE session SET project_id = ? WHERE id = ?", (project, session))

@@ -17,6 +17,7 @@ from agtrace_indexer.index.questions.events import Address, Event, Placed, Snaps
 from agtrace_indexer.index.questions.files import Touched
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.questions.histories import PastEvent, TokenFigures, TouchedFile
+from agtrace_indexer.index.questions.landmarks import Deeds, KindOfSession, Landmark
 from agtrace_indexer.index.questions.matches import Block, FoundEvent
 from agtrace_indexer.index.questions.matches import Span as TimeSpan
 from agtrace_indexer.index.questions.projects import Project
@@ -294,6 +295,24 @@ class Files(Protocol[Connection]):
         """Whether a call names a file that it writes."""
 
 
+class Landmarks(Protocol[Connection]):
+    """What sessions did."""
+
+    def landmarks_then(
+        self, connection: Connection, session_row: int, then: Snapshot, *, behind: tuple[int, int] | None, most: int
+    ) -> list[Landmark]:
+        """Return the landmarks of a session after an (event_index, number), in file order, at most `most`."""
+
+    def count_landmarks_then(self, connection: Connection, session_row: int, then: Snapshot) -> int:
+        """Return the number of landmarks of a session."""
+
+    def deeds(self, connection: Connection, session_rows: Iterable[int]) -> dict[int, Deeds]:
+        """Return what each of these sessions did, in figures, without those that left no landmark."""
+
+    def totals(self, connection: Connection, session_rows: Iterable[int]) -> list[KindOfSession]:
+        """Return how many landmarks of each kind each of these sessions has."""
+
+
 class Projects(Protocol[Connection]):
     """The projects that sessions belong to."""
 
@@ -496,6 +515,7 @@ if TYPE_CHECKING:
         events,
         files,
         histories,
+        landmarks,
         matches,
         projects,
         ranking,
@@ -515,6 +535,7 @@ if TYPE_CHECKING:
     _usage: Usage[sqlite3.Connection] = usage
     _calls: Calls[sqlite3.Connection] = calls
     _files: Files[sqlite3.Connection] = files
+    _landmarks: Landmarks[sqlite3.Connection] = landmarks
     _projects: Projects[sqlite3.Connection] = projects
     _state: State[sqlite3.Connection] = state
     _matches: Matches[sqlite3.Connection] = matches

@@ -35,6 +35,18 @@ EXISTS (SELECT 1 FROM touched t JOIN event e USING (session_id, event_index)
   AND t.path_id IN (SELECT id FROM path WHERE instr(lower(text), lower(:path))))
 """
 
+# A hash may be given in full and stored abbreviated, or the other way round.
+_COMMITTED = f"""
+s.id IN (SELECT l.session_id FROM landmark l JOIN event e USING (session_id, event_index)
+  WHERE l.kind = 'commit' AND {COUNTED}
+  AND (l.name >= :commit AND l.name < :commit || char(1114111) OR substr(:commit, 1, length(l.name)) = l.name))
+"""
+
+_OF_PULL_REQUEST = f"""
+s.id IN (SELECT l.session_id FROM landmark l JOIN event e USING (session_id, event_index)
+  WHERE l.kind = 'pull_request' AND {COUNTED} AND :pr IN (l.name, l.detail))
+"""
+
 _CHILDREN = """
 SELECT id, uid, kind, copied_events, parent_session, started_by, started_at FROM session
 WHERE parent_session = :id AND kind != 'warmup'
@@ -179,6 +191,10 @@ class SessionFilters:
     min_tokens: int | None = None
     """Compared with the `total_tokens` of a list; 0 means no restriction, as a session may have no figures."""
     has_failures: bool | None = None
+    commit: str | None = None
+    """The hash of a commit that it made, or the beginning of one, in lower case."""
+    pr: str | None = None
+    """The number or the address of a pull request that it created, merged, closed or is about."""
 
 
 # -- by id -----------------------------------------------------------------------------------------
@@ -277,6 +293,8 @@ def _condition(filters: SessionFilters, newest: int) -> tuple[str, dict[str, Any
         (_TOUCHED, "path", filters.path),
         ("s.total_tokens >= :min_tokens", "min_tokens", filters.min_tokens or None),
         ("(s.failed_calls > 0) = :has_failures", "has_failures", filters.has_failures),
+        (_COMMITTED, "commit", filters.commit),
+        (_OF_PULL_REQUEST, "pr", filters.pr),
     ]
     for condition, name, given in wanted:
         if given is not None:

@@ -35,6 +35,7 @@ CLAUDE_CODE = Agent(
         reading=frozenset({"LS", "LSP", "Glob"}),
         waiting=frozenset({"BashOutput", "TaskOutput", "AgentOutputTool", "Monitor", "ScheduleWakeup"}),
         asking=frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"}),
+        questioning=frozenset({"AskUserQuestion"}),
         starting=frozenset({"Task", "Agent"}),
         servers=("mcp__agtrace__", "mcp__plugin_agtrace_agtrace__"),  # the second if installed as a plugin
         commands=("command",),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agtrace_schema.events import Message, Notification, Payload, Reasoning, ToolCall, UserKind
+from agtrace_schema.events import Message, Notification, Payload, Reasoning, ToolCall, ToolResult, UserKind
 
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.events.json_values import fields, listed, milliseconds, text
 from agtrace_indexer.events.strings import first_identifier, identifier
 from agtrace_indexer.providers.claude_code.background import settlements
 from agtrace_indexer.providers.claude_code.content import block_text, block_type, joined_text, readable_json
+from agtrace_indexer.providers.claude_code.deeds import deeds
 from agtrace_indexer.providers.claude_code.notices import unknown_line
 from agtrace_indexer.providers.claude_code.sessions import place, request_kind
 from agtrace_indexer.providers.claude_code.sidechains import note_calls
@@ -88,7 +89,11 @@ def user_line(record: Record, state: LogState) -> Sequence[Said]:
         note_calls(payloads, state)
     time = milliseconds(record.get("timestamp"))
     ends = settlements(payloads, record.get("toolUseResult"), time, thread, state)
-    return [*(Draft(payload, time, None, thread) for payload in payloads), *ends]
+    drafts = [Draft(payload, time, None, thread) for payload in payloads]
+    for draft in drafts:
+        if isinstance(draft.payload, ToolResult):
+            draft.landmarks = deeds(record.get("toolUseResult"))
+    return [*drafts, *ends]
 
 
 def _returned(content: list[Any], record: Record, state: LogState) -> tuple[list[Payload], list[Any]]:

@@ -14,6 +14,7 @@ from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.events.json_values import fields, first_text, listed, milliseconds, text
 from agtrace_indexer.providers.claude_code.background import settlements, told_by_notice
 from agtrace_indexer.providers.claude_code.content import joined_text, readable_json
+from agtrace_indexer.providers.claude_code.deeds import link
 from agtrace_indexer.providers.claude_code.origins import note_origin
 from agtrace_indexer.providers.claude_code.queue import taken_up
 from agtrace_indexer.providers.claude_code.sessions import is_inline, note_session, place, request_kind
@@ -134,7 +135,9 @@ def pointer(record: Record, state: LogState) -> list[Draft]:
     """Read a line that refers to something outside: a pull request, a frame, another directory."""
     named = (record.get(key) for key in POINTERS[record["type"]])
     said = " ".join(value if isinstance(value, str) else readable_json(value) for value in named if value is not None)
-    return _side_line(record, state, record["type"], said)
+    (draft,) = _side_line(record, state, record["type"], said)
+    draft.landmarks = link(record, state) if record["type"] == "pr-link" else ()
+    return [draft]
 
 
 def _side_line(record: Record, state: LogState, kind: str, said: str) -> list[Draft]:

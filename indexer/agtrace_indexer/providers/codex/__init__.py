@@ -50,6 +50,7 @@ CODEX = Agent(
         reading=frozenset({"view_image"}),
         waiting=frozenset({"write_stdin"}),
         asking=frozenset({"request_user_input"}),
+        questioning=frozenset({"request_user_input"}),
         starting=frozenset({"spawn_agent", "resume_agent"}),
         unanswered=frozenset({"web_search"}),
         servers=("mcp__agtrace__", "agtrace.", "agtrace__"),  # with a namespace, in events

@@ -46,6 +46,7 @@ GEMINI = Agent(
         shells=frozenset({"run_shell_command"}),
         reading=frozenset({"google_web_search", "grep_search", "search_file_content"}),
         asking=frozenset({"ask_user", "enter_plan_mode", "exit_plan_mode"}),
+        questioning=frozenset({"ask_user"}),
         starting=frozenset({"codebase_investigator", "delegate_to_agent", "generalist"}),
         servers=("mcp_agtrace_", "agtrace__", ""),  # if two servers have a tool of this name; before 2026
         commands=("command",),

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 LONGEST_COMMAND = 4_000
-"""The most characters of a command that is parsed; a longer one counts as not understood."""
+"""The most characters of a command that is parsed unless more is asked for; a longer one isn't understood."""
 
 _TOKEN = re.compile(
     r"""
       (?P<blank>   (?:[^\S\n]|\\\n)++ | (?<![^\s;&|(])\#[^\n]*+ )
     | (?P<operator> && | \|\| | \|& | ;; | &(?!>) | [;|\n()] )
     | (?P<redirect> \d*+(?: <<< | <<-? | <& | <> | < | >> | >\| | >& | > ) | &>>? )
-    | (?P<word>    (?: '[^']*+' | "(?:[^"\\]|\\.)*+" | \\. | [^\s;&|()<>'"\\]
+    | (?P<word>    (?: [^\s;&|()<>'"\\$]++ | '[^']*+' | "(?:[^"\\]|\\.)*+" | \\. | [^\s;&|()<>'"\\]
                      | (?<=\$)\{[^}\n]*+\} | (?<=\$)\(\([^()\n]*+\)\) )++
                  | . )
     """,
@@ -78,16 +78,22 @@ class _Open:
         return Part(tuple(map(_bare, _run_words(self.words))), self.after, self.writes, self.expands, self.substituted)
 
 
-@lru_cache(maxsize=2_048)
-def parts(command: str) -> tuple[Part, ...]:
-    """Return the programs of a command in order, in linear time; empty for a command that is too long.
+def parts(command: str, longest: int = LONGEST_COMMAND) -> tuple[Part, ...]:
+    """Return the programs of a command in order, in linear time; empty for a command that is longer than this.
 
     The quoted command of `bash -c` is parsed too, and so are subshells. No input is an error: if quotes are broken,
     words are separated by spaces.
     """
-    if len(command) > LONGEST_COMMAND:
+    if len(command) > longest:
         return ()
+    return _remembered(command) if len(command) <= LONGEST_COMMAND else _parsed(command)
+
+
+def _parsed(command: str) -> tuple[Part, ...]:
     return tuple(_unwrapped(_read(command)))
+
+
+_remembered = lru_cache(maxsize=2_048)(_parsed)
 
 
 def _read(command: str) -> Iterator[Part]:

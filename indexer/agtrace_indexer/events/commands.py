@@ -1,0 +1,52 @@
+"""The command that a call has a shell run, as one text."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import orjson
+from agtrace_schema.events import Json
+
+_CALLED = re.compile(r"\btools\.(\w+)\s*\(\s*(?:\{\s*\"?cmd\"?\s*:\s*(\"(?:[^\"\\\n]|\\.)*+\"))?")
+_LONGEST_SCRIPT = 100_000
+
+
+class Command(NamedTuple):
+    """What a shell is to run."""
+
+    text: str
+    in_script: bool = False
+    """Whether a script runs it (Codex's code mode): how it ended is known only if the script prints it."""
+
+
+def command_in(arguments: Json, names: Iterable[str], *, may_be_script: bool = False) -> Command | None:
+    """Return the command among a shell's arguments: the first one with these names, or all of them.
+
+    `may_be_script`: whether the tool takes scripts in Codex's code mode. Such a script is a command a line, and None
+    if it does anything else.
+    """
+    if isinstance(arguments, dict):
+        arguments = next((arguments[name] for name in names if arguments.get(name)), None)
+    if isinstance(arguments, str):
+        return _of_script(arguments) if may_be_script and "tools." in arguments else Command(arguments)
+    if not isinstance(arguments, list):
+        return None
+    words = [word for word in arguments if isinstance(word, str)]
+    if len(words) == 3 and words[1].startswith("-"):
+        return Command(words[2])
+    return Command(shlex.join(words)) if words else None
+
+
+def _of_script(script: str) -> Command | None:
+    commands = []
+    for tool, command in _CALLED.findall(script[:_LONGEST_SCRIPT]):
+        if tool != "exec_command" or not command:
+            return None
+        try:
+            commands.append(str(orjson.loads(command)))
+        except orjson.JSONDecodeError:
+            return None
+    return Command("\n".join(commands), in_script=True) if commands else None

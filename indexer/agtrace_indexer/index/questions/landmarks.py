@@ -1,0 +1,116 @@
+"""Landmarks: what sessions did, in file order, without copies."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agtrace_schema.landmarks import LandmarkKind, Verdict
+
+from agtrace_indexer.index.questions.conditions import COUNTED, OWN_THEN
+from agtrace_indexer.index.questions.events import Snapshot
+from agtrace_indexer.index.questions.queries import GIVEN, as_json, rows, value
+
+_ONCE = """
+NOT (coalesce(l.verdict, '') = 'linked' AND EXISTS (SELECT 1 FROM landmark o WHERE o.session_id = l.session_id
+  AND o.kind = l.kind AND o.name IS l.name AND o.verdict != 'linked'))
+"""
+"""A link says nothing new of a pull request with which the session did something."""
+
+_OWN = f"FROM landmark l JOIN event e USING (session_id, event_index) WHERE {OWN_THEN} AND {_ONCE}"
+
+_LANDMARKS = f"""
+SELECT l.event_index, l.number, e.turn_index, l.kind, l.name, l.detail, l.verdict, l.evidence
+{_OWN} AND (l.event_index, l.number) > (:event, :number) ORDER BY l.event_index, l.number LIMIT :most
+"""
+
+_DEEDS = f"""
+SELECT l.session_id, sum(l.kind = 'commit'),
+  group_concat(CASE WHEN l.kind = 'pull_request' AND l.verdict = 'created' THEN l.name END, ' '),
+  (SELECT t.verdict FROM landmark t JOIN event e USING (session_id, event_index)
+    WHERE t.session_id = l.session_id AND t.kind = 'test_run' AND {COUNTED}
+    ORDER BY t.event_index DESC, t.number DESC LIMIT 1),
+  sum(l.kind = 'release')
+FROM landmark l JOIN event e USING (session_id, event_index)
+WHERE l.session_id IN {GIVEN} AND {COUNTED} GROUP BY 1
+"""
+
+
+_TOTALS = f"""
+SELECT l.kind, count(*), sum(coalesce(l.verdict, '') = 'failed'), l.session_id
+FROM landmark l JOIN event e USING (session_id, event_index)
+WHERE l.session_id IN {GIVEN} AND {COUNTED} AND {_ONCE} GROUP BY l.kind, l.session_id
+"""
+
+
+class Landmark(NamedTuple):
+    """Something that a session did."""
+
+    event_index: int
+    number: int
+    """0, 1, 2 ... within the event."""
+    turn_index: int | None
+    kind: LandmarkKind
+    name: str | None
+    detail: str | None
+    verdict: Verdict | None
+    evidence: str
+    """What tells of it, or decided its verdict (`agtrace_schema.landmarks.Evidence`)."""
+
+
+class KindOfSession(NamedTuple):
+    """The landmarks of a kind in a session."""
+
+    kind: str
+    landmarks: int
+    failed: int
+    """Test runs and builds that failed."""
+    session: int
+
+
+class Deeds(NamedTuple):
+    """What a session did, in figures."""
+
+    commits: int
+    pull_requests: tuple[str, ...]
+    """The numbers of those that it created, in order."""
+    tests: str | None
+    """How its last test run ended; None if there was none."""
+    releases: int
+
+
+def landmarks_then(
+    connection: sqlite3.Connection, session_row: int, then: Snapshot, *, behind: tuple[int, int] | None, most: int
+) -> list[Landmark]:
+    """Return the landmarks of a session after an (event_index, number), in file order, at most `most`."""
+    event, number = behind or (-1, -1)
+    named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
+    return list(rows(connection, _landmark, _LANDMARKS, {**named, "event": event, "number": number, "most": most}))
+
+
+def count_landmarks_then(connection: sqlite3.Connection, session_row: int, then: Snapshot) -> int:
+    """Return the number of landmarks of a session."""
+    named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
+    return int(value(connection, f"SELECT count(*) {_OWN}", named))
+
+
+def deeds(connection: sqlite3.Connection, session_rows: Iterable[int]) -> dict[int, Deeds]:
+    """Return what each of these sessions did, in figures, without those that left no landmark."""
+    found = rows(connection, _of_session, _DEEDS, (as_json(session_rows),))
+    return dict(found)
+
+
+def totals(connection: sqlite3.Connection, session_rows: Iterable[int]) -> list[KindOfSession]:
+    """Return how many landmarks of each kind each of these sessions has."""
+    return list(rows(connection, KindOfSession, _TOTALS, (as_json(session_rows),)))
+
+
+def _landmark(event: int, number: int, turn: int | None, kind: str, *rest: str | None) -> Landmark:
+    name, detail, verdict, evidence = rest
+    judged = None if verdict is None else Verdict(verdict)
+    return Landmark(event, number, turn, LandmarkKind(kind), name, detail, judged, evidence or "")
+
+
+def _of_session(row: int, commits: int, requests: str | None, tests: str | None, releases: int) -> tuple[int, Deeds]:
+    return row, Deeds(commits, tuple((requests or "").split()), tests, releases)

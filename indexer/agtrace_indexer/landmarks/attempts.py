@@ -1,0 +1,177 @@
+"""What a command sets out to do that would be a landmark, and what its end would say of that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from agtrace_schema.landmarks import LandmarkKind
+
+from agtrace_indexer.events.shell import Part, parts
+from agtrace_indexer.landmarks import forges, git, programs
+from agtrace_indexer.landmarks.wrappers import unwrapped
+
+_LONGEST = 60_000
+"""The most characters of a command that is looked into: a description of a pull request is long."""
+
+_SHORT = 500
+
+_WORD = re.compile(r"[\w.+-]+")
+_MESSAGE = re.compile(r"\$\(\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n\s*\2\s*\)", re.DOTALL)
+_VALUE = re.compile(r"(?<==)\$\((?:pwd|date|mktemp|realpath|dirname|git rev-parse)\b[^()\n]*\)")
+"""What an assignment before a program is given; it does nothing of the kind."""
+_QUOTING = re.compile(r"""["'`$\\();&|<>]""")
+
+_HARMLESS = frozenset(
+    """
+    [ : . builtin cat cd cp date echo env eval export head ls mkdir mv popd printenv printf pushd pwd rm set sleep
+    source tail touch true type ulimit umask unset wc which
+    """.split()  # noqa: SIM905
+)
+"""Programs that hardly ever fail: where one of them stands before a test with `&&`, the test is what failed."""
+_HARMLESS_OF_GIT = frozenset({"add", "branch", "diff", "fetch", "log", "rev-parse", "show", "status"})
+
+_LEFT_BEHIND = re.compile(r"[^&]&\s*\Z")
+_SHOWN_STATUS = re.compile(r"([^$\n]{0,60})\$\{?\?\}?")
+
+
+class Place(NamedTuple):
+    """Where an attempt stands in its command, and so what the end of the command says of it."""
+
+    succeeds: bool
+    """Whether the command can only succeed if this did."""
+    fails: bool
+    """Whether the command can only fail because this did."""
+    runs: bool
+    """Whether it runs however the command ends."""
+    runs_if_well: bool
+    """Whether it ran if the command succeeded."""
+    shown: str | None = None
+    """The text before its exit code if the command prints that: `exit: ` of `pytest; echo "exit: $?"`."""
+    behind: bool = False
+    """Whether it runs only if the attempt before it succeeded."""
+
+
+class Attempt(NamedTuple):
+    """Something that a command sets out to do. JSON values only: it waits for its result between two runs."""
+
+    kind: LandmarkKind
+    how: str
+    """How it is recognized in the output: the subcommand of git or of a forge; empty for tests and builds."""
+    name: str | None
+    detail: str | None
+    place: Place
+
+
+def attempts(command: str) -> tuple[Attempt, ...]:
+    """Return what a command sets out to do, in order; short commands are remembered, as agents repeat them."""
+    return _remembered(command) if len(command) <= _SHORT else _attempts(command)
+
+
+def _attempts(command: str) -> tuple[Attempt, ...]:
+    if not _is_meant(command):
+        return ()
+    plain = _MESSAGE.sub(_first_line, command) if "<<" in command else command
+    plain = _VALUE.sub("value", plain) if "=$(" in plain else plain
+    found = parts(plain, _LONGEST)
+    meant = {number: told for number, part in enumerate(found) if (told := _told(part)) is not None}
+    shell = _Shell("pipefail" in plain, _LEFT_BEHIND.search(plain) is not None)
+    return tuple(Attempt(*told, _place(number, found, meant, shell)) for number, told in meant.items())
+
+
+_remembered = lru_cache(maxsize=2_048)(_attempts)
+
+
+def _is_meant(command: str) -> bool:
+    """Whether a command may set out to do anything of the kind: most don't, and aren't taken apart."""
+    words = frozenset(_WORD.findall(command))
+    return git.is_meant(words) or forges.is_meant(words) or programs.is_meant(words, command)
+
+
+def stored(found: Sequence[Attempt]) -> list[list[Any]]:
+    """Return attempts as JSON values."""
+    return [[str(kind), how, name, detail, [*place]] for kind, how, name, detail, place in found]
+
+
+def restored(values: Sequence[Sequence[Any]]) -> list[Attempt]:
+    """Return the attempts that `stored` wrote."""
+    return [Attempt(LandmarkKind(kind), how, name, detail, Place(*place)) for kind, how, name, detail, place in values]
+
+
+def _told(part: Part) -> git.Told | None:
+    words = unwrapped(part.words)
+    if not words:
+        return None
+    if words[0] == "git":
+        return git.attempted(words[1:])
+    if words[0] in forges.PROGRAMS:
+        return forges.attempted(words)
+    task = programs.task_of(words)
+    return task and (task.kind, "", task.name, None)
+
+
+def _first_line(message: re.Match[str]) -> str:
+    """Return the first line of a here-document that is given as a word, without what a shell would read in it."""
+    line = next((line.strip() for line in message[3].split("\n") if line.strip()), "")
+    return _QUOTING.sub("", line)
+
+
+class _Shell(NamedTuple):
+    """How the shell makes the exit code of a command from those of its parts."""
+
+    pipefail: bool
+    """Whether a pipe fails where any of its parts does."""
+    left_behind: bool
+    """Whether the command ends with `&`: the shell doesn't wait for it."""
+
+
+def _place(number: int, found: Sequence[Part], meant: Collection[int], shell: _Shell) -> Place:
+    part = found[number]
+    last = max((other for other in meant if other < number), default=None)
+    after = [other for other in found[number + 1 :] if not other.substituted]
+    before = [other for other in found[:number] if not other.substituted]
+    piped = bool(after) and after[0].after in ("|", "|&")
+    leads = all(other.after in ("&&", "|", "|&") for other in after) and not (part.substituted or shell.left_behind)
+    chain = _chain(part, before)
+    succeeds = leads and chain is not None and (not piped or shell.pipefail)
+    certain = chain is not None and all(map(_is_harmless, chain))
+    alone = all(_is_harmless(other) or other.after in ("|", "|&") for other in after)
+    return Place(
+        succeeds=succeeds,
+        fails=succeeds and certain and alone,
+        runs=certain,
+        runs_if_well=certain or (leads and chain is not None),
+        shown=None if piped else _shown_status(after),
+        behind=last is not None and any(other is found[last] for other in chain or ()),
+    )
+
+
+def _chain(part: Part, before: Sequence[Part]) -> list[Part] | None:
+    """Return the parts that must succeed before one runs; None if it only runs where another fails (`||`)."""
+    chain: list[Part] = []
+    operator = part.after
+    for other in reversed(before):
+        if operator in ("||", "&"):
+            return None if operator == "||" else chain
+        if operator not in ("&&", "|", "|&"):
+            return chain
+        if operator == "&&":
+            chain.append(other)
+        operator = other.after
+    return chain
+
+
+def _is_harmless(part: Part) -> bool:
+    if not part.words:
+        return True
+    return part.program in _HARMLESS or (part.program == "git" and git.subcommand(part.words[1:]) in _HARMLESS_OF_GIT)
+
+
+def _shown_status(after: Sequence[Part]) -> str | None:
+    """Return the text that an `echo` right behind a part puts before its exit code."""
+    if not after or after[0].program not in ("echo", "printf"):
+        return None
+    said = _SHOWN_STATUS.match(" ".join(word for word in after[0].words[1:] if not re.fullmatch(r"-[neE]+", word)))
+    return said and said[1].replace("\\n", "").lstrip("\n")

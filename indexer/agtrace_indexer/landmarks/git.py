@@ -1,0 +1,140 @@
+"""What git was asked to do, and what its output says that it did."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Set
+
+from agtrace_schema.landmarks import Landmark, LandmarkKind, Verdict
+
+from agtrace_indexer.landmarks.wrappers import behind_options
+
+Told = tuple[LandmarkKind, str, str | None, str | None]
+"""Kind, how, name and detail of an attempt."""
+
+PUSH = "push"
+
+_BEFORE_SUBCOMMAND = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path")
+_MERGING = ("merge", "pull")
+_COMMITTING = ("commit", "cherry-pick", "revert", "rebase", "am", *_MERGING)
+_NEVER = frozenset({"--dry-run", "--help", "-h", "--abort", "--quit", "--skip", "--no-commit"})
+_NEW_BRANCH = {
+    "checkout": ("-b", "-B", "--orphan"),
+    "switch": ("-c", "-C", "--create", "--orphan"),
+    "worktree": ("-b", "-B"),
+}
+_ACTING = frozenset({*_COMMITTING, PUSH, *_NEW_BRANCH, "branch"})
+_BRANCH_OPTIONS = frozenset({"-f", "--force", "-t", "--track", "--no-track", "-q", "--quiet"})
+
+_MADE = re.compile(r"^\[(?:[^\[\]\n]{1,250} )([0-9a-f]{7,40})\] ?([^\n]*)", re.MULTILINE)
+"""`[main 3fa9c21] Subject`, `[main (root-commit) 3fa9c21] Subject`, `[detached HEAD 3fa9c21] Subject`."""
+_MERGED = re.compile(r"^Merge made by ", re.MULTILINE)
+_PUSHED = re.compile(r"^ [ +*] ?\s*[0-9a-f]{7,40}\.{2,3}([0-9a-f]{7,40})\s+\S+\s+->", re.MULTILINE)
+_LISTED = re.compile(r"^(?:commit )?([0-9a-f]{7,40})(?: \([^)\n]*\))?(?: ([^\n]*))?$", re.MULTILINE)
+_SWITCHED = re.compile(r"(?:Switched to a new branch|\(new branch) '([^'\n]+)'")
+_TAGGED = re.compile(r"^ \* \[new tag\]\s+(\S+)\s+->", re.MULTILINE)
+_REF = re.compile(r"[^\s$~^:?*\[\\`(){}]{1,250}")
+
+
+def is_meant(words: Set[str]) -> bool:
+    """Whether a command of these words may ask git for any of this."""
+    return "git" in words and not _ACTING.isdisjoint(words)
+
+
+def subcommand(words: tuple[str, ...]) -> str:
+    """Return the subcommand of git among the words behind its name; empty if there is none."""
+    return next(iter(behind_options(words, _BEFORE_SUBCOMMAND)), "")
+
+
+def attempted(words: tuple[str, ...]) -> Told | None:
+    """Return what git is asked to do with these words behind its name."""
+    rest = behind_options(words, _BEFORE_SUBCOMMAND)
+    if not rest or not _NEVER.isdisjoint(rest):
+        return None
+    name, options = rest[0], rest[1:]
+    if name in _COMMITTING:
+        return LandmarkKind.COMMIT, name, None, _message(options) if name in ("commit", "merge") else None
+    if name == PUSH:
+        return LandmarkKind.RELEASE, PUSH, None, None
+    branch = _new_branch(name, options)
+    return None if branch is None else (LandmarkKind.BRANCH, name, branch or None, None)
+
+
+def commits(attempts: list[Told], output: str, *, surely: bool) -> Iterator[Landmark]:
+    """Yield the commits that git made, in the order of its output.
+
+    `attempts`: the ones that commit; `surely`: whether the first of them is known to have succeeded. A commit that
+    wasn't shown has the hash that a push or a listing in the same output shows, if any does.
+    """
+    shown = list(_MADE.finditer(output))
+    for found in shown:
+        yield _commit(found[1], found[2].strip() or None)
+    merges = sum(how in _MERGING for _, how, _, _ in attempts) and len(_MERGED.findall(output))
+    for _, how, _, subject in attempts[:1] if not shown else ():
+        if how in _MERGING and merges:
+            yield _commit(_listed(output, subject), subject)
+        elif how == "commit" and (surely or (subject and _listed(output, subject, alone=False))):
+            yield _commit(_listed(output, subject) or _pushed(output), subject)
+
+
+def branches(told: Told, output: str, *, surely: bool) -> Iterator[Landmark]:
+    """Yield the branch that git created."""
+    _, how, name, _ = told
+    found = _SWITCHED.search(output) if how != "branch" else None
+    if found:
+        yield Landmark(LandmarkKind.BRANCH, found[1], verdict=Verdict.CREATED)
+    elif surely and name and _REF.fullmatch(name):
+        yield Landmark(LandmarkKind.BRANCH, name, verdict=Verdict.CREATED)
+
+
+def tags(output: str) -> Iterator[Landmark]:
+    """Yield the tags that a push brought to a remote for the first time."""
+    for tag in _TAGGED.findall(output):
+        yield Landmark(LandmarkKind.RELEASE, tag, "pushed tag", Verdict.CREATED)
+
+
+def _commit(name: str | None, subject: str | None) -> Landmark:
+    return Landmark(LandmarkKind.COMMIT, name, subject, Verdict.CREATED)
+
+
+def _listed(output: str, subject: str | None, *, alone: bool = True) -> str | None:
+    """Return the hash before the subject, or one that is alone in its line, as `git log` and `rev-parse` print them."""
+    bare = None
+    for found in _LISTED.finditer(output):
+        if subject and found[2] and (found[2] == subject or found[2].endswith(f") {subject}")):
+            return found[1]
+        if alone and bare is None and not found[2] and len(found[1]) == 40:
+            bare = found[1]
+    return bare
+
+
+def _pushed(output: str) -> str | None:
+    found = _PUSHED.search(output)
+    return found and found[1]
+
+
+def _message(options: tuple[str, ...]) -> str | None:
+    """Return the first line of the message among the options of a commit or a merge."""
+    for at, word in enumerate(options):
+        if re.fullmatch(r"-[a-zA-Z]*m|--message", word) and at + 1 < len(options):
+            return _line(options[at + 1])
+        if word.startswith("--message="):
+            return _line(word.partition("=")[2])
+    return None
+
+
+def _line(message: str) -> str | None:
+    return message.strip().partition("\n")[0].strip() or None
+
+
+def _new_branch(name: str, options: tuple[str, ...]) -> str | None:
+    """Return the branch that is to be created, empty if the words don't name it; None if none is."""
+    if name == "branch":
+        bare = tuple(word for word in options if word not in _BRANCH_OPTIONS)
+        return bare[0] if bare and len(bare) <= 2 and not any(word.startswith("-") for word in bare) else None
+    if name == "worktree" and options[:1] != ("add",):
+        return None
+    for at, word in enumerate(options):
+        if word in _NEW_BRANCH.get(name, ()) and at + 1 < len(options):
+            return options[at + 1]
+    return "" if name == "worktree" and "--detach" not in options else None

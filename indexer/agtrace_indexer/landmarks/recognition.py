@@ -1,0 +1,137 @@
+"""What of the attempts of a command came about, by its end and its output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from agtrace_schema.events import Outcome
+from agtrace_schema.landmarks import Evidence, Landmark, LandmarkKind, Verdict
+
+from agtrace_indexer.landmarks import forges, git, verdicts
+from agtrace_indexer.landmarks.attempts import Attempt
+from agtrace_indexer.landmarks.several import RUNS, Said, said_of_each
+
+_EXIT_CODES = re.compile(r"\bexit_code\\?\"?: ?(-?\d{1,9})\b")
+_PUBLISHED = re.compile(
+    r"^\+ (?P<npm>(?:@[\w.-]+/)?[\w.-]+@\d[\w.+-]*)$"
+    r"|^\s*(?:Published|Uploaded) (?P<cargo>[\w-]+ v\d[\w.+-]*)"
+    r"|^View at:\s*https?://\S+/project/(?P<twine>[\w.-]+/[\w.+-]+)/"
+    r"|^Successfully registered gem: (?P<gem>\S+ \([\w.]+\))"
+    r"|\bPublished (?P<vsce>[\w-]+\.[\w.-]+ v\d[\w.+-]*)",
+    re.MULTILINE,
+)
+
+_LONGEST = 200
+_FIRST, _LAST = 20_000, 80_000
+
+
+def landmarks(attempts: Sequence[Attempt], output: str, outcome: Outcome, *, in_script: bool = False) -> list[Landmark]:
+    """Return what the attempts of a command came to.
+
+    `output` is what it printed, without secrets; `in_script`: whether a script ran it, so that the outcome is that of
+    the script.
+    """
+    if outcome is Outcome.REJECTED:
+        return []
+    if in_script:
+        output, outcome = _unescaped(output), _of_script(output, outcome)
+    output = _looked_at(output)
+    well = {Outcome.OK: True, Outcome.FAILED: False}.get(outcome)
+    committing = [attempt for attempt in attempts if attempt.kind is LandmarkKind.COMMIT]
+    found = [*_commits(committing, output, well)] if committing else []
+    for attempt, said in zip(attempts, said_of_each(attempts, output, well=well), strict=True):
+        if attempt.kind in RUNS:
+            found += _run(attempt, output, said, well)
+        elif attempt.kind is not LandmarkKind.COMMIT:
+            found += _of(attempt, output, well)
+    return list(map(_short, found))
+
+
+def _commits(attempts: Sequence[Attempt], output: str, well: bool | None) -> Iterator[Landmark]:
+    surely = well is True and attempts[0].place.succeeds
+    return git.commits([attempt[:4] for attempt in attempts], output, surely=surely)
+
+
+def _of(attempt: Attempt, output: str, well: bool | None) -> Iterator[Landmark]:
+    """Yield what an attempt came to that is no run and no commit: commits are found together."""
+    told, surely = attempt[:4], well is True and attempt.place.succeeds
+    if attempt.kind is LandmarkKind.BRANCH:
+        yield from git.branches(told, output, surely=surely)
+    elif attempt.how == git.PUSH:
+        yield from git.tags(output)
+    elif attempt.how:
+        yield from forges.landmarks(told, output, surely=surely)
+    elif attempt.kind is LandmarkKind.RELEASE:
+        yield from _publication(attempt, output, surely=surely)
+
+
+def _publication(attempt: Attempt, output: str, *, surely: bool) -> Iterator[Landmark]:
+    found = _PUBLISHED.search(output)
+    if found or surely:
+        named = found[found.lastgroup or 0] if found else None
+        yield Landmark(LandmarkKind.RELEASE, named, attempt.name, Verdict.CREATED)
+
+
+def _run(attempt: Attempt, output: str, said: Said, well: bool | None) -> Iterator[Landmark]:
+    """Yield a test run or a build, unless it may not have run at all."""
+    place = attempt.place
+    ran = place.runs or (well is True and place.runs_if_well)
+    verdict, evidence = _verdict(attempt, output, said, well, ran=ran)
+    absent = not said.began or (verdict is not Verdict.PASSED and verdicts.was_absent(output))
+    if not absent and (ran or verdict is not Verdict.UNKNOWN):
+        counts = verdicts.counts(said.output) if attempt.kind is LandmarkKind.TEST_RUN else None
+        yield Landmark(attempt.kind, attempt.name, counts, verdict, evidence)
+
+
+def _verdict(attempt: Attempt, output: str, said: Said, well: bool | None, *, ran: bool) -> tuple[Verdict, Evidence]:
+    """Return how a test run or a build ended, and what tells; if the output doesn't, its exit code isn't known."""
+    place = attempt.place
+    if well and place.succeeds:
+        return Verdict.PASSED, Evidence.EXIT_CODE
+    if well is False and place.fails:
+        return Verdict.FAILED, Evidence.EXIT_CODE
+    code = _shown_code(place.shown, output)
+    if code is not None:
+        return (Verdict.FAILED if code else Verdict.PASSED), Evidence.EXIT_CODE
+    if said.succeeded:
+        return Verdict.PASSED, Evidence.OUTPUT
+    output = verdicts.shown_of(said.output)
+    if verdicts.failed(attempt.kind, output, of_anything=ran):
+        return Verdict.FAILED, Evidence.OUTPUT
+    if verdicts.passed(attempt.kind, output) or (ran and well is not None and verdicts.is_silent(attempt.name)):
+        return Verdict.PASSED, Evidence.OUTPUT
+    return Verdict.UNKNOWN, Evidence.OUTPUT
+
+
+def _shown_code(before: str | None, output: str) -> int | None:
+    """Return the exit code that stands in the output behind a text."""
+    found = None if before is None else re.search(rf"^{re.escape(before)}(\d{{1,3}})\b", output, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def _of_script(output: str, outcome: Outcome) -> Outcome:
+    """Return how the commands of a script ended, by the exit codes that it prints."""
+    codes = set(map(int, _EXIT_CODES.findall(output)))
+    if not codes:
+        return Outcome.UNKNOWN if outcome is Outcome.OK else outcome
+    return Outcome.OK if codes == {0} else Outcome.FAILED
+
+
+def _unescaped(output: str) -> str:
+    """Return the output of a script, with lines instead of their escapes if it printed JSON."""
+    if '"output":"' not in output:
+        return output
+    return output.replace('\\"', '"').replace('"output":"', "\n").replace("\\n", "\n")
+
+
+def _looked_at(output: str) -> str:
+    """Return the beginning and the end of a long output."""
+    return output if len(output) <= _FIRST + _LAST else f"{output[:_FIRST]}\n{output[-_LAST:]}"
+
+
+def _short(landmark: Landmark) -> Landmark:
+    name, detail = landmark.name or "", landmark.detail or ""
+    if len(name) <= _LONGEST and len(detail) <= _LONGEST:
+        return landmark
+    return landmark._replace(name=name[:_LONGEST] or None, detail=detail[:_LONGEST] or None)
