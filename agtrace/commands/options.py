@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args
 import click
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import EventType
-from agtrace_schema.requests import Level, Mode, Section, WordsIn
+from agtrace_schema.requests import Access, Level, Mode, Section, SessionKind, Sort, WordsIn
 
 from agtrace.commands.errors import USAGE, fail
 
@@ -23,6 +23,9 @@ LEVELS = list(get_args(Level))
 SECTIONS = list(get_args(Section))
 MODES = list(get_args(Mode))
 WORDS = list(get_args(WordsIn))
+SORTS = list(get_args(Sort))
+ACCESSES = list(get_args(Access))
+KINDS = list(get_args(SessionKind))
 
 _PORT = re.compile("[0-9]{1,5}")
 _LINES = re.compile(r"(?P<one>[0-9]{1,15})|(?P<first>[0-9]{0,15}):(?P<last>[0-9]{0,15})")

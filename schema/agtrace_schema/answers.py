@@ -78,6 +78,13 @@ class SessionItem(Model):
     """Only if asked for with `fields`, or with the filter `commit` or `pr`."""
     copied_turns: int | None = None
     """Turns copied from an older session, where they are counted."""
+    output_tokens: int | None = None
+    """Like the next three, only in a list that is sorted by it."""
+    failure_run: int | None = None
+    """The longest run of tool calls that failed one after the other."""
+    compactions: int | None = None
+    edits: int | None = None
+    """Calls that wrote files."""
 
 
 class ModelTotals(Model):

@@ -18,3 +18,25 @@ Mode = Literal["minimal", "standard", "verbose"]
 
 WordsIn = Literal["event", "turn"]
 """Where all words of a query must occur together."""
+
+Sort = Literal[
+    "newest",
+    "oldest",
+    "failed_calls",
+    "failure_run",
+    "output_tokens",
+    "total_tokens",
+    "cost",
+    "tool_calls",
+    "turns",
+    "duration",
+    "compactions",
+    "edits",
+]
+"""The order of a list of sessions: by their start, or by a measure, the largest first."""
+
+Access = Literal["read", "write"]
+"""What a call did to a file."""
+
+SessionKind = Literal["main", "subagent", "all"]
+"""Which sessions: `main` are those that no other session started."""

@@ -35,6 +35,9 @@ SESSIONS: list[Asked] = [
         (["sessions", "--failures"], {"has_failures": True}),
         (["sessions", "--commit", "3fa9c21"], {"commit": "3fa9c21"}),
         (["sessions", "--pr", "104"], {"pr": "104"}),
+        (["sessions", "--sort", "failure_run"], {"sort": "failure_run"}),
+        (["sessions", "--path", "store.py", "--access", "write"], {"path": "store.py", "access": "write"}),
+        (["sessions", "--kind", "subagent", "--sort", "oldest"], {"kind": "subagent", "sort": "oldest"}),
         (["sessions", "--no-failures", "--fields", "id,title"], {"has_failures": False, "fields": "id,title"}),
     )
 ]

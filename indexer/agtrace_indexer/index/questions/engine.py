@@ -79,9 +79,19 @@ class Sessions(Protocol[Connection]):
         """Return all sessions except warm-ups, of one provider or of all, oldest first."""
 
     def page(
-        self, connection: Connection, filters: SessionFilters, *, newest: int, behind: tuple[int, int] | None, most: int
+        self,
+        connection: Connection,
+        filters: SessionFilters,
+        *,
+        newest: int,
+        behind: tuple[int, int] | None,
+        most: int,
+        oldest_first: bool = False,
     ) -> list[Session]:
-        """Return the sessions of a list after a (start, row), newest first, without warm-ups."""
+        """Return the sessions of a list after a (start, row), newest first unless told otherwise, without warm-ups."""
+
+    def starts(self, connection: Connection, filters: SessionFilters, *, newest: int) -> dict[int, int]:
+        """Return row id -> start of all sessions of a list, in no particular order."""
 
     def count(self, connection: Connection, filters: SessionFilters, *, newest: int) -> Counts:
         """Return the number of sessions in a list."""
@@ -100,6 +110,15 @@ class Sessions(Protocol[Connection]):
 
     def shared_events(self, connection: Connection, one: int, other: int) -> int:
         """Return how many events two sessions share: copied from one to the other, or by both from a third."""
+
+
+class Measures(Protocol[Connection]):
+    """The figures by which lists of sessions are sorted."""
+
+    def of_sessions(
+        self, connection: Connection, sessions: Iterable[int], measure: str, *, newest_event: int
+    ) -> dict[int, int | None]:
+        """Return a measure of these sessions, by row id, as of a snapshot with this newest event."""
 
 
 class Turns(Protocol[Connection]):
@@ -517,6 +536,7 @@ if TYPE_CHECKING:
         histories,
         landmarks,
         matches,
+        measures,
         projects,
         ranking,
         reports,
@@ -529,6 +549,7 @@ if TYPE_CHECKING:
     )
 
     _sessions: Sessions[sqlite3.Connection] = sessions
+    _measures: Measures[sqlite3.Connection] = measures
     _turns: Turns[sqlite3.Connection] = turns
     _events: Events[sqlite3.Connection] = events
     _texts: Texts[sqlite3.Connection] = texts
