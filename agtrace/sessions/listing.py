@@ -5,7 +5,8 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import sessions, turns
+from agtrace_indexer.index.questions import measures, sessions, turns
+from agtrace_indexer.index.questions.events import NOW
 from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters
 from agtrace_indexer.index.questions.usage import Among, largest_request
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
@@ -25,6 +26,8 @@ MODELS_SHOWN = 3
 """The most models of a session or project that an overview names."""
 
 _CHILDREN = 10
+
+_IN_STATS = ("failure_run", "edits", "compactions", "human_requests")
 
 _SHOWN_IF_SORTED_BY = frozenset({"output_tokens", "failure_run", "compactions", "edits"})
 """The measures that an item of a list has only if the list is sorted by them."""
@@ -145,6 +148,7 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
         total_events=session.event_count,
         tool_calls=session.tool_calls,
         failed_calls=session.failed_calls,
+        **{name: _measure(connection, session, name) for name in _IN_STATS},
         responses=usage.responses,
         total_tokens=usage.total,
         tokens={kind: usage.tokens[kind] for kind in KINDS if kind in usage.tokens} or None,
@@ -162,6 +166,11 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
         copied=_copied(session),
         with_children=_with_children(connection, session, prices),
     )
+
+
+def _measure(connection: sqlite3.Connection, session: Session, measure: str) -> int:
+    found = measures.of_sessions(connection, [session.id], measure, newest_event=NOW.newest_row)
+    return found[session.id] or 0
 
 
 def _outside_turns(connection: sqlite3.Connection, session: Session, usage: Usage) -> int:

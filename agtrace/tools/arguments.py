@@ -37,7 +37,8 @@ DEFAULT_LIMIT = 10
 LARGEST_LIMIT = 50
 
 Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT)]
-Cursor = Annotated[str | None, Field(description="A next_cursor.")]
+Cursor = str | None
+"""The `next_cursor` of an answer, which goes on where that one ended."""
 SessionId = Annotated[str, StringConstraints(min_length=1, max_length=200), Field(description="ID or prefix.")]
 _HEXADECIMAL = re.compile("[0-9A-Fa-f]+")
 

@@ -29,7 +29,7 @@ class GetEventDetails(Arguments):
     end_line: LineNumber = None
     mode: Annotated[Mode | None, Field(description="Digest, failing lines first; default verbatim.")] = None
     cursor: Cursor = None
-    max_bytes: Annotated[MaxBytes, Field(description="Default 10240.")] = None
+    max_bytes: MaxBytes = None
 
 
 def answer(context: Context, wanted: GetEventDetails) -> Reply:

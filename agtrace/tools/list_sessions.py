@@ -56,7 +56,7 @@ class ListSessions(Arguments):
     since: Time = None
     until: Until = None
     query: Annotated[Text | None, Field(description="Text in the title or a request.")] = None
-    sort: Annotated[Sort | None, Field(description="Largest first.")] = None
+    sort: Sort | None = None
     kind: SessionKind | None = None
     path: Annotated[Text | None, Field(description="Part of the path of a file it touched.")] = None
     access: Access | None = None
@@ -163,9 +163,8 @@ def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, s
 TOOL = Tool(
     "list_sessions",
     "List sessions",
-    f"Past sessions of {TITLES}, newest first: first request, turns, "
-    "failures, tokens. Start here to see what was worked on; for an error, "
-    "file or phrase use search_event_previews. Next: get_session_details.",
+    f"Past sessions of {TITLES}, newest first, or by sort, largest first. For an error, file or phrase use "
+    "search_event_previews. Next: get_session_details.",
     ListSessions,
     answer,
 )

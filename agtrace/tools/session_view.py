@@ -56,7 +56,7 @@ class GetSessionDetails(Arguments):
         Field(description="Only these, in full."),
     ] = None
     fields: Annotated[Fields, Field(description="Only these: title, stats.cost_usd, turns.outcome")] = None
-    turn_index: Annotated[TurnIndex, Field(description="Only this turn.")] = None
+    turn_index: TurnIndex = None
     include_reasoning: Annotated[bool, Field(description="Quote the thinking (level turns).")] = False
     cursor: Cursor = None
     max_bytes: Annotated[

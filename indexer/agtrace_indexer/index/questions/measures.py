@@ -8,6 +8,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
+from agtrace_schema.codes import OUTCOME_CODE
+from agtrace_schema.events import Outcome
+
 from agtrace_indexer.index.questions.conditions import CODES, LIVE
 from agtrace_indexer.index.questions.queries import as_json, pairs
 from agtrace_indexer.index.questions.tokens import TokenCounts
@@ -18,26 +21,33 @@ _CALLS = f"FROM event e WHERE {_OWN} AND e.type = :call"
 _ANSWERED_LATER = (
     "EXISTS (SELECT 1 FROM event r WHERE r.session_id = e.session_id AND r.event_index = e.link AND r.id > :newest)"
 )
-_FAILED = f"(e.outcome IS :failed AND NOT {_ANSWERED_LATER})"
+_FAILED = f"e.outcome = {OUTCOME_CODE[Outcome.FAILED]} AND NOT {_ANSWERED_LATER}"
 _USED = f"FROM token_usage u JOIN event e USING (session_id, event_index) WHERE u.session_id = s.id AND {_OWN}"
 
 _KNOWN_TOTAL = (
     f"CASE WHEN coalesce({', '.join(f'u.{kind}' for kind in TokenCounts._fields)}) IS NOT NULL THEN {TOTAL} END"
 )
 
+# Few calls fail: from each of them one step back to the call before it.
 _FAILURE_RUN = f"""
-(SELECT coalesce(max(run), 0) FROM (
-  SELECT count(*) AS run FROM (
-    SELECT failed, row_number() OVER (ORDER BY event_index)
-      - row_number() OVER (PARTITION BY failed ORDER BY event_index) AS island
-    FROM (SELECT e.event_index, {_FAILED} AS failed {_CALLS} AND s.failed_calls))
-  WHERE failed GROUP BY island))
+(SELECT coalesce(max(length), 0) FROM (
+  SELECT count(*) AS length FROM (
+    SELECT sum(begins) OVER (ORDER BY event_index) AS run FROM (
+      SELECT f.event_index, coalesce(
+        (SELECT NOT coalesce({_FAILED}, 0) {_CALLS} AND e.event_index < f.event_index
+          ORDER BY e.event_index DESC LIMIT 1), 1) AS begins
+      FROM (SELECT e.event_index {_CALLS} AND {_FAILED}) f))
+  GROUP BY run))
 """
 
 _EDITS = f"""
 (SELECT count(DISTINCT t.event_index) FROM touched t JOIN event e USING (session_id, event_index)
   WHERE t.session_id = s.id AND t.access = 'write' AND {_OWN}
   AND (e.outcome IS NULL OR e.outcome NOT IN (:failed, :rejected, :interrupted) OR {_ANSWERED_LATER}))
+"""
+
+_REQUESTS = f"""
+(SELECT count(*) FROM request r JOIN event e USING (session_id, event_index) WHERE r.session_id = s.id AND {_OWN})
 """
 
 _COMPACTIONS = f"""
@@ -57,7 +67,7 @@ def _as_then(now: str, then: str) -> str:
 
 
 MEASURES: dict[str, str] = {
-    "failed_calls": _as_then("s.failed_calls", f"(SELECT coalesce(sum({_FAILED}), 0) {_CALLS})"),
+    "failed_calls": _as_then("s.failed_calls", f"(SELECT count(*) {_CALLS} AND {_FAILED})"),
     "failure_run": _FAILURE_RUN,
     "output_tokens": _as_then("s.output_tokens", f"(SELECT sum(u.output_tokens) {_USED})"),
     "total_tokens": _as_then(
@@ -72,10 +82,12 @@ MEASURES: dict[str, str] = {
     ),
     "compactions": _COMPACTIONS,
     "edits": _EDITS,
+    "human_requests": _REQUESTS,
 }
 """The measures, as SQL over `session` s: whole numbers, null if the log has no such figure. Durations are seconds.
 
-failure_run: the longest run of tool calls that failed one after the other; edits: calls that wrote files.
+failure_run: the longest run of tool calls that failed one after the other; edits: calls that wrote files;
+human_requests: also the task that a sub-agent was given in place of one.
 """
 
 
