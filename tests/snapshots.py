@@ -41,8 +41,14 @@ REQUESTS: dict[str, list[dict[str, Any]]] = {
         {"provider": "codex", "since": "2026-10-01", "limit": 2},
         {"path": "store.py", "has_failures": True, "min_tokens": 50_000, "fields": "title,failed_calls"},
         {"query": "surge", "since": "2026-11-09"},
+        {"sort": "failure_run", "limit": 2},
     ],
     "get_project_info": [{}],
+    "count_events": [
+        {"group_by": "tool", "measure": "failed"},
+        {"group_by": "program", "limit": 5},
+        {"group_by": "model", "measure": "tokens"},
+    ],
     "get_session_details": [
         {"session_id": CLAUDE},
         {"session_id": CLAUDE, "detail_level": "turns", "turn_index": 0, "include_reasoning": True},

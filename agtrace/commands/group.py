@@ -33,6 +33,10 @@ _COMMANDS = {
         "List sessions, newest first.",
         lambda: import_module("agtrace.commands.sessions").sessions,
     ),
+    "count": _Listed(
+        "Count calls or tokens by tool, file, model, day ...",
+        lambda: import_module("agtrace.commands.count").count,
+    ),
     "show": _Listed(
         "Show a session, or one event in full.",
         lambda: import_module("agtrace.commands.show").show,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, get_args
 
 import click
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import EventType
-from agtrace_schema.requests import Level, Mode, Section, WordsIn
+from agtrace_schema.requests import Access, CountOf, GroupBy, Level, Mode, Section, SessionKind, Sort, WordsIn
 
 from agtrace.commands.errors import USAGE, fail
 
@@ -23,6 +23,11 @@ LEVELS = list(get_args(Level))
 SECTIONS = list(get_args(Section))
 MODES = list(get_args(Mode))
 WORDS = list(get_args(WordsIn))
+SORTS = list(get_args(Sort))
+ACCESSES = list(get_args(Access))
+KINDS = list(get_args(SessionKind))
+GROUPS = list(get_args(GroupBy))
+COUNTED = list(get_args(CountOf))
 
 _PORT = re.compile("[0-9]{1,5}")
 _LINES = re.compile(r"(?P<one>[0-9]{1,15})|(?P<first>[0-9]{0,15}):(?P<last>[0-9]{0,15})")
@@ -65,22 +70,32 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, the 
 plain_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 cursor = click.option("--cursor", help="Continue after a page, with the cursor at its end.")
 path = click.option("--path", metavar="TEXT", help="Only where a tool named a file whose path contains this.")
+failed = click.option("--failed/--not-failed", default=None, help="Only failed tool executions, or all but those.")
 fields = click.option("--fields", metavar="NAME,NAME", help="With --json: only these fields, such as id,title.")
+
+_FILTERS = (
+    click.option("--limit", type=int, default=10, show_default=True, help="Items at most, up to 50."),
+    click.option("--until", metavar="TIME", help="Up to this time, written as for --since."),
+    click.option("--since", metavar="TIME", help="From this time on: 2026-11-03, 12h, 7d, yesterday."),
+    click.option(
+        "--project", "project_hash", metavar="HASH", help="Only one project: its hash or the beginning of it."
+    ),
+    click.option("--provider", type=click.Choice(PROVIDERS), help="Only one agent."),
+)
 
 
 def list_options(command: Command) -> Command:
     """Add the options that every list has."""
-    for option in (
-        as_json,
-        cursor,
-        click.option("--limit", type=int, default=10, show_default=True, help="Items at most, up to 50."),
-        click.option("--until", metavar="TIME", help="Up to this time, written as for --since."),
-        click.option("--since", metavar="TIME", help="From this time on: 2026-11-03, 12h, 7d, yesterday."),
-        click.option(
-            "--project", "project_hash", metavar="HASH", help="Only one project: its hash or the beginning of it."
-        ),
-        click.option("--provider", type=click.Choice(PROVIDERS), help="Only one agent."),
-    ):
+    return _with((as_json, cursor, *_FILTERS), command)
+
+
+def count_options(command: Command) -> Command:
+    """Add the options of lists to a command that has no pages."""
+    return _with((as_json, *_FILTERS), command)
+
+
+def _with(options: Iterable[Callable[[Command], Command]], command: Command) -> Command:
+    for option in options:
         command = option(command)
     return command
 

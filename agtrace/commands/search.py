@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agtrace.commands.asking import ask
-from agtrace.commands.options import EVENT_TYPES, WORDS, list_options, path
+from agtrace.commands.options import EVENT_TYPES, WORDS, failed, list_options, path
 from agtrace.commands.printing import leave
 
 
@@ -22,7 +22,7 @@ from agtrace.commands.printing import leave
 @click.option("--type", "event_type", type=click.Choice(EVENT_TYPES), help="Only events of this type.")
 @click.option("--tool", help="Only calls and results of this tool.")
 @path
-@click.option("--failed/--not-failed", default=None, help="Only failed tool executions, or all but those.")
+@failed
 @click.option("--own", "include_own", is_flag=True, help="Include the calls that agents made to agtrace itself.")
 @list_options
 def search(query: str, as_json: bool, by_session: bool, **filters: Any) -> None:

@@ -7,13 +7,16 @@ from typing import Any
 import click
 
 from agtrace.commands.asking import ask
-from agtrace.commands.options import check_fields, fields, list_options, path
+from agtrace.commands.options import ACCESSES, KINDS, SORTS, check_fields, fields, list_options, path
 from agtrace.commands.printing import leave
 
 
 @click.command()
 @click.option("--query", metavar="TEXT", help="Only with this text in the title or a request.")
 @path
+@click.option("--access", type=click.Choice(ACCESSES), help="Only where a tool did this to the file.")
+@click.option("--kind", type=click.Choice(KINDS), help="Leave out sub-agents, or all others.")
+@click.option("--sort", type=click.Choice(SORTS), help="By start, or by a measure, the largest first.")
 @click.option("--min-tokens", type=int, metavar="N", help="Only with at least N tokens.")
 @click.option("--failures/--no-failures", "has_failures", default=None, help="Only with failed tool calls, or without.")
 @click.option("--commit", metavar="HASH", help="Only the one that made this commit: its hash or the beginning of it.")
@@ -30,4 +33,4 @@ def sessions(as_json: bool, **filters: Any) -> None:
     """
     check_fields(filters["fields"], as_json=as_json)
     answer = ask("list_sessions", filters)
-    leave(answer.value, as_json, lambda render: render.sessions(answer.value, answer.next_calls))
+    leave(answer.value, as_json, lambda render: render.sessions(answer.value, answer.next_calls, filters["sort"]))

@@ -2,6 +2,7 @@
 
 from agtrace.render.analysis import analysis
 from agtrace.render.comparison import comparison
+from agtrace.render.counts import counts
 from agtrace.render.doctor import doctor
 from agtrace.render.health import health
 from agtrace.render.lists import sessions
@@ -18,6 +19,7 @@ __all__ = [
     "SessionView",
     "analysis",
     "comparison",
+    "counts",
     "doctor",
     "health",
     "matches",

@@ -17,14 +17,21 @@ _COLUMNS = ("session", "agent", "started", "turns", "tools", "failed", "tokens",
 _NARROW_COLUMNS = ("session", "started", "failed", "request")
 _NARROWEST_COLUMNS = ("session", "failed", "request")
 _WIDE, _NARROW = 90, 60
-_WIDEST = {"session": 14, "agent": 6, "started": 16, "turns": 5, "tools": 5, "failed": 6, "tokens": 6, "cost": 7}
+_WIDEST = {
+    "session": 14, "agent": 6, "started": 16, "turns": 5, "tools": 5, "failed": 6, "tokens": 6, "cost": 7,
+    "run": 5, "output": 6, "seconds": 9, "compacted": 9, "edits": 5,
+}  # fmt: skip
+_COLUMN_OF = {
+    "failed_calls": "failed", "failure_run": "run", "output_tokens": "output", "total_tokens": "tokens", "cost": "cost",
+    "tool_calls": "tools", "turns": "turns", "duration": "seconds", "compactions": "compacted", "edits": "edits",
+}  # fmt: skip
+"""The column of a measure by which the list is sorted; it is there on any terminal."""
 
 
-def sessions(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
-    """Print a table of sessions that fits the terminal's width."""
+def sessions(answer: dict[str, Any], next_calls: Sequence[NextCall], sort: str | None = None) -> None:
+    """Print a table of sessions that fits the terminal's width, and that has the measure by which it is sorted."""
     summary(answer)
-    narrow = _NARROW_COLUMNS if OUT.width >= _NARROW else _NARROWEST_COLUMNS
-    columns = _COLUMNS if OUT.width >= _WIDE else narrow
+    columns = _columns(_COLUMN_OF.get(sort or ""))
     table = _table(*columns)
     for item in answer["data"].get("sessions", []):
         cells = _session_cells(item)
@@ -34,6 +41,14 @@ def sessions(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
     elif not offer(next_calls):
         nothing("`agtrace doctor` shows which logs were found; `agtrace index PATH` adds some.")
     footer(answer)
+
+
+def _columns(measure: str | None) -> Sequence[str]:
+    narrow = _NARROW_COLUMNS if OUT.width >= _NARROW else _NARROWEST_COLUMNS
+    columns = _COLUMNS if OUT.width >= _WIDE else narrow
+    if measure is None or measure in columns:
+        return columns
+    return (*columns[:-1], measure, columns[-1])
 
 
 def _session_cells(item: dict[str, Any]) -> dict[str, str | Text]:
@@ -46,6 +61,11 @@ def _session_cells(item: dict[str, Any]) -> dict[str, str | Text]:
         "failed": Text(str(item["failed_calls"] or ""), style="red"),
         "tokens": short(item.get("total_tokens")),
         "cost": dollars(item.get("cost_usd")),
+        "run": str(item.get("failure_run", "")),
+        "output": short(item.get("output_tokens")),
+        "seconds": str(item.get("duration_seconds", "")),
+        "compacted": str(item.get("compactions", "")),
+        "edits": str(item.get("edits", "")),
         "request": _about(item),
     }
 
@@ -59,7 +79,7 @@ def _about(item: dict[str, Any]) -> Text:
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
     for column in columns:
-        right = column in ("turns", "tools", "failed", "tokens", "cost")
+        right = column not in ("session", "agent", "started", "request")
         widest = _WIDEST.get(column)
         table.add_column(
             column, justify="right" if right else "left", no_wrap=True, overflow="ellipsis",

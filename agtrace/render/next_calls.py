@@ -15,6 +15,7 @@ from agtrace.text.next_call import NextCall
 
 _COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "list_sessions": ("sessions", ()),
+    "count_events": ("count", ()),
     "get_session_details": ("show", ("{session_id}",)),
     "get_event_details": ("show", ("{session_id}:{event_index}",)),
     "analyze_session": ("analyze", ("{session_id}",)),
@@ -36,6 +37,9 @@ _FLAGS = {
     ("failed", True): "--failed", ("failed", False): "--not-failed",
     ("has_failures", True): "--failures", ("has_failures", False): "--no-failures",
 }  # fmt: skip
+_IN_COMMAND = {("count_events", "group_by"): "by"}
+"""Arguments that the command of one tool calls otherwise."""
+
 _WITHOUT_OPTION = frozenset(
     {"order", "group_by", "regex", "include_own", "include_reasoning", "include_loops", "include_failures", "max_bytes"}
 )
@@ -66,7 +70,8 @@ def offers(next_calls: Iterable[NextCall]) -> Iterator[Offer]:
 def _command(tool: str, arguments: Mapping[str, Any]) -> str:
     name, forms = _COMMANDS[tool]
     named = [form.format(**arguments) for form in forms]
-    options = _options({key: value for key, value in arguments.items() if f"{{{key}}}" not in "".join(forms)})
+    left = {key: value for key, value in arguments.items() if f"{{{key}}}" not in "".join(forms)}
+    options = _options({_IN_COMMAND.get((tool, key), key): value for key, value in left.items()})
     return command(name, *named, options=list(options))
 
 

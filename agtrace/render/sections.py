@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from agtrace.render.session import SessionView, print_stats
-from agtrace.render.terminal import OUT, STYLES, figure, heading, nothing, plain, summary, when
+from agtrace.render.terminal import OUT, STYLES, Row, figure, heading, nothing, plain, print_table, summary, when
 from agtrace.text.numbers import dollars, short
 
 FACTS = frozenset({"session", "stats"})
@@ -17,8 +17,6 @@ FACTS = frozenset({"session", "stats"})
 
 _WIDE = 70
 _TIMES = frozenset({"start_time", "end_time"})
-
-_Row = dict[str, str | Text]
 
 
 def sections_head(answer: dict[str, Any]) -> None:
@@ -37,7 +35,7 @@ def section(name: str, content: Any) -> None:
         SessionView().turns(content)
     elif content:
         rows, right, wide_only = _LISTS[name]
-        _print_table([rows(item) for item in content], right, frozenset() if OUT.width >= _WIDE else wide_only)
+        print_table([rows(item) for item in content], right, frozenset() if OUT.width >= _WIDE else wide_only)
     else:
         nothing("none")
 
@@ -53,25 +51,7 @@ def _session(data: dict[str, Any]) -> None:
     OUT.print(grid)
 
 
-def _print_table(rows: Sequence[_Row], right: frozenset[str], left_out: frozenset[str]) -> None:
-    """Print a table whose last column takes the remaining width."""
-    columns = [name for name in rows[0] if name not in left_out]
-    table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
-    for name in columns:
-        last = name == columns[-1]
-        table.add_column(
-            name,
-            justify="right" if name in right else "left",
-            no_wrap=not last,
-            overflow="fold" if last else "ellipsis",
-            ratio=1 if last else None,
-        )
-    for row in rows:
-        table.add_row(*(row[name] for name in columns))
-    OUT.print(table)
-
-
-def _tool(item: dict[str, Any]) -> _Row:
+def _tool(item: dict[str, Any]) -> Row:
     return {
         "calls": figure(item["calls"]),
         "failed": Text(figure(item["failed"] or None), style=STYLES["failed"]),
@@ -79,7 +59,7 @@ def _tool(item: dict[str, Any]) -> _Row:
     }
 
 
-def _file(item: dict[str, Any]) -> _Row:
+def _file(item: dict[str, Any]) -> Row:
     return {
         "writes": figure(item["writes"] or None),
         "reads": figure(item["reads"] or None),
@@ -87,7 +67,7 @@ def _file(item: dict[str, Any]) -> _Row:
     }
 
 
-def _failure(item: dict[str, Any]) -> _Row:
+def _failure(item: dict[str, Any]) -> Row:
     turn = item.get("turn_index")
     return {
         "event": str(item.get("result_event", item["call_event"])),
@@ -98,11 +78,11 @@ def _failure(item: dict[str, Any]) -> _Row:
     }
 
 
-def _child(item: dict[str, Any]) -> _Row:
+def _child(item: dict[str, Any]) -> Row:
     return {"session": plain(item["id"]), "by event": str(item.get("started_by", "")), "kind": plain(item["kind"])}
 
 
-def _model(item: dict[str, Any]) -> _Row:
+def _model(item: dict[str, Any]) -> Row:
     return {
         "responses": figure(item["responses"]),
         "tokens": short(item.get("total_tokens")),
@@ -111,7 +91,7 @@ def _model(item: dict[str, Any]) -> _Row:
     }
 
 
-def _landmark(item: dict[str, Any]) -> _Row:
+def _landmark(item: dict[str, Any]) -> Row:
     named = f"{item.get('name', '')}  {item.get('detail', '')}".strip()
     return {
         "event": str(item["event_index"]),
@@ -121,11 +101,20 @@ def _landmark(item: dict[str, Any]) -> _Row:
     }
 
 
-_LISTS: dict[str, tuple[Callable[[dict[str, Any]], _Row], frozenset[str], frozenset[str]]] = {
+def _request(item: dict[str, Any]) -> Row:
+    return {
+        "event": str(item["event_index"]),
+        "turn": str(item.get("turn_index", "")),
+        "request": Text(plain(item["text"])),
+    }
+
+
+_LISTS: dict[str, tuple[Callable[[dict[str, Any]], Row], frozenset[str], frozenset[str]]] = {
     "tools": (_tool, frozenset({"calls", "failed"}), frozenset()),
     "files": (_file, frozenset({"writes", "reads"}), frozenset()),
     "failures": (_failure, frozenset({"event", "turn"}), frozenset({"turn", "outcome"})),
     "children": (_child, frozenset({"by event"}), frozenset()),
+    "requests": (_request, frozenset({"event", "turn"}), frozenset({"turn"})),
     "landmarks": (_landmark, frozenset({"event"}), frozenset()),
     "models": (_model, frozenset({"responses", "tokens", "cost"}), frozenset({"responses"})),
 }

@@ -23,6 +23,9 @@ STYLES = {
     "partial": "yellow", "success": "green", "Critical": "bold red", "Warning": "yellow", "Info": "dim",
 }  # fmt: skip
 
+Row = dict[str, str | Text]
+"""A row of a table, by column."""
+
 
 def plain(text: str) -> str:
     """Remove from a text what a terminal would obey."""
@@ -81,6 +84,24 @@ def entry(label: str, body: Text, *, deep: int = 0) -> None:
     grid.add_column(ratio=1, overflow="fold")
     grid.add_row(label, body)
     OUT.print(Padding(grid, (0, 0, 0, 2 + deep)))
+
+
+def print_table(rows: Sequence[Row], right: frozenset[str], left_out: frozenset[str]) -> None:
+    """Print a table whose last column takes the remaining width."""
+    columns = [name for name in rows[0] if name not in left_out]
+    table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
+    for name in columns:
+        last = name == columns[-1]
+        table.add_column(
+            name,
+            justify="right" if name in right else "left",
+            no_wrap=not last,
+            overflow="fold" if last else "ellipsis",
+            ratio=1 if last else None,
+        )
+    for row in rows:
+        table.add_row(*(row[name] for name in columns))
+    OUT.print(table)
 
 
 def when(iso: str | None) -> str:

@@ -90,12 +90,10 @@ OUTPUT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "anyOf": [
         {
-            "type": "object",
             "properties": {"summary": {"type": "string"}, "success": {"const": True}, "data": {"type": "object"}},
             "required": ["summary", "success", "data"],
         },
         {
-            "type": "object",
             "properties": {"success": {"const": False}, "error": {"type": "object"}},
             "required": ["success", "error"],
         },

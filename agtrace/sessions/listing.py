@@ -5,13 +5,16 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import sessions, turns
+from agtrace_indexer.index.questions import measures, sessions, turns
+from agtrace_indexer.index.questions.events import NOW
 from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters
 from agtrace_indexer.index.questions.usage import Among, largest_request
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
+from agtrace_schema.requests import Sort
 
 from agtrace.sessions.landmarks import done_by
 from agtrace.sessions.query import iso, short_id
+from agtrace.sessions.sorting import FIELDS, Place, Snapshot, sorted_page
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
 from agtrace.usage.prices import PriceTable
 from agtrace.usage.usage import KINDS, Usage, usage_by, usage_of
@@ -24,17 +27,24 @@ MODELS_SHOWN = 3
 
 _CHILDREN = 10
 
+_IN_STATS = ("failure_run", "edits", "compactions", "human_requests")
+
+_SHOWN_IF_SORTED_BY = frozenset({"output_tokens", "failure_run", "compactions", "edits"})
+"""The measures that an item of a list has only if the list is sorted by them."""
+
 
 class SessionPage(NamedTuple):
-    """A page of sessions, newest first."""
+    """A page of sessions."""
 
     items: list[SessionItem]
-    places: list[tuple[int, int]]
-    """(start, row) of each item, as the position after it."""
+    places: list[Place]
+    """The position after each item."""
     total: int
     failures: int
     """How many of the `total` sessions have failed tool calls."""
     more: bool
+    measured: float | None
+    """The measure of the whole list (`sorting.SortedPage.total`)."""
 
 
 def list_sessions(
@@ -42,27 +52,28 @@ def list_sessions(
     filters: SessionFilters,
     limit: int,
     *,
-    snapshot: int,
-    behind: tuple[int, int] | None,
+    sort: Sort = "newest",
+    snapshot: Snapshot,
+    behind: Place | None,
     prices: PriceTable,
     with_deeds: bool = False,
 ) -> SessionPage:
-    """Return the sessions active in the window, latest start first; warm-ups don't count as sessions.
+    """Return the sessions active in the window; warm-ups don't count as sessions.
 
     `with_deeds`: whether each comes with what it did.
     """
-    found = sessions.page(connection, filters, newest=snapshot, behind=behind, most=limit + 1)
-    total, failures = sessions.count(connection, filters, newest=snapshot)
-    page = found[:limit]
-    places = [(session.started_at or 0, session.id) for session in page]
-    used = usage_of(connection, prices, (session.id for session in page))
-    items = [session_item(connection, session, used.get(session.id, Usage())) for session in page]
-    if with_deeds:
-        deeds = done_by(connection, (session.id for session in page))
-        items = [
-            item.model_copy(update={"done": deeds.get(session.id)}) for session, item in zip(page, items, strict=True)
-        ]
-    return SessionPage(items, places, total, failures, len(found) > limit)
+    page = sorted_page(connection, filters, sort, limit, snapshot=snapshot, behind=behind, prices=prices)
+    total, failures = sessions.count(connection, filters, newest=snapshot.session)
+    rows = [session.id for session in page.sessions]
+    used = usage_of(connection, prices, rows)
+    deeds = done_by(connection, rows) if with_deeds else {}
+    shown_only = FIELDS[sort] if sort in _SHOWN_IF_SORTED_BY else None
+    items = []
+    for session in page.sessions:
+        more = {"done": deeds.get(session.id)} | ({shown_only: page.measured.get(session.id)} if shown_only else {})
+        item = session_item(connection, session, used.get(session.id, Usage()))
+        items.append(item.model_copy(update=more))
+    return SessionPage(items, page.places, total, failures, page.more, page.total)
 
 
 def session_item(connection: sqlite3.Connection, session: Session, usage: Usage) -> SessionItem:
@@ -137,6 +148,7 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
         total_events=session.event_count,
         tool_calls=session.tool_calls,
         failed_calls=session.failed_calls,
+        **{name: _measure(connection, session, name) for name in _IN_STATS},
         responses=usage.responses,
         total_tokens=usage.total,
         tokens={kind: usage.tokens[kind] for kind in KINDS if kind in usage.tokens} or None,
@@ -154,6 +166,11 @@ def _stats(connection: sqlite3.Connection, session: Session, prices: PriceTable)
         copied=_copied(session),
         with_children=_with_children(connection, session, prices),
     )
+
+
+def _measure(connection: sqlite3.Connection, session: Session, measure: str) -> int:
+    found = measures.of_sessions(connection, [session.id], measure, newest_event=NOW.newest_row)
+    return found[session.id] or 0
 
 
 def _outside_turns(connection: sqlite3.Connection, session: Session, usage: Usage) -> int:

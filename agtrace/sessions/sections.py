@@ -10,17 +10,17 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import calls, events, landmarks, sessions, usage
+from agtrace_indexer.index.questions import calls, events, landmarks, requests, sessions, usage
 from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import with_texts
-from agtrace_schema.answers import FailedExecution, Model, ToolUse
+from agtrace_schema.answers import FailedExecution, HumanRequest, Model, ToolUse
 
 from agtrace.sessions import listing, turns
 from agtrace.sessions.files import files_by_use, touched_files
 from agtrace.sessions.landmarks import landmark_item
 from agtrace.sessions.quotes import seen
-from agtrace.text.lines import LABEL, one_line
+from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 from agtrace.usage.prices import PriceTable
 from agtrace.usage.usage import Usage, model_totals, usage_of
 
@@ -99,6 +99,18 @@ def _landmarks(source: Source, behind: tuple[int, ...], most: int) -> Section:
     return Section(list(map(landmark_item, found)), [(one.event_index, one.number) for one in found], total)
 
 
+def _requests(source: Source, behind: tuple[int, ...], most: int) -> Section:
+    """Return the human requests, in file order."""
+    connection, session_row, then = source.connection, source.session.id, source.then
+    found = requests.requests_then(connection, session_row, then, behind=behind[0] if behind else -1, most=most)
+    items = [
+        HumanRequest(event_index=one.event_index, turn_index=one.turn_index, text=one_line(one.text, USER_MESSAGE))
+        for one in found
+    ]
+    total = requests.count_requests_then(connection, session_row, then)
+    return Section(items, [(one.event_index,) for one in found], total)
+
+
 def _models(source: Source, behind: tuple[int, ...], most: int) -> Section:
     """Return the models in order of first use."""
     connection, session_row = source.connection, source.session.id
@@ -135,5 +147,6 @@ LISTS: dict[str, Callable[[Source, tuple[int, ...], int], Section]] = {
     "failures": _failures,
     "models": _models,
     "landmarks": _landmarks,
+    "requests": _requests,
 }
 """Section -> function that returns the list from a position on, with at most this many items."""

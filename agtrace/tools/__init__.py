@@ -6,6 +6,7 @@ from agtrace.settings import Settings
 from agtrace.tools import (
     analyze_session,
     compare_sessions,
+    count_events,
     get_event_details,
     get_project_info,
     get_reasoning_chain,
@@ -22,6 +23,7 @@ TOOLS: dict[str, Tool] = {
     for module in (
         list_sessions,
         get_project_info,
+        count_events,
         get_session_details,
         analyze_session,
         compare_sessions,

@@ -115,8 +115,8 @@ def _with_findings(whole: dict[str, Any], most: int, events: int) -> dict[str, A
 TOOL = Tool(
     "analyze_session",
     "Diagnose a session",
-    "What went wrong in a session: a health score and findings (failures, tokens, time, ending; loops with "
-    "include_loops), each with its evidence. Next: get_event_details on the evidence.",
+    "What went wrong in a session: a health score and findings (failures, tokens, time, ending, loops), each with "
+    "its evidence. Next: get_event_details.",
     AnalyzeSession,
     answer,
 )

@@ -36,9 +36,10 @@ _BOUNDS = (("minimum", 0), ("minimum", 1), ("maximum", _LARGEST))
 DEFAULT_LIMIT = 10
 LARGEST_LIMIT = 50
 
-Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT, description="Items per page, up to 50.")]
-Cursor = Annotated[str | None, Field(description="The previous answer's next_cursor.")]
-SessionId = Annotated[str, StringConstraints(min_length=1, max_length=200), Field(description="ID or unique prefix.")]
+Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT)]
+Cursor = str | None
+"""The `next_cursor` of an answer, which goes on where that one ended."""
+SessionId = Annotated[str, StringConstraints(min_length=1, max_length=200), Field(description="ID or prefix.")]
 _HEXADECIMAL = re.compile("[0-9A-Fa-f]+")
 
 
@@ -73,7 +74,7 @@ Hash = Annotated[str, StringConstraints(min_length=4, max_length=200), AfterVali
 PullRequest = Annotated[str, StringConstraints(max_length=500), AfterValidator(_as_pull_request)]
 """The number or the address of a pull request."""
 
-Time = Annotated[str | None, Field(max_length=60, description="ISO 8601, or 30m, 12h, 7d, 2w, today, yesterday.")]
+Time = Annotated[str | None, Field(max_length=60, description="ISO 8601, 30m, 12h, 7d, today, yesterday.")]
 Until = Annotated[str | None, Field(max_length=60)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 """Part of a text to look for."""
@@ -151,7 +152,7 @@ def _properties(schema: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _lean(part: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Return one parameter with its references resolved, without titles, nulls and defaults of null."""
+    """Return one parameter with its references resolved, without titles, nulls, and defaults of null or false."""
     if "anyOf" in part:
         known = [option for option in part["anyOf"] if option.get("type") != "null"]
         part = {**part, **known[0]}
@@ -159,7 +160,7 @@ def _lean(part: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
         part = {**definitions[part["$ref"].rpartition("/")[2]], **part}
     if "const" in part:
         part = {**part, "enum": [part["const"]]}
-    unread = {"title", "anyOf", "$ref", "const"} | ({"default"} if part.get("default", 0) is None else set())
+    unread = {"title", "anyOf", "$ref", "const"} | (set() if part.get("default", False) else {"default"})
     if part.get("description") == (EventType.__doc__ or "").strip():
         unread.add("description")
     return {name: value for name, value in part.items() if name not in unread}

@@ -45,9 +45,7 @@ class CompareSessions(Arguments):
 
     id1: SessionId
     id2: SessionId
-    max_bytes: Annotated[
-        int | None, Field(ge=2_048, le=_MOST_BYTES, description="Bytes of the answer; default 10240.")
-    ] = None
+    max_bytes: Annotated[int | None, Field(ge=2_048, le=_MOST_BYTES)] = None
 
 
 def answer(context: Context, wanted: CompareSessions) -> Reply:

@@ -29,7 +29,7 @@ class GetEventDetails(Arguments):
     end_line: LineNumber = None
     mode: Annotated[Mode | None, Field(description="Digest, failing lines first; default verbatim.")] = None
     cursor: Cursor = None
-    max_bytes: Annotated[MaxBytes, Field(description="Default 10240.")] = None
+    max_bytes: MaxBytes = None
 
 
 def answer(context: Context, wanted: GetEventDetails) -> Reply:
@@ -76,9 +76,9 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
 TOOL = Tool(
     "get_event_details",
     "Open an event",
-    "One event, verbatim: the whole prompt, answer, tool arguments or output, and the event of its call or "
-    "result; for a failed one also the later call that succeeded and the changes before it. Long texts come in "
-    "chunks: follow chunk.next_cursor, give a line range, or set mode for a digest.",
+    "One event, verbatim, with the event of its call or result; for a failed one also the later call that "
+    "succeeded and the changes before it. Long texts come in chunks: follow chunk.next_cursor, give lines, or set "
+    "mode for a digest.",
     GetEventDetails,
     answer,
 )

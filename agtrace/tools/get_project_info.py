@@ -56,8 +56,8 @@ def _opening(item: ProjectItem) -> NextCall:
 TOOL = Tool(
     "get_project_info",
     "List projects",
-    "The projects that have sessions: root path, hash, session count, last activity. Use it to get the "
-    "project_hash that list_sessions and search_event_previews filter by.",
+    "The projects that have sessions: root path, sessions, last activity, and the hash that lists and searches "
+    "filter by.",
     GetProjectInfo,
     answer,
 )

@@ -190,8 +190,8 @@ def _grouped(heads: list[dict[str, Any]], listed: list[steps.Step]) -> list[dict
 TOOL = Tool(
     NAME,
     "Open a session",
-    "One session, from overview to full text; landmarks are its commits, pull requests, test runs. Start with "
-    "level summary, go deeper with turn_index. Next: get_event_details with an event index.",
+    "One session, from overview to full text; landmarks: its commits, pull requests, test runs. Start with level "
+    "summary, go deeper with turn_index. Next: get_event_details.",
     GetSessionDetails,
     answer,
 )

@@ -1,4 +1,4 @@
-"""Overview: the sessions, newest first."""
+"""Overview: the sessions, in an order."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_indexer.providers.registry import TITLES
 from agtrace_schema.answers import SessionItem, dump_all
+from agtrace_schema.requests import Access, SessionKind, Sort
 from pydantic import Field
 
 from agtrace.sessions import listing
+from agtrace.sessions.sorting import FIELDS, Place, Snapshot, snapshot_now
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import Hint, NextCall, call
@@ -34,12 +36,11 @@ from agtrace.tools.tool import (
     Context,
     Tool,
     list_budget,
-    mark,
+    moment_of,
     overview_kilobytes,
     query_of,
     sessions_kilobytes,
     unless_behind,
-    unmark,
 )
 
 _LONGEST_CALL = 300
@@ -55,7 +56,10 @@ class ListSessions(Arguments):
     since: Time = None
     until: Until = None
     query: Annotated[Text | None, Field(description="Text in the title or a request.")] = None
+    sort: Sort | None = None
+    kind: SessionKind | None = None
     path: Annotated[Text | None, Field(description="Part of the path of a file it touched.")] = None
+    access: Access | None = None
     min_tokens: Annotated[int | None, Field(ge=0, le=2**53)] = None
     has_failures: bool | None = None
     commit: Hash | None = None
@@ -63,27 +67,29 @@ class ListSessions(Arguments):
     fields: Annotated[Fields, Field(description="Only these: id,title")] = None
 
 
-_FILTERS = ("commit", "pr", "has_failures", "min_tokens", "path", "query", "since", "until", "provider", "project_hash")
+_FILTERS = (
+    "commit", "pr", "has_failures", "min_tokens", "access", "path", "kind", "query", "since", "until", "provider",
+    "project_hash",
+)  # fmt: skip
 """The parameters that can hide sessions, the most likely to be wrong first."""
 
 
 def answer(context: Context, wanted: ListSessions) -> Reply:
-    """Answer with the sessions, the latest start first."""
+    """Answer with the sessions in the requested order."""
     connection, query = context.connection, query_of(wanted)
     context.check_project(wanted.project_hash)
     kept = projection(wanted.fields, SessionItem) if wanted.fields else None
-    since, until = context.moment("since", wanted.since), context.moment("until", wanted.until, end=True)
-    behind, snapshot = None, sessions.newest_row(connection)
+    behind, snapshot, moment = None, snapshot_now(connection), moment_of(context, wanted.since, wanted.until)
     if wanted.cursor is not None:
-        start, row, snapshot, since_mark, until_mark = context.cursors.read(TOOL.name, query, wanted.cursor)
-        behind, since, until = (start, row), unmark(since_mark), unmark(until_mark)
-    given = wanted.model_dump(include={*_FILTERS} - {"since", "until"})
-    filters = SessionFilters(**given, since=since, until=until)
+        key, row, newest_session, newest_event, moment = context.cursors.read(TOOL.name, query, wanted.cursor)
+        behind, snapshot = Place(key, row), Snapshot(newest_session, newest_event)
+    filters = _filters(replace(context, now=moment / 1000) if moment else context, wanted)
     named = {name.partition(".")[0] for name in wanted.fields or ()}
     page = listing.list_sessions(
         connection,
         filters,
         wanted.limit,
+        sort=wanted.sort or "newest",
         snapshot=snapshot,
         behind=behind,
         prices=context.prices,
@@ -91,11 +97,10 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
     )
 
     def cursor(count: int) -> str:
-        position = (*page.places[count - 1], snapshot, mark(since), mark(until))
-        return context.cursors.make(TOOL.name, query, position)
+        return context.cursors.make(TOOL.name, query, (*page.places[count - 1], *snapshot, moment))
 
     failures = f" ({page.failures} with failures)" if page.failures else ""
-    summary = f"Found {counted(page.total, 'session')}{failures}"
+    summary = f"Found {counted(page.total, 'session')}{failures}{_measured(wanted.sort, page.measured)}"
     return Reply(
         summary=unless_behind(summary, page.total, context.freshness),
         data=Pages(
@@ -107,11 +112,28 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
             total=page.total,
         ),
         budget=list_budget(wanted.limit),
-        hint=_opening(page.items[0]) if page.items else _widening(context, wanted, filters, snapshot),
+        hint=_opening(page.items[0]) if page.items else _widening(context, wanted, filters, snapshot.session),
         untrusted=bool(page.items),
         counts={"total_sessions": page.total, "sessions_with_failures": page.failures},
         only=kept and (lambda data: {"sessions": [kept(item) for item in data["sessions"]]}),
     )
+
+
+def _filters(context: Context, wanted: ListSessions) -> SessionFilters:
+    given = wanted.model_dump(include={*_FILTERS} - {"since", "until", "kind"})
+    return SessionFilters(
+        **given,
+        kind=None if wanted.kind == "all" else wanted.kind,
+        since=context.moment("since", wanted.since),
+        until=context.moment("until", wanted.until, end=True),
+    )
+
+
+def _measured(sort: Sort | None, total: float | None) -> str:
+    """Return what all sessions of a sorted list come to, as the end of a summary."""
+    if sort is None or total is None:
+        return ""
+    return f", longest failure_run {total}" if sort == "failure_run" else f", {total} {FIELDS[sort]}"
 
 
 def _opening(item: SessionItem) -> NextCall:
@@ -141,9 +163,8 @@ def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, s
 TOOL = Tool(
     "list_sessions",
     "List sessions",
-    f"Past sessions of {TITLES}, newest first: first request, turns, "
-    "failures, tokens. Start here to see what was worked on; for an error, "
-    "file or phrase use search_event_previews. Next: get_session_details.",
+    f"Past sessions of {TITLES}, newest first, or by sort, largest first. For an error, file or phrase use "
+    "search_event_previews. Next: get_session_details.",
     ListSessions,
     answer,
 )

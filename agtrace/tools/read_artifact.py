@@ -241,8 +241,8 @@ _KINDS: dict[str, Callable[[_Opening], Reply]] = {
 TOOL = Tool(
     "read_artifact",
     "Read a reference",
-    "Everything an answer refers to by artifact_ref, as text: an event, a session, an analysis; also "
-    "ax://report/7d (session health, last 7 days), ax://health.",
+    "Whatever an artifact_ref refers to, as text: an event, a session, an analysis; also ax://report/7d (session "
+    "health, last 7 days), ax://health.",
     ReadArtifact,
     answer,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from agtrace_indexer.index.questions.filters import EventFilters
@@ -106,14 +105,3 @@ def identity(context: Context, wanted: SearchEventPreviews) -> dict[str, Any]:
     if wanted.session_id is not None:
         given["session_id"] = find_session(context.connection, wanted.session_id).uid
     return given
-
-
-def moment_of(context: Context, wanted: SearchEventPreviews) -> int:
-    """Return the moment that relative times count from, in milliseconds; 0 without any.
-
-    All pages of a search keep that moment.
-    """
-    tomorrow = replace(context, now=context.now + 86_400)
-    times = [("since", wanted.since), ("until", wanted.until)]
-    moves = any(context.moment(field, text) != tomorrow.moment(field, text) for field, text in times)
-    return int(context.now * 1000) if moves else 0

@@ -18,10 +18,10 @@ from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.lines import repeated
 from agtrace.text.next_call import Hint
 from agtrace.text.numbers import counted
-from agtrace.tools.search_arguments import SearchEventPreviews, identity, moment_of, question
+from agtrace.tools.search_arguments import SearchEventPreviews, identity, question
 from agtrace.tools.search_hints import after_hits, after_nothing
 from agtrace.tools.search_ranked import ranked_reply, ranked_sessions
-from agtrace.tools.tool import Context, Tool, list_budget, unless_behind
+from agtrace.tools.tool import Context, Tool, list_budget, moment_of, unless_behind
 
 __all__ = ["TOOL", "SearchEventPreviews", "answer"]
 
@@ -106,7 +106,7 @@ def _listed(
 def _walk(context: Context, wanted: SearchEventPreviews) -> _Walk:
     """Return the requested page. Raises `Problem` for an invalid cursor or argument."""
     query, behind, seen = identity(context, wanted), None, 0
-    snapshot, moment = snapshot_of(context.connection), moment_of(context, wanted)
+    snapshot, moment = snapshot_of(context.connection), moment_of(context, wanted.since, wanted.until)
     if wanted.cursor is not None:
         ts, event, snapshot, seen, moment = context.cursors.read(TOOL.name, query, wanted.cursor)
         behind = Place(ts, event)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from agtrace_indexer.index.questions import events, sessions
-from agtrace_schema.answers import ChildItem, FailedExecution, LandmarkItem, Model, TurnOverview, dump_all
+from agtrace_schema.answers import ChildItem, FailedExecution, HumanRequest, LandmarkItem, Model, TurnOverview, dump_all
 
 from agtrace.sessions.sections import LISTS, Source
 from agtrace.shaping.replies import Pages
@@ -76,6 +76,8 @@ def _item_hint(view: View, items: Sequence[Model]) -> NextCall:
         if isinstance(item, FailedExecution):
             event = item.call_event if item.result_event is None else item.result_event
             return view.event_hint(event, "the first failure")
+        if isinstance(item, HumanRequest):
+            return view.event_hint(item.event_index, "the first request")
         if isinstance(item, LandmarkItem):
             return view.event_hint(item.event_index, f"this {item.kind.replace('_', ' ')}")
         if isinstance(item, ChildItem):

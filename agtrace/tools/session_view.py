@@ -46,8 +46,8 @@ class GetSessionDetails(Arguments):
     detail_level: Annotated[
         Level,
         Field(
-            description="summary: one line per turn; turns: one line per step; steps: first 500 characters of every "
-            "thought, message, argument and output; full: everything, verbatim."
+            description="summary: a line per turn; turns: a line per step; steps: 500 characters of every thought, "
+            "message, call and output; full: verbatim."
         ),
     ] = "summary"
     sections: Annotated[
@@ -56,14 +56,12 @@ class GetSessionDetails(Arguments):
         Field(description="Only these, in full."),
     ] = None
     fields: Annotated[Fields, Field(description="Only these: title, stats.cost_usd, turns.outcome")] = None
-    turn_index: Annotated[TurnIndex, Field(description="Only this turn.")] = None
+    turn_index: TurnIndex = None
     include_reasoning: Annotated[bool, Field(description="Quote the thinking (level turns).")] = False
     cursor: Cursor = None
     max_bytes: Annotated[
         int | None,
-        Field(
-            ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES, description="Bytes of an answer; default 32000 (steps, full)."
-        ),
+        Field(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES, description="Default 32000 (steps, full)."),
     ] = None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -128,11 +128,12 @@ def event_kilobytes(connection: sqlite3.Connection, session_row: int, event_inde
     return kilobytes(0, min(EVENT_AROUND + line, LIST_BYTES))
 
 
-def mark(time: int | None) -> int:
-    """Return a time as a number for a cursor; 0 means none."""
-    return 0 if time is None else time + (time >= 0)
+def moment_of(context: Context, since: str | None, until: str | None) -> int:
+    """Return the moment that relative times count from, in milliseconds; 0 without any.
 
-
-def unmark(mark: int) -> int | None:
-    """Return the time that `mark` encoded."""
-    return None if mark == 0 else mark - (mark > 0)
+    All pages of a list keep that moment.
+    """
+    tomorrow = replace(context, now=context.now + 86_400)
+    times = [("since", since), ("until", until)]
+    moves = any(context.moment(field, text) != tomorrow.moment(field, text) for field, text in times)
+    return int(context.now * 1000) if moves else 0

@@ -78,6 +78,13 @@ class SessionItem(Model):
     """Only if asked for with `fields`, or with the filter `commit` or `pr`."""
     copied_turns: int | None = None
     """Turns copied from an older session, where they are counted."""
+    output_tokens: int | None = None
+    """Like the next three, only in a list that is sorted by it."""
+    failure_run: int | None = None
+    """The longest run of tool calls that failed one after the other."""
+    compactions: int | None = None
+    edits: int | None = None
+    """Calls that wrote files."""
 
 
 class ModelTotals(Model):
@@ -163,6 +170,13 @@ class SessionStats(Model):
     total_events: int
     tool_calls: int
     failed_calls: int
+    failure_run: int
+    """The longest run of tool calls that failed one after the other."""
+    edits: int
+    """Calls that wrote files."""
+    compactions: int
+    human_requests: int
+    """In a sub-agent, also the task that it was given."""
     responses: int
     """Model responses (API calls) with token figures."""
     total_tokens: int | None = None
@@ -426,6 +440,15 @@ class LandmarkItem(Model):
     """Subject, address, counts or answer."""
 
 
+class HumanRequest(Model):
+    """A request of the human, or the task of a sub-agent."""
+
+    event_index: int
+    turn_index: int | None = None
+    text: str
+    """Its beginning, on one line."""
+
+
 class SessionOverview(SessionHead):
     """Level summary."""
 
@@ -457,6 +480,8 @@ class SessionSections(SessionHead):
     total_failures: int | None = None
     landmarks: list[LandmarkItem]
     total_landmarks: int | None = None
+    requests: list[HumanRequest]
+    total_requests: int | None = None
     models: list[ModelTotals]
     total_models: int | None = None
 
@@ -534,6 +559,19 @@ class WordCount(Model):
     events: int
     exact: bool
     """False if there may be more."""
+
+
+# -- count_events ----------------------------------------------------------------------------------
+
+
+class Counts(Model):
+    """Calls or tokens by group, the largest first; the summary names the columns."""
+
+    rows: list[list[str | int]]
+    """[group, calls, failed, sessions], or [group, total_tokens, output_tokens, responses, sessions]; by session the
+    last is its title. The group is `unknown` if the log doesn't tell."""
+    others: list[int] | None = None
+    """What isn't shown: the number of groups, then the same figures without sessions."""
 
 
 # -- get_event_details -----------------------------------------------------------------------------

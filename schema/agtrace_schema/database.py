@@ -159,7 +159,7 @@ CREATE TABLE turn (
   PRIMARY KEY (session_id, turn_index)
 ) WITHOUT ROWID;
 
--- Recurring short strings: names of tools, kinds of user texts, kinds of notifications.
+-- Recurring short strings: names of tools and programs, kinds of user texts, kinds of notifications.
 CREATE TABLE name (
   id INTEGER PRIMARY KEY,
   text TEXT NOT NULL UNIQUE
@@ -189,7 +189,8 @@ CREATE TABLE event (
   -- indexed; null if it isn't a copy. Copies can be read and found, but don't count in the sums of their session.
   copy_of INTEGER,
   duration_ms INTEGER,           -- from a call to its result, on both; null if unknown, or if a human was asked
-  own INTEGER                    -- 1 on calls to agtrace itself and on their results: search leaves them out
+  own INTEGER,                   -- 1 on calls to agtrace itself and on their results: search leaves them out
+  program_id INTEGER             -- on a call that runs a command: its first program, after any cd
 );
 CREATE UNIQUE INDEX event_place ON event (session_id, event_index);
 CREATE INDEX event_identity ON event (identity) WHERE identity > 0;

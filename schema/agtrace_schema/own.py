@@ -13,5 +13,6 @@ TOOLS = (
     "get_event_details",
     "read_artifact",
     "get_reasoning_chain",
+    "count_events",
 )
 """All tools that the server has ever had."""

@@ -10,7 +10,9 @@ from typing import Literal
 Level = Literal["summary", "turns", "steps", "full"]
 """How much detail of a session is shown."""
 
-Section = Literal["session", "stats", "children", "turns", "tools", "files", "failures", "models", "landmarks"]
+Section = Literal[
+    "session", "stats", "children", "turns", "tools", "files", "failures", "models", "landmarks", "requests"
+]
 """A part of a session that can be requested on its own."""
 
 Mode = Literal["minimal", "standard", "verbose"]
@@ -18,3 +20,37 @@ Mode = Literal["minimal", "standard", "verbose"]
 
 WordsIn = Literal["event", "turn"]
 """Where all words of a query must occur together."""
+
+Sort = Literal[
+    "newest",
+    "oldest",
+    "failed_calls",
+    "failure_run",
+    "output_tokens",
+    "total_tokens",
+    "cost",
+    "tool_calls",
+    "turns",
+    "duration",
+    "compactions",
+    "edits",
+]
+"""The order of a list of sessions: by their start, or by a measure, the largest first."""
+
+Access = Literal["read", "write"]
+"""What a call did to a file."""
+
+SessionKind = Literal["main", "subagent", "all"]
+"""Which sessions: `main` are those that no other session started."""
+
+GroupBy = Literal["tool", "program", "file", "project", "agent", "model", "day", "session"]
+"""What calls or tokens are counted by; a program is the first one of a command, a day is one in UTC."""
+
+CountOf = Literal["calls", "failed", "tokens"]
+"""What is counted, and by which groups are sorted, the largest first."""
+
+
+def columns(by: GroupBy, counted: CountOf) -> tuple[str, ...]:
+    """Return the names of the columns of counts: the group, its figures, and the sessions or the title."""
+    figures = ("total_tokens", "output_tokens", "responses") if counted == "tokens" else ("calls", "failed")
+    return (by, *figures, "title" if by == "session" else "sessions")

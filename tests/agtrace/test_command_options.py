@@ -35,7 +35,32 @@ SESSIONS: list[Asked] = [
         (["sessions", "--failures"], {"has_failures": True}),
         (["sessions", "--commit", "3fa9c21"], {"commit": "3fa9c21"}),
         (["sessions", "--pr", "104"], {"pr": "104"}),
+        (["sessions", "--sort", "failure_run"], {"sort": "failure_run"}),
+        (["sessions", "--path", "store.py", "--access", "write"], {"path": "store.py", "access": "write"}),
+        (["sessions", "--kind", "subagent", "--sort", "oldest"], {"kind": "subagent", "sort": "oldest"}),
         (["sessions", "--no-failures", "--fields", "id,title"], {"has_failures": False, "fields": "id,title"}),
+    )
+]
+COUNTS: list[Asked] = [
+    (arguments, "count_events", asked)
+    for arguments, asked in (
+        (["count", "--by", "tool"], {"group_by": "tool"}),
+        (
+            ["count", "--by", "tool", "--tool", "Bash", "--not-failed"],
+            {"group_by": "tool", "tool": "Bash", "failed": False},
+        ),
+        (
+            ["count", "--by", "model", "--measure", "tokens", "--limit", "2"],
+            {"group_by": "model", "measure": "tokens", "limit": 2},
+        ),
+        (
+            ["count", "--by", "file", "--session", LARGE, "--path", "store"],
+            {"group_by": "file", "session_id": LARGE, "path": "store"},
+        ),
+        (
+            ["count", "--by", "day", "--kind", "main", "--provider", "codex", "--since", "2026-01-01"],
+            {"group_by": "day", "kind": "main", "provider": "codex", "since": "2026-01-01"},
+        ),
     )
 ]
 SEARCHES: list[Asked] = [
@@ -86,7 +111,9 @@ OPENED: list[Asked] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("asked", [SESSIONS, SEARCHES, TEXTS, OPENED], ids=["sessions", "search", "texts", "show"])
+@pytest.mark.parametrize(
+    "asked", [SESSIONS, COUNTS, SEARCHES, TEXTS, OPENED], ids=["sessions", "count", "search", "texts", "show"]
+)
 def test_json_is_what_an_agent_gets_over_mcp(asked: list[Asked], indexed: Path) -> None:
     printed = [agtrace_here(*arguments, "--json") for arguments, _, _ in asked]
     answers = anyio.run(answered_over_mcp, asked)
@@ -106,7 +133,10 @@ def test_a_person_can_ask_with_every_parameter_of_the_tools_that_list_and_search
     """What is left out is for whoever pays by the byte."""
     named = {"project_hash": "project", "session_id": "session", "event_type": "type", "has_failures": "failures",
              "include_own": "own", "group_by": "by-session", "order": "oldest"}  # fmt: skip
-    for command, tool in (("sessions", "list_sessions"), ("search", "search_event_previews")):
+    for command, tool in (
+        ("sessions", "list_sessions"), ("search", "search_event_previews"), ("count", "count_events"),
+    ):  # fmt: skip
+        named["group_by"] = "by" if command == "count" else "by-session"
         shown = agtrace_here(command, "--help").out
         fields = TOOLS[tool].arguments.model_fields
         options = [

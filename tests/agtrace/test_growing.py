@@ -18,6 +18,8 @@ LISTS: list[tuple[str, str, dict[str, Any]]] = [
     ("list_sessions", "sessions", {"limit": 2, "has_failures": True}),
     ("list_sessions", "sessions", {"limit": 2, "query": "tide"}),
     ("list_sessions", "sessions", {"limit": 2, "path": "gauge"}),
+    ("list_sessions", "sessions", {"limit": 2, "sort": "tool_calls"}),
+    ("list_sessions", "sessions", {"limit": 2, "sort": "oldest"}),
     ("get_project_info", "projects", {"limit": 1}),
     ("search_event_previews", "matches", {"order": "newest", "query": "tide", "limit": 7}),
     ("search_event_previews", "matches", {"query": "tide", "limit": 7, "order": "oldest"}),

@@ -17,7 +17,7 @@ from tests.conftest import SAMPLES
 from tests.contents import contents
 
 LATER_COLUMNS = {
-    4: {},
+    4: {"event": {"program_id"}},
     3: {"event": {"own"}},
     2: {"block": {"types", "words"}},
     1: {"session": {"pending", "compared_to", "copied_events", "own_title"}, "event": {"identity", "copy_of"}},

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from agtrace_schema.requests import GroupBy
 
 from agtrace.tools import TOOLS
 from tests.agtrace.asking import Asker, query
@@ -80,6 +81,7 @@ def _questions(corpus: Asker) -> Iterator[tuple[str, dict[str, Any]]]:
         ("get_project_info", {}),
         ("search_event_previews", {"order": "newest", "query": "evil.example"}),
     )
+    yield from (("count_events", {"group_by": group, "limit": 50}) for group in get_args(GroupBy))
     yield from (("read_artifact", {"ref": ref}) for ref in ("ax://report", "ax://health"))
     sessions = [uid for (uid,) in query(corpus, "SELECT uid FROM session")]
     for uid, events in query(

@@ -26,6 +26,7 @@ from agtrace_schema.events import (
 
 from agtrace_indexer.events.drafts import Draft, Settlement
 from agtrace_indexer.events.file_paths import touched
+from agtrace_indexer.events.first_programs import first_program
 from agtrace_indexer.events.own_calls import is_own
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.logs.lines import Line
@@ -62,6 +63,8 @@ class Event:
     """How earlier calls ended, according to this event."""
     own: bool = False
     """Whether it is a call to agtrace itself, or the result of one."""
+    program: str | None = None
+    """For a call that runs a command: its first program."""
     files: Mapping[str, str] | None = None
     """For a call: the paths that it names, each with `read` or `write`."""
 
@@ -125,6 +128,7 @@ class Thread:
             case ToolCall():
                 event = self._event(draft, line, payload.name)
                 event.own = is_own(payload, tools)
+                event.program = first_program(payload, tools)
                 event.files = touched(payload, tools)
                 self._note_call(payload, event, tools)
             case TokenUsage():

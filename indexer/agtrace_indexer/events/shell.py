@@ -89,8 +89,13 @@ def parts(command: str, longest: int = LONGEST_COMMAND) -> tuple[Part, ...]:
     return _remembered(command) if len(command) <= LONGEST_COMMAND else _parsed(command)
 
 
+def programs(command: str) -> Iterator[Part]:
+    """Yield the programs of a command of any length, each parsed when it is asked for."""
+    return _unwrapped(_read(command))
+
+
 def _parsed(command: str) -> tuple[Part, ...]:
-    return tuple(_unwrapped(_read(command)))
+    return tuple(programs(command))
 
 
 _remembered = lru_cache(maxsize=2_048)(_parsed)

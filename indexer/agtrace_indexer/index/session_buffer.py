@@ -25,8 +25,8 @@ _WITH_ROWS_BESIDE = (*_OF_TOOLS, TYPE_CODE[EventType.TOKEN_USAGE], TYPE_CODE[Eve
 
 _INSERT_EVENT = """
 INSERT INTO event (session_id, event_index, type, ts, turn_index, step_index, name_id, outcome, link,
-  line, offset, length, identity, duration_ms, own)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  line, offset, length, identity, duration_ms, own, program_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 _INSERT_USAGE = """
@@ -113,6 +113,7 @@ class SessionBuffer:
                 self.session_id, event.event_index, code, ts, event.turn_index, event.step_index, name,
                 None if outcome is None else OUTCOME_CODE[outcome], event.link,
                 line.number, line.offset, line.text_length, identity, event.duration_ms, event.own or None,
+                None if event.program is None else self.interning.name(event.program),
             ]
         )  # fmt: skip
         if identity is not None:

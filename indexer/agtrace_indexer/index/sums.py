@@ -55,8 +55,7 @@ GROUP BY e.turn_index
 HAVING count(r.event_index) + sum(e.step_index IS NOT NULL AND e.type != :usage) > 0
 """
 
-_MODELS = f"""
-INSERT INTO model_usage
+MODEL_USAGE = f"""
 SELECT u.session_id, coalesce(u.model, ''), coalesce(u.speed, ''),
   {" + ".join(f"({WHOLE_INPUT} > {bound})" for bound in CONTEXT_CLASSES)} AS context_class,
   u.cost_usd IS NOT NULL AS told,
@@ -64,9 +63,14 @@ SELECT u.session_id, coalesce(u.model, ''), coalesce(u.speed, ''),
   sum(u.cache_creation_1h_tokens), sum(u.cache_read_tokens), sum(u.output_tokens), sum(u.reasoning_tokens),
   sum(u.cost_usd)
 FROM token_usage u JOIN event e USING (session_id, event_index)
-WHERE u.session_id = :session AND e.superseded_by IS NULL AND e.copy_of IS NULL
-GROUP BY 2, 3, 4, 5
+WHERE {{condition}}
+GROUP BY 1, 2, 3, 4, 5
 """
+"""SQL: rows as those of `model_usage`, from the figures that fulfil a condition over `token_usage` u and `event` e."""
+
+_MODELS = "INSERT INTO model_usage " + MODEL_USAGE.format(
+    condition="u.session_id = :session AND e.superseded_by IS NULL AND e.copy_of IS NULL"
+)
 
 _SESSION = f"""
 UPDATE session SET

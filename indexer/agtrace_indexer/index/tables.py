@@ -56,7 +56,11 @@ TABLES: dict[str, Table] = {
     "name": Table(Role.SHARED, numbered=True, told_by="text"),
     "path": Table(Role.SHARED, numbered=True, told_by="text"),
     "turn": Table(Role.DERIVED, {"session_id": "session"}),
-    "event": Table(Role.EVENT, {"session_id": "session", "name_id": "name", "superseded_by": "event"}, numbered=True),
+    "event": Table(
+        Role.EVENT,
+        {"session_id": "session", "name_id": "name", "program_id": "name", "superseded_by": "event"},
+        numbered=True,
+    ),
     "token_usage": Table(Role.EVENT, {"session_id": "session"}),
     "block": Table(Role.BLOCK, {"session_id": "session"}, numbered=True),
     "block_data": Table(Role.BLOCK, {"block_id": "block"}),

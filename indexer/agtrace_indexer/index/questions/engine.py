@@ -11,8 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from agtrace_schema.events import EventType
+from agtrace_schema.requests import GroupBy
 
 from agtrace_indexer.index.questions.calls import Failure, IllEnded, RankedTool, ToolTotals, Worst
+from agtrace_indexer.index.questions.counts import CallGroup, FileUses, TokenGroup
 from agtrace_indexer.index.questions.events import Address, Event, Placed, Snapshot, Thinking, Times
 from agtrace_indexer.index.questions.files import Touched
 from agtrace_indexer.index.questions.filters import EventFilters
@@ -25,7 +27,9 @@ from agtrace_indexer.index.questions.ranking import RankedEvent
 from agtrace_indexer.index.questions.ranking import Size as RankedSize
 from agtrace_indexer.index.questions.reports import Project as NamedProject
 from agtrace_indexer.index.questions.reports import Relative, ToolCalls
-from agtrace_indexer.index.questions.sessions import Child, Counts, Family, Neighbours, Session, SessionFilters
+from agtrace_indexer.index.questions.requests import Request
+from agtrace_indexer.index.questions.sessions import Child, Family, Neighbours, Session, SessionFilters
+from agtrace_indexer.index.questions.sessions import Counts as SessionCounts
 from agtrace_indexer.index.questions.state import Totals
 from agtrace_indexer.index.questions.texts import ReadText, StoredEvent
 from agtrace_indexer.index.questions.turns import Ending, Size, Span, Step, ToolUse, Turn
@@ -79,11 +83,21 @@ class Sessions(Protocol[Connection]):
         """Return all sessions except warm-ups, of one provider or of all, oldest first."""
 
     def page(
-        self, connection: Connection, filters: SessionFilters, *, newest: int, behind: tuple[int, int] | None, most: int
+        self,
+        connection: Connection,
+        filters: SessionFilters,
+        *,
+        newest: int,
+        behind: tuple[int, int] | None,
+        most: int,
+        oldest_first: bool = False,
     ) -> list[Session]:
-        """Return the sessions of a list after a (start, row), newest first, without warm-ups."""
+        """Return the sessions of a list after a (start, row), newest first unless told otherwise, without warm-ups."""
 
-    def count(self, connection: Connection, filters: SessionFilters, *, newest: int) -> Counts:
+    def starts(self, connection: Connection, filters: SessionFilters, *, newest: int) -> dict[int, int]:
+        """Return row id -> start of all sessions of a list, in no particular order."""
+
+    def count(self, connection: Connection, filters: SessionFilters, *, newest: int) -> SessionCounts:
         """Return the number of sessions in a list."""
 
     def children(self, connection: Connection, session: Session) -> list[Child]:
@@ -100,6 +114,15 @@ class Sessions(Protocol[Connection]):
 
     def shared_events(self, connection: Connection, one: int, other: int) -> int:
         """Return how many events two sessions share: copied from one to the other, or by both from a third."""
+
+
+class Measures(Protocol[Connection]):
+    """The figures by which lists of sessions are sorted."""
+
+    def of_sessions(
+        self, connection: Connection, sessions: Iterable[int], measure: str, *, newest_event: int
+    ) -> dict[int, int | None]:
+        """Return a measure of these sessions, by row id, as of a snapshot with this newest event."""
 
 
 class Turns(Protocol[Connection]):
@@ -152,6 +175,19 @@ class Turns(Protocol[Connection]):
 
     def count_steps(self, connection: Connection, session_row: int) -> int:
         """Return the number of steps of a session, without copied ones."""
+
+
+class Counts(Protocol[Connection]):
+    """Calls, uses of files and tokens of many sessions, by group."""
+
+    def calls(self, connection: Connection, by: GroupBy, filters: EventFilters, kind: str | None) -> list[CallGroup]:
+        """Return the calls that pass the filters, by group; `kind` as in `SessionFilters`."""
+
+    def files(self, connection: Connection, filters: EventFilters, kind: str | None) -> Iterator[FileUses]:
+        """Yield the files that such calls name, by session."""
+
+    def tokens(self, connection: Connection, by: GroupBy, filters: EventFilters, kind: str | None) -> list[TokenGroup]:
+        """Return the tokens of the responses that pass the filters, by group."""
 
 
 class Events(Protocol[Connection]):
@@ -459,6 +495,18 @@ class Reports(Protocol[Connection]):
         """Yield the tools that each of these sessions called, without copied and superseded calls."""
 
 
+class Requests(Protocol[Connection]):
+    """Human requests, and the tasks that sub-agents were given in place of them."""
+
+    def requests_then(
+        self, connection: Connection, session_row: int, then: Snapshot, *, behind: int, most: int
+    ) -> list[Request]:
+        """Return the requests of a session after an event, in file order, at most `most`."""
+
+    def count_requests_then(self, connection: Connection, session_row: int, then: Snapshot) -> int:
+        """Return the number of requests of a session."""
+
+
 class Upkeep(Protocol[Connection]):
     """The queries for looking after an index: its files' state, what forgetting would delete, what to measure by."""
 
@@ -512,14 +560,17 @@ if TYPE_CHECKING:
     from agtrace_indexer.index.questions import (
         calls,
         candidates,
+        counts,
         events,
         files,
         histories,
         landmarks,
         matches,
+        measures,
         projects,
         ranking,
         reports,
+        requests,
         sessions,
         state,
         texts,
@@ -529,6 +580,8 @@ if TYPE_CHECKING:
     )
 
     _sessions: Sessions[sqlite3.Connection] = sessions
+    _counts: Counts[sqlite3.Connection] = counts
+    _measures: Measures[sqlite3.Connection] = measures
     _turns: Turns[sqlite3.Connection] = turns
     _events: Events[sqlite3.Connection] = events
     _texts: Texts[sqlite3.Connection] = texts
@@ -543,4 +596,5 @@ if TYPE_CHECKING:
     _candidates: Candidates[sqlite3.Connection] = candidates
     _histories: Histories[sqlite3.Connection] = histories
     _reports: Reports[sqlite3.Connection] = reports
+    _requests: Requests[sqlite3.Connection] = requests
     _upkeep: Upkeep[sqlite3.Connection] = upkeep

@@ -31,8 +31,8 @@ _SAYS = """
 # Few paths match, and few of the sessions that touched one have many: 6 ms at 1 GB of logs.
 _TOUCHED = f"""
 EXISTS (SELECT 1 FROM touched t JOIN event e USING (session_id, event_index)
-  WHERE t.session_id = s.id AND {COUNTED}
-  AND t.path_id IN (SELECT id FROM path WHERE instr(lower(text), lower(:path))))
+  WHERE t.session_id = s.id AND {COUNTED} AND (:access IS NULL OR t.access = :access)
+  AND (:path IS NULL OR t.path_id IN (SELECT id FROM path WHERE instr(lower(text), lower(:path)))))
 """
 
 # A hash may be given in full and stored abbreviated, or the other way round.
@@ -188,6 +188,10 @@ class SessionFilters:
     """A text in the title or in the beginning of a request, ignoring the case of A to Z."""
     path: str | None = None
     """A text in the path of a file named in one of the session's own calls."""
+    access: str | None = None
+    """`read` or `write`: what such a call did to the file, or to any file if there is no path."""
+    kind: str | None = None
+    """`subagent`, or `main` for all others; None for both."""
     min_tokens: int | None = None
     """Compared with the `total_tokens` of a list; 0 means no restriction, as a session may have no figures."""
     has_failures: bool | None = None
@@ -259,19 +263,32 @@ def of_provider(connection: sqlite3.Connection, provider: str | None) -> list[Se
 
 
 def page(
-    connection: sqlite3.Connection, filters: SessionFilters, *, newest: int, behind: tuple[int, int] | None, most: int
+    connection: sqlite3.Connection,
+    filters: SessionFilters,
+    *,
+    newest: int,
+    behind: tuple[int, int] | None,
+    most: int,
+    oldest_first: bool = False,
 ) -> list[Session]:
-    """Return the sessions of a list after a (start, row), newest first, without warm-ups.
+    """Return the sessions of a list after a (start, row), newest first unless told otherwise, without warm-ups.
 
     `newest` marks the sessions that existed when the list was begun.
     """
     condition, arguments = _condition(filters, newest)
-    start, row = behind or (1 << 62, 0)
+    start, row = behind or ((-1, 0) if oldest_first else (1 << 62, 0))
+    after, way = (">", "ASC") if oldest_first else ("<", "DESC")
     sql = (
-        f"{_SESSION} WHERE {condition} AND (coalesce(s.started_at, 0), s.id) < (:start, :row) "
-        "ORDER BY coalesce(s.started_at, 0) DESC, s.id DESC LIMIT :most"
+        f"{_SESSION} WHERE {condition} AND (coalesce(s.started_at, 0), s.id) {after} (:start, :row) "
+        f"ORDER BY coalesce(s.started_at, 0) {way}, s.id {way} LIMIT :most"
     )
     return list(rows(connection, Session, sql, {**arguments, "start": start, "row": row, "most": most}))
+
+
+def starts(connection: sqlite3.Connection, filters: SessionFilters, *, newest: int) -> dict[int, int]:
+    """Return row id -> start of all sessions of a list, in no particular order; 0 is an unknown start."""
+    condition, arguments = _condition(filters, newest)
+    return pairs(connection, f"SELECT s.id, coalesce(s.started_at, 0) FROM session s WHERE {condition}", arguments)
 
 
 def count(connection: sqlite3.Connection, filters: SessionFilters, *, newest: int) -> Counts:
@@ -283,7 +300,8 @@ def count(connection: sqlite3.Connection, filters: SessionFilters, *, newest: in
 
 def _condition(filters: SessionFilters, newest: int) -> tuple[str, dict[str, Any]]:
     """Return the condition of a list as SQL over `session` s, and its arguments."""
-    conditions, arguments = ["s.kind != 'warmup'", "s.id <= :newest"], {"newest": newest}
+    conditions = ["s.kind != 'warmup'", "s.id <= :newest"]
+    arguments: dict[str, Any] = {"newest": newest, "path": None, "access": None}
     wanted: list[tuple[str, str, Any]] = [
         ("s.provider = :provider", "provider", filters.provider),
         (f"s.project_id IN ({PROJECTS_BY_HASH})", "hash", filters.project_hash and filters.project_hash.lower()),
@@ -291,6 +309,8 @@ def _condition(filters: SessionFilters, newest: int) -> tuple[str, dict[str, Any
         ("coalesce(s.started_at, 0) <= :until", "until", filters.until),
         (_SAYS, "query", filters.query),
         (_TOUCHED, "path", filters.path),
+        (_TOUCHED, "access", filters.access),
+        ("(s.kind = 'subagent') = (:kind = 'subagent')", "kind", filters.kind),
         ("s.total_tokens >= :min_tokens", "min_tokens", filters.min_tokens or None),
         ("(s.failed_calls > 0) = :has_failures", "has_failures", filters.has_failures),
         (_COMMITTED, "commit", filters.commit),

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from agtrace_indexer.index.questions.conditions import COUNTED, OF_STEP, OWN_THEN
+from agtrace_indexer.index.questions.conditions import COUNTED, LIVE, OF_STEP, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.queries import GIVEN, Row, as_json, only, pairs, rows
 from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
 from agtrace_indexer.index.questions.turns import Step
-from agtrace_indexer.index.sums import WHOLE_INPUT
+from agtrace_indexer.index.sums import MODEL_USAGE, WHOLE_INPUT
 
 _FIGURES = f"u.event_index, u.model, u.response_id, u.complete, u.context_window, {TOKEN_COLUMNS}"
 
@@ -30,8 +30,15 @@ FROM event e JOIN token_usage u USING (session_id, event_index) WHERE {OWN_THEN}
 _BY_MODEL = f"""
 SELECT {{key}}, m.model, m.speed, m.context_class, m.told,
   sum(m.responses), sum(m.incomplete), sum(m.cost_usd), {", ".join(f"sum(m.{kind})" for kind in TokenCounts._fields)}
-FROM model_usage m JOIN session s ON s.id = m.session_id WHERE {{condition}}
+FROM {{usage}} m JOIN session s ON s.id = m.session_id WHERE {{condition}}
 GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, sum(m.responses) DESC, 2, 3, 4, 5
+"""
+
+# Sessions that grew since have more in `model_usage` by now.
+_GREW = "IN (SELECT e.session_id FROM event e WHERE e.id > :newest)"
+_USAGE_THEN = f"""
+(SELECT * FROM model_usage WHERE session_id NOT {_GREW} UNION ALL
+{MODEL_USAGE.format(condition=f"u.session_id {_GREW} AND e.id <= :newest AND e.copy_of IS NULL AND {LIVE}")})
 """
 
 _WITHOUT_FIGURES = """
@@ -120,6 +127,8 @@ class Among:
     """The row ids of projects; None means all."""
     newest: int | None = None
     """The mark of the sessions that existed when a list was begun; None means all."""
+    newest_event: int | None = None
+    """The mark of the events that existed then, for `by_model`; None means all."""
 
 
 class ModelSums(NamedTuple):
@@ -170,7 +179,10 @@ def _asked(query: str, among: Among) -> tuple[str, dict[str, Any]]:
             conditions.append(condition)
             arguments[name] = as_json(given)
     if among.newest is not None:
-        conditions.append("s.id <= :newest")
-        arguments["newest"] = among.newest
+        conditions.append("s.id <= :newest_session")
+        arguments["newest_session"] = among.newest
+    usage = "model_usage" if among.newest_event is None else _USAGE_THEN
+    if among.newest_event is not None:
+        arguments["newest"] = among.newest_event
     key = {"session": "s.id", "project": "s.project_id", "all": "0"}[among.by]
-    return query.format(key=key, condition=" AND ".join(conditions) or "1"), arguments
+    return query.format(key=key, usage=usage, condition=" AND ".join(conditions) or "1"), arguments

@@ -1,0 +1,143 @@
+"""Counts over many sessions: calls, failed calls or tokens, by group."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from agtrace_indexer.index.questions.filters import EventFilters
+from agtrace_schema.answers import dump
+from agtrace_schema.requests import CountOf, GroupBy, SessionKind, columns
+from pydantic import Field
+
+from agtrace.problems import InvalidParameter
+from agtrace.sessions import counting
+from agtrace.sessions.query import find_session
+from agtrace.shaping.replies import Reply
+from agtrace.text.next_call import NextCall, call
+from agtrace.text.numbers import counted
+from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, Arguments, Limit, ProjectHash, Text, Until
+from agtrace.tools.tool import LIST_BYTES, Context, Tool, kilobytes, list_budget, unless_behind
+
+_OF_CALLS = frozenset({"tool", "program", "file"})
+"""The groups that only calls belong to."""
+
+_UNITS: dict[GroupBy, str] = {"file": "file use", "program": "command"}
+"""What is counted if it isn't every tool call."""
+
+_SHARED = {"provider", "project_hash", "since", "until"}
+"""The filters that lists and searches have as well."""
+
+_LONGEST_PATH = 200
+_SIZE = kilobytes(0, LIST_BYTES)
+
+
+class CountEvents(Arguments):
+    """Arguments of count_events."""
+
+    group_by: GroupBy
+    measure: CountOf = "calls"
+    limit: Limit = DEFAULT_LIMIT
+    session_id: Annotated[str | None, Field(max_length=200)] = None
+    kind: SessionKind | None = None
+    provider: Agent | None = None
+    project_hash: ProjectHash = None
+    tool: Text | None = None
+    path: Text | None = None
+    failed: bool | None = None
+    since: Until = None
+    until: Until = None
+
+
+def answer(context: Context, wanted: CountEvents) -> Reply:
+    """Answer with the largest groups, and what all others come to."""
+    connection, kind = context.connection, None if wanted.kind == "all" else wanted.kind
+    _check(wanted)
+    context.check_project(wanted.project_hash)
+    found = counting.counted(connection, wanted.group_by, wanted.measure, _filters(context, wanted), kind)
+    shown = counting.shown(connection, wanted.group_by, found, wanted.limit)
+    return Reply(
+        summary=unless_behind(_summary(wanted, counting.totals(found)), len(found), context.freshness),
+        data=dump(shown),
+        budget=list_budget(wanted.limit),
+        hint=_opening(wanted, str(shown.rows[0][0])) if shown.rows else _widening(wanted),
+        untrusted=bool(shown.rows),
+        counts={"total_groups": len(found)},
+    )
+
+
+def _check(wanted: CountEvents) -> None:
+    """Raise `InvalidParameter` if tokens are to be counted by what only calls have."""
+    if wanted.measure != "tokens":
+        return
+    if wanted.group_by in _OF_CALLS:
+        message = f"measure: tokens are spent by responses, which have no {wanted.group_by}; count calls, or group by "
+        raise InvalidParameter("measure", f"{message}session, project, agent, model or day", ["calls", "failed"])
+    for name in ("tool", "path", "failed"):
+        if getattr(wanted, name) is not None:
+            raise InvalidParameter(name, f"{name}: responses have none; leave it out, or count calls")
+
+
+def _filters(context: Context, wanted: CountEvents) -> EventFilters:
+    session = find_session(context.connection, wanted.session_id) if wanted.session_id is not None else None
+    return EventFilters(
+        session_row=session.id if session else None,
+        provider=wanted.provider,
+        project_hash=wanted.project_hash,
+        tool=wanted.tool,
+        failed=wanted.failed,
+        path=wanted.path,
+        since=context.moment("since", wanted.since),
+        until=context.moment("until", wanted.until, end=True),
+    )
+
+
+def _summary(wanted: CountEvents, totals: list[int]) -> str:
+    """Return what all groups come to, and the names of the columns."""
+    total = sum(totals[1:2] if wanted.measure == "failed" else totals[:1])
+    unit = _UNITS.get(wanted.group_by, "tool call")
+    what = {"calls": unit, "failed": f"failed {unit}", "tokens": "token"}[wanted.measure]
+    names = ", ".join(columns(wanted.group_by, wanted.measure))
+    return f"{counted(total, what)} by {wanted.group_by}; [{names}]"
+
+
+def _opening(wanted: CountEvents, group: str) -> NextCall | None:
+    """Return the call that shows what is in the first group, within the same filters; None if no filter does."""
+    given: dict[str, Any] = wanted.model_dump(include=_SHARED, exclude_none=True)
+    match wanted.group_by:
+        case "session":
+            return call("get_session_details", session_id=group).saying("opens the first session", _SIZE)
+        case "agent" | "day":
+            only = {"provider": group} if wanted.group_by == "agent" else {"since": group, "until": group}
+            sort = {"calls": "tool_calls", "failed": "failed_calls", "tokens": "total_tokens"}[wanted.measure]
+            return call("list_sessions", **{**given, **only}, sort=sort).saying("lists its sessions", _SIZE)
+        case "tool" | "program" | "file":
+            failed = True if wanted.measure == "failed" else wanted.failed
+            calls = {"session_id": wanted.session_id, "failed": failed, "event_type": "ToolCall", "order": "newest"}
+            searched = call("search_event_previews", **_search_of(wanted.group_by, group), **given, **calls)
+            return searched.saying("lists its calls, the newest first", _SIZE)
+        case _:
+            return None
+
+
+def _widening(wanted: CountEvents) -> NextCall | None:
+    """Return the same call without filters; None if it has none."""
+    if not wanted.model_dump(exclude={"group_by", "measure", "limit"}, exclude_none=True):
+        return None
+    measure = None if wanted.measure == "calls" else wanted.measure
+    return call(TOOL.name, group_by=wanted.group_by, measure=measure).saying("counts without filters", _SIZE)
+
+
+def _search_of(by: GroupBy, group: str) -> dict[str, str]:
+    """Return the arguments of a search that finds the calls of a group."""
+    if by == "file":
+        return {"query": "", "path": group[-_LONGEST_PATH:]}
+    return {"query": "", "tool": group} if by == "tool" else {"query": group}
+
+
+TOOL = Tool(
+    "count_events",
+    "Count",
+    "How many calls, failed calls or tokens, by group: which tool or program fails most, who used most tokens.",
+    CountEvents,
+    answer,
+)

@@ -1,0 +1,40 @@
+"""The first program of a command, by which calls are counted."""
+
+from __future__ import annotations
+
+from agtrace_schema.events import ToolCall
+
+from agtrace_indexer.events.commands import command_in
+from agtrace_indexer.events.shell import LONGEST_COMMAND, Part, programs
+from agtrace_indexer.events.strings import masked
+from agtrace_indexer.events.tools import Tools
+
+_LONGEST_NAME = 60
+
+_ON_THE_WAY = frozenset({"cd", "pushd", "set-location"})
+"""Programs that only choose where the others run."""
+
+
+def first_program(call: ToolCall, tools: Tools) -> str | None:
+    """Return the first program that a call runs, in lower case; None if it runs no command.
+
+    `cd` doesn't count before another program, nor does a program whose output is a word of another one.
+    """
+    if call.name not in tools.shells:
+        return None
+    command = command_in(call.arguments, tools.commands, may_be_script=call.name == "exec")
+    name = _first(command.text[:LONGEST_COMMAND]) if command else ""
+    return masked(name)[:_LONGEST_NAME] or None
+
+
+def _first(command: str) -> str:
+    second_best = ""
+    for part in programs(command):
+        if part.program and not _is_incidental(part):
+            return part.program
+        second_best = second_best or part.program
+    return second_best
+
+
+def _is_incidental(part: Part) -> bool:
+    return part.substituted or part.program in _ON_THE_WAY

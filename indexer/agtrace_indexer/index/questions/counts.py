@@ -1,0 +1,134 @@
+"""Calls, uses of files and tokens of many sessions, by group.
+
+What counts in a session counts here, so that the sums agree with those of lists: no copies, no superseded events, no
+warm-ups.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from agtrace_schema.requests import GroupBy
+
+from agtrace_indexer.index.questions.conditions import CODES, COUNTED
+from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
+from agtrace_indexer.index.questions.queries import rows
+from agtrace_indexer.index.sums import TOTAL
+
+# The model of the response that made a call; if the log doesn't tell, the session's.
+_MODELS = """
+LEFT JOIN (
+  SELECT session_id, min(model) AS model FROM model_usage WHERE model != '' GROUP BY 1 HAVING count(DISTINCT model) = 1
+) single ON single.session_id = e.session_id
+LEFT JOIN (
+  SELECT r.session_id, r.turn_index, r.step_index, max(u.model) AS model
+  FROM token_usage u JOIN event r USING (session_id, event_index)
+  WHERE u.session_id IN (
+    SELECT session_id FROM model_usage WHERE model != '' GROUP BY 1 HAVING count(DISTINCT model) > 1)
+  GROUP BY 1, 2, 3
+) step ON step.session_id = e.session_id AND step.turn_index = e.turn_index AND step.step_index = e.step_index
+"""
+
+_KEYS: dict[GroupBy, str] = {
+    "tool": "(SELECT text FROM name WHERE id = e.name_id)",
+    "program": "(SELECT text FROM name WHERE id = e.program_id)",
+    "project": "s.project_id",
+    "agent": "s.provider",
+    "model": "coalesce(step.model, single.model, s.model)",
+    "day": f"CASE WHEN e.ts THEN e.ts / {24 * 3600 * 1000} END",
+    "session": "s.id",
+}
+"""Group -> the key of a call, as SQL; days are counted from 1970-01-01 UTC."""
+
+# CROSS JOIN makes SQLite read the events in order, instead of those of one session after the other.
+_COUNTED = f"""
+CROSS JOIN session s ON s.id = e.session_id {{joins}} WHERE {COUNTED} AND s.kind != 'warmup' {{conditions}}
+"""
+
+
+_CALLS = f"""
+SELECT {{key}}, count(*), sum(e.outcome IS :failed), count(DISTINCT e.session_id) FROM event e
+{_COUNTED} AND e.type = :call GROUP BY 1
+"""
+
+_FILES = f"""
+SELECT p.text, s.cwd, s.id, count(*), sum(e.outcome IS :failed)
+FROM touched t JOIN event e USING (session_id, event_index)
+{_COUNTED} AND (:path IS NULL OR instr(lower(p.text), lower(:path))) GROUP BY t.path_id, s.id
+"""
+
+_TOKENS = f"""
+SELECT {{key}}, coalesce(sum({TOTAL}), 0), coalesce(sum(u.output_tokens), 0), count(*), count(DISTINCT e.session_id)
+FROM token_usage u JOIN event e USING (session_id, event_index)
+{_COUNTED} GROUP BY 1
+"""
+
+
+class CallGroup(NamedTuple):
+    """The calls of a group."""
+
+    key: str | int | None
+    """A name, or the row id of a project or session, or a day; None if the log doesn't tell."""
+    calls: int
+    failed: int
+    sessions: int
+
+
+class FileUses(NamedTuple):
+    """The calls of a session that name a file."""
+
+    path: str
+    cwd: str | None
+    """The working directory of the session."""
+    session: int
+    calls: int
+    failed: int
+
+
+class TokenGroup(NamedTuple):
+    """The tokens of a group."""
+
+    key: str | int | None
+    """As for calls."""
+    total_tokens: int
+    output_tokens: int
+    responses: int
+    sessions: int
+
+
+def calls(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, kind: str | None) -> list[CallGroup]:
+    """Return the calls that pass the filters, by group; `kind` as in `SessionFilters`.
+
+    By program only calls that run a command.
+    """
+    runs = " AND e.program_id IS NOT NULL" if by == "program" else ""
+    joins = _MODELS if by == "model" else ""
+    return list(rows(connection, CallGroup, *_asked(_CALLS, filters, kind, key=_KEYS[by], joins=joins, more=runs)))
+
+
+def files(connection: sqlite3.Connection, filters: EventFilters, kind: str | None) -> Iterator[FileUses]:
+    """Yield the files that such calls name, by session."""
+    return rows(connection, FileUses, *_asked(_FILES, filters, kind, joins="JOIN path p ON p.id = t.path_id"))
+
+
+def tokens(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, kind: str | None) -> list[TokenGroup]:
+    """Return the tokens of the responses that pass the filters, by group; none but calls have tools and programs."""
+    key = "u.model" if by == "model" else _KEYS[by]
+    return list(rows(connection, TokenGroup, *_asked(_TOKENS, filters, kind, key=key)))
+
+
+def _asked(
+    query: str, filters: EventFilters, kind: str | None, *, key: str = "", joins: str = "", more: str = ""
+) -> tuple[str, dict[str, Any]]:
+    conditions, arguments = of_ranked_events(filters)
+    for given, condition, named in (
+        (filters.since, "e.ts >= :since", {"since": filters.since}),
+        (filters.until, "e.ts <= :until", {"until": filters.until}),
+        (kind, "(s.kind = 'subagent') = (:kind = 'subagent')", {"kind": kind}),
+    ):
+        if given is not None:
+            conditions += f" AND {condition}"
+            arguments |= named
+    return query.format(key=key, joins=joins, conditions=conditions + more), {**CODES, "path": None, **arguments}

@@ -1,0 +1,363 @@
+"""Counts by group: equal to a scan over all events, and to the sums of lists."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import pytest
+from agtrace_indexer.events.first_programs import first_program
+from agtrace_indexer.index.questions import histories
+from agtrace_indexer.providers.registry import TOOLS
+from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
+from agtrace_schema.events import EventType, Outcome, ToolCall
+from agtrace_schema.requests import GroupBy, columns
+
+from agtrace.sessions.files import file_key
+from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query
+from tests.agtrace.terminal import agtrace_here
+
+GROUPS: tuple[GroupBy, ...] = get_args(GroupBy)
+OF_TOKENS: tuple[GroupBy, ...] = ("project", "agent", "model", "day", "session")
+FAILED = OUTCOME_CODE[Outcome.FAILED]
+
+
+class Called(NamedTuple):
+    """A call that counts, and where it was made."""
+
+    session: int
+    event_index: int
+    tool: str | None
+    failed: bool
+    ts: int
+    provider: str
+    uid: str
+    project: str | None
+    kind: str
+
+
+def called(asker: Asker) -> list[Called]:
+    found = query(
+        asker,
+        "SELECT e.session_id, e.event_index, n.text, e.outcome IS ?, e.ts, s.provider, s.uid, "
+        "coalesce(p.root_path, p.hash), s.kind FROM event e JOIN session s ON s.id = e.session_id "
+        "LEFT JOIN name n ON n.id = e.name_id LEFT JOIN project p ON p.id = s.project_id "
+        "WHERE e.type = ? AND e.superseded_by IS NULL AND e.copy_of IS NULL AND s.kind != 'warmup'",
+        FAILED,
+        TYPE_CODE[EventType.TOOL_CALL],
+    )
+    return [Called(*row) for row in found]
+
+
+def day_of(ts: int) -> str:
+    return datetime.fromtimestamp(ts / 1000, UTC).date().isoformat() if ts else "unknown"
+
+
+def programs(asker: Asker) -> dict[tuple[int, int], str]:
+    """The first program of every call, made again from what is stored of it."""
+    found: dict[tuple[int, int], str] = {}
+    names = {(one.session, one.event_index): one.tool or "" for one in called(asker)}
+    with closing(sqlite3.connect(asker.settings.database)) as connection:
+        for session in {session for session, _ in names}:
+            for event_index, rest in histories.payloads(connection, session):
+                if (session, event_index) in names:
+                    call = ToolCall(None, names[session, event_index], rest.get("arguments"))
+                    program = first_program(call, TOOLS)
+                    if program is not None:
+                        found[session, event_index] = program
+    return found
+
+
+def scanned(asker: Asker, by: GroupBy, keep: Callable[[Called], bool] = lambda _: True) -> dict[str, tuple[int, ...]]:
+    """Group -> calls, failed, sessions, counted one call after the other."""
+    known = programs(asker) if by == "program" else {}
+    files = touched(asker) if by == "file" else {}
+    ids = shown_ids(asker) if by == "session" else {}
+    groups: dict[str, list[Called]] = defaultdict(list)
+    for one in filter(keep, called(asker)):
+        place = one.session, one.event_index
+        keys = {
+            "tool": [one.tool or "unknown"],
+            "program": [known[place]] if place in known else [],
+            "file": files.get(place, []),
+            "project": [one.project or "unknown"],
+            "agent": [one.provider],
+            "day": [day_of(one.ts)],
+            "session": [ids.get(one.uid, "")],
+        }[by]
+        for key in keys:
+            groups[key].append(one)
+    return {
+        key: (len(calls), sum(one.failed for one in calls), len({one.session for one in calls}))
+        for key, calls in groups.items()
+    }
+
+
+def touched(asker: Asker) -> dict[tuple[int, int], list[str]]:
+    found = defaultdict(list)
+    for session, event, path, cwd in query(
+        asker,
+        "SELECT t.session_id, t.event_index, p.text, s.cwd FROM touched t JOIN path p ON p.id = t.path_id "
+        "JOIN session s ON s.id = t.session_id",
+    ):
+        found[session, event].append(file_key(path, cwd, None))
+    return found
+
+
+def shown_ids(asker: Asker) -> dict[str, str]:
+    items = [item["id"] for item in asker.items("list_sessions", "sessions", limit=50)]
+    known = [uid for (uid,) in query(asker, "SELECT uid FROM session")]
+    return {next((uid for uid in known if uid == one), None) or
+            next(uid for uid in known if uid.startswith(one)): one for one in items}  # fmt: skip
+
+
+def counts(asker: Asker, by: GroupBy, **more: Any) -> dict[str, Any]:
+    value: dict[str, Any] = asker.ask("count_events", group_by=by, **more)
+    return value
+
+
+def same(data: dict[str, Any], expected: dict[str, tuple[int, ...]], by: GroupBy) -> None:
+    """Check the rows that are shown, and what the others come to."""
+    rows = data["rows"]
+    for label, calls, failed, last in rows:
+        known = expected[full(label, expected)]
+        assert (calls, failed) == known[:2]
+        assert by == "session" or last == known[2]
+    others = data.get("others", [0, 0, 0])
+    assert len(rows) + others[0] == len(expected)
+    assert sum(row[1] for row in rows) + others[1] == sum(calls for calls, *_ in expected.values())
+    assert sum(row[2] for row in rows) + others[2] == sum(failed for _, failed, *_ in expected.values())
+
+
+def full(label: str, expected: dict[str, Any]) -> str:
+    """The key that a label stands for: a long one is cut at its end, a path at its beginning."""
+    if label in expected:
+        return label
+    cut = label.strip(".")
+    (found,) = [key for key in expected if " ".join(key.split()).endswith(cut) or key.startswith(cut)]
+    return found
+
+
+# -- the law ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", [group for group in GROUPS if group != "model"])
+def test_counts_of_calls_are_those_of_a_scan(each: Asker, by: GroupBy) -> None:
+    for measure in ("calls", "failed"):
+        same(counts(each, by, measure=measure, limit=50)["data"], scanned(each, by), by)
+
+
+FILTERS: list[tuple[dict[str, Any], Callable[[Called], bool]]] = [
+    ({"provider": "codex"}, lambda one: one.provider == "codex"),
+    ({"tool": "bash"}, lambda one: (one.tool or "").lower() == "bash"),
+    ({"failed": True}, lambda one: one.failed),
+    ({"failed": False}, lambda one: not one.failed),
+    ({"kind": "subagent"}, lambda one: one.kind == "subagent"),
+    ({"kind": "main"}, lambda one: one.kind != "subagent"),
+    ({"kind": "all"}, lambda one: True),
+    ({"since": "2026-10-01", "until": "2026-10-31"}, lambda one: "2026-10-01" <= day_of(one.ts) <= "2026-10-31"),
+    ({"provider": "claude_code", "failed": True}, lambda one: one.provider == "claude_code" and one.failed),
+]
+
+
+@pytest.mark.parametrize(("by", "number"), [*product(("tool", "program", "file", "session"), range(len(FILTERS)))])
+def test_filters_leave_what_the_scan_leaves(samples: Asker, by: GroupBy, number: int) -> None:
+    filters, keep = FILTERS[number]
+    same(counts(samples, by, limit=50, **filters)["data"], scanned(samples, by, keep), by)
+
+
+def test_a_session_and_a_project_are_counted_alone(samples: Asker) -> None:
+    session = samples.ask("list_sessions", sort="tool_calls", limit=1)["data"]["sessions"][0]
+    data = counts(samples, "tool", session_id=session["id"], limit=50)["data"]
+    same(data, scanned(samples, "tool", lambda one: one.uid.startswith(session["id"])), "tool")
+    ((root,),) = query(samples, "SELECT root_path FROM project WHERE hash LIKE ?", session["project_hash"] + "%")
+    data = counts(samples, "agent", project_hash=session["project_hash"])["data"]
+    same(data, scanned(samples, "agent", lambda one: one.project == root), "agent")
+
+
+def test_a_path_leaves_the_calls_that_name_it_and_of_files_those_with_it(samples: Asker) -> None:
+    named = {
+        (session, event)
+        for session, event in query(
+            samples,
+            "SELECT t.session_id, t.event_index FROM touched t JOIN path p ON p.id = t.path_id "
+            "WHERE instr(lower(p.text), 'store.py')",
+        )
+    }
+    expected = scanned(samples, "tool", lambda one: (one.session, one.event_index) in named)
+    same(counts(samples, "tool", path="STORE.py", limit=50)["data"], expected, "tool")
+    files = counts(samples, "file", path="STORE.py", limit=50)["data"]["rows"]
+    assert files and all("store.py" in label.lower() for label, *_ in files)
+
+
+@pytest.mark.parametrize("by", GROUPS)
+def test_groups_come_to_the_same_as_the_lists(each: Asker, by: GroupBy) -> None:
+    """Calls to agtrace itself count, copies and warm-ups don't."""
+    if by in ("file", "program"):
+        pytest.skip("not every call names a file or runs a command")
+    items = each.items("list_sessions", "sessions", limit=50)
+    calls, failed = (sum(item[name] for item in items) for name in ("tool_calls", "failed_calls"))
+    value = counts(each, by, limit=50)
+    others = value["data"].get("others", [0, 0, 0])
+    assert sum(row[1] for row in value["data"]["rows"]) + others[1] == calls
+    assert sum(row[2] for row in value["data"]["rows"]) + others[2] == failed
+    assert value["summary"] == f"{calls:,} tool calls by {by}; [{', '.join(columns(by, 'calls'))}]"
+    assert counts(each, by, measure="failed")["summary"].startswith(f"{failed:,} failed tool call")
+
+
+@pytest.mark.parametrize("by", OF_TOKENS)
+def test_tokens_come_to_the_same_as_the_lists(each: Asker, by: GroupBy) -> None:
+    items = each.items("list_sessions", "sessions", limit=50, sort="output_tokens")
+    total, output = (sum(item.get(name, 0) for item in items) for name in ("total_tokens", "output_tokens"))
+    value = counts(each, by, measure="tokens", limit=50)
+    others = value["data"].get("others", [0, 0, 0, 0])
+    assert sum(row[1] for row in value["data"]["rows"]) + others[1] == total
+    assert sum(row[2] for row in value["data"]["rows"]) + others[2] == output
+    assert value["summary"].startswith(f"{total:,} tokens by {by}; [{by}, total_tokens, output_tokens, responses, ")
+
+
+def test_tokens_of_sessions_are_those_of_the_list(samples: Asker) -> None:
+    items = {item["id"]: item.get("total_tokens", 0) for item in samples.items("list_sessions", "sessions", limit=50)}
+    rows = counts(samples, "session", measure="tokens", limit=50)["data"]["rows"]
+    assert rows and all(items[label] == tokens for label, tokens, *_ in rows)
+
+
+@pytest.mark.parametrize("measure", ["calls", "failed"])
+def test_the_largest_group_comes_first_and_a_smaller_limit_only_shortens(samples: Asker, measure: str) -> None:
+    rows = counts(samples, "tool", measure=measure, limit=50)["data"]["rows"]
+    figures = [row[columns("tool", "calls").index(measure)] for row in rows]
+    assert figures == sorted(figures, reverse=True)
+    short = counts(samples, "tool", measure=measure, limit=2)["data"]
+    assert short["rows"] == rows[:2]
+    assert short["others"] == [len(rows) - 2, sum(row[1] for row in rows[2:]), sum(row[2] for row in rows[2:])]
+
+
+# -- what a group is -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> ClaudeLog:
+    return claude_log(tmp_path / "logs", "aaaaaaaa-0000-4000-8000-000000000000").prompt("go")
+
+
+def asked(log: ClaudeLog, tmp_path: Path) -> Asker:
+    return Asker(tmp_path / "index", log.path.parents[2])
+
+
+def test_a_program_is_the_first_of_its_command(log: ClaudeLog, tmp_path: Path) -> None:
+    """`cd`, variables, wrappers and substitutions aren't what is run."""
+    for command in (
+        "git status", "cd /srv && git log | head", "GIT_PAGER= sudo -n git diff", "bash -lc 'cd x; git add .'",
+        'echo "$(git rev-parse HEAD)"', "cd /srv", "/usr/local/bin/Cargo test", "cat > x <<'E'\ngit\nE\ngit add x",
+    ):  # fmt: skip
+        log.call("Bash", {"command": command}, "ok", failed=command.endswith("add x"))
+    log.call("Read", {"file_path": "/srv/x"}, "git")
+    rows = counts(asked(log, tmp_path), "program")["data"]["rows"]
+    assert rows == [["git", 4, 0, 1], ["cat", 1, 1, 1], ["cargo", 1, 0, 1], ["cd", 1, 0, 1], ["echo", 1, 0, 1]]
+
+
+def test_a_program_with_a_secret_in_its_name_is_masked(log: ClaudeLog, tmp_path: Path) -> None:
+    secret = "ghp_" + "x1Y2z3" * 6
+    log.call("Bash", {"command": f"/opt/{secret} run"}, "ok")
+    asker = asked(log, tmp_path)
+    assert secret.lower() not in str(counts(asker, "program")).lower()
+    assert secret.lower() not in str(query(asker, "SELECT text FROM name")).lower()
+
+
+def test_a_file_that_is_named_in_two_ways_is_one(log: ClaudeLog, tmp_path: Path) -> None:
+    log.call("Read", {"file_path": "/home/mira/projects/tidepool/a.py"}, "ok")
+    log.call("Edit", {"file_path": "a.py", "new_string": "x"}, "no", failed=True)
+    value = counts(asked(log, tmp_path), "file")
+    assert value["data"]["rows"] == [["/home/mira/projects/tidepool/a.py", 2, 1, 1]]
+    assert value["summary"] == "2 file uses by file; [file, calls, failed, sessions]"
+
+
+def test_a_call_belongs_to_the_model_of_its_response(log: ClaudeLog, tmp_path: Path) -> None:
+    for number, model in enumerate(("claude-opus-4-5", "claude-haiku-4-5", "claude-opus-4-5")):
+        call_id = f"toolu_{number}"
+        use = {"type": "tool_use", "id": call_id, "name": "Bash", "input": {"command": "make"}}
+        message = {"role": "assistant", "content": [use], "model": model, "id": f"msg_{number}", "type": "message",
+                   "usage": {"input_tokens": 5, "output_tokens": 10 + number}}  # fmt: skip
+        log.write("assistant", [use], message=message)
+        log.write("user", [{"type": "tool_result", "tool_use_id": call_id, "content": "ok"}])
+    asker = asked(log, tmp_path)
+    assert counts(asker, "model")["data"]["rows"] == [["claude-opus-4-5", 2, 0, 1], ["claude-haiku-4-5", 1, 0, 1]]
+    assert counts(asker, "model", measure="tokens")["data"]["rows"] == [
+        ["claude-opus-4-5", 32, 22, 2, 1],
+        ["claude-haiku-4-5", 16, 11, 1, 1],
+    ]
+
+
+def test_a_copy_counts_where_it_comes_from(log: ClaudeLog, tmp_path: Path) -> None:
+    log.call("Bash", {"command": "make"}, "ok").say("done")
+    copy = claude_log(tmp_path / "logs", "bbbbbbbb-0000-4000-8000-000000000002")
+    copy.path.write_bytes(log.path.read_bytes().replace(log.session_id.encode(), copy.session_id.encode()))
+    copy.clock = log.clock
+    copy.prompt("on").call("Bash", {"command": "ls"}, "ok").say("done")
+    asker = asked(log, tmp_path)
+    assert counts(asker, "program")["data"]["rows"] == [["ls", 1, 0, 1], ["make", 1, 0, 1]]
+    sessions = sorted(row[:3] for row in counts(asker, "session")["data"]["rows"])
+    assert sessions == [["aaaaaaaa", 1, 0], ["bbbbbbbb", 1, 0]]
+
+
+# -- what is refused, and what comes next ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [{"group_by": by} for by in ("tool", "program", "file")])
+def test_tokens_have_no_tool_program_or_file(samples: Asker, arguments: dict[str, Any]) -> None:
+    problem = samples.error("count_events", measure="tokens", **arguments)
+    assert problem["code"] == "invalid_parameter" and problem["details"]["field"] == "measure"
+
+
+@pytest.mark.parametrize("filters", [{"tool": "Bash"}, {"path": "x"}, {"failed": True}])
+def test_filters_of_calls_are_refused_for_tokens(samples: Asker, filters: dict[str, Any]) -> None:
+    problem = samples.error("count_events", group_by="model", measure="tokens", **filters)
+    assert problem["details"]["field"] == next(iter(filters))
+
+
+def test_a_group_that_is_not_there_is_answered_with_the_nearest(samples: Asker) -> None:
+    assert "did you mean program?" in samples.error("count_events", group_by="programs")["message"]
+    assert "group_by is missing" in samples.error("count_events")["message"]
+
+
+@pytest.mark.parametrize("by", GROUPS)
+def test_a_hint_shows_what_is_in_the_first_group(samples: Asker, by: GroupBy) -> None:
+    value = counts(samples, by, measure="failed")
+    if "hint" not in value:
+        assert by in ("project", "model")
+        return
+    found = samples.run(value["hint"])
+    assert not found["summary"].startswith("Found 0")
+
+
+def test_nothing_counted_offers_the_counts_without_filters(samples: Asker) -> None:
+    value = counts(samples, "tool", tool="no such tool", measure="failed")
+    assert value["data"]["rows"] == []
+    assert call_in(value["hint"]) == ("count_events", {"group_by": "tool", "measure": "failed"})
+
+
+# -- in the terminal -------------------------------------------------------------------------------
+
+
+def shapes() -> Iterator[tuple[GroupBy, str]]:
+    yield from ((by, "calls") for by in GROUPS)
+    yield from ((by, "tokens") for by in OF_TOKENS)
+
+
+@pytest.mark.parametrize("width", [40, 100])
+@pytest.mark.parametrize(("by", "measure"), [*shapes()])
+def test_the_table_fits_any_terminal(indexed: Path, by: GroupBy, measure: str, width: int) -> None:
+    said = agtrace_here("count", "--by", by, "--measure", measure, COLUMNS=str(width))
+    assert said.code == 0 and by in said.out
+    assert max(map(len, said.out.splitlines())) <= width
+
+
+def test_what_nothing_is_left_of_offers_a_command_that_works(indexed: Path) -> None:
+    said = agtrace_here("count", "--by", "program", "--tool", "no such tool")
+    assert "agtrace count --by program  counts without filters" in said.out
