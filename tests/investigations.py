@@ -57,7 +57,7 @@ QUESTIONS = (
     ),
     Question(
         "The database was locked: what helped in the end?",
-        "search_event_previews", {"query": "database is locked"},
+        "search_event_previews", {"query": "database is locked", "order": "newest"},
         holds("'name': 'Edit'", "BEGIN IMMEDIATE"),
     ),
     Question(

@@ -29,7 +29,7 @@ class SearchEvents(Arguments):
 def answer(context: Context, wanted: SearchEvents) -> Reply:
     """Answer as search_event_previews does, with the call that replaces this one as the hint."""
     found = search_event_previews.answer(
-        context, SearchEventPreviews(query=wanted.pattern, limit=wanted.limit, cursor=wanted.cursor)
+        context, SearchEventPreviews(query=wanted.pattern, order="newest", limit=wanted.limit, cursor=wanted.cursor)
     )
     return replace(found, hint=_hint(wanted))
 
@@ -37,8 +37,10 @@ def answer(context: Context, wanted: SearchEvents) -> Reply:
 def _hint(wanted: SearchEvents) -> Hint:
     says, after = "replaces search_events", "; get_event_details opens a match."
     if len(wanted.pattern) > _QUOTED:
-        return f"search_event_previews(query=..., limit={wanted.limit}) {says}{after}"
-    return call("search_event_previews", query=wanted.pattern, limit=wanted.limit).saying(says, after=after)
+        return f"search_event_previews(query=..., order='newest', limit={wanted.limit}) {says}{after}"
+    return call("search_event_previews", query=wanted.pattern, order="newest", limit=wanted.limit).saying(
+        says, after=after
+    )
 
 
 TOOL = Tool(

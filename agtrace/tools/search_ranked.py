@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from agtrace_indexer.index.questions.matches import Span
 
@@ -37,10 +38,11 @@ def ranked_reply(
     found = best_matches(context.connection, ranked, wanted.limit)
     how = "best matches by words" if ranked[0].share >= SURE else "only weak matches by words"
     summary = f"{'' if wanted.ranks else 'not found literally; '}{how} for {repeated(wanted.query, 40)!r}"
+    data: dict[str, Any] = {} if wanted.ranks else {"sessions" if wanted.group_by else "matches": []}
+    data |= {"own_left_out": left_out} if left_out else {}
     return Reply(
         summary=summary[0].upper() + summary[1:],
-        data=({"own_left_out": left_out} if left_out else {})
-        | {"best": found.model_dump(mode="json", exclude_none=True)},
+        data=data | {"best": found.model_dump(mode="json", exclude_none=True)},
         budget=list_budget(wanted.limit),
         hint=session_named(context, wanted.query) or _opening(context, ranked[0], found.sessions[0].session_id),
         untrusted=True,

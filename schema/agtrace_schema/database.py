@@ -361,7 +361,7 @@ CREATE VIRTUAL TABLE ranked USING fts5(words, content='', columnsize=0, detail=n
 
 -- What ranking knows of these events besides: who speaks (texts/ranked_words.py: Voice), how many words were taken.
 CREATE TABLE ranked_event (
-  event_id INTEGER PRIMARY KEY,
+  id INTEGER PRIMARY KEY,        -- = event.id; the event may be gone
   voice INTEGER NOT NULL,
   words INTEGER NOT NULL
 );

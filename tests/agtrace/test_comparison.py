@@ -223,7 +223,9 @@ def test_what_was_taken_back_counts_nowhere(samples: Asker) -> None:
     (rewound,) = SAMPLES.rglob(f"*{REWOUND}*.jsonl")
     assert b"$rewindTo" in rewound.read_bytes()
     data = samples.ask(NAME, id1=REWOUND, id2=SURGE)["data"]
-    found = samples.items("search_event_previews", "matches", query="", session_id=REWOUND, event_type="ToolCall")
+    found = samples.items(
+        "search_event_previews", "matches", order="newest", query="", session_id=REWOUND, event_type="ToolCall"
+    )
     assert data["session_1"]["tool_calls"] == len(found) == sum(tool["calls_1"] for tool in data["tools"])
 
 

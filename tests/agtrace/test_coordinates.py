@@ -67,7 +67,7 @@ def found(asker: Asker, uid: str, index: int) -> dict[str, Any] | None:
     piece = max(re.split(r"[\n\x00-\x1f\x7f]", text), key=len)[:40]
     if len(piece.strip()) < 3 or "redacted" in piece:
         return None
-    matches = asker.items("search_event_previews", "matches", query=piece, session_id=uid, limit=50)
+    matches = asker.items("search_event_previews", "matches", order="newest", query=piece, session_id=uid, limit=50)
     return next(match for match in matches if match["event_index"] == index)
 
 

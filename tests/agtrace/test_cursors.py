@@ -73,7 +73,7 @@ def test_a_damaged_key_is_replaced(tmp_path: Path) -> None:
     [
         ("list_sessions", QUERY),
         ("search_event_previews", {**QUERY, "query": "database is open"}),
-        ("search_event_previews", {"query": "database is locked"}),
+        ("search_event_previews", {"order": "newest", "query": "database is locked"}),
         ("search_event_previews", {**QUERY, "failed": True}),
     ],
 )

@@ -50,9 +50,11 @@ def test_forget_says_what_goes_and_what_stays(indexed: Path) -> None:
 
 
 def test_nothing_finds_what_was_forgotten_and_all_commands_go_on(indexed: Path) -> None:
-    assert "surge" in agtrace_here("search", "surge warnings").out.lower()
+    assert f"{WITH_AGENT[:8]}  2026" in agtrace_here("search", "surge warnings").out
+    assert "surge" in agtrace_here("search", "surge warnings", "--newest").out.lower()
     agtrace_here("forget", WITH_AGENT, "--yes")
-    assert "Found 0 events" in agtrace_here("search", "surge warnings").out
+    assert WITH_AGENT[:8] not in agtrace_here("search", "surge warnings").out
+    assert "Not found literally" in agtrace_here("search", "surge warnings", "--newest").out
     assert WITH_AGENT[:8] not in agtrace_here("sessions", "--limit", "50").out
     assert agtrace_here("show", WITH_AGENT).code == agtrace_here("analyze", f"{WITH_AGENT}").code == 2
     again = agtrace_here("forget", WITH_AGENT, "--yes")
@@ -133,7 +135,7 @@ def test_sessions_that_hold_the_same_events_are_named(database: Path, tmp_path: 
     index_here(tmp_path / "logs")
     said = agtrace_here("forget", LARGE, "--yes")
     assert f"2 events are also in session {STAYS}, which stays" in said.out
-    assert "Found 1 event" in agtrace_here("search", "tide table").out
+    assert "Found 1 event" in agtrace_here("search", "tide table", "--newest").out
 
 
 def test_the_answer_for_programs_has_no_more_than_digests_left_to_tell(indexed: Path) -> None:
@@ -170,7 +172,7 @@ def test_copies_of_a_damaged_index_are_named_for_they_may_hold_it(indexed: Path)
 def test_cursors_into_a_forgotten_session_end_in_a_clear_error(tmp_path: Path) -> None:
     asker = Asker(tmp_path / "data", SAMPLES)
     inside = asker.ask("get_session_details", session_id=LARGE, detail_level="turns")
-    found = asker.ask("search_event_previews", query="tide", limit=5)
+    found = asker.ask("search_event_previews", order="newest", query="tide", limit=5)
     listed = asker.ask("list_sessions", limit=2)
     database = asker.settings.database
     assert forget(database, digests(database, LARGE), now=time.time()) is None
@@ -178,7 +180,7 @@ def test_cursors_into_a_forgotten_session_end_in_a_clear_error(tmp_path: Path) -
     error = asker.error("get_session_details", session_id=LARGE, detail_level="turns", cursor=cursor)
     assert error["code"] == "session_not_found"
     for name, value, arguments in (
-        ("search_event_previews", found, {"query": "tide", "limit": 5}),
+        ("search_event_previews", found, {"order": "newest", "query": "tide", "limit": 5}),
         ("list_sessions", listed, {"limit": 2}),
     ):
         page = asker.anything(name, **arguments, cursor=value["pagination"]["next_cursor"])
@@ -193,7 +195,8 @@ def test_questions_are_answered_while_sessions_are_forgotten(tmp_path: Path) -> 
     def ask() -> None:
         while not ended.is_set():
             for name, arguments in (
-                ("get_session_details", {"session_id": LARGE}), ("search_event_previews", {"query": "tide"}),
+                ("get_session_details", {"session_id": LARGE}),
+                ("search_event_previews", {"order": "newest", "query": "tide"}),
                 ("analyze_session", {"session_id": WITH_AGENT}),
             ):  # fmt: skip
                 given = asker.anything(name, **arguments)

@@ -86,7 +86,7 @@ def of_said(tmp_path_factory: pytest.TempPathFactory) -> Asker:
 
 def test_without_regex_the_same_text_is_literal(of_said: Asker) -> None:
     for query, count in ((r"\d", 0), ("(b|c)*", 1), ("^reads", 0), (".", 2 + 1)):
-        assert len(of_said.ask("search_event_previews", query=query)["data"]["matches"]) == count, query
+        assert len(of_said.ask("search_event_previews", order="newest", query=query)["data"]["matches"]) == count, query
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_a_cursor_belongs_to_the_expression_and_not_to_the_same_text(tmp_path: P
     assert [len(page["data"]["matches"]) for page in pages] == [2, 2, 1]
     cursor = pages[0]["pagination"]["next_cursor"]
     for other in ({}, {"regex": False}):
-        error = asker.error("search_event_previews", query="tide", limit=2, cursor=cursor, **other)
+        error = asker.error("search_event_previews", order="newest", query="tide", limit=2, cursor=cursor, **other)
         assert (error["code"], error["details"]["reason"]) == ("invalid_cursor", "mismatch")
 
 
@@ -339,7 +339,7 @@ def test_the_command_line_has_it_as_an_option(tmp_path: Path) -> None:
     index_here(tmp_path / "logs")
     said = agtrace_here("search", "--regex", "--json", "t.d+e|xyz")
     assert [match["event_index"] for match in said.json()["data"]["matches"]] == [0]
-    literal = agtrace_here("search", "--json", "a|b")
+    literal = agtrace_here("search", "--newest", "--json", "a|b")
     assert [match["event_index"] for match in literal.json()["data"]["matches"]] == [1]
     invalid = agtrace_here("search", "--regex", "(tide")
     assert invalid.code != 0 and "invalid regular expression: missing )" in invalid.err
@@ -360,7 +360,7 @@ def test_a_catastrophic_expression_ends_in_time_and_the_server_goes_on(tmp_path:
     async def story() -> None:
         with anyio.fail_after(30):
             async with Client(stdio_client(server)) as client:
-                await client.call_tool("search_event_previews", {"query": "tide"})
+                await client.call_tool("search_event_previews", {"order": "newest", "query": "tide"})
                 began = time.monotonic()
                 stopped = await client.call_tool("search_event_previews", {"query": CATASTROPHE, "regex": True})
                 assert 0.9 < time.monotonic() - began < 5

@@ -49,17 +49,19 @@ def test_a_search_by_session_has_a_line_for_each_and_its_newest_match_below(inde
 
 
 def test_where_nothing_is_found_the_words_are_counted_and_a_command_is_offered(indexed: Path) -> None:
-    said = agtrace_here("search", "nothing has surge").out
-    counts = {word["word"]: word["events"] for word in answer_of("search", "nothing has surge")["data"]["words"]}
+    said = agtrace_here("search", "ocked atabase", "--newest").out
+    counts = {
+        word["word"]: word["events"] for word in answer_of("search", "ocked atabase", "--newest")["data"]["words"]
+    }
     assert dict(re.findall(r"^(\w+) +(\d+)$", said, re.M)) == {word: str(count) for word, count in counts.items()}
     (command,) = offered(said)
-    assert command == ["agtrace", "search", "nothing has surge", "--words", "turn"]
-    assert re.match(r"Found [1-9]\d* turns with all words", agtrace_here(*command[1:]).out)
+    assert command == ["agtrace", "search", "ocked atabase", "--newest", "--words", "event"]
+    assert re.match(r"Found [1-9]\d* events with all words", agtrace_here(*command[1:]).out)
     assert "search_event_previews" not in said and "KB" not in said
 
 
 def test_a_filter_that_hides_everything_is_named_as_the_option_that_it_is(indexed: Path) -> None:
-    said = agtrace_here("search", "database is locked", "--type", "User", "--failed").out
+    said = agtrace_here("search", "atabase is locked", "--type", "User", "--failed").out
     (command,) = offered(said)
     assert agtrace_here(*command[1:]).out.startswith("Found")
     assert "event_type" not in said
@@ -88,12 +90,15 @@ def test_every_call_of_a_hint_becomes_the_command_that_asks_the_same() -> None:
         (call("get_session_details", session_id="ab12", sections=["failures"]), "show ab12 --sections failures"),
         (call("get_session_details", session_id="ab12", detail_level="turns"), "show ab12 --level turns"),
         (
-            call("search_event_previews", query=apostrophe, failed=False),
-            f"search {shlex.quote(apostrophe)} --not-failed",
+            call("search_event_previews", order="newest", query=apostrophe, failed=False),
+            f"search {shlex.quote(apostrophe)} --newest --not-failed",
         ),
         (call("search_event_previews", query="a  b", regex=True, order="oldest"), "search 'a  b' --regex --oldest"),
         (call("search_event_previews", query="--x", words="event"), "search --words event -- --x"),
-        (call("search_event_previews", query=quoted, include_own=True), f"search {shlex.quote(quoted)} --own"),
+        (
+            call("search_event_previews", order="newest", query=quoted, include_own=True),
+            f"search {shlex.quote(quoted)} --newest --own",
+        ),
         (call("list_sessions", has_failures=False, project_hash="ab"), "sessions --no-failures --project ab"),
         (call("compare_sessions", id1="ab12", id2="cd34"), "compare ab12 cd34"),
         (call("analyze_session", session_id="ab12", include_loops=True), "analyze ab12"),

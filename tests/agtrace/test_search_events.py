@@ -47,7 +47,7 @@ def test_it_finds_what_the_new_search_finds_and_its_hint_is_the_new_call(asker: 
     for full in (False, True):
         answer = old(asker, pattern="'tide'", limit=2, include_full_payload=full)
         name, arguments = call_in(answer["hint"])
-        assert (name, arguments) == ("search_event_previews", {"query": "'tide'", "limit": 2})
+        assert (name, arguments) == ("search_event_previews", {"order": "newest", "query": "'tide'", "limit": 2})
         assert "get_event_details" in answer["hint"]
         assert answer["data"] == asker.ask(name, **arguments)["data"]
 
@@ -55,7 +55,7 @@ def test_it_finds_what_the_new_search_finds_and_its_hint_is_the_new_call(asker: 
 def test_its_cursor_goes_on_here_and_there(asker: Asker) -> None:
     cursor = old(asker, pattern="tide", limit=2)["pagination"]["next_cursor"]
     here = old(asker, pattern="tide", limit=2, cursor=cursor)["data"]["matches"]
-    there = asker.ask("search_event_previews", query="tide", limit=2, cursor=cursor)["data"]["matches"]
+    there = asker.ask("search_event_previews", order="newest", query="tide", limit=2, cursor=cursor)["data"]["matches"]
     assert here == there
     assert len(here) == 1
 

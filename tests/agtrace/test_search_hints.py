@@ -32,7 +32,7 @@ def asker(tmp_path: Path) -> Asker:
 
 
 def search(asker: Asker, text: str, **arguments: Any) -> dict[str, Any]:
-    return asker.ask("search_event_previews", query=text, **arguments)
+    return asker.ask("search_event_previews", **{"order": "newest", "query": text, **arguments})
 
 
 def led_to(asker: Asker, answer: dict[str, Any]) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def led_to(asker: Asker, answer: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_preview_names_its_turn_its_step_and_the_other_half_of_its_execution(samples: Asker) -> None:
     """Every event comes with its links."""
-    found = samples.items("search_event_previews", "matches", query="", tool="Bash", limit=50)
+    found = samples.items("search_event_previews", "matches", order="newest", query="", tool="Bash", limit=50)
     assert len(found) > 100
     for match in found[::20]:
         opened = samples.ask("get_event_details", session_id=match["session_id"], event_index=match["event_index"])
@@ -75,11 +75,13 @@ def test_a_rare_match_of_an_old_session_is_found_behind_many_of_another_provider
     for provider in ("claude_code", "codex", "gemini"):
         everything = [
             match
-            for match in samples.items("search_event_previews", "matches", query="error", limit=50)
+            for match in samples.items("search_event_previews", "matches", order="newest", query="error", limit=50)
             if (match["session_id"],)
             in query(samples, "SELECT substr(uid, 1, 8) FROM session WHERE provider = ?", provider)
         ]
-        of_provider = samples.items("search_event_previews", "matches", query="error", limit=3, provider=provider)
+        of_provider = samples.items(
+            "search_event_previews", "matches", order="newest", query="error", limit=3, provider=provider
+        )
         assert [m for m in of_provider if len(m["session_id"]) == 8] == everything
 
 
@@ -112,7 +114,7 @@ def test_hits_by_session_show_each_session_once_with_its_newest_hit_and_their_nu
 def test_every_page_of_sessions_fits_and_together_they_are_the_sessions_with_hits(samples: Asker) -> None:
     found = samples.with_most(2_048).items("search_event_previews", "sessions", query="e", group_by="session", limit=50)
     assert len({item["session_id"] for item in found}) == len(found)
-    every = samples.items("search_event_previews", "matches", query="e", limit=50)
+    every = samples.items("search_event_previews", "matches", order="newest", query="e", limit=50)
     assert sum(item["matches"] for item in found) == len(every)
     assert [item["session_id"] for item in found] == list(dict.fromkeys(match["session_id"] for match in every))
 
@@ -149,29 +151,32 @@ def test_on_one_page_of_all_matches_the_newest_is_not_named_again(asker: Asker) 
 
 
 def test_several_words_that_are_not_found_as_a_text_are_counted_one_by_one(asker: Asker) -> None:
-    answer = search(asker, "wrong  interval zebra")
+    answer = search(asker, "rong  nterval zebra")
     assert answer["data"]["words"] == [
-        {"word": "wrong", "events": 1, "exact": True},
-        {"word": "interval", "events": 5, "exact": True},
+        {"word": "rong", "events": 1, "exact": True},
+        {"word": "nterval", "events": 5, "exact": True},
         {"word": "zebra", "events": 0, "exact": True},
     ]
     for count in answer["data"]["words"]:
         WordCount.model_validate(count)
     name, arguments = call_in(answer["hint"])
-    assert (name, arguments) == ("search_event_previews", {"query": "wrong interval", "words": "event"})
+    assert (name, arguments) == (
+        "search_event_previews",
+        {"order": "newest", "query": "rong nterval", "words": "event"},
+    )
     assert len(led_to(asker, answer)["data"]["matches"]) == 1
 
 
 @pytest.mark.parametrize(
     ("text", "arguments", "changed"),
     [
-        ("wrong interval", {}, {"words": "event"}),
-        ("wrong interval", {"order": "oldest", "limit": 3}, {"words": "event"}),
-        ("fails check wrong", {}, {"words": "turn"}),
-        ("9. late?", {"words": "event"}, {"words": "turn"}),
-        ("fails check", {"provider": "claude_code", "group_by": "session"}, {"words": "turn"}),
-        ("zebra fails", {"limit": 2}, {"query": "fails"}),
-        ("zebra wrong interval", {}, {"query": "wrong interval", "words": "event"}),
+        ("rong nterval", {}, {"words": "event"}),
+        ("rong nterval", {"order": "oldest", "limit": 3}, {"words": "event"}),
+        ("ails heck rong", {}, {"words": "turn"}),
+        ("nterval ow", {"words": "event"}, {"words": "turn"}),
+        ("ails heck", {"provider": "claude_code", "group_by": "session"}, {"words": "turn"}),
+        ("zebra ails", {"limit": 2}, {"query": "ails"}),
+        ("zebra rong nterval", {}, {"query": "rong nterval", "words": "event"}),
     ],
 )
 def test_the_hint_after_nothing_is_the_call_that_finds_the_words(
@@ -179,7 +184,10 @@ def test_the_hint_after_nothing_is_the_call_that_finds_the_words(
 ) -> None:
     answer = search(asker, text, **arguments)
     assert answer["data"].get("matches", answer["data"].get("sessions")) == []
-    assert call_in(answer["hint"]) == ("search_event_previews", {"query": text} | arguments | changed)
+    assert call_in(answer["hint"]) == (
+        "search_event_previews",
+        {"order": "newest", "query": text} | arguments | changed,
+    )
     given = led_to(asker, answer)["data"]
     assert given.get("matches") or given.get("sessions")
 
@@ -199,8 +207,8 @@ def test_words_of_a_regular_expression_are_refused(asker: Asker) -> None:
 
 
 def test_a_query_too_long_for_a_hint_still_gets_one(asker: Asker) -> None:
-    answer = search(asker, "wrong interval " * 100)
-    assert call_in(answer["hint"]) == ("search_event_previews", {"query": "wrong"})
+    answer = search(asker, "rong nterval " * 100)
+    assert call_in(answer["hint"]) == ("search_event_previews", {"order": "newest", "query": "rong"})
     assert led_to(asker, answer)["data"]["matches"]
 
 
@@ -221,12 +229,18 @@ def test_no_query_makes_a_hint_that_is_no_call(tmp_path: Path, text: str) -> Non
 def test_a_filter_that_hides_everything_is_named_with_the_call_without_it(asker: Asker) -> None:
     answer = search(asker, "interval", session_id=TWO, tool="Bash", since="2020-01-01")
     assert "matches that tool hides" in answer["hint"]
-    assert call_in(answer["hint"])[1] == {"query": "interval", "session_id": TWO, "since": "2020-01-01"}
+    assert call_in(answer["hint"])[1] == {
+        "query": "interval", "order": "newest", "session_id": TWO, "since": "2020-01-01"
+    }  # fmt: skip
     assert len(led_to(asker, answer)["data"]["matches"]) == 2
     together = search(asker, "wrong", session_id=TWO, tool="Read")
-    assert call_in(together["hint"]) == ("search_event_previews", {"query": "wrong"})
+    assert call_in(together["hint"]) == ("search_event_previews", {"order": "newest", "query": "wrong"})
     assert len(led_to(asker, together)["data"]["matches"]) == 1
-    assert call_in(search(asker, "wr.ng", regex=True, failed=False)["hint"])[1] == {"query": "wr.ng", "regex": True}
+    assert call_in(search(asker, "wr.ng", regex=True, failed=False)["hint"])[1] == {
+        "order": "newest",
+        "query": "wr.ng",
+        "regex": True,
+    }
 
 
 def test_only_calls_that_name_a_file_are_found_by_its_path_and_their_results(asker: Asker) -> None:
@@ -252,7 +266,10 @@ def test_what_only_calls_to_agtrace_say_is_counted_and_can_be_asked_for(tmp_path
     asker = Asker(tmp_path / "data", tmp_path / "logs")
     answer = search(asker, "drifting buoy")
     assert (answer["data"]["matches"], answer["data"]["own_left_out"]) == ([], 2)
-    assert call_in(answer["hint"]) == ("search_event_previews", {"query": "drifting buoy", "include_own": True})
+    assert call_in(answer["hint"]) == (
+        "search_event_previews",
+        {"order": "newest", "query": "drifting buoy", "include_own": True},
+    )
     assert len(led_to(asker, answer)["data"]["matches"]) == 2
     log.say("The drifting buoy is back.")
     asker.index()

@@ -346,9 +346,9 @@ def test_no_walk_is_disturbed_by_what_is_indexed_meanwhile(
 ) -> None:
     """Disjoint and complete for the moment of the first page; which counters go on growing is no matter."""
     asker, grow = growing
-    before = [_identity(item) for item in asker.items("search_event_previews", key, **arguments)]
+    before = [_identity(item) for item in asker.items("search_event_previews", key, **{"order": "newest", **arguments})]
     found = []
-    for page in asker.pages("search_event_previews", **arguments):
+    for page in asker.pages("search_event_previews", **{"order": "newest", **arguments}):
         found += [_identity(item) for item in page["data"][key]]
         grow()
     assert found == before

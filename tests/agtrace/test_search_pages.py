@@ -95,7 +95,7 @@ def whole_id(asker: Asker) -> Callable[[str], str]:
 def hits(asker: Asker, **arguments: Any) -> list[Id]:
     """What a search finds, its pages joined."""
     resolve = whole_id(asker)
-    found = asker.items("search_event_previews", "matches", **arguments)
+    found = asker.items("search_event_previews", "matches", order="newest", **arguments)
     return [(resolve(match["session_id"]), match["event_index"]) for match in found]
 
 
@@ -131,7 +131,7 @@ def test_the_size_of_a_page_changes_nothing(each: Asker, rows: list[Row], query:
     expected = wanted(rows, query)[:300]
     found: list[Id] = []
     resolve = whole_id(each)
-    for page in each.pages("search_event_previews", query=query, limit=limit):
+    for page in each.pages("search_event_previews", order="newest", query=query, limit=limit):
         found += [(resolve(match["session_id"]), match["event_index"]) for match in page["data"]["matches"]]
         if len(found) >= len(expected):
             break
@@ -146,7 +146,7 @@ def test_pages_cut_short_by_bytes_lose_nothing(each: Asker, rows: list[Row], mos
 def test_every_page_counts_the_same_total(each: Asker, rows: list[Row]) -> None:
     """Exact where it says so, else a lower bound."""
     total, before = len(wanted(rows, "traceback")), 0
-    for page in each.pages("search_event_previews", query="traceback", limit=7):
+    for page in each.pages("search_event_previews", order="newest", query="traceback", limit=7):
         count = page.get("pagination", {"total_count": len(page["data"]["matches"]), "total_exact": True})
         assert count["total_count"] == total if count["total_exact"] else before < count["total_count"] <= total
         before += len(page["data"]["matches"])
@@ -197,11 +197,11 @@ def test_a_search_within_a_session_or_a_project_stays_there(each: Asker, rows: l
 
 def test_a_repeated_search_gives_the_same_answer(each: Asker) -> None:
     """With and without a cursor."""
-    first = each.anything("search_event_previews", query="e")
-    assert each.anything("search_event_previews", query="e") == first
+    first = each.anything("search_event_previews", order="newest", query="e")
+    assert each.anything("search_event_previews", order="newest", query="e") == first
     cursor = first.value["pagination"]["next_cursor"]
-    second = each.anything("search_event_previews", query="e", cursor=cursor)
-    assert each.anything("search_event_previews", query="e", cursor=cursor) == second
+    second = each.anything("search_event_previews", order="newest", query="e", cursor=cursor)
+    assert each.anything("search_event_previews", order="newest", query="e", cursor=cursor) == second
 
 
 # -- lists ---------------------------------------------------------------------------------------
@@ -276,9 +276,9 @@ def growing(tmp_path: Path) -> Iterator[tuple[Asker, Callable[[], None]]]:
 @pytest.mark.parametrize(
     ("name", "key", "arguments"),
     [
-        ("search_event_previews", "matches", {"query": "tide", "limit": 7}),
-        ("search_event_previews", "matches", {"query": "", "limit": 5, "event_type": "ToolResult"}),
-        ("search_event_previews", "matches", {"query": "tide", "limit": 5, "failed": True}),
+        ("search_event_previews", "matches", {"order": "newest", "query": "tide", "limit": 7}),
+        ("search_event_previews", "matches", {"order": "newest", "query": "", "limit": 5, "event_type": "ToolResult"}),
+        ("search_event_previews", "matches", {"order": "newest", "query": "tide", "limit": 5, "failed": True}),
         ("list_sessions", "sessions", {"limit": 2}),
         ("get_project_info", "projects", {"limit": 1}),
         ("get_session_details", "turns", {"session_id": "2a5e"}),
@@ -318,7 +318,7 @@ def test_a_document_that_is_written_again_does_not_disturb_a_walk(tmp_path: Path
     document.write_text(text)
     asker = Asker(tmp_path / "data", tmp_path / "logs")
     before = hits(asker, query="tidepool", limit=50)
-    first = asker.ask("search_event_previews", query="tidepool", limit=2)
+    first = asker.ask("search_event_previews", order="newest", query="tidepool", limit=2)
     document.write_text(text.replace("2026-09-22T13:07", "2026-09-22T13:08"))
     asker.index()
     rest = hits(asker, query="tidepool", limit=50, cursor=first["pagination"]["next_cursor"])
@@ -339,7 +339,7 @@ def test_a_cursor_of_a_large_index_takes_at_most_64_characters(tmp_path: Path) -
         ).say("c tide")
     asker.index()
     between = {"since": "2026-09-01T10:00:00Z", "until": "2026-12-01T10:00:00Z", "limit": 7}
-    assert len(asker.items("search_event_previews", "matches", query="tide", **between)) == 121
+    assert len(asker.items("search_event_previews", "matches", order="newest", query="tide", **between)) == 121
     assert len(asker.items("list_sessions", "sessions", **between)) == 31
 
 
@@ -355,7 +355,7 @@ def test_relative_times_are_counted_from_now(tmp_path: Path) -> None:
     assert recent == ["d41f7a52"]
     earlier = hits(asker, query="e", since="3w", until="2w", limit=50)
     assert {uid[:8] for uid, _ in earlier} == {"e97a4b06", "agent-a3"}
-    first = asker.ask("search_event_previews", query="", since="6d", limit=10)
+    first = asker.ask("search_event_previews", order="newest", query="", since="6d", limit=10)
     whole = hits(asker, query="", since="6d", limit=50)
     now[0] += 1_200
     rest = hits(asker, query="", since="6d", limit=10, cursor=first["pagination"]["next_cursor"])
@@ -380,11 +380,11 @@ def test_every_project_that_is_shown_can_be_filtered_by(each: Asker) -> None:
     for item in each.items("get_project_info", "projects", limit=50):
         listed = each.ask("list_sessions", project_hash=item["hash"], limit=50)
         assert listed.get("pagination", {}).get("total_count", len(listed["data"]["sessions"])) == item["session_count"]
-        each.ask("search_event_previews", query="e", project_hash=item["hash"])
+        each.ask("search_event_previews", order="newest", query="e", project_hash=item["hash"])
 
 
 def test_every_event_and_turn_that_is_shown_can_be_opened(each: Asker) -> None:
-    for match in each.items("search_event_previews", "matches", query="failed", limit=50)[:100]:
+    for match in each.items("search_event_previews", "matches", order="newest", query="failed", limit=50)[:100]:
         opened = each.ask("get_event_details", session_id=match["session_id"], event_index=match["event_index"])["data"]
         session = {"session_id": match["session_id"]}
         for link in ("call_event", "result_event", "previous_event", "next_event"):

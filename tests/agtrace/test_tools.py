@@ -201,7 +201,7 @@ def test_an_event_says_how_its_tool_execution_ended(samples: Asker, session_id: 
 
 
 def test_a_failed_search_finds_calls_and_results_that_failed_and_nothing_else(samples: Asker) -> None:
-    found = samples.items("search_event_previews", "matches", query="", failed=True, limit=50)
+    found = samples.items("search_event_previews", "matches", order="newest", query="", failed=True, limit=50)
     assert {match["outcome"] for match in found} == {"failed"}
     assert {match["event_type"] for match in found} == {"ToolCall", "ToolResult"}
 
@@ -211,7 +211,9 @@ def test_a_failed_search_finds_calls_and_results_that_failed_and_nothing_else(sa
 
 def test_a_preview_shows_the_match_and_not_the_beginning(samples: Asker) -> None:
     """The needle is the last line of a long output."""
-    (match,) = samples.ask("search_event_previews", query="DATABASE IS LOCKED", session_id=LARGE)["data"]["matches"]
+    (match,) = samples.ask("search_event_previews", order="newest", query="DATABASE IS LOCKED", session_id=LARGE)[
+        "data"
+    ]["matches"]
     shown = match["preview"]["preview"]
     assert shown.startswith("...")
     assert shown.endswith("sqlite3.OperationalError: database is locked (tidepool/ingest/writer.py:88)")
@@ -222,7 +224,7 @@ def test_a_preview_shows_the_match_and_not_the_beginning(samples: Asker) -> None
 def test_every_preview_of_a_text_holds_the_text_that_was_searched_for(samples: Asker) -> None:
     """Also of arguments, of which the one that matches comes first."""
     for query in ("busy_timeout", "test_high_water", "高潮", "depth"):
-        for match in samples.items("search_event_previews", "matches", query=query, limit=50):
+        for match in samples.items("search_event_previews", "matches", order="newest", query=query, limit=50):
             shown = json.dumps(match["preview"], ensure_ascii=False).lower()
             assert query in shown, match
 
@@ -232,7 +234,7 @@ def test_a_match_among_many_long_arguments_is_shown(tmp_path: Path) -> None:
         "zone": "y" * 9_000 + "needle" + "z" * 9_000
     }
     small(tmp_path).prompt("go").call("Configure", arguments)
-    (match,) = asker_of(tmp_path).ask("search_event_previews", query="needle")["data"]["matches"]
+    (match,) = asker_of(tmp_path).ask("search_event_previews", order="newest", query="needle")["data"]["matches"]
     assert "needle" in next(iter(match["preview"]["arguments"].values()))
     assert next(iter(match["preview"]["arguments"])) == "zone"
 
@@ -240,7 +242,7 @@ def test_a_match_among_many_long_arguments_is_shown(tmp_path: Path) -> None:
 def test_a_preview_marks_a_cut_only_where_something_is_missing(tmp_path: Path) -> None:
     """Terminal colours are removed, which is no cut."""
     small(tmp_path).prompt("\x1b[31mred\x1b[0m tide")
-    (match,) = asker_of(tmp_path).ask("search_event_previews", query="red")["data"]["matches"]
+    (match,) = asker_of(tmp_path).ask("search_event_previews", order="newest", query="red")["data"]["matches"]
     assert match["preview"]["text"] == "red tide"
 
 
@@ -249,18 +251,18 @@ def test_a_preview_marks_a_cut_only_where_something_is_missing(tmp_path: Path) -
 )
 def test_any_query_is_literal_text(samples: Asker, query: str) -> None:
     """Nothing of it is syntax, and the summary stays one line."""
-    assert samples.ask("search_event_previews", query=query)["success"]
+    assert samples.ask("search_event_previews", order="newest", query=query)["success"]
 
 
 def test_a_query_with_control_characters_finds_what_holds_them(tmp_path: Path) -> None:
     small(tmp_path).prompt("a\x00b \x1b[31mred").prompt('say "quoted"\nnext line')
     asker = asker_of(tmp_path)
     for query in ("a\x00b", "\x1b[31m", '"quoted"\nnext'):
-        assert len(asker.ask("search_event_previews", query=query)["data"]["matches"]) == 1
+        assert len(asker.ask("search_event_previews", order="newest", query=query)["data"]["matches"]) == 1
 
 
 def test_a_search_that_finds_nothing_says_so_and_what_to_try(samples: Asker) -> None:
-    value = samples.ask("search_event_previews", query="no such text", tool="Bash", failed=True)
+    value = samples.ask("search_event_previews", order="newest", query="no such text", tool="Bash", failed=True)
     assert value["summary"] == "Found 0 events containing 'no such text'"
     assert value["data"]["matches"] == []
     assert samples.run(value["hint"])["data"]["matches"]
@@ -269,12 +271,15 @@ def test_a_search_that_finds_nothing_says_so_and_what_to_try(samples: Asker) -> 
 @pytest.mark.parametrize("session_id", ["%", "_", "*", "[e]*", "?", SURGE + "%", "\U0010ffff", "' OR '1'='1"])
 def test_wildcards_are_no_part_of_an_id(samples: Asker, session_id: str) -> None:
     assert samples.error("get_session_details", session_id=session_id)["code"] == "session_not_found"
-    assert samples.error("search_event_previews", query="e", session_id=session_id)["code"] == "session_not_found"
+    assert (
+        samples.error("search_event_previews", order="newest", query="e", session_id=session_id)["code"]
+        == "session_not_found"
+    )
 
 
 def test_an_empty_session_id_is_no_session(samples: Asker) -> None:
     """What a client gives is never ignored: an empty id must not search everything."""
-    assert samples.anything("search_event_previews", query="e", session_id="").is_error
+    assert samples.anything("search_event_previews", order="newest", query="e", session_id="").is_error
 
 
 # -- secrets -------------------------------------------------------------------------------------
@@ -282,8 +287,8 @@ def test_an_empty_session_id_is_no_session(samples: Asker) -> None:
 
 def test_the_fake_token_is_nowhere(samples: Asker) -> None:
     """Not in a search, not in the events around it, and its mask can be found."""
-    assert samples.items("search_event_previews", "matches", query="ghp_FAKE") == []
-    (masked,) = samples.items("search_event_previews", "matches", query="[redacted: github-token]")
+    assert samples.items("search_event_previews", "matches", order="newest", query="ghp_FAKE") == []
+    (masked,) = samples.items("search_event_previews", "matches", order="newest", query="[redacted: github-token]")
     assert masked["session_id"] == SURGE
     for index in range(60):
         given = samples.anything("get_event_details", session_id=SURGE, event_index=index)
@@ -312,7 +317,9 @@ def test_superseded_events_can_be_opened_and_are_marked_but_not_found(samples: A
     """A message written again under its id, and what a rewind took back."""
     listed = {
         match["event_index"]
-        for match in samples.items("search_event_previews", "matches", query="", session_id=REWOUND, limit=50)
+        for match in samples.items(
+            "search_event_previews", "matches", order="newest", query="", session_id=REWOUND, limit=50
+        )
     }
     marked = set()
     for index in range(max(listed) + 1):
@@ -324,7 +331,7 @@ def test_superseded_events_can_be_opened_and_are_marked_but_not_found(samples: A
     taken_back = [event for event in at_line(samples, REWOUND, 9) if event["event_type"] == "User"]
     text = taken_back[0]["payload"]["text"]
     assert taken_back[0]["superseded"] is True
-    assert samples.items("search_event_previews", "matches", query=text, session_id=REWOUND) == []
+    assert samples.items("search_event_previews", "matches", order="newest", query=text, session_id=REWOUND) == []
 
 
 def test_a_short_id_stays_good_when_a_second_log_of_that_id_comes(tmp_path: Path) -> None:
@@ -386,7 +393,7 @@ def test_no_event_is_too_odd_to_be_opened(tmp_path: Path, most: int) -> None:
     log.write("user", [{"type": "tool_result", "tool_use_id": long, "content": "the output", "is_error": True}])
     log.raw({"type": long, "sessionId": log.session_id, "timestamp": "2026-09-21T00:00:00Z", "note": "e"})
     asker = asker_of(tmp_path).with_most(most)
-    for match in asker.items("search_event_previews", "matches", query=""):
+    for match in asker.items("search_event_previews", "matches", order="newest", query=""):
         opened = asker.ask("get_event_details", session_id=log.session_id, event_index=match["event_index"])
         assert "payload" in opened["data"], f"{opened['summary']}: {opened['data']}"
     assert asker.body(log.session_id, 2) == "the output"
@@ -397,7 +404,7 @@ def test_a_number_that_json_does_not_know_spoils_no_event(tmp_path: Path) -> Non
     log = small(tmp_path).prompt("go").call("Compute", {"big": 2**80, "ratio": "@"}, "done")
     log.path.write_bytes(log.path.read_bytes().replace(b'"@"', b"NaN"))
     asker = asker_of(tmp_path)
-    for match in asker.items("search_event_previews", "matches", query=""):
+    for match in asker.items("search_event_previews", "matches", order="newest", query=""):
         asker.ask("get_event_details", session_id=log.session_id, event_index=match["event_index"])
 
 
@@ -407,7 +414,7 @@ def test_lone_surrogates_in_a_log_spoil_no_answer(tmp_path: Path) -> None:
     asker = asker_of(tmp_path)
     assert asker.items("list_sessions", "sessions")
     assert asker.items("get_session_details", "turns", session_id=log.session_id, detail_level="turns")
-    assert len(asker.items("search_event_previews", "matches", query="")) == 4
+    assert len(asker.items("search_event_previews", "matches", order="newest", query="")) == 4
 
 
 # -- analysis ------------------------------------------------------------------------------------
@@ -490,7 +497,7 @@ ASKED: list[tuple[str, dict[str, Any]]] = [
     ("list_sessions", {}),
     ("list_sessions", {"provider": "gemini", "limit": 1}),
     ("get_project_info", {}),
-    ("search_event_previews", {"query": "database is locked"}),
+    ("search_event_previews", {"order": "newest", "query": "database is locked"}),
     *(("get_session_details", {"session_id": s}) for s in (SURGE, LARGE, OLD_CODEX, REWOUND, "agent-a3", "sidechai")),
     *(
         ("get_session_details", {"session_id": s, "detail_level": "turns"})
@@ -543,7 +550,7 @@ def test_nothing_is_found_only_when_the_index_is_ready(tmp_path: Path) -> None:
     )
     answers = Answers(settings, refresh_seconds=0.0, log=lambda record: None)
     while True:
-        given = answers.ask("search_event_previews", {"query": "tide"})
+        given = answers.ask("search_event_previews", {"order": "newest", "query": "tide"})
         if given.is_error:
             assert given.value["error"]["code"] == "index_unavailable"
             assert given.value["error"]["retryable"] is True

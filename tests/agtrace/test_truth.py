@@ -38,13 +38,13 @@ def test_an_answer_is_not_fresh_by_a_run_that_began_before_the_question(
     monkeypatch.setattr(reading, "index", index)
     went_on.set()
     asker.answers._refresh_seconds = 20
-    assert "Found 1 event" in asker.ask("search_event_previews", query="later needle")["summary"]
+    assert "Found 1 event" in asker.ask("search_event_previews", order="newest", query="later needle")["summary"]
 
 
 def test_a_session_of_another_agent_is_not_found_in_spite_of_its_id(tmp_path: Path) -> None:
     claude_log(tmp_path / "home", ONE).prompt("needle")
     asker = Asker(tmp_path, tmp_path / "home")
-    found = asker.ask("search_event_previews", query="needle", session_id=ONE, provider="codex")
+    found = asker.ask("search_event_previews", order="newest", query="needle", session_id=ONE, provider="codex")
     assert found["data"]["matches"] == []
 
 
@@ -64,8 +64,15 @@ def test_every_id_that_is_shown_can_be_used(tmp_path: Path, own_id: str) -> None
 def test_a_time_that_was_shown_bounds_a_search_inclusively(tmp_path: Path) -> None:
     claude_log(tmp_path / "home", ONE).write("user", "needle", timestamp="2026-11-01T10:00:00.500Z")
     asker = Asker(tmp_path, tmp_path / "home")
-    shown = asker.ask("search_event_previews", query="needle")["data"]["matches"][0]["timestamp"]
-    assert len(asker.ask("search_event_previews", query="needle", since=shown, until=shown)["data"]["matches"]) == 1
+    shown = asker.ask("search_event_previews", order="newest", query="needle")["data"]["matches"][0]["timestamp"]
+    assert (
+        len(
+            asker.ask("search_event_previews", order="newest", query="needle", since=shown, until=shown)["data"][
+                "matches"
+            ]
+        )
+        == 1
+    )
     assert len(asker.ask("list_sessions", since=shown, until=shown)["data"]["sessions"]) == 1
 
 

@@ -34,7 +34,7 @@ ORDINARY = [
     Call("list_sessions", {"limit": 3}),
     Call("get_project_info", {}),
     Call("count_events", {"group_by": "tool"}),
-    Call("search_event_previews", {"query": "database is locked", "limit": 20}),
+    Call("search_event_previews", {"order": "newest", "query": "database is locked", "limit": 20}),
     Call("get_session_details", {"session_id": "d41f7a52", "detail_level": "turns", "include_reasoning": True}),
     Call("analyze_session", {"session_id": "d41f7a52", "include_loops": True}),
     Call("compare_sessions", {"id1": "d41f7a52", "id2": "e97a4b06"}),
@@ -212,7 +212,7 @@ def test_answers_to_default_arguments_are_whole_for_any_model_of_codex(
     calls = [
         Call("get_event_details", {"session_id": PLAIN, "event_index": LINES}),
         Call("get_event_details", {"session_id": WIDE, "event_index": LINES}),
-        Call("search_event_previews", {"query": "e"}),
+        Call("search_event_previews", {"order": "newest", "query": "e"}),
     ]
     came = drive(codex, tmp_path / "machine", calls)
     assert len(came.shown) == len(calls)

@@ -39,7 +39,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("get_project_info", {}),
     ("get_session_details", {"session_id": "d41f7a52", "detail_level": "turns"}),
     ("analyze_session", {"session_id": "d41f7a52", "include_loops": True}),
-    ("search_event_previews", {"query": "database is locked"}),
+    ("search_event_previews", {"order": "newest", "query": "database is locked"}),
     ("get_event_details", {"session_id": "d41f7a52", "event_index": 853}),
     ("get_session_details", {"session_id": "nobody"}),
     ("list_sessions", {"limit": 51}),

@@ -146,7 +146,7 @@ def test_the_first_call_on_a_machine_without_an_index_finds_what_is_there(
 
     async def story(agent: Agent) -> None:
         while True:
-            given = await agent.call("search_event_previews", query="database is locked")
+            given = await agent.call("search_event_previews", order="newest", query="database is locked")
             if given.is_error:
                 assert given.value["error"]["retryable"], given.text
             elif "index" in given.value:
@@ -167,7 +167,7 @@ def test_on_an_empty_machine_every_list_is_empty_and_says_what_to_do(tell: Calla
         for name, arguments in (
             ("list_sessions", {}),
             ("get_project_info", {}),
-            ("search_event_previews", {"query": "e"}),
+            ("search_event_previews", {"order": "newest", "query": "e"}),
         ):
             value = await agent.ask(name, **arguments)
             assert value["summary"].startswith("Found 0")
@@ -181,9 +181,11 @@ def test_a_line_that_is_appended_is_found_by_the_next_call(tell: Callable[..., A
     log = claude_log(own_home / ".claude", "fb3cff44-13ae-41a6-a6df-f287e0552835").prompt("Where is the tide table?")
 
     async def story(agent: Agent) -> None:
-        assert (await agent.ask("search_event_previews", query="tide"))["summary"].startswith("Found 1 ")
+        assert (await agent.ask("search_event_previews", order="newest", query="tide"))["summary"].startswith(
+            "Found 1 "
+        )
         log.say("The tide table is in docs/tides.md.")
-        found = await agent.ask("search_event_previews", query="docs/tides.md")
+        found = await agent.ask("search_event_previews", order="newest", query="docs/tides.md")
         assert [match["event_index"] for match in found["data"]["matches"]] == [1]
         claude_log(own_home / ".claude", "0a3cff44-13ae-41a6-a6df-f287e0552835").prompt("Another tide")
         assert (await agent.ask("list_sessions"))["summary"] == "Found 2 sessions"
@@ -196,7 +198,7 @@ def test_a_line_that_is_appended_is_found_by_the_next_call(tell: Callable[..., A
 
 async def find_and_open_a_failure(agent: Agent) -> None:
     """Find all tool failures, open one: two calls, about 15 KB, the whole error."""
-    found = await agent.ask("search_event_previews", query="error", event_type="ToolResult", limit=10)
+    found = await agent.ask("search_event_previews", order="newest", query="error", event_type="ToolResult", limit=10)
     assert 0 < len(found["data"]["matches"]) <= 10
     name, arguments = call_in(found["hint"])
     opened = await agent.ask(name, **arguments)
@@ -260,7 +262,12 @@ def test_a_walk_along_cursors_sees_every_session_once(tell: Callable[..., Any], 
 
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("list_sessions", {"limit": 51}, "invalid_parameter", "limit exceeds maximum of 50"),
-    ("search_event_previews", {"query": "e", "limit": 51}, "invalid_parameter", "limit exceeds maximum of 50"),
+    (
+        "search_event_previews",
+        {"order": "newest", "query": "e", "limit": 51},
+        "invalid_parameter",
+        "limit exceeds maximum of 50",
+    ),
     ("list_sessions", {"limit": 0}, "invalid_parameter", "limit"),
     ("list_sessions", {"limit": -1}, "invalid_parameter", "limit"),
     ("list_sessions", {"limit": "many"}, "invalid_parameter", "limit"),
@@ -270,16 +277,21 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("list_sessions", {"project_hash": "%"}, "invalid_parameter", "project_hash"),
     ("get_project_info", {"query": "tide"}, "invalid_parameter", "unknown argument 'query'"),
     ("search_event_previews", {}, "invalid_parameter", "query is missing"),
-    ("search_event_previews", {"query": 7}, "invalid_parameter", "query"),
-    ("search_event_previews", {"query": ["e"]}, "invalid_parameter", "query"),
-    ("search_event_previews", {"query": "e" * 2_001}, "invalid_parameter", "query"),
+    ("search_event_previews", {"order": "newest", "query": 7}, "invalid_parameter", "query"),
+    ("search_event_previews", {"order": "newest", "query": ["e"]}, "invalid_parameter", "query"),
+    ("search_event_previews", {"order": "newest", "query": "e" * 2_001}, "invalid_parameter", "query"),
     (
         "search_event_previews",
         {"query": "e", "event_type": "toolresult"},
         "invalid_parameter",
         "did you mean ToolResult?",
     ),
-    ("search_event_previews", {"query": "e", "session_id": "nobody"}, "session_not_found", "Session not found: nobody"),
+    (
+        "search_event_previews",
+        {"order": "newest", "query": "e", "session_id": "nobody"},
+        "session_not_found",
+        "Session not found: nobody",
+    ),
     ("get_session_details", {}, "invalid_parameter", "session_id is missing"),
     ("get_session_details", {"session_id": None}, "invalid_parameter", "session_id"),
     ("get_session_details", {"session_id": "fb3cff44"}, "session_not_found", "Session not found: fb3cff44"),
@@ -324,7 +336,7 @@ def test_what_can_not_be_answered_is_an_error_that_says_what_to_do(tell: Callabl
         assert ambiguous["details"] == {"prefix": "01a1113", "matches": ["01a11132", "01a11133"], "total": 2}
         beyond = await agent.error("get_event_details", session_id="e97a4b06", event_index=999)
         assert beyond["details"] == {"session_id": "e97a4b06", "requested_index": 999, "max_index": 70}
-        field = await agent.error("search_event_previews", query="e", tols="Bash")
+        field = await agent.error("search_event_previews", order="newest", query="e", tols="Bash")
         assert (field["details"]["field"], field["details"]["nearest"]) == ("tols", "tool")
         assert (await agent.ask("list_sessions"))["success"]
 
@@ -348,7 +360,7 @@ def test_a_cursor_is_refused_with_the_reason_and_what_to_do(tell: Callable[..., 
 
     async def story(agent: Agent) -> None:
         query = {"query": "e", "provider": "codex"}
-        cursor = (await agent.ask("search_event_previews", **query))["pagination"]["next_cursor"]
+        cursor = (await agent.ask("search_event_previews", order="newest", **query))["pagination"]["next_cursor"]
         key = load_key(data_dir(machine) / "cursor.key")
         position = (1_790_000_000_000, 1, 1, 1, 0, 0)
         old = Cursors(key, 600, lambda: time.time() - 1_300).make("search_event_previews", query, position)
@@ -361,8 +373,12 @@ def test_a_cursor_is_refused_with_the_reason_and_what_to_do(tell: Callable[..., 
             ("malformed", "search_event_previews", query | {"cursor": ""}),
             ("malformed", "search_event_previews", query | {"cursor": foreign}),
             ("expired", "search_event_previews", query | {"cursor": old}),
-            ("mismatch", "search_event_previews", {"query": "f", "provider": "codex", "cursor": cursor}),
-            ("mismatch", "search_event_previews", {"query": "e", "cursor": cursor}),
+            (
+                "mismatch",
+                "search_event_previews",
+                {"order": "newest", "query": "f", "provider": "codex", "cursor": cursor},
+            ),
+            ("mismatch", "search_event_previews", {"order": "newest", "query": "e", "cursor": cursor}),
             ("mismatch", "list_sessions", {"provider": "codex", "cursor": cursor}),
             ("mismatch", "get_project_info", {"cursor": cursor}),
             ("mismatch", "get_session_details", {"session_id": "e97a4b06", "cursor": cursor}),
@@ -372,7 +388,7 @@ def test_a_cursor_is_refused_with_the_reason_and_what_to_do(tell: Callable[..., 
             error = await agent.error(name, **arguments)
             assert (error["code"], error["details"]["reason"]) == ("invalid_cursor", reason), arguments
             assert "repeat the query without a cursor" in error["message"]
-        assert (await agent.ask("search_event_previews", **query, cursor=cursor))["data"]["matches"]
+        assert (await agent.ask("search_event_previews", order="newest", **query, cursor=cursor))["data"]["matches"]
 
     tell(story, AGTRACE_CURSOR_TTL_SECONDS="600")
 
@@ -423,11 +439,11 @@ def test_the_users_clamp_holds_for_every_answer(tell: Callable[..., Any], machin
             ("get_session_details", {"session_id": "d41f7a52", "detail_level": "turns", "include_reasoning": True}),
             ("get_session_details", {"session_id": "e97a4b06"}),
             ("analyze_session", {"session_id": "d41f7a52", "include_loops": True}),
-            ("search_event_previews", {"query": "e", "limit": 50}),
+            ("search_event_previews", {"order": "newest", "query": "e", "limit": 50}),
             ("get_event_details", {"session_id": "d41f7a52", "event_index": 853, "max_bytes": 102_400}),
             ("get_session_details", {"session_id": "🌊" * 200}),
             ("get_session_details", {"session_id": "e97a4b06", "潮" * 900: 1}),
-            ("search_event_previews", {"query": "潮" * 3_000}),
+            ("search_event_previews", {"order": "newest", "query": "潮" * 3_000}),
         ]
         sizes = {
             f"{name} {arguments}"[:90]: len((await agent.call(name, **arguments)).text.encode())
@@ -505,8 +521,8 @@ def test_stdout_carries_the_protocol_alone_and_stderr_lines_of_json(own_home: Pa
     calls: list[tuple[str, Any]] = [
         ("list_sessions", {}),
         ("list_sessions", {"limit": 51}),
-        ("search_event_previews", {"query": "not json"}),
-        ("search_event_previews", {"query": '\ud800\n"\u0000'}),
+        ("search_event_previews", {"order": "newest", "query": "not json"}),
+        ("search_event_previews", {"order": "newest", "query": '\ud800\n"\u0000'}),
         ("get_session_details", {"session_id": "nobody", "turn_index": 10**40}),
         ("no_such_tool", {}),
     ]
@@ -535,7 +551,7 @@ def test_every_answer_is_logged_with_its_tool_size_and_time(tell: Callable[..., 
     sizes = []
 
     async def story(agent: Agent) -> None:
-        sizes.append(len((await agent.call("search_event_previews", query="surge")).text.encode()))
+        sizes.append(len((await agent.call("search_event_previews", order="newest", query="surge")).text.encode()))
         sizes.append(len((await agent.call("get_session_details", session_id="nobody")).text.encode()))
 
     logged = [record for record in tell(story) if record["event"] == "answer"]
@@ -552,7 +568,7 @@ def test_calls_that_arrive_together_are_all_answered(tell: Callable[..., Any], m
         summaries: list[str] = []
 
         async def search(query: str) -> None:
-            summaries.append((await agent.ask("search_event_previews", query=query))["summary"])
+            summaries.append((await agent.ask("search_event_previews", order="newest", query=query))["summary"])
 
         async with anyio.create_task_group() as group:
             for number in range(12):

@@ -30,7 +30,7 @@ _DELETED = (f"{ARCHIVED}.jsonl", "rollout-2026-09-14T16*.jsonl", "session-*ccde7
 
 QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("list_sessions", {}),
-    ("search_event_previews", {"query": "database is locked"}),
+    ("search_event_previews", {"order": "newest", "query": "database is locked"}),
     ("search_event_previews", {"query": "tide", "group_by": "session"}),
     ("get_session_details", {"session_id": LARGE, "detail_level": "full"}),
     ("get_session_details", {"session_id": ARCHIVED, "detail_level": "turns"}),

@@ -110,7 +110,7 @@ def half_a_line(ground: Ground) -> float:
 
 def searching(ground: Ground) -> float:
     """End the client while the server is matching an expression that takes forever."""
-    return _busy(ground, call(1, "search_event_previews", **SLOW))
+    return _busy(ground, call(1, "search_event_previews", order="newest", **SLOW))
 
 
 def reporting(ground: Ground) -> float:
@@ -151,7 +151,7 @@ def killed(ground: Ground) -> float:
         subprocess.Popen(command, stdin=-1, stdout=-1, stderr=errors, env=environment) as client,
     ):
         assert client.stdin and client.stdout
-        client.stdin.write(HELLO + call(1, "search_event_previews", **SLOW))
+        client.stdin.write(HELLO + call(1, "search_event_previews", order="newest", **SLOW))
         client.stdin.close()
         server = int(client.stdout.readline())
         try:
@@ -185,7 +185,7 @@ def terminated(ground: Ground) -> float:
             address = json.loads(process.stderr.readline())["url"]
             with closing(HTTPConnection(address.split("/")[2], timeout=SECONDS)) as connection:
                 asked = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-                connection.request("POST", "/mcp", call(1, "search_event_previews", **SLOW), asked)
+                connection.request("POST", "/mcp", call(1, "search_event_previews", order="newest", **SLOW), asked)
                 ground.moment(1.0)
                 began = time.monotonic()
                 process.terminate()

@@ -126,10 +126,10 @@ def test_a_server_on_a_full_disk_answers_from_what_is_there_says_so_and_goes_on_
         assert "Found 1 session" in ask(server, 2, "list_sessions")["summary"]
         ballast = fill(disk)
         answer(logs / "1.jsonl", 1, "Spring tides.")
-        there = ask(server, 3, "search_event_previews", query="flood and ebb")
+        there = ask(server, 3, "search_event_previews", order="newest", query="flood and ebb")
         assert len(there["data"]["matches"]) == 1 and "disk" in there["index"]["problem"]
         ballast.unlink()
-        found = ask(server, 4, "search_event_previews", query="Spring tides")
+        found = ask(server, 4, "search_event_previews", order="newest", query="Spring tides")
         assert len(found["data"]["matches"]) == 1 and "index" not in found
     assert contents(disk / "data" / "index.sqlite3") == fresh(tmp_path, logs)
 

@@ -53,8 +53,8 @@ def test_a_line_of_a_hundred_megabytes_is_refused_in_bounded_memory(server: Serv
 
 
 def test_the_longest_request_is_answered(server: Server) -> None:
-    empty = call(3, "search_event_previews", query="")
-    server.send(call(3, "search_event_previews", query="x" * (LARGEST_REQUEST + 1 - len(empty))))
+    empty = call(3, "search_event_previews", order="newest", query="")
+    server.send(call(3, "search_event_previews", order="newest", query="x" * (LARGEST_REQUEST + 1 - len(empty))))
     assert server.answer(3)["result"]["structuredContent"]["error"]["code"] == "invalid_parameter"
 
 
@@ -120,7 +120,7 @@ def test_what_is_no_message_is_an_error_and_the_next_one_is_answered(
 
 
 def test_text_that_is_no_utf_8_is_asked_for_as_it_can_be_read(server: Server) -> None:
-    server.send(call(3, "search_event_previews", query="tide").replace(b"tide", b"ti\xffde"))
+    server.send(call(3, "search_event_previews", order="newest", query="tide").replace(b"tide", b"ti\xffde"))
     assert server.answer(3)["result"]["structuredContent"]["success"]
 
 

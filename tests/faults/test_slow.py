@@ -51,7 +51,7 @@ def said(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def search_slowly(server: Server) -> None:
-    server.send(b"".join(call(number, "search_event_previews", **SLOW) for number in SLOW_ONES))
+    server.send(b"".join(call(number, "search_event_previews", order="newest", **SLOW) for number in SLOW_ONES))
 
 
 def arrivals(server: Server, count: int) -> dict[int, float]:
@@ -82,7 +82,7 @@ def test_over_http_a_health_check_is_answered_before_any_of_the_slow_searches_as
     came: list[str] = []
 
     def search() -> None:
-        assert http.request("POST", "/mcp", call(1, "search_event_previews", **SLOW), **KNOWN)[0] == 200
+        assert http.request("POST", "/mcp", call(1, "search_event_previews", order="newest", **SLOW), **KNOWN)[0] == 200
         came.append("search")
 
     given = {"AGTRACE_HTTP_TOKEN": TOKEN, "AGTRACE_SEARCH_TIMEOUT_SECONDS": str(SECONDS)}
@@ -101,7 +101,7 @@ def test_a_search_that_is_called_off_while_it_waits_takes_no_turn(server: Server
     search_slowly(server)
     waiting = SLOW_ONES[cores() :]
     server.send(b"".join(line("notifications/cancelled", requestId=number) for number in waiting))
-    server.send(call(2, "search_event_previews", query="tide"))
+    server.send(call(2, "search_event_previews", order="newest", query="tide"))
     began = time.monotonic()
     came = arrivals(server, cores() + 1)
     first = min(came[number] for number in SLOW_ONES[: cores()] if number in came)
@@ -111,7 +111,7 @@ def test_a_search_that_is_called_off_while_it_waits_takes_no_turn(server: Server
 
 def test_searches_that_are_called_off_leave_no_threads_behind(server: Server) -> None:
     for number in range(200, 260):
-        server.send(call(number, "search_event_previews", **SLOW))
+        server.send(call(number, "search_event_previews", order="newest", **SLOW))
         server.send(line("notifications/cancelled", requestId=number))
     server.send(call(2, "list_sessions"))
     assert said(server.answer(2))["success"]

@@ -59,7 +59,7 @@ def test_two_indexers_a_watcher_and_two_servers_share_an_index_while_logs_change
         number = 10
         while not over.is_set():
             number += 1
-            server.send(call(number, "search_event_previews", query="ebb at eleven"))
+            server.send(call(number, "search_event_previews", order="newest", query="ebb at eleven"))
             answers.append(server.answer(number)["result"]["structuredContent"])
 
     def run() -> None:

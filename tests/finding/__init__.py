@@ -1,1 +1,1 @@
-"""How well what is asked for is found, measured on real logs: `python -m tests.finding.landmarks`."""
+"""Whether the right session and the right event are found, measured on real logs."""

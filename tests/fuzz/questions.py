@@ -56,7 +56,7 @@ def _call(sessions: list[tuple[Any, ...]], random: Random) -> Call:
         ),
         ("analyze_session", {"session_id": uid}),
         ("compare_sessions", {"id1": uid, "id2": other}),
-        ("search_event_previews", {"query": words, "limit": 50}),
+        ("search_event_previews", {"order": "newest", "query": words, "limit": 50}),
         ("search_event_previews", {"query": words, "session_id": uid, "group_by": "session"}),
         ("get_event_details", {"session_id": uid, "event_index": at}),
         ("get_event_details", {"session_id": uid, "event_index": at, "mode": random.choice(_MODES)}),

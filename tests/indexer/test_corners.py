@@ -45,7 +45,7 @@ def test_a_result_that_is_said_again_answers_its_call_again(tmp_path: Path) -> N
         with path.open("a") as file:
             file.write(json.dumps({**said, "toolCalls": [{**call, "status": status, "result": result}]}) + "\n")
         asker.index()  # a run for each version: what is known of the call survives between them
-    executed = asker.ask("search_event_previews", query="", tool="run")["data"]["matches"]
+    executed = asker.ask("search_event_previews", order="newest", query="", tool="run")["data"]["matches"]
     assert [(match["event_type"], match["outcome"]) for match in executed] == [("ToolResult", "ok"), ("ToolCall", "ok")]
     opened = asker.ask("get_event_details", session_id=ONE, event_index=executed[1]["event_index"])["data"]
     assert opened["result_event"] == executed[0]["event_index"]

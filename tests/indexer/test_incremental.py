@@ -292,7 +292,11 @@ def test_only_the_appended_line_is_read_and_the_next_search_finds_it(tmp_path: P
     assert summary.bytes_read <= len(line) + 512
 
     append(log, line.replace(b"heron", b"dipper"))
-    found = Answers(load(), log=silent).ask("search_event_previews", {"query": "dipper at the weir"}).value
+    found = (
+        Answers(load(), log=silent)
+        .ask("search_event_previews", {"order": "newest", "query": "dipper at the weir"})
+        .value
+    )
     assert [match["preview"]["text"] for match in found["data"]["matches"]] == ["a dipper at the weir"]
 
 

@@ -192,7 +192,9 @@ def test_a_time_is_one_moment_however_it_is_written_and_its_day_is_that_of_utc(
     assert session["start_time"] == shown
     for other in ("2026-03-07", "2026-03-09"):
         assert asker.ask("list_sessions", since=other, until=other)["data"]["sessions"] == []
-    (match,) = asker.ask("search_event_previews", query="go", since="2026-03-08", until="2026-03-08")["data"]["matches"]
+    (match,) = asker.ask("search_event_previews", order="newest", query="go", since="2026-03-08", until="2026-03-08")[
+        "data"
+    ]["matches"]
     assert match["timestamp"] == shown
 
 
@@ -208,7 +210,7 @@ def test_times_that_are_missing_or_wrong_cost_no_event_and_give_no_negative_dura
     done = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "needle"}
     log.write("user", [done], timestamp="2026-03-08T09:59:00Z")
     asker = asker_of(tmp_path)
-    matches = asker.items("search_event_previews", "matches", query="needle", limit=3)
+    matches = asker.items("search_event_previews", "matches", order="newest", query="needle", limit=3)
     kinds = [match["event_type"] for match in matches]
     assert (len(kinds), kinds.count("Message")) == (11, 8)
     data = asker.ask("get_session_details", session_id=ONE)["data"]
@@ -226,7 +228,7 @@ def test_a_log_without_any_time_is_listed_and_can_be_opened(log: ClaudeLog, tmp_
     asker = asker_of(tmp_path)
     (session,) = asker.ask("list_sessions")["data"]["sessions"]
     assert "start_time" not in session
-    assert asker.ask("search_event_previews", query="needle")["data"]["matches"]
+    assert asker.ask("search_event_previews", order="newest", query="needle")["data"]["matches"]
     stats = asker.ask("get_session_details", session_id=ONE)["data"]["stats"]
     assert "duration_seconds" not in stats
     log.say("done")  # with a time
@@ -264,7 +266,7 @@ def test_a_session_whose_log_was_deleted_is_listed_found_opened_and_said_to_be_g
     assert "log_gone" not in asker.ask("get_session_details", session_id=ONE)["data"]
     log.path.unlink()
     assert len(asker.ask("list_sessions")["data"]["sessions"]) == 1
-    (match,) = asker.ask("search_event_previews", query="needle")["data"]["matches"]
+    (match,) = asker.ask("search_event_previews", order="newest", query="needle")["data"]["matches"]
     assert asker.body(match["session_id"], match["event_index"]) == "needle"
     assert asker.ask("get_session_details", session_id=ONE)["data"]["log_gone"] is True
     assert agtrace("doctor", "--json").json()["index"]["archived_files"] == 1
@@ -599,6 +601,8 @@ def test_no_chunk_and_no_preview_breaks_a_character(log: ClaudeLog, tmp_path: Pa
     answer = asker.ask("get_session_details", session_id=ONE)
     assert [turn["user_message"] for turn in answer["data"]["turns"]][1:] == ["潮" * 200, "🐟" * 197 + "..."]
     for shift in range(3):
-        (match, *_) = asker.ask("search_event_previews", query=said[shift : shift + 5])["data"]["matches"]
+        (match, *_) = asker.ask("search_event_previews", order="newest", query=said[shift : shift + 5])["data"][
+            "matches"
+        ]
         assert "\ufffd" not in json.dumps(match, ensure_ascii=False)
     assert asker.body(ONE, 2, max_bytes=2_048 + 1) == said

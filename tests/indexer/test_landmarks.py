@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from agtrace_indexer.landmarks.attempts import attempts, restored, stored
 from agtrace_indexer.landmarks.recognition import landmarks
+from agtrace_indexer.repair.repair import repair
 from agtrace_indexer.run import index
 from agtrace_schema.events import Outcome
 
 from tests.agtrace.asking import claude_log
 from tests.conftest import LOGS, SAMPLES
 from tests.indexer.test_codex_families import T0, Rollout
+from tests.indexer.test_forget import forget_here
 
 OK, FAILED, UNKNOWN, REJECTED = Outcome.OK, Outcome.FAILED, Outcome.UNKNOWN, Outcome.REJECTED
 
@@ -253,6 +255,7 @@ vite build | vite build
 xcodebuild -scheme Sea build | xcodebuild build
 gcc -o sea sea.c | gcc
 go test -c ./sea | go test -c
+cargo test --no-run | cargo test --no-run
 """
 
 
@@ -304,6 +307,8 @@ def test_what_only_names_a_program_runs_nothing(command: str) -> None:
         ("pytest | tail -3", "=== 4 passed in 1.2s ===", OK, "passed"),
         ("pytest -q 2>&1 | tail -1", "4 passed, 1 warning in 1.2s", OK, "passed"),
         ("pytest | tail -1", "see the log", OK, "unknown"),
+        ("nohup npm run build > log 2>&1 &", "", OK, "unknown"),
+        ("cd web && npm test &", "", OK, "unknown"),
         ("pytest; git status", "=== 1 failed in 1.2s ===\n", OK, "failed"),
         ("pytest || true", "=== 1 failed in 1.2s ===", OK, "failed"),
         ("pytest > log 2>&1; echo \"exit: $?\"", "exit: 1\n", OK, "failed"),
@@ -513,3 +518,20 @@ def test_every_landmark_hangs_on_a_call_or_a_notification_that_is_there(database
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute(orphans).fetchall() == []
         assert connection.execute("SELECT count(*) FROM landmark").fetchone()[0] > 20
+
+
+def test_landmarks_go_with_a_forgotten_session_and_outlive_its_log_through_a_repair(
+    tmp_path: Path, database: Path
+) -> None:
+    log = claude_log(tmp_path / "logs", SESSION).prompt("go")
+    log.call("Bash", {"command": "git commit -m 'Fix the tide'"}, MADE)
+    index(database, [str(tmp_path / "logs")])
+    before = rows(database)
+    log.path.unlink()
+    index(database, [])
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("DROP INDEX landmark_named")
+    repair(database)
+    assert rows(database) == before != []
+    forget_here(database, SESSION)
+    assert rows(database) == []

@@ -14,7 +14,7 @@ from agtrace_indexer.run import index
 from tests.conftest import SAMPLES
 
 _OF_LIBRARIES = ("sqlite_", "_sqlite_")
-_OF_FTS5 = re.compile(r"(?:words|vocabulary_part)_(?:config|content|data|docsize|idx)")
+_OF_FTS5 = re.compile(r"(?:words|vocabulary_part|ranked)_(?:config|content|data|docsize|idx)")
 
 
 @pytest.fixture(scope="module")

@@ -362,7 +362,7 @@ def always_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def found(asker: Asker, query: str) -> int:
-    return len(asker.ask("search_event_previews", query=query)["data"]["matches"])
+    return len(asker.ask("search_event_previews", order="newest", query=query)["data"]["matches"])
 
 
 def test_a_block_that_grows_is_found_by_its_old_and_its_new_words(

@@ -76,7 +76,11 @@ def _gemini() -> Iterator[dict[str, Any]]:
 
 
 def _questions(corpus: Asker) -> Iterator[tuple[str, dict[str, Any]]]:
-    yield from (("list_sessions", {}), ("get_project_info", {}), ("search_event_previews", {"query": "evil.example"}))
+    yield from (
+        ("list_sessions", {}),
+        ("get_project_info", {}),
+        ("search_event_previews", {"order": "newest", "query": "evil.example"}),
+    )
     yield from (("count_events", {"group_by": group, "limit": 50}) for group in get_args(GroupBy))
     yield from (("read_artifact", {"ref": ref}) for ref in ("ax://report", "ax://health"))
     sessions = [uid for (uid,) in query(corpus, "SELECT uid FROM session")]

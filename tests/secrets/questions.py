@@ -50,15 +50,15 @@ _SECRET_ARGUMENTS: list[tuple[str, dict[str, Any]]] = [
     ("read_artifact", {"ref": "?"}),
     ("read_artifact", {"ref": "ax://session/?"}),
     ("read_artifact", {"ref": "ax://report/?"}),
-    ("search_event_previews", {"query": "?"}),
+    ("search_event_previews", {"order": "newest", "query": "?"}),
     ("search_event_previews", {"query": "?", "words": "event"}),
     ("search_event_previews", {"query": "?", "words": "turn"}),
     ("search_event_previews", {"query": "?", "group_by": "session"}),
     ("search_event_previews", {"query": "(?", "regex": True}),
-    ("search_event_previews", {"query": "x", "path": "?"}),
-    ("search_event_previews", {"query": "x", "tool": "?"}),
-    ("search_event_previews", {"query": "x", "project_hash": "?"}),
-    ("search_event_previews", {"query": "x", "?": 1}),
+    ("search_event_previews", {"order": "newest", "query": "x", "path": "?"}),
+    ("search_event_previews", {"order": "newest", "query": "x", "tool": "?"}),
+    ("search_event_previews", {"order": "newest", "query": "x", "project_hash": "?"}),
+    ("search_event_previews", {"order": "newest", "query": "x", "?": 1}),
     ("search_events", {"pattern": "?"}),
 ]
 """Calls with a secret (`?`) that an error, a hint or a summary may repeat."""
@@ -163,7 +163,7 @@ def _searches(pieces: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
         half = len(piece) // 2
         for part in dict.fromkeys([piece, piece[: max(half, SHOWN)], piece[half:][:SHOWN], piece[-SHOWN:]]):
             if part == piece or len(part) >= SHOWN:
-                yield "search_event_previews", {"query": part, "include_own": True}
+                yield "search_event_previews", {"order": "newest", "query": part, "include_own": True}
                 yield "search_event_previews", {"query": re.escape(part), "regex": True, "include_own": True}
                 yield "search_event_previews", {"query": part, "words": "turn"}
                 yield "list_sessions", {"query": part}

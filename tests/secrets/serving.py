@@ -45,7 +45,7 @@ def _requests(client: Client, planted: Planted) -> Iterator[tuple[str, Callable[
         yield "resource", lambda uri=uri: client.read_resource(uri)
     yield "resource that isn't there", lambda: client.read_resource(f"ax://session/{told}")
     yield "unknown tool", lambda: client.call_tool(told, {})
-    yield "call", lambda: client.call_tool("search_event_previews", {"query": told})
+    yield "call", lambda: client.call_tool("search_event_previews", {"order": "newest", "query": told})
     yield "call", lambda: client.call_tool("get_session_details", {"session_id": session, "detail_level": "full"})
     yield "unknown prompt", lambda: client.get_prompt(told, {})
     yield "prompt", lambda: client.get_prompt("find_past_work", {"problem": planted.case.text})

@@ -48,7 +48,7 @@ def _stored(folder: Path, spoiled: Sequence[Spoiled]) -> dict[str, set[str]]:
 def _questions(asker: Asker, paths: Sequence[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every tool: lists, and the sessions of these logs."""
     yield from ((name, {"limit": 50}) for name in ("list_sessions", "get_project_info"))
-    yield "search_event_previews", {"query": "", "limit": 50}
+    yield "search_event_previews", {"order": "newest", "query": "", "limit": 50}
     one = "SELECT s.uid FROM session s JOIN file f ON f.id = s.file_id WHERE f.path = ?"
     sessions = [query(asker, one, str(path))[0][0] for path in paths]
     for uid, other in itertools.pairwise(sessions):
@@ -72,7 +72,7 @@ def test_a_token_in_any_place_of_a_record_is_in_no_answer(spoiled: list[Spoiled]
     for name, asked in _questions(asker, shown):
         assert leaked(asker.anything(name, **asked).text, spoiled) == set(), (name, asked)
     for each in spoiled[::300]:
-        found = asker.anything("search_event_previews", query=each.token[4:16], include_own=True)
+        found = asker.anything("search_event_previews", order="newest", query=each.token[4:16], include_own=True)
         assert found.value["data"]["matches"] == [], each.place
 
 

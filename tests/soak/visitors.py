@@ -197,7 +197,9 @@ class Visitor:
         self._written += 1
         began = time.monotonic()
         self._write(text)
-        while (value := await talk.ask("search_event_previews", query=text, limit=1)) and not value["data"]["matches"]:
+        while (value := await talk.ask("search_event_previews", order="newest", query=text, limit=1)) and not value[
+            "data"
+        ]["matches"]:
             if time.monotonic() - began > LONGEST_LAG:
                 talk.trouble(f"{text} was not found within {LONGEST_LAG:.0f} s")
                 break

@@ -51,7 +51,7 @@ def _asked(answers: Answers) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "get_project_info", {}
     yield "list_sessions", {"sort": "failure_run"}
     yield "count_events", {"group_by": "model"}
-    yield "search_event_previews", {"query": "error", "limit": 20}
+    yield "search_event_previews", {"order": "newest", "query": "error", "limit": 20}
     yield "search_event_previews", {"query": "test import", "words": "event"}
     yield "search_event_previews", {"query": "return [a-z]+ error", "regex": True}
     yield "search_event_previews", {"query": "assert", "order": "oldest"}

@@ -86,7 +86,7 @@ def put_in_order(connection: sqlite3.Connection) -> None:
     if not prepared(connection):
         return
     gone, there = connection.execute(
-        "SELECT count(*) - count(e.id), count(e.id) FROM ranked_event r LEFT JOIN event e ON e.id = r.event_id"
+        "SELECT count(*) - count(e.id), count(e.id) FROM ranked_event r LEFT JOIN event e ON e.id = r.id"
     ).fetchone()
     if gone > there // _STALE:
         make_anew(connection)

@@ -33,6 +33,7 @@ _HARMLESS = frozenset(
 """Programs that hardly ever fail: where one of them stands before a test with `&&`, the test is what failed."""
 _HARMLESS_OF_GIT = frozenset({"add", "branch", "diff", "fetch", "log", "rev-parse", "show", "status"})
 
+_LEFT_BEHIND = re.compile(r"[^&]&\s*\Z")
 _SHOWN_STATUS = re.compile(r"([^$\n]{0,60})\$\{?\?\}?")
 
 
@@ -76,8 +77,8 @@ def _attempts(command: str) -> tuple[Attempt, ...]:
     plain = _VALUE.sub("value", plain) if "=$(" in plain else plain
     found = parts(plain, _LONGEST)
     meant = {number: told for number, part in enumerate(found) if (told := _told(part)) is not None}
-    pipefail = "pipefail" in plain
-    return tuple(Attempt(*told, _place(number, found, meant, pipefail=pipefail)) for number, told in meant.items())
+    shell = _Shell("pipefail" in plain, _LEFT_BEHIND.search(plain) is not None)
+    return tuple(Attempt(*told, _place(number, found, meant, shell)) for number, told in meant.items())
 
 
 _remembered = lru_cache(maxsize=2_048)(_attempts)
@@ -117,15 +118,24 @@ def _first_line(message: re.Match[str]) -> str:
     return _QUOTING.sub("", line)
 
 
-def _place(number: int, found: Sequence[Part], meant: Collection[int], *, pipefail: bool) -> Place:
+class _Shell(NamedTuple):
+    """How the shell makes the exit code of a command from those of its parts."""
+
+    pipefail: bool
+    """Whether a pipe fails where any of its parts does."""
+    left_behind: bool
+    """Whether the command ends with `&`: the shell doesn't wait for it."""
+
+
+def _place(number: int, found: Sequence[Part], meant: Collection[int], shell: _Shell) -> Place:
     part = found[number]
     last = max((other for other in meant if other < number), default=None)
     after = [other for other in found[number + 1 :] if not other.substituted]
     before = [other for other in found[:number] if not other.substituted]
     piped = bool(after) and after[0].after in ("|", "|&")
-    leads = all(other.after in ("&&", "|", "|&") for other in after) and not part.substituted
+    leads = all(other.after in ("&&", "|", "|&") for other in after) and not (part.substituted or shell.left_behind)
     chain = _chain(part, before)
-    succeeds = leads and chain is not None and (not piped or pipefail)
+    succeeds = leads and chain is not None and (not piped or shell.pipefail)
     certain = chain is not None and all(map(_is_harmless, chain))
     alone = all(_is_harmless(other) or other.after in ("|", "|&") for other in after)
     return Place(

@@ -254,6 +254,8 @@ def _odd(name: str, rest: tuple[str, ...], words: tuple[str, ...]) -> Task | Non
     """Return the task of programs that say it in a way of their own."""
     if name == "go" and rest[:1] == ("test",) and ("-c" in rest or "-list" in rest):
         return Task(_BUILD, "go test -c") if "-c" in rest else None
+    if name == "cargo" and rest[:1] == ("test",) and "--no-run" in rest:
+        return Task(_BUILD, "cargo test --no-run")
     if name == "bun" and rest[:1] == ("test",):
         return Task(_TEST, "bun test")
     if name == "build" and not any(word for word in rest if "/" not in word):

@@ -22,7 +22,7 @@ _HOLDING = "SELECT rowid FROM ranked WHERE ranked MATCH ?"
 
 _EVENTS = """
 SELECT e.id, e.session_id, e.event_index, e.ts, e.turn_index, r.voice, r.words
-FROM json_each(:ids) j JOIN event e ON e.id = j.value JOIN ranked_event r ON r.event_id = e.id
+FROM json_each(:ids) j JOIN event e ON e.id = j.value JOIN ranked_event r ON r.id = e.id
 WHERE e.id <= :snapshot AND (e.superseded_by IS NULL OR e.superseded_by > :snapshot) AND e.copy_of IS NULL
   AND e.ts BETWEEN :since AND :until {conditions}
 """

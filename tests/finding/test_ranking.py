@@ -1,0 +1,45 @@
+"""Ranked search on real logs, by queries that were written before any search was run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.agtrace.asking import Asker
+from tests.conftest import LOGS
+from tests.finding.ranking import QUERIES, WAYS, Way, confident, indexed, places, rank
+
+pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason="the folder of real logs (shared/logs) is not here")
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    """An index of the real logs."""
+    return indexed(tmp_path_factory.mktemp("real"))
+
+
+def test_the_right_session_is_the_first_one(real: Asker) -> None:
+    found = places(real, QUERIES["ranked"], WAYS[0])
+    assert found.first >= 0.9 * found.of and found.among_three >= 0.95 * found.of
+    assert found.bytes <= 2_048
+
+
+def test_words_that_stand_together_nowhere_find_their_session(real: Asker) -> None:
+    found = places(real, QUERIES["scattered"], WAYS[0])
+    assert found.first >= 0.9 * found.of
+
+
+def test_a_text_that_stands_nowhere_is_answered_by_words_whatever_the_order(real: Asker) -> None:
+    for query in QUERIES["scattered"]:
+        answer = real.ask("search_event_previews", query=query["query"], order="newest")
+        assert answer["summary"].startswith("Not found literally; ") and answer["data"]["matches"] == []
+        assert rank({"data": {"best": answer["data"]["best"]}}, (query["session"],)) in (1, 2, 3)
+
+
+def test_what_is_not_there_is_never_claimed_to_be_found(real: Asker) -> None:
+    assert [query for query in QUERIES["negative"] if confident(real, query)] == []
+
+
+def test_a_list_of_the_newest_puts_them_lower(real: Asker) -> None:
+    """The reason for ranking: the same queries, by all words in a turn."""
+    newest = Way("turn", {"words": "turn", "group_by": "session"})
+    assert places(real, QUERIES["ranked"], newest).first < places(real, QUERIES["ranked"], WAYS[0]).first
