@@ -254,12 +254,13 @@ def test_a_program_is_the_first_of_its_command(log: ClaudeLog, tmp_path: Path) -
     """`cd`, variables, wrappers and substitutions aren't what is run."""
     for command in (
         "git status", "cd /srv && git log | head", "GIT_PAGER= sudo -n git diff", "bash -lc 'cd x; git add .'",
-        'echo "$(git rev-parse HEAD)"', "cd /srv", "/usr/local/bin/Cargo test", "cat > x <<'E'\ngit\nE\ngit add x",
+        "X=$(pwd)/x Y=$(pwd) git push", "$x = 'a b'; git tag", 'echo "$(git rev-parse HEAD)"', "cd /srv",
+        "/usr/local/bin/Cargo test", "cat > x <<'E'\ngit\nE\ngit add x",
     ):  # fmt: skip
         log.call("Bash", {"command": command}, "ok", failed=command.endswith("add x"))
     log.call("Read", {"file_path": "/srv/x"}, "git")
     rows = counts(asked(log, tmp_path), "program")["data"]["rows"]
-    assert rows == [["git", 4, 0, 1], ["cat", 1, 1, 1], ["cargo", 1, 0, 1], ["cd", 1, 0, 1], ["echo", 1, 0, 1]]
+    assert rows == [["git", 6, 0, 1], ["cat", 1, 1, 1], ["cargo", 1, 0, 1], ["cd", 1, 0, 1], ["echo", 1, 0, 1]]
 
 
 def test_a_program_with_a_secret_in_its_name_is_masked(log: ClaudeLog, tmp_path: Path) -> None:

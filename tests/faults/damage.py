@@ -37,6 +37,7 @@ QUESTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("get_event_details", {"session_id": ARCHIVED, "event_index": 3}),
     ("analyze_session", {"session_id": LARGE}),
     ("get_project_info", {}),
+    ("count_events", {"group_by": "program"}),
     ("get_reasoning_chain", {"session_id": LARGE}),
     ("compare_sessions", {"id1": LARGE, "id2": ARCHIVED}),
     ("read_artifact", {"ref": f"ax://session/{ARCHIVED}"}),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, get_args
+
+from agtrace_schema.requests import GroupBy, Sort
 
 from tests.agtrace.asking import Asker, query
 
@@ -43,6 +45,9 @@ def _call(sessions: list[tuple[Any, ...]], random: Random) -> Call:
     words = random.choice(("", "a", "the", "潮", "\x1b[31m", "error", "type", '"', "test "))
     calls: tuple[Call, ...] = (
         ("list_sessions", {"limit": 50}),
+        ("list_sessions", {"sort": random.choice(get_args(Sort))}),
+        ("count_events", {"group_by": random.choice(get_args(GroupBy)), "limit": 50}),
+        ("get_session_details", {"session_id": uid, "sections": ["requests", "stats"]}),
         ("get_project_info", {}),
         ("get_session_details", {"session_id": uid, "detail_level": random.choice(_LEVELS)}),
         (

@@ -49,6 +49,8 @@ def _asked(answers: Answers) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "read_artifact", {"ref": _HEALTH}
     yield "list_sessions", {"limit": 20}
     yield "get_project_info", {}
+    yield "list_sessions", {"sort": "failure_run"}
+    yield "count_events", {"group_by": "model"}
     yield "search_event_previews", {"order": "newest", "query": "error", "limit": 20}
     yield "search_event_previews", {"query": "test import", "words": "event"}
     yield "search_event_previews", {"query": "return [a-z]+ error", "regex": True}

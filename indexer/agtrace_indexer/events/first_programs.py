@@ -18,7 +18,8 @@ _ON_THE_WAY = frozenset({"cd", "pushd", "set-location"})
 def first_program(call: ToolCall, tools: Tools) -> str | None:
     """Return the first program that a call runs, in lower case; None if it runs no command.
 
-    `cd` doesn't count before another program, nor does a program whose output is a word of another one.
+    What only prepares another program doesn't count: `cd`, a program whose output is a word of the other one, and
+    PowerShell's `$name = value`.
     """
     if call.name not in tools.shells:
         return None
@@ -37,4 +38,4 @@ def _first(command: str) -> str:
 
 
 def _is_incidental(part: Part) -> bool:
-    return part.substituted or part.program in _ON_THE_WAY
+    return part.substituted or part.program in _ON_THE_WAY or part.program.startswith("$")

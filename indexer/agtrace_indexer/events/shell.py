@@ -103,13 +103,15 @@ _remembered = lru_cache(maxsize=2_048)(_parsed)
 
 def _read(command: str) -> Iterator[Part]:
     """Yield the parts of a command; substitutions (`$(...)`, `<(...)`) come before the part that contains them."""
-    part, target, place = _Open(), "", 0
+    part, target, place, closed = _Open(), "", 0, 0
     around: list[_Open | None] = []
     delimiters: list[str] = []
     while found := _TOKEN.match(command, place):
         kind, text, place = found.lastgroup, found[0], found.end()
         if kind == "redirect":
             target = text.lstrip("0123456789")
+        elif kind == "word" and found.start() == closed and part.words[-1:] and part.words[-1].endswith("$"):
+            part.words[-1] += text
         elif kind == "word":
             _add(part, text, target, delimiters)
             target = ""
@@ -120,6 +122,7 @@ def _read(command: str) -> Iterator[Part]:
         elif kind == "operator":
             yield part.closed()
             outer = around.pop() if text == ")" and around else None
+            closed = place if outer else closed
             if text == "(":
                 around.append(None)
             part, target = outer or _Open(";" if text in ("\n", ";;") else text, part.substituted), ""

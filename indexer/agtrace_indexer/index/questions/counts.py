@@ -32,8 +32,8 @@ LEFT JOIN (
 """
 
 _KEYS: dict[GroupBy, str] = {
-    "tool": "(SELECT text FROM name WHERE id = e.name_id)",
-    "program": "(SELECT text FROM name WHERE id = e.program_id)",
+    "tool": "e.name_id",
+    "program": "e.program_id",
     "project": "s.project_id",
     "agent": "s.provider",
     "model": "coalesce(step.model, single.model, s.model)",
@@ -42,6 +42,9 @@ _KEYS: dict[GroupBy, str] = {
 }
 """Group -> the key of a call, as SQL; days are counted from 1970-01-01 UTC."""
 
+_NAMED = "(SELECT text FROM name WHERE id = key)"
+"""The name of a tool or a program, looked up once for each group."""
+
 # CROSS JOIN makes SQLite read the events in order, instead of those of one session after the other.
 _COUNTED = f"""
 CROSS JOIN session s ON s.id = e.session_id {{joins}} WHERE {COUNTED} AND s.kind != 'warmup' {{conditions}}
@@ -49,8 +52,10 @@ CROSS JOIN session s ON s.id = e.session_id {{joins}} WHERE {COUNTED} AND s.kind
 
 
 _CALLS = f"""
-SELECT {{key}}, count(*), sum(e.outcome IS :failed), count(DISTINCT e.session_id) FROM event e
-{_COUNTED} AND e.type = :call GROUP BY 1
+SELECT {{label}}, calls, failed, sessions FROM (
+  SELECT {{key}} AS key, count(*) AS calls, sum(e.outcome IS :failed) AS failed,
+    count(DISTINCT e.session_id) AS sessions
+  FROM event e {_COUNTED} AND e.type = :call GROUP BY 1)
 """
 
 _FILES = f"""
@@ -103,9 +108,10 @@ def calls(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, ki
 
     By program only calls that run a command.
     """
+    label = _NAMED if by in ("tool", "program") else "key"
     runs = " AND e.program_id IS NOT NULL" if by == "program" else ""
-    joins = _MODELS if by == "model" else ""
-    return list(rows(connection, CallGroup, *_asked(_CALLS, filters, kind, key=_KEYS[by], joins=joins, more=runs)))
+    parts = {"key": _KEYS[by], "label": label, "joins": _MODELS if by == "model" else ""}
+    return list(rows(connection, CallGroup, *_asked(_CALLS, filters, kind, more=runs, **parts)))
 
 
 def files(connection: sqlite3.Connection, filters: EventFilters, kind: str | None) -> Iterator[FileUses]:
@@ -120,8 +126,9 @@ def tokens(connection: sqlite3.Connection, by: GroupBy, filters: EventFilters, k
 
 
 def _asked(
-    query: str, filters: EventFilters, kind: str | None, *, key: str = "", joins: str = "", more: str = ""
+    query: str, filters: EventFilters, kind: str | None, *, more: str = "", joins: str = "", **parts: str
 ) -> tuple[str, dict[str, Any]]:
+    """Return a query with its parts and conditions filled in, and its arguments."""
     conditions, arguments = of_ranked_events(filters)
     for given, condition, named in (
         (filters.since, "e.ts >= :since", {"since": filters.since}),
@@ -131,4 +138,5 @@ def _asked(
         if given is not None:
             conditions += f" AND {condition}"
             arguments |= named
-    return query.format(key=key, joins=joins, conditions=conditions + more), {**CODES, "path": None, **arguments}
+    filled = query.format(joins=joins, conditions=conditions + more, **parts)
+    return filled, {**CODES, "path": None, **arguments}
