@@ -59,7 +59,7 @@ def _session(connection: sqlite3.Connection, row: Session, hits: Sequence[Ranked
     return BestSession(
         session_id=short_id(connection, row.uid),
         provider=row.provider,
-        project=PurePath(row.root_path).name if row.root_path else None,
+        project=one_line(PurePath(row.root_path).name, LABEL) if row.root_path else None,
         date=_day(row),
         title=_title(row),
         hits=_shown(connection, row.provider, hits, most),

@@ -95,6 +95,8 @@ class Ranking:
     def sessions(self, query: str) -> list[RankedSession]:
         """The sessions with words of a query, the best first; ties by time, the newest first."""
         size = ranking.size(self.connection)
+        if not size.events:
+            return []
         words = self._words(query, size.events)
         total = sum(word.weight + word.missing for word in words)
         if not total:

@@ -21,7 +21,7 @@ def counts(nest: Nest) -> dict[str, int]:
 
 def found(nest: Nest, words: str) -> list[str]:
     """The sessions of the matches of a search."""
-    (answer,) = nest.data_of(f"search {words} --limit 50")
+    (answer,) = nest.data_of(f"search {words} --newest --limit 50")
     return sorted(match["session_id"] for match in answer["matches"])
 
 

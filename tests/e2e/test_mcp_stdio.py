@@ -500,7 +500,7 @@ def test_the_process_ends_though_its_input_ends_before_the_answer(machine: Path)
     run = serve({}, HELLO + message("tools/call", 1, name="search_event_previews", arguments={"query": "e"}))
     assert run.returncode == 0
     after = subprocess.run(
-        [AGTRACE, "search", "database is locked"], capture_output=True, text=True, timeout=20, check=False
+        [AGTRACE, "search", "database is locked", "--newest"], capture_output=True, text=True, timeout=20, check=False
     )
     assert after.returncode == 0
     assert "Found 10 events" in after.stdout

@@ -142,8 +142,7 @@ class Visitor:
             await talk.pages(tool, lambda data: [item["session_id"] for item in data["sessions"]], self.pause, **given)
             return
         matches = await talk.pages(
-            tool, lambda data: [(match["session_id"], match["event_index"]) for match in data["matches"]],
-            self.pause, **given,
+            tool, _shown, self.pause, **given,
         )  # fmt: skip
         if matches:
             session, event = self.random.choice(matches)
@@ -228,3 +227,10 @@ class Visitor:
 
     def _digest(self) -> dict[str, Any]:
         return self.random.choice(({}, {"mode": self.random.choice(("minimal", "standard", "verbose"))}))
+
+
+def _shown(data: dict[str, Any]) -> list[tuple[str, int]]:
+    """Return the events that an answer to a search shows: matches, and the best events of the best sessions."""
+    best = data.get("best", {"sessions": []})["sessions"]
+    hits = [(session["session_id"], event) for session in best for event, _, _ in session["hits"]]
+    return [(match["session_id"], match["event_index"]) for match in data.get("matches", ())] + hits

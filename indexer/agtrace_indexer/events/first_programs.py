@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from agtrace_schema.events import ToolCall
 
 from agtrace_indexer.events.commands import command_in
@@ -9,14 +11,16 @@ from agtrace_indexer.events.shell import LONGEST_COMMAND, Part, programs
 from agtrace_indexer.events.strings import masked
 from agtrace_indexer.events.tools import Tools
 
-_LONGEST_NAME = 60
+_NAME = re.compile(r"[\w.+@~-]{1,60}|\[{1,2}")
+"""What can be the name of a program. Other texts in its place may be a piece of a secret, cut out of what tells it."""
 
 _ON_THE_WAY = frozenset({"cd", "pushd", "set-location"})
 """Programs that only choose where the others run."""
 
 
 def first_program(call: ToolCall, tools: Tools) -> str | None:
-    """Return the first program that a call runs, in lower case; None if it runs no command.
+    """Return the first program that a call runs, in lower case; None if it runs no command,
+    or something that has no such name.
 
     What only prepares another program doesn't count: `cd`, a program whose output is a word of the other one, and
     PowerShell's `$name = value`.
@@ -25,7 +29,7 @@ def first_program(call: ToolCall, tools: Tools) -> str | None:
         return None
     command = command_in(call.arguments, tools.commands, may_be_script=call.name == "exec")
     name = _first(command.text[:LONGEST_COMMAND]) if command else ""
-    return masked(name)[:_LONGEST_NAME] or None
+    return masked(name) if _NAME.fullmatch(name) else None
 
 
 def _first(command: str) -> str:
