@@ -36,6 +36,9 @@ _HISTORY = """\
 - 4 (2026-11-21): analyze_session: `parts`, `own_score` and `unscored` for the score, which may be absent; `ending`,
   `time`, `token_shares`, `agents`; findings have their detector with its version and further lenses (Time, Outcome),
   their evidence has a `ref`, and those of a sub-agent have its `session_id`; `ax://report`.
+- 5 (2026-11-23): search_event_previews ranks sessions by the words of a query unless `order`, `words`, `regex` or
+  `group_by` asks for a list (`best` in place of `matches`); a text that stands nowhere is answered by words. `sort`,
+  `access`, `kind`, `commit` and `pr` of list_sessions, count_events, the sections `landmarks` and `requests`.
 """
 
 
@@ -129,6 +132,8 @@ History of the contract:
 {database.TABLES.strip()}
 
 {database.WORDS.strip()}
+
+{database.RANKED.strip()}
 ```
 """
 

@@ -17,6 +17,9 @@ from agtrace.text.numbers import counted
 _WITH_AGENT, _WITH_TIME = 80, 60
 """The terminal's width from which a session's line has room for these."""
 
+_EVENT = 4
+"""The columns of an event's index."""
+
 _LINES_OF_GROUP = 3
 """The lines of a match that are shown under its session."""
 
@@ -50,15 +53,18 @@ def _print_best(best: dict[str, Any], words: Sequence[str]) -> None:
         line.append(f"  {session.get('date') or ''}  {plain(session.get('project') or '')}", style="not bold dim")
         line.append(f"  {plain(session['title'])}", style="not bold")
         OUT.print(line, no_wrap=True, overflow="ellipsis")
+        hits = Table.grid(padding=(0, 2, 0, 0))
+        hits.add_column(justify="right", style="bold", min_width=_EVENT)
+        hits.add_column()
         for event_index, who, said in session["hits"]:
-            hit = Text(f"  {event_index:>5}  ", style="bold").append(f"{plain(who)}  ", style="not bold cyan")
-            OUT.print(hit.append_text(_highlighted(plain(said), words)), soft_wrap=False)
+            hits.add_row(str(event_index), Text(f"{plain(who)}  ", style="cyan") + _highlighted(plain(said), words))
+        OUT.print(Padding(hits, (0, 0, 0, 2)))
     for session_id, date, title in best["others"]:
         OUT.print(Text(f"{plain(session_id)}  {date}  {plain(title)}", style="dim"), no_wrap=True, overflow="ellipsis")
 
 
 def _highlighted(said: str, words: Sequence[str]) -> Text:
-    text = Text(said, style="not bold")
+    text = Text(said)
     text.highlight_words(words, style="reverse", case_sensitive=False)
     return text
 

@@ -27,12 +27,18 @@ _HITS = {1: (6,), 2: (4, 2), 3: (3, 2, 1), 4: (3, 1, 1, 1), 5: (3, 1, 1, 1, 1)}
 """By the number of such sessions, how many hits each of them shows."""
 
 _OTHERS = 4
+_WEAK = 0.25
+"""Hits with a smaller share of the score of their session's best one aren't shown."""
+
 _TEXT = 210
 """Characters of a hit."""
 
 _OF_CALL = 90
 _LOOKED_AT = 40_000
 """Characters of a text in which the best part is looked for."""
+
+
+_NUMBER = re.compile(r"\d+")
 
 
 def best_matches(connection: sqlite3.Connection, found: Sequence[RankedSession], most: int) -> BestMatches:
@@ -83,12 +89,15 @@ def _shown(
     shown: list[tuple[int, str, str]] = []
     seen: set[int | str] = set()
     for hit in hits:
+        if hit.score < _WEAK * hits[0].score:
+            break
         event = _event(connection, hit.event.session, hit.event.event_index)
         pair = {event.event_index} if event.row.link is None else {event.event_index, event.row.link}
         who, text = _said(connection, provider, event, hit.words)
-        if not text or text in seen or pair & seen:
+        same = _NUMBER.sub("", text)
+        if not text or same in seen or pair & seen:
             continue
-        seen |= {text, *pair}
+        seen |= {same, *pair}
         shown.append((event.event_index, who, text))
         if len(shown) == most:
             break
