@@ -79,7 +79,7 @@ class Reading:
             self.texts[path][text] += 1
             self.lines[path].add(line)
             self.by_line[path].setdefault(line, []).append((kind, text))
-            self.standing[uid] += rest[9] is None and rest[13] == 1
+            self.standing[uid] += rest[9] is None and rest[14] == 1
         self.skipped: Counter[str] = Counter()
         for path, status, _, count, _ in said["record_types"]:
             self.skipped[path] += count if status == "skipped" else 0
