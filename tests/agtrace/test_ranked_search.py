@@ -1,0 +1,137 @@
+"""Ranked search: which events it may show, and that it follows every append."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agtrace.asking import Asker, claude_log, query
+from tests.conftest import SAMPLES
+
+ONE, TWO = (f"0badc0de-0000-4000-8000-00000000000{number}" for number in (1, 2))
+SEARCH = "mcp__agtrace__search_event_previews"
+QUERIES = ("database is locked", "surge warning on the map", "flaky test high water", "import lanternfish")
+FILTERS: dict[str, dict[str, Any]] = {
+    "provider": {"provider": "codex"},
+    "event_type": {"event_type": "Message"},
+    "tool": {"tool": "Bash"},
+    "failed": {"failed": True},
+    "since": {"since": "2026-10-01"},
+    "until": {"until": "2026-10-01"},
+    "path": {"path": "tidepool"},
+    "session_id": {"session_id": "d41f7a52"},
+    "several": {"provider": "claude_code", "tool": "Bash", "since": "2026-10-01"},
+}
+
+
+def ranked(asker: Asker, text: str, **filters: Any) -> list[dict[str, Any]]:
+    """The sessions that a search shows with their best events."""
+    found: list[dict[str, Any]] = asker.ask("search_event_previews", query=text, **filters)["data"]["best"]["sessions"]
+    return found
+
+
+def ranking(asker: Asker) -> set[tuple[Any, ...]]:
+    """What the ranking index knows of the events that are there."""
+    return set(
+        query(
+            asker,
+            "SELECT s.uid, e.event_index, r.voice, r.words FROM ranked_event r JOIN event e ON e.id = r.id "
+            "JOIN session s ON s.id = e.session_id WHERE e.superseded_by IS NULL AND e.copy_of IS NULL",
+        )
+    )
+
+
+def holding(asker: Asker, word: str) -> set[tuple[Any, ...]]:
+    """The events in which the ranking index has a word."""
+    return set(
+        query(
+            asker,
+            "SELECT s.uid, e.event_index FROM ranked JOIN event e ON e.id = ranked.rowid JOIN session s "
+            "ON s.id = e.session_id WHERE ranked MATCH ? AND e.superseded_by IS NULL AND e.copy_of IS NULL",
+            word,
+        )
+    )
+
+
+@pytest.mark.parametrize("filters", FILTERS.values(), ids=FILTERS)
+def test_every_event_that_is_shown_passes_the_filters(samples: Asker, filters: dict[str, Any]) -> None:
+    everything = samples.items("search_event_previews", "matches", query="", order="newest", limit=50, **filters)
+    passing = {(match["session_id"], match["event_index"]) for match in everything}
+    for text in QUERIES:
+        value = samples.ask("search_event_previews", query=text, **filters)
+        for session in value["data"].get("best", {"sessions": []})["sessions"]:
+            shown = {(session["session_id"], event_index) for event_index, _, _ in session["hits"]}
+            assert shown and shown <= passing
+
+
+def test_every_event_that_is_shown_holds_a_word_of_the_query(samples: Asker) -> None:
+    for text in QUERIES:
+        for session in ranked(samples, text):
+            for event_index, _, _ in session["hits"]:
+                body = samples.body(session["session_id"], event_index).lower()
+                assert any(word[:4] in body for word in text.split() if len(word) > 2)
+
+
+def test_a_ranking_that_grew_with_every_append_is_that_of_a_fresh_index(tmp_path: Path) -> None:
+    files = [path for path in sorted(SAMPLES.rglob("*.jsonl")) if path.stat().st_size < 400_000]
+    copies = {path: tmp_path / "logs" / path.relative_to(SAMPLES) for path in files}
+    for copy in copies.values():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+    grown = Asker(tmp_path / "grown", tmp_path / "logs")
+    for part in (0.3, 0.6, 1.0):
+        for path, copy in copies.items():
+            content = path.read_bytes()
+            copy.write_bytes(content[: int(len(content) * part)])
+        grown.index(tmp_path / "logs")
+    fresh = Asker(tmp_path / "fresh", tmp_path / "logs")
+    assert len(ranking(fresh)) > 100 and ranking(grown) == ranking(fresh)
+    for word in ("locked", "tests", "lanternfish"):
+        assert holding(fresh, word) and holding(grown, word) == holding(fresh, word)
+    for text in QUERIES:
+        assert grown.ask("search_event_previews", query=text) == fresh.ask("search_event_previews", query=text)
+
+
+def test_an_event_is_ranked_as_soon_as_it_is_written(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("Where does the pelican nest?")
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    log.say("On the northern breakwater, above the moorings.")
+    asker.index()
+    ((session),) = ranked(asker, "northern moorings breakwater")
+    assert session["hits"][0] == [1, "message", "On the northern breakwater, above the moorings."]
+
+
+def test_a_session_that_only_asked_does_not_outrank_the_one_that_knows(tmp_path: Path) -> None:
+    knows = claude_log(tmp_path / "logs", ONE).prompt("The pelican nest is wet.")
+    knows.call("Bash", {"command": "lift-nest --pelican"}, "lifted").say("I lifted the pelican nest; it is dry now.")
+    asks = claude_log(tmp_path / "logs", TWO)
+    asks.clock += 5_000
+    asks.prompt("How did we get the pelican nest dry?").say("Let me search how the pelican nest got dry.")
+    asks.call(SEARCH, {"query": "pelican nest dry"}, "Best matches").say("The pelican nest was lifted, so it is dry.")
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    assert [session["session_id"] for session in ranked(asker, "pelican nest dry")] == [ONE]
+    assert asker.ask("search_event_previews", query="search how the pelican", order="newest")["data"]["matches"]
+
+
+def test_a_call_and_its_result_are_one_hit_that_says_whether_it_failed(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("Paint the hull.")
+    log.call("Bash", {"command": "paint --colour turquoise hull"}, "no turquoise left in the locker", failed=True)
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    (session,) = ranked(asker, "turquoise locker paint")
+    (hit,) = [hit for hit in session["hits"] if hit[1] == "Bash"]
+    assert hit[2] == "command: paint --colour turquoise hull -> failed: no turquoise left in the locker"
+
+
+def test_a_ranking_index_that_is_missing_is_made_again(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("Where does the pelican nest?")
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    before = ranking(asker)
+    with closing(sqlite3.connect(asker.settings.database)) as connection, connection:
+        connection.execute("DROP TABLE ranked")
+        connection.execute("DROP TABLE ranked_event")
+    log.say("On the breakwater.")
+    asker.index()
+    assert ranked(asker, "the pelican")[0]["hits"] and ranking(asker) > before
