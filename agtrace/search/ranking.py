@@ -43,7 +43,7 @@ _LEAST_PREFIX = 3
 _OF_CUT = 0.5
 """How much a word weighs of which only the beginning was found."""
 
-_LOADED = 3_000
+_LOADED = 1_500
 """Events, those with most of the query first, that are scored at once."""
 
 _ENOUGH = 400
@@ -109,7 +109,9 @@ class Ranking:
 
     def _words(self, query: str, events: int) -> list[Word]:
         """The words of a query that tell events apart."""
-        found = [self._word(text, events) for text in query_words(query)]
+        texts = query_words(query)
+        telling = [text for text in texts if ranking.count(self.connection, text) <= events / _COMMON]
+        found = [self._word(text, events) for text in telling or texts]
         rare = [word for word in found if len(word.events) <= events / _COMMON]
         return rare or found
 
@@ -132,7 +134,7 @@ class Ranking:
         for word in words:
             for id in word.events:
                 held[id] = held.get(id, 0) + word.weight
-        best = sorted(held, key=lambda id: (held[id], id), reverse=True)
+        best = sorted(sorted(held, reverse=True), key=held.__getitem__, reverse=True)
         loaded: list[RankedEvent] = []
         for at in range(0, len(best), _LOADED):
             ids = best[at : at + _LOADED]

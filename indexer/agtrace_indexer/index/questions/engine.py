@@ -431,6 +431,9 @@ class Ranking(Protocol[Connection]):
     ) -> Iterator[RankedEvent]:
         """Return those of some events that are there in a snapshot, pass the filters, and are no copies."""
 
+    def count(self, connection: Connection, word: str) -> int:
+        """Return how many events hold a word in any of its forms; some may be gone."""
+
     def asking(self, connection: Connection, turns: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
         """Return those of some turns, as (session, turn), that called agtrace, with the last event about asking."""
 

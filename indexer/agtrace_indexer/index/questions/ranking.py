@@ -13,12 +13,15 @@ from agtrace_schema.events import EventType
 
 from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
 from agtrace_indexer.index.questions.matches import Span
-from agtrace_indexer.index.questions.queries import as_json, first, pairs, rows, values
+from agtrace_indexer.index.questions.queries import as_json, first, pairs, rows, value, values
 from agtrace_indexer.texts.ranked_words import Voice, ranked_words
 
 _SIZE = "SELECT count(*), coalesce(avg(words), 0) FROM ranked_event"
 
-_HOLDING = "SELECT rowid FROM ranked WHERE ranked MATCH ?"
+_COUNT = "SELECT count(*) FROM ranked WHERE ranked MATCH ?"
+
+# One row of JSON takes half the time of a row for each event.
+_HOLDING = "SELECT json_group_array(rowid) FROM ranked WHERE ranked MATCH ?"
 
 _EVENTS = """
 SELECT e.id, e.session_id, e.event_index, e.ts, e.turn_index, r.voice, r.words
@@ -72,9 +75,15 @@ def size(connection: sqlite3.Connection) -> Size:
     return first(connection, Size, _SIZE) or Size(0, 0)
 
 
+def count(connection: sqlite3.Connection, word: str) -> int:
+    """Return how many events hold a word in any of its forms; some may be gone."""
+    return int(value(connection, _COUNT, (f'"{word}"',)))
+
+
 def holding(connection: sqlite3.Connection, word: str, *, beginning: bool = False) -> list[int]:
     """Return the ids of the events that hold a word in any of its forms, or one that begins so; some may be gone."""
-    return values(connection, _HOLDING, (f'"{word}"*' if beginning else f'"{word}"',))
+    found: list[int] = json.loads(value(connection, _HOLDING, (f'"{word}"*' if beginning else f'"{word}"',)))
+    return found
 
 
 def events(
