@@ -16,7 +16,8 @@ from agtrace_indexer.redact import redact
 from agtrace_schema.answers import BestMatches, BestSession
 from agtrace_schema.events import EventType, Outcome
 
-from agtrace.search.ranking import FAINT, RankedHit, RankedSession
+from agtrace.search.ranking import FAINT
+from agtrace.search.scoring import RankedHit, RankedSession
 from agtrace.sessions.query import iso, short_id
 from agtrace.text.lines import LABEL, one_line, without_controls
 
@@ -109,7 +110,7 @@ def _event(connection: sqlite3.Connection, session: int, event_index: int) -> St
     return event
 
 
-def _said(connection: sqlite3.Connection, provider: str, event: StoredEvent, words: frozenset[str]) -> tuple[str, str]:
+def _said(connection: sqlite3.Connection, provider: str, event: StoredEvent, words: Sequence[str]) -> tuple[str, str]:
     """Who speaks in an event, and the part of it with the most words of the query; an output follows its call."""
     match event.type:
         case EventType.USER:
@@ -124,7 +125,7 @@ def _said(connection: sqlite3.Connection, provider: str, event: StoredEvent, wor
             return one_line(event.row.name or "notification", LABEL), _part(event.text, words, _TEXT)
 
 
-def _execution(connection: sqlite3.Connection, provider: str, event: StoredEvent, words: frozenset[str]) -> str:
+def _execution(connection: sqlite3.Connection, provider: str, event: StoredEvent, words: Sequence[str]) -> str:
     """A call, an arrow, and how its output begins or where it has the words; failures say so."""
     other = None if event.row.link is None else _event(connection, event.row.session_row, event.row.link)
     call, result = (event, other) if event.type == EventType.TOOL_CALL else (other, event)
@@ -137,7 +138,7 @@ def _execution(connection: sqlite3.Connection, provider: str, event: StoredEvent
     return f"{asked} -> {failed}{_part(said, words, _TEXT - len(asked))}"
 
 
-def _part(text: str, words: frozenset[str], most: int) -> str:
+def _part(text: str, words: Sequence[str], most: int) -> str:
     """At most so many characters on one line, where most of the words stand, cut between words."""
     seen = " ".join(without_controls(redact(text[:_LOOKED_AT])).split())
     if len(seen) <= most:
@@ -149,7 +150,7 @@ def _part(text: str, words: frozenset[str], most: int) -> str:
     return f"{'...' if start else ''}{seen[start:end]}{'...' if end < len(seen) else ''}"
 
 
-def _best_place(text: str, words: frozenset[str], most: int) -> int:
+def _best_place(text: str, words: Sequence[str], most: int) -> int:
     """Where a part of this length begins that holds the most different words; 0 where none stands."""
     stems = [re.escape(word[: max(len(word) - 2, 3)]) for word in words]
     if not stems:

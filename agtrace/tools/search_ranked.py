@@ -9,7 +9,8 @@ from agtrace_indexer.index.questions.matches import Span
 
 from agtrace.search.best import best_matches
 from agtrace.search.question import Question
-from agtrace.search.ranking import FAINT, SURE, RankedSession, Ranking
+from agtrace.search.ranking import FAINT, SURE, Ranking
+from agtrace.search.scoring import RankedSession
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import repeated
 from agtrace.text.next_call import NextCall, call

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODE
 from agtrace_schema.database import RANKED
@@ -21,11 +22,13 @@ from agtrace_indexer.providers.registry import TELLING
 from agtrace_indexer.texts.blocks import BlockText
 from agtrace_indexer.texts.ranked_words import Voice, ranked_words
 
-_REACHED = "ranked_to"
+_REACHED, _SIZE = "ranked_to", "ranked_size"
 _STALE = 4
 """One part in this many of the events: where more than that are gone, the ranking index is made anew."""
 _SPEAKING = frozenset({UserKind.HUMAN.value, UserKind.TASK.value})
 _FAILED = OUTCOME_CODE[Outcome.FAILED]
+
+_COUNTED = "SELECT count(*), coalesce(sum(words), 0) FROM ranked_event"
 
 _GROWN = "SELECT session_id, min(event_index) FROM event WHERE id > ? GROUP BY session_id"
 
@@ -39,6 +42,17 @@ SELECT e.event_index, e.id, e.type, n.text, e.outcome FROM event e LEFT JOIN nam
 WHERE e.session_id = ? AND e.event_index >= ? AND e.event_index < ? AND e.id > ? AND e.own IS NULL
   AND e.superseded_by IS NULL AND e.copy_of IS NULL
 """
+
+
+class _Ranked(NamedTuple):
+    """An event as it is ranked."""
+
+    id: int
+    voice: Voice
+    text: str
+    """Its words, each once."""
+    words: int
+    """Their number with repetitions."""
 
 
 def prepared(connection: sqlite3.Connection) -> bool:
@@ -55,8 +69,23 @@ def prepared(connection: sqlite3.Connection) -> bool:
         return False
     finally:
         connection.execute("RELEASE ranked")
+    _put_size(connection, 0, 0)
     meta.put(connection, _REACHED, "0")
     return True
+
+
+def size(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return how many events are ranked, and how many words they have in all; some may be gone."""
+    noted = meta.get(connection, _SIZE)
+    if noted is None:  # an index that was made before this was noted
+        found: tuple[int, int] = connection.execute(_COUNTED).fetchone()
+        return found
+    events, words = map(int, noted.split())
+    return events, words
+
+
+def _put_size(connection: sqlite3.Connection, events: int, words: int) -> None:
+    meta.put(connection, _SIZE, f"{events} {words}")
 
 
 def cover(connection: sqlite3.Connection) -> None:
@@ -66,8 +95,13 @@ def cover(connection: sqlite3.Connection) -> None:
     reached = int(meta.get(connection, _REACHED) or 0)
     newest = connection.execute("SELECT coalesce(max(id), 0) FROM event").fetchone()[0]
     if newest > reached:
+        events, words = size(connection)
         for session, first in connection.execute(_GROWN, (reached,)).fetchall():
-            _take_up(connection, _ranked_of(connection, session, first, reached))
+            taken = list(_ranked_of(connection, session, first, reached))
+            _take_up(connection, taken)
+            events += len(taken)
+            words += sum(event.words for event in taken)
+        _put_size(connection, events, words)
         meta.put(connection, _REACHED, str(newest))
 
 
@@ -77,6 +111,7 @@ def make_anew(connection: sqlite3.Connection) -> None:
         return
     connection.execute("INSERT INTO ranked(ranked) VALUES ('delete-all')")
     connection.execute("DELETE FROM ranked_event")
+    _put_size(connection, 0, 0)
     meta.put(connection, _REACHED, "0")
     cover(connection)
 
@@ -94,20 +129,18 @@ def put_in_order(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO ranked(ranked) VALUES ('optimize')")
 
 
-def _take_up(connection: sqlite3.Connection, found: Iterator[tuple[int, Voice, list[str]]]) -> None:
-    rows = list(found)
+def _take_up(connection: sqlite3.Connection, events: list[_Ranked]) -> None:
     connection.executemany(
-        "INSERT INTO ranked (rowid, words) VALUES (?, ?)", [(id, " ".join(words)) for id, _, words in rows]
+        "INSERT INTO ranked (rowid, words) VALUES (?, ?)", [(event.id, event.text) for event in events]
     )
     connection.executemany(
-        "INSERT OR REPLACE INTO ranked_event VALUES (?, ?, ?)", [(id, voice, len(words)) for id, voice, words in rows]
+        "INSERT OR REPLACE INTO ranked_event VALUES (?, ?, ?)",
+        [(event.id, event.voice, event.words) for event in events],
     )
 
 
-def _ranked_of(
-    connection: sqlite3.Connection, session: int, first: int, reached: int
-) -> Iterator[tuple[int, Voice, list[str]]]:
-    """The new events of a session that are ranked, each with its voice and its words."""
+def _ranked_of(connection: sqlite3.Connection, session: int, first: int, reached: int) -> Iterator[_Ranked]:
+    """The new events of a session that are ranked."""
     for begin, count, ends, packed in connection.execute(_BLOCKS, (session, first)).fetchall():
         block: BlockText | None = None
         rows = connection.execute(_EVENTS, (session, max(begin, first), begin + count, reached)).fetchall()
@@ -116,9 +149,9 @@ def _ranked_of(
             if voice is None:
                 continue
             block = block or BlockText.of(ends, packed)
-            words = ranked_words(voice, without_preface(block.text(event_index - begin)))
+            words, number = ranked_words(voice, without_preface(block.text(event_index - begin)))
             if words:
-                yield id, voice, words
+                yield _Ranked(id, voice, " ".join(words), number)
 
 
 def voice_of(kind: EventType, name: str | None, outcome: int | None) -> Voice | None:

@@ -31,7 +31,7 @@ IsWanted = Callable[[dict[str, Any]], bool]
 SAVED = tuple(name for name, table in TABLES.items() if table.role not in (Role.DERIVED, Role.WORDS))
 """The tables that are carried over; all others are derived from these."""
 
-_MADE_HERE = ("built", "words_seal", "words_without", "ranked_to", "scrub", "forgotten")
+_MADE_HERE = ("built", "words_seal", "words_without", "ranked_to", "ranked_size", "scrub", "forgotten")
 """The keys of `meta` that don't apply to another index."""
 
 _LARGEST_ID = 1 << 53

@@ -437,7 +437,7 @@ class Ranking(Protocol[Connection]):
     def asking(self, connection: Connection, turns: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
         """Return those of some turns, as (session, turn), that called agtrace, with the last event about asking."""
 
-    def titled(self, connection: Connection, sessions: Collection[int], words: Sequence[str]) -> dict[int, set[str]]:
+    def titled(self, connection: Connection, sessions: Collection[int], words: Sequence[str]) -> dict[int, int]:
         """Return which of some words stand, in any form, in the titles of sessions."""
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
+from agtrace_indexer.index import ranking
 from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
 from agtrace_indexer.index.questions.matches import Span
-from agtrace_indexer.index.questions.queries import as_json, first, pairs, rows, value, values
+from agtrace_indexer.index.questions.queries import as_json, pairs, rows, value, values
 from agtrace_indexer.texts.ranked_words import Voice, ranked_words
-
-_SIZE = "SELECT count(*), coalesce(avg(words), 0) FROM ranked_event"
 
 _COUNT = "SELECT count(*) FROM ranked WHERE ranked MATCH ?"
 
@@ -72,7 +71,8 @@ def size(connection: sqlite3.Connection) -> Size:
     """Return how much is ranked: nothing where there is no ranking index."""
     if not values(connection, "SELECT 1 FROM sqlite_master WHERE name = 'ranked_event'"):
         return Size(0, 0)
-    return first(connection, Size, _SIZE) or Size(0, 0)
+    events, words = ranking.size(connection)
+    return Size(events, words / events if events else 0)
 
 
 def count(connection: sqlite3.Connection, word: str) -> int:
@@ -107,21 +107,17 @@ def _until(session: int, turn: int, event_index: int) -> tuple[tuple[int, int], 
     return (session, turn), event_index
 
 
-def titled(connection: sqlite3.Connection, sessions: Collection[int], words: Sequence[str]) -> dict[int, set[str]]:
-    """Return which of some words stand, in any form, in the titles of sessions."""
+def titled(connection: sqlite3.Connection, sessions: Collection[int], words: Sequence[str]) -> dict[int, int]:
+    """Return which of some words stand, in any form, in the titles of sessions, as masks: bit n is the n-th word."""
     titles = pairs(connection, _TITLES, (as_json(sessions),))
-    return _holding_each(titles, words)
-
-
-def _holding_each(texts: Mapping[int, str], words: Sequence[str]) -> dict[int, set[str]]:
-    found: dict[int, set[str]] = {}
+    found: dict[int, int] = {}
     with closing(sqlite3.connect(":memory:")) as memory:
         memory.execute("CREATE VIRTUAL TABLE title USING fts5(words, detail=none, tokenize='porter unicode61')")
         memory.executemany(
             "INSERT INTO title (rowid, words) VALUES (?, ?)",
-            [(id, " ".join(ranked_words(Voice.HUMAN, text))) for id, text in texts.items()],
+            [(id, " ".join(ranked_words(Voice.HUMAN, text)[0])) for id, text in titles.items()],
         )
-        for word in words:
+        for bit, word in enumerate(words):
             for (id,) in memory.execute("SELECT rowid FROM title WHERE title MATCH ?", (f'"{word}"',)):
-                found.setdefault(id, set()).add(word)
+                found[id] = found.get(id, 0) | 1 << bit
     return found

@@ -1,0 +1,114 @@
+"""How sessions are scored for the words of a query: a session is as good as its best events, each next one worth half.
+
+The score of an event: the weights of the query's words that it holds (rare words weigh more), by who speaks and how
+much is said, and some of what stands within a few events, or in the session's title; the more of the query is there,
+the more all of it counts. Sums over all events would let long sessions win everything.
+
+The words that an event holds are the bits of a number, its mask: bit n is the n-th word of the query.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from agtrace_indexer.index.questions.ranking import RankedEvent
+from agtrace_indexer.texts.ranked_words import Voice
+
+_VOICES = {Voice.HUMAN: 3.0, Voice.MODEL: 2.0, Voice.CALL: 1.5, Voice.ERROR: 0.8, Voice.OUTPUT: 0.5, Voice.NOTICE: 2.0}
+_SATURATION, _LENGTH = 1.2, 0.6
+"""k1 and b of BM25: how soon more of the same says nothing new, how much long texts are discounted."""
+
+_NEAR, _OF_NEAR = 12, 0.35
+"""Within how many events other words of the query count, and how much of them."""
+
+_OF_TITLE = 0.3
+_BEST = 3
+"""Events of a session that count, each half as much as the one before."""
+
+
+class RankedHit(NamedTuple):
+    """An event with its score."""
+
+    event: RankedEvent
+    score: float
+    words: tuple[str, ...]
+    """The query's words that it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedSession:
+    """A session with its hits, the best first."""
+
+    session_row: int
+    score: float
+    share: float
+    """How much of the query its best event and what stands around it hold, by weight: 0 to 1."""
+    hits: list[RankedHit]
+
+
+def weight(events: int, holding: int) -> float:
+    """The weight of a word that so many of the events hold: inverse document frequency."""
+    return math.log(1 + (events - holding + 0.5) / (holding + 0.5))
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """How sessions are scored for one query."""
+
+    words: Sequence[str]
+    weights: Sequence[float]
+    total: float
+    """The weight of the whole query, with what isn't found of it."""
+    average: float
+    """The average number of words of an event."""
+    held: Mapping[int, int]
+    """The mask of each event, by its id."""
+    _known: dict[int, float] = field(default_factory=dict)
+    """The weights of the masks that occurred."""
+
+    def session(self, row: int, events: list[RankedEvent], title: int = 0) -> RankedSession:
+        """The score of a session by its events, given in their order, and the words of its title, as a mask."""
+        masks = [self.held[event.id] for event in events]
+        scored = [
+            self._event(event, mask, near, title)
+            for event, mask, near in zip(events, masks, _near(events, masks), strict=True)
+        ]
+        scored.sort(key=lambda one: (one[0].score, one[0].event.ts), reverse=True)
+        score = sum(hit.score * 0.5**rank for rank, (hit, _) in enumerate(scored[:_BEST]))
+        return RankedSession(row, score, scored[0][1], [hit for hit, _ in scored])
+
+    def _event(self, event: RankedEvent, held: int, near: int, title: int) -> tuple[RankedHit, float]:
+        """An event with its score, and how much of the query is there."""
+        own = self._weight(held)
+        more = _OF_NEAR * self._weight(near & ~held) + _OF_TITLE * self._weight(title & ~held & ~near)
+        length = 1 + _SATURATION * (1 - _LENGTH + _LENGTH * event.words / (self.average or 1))
+        factor = math.sqrt(_VOICES[event.voice] * (1 + _SATURATION) / length)
+        share = (own + more) / self.total
+        score = (own * factor + more) * (1 + share * share)
+        return RankedHit(event, score, self._texts(held)), share
+
+    def _weight(self, mask: int) -> float:
+        known = self._known.get(mask)
+        if known is None:
+            known = self._known[mask] = sum(one for bit, one in enumerate(self.weights) if mask >> bit & 1)
+        return known
+
+    def _texts(self, mask: int) -> tuple[str, ...]:
+        return tuple(word for bit, word in enumerate(self.words) if mask >> bit & 1)
+
+
+def _near(events: Sequence[RankedEvent], masks: Sequence[int]) -> list[int]:
+    """What the other events near each of these hold, as masks."""
+    places = [event.event_index for event in events]
+    near = [0] * len(places)
+    first = 0
+    for at, place in enumerate(places):
+        while places[first] < place - _NEAR:
+            first += 1
+        for other in range(first, at):
+            near[at] |= masks[other]
+            near[other] |= masks[at]
+    return near
