@@ -14,8 +14,8 @@ show index sample_sessions
 "$BIN/agtrace" index "$here"
 show sessions --limit 8
 "$BIN/agtrace" sessions --limit 8
-show search "'database is locked'" --type ToolResult --failed --limit 3
-"$BIN/agtrace" search 'database is locked' --type ToolResult --failed --limit 3
+show search "'database is locked'" --kind error --limit 3
+"$BIN/agtrace" search 'database is locked' --kind error --limit 3
 show show d41f7a52:853
 "$BIN/agtrace" show d41f7a52:853
 show analyze 01a0ec9d

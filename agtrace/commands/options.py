@@ -9,7 +9,18 @@ from typing import Any, TypeVar, get_args
 import click
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import EventType
-from agtrace_schema.requests import Access, CountOf, GroupBy, Level, Mode, Section, SessionKind, Sort, WordsIn
+from agtrace_schema.requests import (
+    Access,
+    CountOf,
+    EventKind,
+    GroupBy,
+    Level,
+    Mode,
+    Section,
+    SessionKind,
+    Sort,
+    WordsIn,
+)
 
 from agtrace.commands.errors import USAGE, fail
 
@@ -19,6 +30,7 @@ PROVIDERS = list(AGENTS)
 """The names of the agents whose logs are read."""
 
 EVENT_TYPES = [str(kind) for kind in EventType]
+EVENT_KINDS = list(get_args(EventKind))
 LEVELS = list(get_args(Level))
 SECTIONS = list(get_args(Section))
 MODES = list(get_args(Mode))

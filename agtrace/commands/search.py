@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agtrace.commands.asking import ask
-from agtrace.commands.options import EVENT_TYPES, WORDS, failed, list_options, path
+from agtrace.commands.options import EVENT_KINDS, EVENT_TYPES, WORDS, failed, list_options, path
 from agtrace.commands.printing import leave
 
 
@@ -19,7 +19,8 @@ from agtrace.commands.printing import leave
 @click.option("--oldest", "order", flag_value="oldest", help="The same, oldest first.")
 @click.option("--by-session", is_flag=True, help="List each session once, with its number of matches.")
 @click.option("--session", "session_id", metavar="SESSION", help="Only one session: its id or the beginning of it.")
-@click.option("--type", "event_type", type=click.Choice(EVENT_TYPES), help="Only events of this type.")
+@click.option("--kind", type=click.Choice(EVENT_KINDS), help="Only events of this kind.")
+@click.option("--type", "event_type", type=click.Choice(EVENT_TYPES), hidden=True)
 @click.option("--tool", help="Only calls and results of this tool.")
 @path
 @failed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from agtrace_schema.requests import MOST_AROUND
 
 from agtrace.commands.asking import ask, pages
 from agtrace.commands.errors import USAGE, fail
@@ -19,7 +20,7 @@ _OF_SESSION = {
     "level": "--level", "turn_index": "--turn", "reasoning": "--reasoning", "sections": "--sections",
     "fields": "--fields",
 }  # fmt: skip
-_OF_EVENT = {"lines": "--lines", "mode": "--mode"}
+_OF_EVENT = {"around": "--around", "lines": "--lines", "mode": "--mode"}
 _WITHOUT_SECTIONS = ("level", "turn_index", "reasoning")
 _LONGEST_INDEX = 15
 """Digits of an event's index."""
@@ -37,6 +38,7 @@ _LONGEST_PLACE = 200
     "--sections", metavar="NAME,NAME",
     help=f"Only these parts, in full: {', '.join(SECTIONS)}.",
 )  # fmt: skip
+@click.option("--around", type=click.IntRange(1, MOST_AROUND), help="So many events before and after one, a line each.")
 @text_options
 @fields
 @cursor
@@ -52,12 +54,17 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
       agtrace show fb3cff44 --sections failures,files
       agtrace show fb3cff44:42 --lines 1:50
       agtrace show fb3cff44:42 --mode minimal
+      agtrace show fb3cff44:42 --around 5
     """
     session_id, event_index = _place(place)
     given = {name for name, value in asked.items() if value is not None and value is not False}
     if event_index is not None:
         _refuse(given, _OF_SESSION, "is for a session, not for one event")
         wanted = {"session_id": session_id, "event_index": event_index, **text_asked(asked)}
+        if asked["around"] is not None:
+            answer = ask("get_event_details", wanted | {"around": asked["around"]})
+            leave(answer.value, as_json, lambda render: render.around(answer.value, event_index, answer.next_calls))
+            return
         print_text("get_event_details", wanted, as_json=as_json)
         return
     _refuse(given, _OF_EVENT, f"is for one event, SESSION:EVENT, or for `agtrace read ax://session/{session_id}`")

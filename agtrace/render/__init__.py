@@ -6,7 +6,7 @@ from agtrace.render.counts import counts
 from agtrace.render.doctor import doctor
 from agtrace.render.health import health
 from agtrace.render.lists import sessions
-from agtrace.render.matches import matches
+from agtrace.render.matches import around, matches
 from agtrace.render.reasoning import reasoning
 from agtrace.render.repair import repaired
 from agtrace.render.report import report
@@ -18,6 +18,7 @@ __all__ = [
     "FACTS",
     "SessionView",
     "analysis",
+    "around",
     "comparison",
     "counts",
     "doctor",

@@ -53,14 +53,28 @@ def _print_best(best: dict[str, Any], words: Sequence[str]) -> None:
         line.append(f"  {session.get('date') or ''}  {plain(session.get('project') or '')}", style="not bold dim")
         line.append(f"  {plain(session['title'])}", style="not bold")
         OUT.print(line, no_wrap=True, overflow="ellipsis")
-        hits = Table.grid(padding=(0, 2, 0, 0))
-        hits.add_column(justify="right", style="bold", min_width=_EVENT)
-        hits.add_column()
-        for event_index, who, said in session["hits"]:
-            hits.add_row(str(event_index), Text(f"{plain(who)}  ", style="cyan") + _highlighted(plain(said), words))
-        OUT.print(Padding(hits, (0, 0, 0, 2)))
+        OUT.print(Padding(_event_lines(session["hits"], words), (0, 0, 0, 2)))
     for session_id, date, title in best["others"]:
         OUT.print(Text(f"{plain(session_id)}  {date}  {plain(title)}", style="dim"), no_wrap=True, overflow="ellipsis")
+
+
+def around(answer: dict[str, Any], event_index: int, next_calls: Sequence[NextCall]) -> None:
+    """Print the events around one, a line each."""
+    summary(answer)
+    OUT.print(_event_lines(answer["data"]["around"], (), marked=event_index))
+    offer(next_calls)
+    footer(answer)
+
+
+def _event_lines(lines: Sequence[tuple[int, str, str]], words: Sequence[str], marked: int | None = None) -> Table:
+    """Return events as a table: index, who speaks, text; the row of the marked one is bold."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(justify="right", style="bold", min_width=_EVENT)
+    table.add_column()
+    for event_index, who, said in lines:
+        text = Text(f"{plain(who)}  ", style="cyan") + _highlighted(plain(said), words)
+        table.add_row(str(event_index), text, style="bold" if event_index == marked else "")
+    return table
 
 
 def _highlighted(said: str, words: Sequence[str]) -> Text:

@@ -170,12 +170,9 @@ def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter
     errors = error.errors(include_url=False, include_context=True)
     first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
     field = str(first["loc"][0]) if first["loc"] else "arguments"
-    known = list(model.model_fields)
+    known = list(_properties(_schema(model)))
     if first["type"] == "extra_forbidden":
-        nearest = difflib.get_close_matches(field, known, 1)
-        return InvalidParameter(
-            field, f"unknown argument {repeated(field, 60)!r}; this tool takes {', '.join(known)}", known, *nearest
-        )
+        return _unknown(field, known)
     if first["type"] == "missing":
         return InvalidParameter(field, f"{field} is missing", known)
     schema = _properties(_schema(model)).get(field, {})
@@ -192,6 +189,54 @@ def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter
     text = ", ".join(f"{name} {value}" for name, value in allowed.items())
     return InvalidParameter(field, f"{field}: {first['msg']}", text, schema.get(bound))
 
+
+def _unknown(field: str, known: list[str]) -> InvalidParameter:
+    """Say which of the known arguments is meant by an unknown one: its name elsewhere, or one written like it."""
+    elsewhere = [name for name in _MEANT.get(field.lower(), ()) if name in known]
+    nearest = (elsewhere or difflib.get_close_matches(field, known, 1))[:1]
+    meant = f"; did you mean {nearest[0]}? This" if nearest else "; this"
+    message = f"unknown argument {repeated(field, 60)!r}{meant} tool takes {', '.join(known)}"
+    return InvalidParameter(field, message, known, *nearest)
+
+
+_MEANT: dict[str, tuple[str, ...]] = {
+    "access_type": ("access",),
+    "after": ("since",),
+    "agent": ("provider",),
+    "before": ("until",),
+    "by": ("group_by",),
+    "context": ("around",),
+    "count": ("limit",),
+    "detail": ("detail_level",),
+    "event": ("event_index",),
+    "event_id": ("event_index",),
+    "event_type": ("kind",),
+    "file": ("path",),
+    "file_path": ("path",),
+    "from": ("since",),
+    "id": ("session_id", "ref"),
+    "index": ("event_index", "turn_index"),
+    "level": ("detail_level",),
+    "max_results": ("limit",),
+    "mode": ("detail_level",),
+    "order_by": ("sort", "order"),
+    "order": ("sort",),
+    "outcome": ("failed", "has_failures"),
+    "pattern": ("query",),
+    "query_text": ("query",),
+    "role": ("kind",),
+    "search": ("query",),
+    "session": ("session_id", "id1"),
+    "sort": ("order",),
+    "sort_by": ("sort", "order"),
+    "text": ("query",),
+    "to": ("until",),
+    "tool_name": ("tool",),
+    "turn": ("turn_index",),
+    "type": ("kind",),
+    "uri": ("ref",),
+}
+"""Names that arguments have elsewhere -> their names here; the first one that the tool has is meant."""
 
 _JSON_TYPES = {dict: "object", list: "array", bool: "boolean", int: "number", float: "number", type(None): "null"}
 

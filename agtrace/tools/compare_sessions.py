@@ -193,8 +193,7 @@ def _file_difference(one: dict[str, Access], two: dict[str, Access]) -> Iterator
 TOOL = Tool(
     "compare_sessions",
     "Compare two sessions",
-    "Two tries at one task side by side: tools, files, failures, tokens, time, outcome; and whether one derives "
-    "from the other.",
+    "Two tries at one task side by side; and whether one derives from the other.",
     CompareSessions,
     answer,
 )

@@ -112,7 +112,7 @@ def _opening(wanted: CountEvents, group: str) -> NextCall | None:
             return call("list_sessions", **{**given, **only}, sort=sort).saying("lists its sessions", _SIZE)
         case "tool" | "program" | "file":
             failed = True if wanted.measure == "failed" else wanted.failed
-            calls = {"session_id": wanted.session_id, "failed": failed, "event_type": "ToolCall", "order": "newest"}
+            calls = {"session_id": wanted.session_id, "failed": failed, "kind": "call", "order": "newest"}
             searched = call("search_event_previews", **_search_of(wanted.group_by, group), **given, **calls)
             return searched.saying("lists its calls, the newest first", _SIZE)
         case _:

@@ -5,19 +5,23 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from agtrace_schema.answers import dump
-from agtrace_schema.requests import Mode
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import StoredEvent
+from agtrace_schema.answers import EventsAround, dump
+from agtrace_schema.requests import MOST_AROUND, Mode
 from pydantic import Field
 
-from agtrace.sessions import events
+from agtrace.problems import InvalidParameter
+from agtrace.sessions import events, said
 from agtrace.sessions.query import find_event, find_session, short_id
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import LABEL, SUMMARY, named, one_line
 from agtrace.text.next_call import call
+from agtrace.text.numbers import counted
 from agtrace.tools.arguments import Arguments, Cursor, SessionId
 from agtrace.tools.event_hints import after_event
 from agtrace.tools.long_text import LineNumber, LongText, MaxBytes, body_or_digest, budget_of, check_asked, part_asked
-from agtrace.tools.tool import Context, Tool, query_of
+from agtrace.tools.tool import Context, Tool, event_kilobytes, query_of
 
 
 class GetEventDetails(Arguments):
@@ -27,6 +31,9 @@ class GetEventDetails(Arguments):
     event_index: Annotated[int, Field(ge=0, le=2**53)]
     start_line: LineNumber = None
     end_line: LineNumber = None
+    around: Annotated[
+        int | None, Field(ge=1, le=MOST_AROUND, description="So many events before and after it, a line each.")
+    ] = None
     mode: Annotated[Mode | None, Field(description="Digest, failing lines first; default verbatim.")] = None
     cursor: Cursor = None
     max_bytes: MaxBytes = None
@@ -38,6 +45,8 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
     connection = context.connection
     session = find_session(connection, wanted.session_id)
     event = find_event(connection, session, wanted.event_index)
+    if wanted.around is not None:
+        return _around(context, wanted, session, event, wanted.around)
     query = {**query_of(wanted), "session_id": session.uid}
     if event.type == "TokenUsage":
         event.rest.update(events.token_usage(connection, session.id, event.event_index))
@@ -69,6 +78,25 @@ def answer(context: Context, wanted: GetEventDetails) -> Reply:
         budget=budget_of(wanted),
         hint=hint,
         reference=events.reference(connection, session, event.event_index),
+        untrusted=True,
+    )
+
+
+def _around(context: Context, wanted: GetEventDetails, session: Session, event: StoredEvent, most: int) -> Reply:
+    """Answer with the events near one. Raises `InvalidParameter` if its own text is asked for, too."""
+    for name in ("mode", "start_line", "end_line", "cursor"):
+        if getattr(wanted, name) is not None:
+            raise InvalidParameter("around", f"around: lists events, so leave out {name}")
+    connection, index = context.connection, event.event_index
+    shown = short_id(connection, session.uid)
+    lines = said.around(connection, session, index, most)
+    opened = call(TOOL.name, session_id=shown, event_index=index)
+    return Reply(
+        summary=f"{counted(len(lines), 'event')} around event {index} of {shown}; [event_index, who, text]",
+        data=dump(EventsAround(session_id=session.uid, around=lines)),
+        budget=budget_of(wanted),
+        hint=opened.saying("opens it", event_kilobytes(connection, session.id, index)),
+        reference=events.reference(connection, session, index),
         untrusted=True,
     )
 

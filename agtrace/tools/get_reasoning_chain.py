@@ -103,7 +103,7 @@ def _hint(connection: sqlite3.Connection, session: Session, turn_index: int | No
 TOOL = Tool(
     "get_reasoning_chain",
     "Read the thinking",
-    "The thinking of a session, to learn why something was done: each thought with what the model did next.",
+    "Why something was done: each thought of a session with what the model did next.",
     GetReasoningChain,
     answer,
 )

@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_schema.events import EventType
-from agtrace_schema.requests import WordsIn
+from agtrace_schema.requests import EventKind, WordsIn
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from agtrace.problems import InvalidParameter
 from agtrace.search.hits import Order
@@ -45,7 +46,8 @@ class SearchEventPreviews(Arguments):
     session_id: Annotated[str | None, Field(max_length=200)] = None
     provider: Agent | None = None
     project_hash: ProjectHash = None
-    event_type: Annotated[EventType | None, Field(description="ToolResult: outputs and errors. User: prompts.")] = None
+    kind: EventKind | None = None
+    event_type: SkipJsonSchema[EventType | None] = None
     tool: Annotated[str | None, Field(max_length=200, description="Tool name, such as Bash.")] = None
     path: Annotated[
         str | None, Field(max_length=200, description="Only calls that name a file with this in its path.")
@@ -62,7 +64,7 @@ class SearchEventPreviews(Arguments):
         return not listed and bool(self.query.strip())
 
 
-FILTERS = ("until", "since", "failed", "event_type", "tool", "path", "provider", "project_hash", "session_id")
+FILTERS = ("until", "since", "failed", "kind", "event_type", "tool", "path", "provider", "project_hash", "session_id")
 """The arguments that only narrow a search, the most dispensable first."""
 
 
@@ -80,6 +82,7 @@ def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Qu
         provider=wanted.provider,
         project_hash=wanted.project_hash,
         event_type=wanted.event_type,
+        kind=wanted.kind,
         tool=wanted.tool,
         failed=wanted.failed,
         since=context.moment("since", wanted.since),

@@ -540,7 +540,7 @@ class BestSession(Model):
     date: str | None = None
     title: str
     hits: list[tuple[int, str, str]]
-    """[event_index, who, text] of its best events: human, message, thought, or the name of a tool; a call and its
+    """[event_index, who, text] of its best events: human, task, message, thought, or the name of a tool; a call and its
     result are one hit."""
 
 
@@ -668,6 +668,15 @@ class EventDetails(Model):
     failures: FailuresTold | None = None
     """With the first chunk of a long output, and with its digest."""
     payload: dict[str, Any]
+
+
+class EventsAround(Model):
+    """Payload of get_event_details with `around`: the events near one, a line each."""
+
+    session_id: str
+    around: list[tuple[int, str, str]]
+    """[event_index, who, text] in order: human, message, thought, the name of a tool, or the kind of another text; a
+    call and its result are one line. Usage of tokens is left out."""
 
 
 # -- read_artifact ---------------------------------------------------------------------------------

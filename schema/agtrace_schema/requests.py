@@ -18,6 +18,13 @@ Section = Literal[
 Mode = Literal["minimal", "standard", "verbose"]
 """How much of a long text a digest keeps."""
 
+EventKind = Literal["human", "message", "thought", "call", "command", "edit", "output", "error", "notification"]
+"""What an event is to whoever looks for it: a text that a human wrote, what the model said or thought, a tool call (of
+them a command, a change of a file), what a call returned (of that an error), or a notification."""
+
+MOST_AROUND = 20
+"""The most events before and after one that are listed around it."""
+
 WordsIn = Literal["event", "turn"]
 """Where all words of a query must occur together."""
 

@@ -18,6 +18,7 @@ QUERIES = ("database is locked", "surge warning on the map", "flaky test high wa
 FILTERS: dict[str, dict[str, Any]] = {
     "provider": {"provider": "codex"},
     "event_type": {"event_type": "Message"},
+    "kind": {"kind": "error"},
     "tool": {"tool": "Bash"},
     "failed": {"failed": True},
     "since": {"since": "2026-10-01"},
@@ -88,6 +89,8 @@ def test_a_ranking_that_grew_with_every_append_is_that_of_a_fresh_index(tmp_path
             copy.write_bytes(content[: int(len(content) * part)])
         grown.index(tmp_path / "logs")
     fresh = Asker(tmp_path / "fresh", tmp_path / "logs")
+    size = "SELECT count(*) || ' ' || sum(words) FROM ranked_event"
+    assert query(grown, "SELECT value FROM meta WHERE key = 'ranked_size'") == query(grown, size)
     assert len(ranking(fresh)) > 100 and ranking(grown) == ranking(fresh)
     for word in ("locked", "tests", "lanternfish"):
         assert holding(fresh, word) and holding(grown, word) == holding(fresh, word)

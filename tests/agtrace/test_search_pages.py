@@ -155,6 +155,12 @@ def test_every_page_counts_the_same_total(each: Asker, rows: list[Row]) -> None:
 FILTERS: dict[str, tuple[dict[str, Any], Callable[[Row], bool]]] = {
     "provider": ({"provider": "codex"}, lambda row: row.provider == "codex"),
     "event_type": ({"event_type": "ToolResult"}, lambda row: row.type == "ToolResult"),
+    "message": ({"kind": "message"}, lambda row: row.type == "Message"),
+    "thought": ({"kind": "thought"}, lambda row: row.type == "Reasoning"),
+    "call": ({"kind": "call"}, lambda row: row.type == "ToolCall"),
+    "output": ({"kind": "output"}, lambda row: row.type == "ToolResult"),
+    "error": ({"kind": "error"}, lambda row: row.type == "ToolResult" and row.outcome == Outcome.FAILED),
+    "notification": ({"kind": "notification"}, lambda row: row.type == "Notification"),
     "tool": (
         {"tool": "bash"},
         lambda row: row.type in ("ToolCall", "ToolResult") and (row.tool or "").lower() == "bash",

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
-from agtrace_schema.events import EventType, Outcome
+from agtrace_schema.events import EventType, Outcome, UserKind
+from agtrace_schema.requests import EventKind
 
 from agtrace_indexer.index.questions.conditions import PROJECTS_BY_HASH
 
@@ -30,6 +31,23 @@ _IS_TOUCHING = (
     f"AND t.event_index = CASE e.type WHEN {_CALL} THEN e.event_index ELSE e.link END)"
 )
 
+_WRITES = (
+    "EXISTS (SELECT 1 FROM touched t "
+    "WHERE t.session_id = e.session_id AND t.event_index = e.event_index AND t.access = 'write')"
+)
+_KINDS: dict[EventKind, tuple[EventType, str]] = {
+    "human": (EventType.USER, f"e.name_id IN (SELECT id FROM name WHERE text = '{UserKind.HUMAN}')"),
+    "message": (EventType.MESSAGE, "true"),
+    "thought": (EventType.REASONING, "true"),
+    "call": (EventType.TOOL_CALL, "true"),
+    "command": (EventType.TOOL_CALL, "e.program_id IS NOT NULL"),
+    "edit": (EventType.TOOL_CALL, _WRITES),
+    "output": (EventType.TOOL_RESULT, "true"),
+    "error": (EventType.TOOL_RESULT, _FAILED),
+    "notification": (EventType.NOTIFICATION, "true"),
+}
+"""The type of the events of a kind, and what else they fulfil."""
+
 
 @dataclass(frozen=True, slots=True)
 class EventFilters:
@@ -40,6 +58,7 @@ class EventFilters:
     project_hash: str | None = None
     """The beginning of the hash."""
     event_type: EventType | None = None
+    kind: EventKind | None = None
     tool: str | None = None
     failed: bool | None = None
     since: int | None = None
@@ -54,7 +73,7 @@ class EventFilters:
     @property
     def are_of_events(self) -> bool:
         """Whether they filter events, and not only blocks."""
-        return (self.event_type, self.tool, self.failed, self.path) != (None, None, None, None)
+        return any(one is not None for one in (self.event_type, self.kind, self.tool, self.failed, self.path))
 
 
 def _of_sessions(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
@@ -71,7 +90,8 @@ def of_blocks(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
     """Return the conditions for blocks with such events, as SQL over `block` b, and the arguments."""
     conditions, arguments = _of_sessions(filters)
     more, others = _given(
-        (filters.event_type, "b.types & :type", {"type": 1 << _type(filters)}),
+        (filters.event_type, "b.types & :type", {"type": 1 << _type(filters.event_type)}),
+        (filters.kind, "b.types & :type_of_kind", {"type_of_kind": 1 << _of_kind(filters)[0]}),
         (filters.tool, _HAS_TOOL, {"tool": filters.tool}),
         (filters.failed or None, _HAS_FAILED, {}),
         (filters.path, _TOUCHES, {"path": filters.path}),
@@ -85,7 +105,8 @@ def of_events(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
     Calls to agtrace are left out later, since they are counted.
     """
     return _given(
-        (filters.event_type, "e.type = :type", {"type": _type(filters)}),
+        (filters.event_type, "e.type = :type", {"type": _type(filters.event_type)}),
+        (filters.kind, "e.type = :type_of_kind AND " + _of_kind(filters)[1], {"type_of_kind": _of_kind(filters)[0]}),
         (filters.tool, _IS_OF_TOOL, {"tool": filters.tool}),
         (filters.failed, _FAILED if filters.failed else f"({_FAILED}) IS NOT 1", {}),
         (filters.path, _IS_TOUCHING, {"path": filters.path}),
@@ -102,8 +123,16 @@ def of_ranked_events(filters: EventFilters) -> tuple[str, dict[str, Any]]:
     )
 
 
-def _type(filters: EventFilters) -> int:
-    return 0 if filters.event_type is None else TYPE_CODE[filters.event_type]
+def _type(wanted: EventType | None) -> int:
+    return 0 if wanted is None else TYPE_CODE[wanted]
+
+
+def _of_kind(filters: EventFilters) -> tuple[int, str]:
+    """Return the type of the events of a kind, as stored, and what else they fulfil, as SQL."""
+    if filters.kind is None:
+        return 0, "true"
+    of_type, condition = _KINDS[filters.kind]
+    return _type(of_type), condition
 
 
 def _given(*wanted: tuple[Any, str, dict[str, Any]]) -> tuple[list[str], dict[str, Any]]:

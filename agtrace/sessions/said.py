@@ -1,0 +1,123 @@
+"""What an event says, on one line: who speaks, and a part of the text; a call and its result are one line."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from agtrace_indexer.index.questions import events
+from agtrace_indexer.index.questions.sessions import Session
+from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
+from agtrace_indexer.providers.registry import AGENTS
+from agtrace_indexer.redact import redact
+from agtrace_schema.events import EventType, Outcome
+
+from agtrace.text import failing_lines
+from agtrace.text.lines import LABEL, one_line, without_controls
+
+Line = tuple[int, str, str]
+"""[event_index, who, text]"""
+
+_TEXT = 210
+"""Characters of a line."""
+
+_OF_CALL = 90
+_LOOKED_AT = 40_000
+"""Characters of a text in which the best part is looked for."""
+
+
+def opened(connection: sqlite3.Connection, session_row: int, event_index: int) -> StoredEvent:
+    """Return an event with its text."""
+    (event,) = with_texts(connection, [events.one(connection, session_row, event_index)])
+    return event
+
+
+def around(connection: sqlite3.Connection, session: Session, event_index: int, most: int) -> list[Line]:
+    """Return a line for each event of a session that is at most so many before or after one.
+
+    A result stands in the line of its call if that is among them; usage of tokens is left out.
+    """
+    near = events.several(connection, session.id, range(max(event_index - most, 0), event_index + most + 1))
+    there = {event.event_index for event in near}
+    shown = [
+        event
+        for event in near
+        if event.type != EventType.TOKEN_USAGE and not (event.type == EventType.TOOL_RESULT and event.link in there)
+    ]
+    return [(event.event_index, *said(connection, session.provider, event)) for event in with_texts(connection, shown)]
+
+
+def said(
+    connection: sqlite3.Connection, provider: str, event: StoredEvent, words: Sequence[str] = ()
+) -> tuple[str, str]:
+    """Return who speaks in an event, and the part of its text with the most of these words; else its beginning.
+
+    An output follows its call.
+    """
+    match event.type:
+        case EventType.USER:
+            return one_line(event.row.name or "human", LABEL), _part(event.text, words, _TEXT)
+        case EventType.MESSAGE:
+            return "message", _part(event.text, words, _TEXT)
+        case EventType.REASONING:
+            return "thought", _part(event.text, words, _TEXT)
+        case EventType.TOOL_CALL | EventType.TOOL_RESULT:
+            return one_line(event.row.name or "tool", LABEL), _execution(connection, provider, event, words)
+        case _:
+            return one_line(event.row.name or "notification", LABEL), _part(event.text, words, _TEXT)
+
+
+def _execution(connection: sqlite3.Connection, provider: str, event: StoredEvent, words: Sequence[str]) -> str:
+    """A call, an arrow, and its output: where it has the words, or else the error, or else its beginning."""
+    other = None if event.row.link is None else opened(connection, event.row.session_row, event.row.link)
+    call, result = (event, other) if event.type == EventType.TOOL_CALL else (other, event)
+    asked = "" if call is None else _part(call.text.partition("\n")[2], words, _OF_CALL if result else _TEXT)
+    if result is None:
+        return asked
+    failed = "failed: " if result.outcome == Outcome.FAILED else ""
+    header = AGENTS[provider].output_header
+    output = (result.text if header is None else header.sub("", result.text, count=1))[:_LOOKED_AT]
+    if failed:
+        error = _from_error(output)
+        output = error if _holds(error, words) or not _holds(output, words) else output
+    return f"{asked} -> {failed}{_part(output, words, _TEXT - len(asked))}"
+
+
+def _from_error(output: str) -> str:
+    """An output from the first line on that tells of a failure; all of it where none does."""
+    lines = output.splitlines()
+    first = next((number for number, told in enumerate(failing_lines.read(lines)) if told), 0)
+    return "\n".join(lines[first:])
+
+
+def _holds(text: str, words: Sequence[str]) -> bool:
+    return any(True for _ in _found(text, words))
+
+
+def _part(text: str, words: Sequence[str], most: int) -> str:
+    """At most so many characters on one line, where most of the words stand, cut between words."""
+    seen = " ".join(without_controls(redact(text[:_LOOKED_AT])).split())
+    if len(seen) <= most:
+        return seen
+    start = max(_best_place(seen, words, most) - most // 5, 0)
+    start = 0 if start == 0 else seen.find(" ", start) + 1
+    end = seen.rfind(" ", start, start + most)
+    end = start + most if end <= start + most // 2 else end
+    return f"{'...' if start else ''}{seen[start:end]}{'...' if end < len(seen) else ''}"
+
+
+def _best_place(text: str, words: Sequence[str], most: int) -> int:
+    """Where a part of this length begins that holds the most different words; 0 where none stands."""
+    found = [(match.start(), match[0].casefold()) for match in _found(text, words)]
+    counts = (
+        (len({word for at, word in found[number:] if at < start + most * 4 // 5}), -start)
+        for number, (start, _) in enumerate(found[:200])
+    )
+    return -max(counts, default=(0, 0))[1]
+
+
+def _found(text: str, words: Sequence[str]) -> Iterator[re.Match[str]]:
+    """Where the stems of words stand in a text."""
+    stems = "|".join(re.escape(word[: max(len(word) - 2, 3)]) for word in words)
+    return re.finditer(stems, text, re.IGNORECASE) if stems else iter(())
