@@ -187,7 +187,7 @@ def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter
     bound = {"greater_than_equal": "minimum", "less_than_equal": "maximum"}.get(first["type"], "")
     allowed = {name: schema[name] for name in ("type", "minimum", "maximum", "maxLength", "pattern") if name in schema}
     text = ", ".join(f"{name} {value}" for name, value in allowed.items())
-    return InvalidParameter(field, f"{field}: {first['msg']}", text, schema.get(bound))
+    return InvalidParameter(field, f"{field}: {first['msg']}", text or None, schema.get(bound))
 
 
 def _unknown(field: str, known: list[str]) -> InvalidParameter:

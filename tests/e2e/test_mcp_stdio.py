@@ -132,7 +132,7 @@ def test_eight_read_only_tools_are_listed_with_both_schemas(tell: Callable[..., 
         assert search["required"] == ["query"]
         assert search["properties"]["limit"]["maximum"] == 50
         assert search["properties"]["provider"]["enum"] == ["claude_code", "codex", "gemini"]
-        assert len(search["properties"]["event_type"]["enum"]) == 7
+        assert len(search["properties"]["kind"]["enum"]) == 9
         assert agent.client.instructions == INSTRUCTIONS
         assert "search_event_previews" in INSTRUCTIONS[:250]
 
@@ -198,7 +198,7 @@ def test_a_line_that_is_appended_is_found_by_the_next_call(tell: Callable[..., A
 
 async def find_and_open_a_failure(agent: Agent) -> None:
     """Find all tool failures, open one: two calls, about 15 KB, the whole error."""
-    found = await agent.ask("search_event_previews", order="newest", query="error", event_type="ToolResult", limit=10)
+    found = await agent.ask("search_event_previews", order="newest", query="error", kind="output", limit=10)
     assert 0 < len(found["data"]["matches"]) <= 10
     name, arguments = call_in(found["hint"])
     opened = await agent.ask(name, **arguments)
@@ -282,9 +282,9 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("search_event_previews", {"order": "newest", "query": "e" * 2_001}, "invalid_parameter", "query"),
     (
         "search_event_previews",
-        {"query": "e", "event_type": "toolresult"},
+        {"query": "e", "kind": "Output"},
         "invalid_parameter",
-        "did you mean ToolResult?",
+        "did you mean output?",
     ),
     (
         "search_event_previews",
