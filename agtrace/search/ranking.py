@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import attrgetter
+from pathlib import PurePath
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import ranking
+from agtrace_indexer.index.questions import projects, ranking, sessions
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_indexer.index.questions.matches import Span
 from agtrace_indexer.index.questions.ranking import RankedEvent
@@ -32,6 +33,12 @@ _LEAST_PREFIX = 3
 _OF_CUT = 0.5
 """How much a word weighs of which only the beginning was found."""
 
+_OF_NAMED = 1.5
+"""How much more a session counts whose project the query names."""
+
+_COMMON_NAME = 20
+"""A name of one word that stands in more than one part in this many of the events, such as `test`, says nothing."""
+
 _LOADED = 1_500
 """Events, those with most of the query first, that are scored at once."""
 
@@ -43,6 +50,9 @@ _TITLED = 100
 
 SURE, FAINT = 0.6, 0.25
 """Shares of a query from which on what was found is an answer, and below which it is none."""
+
+_LONG = 6
+"""Words of a query up to which that is so: of a longer one no event holds all, and less of it is enough."""
 
 
 class Word(NamedTuple):
@@ -69,7 +79,8 @@ class Ranking:
         size = ranking.size(self.connection)
         if not size.events:
             return []
-        words = self._words(query, size.events)
+        asked = query_words(query)
+        words = self._words(asked, size.events)
         total = sum(word.weight + word.missing for word in words)
         if not total:
             return []
@@ -84,16 +95,29 @@ class Ranking:
         }
         found = _best_first(scoring.session(row, group) for row, group in by_session.items())
         titles = ranking.titled(self.connection, [one.session_row for one in found[:_TITLED]], texts)
-        return _best_first(
+        titled = (
             scoring.session(one.session_row, by_session[one.session_row], titles[one.session_row])
             if one.session_row in titles
             else one
             for one in found
         )
+        named = self._named(asked, size.events)
+        return _best_first(
+            replace(one, score=one.score * _OF_NAMED) if one.session_row in named else one for one in titled
+        )
 
-    def _words(self, query: str, events: int) -> list[Word]:
+    def _named(self, texts: Sequence[str], events: int) -> set[int]:
+        """The sessions of the projects whose names stand in a query; a single word that many events hold is no name."""
+        named = [
+            project
+            for project, root in projects.named(self.connection)
+            if _stands_in(name := query_words(PurePath(root).name), texts)
+            and (len(name) > 1 or ranking.count(self.connection, name[0]) <= events / _COMMON_NAME)
+        ]
+        return sessions.of_projects(self.connection, named) if named else set()
+
+    def _words(self, texts: Sequence[str], events: int) -> list[Word]:
         """The words of a query that tell events apart."""
-        texts = query_words(query)
         telling = [text for text in texts if ranking.count(self.connection, text) <= events / _COMMON]
         found = [self._word(text, events) for text in telling or texts]
         rare = [word for word in found if len(word.events) <= events / _COMMON]
@@ -133,6 +157,17 @@ class Ranking:
         )
         asked = {event.id for event in spoken if event.event_index <= asking.get((event.session, event.turn or 0), -1)}
         return [event for event in events if event.id not in asked]
+
+
+def is_faint(best: RankedSession, query: str) -> bool:
+    """Whether even the best session holds so little of a query that it answers nothing."""
+    return best.share < FAINT * min(_LONG / max(len(query_words(query)), 1), 1)
+
+
+def _stands_in(name: Sequence[str], texts: Sequence[str]) -> bool:
+    """Whether the words of a name follow each other in a text."""
+    length = len(name)
+    return length > 0 and any(texts[at : at + length] == name for at in range(len(texts) - length + 1))
 
 
 def _best_first(found: Iterator[RankedSession]) -> list[RankedSession]:

@@ -19,9 +19,9 @@ from agtrace.text.lines import LABEL, SUMMARY, named, one_line
 from agtrace.text.next_call import call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import Arguments, Cursor, SessionId
-from agtrace.tools.event_hints import after_event
+from agtrace.tools.event_hints import after_event, after_lines
 from agtrace.tools.long_text import LineNumber, LongText, MaxBytes, body_or_digest, budget_of, check_asked, part_asked
-from agtrace.tools.tool import Context, Tool, event_kilobytes, query_of
+from agtrace.tools.tool import Context, Tool, query_of
 
 
 class GetEventDetails(Arguments):
@@ -90,12 +90,11 @@ def _around(context: Context, wanted: GetEventDetails, session: Session, event: 
     connection, index = context.connection, event.event_index
     shown = short_id(connection, session.uid)
     lines = said.around(connection, session, index, most)
-    opened = call(TOOL.name, session_id=shown, event_index=index)
     return Reply(
         summary=f"{counted(len(lines), 'event')} around event {index} of {shown}; [event_index, who, text]",
         data=dump(EventsAround(session_id=session.uid, around=lines)),
         budget=budget_of(wanted),
-        hint=opened.saying("opens it", event_kilobytes(connection, session.id, index)),
+        hint=after_lines(connection, session, shown, event),
         reference=events.reference(connection, session, index),
         untrusted=True,
     )

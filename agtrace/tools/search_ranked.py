@@ -9,7 +9,7 @@ from agtrace_indexer.index.questions.matches import Span
 
 from agtrace.search.best import best_matches
 from agtrace.search.question import Question
-from agtrace.search.ranking import FAINT, SURE, Ranking
+from agtrace.search.ranking import SURE, Ranking, is_faint
 from agtrace.search.scoring import RankedSession
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import repeated
@@ -26,7 +26,7 @@ def ranked_sessions(question: Question, query: str) -> list[RankedSession]:
     filters = question.filters
     span = Span(-_END_OF_TIME if filters.since is None else filters.since, filters.until or _END_OF_TIME)
     found = Ranking(question.connection, filters, question.snapshot, span).sessions(query)
-    return found if found and found[0].share >= FAINT else []
+    return found if found and not is_faint(found[0], query) else []
 
 
 def ranked_reply(

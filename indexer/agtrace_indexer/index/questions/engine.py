@@ -76,6 +76,9 @@ class Sessions(Protocol[Connection]):
     def id_of(self, connection: Connection, row: int) -> str:
         """Return the id of the session with this row id."""
 
+    def of_projects(self, connection: Connection, projects: Iterable[int]) -> set[int]:
+        """Return the rows of the sessions of some projects."""
+
     def newest_row(self, connection: Connection) -> int:
         """Return the row id of the session indexed last, which marks the present state of lists; 0 if there is none."""
 
@@ -356,6 +359,9 @@ class Projects(Protocol[Connection]):
         self, connection: Connection, *, snapshot: int, behind: tuple[int, int] | None, most: int
     ) -> list[Project]:
         """Return the projects after a (newest, row), those with the newest sessions first, at most `most`."""
+
+    def named(self, connection: Connection) -> list[tuple[int, str]]:
+        """Return the row and the root path of every project whose path is known."""
 
     def has_hash(self, connection: Connection, beginning: str) -> bool:
         """Whether any project's hash begins with this text."""

@@ -6,7 +6,7 @@ import sqlite3
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions.conditions import PROJECTS_BY_HASH
-from agtrace_indexer.index.questions.queries import rows, value
+from agtrace_indexer.index.questions.queries import pairs, rows, value
 
 _ACTIVE = """
 WITH active AS (
@@ -52,6 +52,11 @@ def page(connection: sqlite3.Connection, *, snapshot: int, behind: tuple[int, in
     newest, row = behind or (1 << 62, 1 << 62)
     named = {"newest": newest, "row": row, "most": most, "snapshot": snapshot}
     return list(rows(connection, _project, _ACTIVE, named))
+
+
+def named(connection: sqlite3.Connection) -> list[tuple[int, str]]:
+    """Return the row and the root path of every project whose path is known."""
+    return list(pairs(connection, "SELECT id, root_path FROM project WHERE root_path IS NOT NULL").items())
 
 
 def has_hash(connection: sqlite3.Connection, beginning: str) -> bool:

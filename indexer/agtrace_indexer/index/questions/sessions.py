@@ -250,6 +250,12 @@ def id_of(connection: sqlite3.Connection, row: int) -> str:
 # -- lists -----------------------------------------------------------------------------------------
 
 
+def of_projects(connection: sqlite3.Connection, projects: Iterable[int]) -> set[int]:
+    """Return the rows of the sessions of some projects."""
+    sql = f"SELECT id FROM session WHERE project_id IN {GIVEN}"
+    return {int(row) for row in values(connection, sql, (as_json(projects),))}
+
+
 def newest_row(connection: sqlite3.Connection) -> int:
     """Return the row id of the session indexed last, which marks the present state of lists; 0 if there is none."""
     return int(value(connection, "SELECT coalesce(max(id), 0) FROM session"))
