@@ -22,15 +22,16 @@ _MADE = (LandmarkKind.COMMIT, LandmarkKind.BRANCH, LandmarkKind.RELEASE)
 """The kinds that are there only if they were created."""
 
 
-def landmark_item(landmark: Landmark) -> LandmarkItem:
-    """Return a landmark as a list shows it."""
+def landmark_item(landmark: Landmark, figures: str | None = None) -> LandmarkItem:
+    """Return a landmark as a list shows it; of a compaction, `figures` is what its log tells of it."""
+    detail = landmark.detail or figures
     untold = landmark.verdict is Verdict.CREATED and landmark.kind in _MADE
     return LandmarkItem(
         event_index=landmark.event_index,
         kind=landmark.kind,
         name=landmark.name and one_line(landmark.name, _NAME),
         verdict=None if untold else landmark.verdict,
-        detail=landmark.detail and one_line(landmark.detail, _DETAIL),
+        detail=one_line(detail, _DETAIL) if detail else None,
     )
 
 

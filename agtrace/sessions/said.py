@@ -22,6 +22,11 @@ Line = tuple[int, str, str]
 _TEXT = 210
 """Characters of a line."""
 
+_ERROR = re.compile(
+    r"\b(?:errors?|fatal|denied|cannot|can't|could not|not found|no such|unable to)\b(?!=)", re.IGNORECASE
+)
+"""What a line says that names an error, whatever program wrote it."""
+
 _OF_CALL = 90
 _LOOKED_AT = 40_000
 """Characters of a text in which the best part is looked for."""
@@ -85,9 +90,10 @@ def _execution(connection: sqlite3.Connection, provider: str, event: StoredEvent
 
 
 def _from_error(output: str) -> str:
-    """An output from the first line on that tells of a failure; all of it where none does."""
+    """An output from the first line on that tells of a failure or names an error; all of it where none does."""
     lines = output.splitlines()
-    first = next((number for number, told in enumerate(failing_lines.read(lines)) if told), 0)
+    told = enumerate(zip(lines, failing_lines.read(lines), strict=True))
+    first = next((number for number, (line, failing) in told if failing or _ERROR.search(line)), 0)
     return "\n".join(lines[first:])
 
 
