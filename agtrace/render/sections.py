@@ -91,13 +91,13 @@ def _model(item: dict[str, Any]) -> Row:
     }
 
 
-def _landmark(item: dict[str, Any]) -> Row:
-    named = f"{item.get('name', '')}  {item.get('detail', '')}".strip()
+def _landmark(item: list[Any]) -> Row:
+    event_index, kind, name, verdict, detail = (*item, None, None, None)[:5]
     return {
-        "event": str(item["event_index"]),
-        "what": item["kind"].replace("_", " "),
-        "verdict": Text(item.get("verdict", ""), style=STYLES.get(item.get("verdict", ""), "")),
-        "which": Text(plain(named)),
+        "event": str(event_index),
+        "what": kind.replace("_", " "),
+        "verdict": Text(verdict or "", style=STYLES.get(verdict or "", "")),
+        "which": Text(plain(f"{name or ''}  {detail or ''}".strip())),
     }
 
 
@@ -109,7 +109,7 @@ def _request(item: dict[str, Any]) -> Row:
     }
 
 
-_LISTS: dict[str, tuple[Callable[[dict[str, Any]], Row], frozenset[str], frozenset[str]]] = {
+_LISTS: dict[str, tuple[Callable[[Any], Row], frozenset[str], frozenset[str]]] = {
     "tools": (_tool, frozenset({"calls", "failed"}), frozenset()),
     "files": (_file, frozenset({"writes", "reads"}), frozenset()),
     "failures": (_failure, frozenset({"event", "turn"}), frozenset({"turn", "outcome"})),

@@ -27,7 +27,7 @@ _ASKING = frozenset({Voice.HUMAN, Voice.MODEL})
 _COMMON = 4
 """A word that stands in more than one part in this many of the events counts only if there are no others."""
 
-_LEAST_PREFIX = 3
+_LEAST_PREFIX = 5
 """Characters that are left of a word which no event holds: it is cut until one does."""
 
 _OF_CUT = 0.5
@@ -129,7 +129,7 @@ class Ranking:
         if holding:
             return Word(text, weight(events, len(holding)), frozenset(holding), 0)
         missing = weight(events, 0)
-        for length in range(len(text), _LEAST_PREFIX, -1):
+        for length in range(len(text), min(len(text), _LEAST_PREFIX) - 1, -1):
             holding = ranking.holding(self.connection, text[:length], beginning=True)
             if holding:
                 found = weight(events, len(holding)) * (1 if length == len(text) else _OF_CUT)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_serializer
 
 from agtrace_schema.events import EventType, Outcome, Provider, UserKind
 from agtrace_schema.landmarks import LandmarkKind, Verdict
@@ -427,7 +427,10 @@ class FailedExecution(Model):
 
 
 class LandmarkItem(Model):
-    """Something that a session did; get_event_details opens its event."""
+    """Something that a session did; get_event_details opens its event.
+
+    It is written as a row, [event_index, kind, name, verdict, detail]: what is absent is null, or left out at the end.
+    """
 
     event_index: int
     """The call that did it; for a compaction, or a pull request that is only linked, its notification."""
@@ -438,6 +441,12 @@ class LandmarkItem(Model):
     """Absent for commits, branches and releases: those were created."""
     detail: str | None = None
     """Subject, address, counts or answer."""
+
+    @model_serializer
+    def row(self) -> list[int | str | None]:
+        """Return the row."""
+        row: list[int | str | None] = [self.event_index, self.kind, self.name, self.verdict, self.detail]
+        return row[: max(place for place, value in enumerate(row) if value is not None) + 1]
 
 
 class HumanRequest(Model):
