@@ -11,8 +11,8 @@ from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import BestMatches, BestSession
 
-from agtrace.search.ranking import FAINT
-from agtrace.search.scoring import RankedHit, RankedSession
+from agtrace.search.ranking import FAINT, SURE
+from agtrace.search.scoring import Ranked, RankedHit
 from agtrace.sessions.query import iso, short_id
 from agtrace.sessions.said import opened, said
 from agtrace.text.lines import LABEL, one_line
@@ -24,14 +24,23 @@ _HITS = {1: (6,), 2: (4, 2), 3: (3, 2, 1), 4: (3, 1, 1, 1), 5: (3, 1, 1, 1, 1)}
 """By the number of such sessions, how many hits each of them shows."""
 
 _OTHERS = 4
+_DOUBTED = 2
+"""The sessions that are shown at most where words of the query stand nowhere."""
+
 _WEAK = 0.25
 """Hits with a smaller share of the score of their session's best one aren't shown."""
 
 _NUMBER = re.compile(r"\d+")
 
 
-def best_matches(connection: sqlite3.Connection, found: Sequence[RankedSession], most: int) -> BestMatches:
-    """Show the best of these sessions with their hits, and name a few more: at most so many in all."""
+def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> BestMatches:
+    """Show the best of these sessions with their hits, and name a few more: at most so many in all.
+
+    What holds but little of a query, words of which stand nowhere, is hardly what was looked for: that is short.
+    """
+    found = ranked.sessions
+    if ranked.nowhere and found[0].share < SURE:
+        most = min(most, _DOUBTED)
     best = [one for one in found if one.score >= _RIVAL * found[0].score][: min(max(_HITS), most)]
     others = [one for one in found[len(best) : min(len(best) + _OTHERS, most)] if one.share >= FAINT]
     rows = {row.id: row for row in sessions.in_rows(connection, (one.session_row for one in (*best, *others)))}
@@ -40,6 +49,7 @@ def best_matches(connection: sqlite3.Connection, found: Sequence[RankedSession],
             _session(connection, rows[one.session_row], one.hits, hits)
             for one, hits in zip(best, _HITS[len(best)], strict=True)
         ],
+        nowhere=list(ranked.nowhere) or None,
         others=[_line(connection, rows[one.session_row]) for one in others],
     )
 

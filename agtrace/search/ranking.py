@@ -20,7 +20,7 @@ from agtrace_indexer.index.questions.matches import Span
 from agtrace_indexer.index.questions.ranking import RankedEvent
 from agtrace_indexer.texts.ranked_words import Voice, query_words
 
-from agtrace.search.scoring import RankedSession, Scoring, weight
+from agtrace.search.scoring import Ranked, RankedSession, Scoring, weight
 
 _ASKING = frozenset({Voice.HUMAN, Voice.MODEL})
 
@@ -74,16 +74,22 @@ class Ranking:
     snapshot: int
     span: Span
 
-    def sessions(self, query: str) -> list[RankedSession]:
-        """The sessions with words of a query, the best first; ties by time, the newest first."""
+    def ranked(self, query: str) -> Ranked:
+        """The sessions with words of a query, the best first; ties by time, the newest first.
+
+        None if even the best holds so little of the query that it answers nothing.
+        """
         size = ranking.size(self.connection)
         if not size.events:
-            return []
+            return Ranked([])
         asked = query_words(query)
+        named, names = self._named(asked, size.events)
         words = self._words(asked, size.events)
+        words = [word for word in words if not (word.missing and word.text in names)] or words
         total = sum(word.weight + word.missing for word in words)
+        nowhere = tuple(word.text for word in words if word.missing)
         if not total:
-            return []
+            return Ranked([], nowhere)
         events, held = self._loaded(words)
         texts, weights = [word.text for word in words], [word.weight for word in words]
         scoring = Scoring(texts, weights, total, size.words, held)
@@ -101,20 +107,24 @@ class Ranking:
             else one
             for one in found
         )
-        named = self._named(asked, size.events)
-        return _best_first(
+        best = _best_first(
             replace(one, score=one.score * _OF_NAMED) if one.session_row in named else one for one in titled
         )
+        return Ranked([] if not best or best[0].share < _faint(asked) else best, nowhere)
 
-    def _named(self, texts: Sequence[str], events: int) -> set[int]:
-        """The sessions of the projects whose names stand in a query; a single word that many events hold is no name."""
-        named = [
-            project
+    def _named(self, texts: Sequence[str], events: int) -> tuple[set[int], set[str]]:
+        """The sessions of the projects whose names stand in a query, and the words of these names.
+
+        A single word that many events hold is no name.
+        """
+        named = {
+            project: name
             for project, root in projects.named(self.connection)
             if _stands_in(name := query_words(PurePath(root).name), texts)
             and (len(name) > 1 or ranking.count(self.connection, name[0]) <= events / _COMMON_NAME)
-        ]
-        return sessions.of_projects(self.connection, named) if named else set()
+        }
+        words = {word for name in named.values() for word in name}
+        return sessions.of_projects(self.connection, named) if named else set(), words
 
     def _words(self, texts: Sequence[str], events: int) -> list[Word]:
         """The words of a query that tell events apart."""
@@ -159,9 +169,9 @@ class Ranking:
         return [event for event in events if event.id not in asked]
 
 
-def is_faint(best: RankedSession, query: str) -> bool:
-    """Whether even the best session holds so little of a query that it answers nothing."""
-    return best.share < FAINT * min(_LONG / max(len(query_words(query)), 1), 1)
+def _faint(texts: Sequence[str]) -> float:
+    """The share of a query of these words below which nothing is found."""
+    return FAINT * min(_LONG / max(len(texts), 1), 1)
 
 
 def _stands_in(name: Sequence[str], texts: Sequence[str]) -> bool:

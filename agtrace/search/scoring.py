@@ -49,6 +49,15 @@ class RankedSession:
     hits: list[RankedHit]
 
 
+class Ranked(NamedTuple):
+    """What a query found."""
+
+    sessions: list[RankedSession]
+    """The best first."""
+    nowhere: tuple[str, ...] = ()
+    """The words of the query that no event holds."""
+
+
 def weight(events: int, holding: int) -> float:
     """The weight of a word that so many of the events hold: inverse document frequency."""
     return math.log(1 + (events - holding + 0.5) / (holding + 0.5))

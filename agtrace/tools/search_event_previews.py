@@ -14,6 +14,7 @@ from agtrace.search.grouping import previews, session_matches
 from agtrace.search.hits import Hit, Place
 from agtrace.search.question import Hits, Question, SessionHits, snapshot_of
 from agtrace.search.ranking import SURE
+from agtrace.search.scoring import Ranked
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.lines import repeated
 from agtrace.text.next_call import Hint
@@ -45,8 +46,8 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
     event contains it, they are the answer whatever the order.
     """
     walk, deadline = _walk(context, wanted), Deadline(context.search_seconds)
-    ranked = ranked_sessions(walk.question, wanted.query) if wanted.ranks else []
-    if ranked and ranked[0].share >= SURE:
+    ranked = ranked_sessions(walk.question, wanted.query) if wanted.ranks else Ranked([])
+    if ranked.sessions and ranked.sessions[0].share >= SURE:
         return ranked_reply(context, wanted, ranked)
     found = _found(walk, wanted, deadline)
     if found.hits:
@@ -56,7 +57,7 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
         return _listed(context, wanted, walk, found, None)
     if not wanted.ranks and not wanted.regex:
         ranked = ranked_sessions(walk.question, wanted.query)
-    if ranked:
+    if ranked.sessions:
         return ranked_reply(context, wanted, ranked, left_out=found.left_out)
     words, hint = after_nothing(context, wanted, walk.question, found.left_out, deadline)
     return _listed(context, wanted, walk, found, hint, words)

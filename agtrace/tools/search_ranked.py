@@ -2,50 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from agtrace_indexer.index.questions.matches import Span
+from agtrace_indexer.redact import redact
+from agtrace_indexer.texts.ranked_words import query_words
 
 from agtrace.search.best import best_matches
+from agtrace.search.deadline import Deadline
+from agtrace.search.matching import Contains
 from agtrace.search.question import Question
-from agtrace.search.ranking import SURE, Ranking, is_faint
-from agtrace.search.scoring import RankedSession
+from agtrace.search.ranking import SURE, Ranking
+from agtrace.search.scoring import Ranked, RankedSession
 from agtrace.shaping.replies import Reply
-from agtrace.text.lines import repeated
+from agtrace.text.lines import SUMMARY, cut, repeated
 from agtrace.text.next_call import NextCall, call
 from agtrace.tools.search_arguments import SearchEventPreviews
 from agtrace.tools.search_hints import session_named
 from agtrace.tools.tool import Context, event_kilobytes, list_budget
 
 _END_OF_TIME = 1 << 62
+_SECONDS = 0.5
+"""The limit for making sure that words stand nowhere."""
 
 
-def ranked_sessions(question: Question, query: str) -> list[RankedSession]:
-    """Return the sessions that the words of a query are about, best first; none if even the best one is faint."""
+def ranked_sessions(question: Question, query: str) -> Ranked:
+    """Return the sessions that the words of a query are about, best first; none if even the best one is faint.
+
+    Words of a secret aren't told: on their own, they might not be recognized as one.
+    """
     filters = question.filters
     span = Span(-_END_OF_TIME if filters.since is None else filters.since, filters.until or _END_OF_TIME)
-    found = Ranking(question.connection, filters, question.snapshot, span).sessions(query)
-    return found if found and not is_faint(found[0], query) else []
+    ranked = Ranking(question.connection, filters, question.snapshot, span).ranked(query)
+    if not ranked.nowhere or not ranked.sessions:
+        return ranked
+    shown, deadline = query_words(redact(query)), Deadline(_SECONDS)
+    absent = (word for word in ranked.nowhere if word in shown and _is_nowhere(question, word, deadline))
+    return ranked._replace(nowhere=tuple(absent))
 
 
-def ranked_reply(
-    context: Context, wanted: SearchEventPreviews, ranked: Sequence[RankedSession], *, left_out: int = 0
-) -> Reply:
+def _is_nowhere(question: Question, word: str, deadline: Deadline) -> bool:
+    """Whether no event that passes the filters contains a word: the ranking index lacks the middle of long outputs."""
+    return replace(question, matcher=Contains(word)).count(1, deadline) == (0, True)
+
+
+def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked, *, left_out: int = 0) -> Reply:
     """Answer with the best of these sessions, saying how well they hold the query.
 
     `left_out` is the number of calls to agtrace that contain the query as a text, and of their results.
     """
     found = best_matches(context.connection, ranked, wanted.limit)
-    how = "best matches by words" if ranked[0].share >= SURE else "only weak matches by words"
+    best = ranked.sessions[0]
+    how = "best matches by words" if best.share >= SURE else "only weak matches by words"
     summary = f"{'' if wanted.ranks else 'not found literally; '}{how} for {repeated(wanted.query, 40)!r}"
+    if ranked.nowhere and best.share < SURE:
+        summary = cut(f"{summary}; nowhere: {', '.join(ranked.nowhere)}", SUMMARY)
     data: dict[str, Any] = {} if wanted.ranks else {"sessions" if wanted.group_by else "matches": []}
     data |= {"own_left_out": left_out} if left_out else {}
     return Reply(
         summary=summary[0].upper() + summary[1:],
         data=data | {"best": found.model_dump(mode="json", exclude_none=True)},
         budget=list_budget(wanted.limit),
-        hint=session_named(context, wanted.query) or _opening(context, ranked[0], found.sessions[0].session_id),
+        hint=session_named(context, wanted.query) or _opening(context, best, found.sessions[0].session_id),
         untrusted=True,
     )
 

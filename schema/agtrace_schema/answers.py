@@ -556,6 +556,8 @@ class BestSession(Model):
 class BestMatches(Model):
     """The best sessions by the words of a query, the best first, and the next ones."""
 
+    nowhere: list[str] | None = None
+    """The words of the query that no event holds."""
     sessions: list[BestSession]
     others: list[tuple[str, str, str]]
     """[session_id, date, title]."""

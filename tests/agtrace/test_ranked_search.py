@@ -138,3 +138,32 @@ def test_a_ranking_index_that_is_missing_is_made_again(tmp_path: Path) -> None:
     log.say("On the breakwater.")
     asker.index()
     assert ranked(asker, "the pelican")[0]["hits"] and ranking(asker) > before
+
+
+def test_a_session_of_the_project_that_is_named_comes_before_others_that_say_the_same(tmp_path: Path) -> None:
+    for number, folder in enumerate(("harbour-map", "tide-tables", "quay")):
+        uid = f"{number}badc0de-0000-4000-8000-000000000001"
+        claude_log(tmp_path / "logs", uid, cwd=f"/srv/{folder}").prompt("Mend the pelican").say(
+            "The pelican is mended."
+        )
+    for number in range(20):
+        claude_log(tmp_path / "logs", f"{number:08}-0000-4000-8000-000000000001").prompt("Hello").say("Hello!")
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    for folder in ("harbour-map", "tide-tables", "quay"):
+        assert ranked(asker, f"pelican of {folder}")[0]["project"] == folder
+
+
+def test_words_that_stand_nowhere_are_named_and_the_answer_is_short(samples: Asker) -> None:
+    value = samples.ask("search_event_previews", query="terraform database locked")
+    assert value["data"]["best"]["nowhere"] == ["terraform"] and len(value["data"]["best"]["sessions"]) <= 2
+    assert value["summary"].startswith("Only weak matches by words") and "nowhere: terraform" in value["summary"]
+
+
+def test_a_word_in_the_middle_of_a_long_output_is_not_said_to_stand_nowhere(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("Where is the cormorant?")
+    log.call("Bash", {"command": "cat birds"}, "gull\n" * 900 + "albatross\n" + "gull\n" * 900)
+    for _ in range(30):
+        log.say("Something else.")
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    best = asker.ask("search_event_previews", query="cormorant cat birds gull albatross zebra")["data"]["best"]
+    assert best["nowhere"] == ["zebra"]

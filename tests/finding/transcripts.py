@@ -45,8 +45,8 @@ class Score(NamedTuple):
 def is_right(question: Mapping[str, Any], answer: str) -> bool:
     """Whether an answer says what it must, and nothing that it must not."""
     said = answer.strip()
-    return all(_found(one, said) for one in question["must"]) and not any(
-        _found(one, said) for one in question["must_not"]
+    return all(is_found(one, said) for one in question["must"]) and not any(
+        is_found(one, said) for one in question["must_not"]
     )
 
 
@@ -101,5 +101,6 @@ def table(found: list[Investigation]) -> str:
     return "\n".join([*lines, f"not right: {', '.join(wrong) or 'none'}"])
 
 
-def _found(expression: str, text: str) -> bool:
+def is_found(expression: str, text: str) -> bool:
+    """Whether a regular expression is found in a text, whatever the case."""
     return re.search(expression, text, re.IGNORECASE | re.MULTILINE) is not None
