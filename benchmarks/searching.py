@@ -16,6 +16,7 @@ import anyio
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
 from agtrace.search.question import EventFilters, Hits, Place, search, snapshot_of
+from agtrace.sessions.projects import resolved
 from agtrace.sessions.query import find_session
 from agtrace.times import moment
 from benchmarks import queries
@@ -142,7 +143,7 @@ def _filters(connection: sqlite3.Connection, query: Query) -> EventFilters:
     return EventFilters(
         session_row=find_session(connection, query.session_id).id if query.session_id else None,
         provider=query.provider,
-        project_hash=query.project_hash,
+        projects=resolved(connection, query.project_hash) if query.project_hash else None,
         event_type=query.event_type,
         tool=query.tool,
         failed=query.failed,

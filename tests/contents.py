@@ -41,8 +41,15 @@ _BESIDE = {
     "namings": "naming t",
     "touched": "touched t JOIN path ON path.id = t.path_id",
     "landmarks": "landmark t",
+    "clues": "clue t",
 }
 """The tables with rows of a session, apart from its events."""
+
+_REPOSITORIES = """
+SELECT r.name, r.remote, r.made, p.hash FROM repository r JOIN repository_folder f ON f.repository_id = r.id
+JOIN project p ON p.id = f.project_id ORDER BY p.hash
+"""
+"""They follow from all logs together, so they are compared only if all are."""
 
 _FILES = """
 SELECT path, status, reason, provider, gone, size, read_to, lines, records, unreadable_lines, pending_bytes FROM file
@@ -68,6 +75,7 @@ def contents(database: Path, *, gone: bool | None = None, path: str | None = Non
             "events": connection.execute(_EVENTS.format(where=where)).fetchall(),
             "texts": list(texts(connection, where)),
             **{name: _rows(connection, table, where) for name, table in _BESIDE.items()},
+            "repositories": connection.execute(_REPOSITORIES).fetchall() if gone is None and path is None else [],
             "files": connection.execute(_FILES.format(files=files)).fetchall(),
             "record_types": connection.execute(
                 "SELECT f.path, t.status, t.type, t.count, t.first_line FROM record_type t "

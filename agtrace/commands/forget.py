@@ -24,7 +24,7 @@ _SHOWN = 10
 
 @click.command()
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...")
-@click.option("--project", metavar="P", help="Only one project: its path, the end of it, or the beginning of its hash.")
+@click.option("--project", metavar="P", help="Only one folder: its path, the end of it, or the beginning of its hash.")
 @click.option("--before", metavar="TIME", help="Only sessions that ended before: 2026-11-03, 12h, 7d, yesterday.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be forgotten.")

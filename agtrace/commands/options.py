@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, get_args
@@ -85,15 +86,27 @@ path = click.option("--path", metavar="TEXT", help="Only where a tool named a fi
 failed = click.option("--failed/--not-failed", default=None, help="Only failed tool executions, or all but those.")
 fields = click.option("--fields", metavar="NAME,NAME", help="With --json: only these fields, such as id,title.")
 
+project = click.option(
+    "--project", metavar="P", callback=lambda _, __, given: _here(given),
+    help="Only one project: its name, owner/name, folder (. is this one), or hash.",
+)  # fmt: skip
+
 _FILTERS = (
     click.option("--limit", type=int, default=10, show_default=True, help="Items at most, up to 50."),
     click.option("--until", metavar="TIME", help="Up to this time, written as for --since."),
     click.option("--since", metavar="TIME", help="From this time on: 2026-11-03, 12h, 7d, yesterday."),
-    click.option(
-        "--project", "project_hash", metavar="HASH", help="Only one project: its hash or the beginning of it."
-    ),
+    project,
     click.option("--provider", type=click.Choice(PROVIDERS), help="Only one agent."),
 )
+
+
+def _here(given: str | None) -> str | None:
+    """Return the project that a user names; a folder that starts with a dot becomes the root of its project."""
+    if given is None or not given.startswith("."):
+        return given
+    from agtrace_indexer.index.projects import project_root
+
+    return project_root(os.path.abspath(given))
 
 
 def list_options(command: Command) -> Command:

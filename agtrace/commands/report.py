@@ -18,7 +18,7 @@ import click
 
 from agtrace.commands.asking import behind, usable
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
-from agtrace.commands.options import PROVIDERS, plain_json
+from agtrace.commands.options import PROVIDERS, plain_json, project
 from agtrace.commands.printing import print_json
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Ways:
 
 
 @click.command()
-@click.option("--project", metavar="P", help="Only one project: its path, the end of it, or the beginning of its hash.")
+@project
 @click.option("--provider", type=click.Choice(PROVIDERS), help="Only one agent.")
 @click.option("--since", metavar="TIME", help="Only sessions begun from this time on: 2026-11-03, 12h, 7d, yesterday.")
 @click.option("--until", metavar="TIME", help="Only sessions begun up to this time, written as for --since.")
@@ -100,8 +100,9 @@ def report(
 def made(filters: Filters, *, timelines: bool) -> Report:
     """Make the report, with secrets masked as in every answer."""
     from agtrace.report.report import report as survey
-    from agtrace.report.selection import Selection, projects_named
+    from agtrace.report.selection import Selection
     from agtrace.report.survey import Asked
+    from agtrace.sessions.projects import resolved
     from agtrace.shaping.output import printed
     from agtrace.times import moment
     from agtrace.usage.prices import load as load_prices
@@ -113,7 +114,7 @@ def made(filters: Filters, *, timelines: bool) -> Report:
         selection = Selection(
             provider=filters.provider,
             project=filters.project,
-            projects=None if filters.project is None else projects_named(connection, filters.project),
+            projects=None if filters.project is None else resolved(connection, filters.project),
             since=None if filters.since is None else moment("since", filters.since, today),
             until=None if filters.until is None else moment("until", filters.until, today, end=True),
         )

@@ -27,7 +27,7 @@ _COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
 """The command of each tool, and its arguments that aren't options."""
 
 _NAMES = {
-    "session_id": "--session", "project_hash": "--project", "event_type": "--type", "min_tokens": "--min-tokens",
+    "session_id": "--session", "event_type": "--type", "min_tokens": "--min-tokens",
     "detail_level": "--level", "turn_index": "--turn",
 }  # fmt: skip
 _FLAGS = {

@@ -42,7 +42,7 @@ class Selection:
     project: str | None = None
     """As the user gave it."""
     projects: tuple[int, ...] | None = None
-    """The projects that it matches (`projects_named`); None for all sessions."""
+    """The projects that it matches (`sessions.projects.resolved`); None for all sessions."""
     since: int | None = None
     until: int | None = None
 
@@ -81,7 +81,7 @@ def believable(moment: int | None) -> int:
 
 
 def projects_named(connection: sqlite3.Connection, given: str) -> tuple[int, ...]:
-    """Return the projects whose root is this path, else those whose root ends with it or whose hash begins with it.
+    """Return the folders whose root is this path, else those whose root ends with it or whose hash begins with it.
 
     Raises `UnknownProject` if there is none, listing some that exist.
     """

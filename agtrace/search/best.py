@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Sequence
-from pathlib import PurePath
+from collections.abc import Mapping, Sequence
 
 from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.sessions import Session
@@ -13,6 +12,7 @@ from agtrace_schema.answers import BestMatches, BestSession
 
 from agtrace.search.ranking import FAINT, SURE
 from agtrace.search.scoring import Ranked, RankedHit
+from agtrace.sessions.projects import labels
 from agtrace.sessions.query import iso, short_id
 from agtrace.sessions.said import opened, said
 from agtrace.text.lines import LABEL, one_line
@@ -43,10 +43,11 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
         most = min(most, _DOUBTED)
     best = [one for one in found if one.score >= _RIVAL * found[0].score][: min(max(_HITS), most)]
     others = [one for one in found[len(best) : min(len(best) + _OTHERS, most)] if one.share >= FAINT]
+    names = labels(connection)
     rows = {row.id: row for row in sessions.in_rows(connection, (one.session_row for one in (*best, *others)))}
     return BestMatches(
         sessions=[
-            _session(connection, rows[one.session_row], one.hits, hits)
+            _session(connection, rows[one.session_row], names, one.hits, hits)
             for one, hits in zip(best, _HITS[len(best)], strict=True)
         ],
         nowhere=list(ranked.nowhere) or None,
@@ -54,11 +55,13 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
     )
 
 
-def _session(connection: sqlite3.Connection, row: Session, hits: Sequence[RankedHit], most: int) -> BestSession:
+def _session(
+    connection: sqlite3.Connection, row: Session, names: Mapping[int, str], hits: Sequence[RankedHit], most: int
+) -> BestSession:
     return BestSession(
         session_id=short_id(connection, row.uid),
         provider=row.provider,
-        project=one_line(PurePath(row.root_path).name, LABEL) if row.root_path else None,
+        project=None if row.project_id is None else names[row.project_id],
         date=_day(row),
         title=_title(row),
         hits=_shown(connection, row.provider, hits, most),

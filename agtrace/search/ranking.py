@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from operator import attrgetter
-from pathlib import PurePath
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions import projects, ranking, sessions
@@ -118,13 +117,13 @@ class Ranking:
         A single word that many events hold is no name.
         """
         named = {
-            project: name
-            for project, root in projects.named(self.connection)
-            if _stands_in(name := query_words(PurePath(root).name), texts)
-            and (len(name) > 1 or ranking.count(self.connection, name[0]) <= events / _COMMON_NAME)
+            repository: words
+            for repository, name in projects.names(self.connection)
+            if _stands_in(words := query_words(name), texts)
+            and (len(words) > 1 or ranking.count(self.connection, words[0]) <= events / _COMMON_NAME)
         }
-        words = {word for name in named.values() for word in name}
-        return sessions.of_projects(self.connection, named) if named else set(), words
+        used = {word for words in named.values() for word in words}
+        return sessions.of_repositories(self.connection, named) if named else set(), used
 
     def _words(self, texts: Sequence[str], events: int) -> list[Word]:
         """The words of a query that tell events apart."""

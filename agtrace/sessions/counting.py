@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from typing import Any, NamedTuple, TypeAlias
 
-from agtrace_indexer.index.questions import counts, reports, sessions
+from agtrace_indexer.index.questions import counts, sessions
 from agtrace_indexer.index.questions.filters import EventFilters
 from agtrace_schema.answers import Counts
 from agtrace_schema.requests import CountOf, GroupBy
 
 from agtrace.sessions.files import file_key
+from agtrace.sessions.projects import labels
 from agtrace.sessions.query import short_id
 from agtrace.text.lines import LABEL, one_line, shown_path
 
@@ -102,11 +103,7 @@ def _label(connection: sqlite3.Connection, by: GroupBy, key: Key) -> str:
         return (date(1970, 1, 1) + timedelta(days=key)).isoformat()
     if by == "session":
         return short_id(connection, sessions.id_of(connection, key))
-    return next(_shown_project(project) for project in reports.projects(connection) if project.id == key)
-
-
-def _shown_project(project: reports.Project) -> str:
-    return shown_path(project.root_path, _LONGEST_PATH) if project.root_path else project.hash
+    return labels(connection)[key]
 
 
 def _titles(connection: sqlite3.Connection, groups: Sequence[Group]) -> dict[Key, str]:

@@ -1,20 +1,36 @@
-"""Overview: the projects that have sessions."""
+"""Projects: repositories with their folders, as a list, and by whatever name somebody gives one."""
 
 from __future__ import annotations
 
+import difflib
+import os
+import re
 import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Set
+from pathlib import PurePath
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions import projects
-from agtrace_indexer.index.questions.projects import Project
+from agtrace_indexer.index.questions.projects import Folder, Project
 from agtrace_indexer.index.questions.usage import Among
 from agtrace_schema.answers import ProjectItem
 
-from agtrace.sessions.listing import MODELS_SHOWN, SHORT_HASH
+from agtrace.problems import UnknownProject
+from agtrace.sessions.listing import SHORT_HASH
 from agtrace.sessions.query import iso
-from agtrace.text.lines import shown_path
+from agtrace.text.lines import LABEL, one_line, repeated, shown_path
 from agtrace.usage.prices import PriceTable
 from agtrace.usage.usage import Usage, usage_by
+
+_FOLDERS_SHOWN = 5
+_NAMED = 5
+"""Projects that an error names."""
+
+_SHORTEST_HASH = 4
+"""The fewest characters of a hash that name a project."""
+
+_HASH = re.compile("[0-9a-f]+")
 
 
 class ProjectPage(NamedTuple):
@@ -42,27 +58,139 @@ def list_projects(
     """
     found = projects.page(connection, snapshot=snapshot, behind=behind, most=limit + 1)
     shown = found[:limit]
-    ids = tuple(project.id for project in shown)
+    folders = {project.id: projects.folders_of(connection, project.id) for project in shown}
+    ids = tuple(folder.id for some in folders.values() for folder in some)
     used = usage_by(connection, prices, Among("project", projects=ids, newest=snapshot))
-    items = [_project_item(project, used.get(project.id, Usage())) for project in shown]
+    names = labels(connection)
+    items = [
+        _project_item(connection, project, folders[project.id], names[project.id], used.get(project.id, Usage()))
+        for project in shown
+    ]
     places = [(project.newest, project.id) for project in shown]
     return ProjectPage(items, places, found[0].total if found else 0, len(found) > limit)
 
 
-def _project_item(project: Project, usage: Usage) -> ProjectItem:
+def _project_item(
+    connection: sqlite3.Connection, project: Project, folders: list[Folder], name: str, usage: Usage
+) -> ProjectItem:
+    known = projects.repository(connection, project.id)
+    main = folders[0]
+    roots = [shown_path(folder.root_path or folder.hash[:SHORT_HASH]) for folder in folders]
     return ProjectItem(
-        hash=project.hash[:SHORT_HASH],
-        root_path=project.root_path and shown_path(project.root_path),
+        name=name,
+        remote=known and known.remote and one_line(known.remote, LABEL),
+        made=known.made if known and len(folders) > 1 else None,
+        hash=main.hash[:SHORT_HASH],
+        root_path=main.root_path and shown_path(main.root_path),
+        folders=roots[1 : 1 + _FOLDERS_SHOWN] or None,
+        total_folders=len(folders) if len(folders) > 1 + _FOLDERS_SHOWN else None,
         session_count=project.sessions,
         providers=sorted(project.providers),
         failed_calls=project.failed_calls,
         responses=usage.responses,
         total_tokens=usage.total,
-        tokens=usage.known_tokens,
         tokens_made=usage.tokens_made,
         cost_usd=usage.cost,
         cost_made=usage.cost_made,
-        models=usage.by_model(MODELS_SHOWN) or None,
-        total_models=len(usage.models) if len(usage.models) > MODELS_SHOWN else None,
         last_activity=iso(project.last),
     )
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+def labels(connection: sqlite3.Connection) -> dict[int, str]:
+    """Return by what name each project can be asked for, by the row ids of its folders.
+
+    That is its name, its owner and name, the path of its main folder or the beginning of a hash: the first that no
+    other project has.
+    """
+    taken = Counter(name for _, name in projects.names(connection))
+    folders = sorted(projects.folders(connection), key=lambda folder: -folder.sessions)
+    mains: dict[int, Folder] = {}
+    for folder in folders:
+        mains.setdefault(folder.repository, folder)
+    found = {id: _label(connection, main, taken) for id, main in mains.items()}
+    return {folder.id: found[folder.repository] for folder in folders}
+
+
+def _label(connection: sqlite3.Connection, folder: Folder, taken: Counter[str]) -> str:
+    known = projects.repository(connection, folder.repository)
+    if known and taken[known.name.lower()] == 1 and not _HASH.fullmatch(known.name.lower()):
+        return one_line(known.name, LABEL)
+    if known and known.remote and taken[known.remote.partition("/")[2]] == 1:
+        return one_line(known.remote.partition("/")[2], LABEL)
+    return shown_path(folder.root_path) if folder.root_path else folder.hash[:SHORT_HASH]
+
+
+def resolved(connection: sqlite3.Connection, given: str) -> tuple[int, ...]:
+    """Return the row ids of all folders of the repository that somebody names.
+
+    Understood are the path of a folder or of one inside it, a name, an owner and a name, the address of a remote, the
+    end of a path, and the beginning of a hash. Raises `UnknownProject` if none is named, or several are.
+    """
+    folders = projects.folders(connection)
+    found = _by_path(folders, given) or {one.id for one in projects.called(connection, _plain(given))}
+    found = found or _by_end(folders, given) or _by_hash(folders, given)
+    if len(found) == 1:
+        return tuple(folder.id for folder in folders if folder.repository in found)
+    names = labels(connection)
+    if found:
+        among = _apart(connection, found, [names[id] for id in sorted(found)])
+        raise UnknownProject(f"{len(found)} projects are called {repeated(given, 100)!r}", among)
+    trouble = f"no project matches {repeated(given, 100)!r} (the index has {len(set(names.values())) or 'none'})"
+    raise UnknownProject(trouble, _like(given, set(names.values())))
+
+
+def _like(given: str, names: Set[str]) -> list[str]:
+    """Return some names, those most like what was given first."""
+    by_lower = {name.lower(): name for name in sorted(names)}
+    close = [by_lower[name] for name in difflib.get_close_matches(given.lower(), by_lower, _NAMED)]
+    return [*close, *sorted(names - set(close), key=str.lower)][:_NAMED]
+
+
+def _apart(connection: sqlite3.Connection, found: Iterable[int], names: list[str]) -> list[str]:
+    """Return names of repositories by which they can be told apart: their paths where the names are the same."""
+    if len(set(names)) == len(names):
+        return names[:_NAMED]
+    mains = (projects.folders_of(connection, id)[0] for id in sorted(found))
+    return [main.root_path or main.hash[:SHORT_HASH] for main in mains][:_NAMED]
+
+
+def _plain(given: str) -> str:
+    """Return a name or an address without what people copy with it."""
+    bare = re.sub(r"^(?:https?://|(?:ssh://)?git@)", "", given.strip())
+    return bare.replace(":", "/").rstrip("/").removesuffix(".git")
+
+
+def _by_path(folders: Iterable[Folder], given: str) -> set[int]:
+    """The repository of a folder, or of the innermost folder that a path lies in; nothing is looked up on the disk."""
+    if not (given.startswith(("/", "~", ".")) or PurePath(given).is_absolute() or given[1:3] in (":\\", ":/")):
+        return set()
+    paths = {_slashes(given), _slashes(os.path.normpath(os.path.expanduser(given)))}
+    above = [
+        (len(root), folder.repository)
+        for folder in folders
+        if folder.root_path and (root := _slashes(folder.root_path))
+        if any(path == root or path.startswith(f"{root}/") for path in paths)
+    ]
+    return {max(above)[1]} if above else set()
+
+
+def _by_end(folders: Iterable[Folder], given: str) -> set[int]:
+    end = _slashes(given).lstrip("/")
+    return {
+        folder.repository
+        for folder in folders
+        if end and folder.root_path and _slashes(folder.root_path).endswith(f"/{end}")
+    }
+
+
+def _by_hash(folders: Iterable[Folder], given: str) -> set[int]:
+    if len(given) < _SHORTEST_HASH or not _HASH.fullmatch(given.lower()):
+        return set()
+    return {folder.repository for folder in folders if folder.hash.startswith(given.lower())}
+
+
+def _slashes(path: str) -> str:
+    return path.replace("\\", "/").rstrip("/") if path.strip("/\\") else path

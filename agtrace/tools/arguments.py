@@ -23,6 +23,7 @@ from pydantic import (
     StringConstraints,
     ValidationError,
     WithJsonSchema,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -48,11 +49,10 @@ def _as_hash(given: str | None) -> str | None:
     return given.lower() if given and _HEXADECIMAL.fullmatch(given) else given
 
 
-ProjectHash = Annotated[
+ProjectName = Annotated[
     str | None,
-    StringConstraints(min_length=1, max_length=200),
-    AfterValidator(_as_hash),
-    Field(description="Hash or prefix."),
+    StringConstraints(min_length=1, max_length=500),
+    Field(description="Name, folder or hash."),
 ]
 
 
@@ -114,6 +114,15 @@ class Arguments(BaseModel):
     """The arguments of one tool."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def former_names(cls, given: Any) -> Any:
+        """Read `project_hash`, as `project` was called before it took names."""
+        if isinstance(given, dict) and "project_hash" in given and "project" in cls.model_fields:
+            rest = {name: value for name, value in given.items() if name != "project_hash"}
+            return {"project": given["project_hash"], **rest}
+        return given
 
 
 Model = TypeVar("Model", bound=Arguments)
@@ -211,8 +220,10 @@ _MEANT: dict[str, tuple[str, ...]] = {
     "event": ("event_index",),
     "event_id": ("event_index",),
     "event_type": ("kind",),
+    "cwd": ("project",),
     "file": ("path",),
     "file_path": ("path",),
+    "folder": ("project",),
     "from": ("since",),
     "id": ("session_id", "ref"),
     "index": ("event_index", "turn_index"),
@@ -223,6 +234,10 @@ _MEANT: dict[str, tuple[str, ...]] = {
     "order": ("sort",),
     "outcome": ("failed", "has_failures"),
     "pattern": ("query",),
+    "project_hash": ("project",),
+    "project_name": ("project",),
+    "repo": ("project",),
+    "repository": ("project",),
     "query_text": ("query",),
     "role": ("kind",),
     "search": ("query",),

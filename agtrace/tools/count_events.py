@@ -15,7 +15,7 @@ from agtrace.sessions.query import find_session
 from agtrace.shaping.replies import Reply
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
-from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, Arguments, Limit, ProjectHash, Text, Until
+from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, Arguments, Limit, ProjectName, Text, Until
 from agtrace.tools.tool import LIST_BYTES, Context, Tool, kilobytes, list_budget, unless_behind
 
 _OF_CALLS = frozenset({"tool", "program", "file"})
@@ -24,7 +24,7 @@ _OF_CALLS = frozenset({"tool", "program", "file"})
 _UNITS: dict[GroupBy, str] = {"file": "file use", "program": "command"}
 """What is counted if it isn't every tool call."""
 
-_SHARED = {"provider", "project_hash", "since", "until"}
+_SHARED = {"provider", "project", "since", "until"}
 """The filters that lists and searches have as well."""
 
 _LONGEST_PATH = 200
@@ -40,7 +40,7 @@ class CountEvents(Arguments):
     session_id: Annotated[str | None, Field(max_length=200)] = None
     kind: SessionKind | None = None
     provider: Agent | None = None
-    project_hash: ProjectHash = None
+    project: ProjectName = None
     tool: Text | None = None
     path: Text | None = None
     failed: bool | None = None
@@ -52,7 +52,6 @@ def answer(context: Context, wanted: CountEvents) -> Reply:
     """Answer with the largest groups, and what all others come to."""
     connection, kind = context.connection, None if wanted.kind == "all" else wanted.kind
     _check(wanted)
-    context.check_project(wanted.project_hash)
     found = counting.counted(connection, wanted.group_by, wanted.measure, _filters(context, wanted), kind)
     shown = counting.shown(connection, wanted.group_by, found, wanted.limit)
     return Reply(
@@ -82,7 +81,7 @@ def _filters(context: Context, wanted: CountEvents) -> EventFilters:
     return EventFilters(
         session_row=session.id if session else None,
         provider=wanted.provider,
-        project_hash=wanted.project_hash,
+        projects=context.projects(wanted.project),
         tool=wanted.tool,
         failed=wanted.failed,
         path=wanted.path,

@@ -50,14 +50,14 @@ def answer(context: Context, wanted: GetProjectInfo) -> Reply:
 
 def _opening(item: ProjectItem) -> NextCall:
     size = sessions_kilobytes(item.session_count)
-    return call("list_sessions", project_hash=item.hash).saying("lists a project's sessions", size)
+    return call("list_sessions", project=item.name).saying("lists a project's sessions", size)
 
 
 TOOL = Tool(
     "get_project_info",
     "List projects",
-    "The projects that have sessions: root path, sessions, last activity, and the hash that lists and searches "
-    "filter by.",
+    "The projects: repositories with all their folders, sessions and last activity; project of other tools takes "
+    "their names.",
     GetProjectInfo,
     answer,
 )

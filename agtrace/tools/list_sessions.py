@@ -26,7 +26,7 @@ from agtrace.tools.arguments import (
     Fields,
     Hash,
     Limit,
-    ProjectHash,
+    ProjectName,
     PullRequest,
     Text,
     Time,
@@ -52,7 +52,7 @@ class ListSessions(Arguments):
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor = None
     provider: Agent | None = None
-    project_hash: ProjectHash = None
+    project: ProjectName = None
     since: Time = None
     until: Until = None
     query: Annotated[Text | None, Field(description="Text in the title or a request.")] = None
@@ -69,7 +69,7 @@ class ListSessions(Arguments):
 
 _FILTERS = (
     "commit", "pr", "has_failures", "min_tokens", "access", "path", "kind", "query", "since", "until", "provider",
-    "project_hash",
+    "project",
 )  # fmt: skip
 """The parameters that can hide sessions, the most likely to be wrong first."""
 
@@ -77,7 +77,6 @@ _FILTERS = (
 def answer(context: Context, wanted: ListSessions) -> Reply:
     """Answer with the sessions in the requested order."""
     connection, query = context.connection, query_of(wanted)
-    context.check_project(wanted.project_hash)
     kept = projection(wanted.fields, SessionItem) if wanted.fields else None
     behind, snapshot, moment = None, snapshot_now(connection), moment_of(context, wanted.since, wanted.until)
     if wanted.cursor is not None:
@@ -120,9 +119,10 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
 
 
 def _filters(context: Context, wanted: ListSessions) -> SessionFilters:
-    given = wanted.model_dump(include={*_FILTERS} - {"since", "until", "kind"})
+    given = wanted.model_dump(include={*_FILTERS} - {"since", "until", "kind", "project"})
     return SessionFilters(
         **given,
+        projects=context.projects(wanted.project),
         kind=None if wanted.kind == "all" else wanted.kind,
         since=context.moment("since", wanted.since),
         until=context.moment("until", wanted.until, end=True),
@@ -148,7 +148,9 @@ def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, s
     more = (inside,) if wanted.query else ()
     after = ";" if more else "."
     for name in filter(given.__contains__, _FILTERS):
-        left = sessions.count(context.connection, replace(filters, **{name: None}), newest=snapshot).sessions
+        left = sessions.count(
+            context.connection, replace(filters, **{"projects" if name == "project" else name: None}), newest=snapshot
+        ).sessions
         without = call(TOOL.name, **{key: value for key, value in given.items() if key != name})
         if left and len(without.written) + sum(len(str(one)) for one in more) <= _LONGEST_CALL:
             others = f"shows {counted(left, 'session')} that {{}} hides"

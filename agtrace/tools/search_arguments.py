@@ -15,7 +15,7 @@ from agtrace.search.hits import Order
 from agtrace.search.matching import Contains, ContainsAll, ContainsInTurn, Matcher, Matches
 from agtrace.search.question import Question
 from agtrace.sessions.query import find_session
-from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, Arguments, Cursor, Limit, ProjectHash, Time, Until
+from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, Arguments, Cursor, Limit, ProjectName, Time, Until
 from agtrace.tools.tool import Context, query_of
 
 
@@ -45,7 +45,7 @@ class SearchEventPreviews(Arguments):
     cursor: Cursor = None
     session_id: Annotated[str | None, Field(max_length=200)] = None
     provider: Agent | None = None
-    project_hash: ProjectHash = None
+    project: ProjectName = None
     kind: EventKind | None = None
     event_type: SkipJsonSchema[EventType | None] = None
     tool: Annotated[str | None, Field(max_length=200, description="Tool name, such as Bash.")] = None
@@ -64,7 +64,7 @@ class SearchEventPreviews(Arguments):
         return not listed and bool(self.query.strip())
 
 
-FILTERS = ("until", "since", "failed", "kind", "event_type", "tool", "path", "provider", "project_hash", "session_id")
+FILTERS = ("until", "since", "failed", "kind", "event_type", "tool", "path", "provider", "project", "session_id")
 """The arguments that only narrow a search, the most dispensable first."""
 
 
@@ -75,12 +75,11 @@ def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Qu
     if wanted.regex and wanted.words:
         message = "words: a regular expression can't be searched by words; leave out words or regex"
         raise InvalidParameter("words", message)
-    context.check_project(wanted.project_hash)
     session = find_session(context.connection, wanted.session_id) if wanted.session_id is not None else None
     filters = EventFilters(
         session_row=session.id if session else None,
         provider=wanted.provider,
-        project_hash=wanted.project_hash,
+        projects=context.projects(wanted.project),
         event_type=wanted.event_type,
         kind=wanted.kind,
         tool=wanted.tool,

@@ -114,6 +114,10 @@ def session_named(context: Context, query: str) -> NextCall | None:
     return opens.saying("opens the session with this id", _OF_LIST)
 
 
+_STORED = {"session_id": "session_row", "project": "projects"}
+"""Arguments -> their names as filters, where these differ."""
+
+
 class _Alternatives:
     """Alternatives to a search that found nothing."""
 
@@ -171,7 +175,7 @@ class _Alternatives:
             return
         for name in given:
             without: dict[str, Any] = {name: None}
-            dropped: dict[str, Any] = {"session_row" if name == "session_id" else name: None}
+            dropped: dict[str, Any] = {_STORED.get(name, name): None}
             left = replace(self._asked.filters, **dropped)
             if found := self._found(replace(self._asked, filters=left)):
                 yield self.call(found, "finds matches that {} hides", argument=name, **without)

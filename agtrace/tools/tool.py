@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from agtrace_indexer.index.questions import events, projects, turns
+from agtrace_indexer.index.questions import events, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import Analysis
 from agtrace_schema.health import Health
 
 from agtrace.health.last_analysis import LastAnalysis
 from agtrace.index.freshness import Freshness
-from agtrace.problems import InvalidParameter
+from agtrace.problems import UnknownProject
+from agtrace.sessions.projects import resolved
 from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.replies import Reply
-from agtrace.text.lines import repeated
 from agtrace.times import moment
 from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments
 from agtrace.usage.prices import PriceTable
@@ -50,14 +50,19 @@ class Context:
         """Return the health of a session, with every finding."""
         return self.last_analysis.get(self.connection, session, now=self.now, prices=self.prices)
 
-    def check_project(self, project_hash: str | None) -> None:
-        """Raise `InvalidParameter` if no project hash begins with this one."""
-        if project_hash is None or self.freshness.state != "ready":
-            return
-        if not projects.has_hash(self.connection, project_hash):
-            given = repeated(project_hash, 60)
-            unknown = f"project_hash: no project hash begins with {given!r}; get_project_info() lists them"
-            raise InvalidParameter("project_hash", unknown)
+    def projects(self, given: str | None) -> tuple[int, ...] | None:
+        """Return the row ids of the folders of a project; None for none given.
+
+        Raises `InvalidParameter` if none is called so; while the index is incomplete, no session is found instead.
+        """
+        if given is None:
+            return None
+        try:
+            return resolved(self.connection, given)
+        except UnknownProject:
+            if self.freshness.state == "ready":
+                raise
+            return ()
 
     def moment(self, field: str, text: str | None, *, end: bool = False) -> int | None:
         """Read a time argument as milliseconds since 1970 UTC; None stays None."""

@@ -103,25 +103,31 @@ class ModelTotals(Model):
 
 
 class ProjectItem(Model):
-    """One project."""
+    """One project: a repository, or a folder that none is known of."""
 
+    name: str
+    """What `project` filters by: its name, or what else no other project has."""
+    remote: str | None = None
+    """Host, owner and name, in lower case."""
+    made: str | None = None
+    """How several folders were joined, the least sure of them: `remote` by the same remote, `shared` by commits or
+    files that only one repository has, `name` by their names."""
     hash: str
+    """Of the folder with the most sessions."""
     root_path: str | None = None
-    """Absent if only the hash is known (Gemini CLI)."""
+    """That folder; absent if only the hash is known (Gemini CLI)."""
+    folders: list[str] | None = None
+    """Its other folders: worktrees, clones, on other machines, under former names."""
+    total_folders: int | None = None
+    """The number of all its folders, if there are more than six."""
     session_count: int
     providers: list[Provider]
     failed_calls: int
     responses: int
     total_tokens: int | None = None
-    tokens: dict[str, int] | None = None
-    """By kind, as in SessionStats; zeros are left out."""
     tokens_made: Made | None = None
     cost_usd: float | None = None
     cost_made: Made | None = None
-    models: list[ModelTotals] | None = None
-    """The three with the most tokens."""
-    total_models: int | None = None
-    """The number of models, if there are more than three."""
     last_activity: str | None = None
 
 
@@ -545,7 +551,7 @@ class BestSession(Model):
     session_id: str
     provider: Provider
     project: str | None = None
-    """The name of its project's folder."""
+    """The name of its project, which `project` filters by."""
     date: str | None = None
     title: str
     hits: list[tuple[int, str, str]]

@@ -6,7 +6,7 @@ The index is an archive: agents delete their logs, so what an answer needs is st
 
 from __future__ import annotations
 
-VERSION = 5
+VERSION = 6
 """Kept in the file as `user_version`. Earlier versions were made before the first release."""
 
 TABLES = """
@@ -66,6 +66,27 @@ CREATE TABLE project (
   hash TEXT NOT NULL UNIQUE,
   root_path TEXT
 );
+
+-- What folders (rows of project) are one repository: worktrees, clones, former names. Made anew from the clues and the
+-- files that calls named whenever these change (agtrace_indexer.index.membership).
+CREATE TABLE repository (
+  id INTEGER PRIMARY KEY,        -- the smallest id of its folders
+  name TEXT NOT NULL,
+  remote TEXT,                   -- host/owner/name in lower case; null if nothing tells
+  made TEXT NOT NULL             -- how its folders were joined, the least sure of them: remote | shared | name, or
+                                 -- folder if it has but one, whose remote is unknown
+);
+CREATE TABLE repository_folder (
+  project_id INTEGER PRIMARY KEY,
+  repository_id INTEGER NOT NULL
+);
+
+-- What a repository is called, in lower case: its name, with and without its owner, its folders, and former names.
+CREATE TABLE repository_name (
+  repository_id INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  PRIMARY KEY (repository_id, name)
+) WITHOUT ROWID;
 
 -- The work of one agent in one log. A log with inline sub-agents has several sessions, distinguished by thread.
 -- Times are milliseconds since 1970 UTC; null means unknown.
@@ -311,6 +332,17 @@ CREATE TABLE landmark (
   PRIMARY KEY (session_id, event_index, number)
 ) WITHOUT ROWID;
 CREATE INDEX landmark_named ON landmark (kind, name);
+
+-- What events tell about the repository of their session: the remote that the log records, addresses that git and
+-- programs of forges printed, hashes of commits.
+CREATE TABLE clue (
+  session_id INTEGER NOT NULL,
+  event_index INTEGER NOT NULL,
+  kind TEXT NOT NULL,            -- remote | shown | commit | root
+  value TEXT NOT NULL,           -- host/owner/name in lower case, the first twelve digits of a hash, or the path of a
+                                 -- folder of which the log gives only the hash
+  PRIMARY KEY (session_id, event_index, kind, value)
+) WITHOUT ROWID;
 
 -- Token sums of a session by model, speed and size of the request, from which totals and costs are calculated.
 -- context_class: how many of codes.CONTEXT_CLASSES the whole input of a request exceeds. Copies don't count.

@@ -135,7 +135,7 @@ _NOT_OFFERED = {("search", "query"), ("search", "event_type")}
 
 def test_a_person_can_ask_with_every_parameter_of_the_tools_that_list_and_search() -> None:
     """What is left out is for whoever pays by the byte."""
-    named = {"project_hash": "project", "session_id": "session", "has_failures": "failures",
+    named = {"session_id": "session", "has_failures": "failures",
              "include_own": "own", "group_by": "by-session", "order": "oldest"}  # fmt: skip
     for command, tool in (
         ("sessions", "list_sessions"), ("search", "search_event_previews"), ("count", "count_events"),

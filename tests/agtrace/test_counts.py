@@ -38,7 +38,8 @@ class Called(NamedTuple):
     ts: int
     provider: str
     uid: str
-    project: str | None
+    project: int | None
+    """Its repository."""
     kind: str
 
 
@@ -46,8 +47,8 @@ def called(asker: Asker) -> list[Called]:
     found = query(
         asker,
         "SELECT e.session_id, e.event_index, n.text, e.outcome IS ?, e.ts, s.provider, s.uid, "
-        "coalesce(p.root_path, p.hash), s.kind FROM event e JOIN session s ON s.id = e.session_id "
-        "LEFT JOIN name n ON n.id = e.name_id LEFT JOIN project p ON p.id = s.project_id "
+        "f.repository_id, s.kind FROM event e JOIN session s ON s.id = e.session_id "
+        "LEFT JOIN name n ON n.id = e.name_id LEFT JOIN repository_folder f ON f.project_id = s.project_id "
         "WHERE e.type = ? AND e.superseded_by IS NULL AND e.copy_of IS NULL AND s.kind != 'warmup'",
         FAILED,
         TYPE_CODE[EventType.TOOL_CALL],
@@ -79,6 +80,7 @@ def scanned(asker: Asker, by: GroupBy, keep: Callable[[Called], bool] = lambda _
     known = programs(asker) if by == "program" else {}
     files = touched(asker) if by == "file" else {}
     ids = shown_ids(asker) if by == "session" else {}
+    names = project_names(asker) if by == "project" else {}
     groups: dict[str, list[Called]] = defaultdict(list)
     for one in filter(keep, called(asker)):
         place = one.session, one.event_index
@@ -86,7 +88,7 @@ def scanned(asker: Asker, by: GroupBy, keep: Callable[[Called], bool] = lambda _
             "tool": [one.tool or "unknown"],
             "program": [known[place]] if place in known else [],
             "file": files.get(place, []),
-            "project": [one.project or "unknown"],
+            "project": [names.get(one.project, "unknown")],
             "agent": [one.provider],
             "day": [day_of(one.ts)],
             "session": [ids.get(one.uid, "")],
@@ -97,6 +99,15 @@ def scanned(asker: Asker, by: GroupBy, keep: Callable[[Called], bool] = lambda _
         key: (len(calls), sum(one.failed for one in calls), len({one.session for one in calls}))
         for key, calls in groups.items()
     }
+
+
+def project_names(asker: Asker) -> dict[int | None, str]:
+    found: dict[int | None, str] = {}
+    for item in asker.items("get_project_info", "projects", limit=50):
+        sql = "SELECT repository_id FROM repository_folder JOIN project p ON p.id = project_id WHERE p.hash LIKE ?"
+        ((id,),) = query(asker, sql, item["hash"] + "%")
+        found[id] = item["name"]
+    return found
 
 
 def touched(asker: Asker) -> dict[tuple[int, int], list[str]]:
@@ -176,9 +187,9 @@ def test_a_session_and_a_project_are_counted_alone(samples: Asker) -> None:
     session = samples.ask("list_sessions", sort="tool_calls", limit=1)["data"]["sessions"][0]
     data = counts(samples, "tool", session_id=session["id"], limit=50)["data"]
     same(data, scanned(samples, "tool", lambda one: one.uid.startswith(session["id"])), "tool")
-    ((root,),) = query(samples, "SELECT root_path FROM project WHERE hash LIKE ?", session["project_hash"] + "%")
-    data = counts(samples, "agent", project_hash=session["project_hash"])["data"]
-    same(data, scanned(samples, "agent", lambda one: one.project == root), "agent")
+    for id, name in project_names(samples).items():
+        data = counts(samples, "agent", project=name)["data"]
+        same(data, scanned(samples, "agent", lambda one, id=id: one.project == id), "agent")  # type: ignore[misc]
 
 
 def test_a_path_leaves_the_calls_that_name_it_and_of_files_those_with_it(samples: Asker) -> None:

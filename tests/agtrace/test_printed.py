@@ -99,7 +99,7 @@ def test_every_call_of_a_hint_becomes_the_command_that_asks_the_same() -> None:
             call("search_event_previews", order="newest", query=quoted, include_own=True),
             f"search {shlex.quote(quoted)} --newest --own",
         ),
-        (call("list_sessions", has_failures=False, project_hash="ab"), "sessions --no-failures --project ab"),
+        (call("list_sessions", has_failures=False, project="ab"), "sessions --no-failures --project ab"),
         (call("compare_sessions", id1="ab12", id2="cd34"), "compare ab12 cd34"),
         (call("analyze_session", session_id="ab12", include_loops=True), "analyze ab12"),
         (call("read_artifact", ref="ax://session/ab12", start_line=9), "read ax://session/ab12 --lines 9:"),
@@ -109,7 +109,7 @@ def test_every_call_of_a_hint_becomes_the_command_that_asks_the_same() -> None:
         assert list(offers([said])) == [(f"agtrace {typed}", "shows it")]
     both = calls[0][0].saying("is one", "(3-4 KB)", after="; "), calls[2][0].saying("is another", "(up to 2 KB)")
     assert [says for _, says in offers(both)] == ["is one", "is another"]
-    hides = calls[9][0].saying("finds something: {} hides it", argument="project_hash")
+    hides = calls[9][0].saying("finds something: {} hides it", argument="project")
     assert [says for _, says in offers([hides])] == ["finds something: --project hides it"]
     assert list(offers([call("get_project_info").saying("lists them")])) == []
 

@@ -154,7 +154,7 @@ def test_a_project_is_named_by_its_path_the_end_of_it_or_its_hash(indexed: Path)
     by_hash = next(item["project_hash"] for item in listed if item["id"] == tidepool[0])
     assert tidepool == ids(reported("--project", by_hash.upper()))
     unknown = agtrace_here("report", "--project", "pool")
-    assert unknown.code == 2 and "/home/mira/projects/tidepool" in unknown.err, "the end of a name is no name"
+    assert unknown.code == 2 and "tidepool" in unknown.err, "the end of a name is no name"
 
 
 def test_the_worst_session_stands_first_and_those_without_a_score_last(tmp_path: Path) -> None:

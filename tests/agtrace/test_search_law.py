@@ -52,7 +52,7 @@ class Stored(NamedTuple):
     name: str | None
     outcome: Outcome | None
     provider: str
-    project: str | None
+    project: int | None
     folded: bytes
 
 
@@ -207,7 +207,7 @@ def stored(indexed: Path) -> list[Stored]:
     with closing(sqlite3.connect(indexed)) as connection:
         said = {(uid, number): text for uid, number, text, _ in texts(connection)}
         rows = connection.execute(
-            "SELECT f.path, e.line, e.ts, e.id, e.session_id, e.type, n.text, e.outcome, s.provider, p.hash, s.uid, "
+            "SELECT f.path, e.line, e.ts, e.id, e.session_id, e.type, n.text, e.outcome, s.provider, p.id, s.uid, "
             "e.event_index FROM event e JOIN session s ON s.id = e.session_id JOIN file f ON f.id = s.file_id "
             "LEFT JOIN project p ON p.id = s.project_id LEFT JOIN name n ON n.id = e.name_id "
             "WHERE e.superseded_by IS NULL ORDER BY e.ts DESC, e.id DESC"
@@ -304,9 +304,11 @@ def some_filters(stored: list[Stored], chance: random.Random) -> Iterator[tuple[
     has_tool = [e for e in stored if e.type in execution and (e.name or "").lower() == tool.lower()]
     yield EventFilters(session_row=event.session), [e for e in stored if e.session == event.session]
     yield EventFilters(provider=event.provider), [e for e in stored if e.provider == event.provider]
-    prefix = str(event.project)[: chance.choice((4, 12, 64))]
-    of_project = [e for e in stored if (e.project or "").startswith(prefix)]
-    yield EventFilters(project_hash=prefix), of_project
+    assert event.project is not None
+    of_project = [e for e in stored if e.project == event.project]
+    yield EventFilters(projects=(event.project,)), of_project
+    others = {e.project for e in stored if e.project is not None} - {event.project}
+    yield EventFilters(projects=(*others,)), [e for e in stored if e.project in others]
     yield EventFilters(event_type=event.type), [e for e in stored if e.type == event.type]
     yield EventFilters(kind="thought"), [e for e in stored if e.type == EventType.REASONING]
     errors = [e for e in stored if e.type == EventType.TOOL_RESULT and e.outcome == Outcome.FAILED]
@@ -320,7 +322,7 @@ def some_filters(stored: list[Stored], chance: random.Random) -> Iterator[tuple[
     yield EventFilters(since=times[0], until=times[1]), [e for e in stored if times[0] <= e.ts <= times[1]]
     yield EventFilters(since=event.ts, until=event.ts), [e for e in stored if e.ts == event.ts]
     yield (
-        EventFilters(provider=event.provider, project_hash=prefix, tool=tool, failed=True, until=times[1]),
+        EventFilters(provider=event.provider, projects=(event.project,), tool=tool, failed=True, until=times[1]),
         [
             e
             for e in of_project

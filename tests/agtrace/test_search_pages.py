@@ -243,10 +243,11 @@ def test_the_pages_of_projects_are_the_projects(each: Asker) -> None:
     listed = each.items("get_project_info", "projects", limit=3)
     counts = query(
         each,
-        "SELECT substr(hash, 1, 8), count(*) FROM project p JOIN session s ON s.project_id = p.id "
-        "WHERE kind != 'warmup' GROUP BY hash ORDER BY max(started_at) DESC NULLS LAST, p.id DESC",
+        "SELECT count(*) FROM repository_folder f JOIN session s USING (project_id) WHERE kind != 'warmup' "
+        "GROUP BY f.repository_id ORDER BY max(started_at) DESC NULLS LAST, f.repository_id DESC",
     )
-    assert [(item["hash"], item["session_count"]) for item in listed] == [tuple(row) for row in counts]
+    assert [item["session_count"] for item in listed] == [count for (count,) in counts]
+    assert len({item["name"] for item in listed}) == len({item["hash"] for item in listed}) == len(listed)
 
 
 # -- while the index grows -----------------------------------------------------------------------
@@ -384,9 +385,9 @@ def test_every_session_that_is_shown_can_be_opened(each: Asker) -> None:
 
 def test_every_project_that_is_shown_can_be_filtered_by(each: Asker) -> None:
     for item in each.items("get_project_info", "projects", limit=50):
-        listed = each.ask("list_sessions", project_hash=item["hash"], limit=50)
+        listed = each.ask("list_sessions", project=item["name"], limit=50)
         assert listed.get("pagination", {}).get("total_count", len(listed["data"]["sessions"])) == item["session_count"]
-        each.ask("search_event_previews", order="newest", query="e", project_hash=item["hash"])
+        each.ask("search_event_previews", order="newest", query="e", project=item["hash"])
 
 
 def test_every_event_and_turn_that_is_shown_can_be_opened(each: Asker) -> None:

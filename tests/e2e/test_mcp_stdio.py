@@ -274,7 +274,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("list_sessions", {"offset": 10}, "invalid_parameter", "unknown argument 'offset'"),
     ("list_sessions", {"provider": "claude"}, "invalid_parameter", "did you mean claude_code?"),
     ("list_sessions", {"since": "last week"}, "invalid_parameter", "7d"),
-    ("list_sessions", {"project_hash": "%"}, "invalid_parameter", "project_hash"),
+    ("list_sessions", {"project_hash": "%"}, "invalid_parameter", "project"),
     ("get_project_info", {"query": "tide"}, "invalid_parameter", "unknown argument 'query'"),
     ("search_event_previews", {}, "invalid_parameter", "query is missing"),
     ("search_event_previews", {"order": "newest", "query": 7}, "invalid_parameter", "query"),

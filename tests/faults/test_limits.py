@@ -75,11 +75,11 @@ def test_requests_without_end_wait_in_the_pipe_and_not_in_memory(first: int, tmp
     def send(server: Server) -> None:
         with suppress(OSError, ValueError):  # the end of the server
             for number in range(6_000):
-                server.send(call(3 + max(number, first), "list_sessions", project_hash="x" * 10_000))
+                server.send(call(3 + max(number, first), "list_sessions", project="x" * 10_000))
 
     with serving(tmp_path / "stderr") as server:
         server.greet()
-        server.send(call(2, "list_sessions", project_hash="x"))
+        server.send(call(2, "list_sessions", project="x"))
         server.answer(2)  # it needed the rules for secrets, which are compiled once
         before = memory(server.process.pid)
         sender = threading.Thread(target=send, args=(server,), daemon=True)

@@ -88,7 +88,7 @@ def _value(name: str, schema: Mapping[str, Any], known: Known, random: Random) -
         return random.choice((found, found, found[:12], found[:4], f"ax://session/{found}", found.upper()))
     if name == "ref":
         return _reference(known, random)
-    if name == "project_hash":
+    if name == "project":
         return random.choice(known.projects)[: random.choice((64, 64, 8, 1))]
     if name in ("since", "until"):
         return random.choice(

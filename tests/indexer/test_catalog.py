@@ -17,12 +17,14 @@ from tests.conftest import SAMPLES
 from tests.contents import contents
 
 LATER_COLUMNS = {
+    5: {},
     4: {"event": {"program_id"}},
     3: {"event": {"own"}},
     2: {"block": {"types", "words"}},
     1: {"session": {"pending", "compared_to", "copied_events", "own_title"}, "event": {"identity", "copy_of"}},
 }
 LATER_TABLES = {
+    5: ("clue", "repository", "repository_folder", "repository_name"),
     4: ("landmark",),
     3: (),
     2: ("block_tool", "words", "vocabulary_part", "vocabulary"),

@@ -46,7 +46,7 @@ _SECRET_ARGUMENTS: list[tuple[str, dict[str, Any]]] = [
     ("analyze_session", {"session_id": "?"}),
     ("compare_sessions", {"id1": "?", "id2": "x"}),
     ("get_reasoning_chain", {"session_id": "?"}),
-    ("get_project_info", {"project_hash": "?"}),
+    ("get_project_info", {"project": "?"}),
     ("read_artifact", {"ref": "?"}),
     ("read_artifact", {"ref": "ax://session/?"}),
     ("read_artifact", {"ref": "ax://report/?"}),
@@ -57,7 +57,7 @@ _SECRET_ARGUMENTS: list[tuple[str, dict[str, Any]]] = [
     ("search_event_previews", {"query": "(?", "regex": True}),
     ("search_event_previews", {"order": "newest", "query": "x", "path": "?"}),
     ("search_event_previews", {"order": "newest", "query": "x", "tool": "?"}),
-    ("search_event_previews", {"order": "newest", "query": "x", "project_hash": "?"}),
+    ("search_event_previews", {"order": "newest", "query": "x", "project": "?"}),
     ("search_event_previews", {"order": "newest", "query": "x", "?": 1}),
     ("search_events", {"pattern": "?"}),
 ]

@@ -114,6 +114,8 @@ class Thread:
     """Id -> event_index of the newest calls that start a sub-agent."""
     attempts: dict[str, list[Any]] = field(default_factory=dict)
     """Id -> what `landmarks` remembers of the calls that may leave landmarks, until their results."""
+    clues: dict[str, Any] = field(default_factory=dict)
+    """What `events.clues` remembers of the calls whose results tell of the repository."""
     requests: dict[str, int] = field(default_factory=dict)
     """Draft key of a request -> the turn that it opened: a later version of it opens no new turn."""
     turns: list[int] = field(default_factory=list)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from agtrace_schema.events import Outcome, Payload
 from agtrace_schema.landmarks import Landmark
 
+from agtrace_indexer.events.clues import Clue
 from agtrace_indexer.events.json_values import by_name
 from agtrace_indexer.events.strings import masked
 
@@ -48,6 +49,8 @@ class Draft:
     """Whether a notification says that the turn ended before its calls did; a user's interruption always does."""
     landmarks: tuple[Landmark, ...] = ()
     """What the log itself says was done here: of a result, by its call."""
+    clues: tuple[Clue, ...] = ()
+    """What the log itself says about the repository."""
 
 
 class Retraction(NamedTuple):

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from agtrace_indexer.index import meta, ranking, word_index
+from agtrace_indexer.index import meta, ranking, repositories, word_index
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.lock import WriteLock
 from agtrace_indexer.index.opening import bytes_on_disk
@@ -74,6 +74,7 @@ def scrub(connection: sqlite3.Connection, *, patience: float = 1) -> str | None:
             delete_orphans(connection)
             word_index.make_anew(connection)
             ranking.make_anew(connection)
+            repositories.join(connection, anew=True)
             _note_left(connection, _PAGES)
             connection.execute("COMMIT")
         if left in (_WORDS, _PAGES):

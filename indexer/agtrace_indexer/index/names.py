@@ -16,6 +16,8 @@ class Interning:
         self._names: dict[str, int] = {}
         self._paths: dict[str, int] = {}
         self._projects: dict[str, int] = {}
+        self.relative = False
+        """Whether there was a path that says nothing about the folder it lies in."""
 
     def name(self, name: str) -> int:
         """Return the id of a short, recurring string."""
@@ -27,6 +29,7 @@ class Interning:
 
     def path(self, path: str) -> int:
         """Return the id of a path, masked."""
+        self.relative |= path[:1] != "/"
         found = self._paths.get(path)  # masking a masked path changes nothing
         if found is None:
             path = masked(path)

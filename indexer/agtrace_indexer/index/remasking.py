@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from agtrace_indexer.events.strings import identifier, masked_json, plain_id
+from agtrace_indexer.index import meta, repositories
 from agtrace_indexer.index.maintenance import note_scrub
 from agtrace_indexer.index.projects import told_hash
 from agtrace_indexer.index.tables import TABLES
@@ -49,6 +50,8 @@ def mask_again(connection: sqlite3.Connection) -> None:
     _mask_keyed(connection, "naming", "title", ("session_id", "line"))
     for column in ("name", "detail"):
         _mask_keyed(connection, "landmark", column, ("session_id", "event_index", "number"))
+    _mask_keyed(connection, "clue", "value", ("session_id", "event_index", "kind", "value"))
+    meta.drop(connection, repositories.JOINED)
     _mask_ids(connection)
     _mask_record_types(connection)
     _mask_states(connection)
@@ -68,7 +71,7 @@ def _mask_keyed(connection: sqlite3.Connection, table: str, column: str, key: tu
     rows = connection.execute(there).fetchall()
     changed = [(masked, *row) for text, *row in rows if (masked := redact(text)) != text]
     found = " AND ".join(f"{name} = ?" for name in key)
-    connection.executemany(f"UPDATE {table} SET {column} = ? WHERE {found}", changed)
+    connection.executemany(f"UPDATE OR REPLACE {table} SET {column} = ? WHERE {found}", changed)
 
 
 def _mask_shared(connection: sqlite3.Connection, table: str) -> None:

@@ -57,6 +57,7 @@ class SessionBuffer:
     requests: list[tuple[int, int, str]] = field(default_factory=list)
     agents: list[tuple[str, int, int]] = field(default_factory=list)
     touched: list[tuple[int, int, int, str]] = field(default_factory=list)
+    clues: list[tuple[int, int, str, str]] = field(default_factory=list)
     landmarks: dict[int, list[Landmark]] = field(default_factory=dict)
     """event_index -> all its landmarks as known now."""
     endings: list[tuple[int, Ending]] = field(default_factory=list)
@@ -156,6 +157,7 @@ class SessionBuffer:
         write(_INSERT_USAGE, self.usages)
         write("INSERT OR REPLACE INTO request VALUES (?, ?, ?)", self.requests)
         write("INSERT OR IGNORE INTO touched VALUES (?, ?, ?, ?)", self.touched)
+        write("INSERT OR IGNORE INTO clue VALUES (?, ?, ?, ?)", self.clues)
         write("INSERT OR IGNORE INTO agent_start VALUES (?, ?, ?)", self.agents)
         write(
             "UPDATE event SET superseded_by = (SELECT id FROM event WHERE session_id = ?1 AND event_index = ?2), "
@@ -170,7 +172,8 @@ class SessionBuffer:
             self.touch(self._turn_of(supersession.event_index))
         self.first_row += len(self.rows)
         self.rows, self.usages, self.superseded, self.identities = [], [], [], set()
-        self.requests, self.touched, self.agents, self.endings, self.dropped = [], [], [], [], []
+        self.requests, self.touched, self.agents, self.clues = [], [], [], []
+        self.endings, self.dropped = [], []
         self.landmarks = {}
 
     def _write_landmarks(self) -> None:

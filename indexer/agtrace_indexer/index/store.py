@@ -16,6 +16,7 @@ import orjson
 from agtrace_schema.landmarks import Landmark
 
 from agtrace_indexer.events.assembly import Ending, Event, Supersession, Thread
+from agtrace_indexer.events.clues import Clue
 from agtrace_indexer.events.drafts import SessionFacts
 from agtrace_indexer.events.identity import line_identity
 from agtrace_indexer.events.strings import masked_json, plain_id
@@ -227,6 +228,11 @@ class Store:
         """Record the landmarks of an event, in place of those that were recorded before."""
         self._buffer(session_id, next_index).landmarks[event_index] = landmarks
 
+    def note_clues(self, session_id: int, next_index: int, event_index: int, clues: Iterable[Clue]) -> None:
+        """Record what an event tells about the repository of its session."""
+        rows = self._buffer(session_id, next_index).clues
+        rows += ((session_id, event_index, clue.kind, clue.value) for clue in clues)
+
     def drop_turn(self, session_id: int, turn: int, *, by: int) -> None:
         """Mark the events of a turn as retracted, except the token figures: those tokens were spent."""
         self._buffer(session_id, by + 1).dropped.append((turn, by))
@@ -240,6 +246,11 @@ class Store:
     def supersede(self, session_id: int, next_index: int, supersession: Supersession) -> None:
         """Mark an event of a session as replaced or retracted; `next_index` is where the session continues."""
         self._buffer(session_id, next_index).superseded.append(supersession)
+
+    @property
+    def named_relatively(self) -> bool:
+        """Whether calls named files by paths that other folders may have, too."""
+        return self._interning.relative
 
     def flush(self) -> None:
         """Write everything gathered into the open transaction."""

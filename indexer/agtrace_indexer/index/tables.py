@@ -23,6 +23,8 @@ class Role(Enum):
     """Strings that rows of many sessions refer to by id."""
     DERIVED = "derived"
     """Computed from other tables, and can be computed again."""
+    JOINED = "joined"
+    """What folders are one repository: computed from the clues and files of all sessions."""
     WORDS = "words"
     """The word index with its vocabulary, and the ranking index: computed from the blocks."""
 
@@ -47,6 +49,9 @@ TABLES: dict[str, Table] = {
     "file": Table(Role.FILE, numbered=True, texts=("reason",)),
     "record_type": Table(Role.FILE, {"file_id": "file"}),
     "project": Table(Role.SHARED, numbered=True, texts=("root_path",), told_by="hash"),
+    "repository": Table(Role.JOINED),
+    "repository_folder": Table(Role.JOINED, {"project_id": "project", "repository_id": "repository"}),
+    "repository_name": Table(Role.JOINED, {"repository_id": "repository"}),
     "session": Table(
         Role.SESSION,
         {"file_id": "file", "project_id": "project"},
@@ -70,6 +75,7 @@ TABLES: dict[str, Table] = {
     "request": Table(Role.EVENT, {"session_id": "session"}),
     "touched": Table(Role.EVENT, {"session_id": "session", "path_id": "path"}),
     "landmark": Table(Role.EVENT, {"session_id": "session"}),
+    "clue": Table(Role.EVENT, {"session_id": "session"}),
     "model_usage": Table(Role.DERIVED, {"session_id": "session"}),
     "kin": Table(Role.DERIVED, {"session_id": "session", "other_id": "session"}),
     "words": Table(Role.WORDS),
@@ -97,8 +103,10 @@ def pointers() -> list[tuple[str, str, str]]:
 
 
 def users(shared: str) -> list[tuple[str, str]]:
-    """Return (table, column) of all references to a table of shared strings."""
-    return [(name, column) for name, column, other in pointers() if other == shared]
+    """Return (table, column) of all references to a table of shared strings, but for those that are computed."""
+    return [
+        (name, column) for name, column, other in pointers() if other == shared and TABLES[name].role is not Role.JOINED
+    ]
 
 
 def unused(shared: str) -> str:

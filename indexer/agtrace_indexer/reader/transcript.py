@@ -11,7 +11,9 @@ from typing import Any, NamedTuple, TypeAlias
 from agtrace_schema.events import Notification, Payload, TokenUsage, ToolCall, ToolResult
 from agtrace_schema.landmarks import Landmark
 
+from agtrace_indexer.events import clues
 from agtrace_indexer.events.assembly import Event, Supersession, Thread
+from agtrace_indexer.events.clues import Clue
 from agtrace_indexer.events.drafts import Draft, Retraction, Said, Settlement
 from agtrace_indexer.events.identity import identity
 from agtrace_indexer.events.json_values import compact_json
@@ -235,6 +237,8 @@ class Transcript:
         self.store.add_event(session_id, event, text, rest, found)
         if isinstance(draft.payload, _MARKING) and not event.own:
             self._mark(draft.thread, self._marks(draft, event, text, rest, thread))
+            if clues := self._clues(draft, text, rest, thread):
+                self.store.note_clues(session_id, thread.next_index, event.event_index, clues)
         for ending in event.ends:
             self.store.end(session_id, thread.next_index, ending)
         if draft.replayed:
@@ -265,6 +269,21 @@ class Transcript:
         ):
             told.append(following.COMPACTION)
         return Marks(event.event_index, told) if told else None
+
+    def _clues(self, draft: Draft, text: str, rest: dict[str, Any] | None, thread: Thread) -> list[Clue]:
+        """What an event tells about the repository."""
+        payload, told = draft.payload, list(draft.clues)
+        facts = self.log.state.sessions[draft.thread]
+        if isinstance(payload, ToolCall):
+            clues.of_call(payload, (rest or {}).get("arguments"), facts.cwd, TOOLS, thread.clues)
+        elif isinstance(payload, ToolResult):
+            if thread.clues:
+                told += clues.of_result(payload.call_id, text, thread.clues)
+            if facts.cwd is None:
+                told += clues.of_hash(facts.project_hash, text, thread.clues)
+        elif draft.landmarks:
+            told += clues.linked(landmark.detail for landmark in draft.landmarks)
+        return told
 
     def _mark(self, thread: str, marks: Marks | None) -> None:
         if marks is not None:

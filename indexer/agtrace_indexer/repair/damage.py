@@ -30,7 +30,7 @@ Seen = TypeVar("Seen")
 
 _MOST_TOLD = 20
 
-_DERIVED = frozenset({*of_role(Role.DERIVED), "sqlite_stat1", "sqlite_stat4"})
+_DERIVED = frozenset({*of_role(Role.DERIVED, Role.JOINED), "sqlite_stat1", "sqlite_stat4"})
 """Tables derived from others, as are the tables of the word index."""
 
 _OF_WORDS = re.compile(rf"(?:{'|'.join(of_role(Role.WORDS))})(?:_(?:config|content|data|docsize|idx))?")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from agtrace_indexer.index import ranking, word_index
+from agtrace_indexer.index import ranking, repositories, word_index
 from agtrace_indexer.index.catalog import Catalog, make_tables, open_database, remove_attempts
 from agtrace_indexer.index.lock import WriteLock, reach_disk
 from agtrace_indexer.index.opening import is_damage, open_to_read, refuse_newer
@@ -251,6 +251,7 @@ def _build(
         settle(target, done)
         word_index.cover(target)
         ranking.cover(target)
+        repositories.join(target, anew=True)
         target.execute("COMMIT")
         target.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return done

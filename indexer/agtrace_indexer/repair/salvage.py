@@ -28,10 +28,10 @@ from agtrace_indexer.texts.blocks import unpack
 IsWanted = Callable[[dict[str, Any]], bool]
 """Whether what was read of a file, given by its row, is to be carried over."""
 
-SAVED = tuple(name for name, table in TABLES.items() if table.role not in (Role.DERIVED, Role.WORDS))
+SAVED = tuple(name for name, table in TABLES.items() if table.role not in (Role.DERIVED, Role.JOINED, Role.WORDS))
 """The tables that are carried over; all others are derived from these."""
 
-_MADE_HERE = ("built", "words_seal", "words_without", "ranked_to", "ranked_size", "scrub", "forgotten")
+_MADE_HERE = ("built", "words_seal", "words_without", "ranked_to", "ranked_size", "repositories", "scrub", "forgotten")
 """The keys of `meta` that don't apply to another index."""
 
 _LARGEST_ID = 1 << 53

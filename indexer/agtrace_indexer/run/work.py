@@ -51,7 +51,7 @@ class Work:
 
     def carry_out(self, report: Callable[[Progress], None] | None) -> Progress:
         """Read what changed, and commit."""
-        from agtrace_indexer.index import ranking
+        from agtrace_indexer.index import ranking, repositories
         from agtrace_indexer.index.store import Store
         from agtrace_indexer.index.tombstones import Tombstones
         from agtrace_indexer.index.word_index import cover_if_due
@@ -70,6 +70,7 @@ class Work:
         store.flush()
         cover_if_due(catalog.connection)
         ranking.cover(catalog.connection)
+        repositories.join(catalog.connection, anew=store.named_relatively)
         store.commit()
         self._clear_away(progress)
         return progress

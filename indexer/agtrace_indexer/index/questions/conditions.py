@@ -20,8 +20,13 @@ AND e.turn_index = :turn_index AND e.step_index = :step_index AND e.superseded_b
 """
 """The events of a `turns.Step`."""
 
-PROJECTS_BY_HASH = "SELECT id FROM project WHERE hash >= :hash AND hash < :hash || char(1114111)"
-"""The projects whose hash begins with :hash."""
+OF_PROJECTS = "s.project_id IN (SELECT value FROM json_each(:projects))"
+"""The sessions whose folders have these row ids."""
+
+REPOSITORY = """
+coalesce((SELECT f.repository_id FROM repository_folder f WHERE f.project_id = s.project_id), s.project_id)
+"""
+"""The repository of a session; its folder, until a run has found out. Both have the same numbers."""
 
 CODES: dict[str, int] = {
     "user": TYPE_CODE[EventType.USER],

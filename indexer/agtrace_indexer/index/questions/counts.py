@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.requests import GroupBy
 
-from agtrace_indexer.index.questions.conditions import CODES, COUNTED
+from agtrace_indexer.index.questions.conditions import CODES, COUNTED, REPOSITORY
 from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
 from agtrace_indexer.index.questions.queries import rows
 from agtrace_indexer.index.sums import TOTAL
@@ -34,7 +34,7 @@ LEFT JOIN (
 _KEYS: dict[GroupBy, str] = {
     "tool": "e.name_id",
     "program": "e.program_id",
-    "project": "s.project_id",
+    "project": REPOSITORY,
     "agent": "s.provider",
     "model": "coalesce(step.model, single.model, s.model)",
     "day": f"CASE WHEN e.ts THEN e.ts / {24 * 3600 * 1000} END",

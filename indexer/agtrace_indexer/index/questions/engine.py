@@ -22,7 +22,7 @@ from agtrace_indexer.index.questions.histories import PastEvent, TokenFigures, T
 from agtrace_indexer.index.questions.landmarks import Deeds, KindOfSession, Landmark
 from agtrace_indexer.index.questions.matches import Block, FoundEvent
 from agtrace_indexer.index.questions.matches import Span as TimeSpan
-from agtrace_indexer.index.questions.projects import Project
+from agtrace_indexer.index.questions.projects import Folder, Project, Repository
 from agtrace_indexer.index.questions.ranking import RankedEvent
 from agtrace_indexer.index.questions.ranking import Size as RankedSize
 from agtrace_indexer.index.questions.reports import Project as NamedProject
@@ -76,8 +76,8 @@ class Sessions(Protocol[Connection]):
     def id_of(self, connection: Connection, row: int) -> str:
         """Return the id of the session with this row id."""
 
-    def of_projects(self, connection: Connection, projects: Iterable[int]) -> set[int]:
-        """Return the rows of the sessions of some projects."""
+    def of_repositories(self, connection: Connection, repositories: Iterable[int]) -> set[int]:
+        """Return the rows of the sessions of some repositories."""
 
     def newest_row(self, connection: Connection) -> int:
         """Return the row id of the session indexed last, which marks the present state of lists; 0 if there is none."""
@@ -360,11 +360,20 @@ class Projects(Protocol[Connection]):
     ) -> list[Project]:
         """Return the projects after a (newest, row), those with the newest sessions first, at most `most`."""
 
-    def named(self, connection: Connection) -> list[tuple[int, str]]:
-        """Return the row and the root path of every project whose path is known."""
+    def folders(self, connection: Connection) -> list[Folder]:
+        """Return all folders, by path; those without one last."""
 
-    def has_hash(self, connection: Connection, beginning: str) -> bool:
-        """Whether any project's hash begins with this text."""
+    def folders_of(self, connection: Connection, repository: int) -> list[Folder]:
+        """Return the folders of a repository, those with the most sessions first."""
+
+    def repository(self, connection: Connection, id: int) -> Repository | None:
+        """Return what is known of a repository; None if no run has found out yet."""
+
+    def called(self, connection: Connection, name: str) -> list[Repository]:
+        """Return the repositories with a name: theirs, with or without the owner, a folder's or a former one."""
+
+    def names(self, connection: Connection) -> list[tuple[int, str]]:
+        """Return all names that repositories have, each with the row id of the repository."""
 
 
 class State(Protocol[Connection]):

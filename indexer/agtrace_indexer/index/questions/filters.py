@@ -10,10 +10,10 @@ from agtrace_schema.codes import OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome, UserKind
 from agtrace_schema.requests import EventKind
 
-from agtrace_indexer.index.questions.conditions import PROJECTS_BY_HASH
+from agtrace_indexer.index.questions.conditions import OF_PROJECTS
 
 _CALL, _RESULT = TYPE_CODE[EventType.TOOL_CALL], TYPE_CODE[EventType.TOOL_RESULT]
-_OF_PROJECT = f"b.session_id IN (SELECT id FROM session WHERE project_id IN ({PROJECTS_BY_HASH}))"
+_OF_PROJECTS = f"b.session_id IN (SELECT s.id FROM session s WHERE {OF_PROJECTS})"
 _OF_PROVIDER = "b.session_id IN (SELECT id FROM session WHERE provider = :provider)"
 _OF_SESSIONS = "b.session_id IN (SELECT value FROM json_each(:sessions))"
 _NAMED = "IN (SELECT id FROM name WHERE text = :tool COLLATE NOCASE)"
@@ -55,8 +55,8 @@ class EventFilters:
 
     session_row: int | None = None
     provider: str | None = None
-    project_hash: str | None = None
-    """The beginning of the hash."""
+    projects: tuple[int, ...] | None = None
+    """The row ids of projects."""
     event_type: EventType | None = None
     kind: EventKind | None = None
     tool: str | None = None
@@ -82,7 +82,7 @@ def _of_sessions(filters: EventFilters) -> tuple[list[str], dict[str, Any]]:
         (filters.session_row, "b.session_id = :session_row", {"session_row": filters.session_row}),
         (filters.sessions, _OF_SESSIONS, {"sessions": json.dumps(filters.sessions)}),
         (filters.provider, _OF_PROVIDER, {"provider": filters.provider}),
-        (filters.project_hash, _OF_PROJECT, {"hash": (filters.project_hash or "").lower()}),
+        (filters.projects, _OF_PROJECTS, {"projects": json.dumps(filters.projects)}),
     )
 
 

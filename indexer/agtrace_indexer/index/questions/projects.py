@@ -1,32 +1,34 @@
-"""The projects that sessions belong to."""
+"""The projects that sessions belong to: repositories, each with its folders."""
 
 from __future__ import annotations
 
 import sqlite3
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions.conditions import PROJECTS_BY_HASH
-from agtrace_indexer.index.questions.queries import pairs, rows, value
+from agtrace_indexer.index.questions.conditions import REPOSITORY
+from agtrace_indexer.index.questions.queries import first, rows
 
-_ACTIVE = """
+_ACTIVE = f"""
 WITH active AS (
-  SELECT p.id, p.hash, p.root_path, count(*) AS sessions, group_concat(DISTINCT s.provider) AS providers,
+  SELECT {REPOSITORY} AS id, count(*) AS sessions, group_concat(DISTINCT s.provider) AS providers,
     sum(s.failed_calls) AS failed, coalesce(max(s.ended_at), 0) AS last, coalesce(max(s.started_at), 0) AS newest
-  FROM project p JOIN session s ON s.project_id = p.id
-  WHERE s.kind != 'warmup' AND s.id <= :snapshot GROUP BY p.id)
+  FROM session s WHERE s.project_id IS NOT NULL AND s.kind != 'warmup' AND s.id <= :snapshot GROUP BY 1)
 SELECT *, (SELECT count(*) FROM active) FROM active
 WHERE (newest, id) < (:newest, :row) ORDER BY newest DESC, id DESC LIMIT :most
 """
 
+_FOLDERS = """
+SELECT p.id, p.hash, p.root_path, coalesce(f.repository_id, p.id),
+  (SELECT count(*) FROM session s WHERE s.project_id = p.id AND s.kind != 'warmup')
+FROM project p LEFT JOIN repository_folder f ON f.project_id = p.id
+"""
+
 
 class Project(NamedTuple):
-    """A project with its sessions. Times are milliseconds since 1970 UTC; 0 is unknown."""
+    """A repository with its sessions. Times are milliseconds since 1970 UTC; 0 is unknown."""
 
     id: int
     """Its row id."""
-    hash: str
-    root_path: str | None
-    """None if logs name only the hash."""
     sessions: int
     providers: tuple[str, ...]
     failed_calls: int
@@ -38,10 +40,32 @@ class Project(NamedTuple):
     """The number of projects in the whole list."""
 
 
-def _project(
-    id: int, hash: str, root: str | None, sessions: int, providers: str, failed: int, last: int, newest: int, total: int
-) -> Project:
-    return Project(id, hash, root, sessions, tuple(providers.split(",")), failed, last, newest, total)
+class Folder(NamedTuple):
+    """A folder in which agents worked."""
+
+    id: int
+    """Its row id."""
+    hash: str
+    root_path: str | None
+    """None if logs name only the hash."""
+    repository: int
+    """The row id of the repository that it belongs to."""
+    sessions: int
+
+
+class Repository(NamedTuple):
+    """What is known of a repository."""
+
+    id: int
+    name: str
+    remote: str | None
+    """`host/owner/name` in lower case; None if nothing tells."""
+    made: str
+    """How its folders were joined: remote, shared, name, or folder if there is but one without a remote."""
+
+
+def _project(id: int, sessions: int, providers: str, failed: int, last: int, newest: int, total: int) -> Project:
+    return Project(id, sessions, tuple(providers.split(",")), failed, last, newest, total)
 
 
 def page(connection: sqlite3.Connection, *, snapshot: int, behind: tuple[int, int] | None, most: int) -> list[Project]:
@@ -54,11 +78,35 @@ def page(connection: sqlite3.Connection, *, snapshot: int, behind: tuple[int, in
     return list(rows(connection, _project, _ACTIVE, named))
 
 
-def named(connection: sqlite3.Connection) -> list[tuple[int, str]]:
-    """Return the row and the root path of every project whose path is known."""
-    return list(pairs(connection, "SELECT id, root_path FROM project WHERE root_path IS NOT NULL").items())
+def folders(connection: sqlite3.Connection) -> list[Folder]:
+    """Return all folders, by path; those without one last."""
+    return list(rows(connection, Folder, f"{_FOLDERS} ORDER BY p.root_path IS NULL, p.root_path, p.hash"))
 
 
-def has_hash(connection: sqlite3.Connection, beginning: str) -> bool:
-    """Whether any project's hash begins with this text."""
-    return value(connection, PROJECTS_BY_HASH, {"hash": beginning}) is not None
+def folders_of(connection: sqlite3.Connection, repository: int) -> list[Folder]:
+    """Return the folders of a repository, those with the most sessions first."""
+    sql = f"{_FOLDERS} WHERE coalesce(f.repository_id, p.id) = ? ORDER BY 5 DESC, p.root_path IS NULL, p.root_path"
+    return list(rows(connection, Folder, sql, (repository,)))
+
+
+def repository(connection: sqlite3.Connection, id: int) -> Repository | None:
+    """Return what is known of a repository; None if no run has found out yet."""
+    return first(connection, Repository, "SELECT id, name, remote, made FROM repository WHERE id = ?", (id,))
+
+
+def called(connection: sqlite3.Connection, name: str) -> list[Repository]:
+    """Return the repositories with a name: theirs, with or without the owner, a folder's or a former one."""
+    sql = """
+    SELECT id, name, remote, made FROM repository
+    WHERE id IN (SELECT repository_id FROM repository_name WHERE name = :name) OR remote = :name ORDER BY id
+    """
+    return list(rows(connection, Repository, sql, {"name": name.lower()}))
+
+
+def names(connection: sqlite3.Connection) -> list[tuple[int, str]]:
+    """Return all names that repositories have, each with the row id of the repository."""
+    return list(rows(connection, _name, "SELECT repository_id, name FROM repository_name"))
+
+
+def _name(id: int, name: str) -> tuple[int, str]:
+    return id, name

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from agtrace_indexer.index.questions.conditions import COUNTED, PROJECTS_BY_HASH
+from agtrace_indexer.index.questions.conditions import COUNTED, OF_PROJECTS, REPOSITORY
 from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, only, pairs, rows, value, values
 
 _SESSION = """
@@ -180,8 +180,8 @@ class SessionFilters:
     """The filters of a list of sessions; None means no restriction. Times are milliseconds since 1970 UTC."""
 
     provider: str | None = None
-    project_hash: str | None = None
-    """The beginning of the hash."""
+    projects: tuple[int, ...] | None = None
+    """The row ids of projects."""
     since: int | None = None
     until: int | None = None
     query: str | None = None
@@ -250,10 +250,10 @@ def id_of(connection: sqlite3.Connection, row: int) -> str:
 # -- lists -----------------------------------------------------------------------------------------
 
 
-def of_projects(connection: sqlite3.Connection, projects: Iterable[int]) -> set[int]:
-    """Return the rows of the sessions of some projects."""
-    sql = f"SELECT id FROM session WHERE project_id IN {GIVEN}"
-    return {int(row) for row in values(connection, sql, (as_json(projects),))}
+def of_repositories(connection: sqlite3.Connection, repositories: Iterable[int]) -> set[int]:
+    """Return the rows of the sessions of some repositories."""
+    sql = f"SELECT s.id FROM session s WHERE {REPOSITORY} IN {GIVEN}"
+    return {int(row) for row in values(connection, sql, (as_json(repositories),))}
 
 
 def newest_row(connection: sqlite3.Connection) -> int:
@@ -310,7 +310,7 @@ def _condition(filters: SessionFilters, newest: int) -> tuple[str, dict[str, Any
     arguments: dict[str, Any] = {"newest": newest, "path": None, "access": None}
     wanted: list[tuple[str, str, Any]] = [
         ("s.provider = :provider", "provider", filters.provider),
-        (f"s.project_id IN ({PROJECTS_BY_HASH})", "hash", filters.project_hash and filters.project_hash.lower()),
+        (OF_PROJECTS, "projects", None if filters.projects is None else as_json(filters.projects)),
         ("coalesce(s.ended_at, 0) >= :since", "since", filters.since),
         ("coalesce(s.started_at, 0) <= :until", "until", filters.until),
         (_SAYS, "query", filters.query),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-from agtrace_indexer.index.questions.conditions import COUNTED, LIVE, OF_STEP, OWN_THEN
+from agtrace_indexer.index.questions.conditions import COUNTED, LIVE, OF_PROJECTS, OF_STEP, OWN_THEN, REPOSITORY
 from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.queries import GIVEN, Row, as_json, only, pairs, rows
 from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
@@ -118,7 +118,7 @@ def models_then(connection: sqlite3.Connection, session_row: int, then: Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """The sessions to sum up, and the key to group them by: each session, each project, or all together."""
+    """The sessions to sum up, and the key to group them by: each session, each repository, or all together."""
 
     by: Literal["session", "project", "all"]
     sessions: tuple[int, ...] | None = None
@@ -135,7 +135,7 @@ class ModelSums(NamedTuple):
     """The usage of responses with the same price."""
 
     key: int
-    """The row id of the session or of the project; 0 if all are summed up together."""
+    """The row id of the session or of the repository; 0 if all are summed up together."""
     model: str
     """Empty if the log doesn't name it."""
     speed: str
@@ -173,7 +173,7 @@ def _asked(query: str, among: Among) -> tuple[str, dict[str, Any]]:
     arguments: dict[str, Any] = {}
     for name, condition, given in (
         ("sessions", "s.id IN (SELECT value FROM json_each(:sessions))", among.sessions),
-        ("projects", "s.project_id IN (SELECT value FROM json_each(:projects))", among.projects),
+        ("projects", OF_PROJECTS, among.projects),
     ):
         if given is not None:
             conditions.append(condition)
@@ -184,5 +184,5 @@ def _asked(query: str, among: Among) -> tuple[str, dict[str, Any]]:
     usage = "model_usage" if among.newest_event is None else _USAGE_THEN
     if among.newest_event is not None:
         arguments["newest"] = among.newest_event
-    key = {"session": "s.id", "project": "s.project_id", "all": "0"}[among.by]
+    key = {"session": "s.id", "project": REPOSITORY, "all": "0"}[among.by]
     return query.format(key=key, usage=usage, condition=" AND ".join(conditions) or "1"), arguments

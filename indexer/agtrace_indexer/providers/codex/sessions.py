@@ -11,6 +11,7 @@ from typing import Any
 
 from agtrace_schema.events import Notification
 
+from agtrace_indexer.events.clues import remote
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback, Said, SessionFacts
 from agtrace_indexer.events.json_values import compact_json, count, fields, first_text, items, milliseconds, text
 from agtrace_indexer.events.strings import first_identifier, identifier
@@ -38,7 +39,8 @@ def session_meta(payload: Record, state: LogState, at: int | None) -> list[Draft
         facts.version = text(payload.get("cli_version")) or facts.version
     told = {key: value for key, value in payload.items() if key not in _META_LEFT_OUT}
     at = at or milliseconds(payload.get("timestamp"))
-    return [Draft(Notification("session_meta", compact_json(told)), at)]
+    clues = remote(fields(payload.get("git")).get("repository_url")) if own == facts.id else ()
+    return [Draft(Notification("session_meta", compact_json(told)), at, clues=clues)]
 
 
 def _origin(payload: Record, facts: SessionFacts, memory: dict[str, Any]) -> None:

@@ -1,0 +1,97 @@
+"""The repositories that folders belong to: their clues and files from the tables, and what follows from these back.
+
+They are computed as a whole, as a function of all sessions, at the end of a run in which one of these changed: there
+are few folders (`index.membership` joins them).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from agtrace_indexer.events.clues import COMMIT, REMOTE, ROOT, SHOWN
+from agtrace_indexer.index import meta
+from agtrace_indexer.index.membership import Folder, Repository, repositories
+
+JOINED = "repositories"
+"""The key of `meta` for what the repositories were computed from."""
+
+_STATE = """
+SELECT (SELECT coalesce(max(id), 0) FROM session) || '/' || (SELECT coalesce(max(id), 0) FROM path) || '/' ||
+  (SELECT count(*) FROM clue) || '/' || (SELECT count(*) FROM project WHERE root_path IS NOT NULL)
+"""
+_FOLDERS = "SELECT id, hash, root_path FROM project WHERE id IN (SELECT project_id FROM session)"
+_CLUES = """
+SELECT s.project_id, c.kind, c.value, count(*), max(coalesce(s.started_at, 0))
+FROM clue c JOIN session s ON s.id = c.session_id WHERE s.project_id IS NOT NULL GROUP BY 1, 2, 3
+"""
+_FILES = """
+SELECT DISTINCT s.project_id, p.text
+FROM touched t JOIN session s ON s.id = t.session_id JOIN path p ON p.id = t.path_id WHERE s.project_id IS NOT NULL
+"""
+_MOST_FILES = 2_000
+"""Files of a folder that are compared, those with the shortest paths."""
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the sessions in a folder tell about its repository."""
+
+    recorded: dict[str, int] = field(default_factory=dict)
+    shown: dict[str, int] = field(default_factory=dict)
+    commits: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
+    root: str | None = None
+
+
+def join(connection: sqlite3.Connection, *, anew: bool = False) -> None:
+    """Bring the repositories up to date, in the open transaction; nothing if nothing changed that they follow from.
+
+    `anew` says that something did change which can't be told from the tables.
+    """
+    (state,) = connection.execute(_STATE).fetchone()
+    if anew or meta.get(connection, JOINED) != state:
+        _write(connection, repositories(_folders(connection)))
+        meta.put(connection, JOINED, state)
+
+
+def _folders(connection: sqlite3.Connection) -> Iterator[Folder]:
+    told: dict[int, _Told] = defaultdict(_Told)
+    for project, kind, value, count, time in connection.execute(_CLUES):
+        match kind:
+            case _ if kind == REMOTE:
+                told[project].recorded[value] = time
+            case _ if kind == SHOWN:
+                told[project].shown[value] = count
+            case _ if kind == COMMIT:
+                told[project].commits.add(value)
+            case _ if kind == ROOT:
+                told[project].root = value
+    for project, path in connection.execute(_FILES):
+        told[project].files.add(path)
+    for id, hash, root in connection.execute(_FOLDERS).fetchall():
+        known = told[id]
+        root = root or known.root
+        files = sorted(filter(None, (_within(path, root) for path in known.files)), key=lambda path: (len(path), path))
+        yield Folder(id, hash, root, known.recorded, known.shown, known.commits, files[:_MOST_FILES])
+
+
+def _within(path: str, root: str | None) -> str | None:
+    """Return a path relative to a folder; None if it lies elsewhere."""
+    path = path.replace("\\", "/")
+    if path[:1] != "/" and path[1:2] != ":":
+        return path.removeprefix("./")
+    top = (root or "").replace("\\", "/").rstrip("/") + "/"
+    return path[len(top) :] if len(top) > 1 and path.startswith(top) else None
+
+
+def _write(connection: sqlite3.Connection, found: list[Repository]) -> None:
+    for table in ("repository", "repository_folder", "repository_name"):
+        connection.execute(f"DELETE FROM {table}")
+    for one in found:
+        id = min(one.folders)
+        connection.execute("INSERT INTO repository VALUES (?, ?, ?, ?)", (id, one.name, one.remote, one.made))
+        connection.executemany("INSERT INTO repository_folder VALUES (?, ?)", [(folder, id) for folder in one.folders])
+        connection.executemany("INSERT INTO repository_name VALUES (?, ?)", [(id, name) for name in one.names])

@@ -1,0 +1,254 @@
+"""Repositories: folders are joined by what only one repository has, and by nothing else."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from agtrace_indexer.events.remotes import repository_at
+from agtrace_indexer.index.membership import FOLDER, NAME, REMOTE, SHARED, Folder, Repository, repositories
+from agtrace_indexer.index.projects import project_hash
+from agtrace_indexer.run import index
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from tests.agtrace.asking import Asker, claude_log
+from tests.conftest import LOGS
+from tests.finding.ranking import indexed
+from tests.finding.repositories import joined
+
+HARBOUR, FORK = "github.com/mira/harbour", "github.com/otto/harbour"
+
+
+def folder(number: int, root: str | None, **more: object) -> Folder:
+    return Folder(number, project_hash(root or str(number)), root, **more)  # type: ignore[arg-type]
+
+
+def groups(found: Iterable[Repository]) -> set[frozenset[int]]:
+    return {frozenset(one.folders) for one in found}
+
+
+def together(*folders: Folder) -> set[frozenset[int]]:
+    return {members for members in groups(repositories(folders)) if len(members) > 1}
+
+
+# -- what joins ------------------------------------------------------------------------------------
+
+
+def test_clones_with_the_same_recorded_remote_are_one_repository() -> None:
+    (one,) = repositories([
+        folder(1, "/home/mira/harbour", recorded={HARBOUR: 1}),
+        folder(2, "/Users/mira/src/boats", recorded={HARBOUR: 2}),
+    ])  # fmt: skip
+    assert (one.name, one.remote, one.made, set(one.folders)) == ("harbour", HARBOUR, REMOTE, {1, 2})
+    assert {"harbour", "mira/harbour", "boats"} <= set(one.names)
+
+
+def test_folders_that_share_two_commits_are_one_repository() -> None:
+    commits = {"3fa9c21d0b1e", "77b0aa12cd34"}
+    (one,) = repositories([
+        folder(1, "/home/mira/harbour", commits=commits),
+        folder(2, "/home/mira/dock", commits=commits | {"0a1b2c3d4e5f"}),
+    ])  # fmt: skip
+    assert one.made == SHARED
+
+
+def test_a_worktree_beside_its_repository_belongs_to_it() -> None:
+    found = repositories([folder(1, "/home/mira/harbour"), folder(2, "/home/mira/harbour/.worktrees/tides")])
+    assert [(one.name, one.made, len(one.folders)) for one in found] == [("harbour", NAME, 2)]
+
+
+def test_a_folder_of_which_nothing_is_known_is_a_repository_of_its_own() -> None:
+    (one,) = repositories([folder(1, "/home/mira/harbour")])
+    assert (one.name, one.remote, one.made) == ("harbour", None, FOLDER)
+
+
+# -- what doesn't: traps ---------------------------------------------------------------------------
+
+TRAPS = {
+    "two repositories of one name": [
+        folder(1, "/home/mira/app", recorded={"github.com/mira/app": 1}),
+        folder(2, "/home/otto/app", recorded={"github.com/otto/app": 1}),
+    ],
+    "two folders of one common name": [folder(1, "/home/mira/app"), folder(2, "/home/otto/app")],
+    "a fork, with its commits and files": [
+        folder(1, "/home/mira/harbour", recorded={HARBOUR: 1}, commits={"3fa9c21d0b1e", "77b0aa12cd34"},
+               files={"harbour/tides.py", "harbour/quay.py"}),
+        folder(2, "/home/otto/harbour", recorded={FORK: 1}, commits={"3fa9c21d0b1e", "77b0aa12cd34"},
+               files={"harbour/tides.py", "harbour/quay.py"}),
+    ],
+    "a monorepo and a package that was taken out of it": [
+        folder(1, "/home/mira/mono", recorded={"github.com/mira/mono": 1}, files={"packages/tides/tides.py"}),
+        folder(2, "/home/mira/tides", recorded={"github.com/mira/tides": 1}, files={"packages/tides/tides.py"}),
+    ],
+    "a submodule": [
+        folder(1, "/home/mira/harbour", recorded={HARBOUR: 1}, files={"libtide/src/tide.c", "libtide/src/moon.c"}),
+        folder(2, "/home/mira/harbour/libtide", recorded={"github.com/mira/libtide": 1}, files={"src/tide.c"}),
+    ],
+    "a scratch folder in which one worked on several": [
+        folder(1, "/tmp", shown={HARBOUR: 3, "github.com/mira/quay": 3}),
+        folder(2, "/home/mira/harbour", recorded={HARBOUR: 1}),
+        folder(3, "/home/mira/quay", recorded={"github.com/mira/quay": 1}),
+    ],
+    "a home directory": [
+        folder(1, "/home/mira", shown={HARBOUR: 5}, commits={"3fa9c21d0b1e", "77b0aa12cd34"}),
+        folder(2, "/home/mira/harbour", recorded={HARBOUR: 1}, commits={"3fa9c21d0b1e", "77b0aa12cd34"}),
+    ],
+    "the same library copied into two": [
+        folder(1, "/home/mira/harbour", files={"vendor/zlib/deflate.c", "vendor/zlib/inflate.c", "harbour/a.py"}),
+        folder(2, "/home/mira/quay", files={"vendor/zlib/deflate.c", "vendor/zlib/inflate.c", "quay/b.py"}),
+    ],
+    "files that every repository has": [
+        folder(1, "/home/mira/harbour", files={"src/index.js", "tests/conftest.py", ".github/workflows/ci.yml"}),
+        folder(2, "/home/mira/quay", files={"src/index.js", "tests/conftest.py", ".github/workflows/ci.yml"}),
+    ],
+    "one commit": [
+        folder(1, "/home/mira/harbour", commits={"3fa9c21d0b1e"}),
+        folder(2, "/home/mira/quay", commits={"3fa9c21d0b1e"}),
+    ],
+    "one mention of another's address": [
+        folder(1, "/home/mira/quay", shown={HARBOUR: 1}), folder(2, "/home/mira/harbour", recorded={HARBOUR: 1}),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("folders", TRAPS.values(), ids=TRAPS)
+def test_what_two_repositories_may_share_does_not_join_them(folders: list[Folder]) -> None:
+    assert together(*folders) == set()
+
+
+# -- laws ------------------------------------------------------------------------------------------
+
+_REMOTES = some.sampled_from([HARBOUR, FORK, "github.com/mira/quay"])
+_ROOTS = ["/home/mira/harbour", "/home/otto/harbour", "/home/mira/quay", "/tmp", "/home/mira", "/srv/git/harbour",
+          "/home/mira/harbour/.worktrees/a", "/home/mira/dock"]  # fmt: skip
+_COMMITS = some.sets(some.sampled_from(["3fa9c21d0b1e", "77b0aa12cd34", "0a1b2c3d4e5f"]))
+_FILES = some.sets(some.sampled_from(["harbour/tides.py", "harbour/deep/er/moon.py", "quay/crane.py", "src/main.py"]))
+_TOLD = some.tuples(some.dictionaries(_REMOTES, some.integers(1, 9), max_size=1),
+                    some.dictionaries(_REMOTES, some.integers(1, 3)), _COMMITS, _FILES)  # fmt: skip
+
+
+def _made(told: list[tuple[dict[str, int], dict[str, int], set[str], set[str]]]) -> list[Folder]:
+    return [
+        folder(number, root, recorded=recorded, shown=shown, commits=commits, files=files)
+        for number, (root, (recorded, shown, commits, files)) in enumerate(zip(_ROOTS, told, strict=False), 1)
+    ]
+
+
+@given(told=some.lists(_TOLD, min_size=2, max_size=len(_ROOTS)), order=some.randoms())
+@settings(max_examples=150, deadline=None)
+def test_folders_with_different_recorded_remotes_stay_apart_and_their_order_does_not_matter(
+    told: list[tuple[dict[str, int], dict[str, int], set[str], set[str]]], order: object
+) -> None:
+    folders = _made(told)
+    found = repositories(folders)
+    assert sorted(id for one in found for id in one.folders) == [one.id for one in folders]
+    by_id = {one.id: one for one in folders}
+    for one in found:
+        assert len({remote for id in one.folders for remote in by_id[id].recorded}) <= 1
+    shuffled = list(folders)
+    order.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert groups(repositories(shuffled)) == groups(found)
+
+
+# -- from logs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("address", "repository"),
+    [
+        ("git@github.com:Mira/Harbour.git", HARBOUR),
+        ("https://user:secret@github.com/mira/harbour", HARBOUR),
+        ("ssh://git@github.com:22/mira/harbour.git", HARBOUR),
+        ("https://github.com/mira/harbour/pull/104", HARBOUR),
+        ("/srv/git/harbour.git", None),
+        ("https://github.com/mira", None),
+    ],
+)
+def test_an_address_names_a_repository_however_it_is_written(address: str, repository: str | None) -> None:
+    assert repository_at(address) == repository
+
+
+def _told(database: Path) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute(
+            "SELECT r.name, r.remote, r.made, group_concat(hash) FROM repository r "
+            "JOIN (SELECT f.repository_id, p.hash FROM repository_folder f JOIN project p ON p.id = f.project_id "
+            "ORDER BY p.hash) ON repository_id = r.id GROUP BY r.id ORDER BY 1, 4"
+        ).fetchall()
+
+
+def _logs(home: Path) -> None:
+    pushed = "To github.com:mira/harbour.git\n   3fa9c21..77b0aa1  main -> main\n"
+    for number, cwd in enumerate(("/srv/mira/harbour", "/srv/otto/boats", "/srv/otto/quay")):
+        log = claude_log(home, f"{number}badc0de-0000-4000-8000-000000000001", cwd=cwd)
+        log.prompt("Push").call("Bash", {"command": "git push"}, pushed if number < 2 else "Everything up-to-date")
+        log.call("Bash", {"command": "git push"}, pushed if number < 2 else "Everything up-to-date")
+
+
+def test_a_repository_that_grew_is_that_of_a_fresh_index(tmp_path: Path) -> None:
+    _logs(tmp_path / "whole")
+    grown = tmp_path / "grown.db"
+    for part in (0.4, 0.8, 1.0):
+        for path in sorted((tmp_path / "whole").rglob("*.jsonl")):
+            copy = tmp_path / "home" / path.relative_to(tmp_path / "whole")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            lines = path.read_bytes().splitlines(keepends=True)
+            copy.write_bytes(b"".join(lines[: round(len(lines) * part)]))
+        index(grown, [str(tmp_path / "home")], otherwise=[])
+    index(tmp_path / "fresh.db", [str(tmp_path / "home")], otherwise=[])
+    found = _told(grown)
+    assert found == _told(tmp_path / "fresh.db")
+    assert [row[:3] for row in found] == [("harbour", HARBOUR, REMOTE), ("quay", None, FOLDER)]
+
+
+def test_a_project_is_named_by_any_of_its_names_and_means_all_its_folders(tmp_path: Path) -> None:
+    _logs(tmp_path / "home")
+    asker = Asker(tmp_path / "data", tmp_path / "home")
+    names = ["harbour", "HARBOUR", "mira/harbour", "git@github.com:mira/harbour.git", "boats", "/srv/otto/boats",
+             "/srv/otto/boats/quay/crane.py", "otto/boats", project_hash("/srv/otto/boats")[:10]]  # fmt: skip
+    for name in names:
+        assert len(asker.ask("list_sessions", project=name)["data"]["sessions"]) == 2, name
+        assert asker.ask("search_event_previews", query="", project=name)["data"]["matches"]
+    (harbour, quay) = sorted(asker.ask("get_project_info")["data"]["projects"], key=lambda item: item["name"])
+    assert (harbour["name"], harbour["made"], harbour["session_count"]) == ("harbour", "remote", 2)
+    assert len(harbour["folders"]) == 1 and "folders" not in quay
+    rows = asker.ask("count_events", group_by="project")["data"]["rows"]
+    assert rows == [["harbour", 4, 0, 2], ["quay", 2, 0, 1]]
+
+
+def test_a_project_that_nobody_knows_is_refused_with_names_that_are_known(tmp_path: Path) -> None:
+    _logs(tmp_path / "home")
+    asker = Asker(tmp_path / "data", tmp_path / "home")
+    error = asker.error("list_sessions", project="harbor")
+    assert error["details"]["field"] == "project" and error["details"]["allowed"][0] == "harbour"
+
+
+def test_two_projects_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for number, cwd in enumerate(("/srv/mira/app", "/srv/otto/app")):
+        claude_log(tmp_path / "home", f"{number}badc0de-0000-4000-8000-000000000001", cwd=cwd).prompt("Hello")
+    asker = Asker(tmp_path / "data", tmp_path / "home")
+    assert set(asker.error("list_sessions", project="app")["details"]["allowed"]) == {"/srv/mira/app", "/srv/otto/app"}
+    assert len(asker.ask("list_sessions", project="/srv/mira/app")["data"]["sessions"]) == 1
+    assert len(asker.ask("list_sessions", project="otto/app")["data"]["sessions"]) == 1
+
+
+def test_what_codex_records_of_its_folder_is_the_remote(tmp_path: Path) -> None:
+    meta = {"id": "019f0000-0000-7000-8000-000000000001", "cwd": "/srv/mira/dock", "cli_version": "0.99.0",
+            "git": {"repository_url": "https://token@github.com/mira/harbour.git"}}  # fmt: skip
+    records = [{"timestamp": "2026-10-01T10:00:00Z", "type": "session_meta", "payload": meta}]
+    log = tmp_path / "logs" / "rollout-2026-10-01T10-00-00-019f0000-0000-7000-8000-000000000001.jsonl"
+    log.parent.mkdir()
+    log.write_text("".join(json.dumps(record) + "\n" for record in records))
+    index(tmp_path / "index.db", [str(tmp_path / "logs")], otherwise=[])
+    assert [row[:3] for row in _told(tmp_path / "index.db")] == [("harbour", HARBOUR, REMOTE)]
+
+
+@pytest.mark.skipif(not LOGS.is_dir(), reason="the folder of real logs (shared/logs) is not here")
+def test_on_real_logs_nothing_is_joined_wrongly_and_98_percent_are_in_their_group(tmp_path: Path) -> None:
+    found = joined(indexed(tmp_path))
+    assert found.wrong == [] and found.in_group >= 0.98 * found.sessions
