@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions import projects
-from agtrace_indexer.index.questions.projects import Folder, Project
+from agtrace_indexer.index.questions.projects import Folder, Project, Repository
 from agtrace_indexer.index.questions.usage import Among
 from agtrace_schema.answers import ProjectItem
 
@@ -61,19 +61,18 @@ def list_projects(
     folders = {project.id: projects.folders_of(connection, project.id) for project in shown}
     ids = tuple(folder.id for some in folders.values() for folder in some)
     used = usage_by(connection, prices, Among("project", projects=ids, newest=snapshot))
-    names = labels(connection)
-    items = [
-        _project_item(connection, project, folders[project.id], names[project.id], used.get(project.id, Usage()))
-        for project in shown
-    ]
+    known, names = projects.repositories(connection), labels(connection)
+    items = []
+    for project in shown:
+        usage = used.get(project.id, Usage())
+        items.append(_project_item(project, known.get(project.id), folders[project.id], names[project.id], usage))
     places = [(project.newest, project.id) for project in shown]
     return ProjectPage(items, places, found[0].total if found else 0, len(found) > limit)
 
 
 def _project_item(
-    connection: sqlite3.Connection, project: Project, folders: list[Folder], name: str, usage: Usage
+    project: Project, known: Repository | None, folders: list[Folder], name: str, usage: Usage
 ) -> ProjectItem:
-    known = projects.repository(connection, project.id)
     main = folders[0]
     roots = [shown_path(folder.root_path or folder.hash[:SHORT_HASH]) for folder in folders]
     return ProjectItem(
@@ -102,20 +101,16 @@ def _project_item(
 def labels(connection: sqlite3.Connection) -> dict[int, str]:
     """Return by what name each project can be asked for, by the row ids of its folders.
 
-    That is its name, its owner and name, the path of its main folder or the beginning of a hash: the first that no
-    other project has.
+    That is its name, its owner and name, the path of its first folder or the beginning of a hash: the first of these
+    that no other project has.
     """
     taken = Counter(name for _, name in projects.names(connection))
-    folders = sorted(projects.folders(connection), key=lambda folder: -folder.sessions)
-    mains: dict[int, Folder] = {}
-    for folder in folders:
-        mains.setdefault(folder.repository, folder)
-    found = {id: _label(connection, main, taken) for id, main in mains.items()}
+    known, folders = projects.repositories(connection), projects.folders(connection)
+    found = {one.id: _label(one, known.get(one.id), taken) for one in folders if one.id == one.repository}
     return {folder.id: found[folder.repository] for folder in folders}
 
 
-def _label(connection: sqlite3.Connection, folder: Folder, taken: Counter[str]) -> str:
-    known = projects.repository(connection, folder.repository)
+def _label(folder: Folder, known: Repository | None, taken: Counter[str]) -> str:
     if known and taken[known.name.lower()] == 1 and not _HASH.fullmatch(known.name.lower()):
         return one_line(known.name, LABEL)
     if known and known.remote and taken[known.remote.partition("/")[2]] == 1:

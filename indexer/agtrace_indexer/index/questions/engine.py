@@ -366,8 +366,8 @@ class Projects(Protocol[Connection]):
     def folders_of(self, connection: Connection, repository: int) -> list[Folder]:
         """Return the folders of a repository, those with the most sessions first."""
 
-    def repository(self, connection: Connection, id: int) -> Repository | None:
-        """Return what is known of a repository; None if no run has found out yet."""
+    def repositories(self, connection: Connection) -> dict[int, Repository]:
+        """Return what is known of repositories, by their row ids."""
 
     def called(self, connection: Connection, name: str) -> list[Repository]:
         """Return the repositories with a name: theirs, with or without the owner, a folder's or a former one."""

@@ -6,7 +6,7 @@ import sqlite3
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions.conditions import REPOSITORY
-from agtrace_indexer.index.questions.queries import first, rows
+from agtrace_indexer.index.questions.queries import rows
 
 _ACTIVE = f"""
 WITH active AS (
@@ -18,10 +18,11 @@ WHERE (newest, id) < (:newest, :row) ORDER BY newest DESC, id DESC LIMIT :most
 """
 
 _FOLDERS = """
-SELECT p.id, p.hash, p.root_path, coalesce(f.repository_id, p.id),
-  (SELECT count(*) FROM session s WHERE s.project_id = p.id AND s.kind != 'warmup')
+SELECT p.id, p.hash, p.root_path, coalesce(f.repository_id, p.id)
 FROM project p LEFT JOIN repository_folder f ON f.project_id = p.id
 """
+
+_BY_USE = "(SELECT count(*) FROM session s WHERE s.project_id = p.id AND s.kind != 'warmup') DESC"
 
 
 class Project(NamedTuple):
@@ -50,7 +51,6 @@ class Folder(NamedTuple):
     """None if logs name only the hash."""
     repository: int
     """The row id of the repository that it belongs to."""
-    sessions: int
 
 
 class Repository(NamedTuple):
@@ -85,13 +85,14 @@ def folders(connection: sqlite3.Connection) -> list[Folder]:
 
 def folders_of(connection: sqlite3.Connection, repository: int) -> list[Folder]:
     """Return the folders of a repository, those with the most sessions first."""
-    sql = f"{_FOLDERS} WHERE coalesce(f.repository_id, p.id) = ? ORDER BY 5 DESC, p.root_path IS NULL, p.root_path"
+    sql = f"{_FOLDERS} WHERE coalesce(f.repository_id, p.id) = ? ORDER BY {_BY_USE}, p.root_path IS NULL, p.root_path"
     return list(rows(connection, Folder, sql, (repository,)))
 
 
-def repository(connection: sqlite3.Connection, id: int) -> Repository | None:
-    """Return what is known of a repository; None if no run has found out yet."""
-    return first(connection, Repository, "SELECT id, name, remote, made FROM repository WHERE id = ?", (id,))
+def repositories(connection: sqlite3.Connection) -> dict[int, Repository]:
+    """Return what is known of repositories, by their row ids."""
+    found = rows(connection, Repository, "SELECT id, name, remote, made FROM repository")
+    return {one.id: one for one in found}
 
 
 def called(connection: sqlite3.Connection, name: str) -> list[Repository]:
