@@ -99,15 +99,18 @@ def _project_item(
 
 
 def labels(connection: sqlite3.Connection) -> dict[int, str]:
-    """Return by what name each project can be asked for, by the row ids of its folders.
+    """Return by what name each project can be asked for, by its row id and those of its folders.
 
     That is its name, its owner and name, the path of its first folder or the beginning of a hash: the first of these
     that no other project has.
     """
     taken = Counter(name for _, name in projects.names(connection))
     known, folders = projects.repositories(connection), projects.folders(connection)
-    found = {one.id: _label(one, known.get(one.id), taken) for one in folders if one.id == one.repository}
-    return {folder.id: found[folder.repository] for folder in folders}
+    mains: dict[int, Folder] = {}
+    for folder in folders:
+        mains.setdefault(folder.repository, folder)
+    found = {id: _label(main, known.get(id), taken) for id, main in mains.items()}
+    return {folder.id: found[folder.repository] for folder in folders} | found
 
 
 def _label(folder: Folder, known: Repository | None, taken: Counter[str]) -> str:
