@@ -14,7 +14,7 @@ from agtrace.search.ranking import FAINT, SURE
 from agtrace.search.scoring import Ranked, RankedHit
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import iso, short_id
-from agtrace.sessions.said import opened, said
+from agtrace.sessions.said import TEXT, opened, said
 from agtrace.text.lines import LABEL, one_line
 
 _RIVAL = 0.6
@@ -23,7 +23,13 @@ _RIVAL = 0.6
 _HITS = {1: (6,), 2: (4, 2), 3: (3, 2, 1), 4: (3, 1, 1, 1), 5: (3, 1, 1, 1, 1)}
 """By the number of such sessions, how many hits each of them shows."""
 
+_FIRST = 2 * TEXT
+"""Characters of the best hit of all."""
+
 _OTHERS = 4
+_OTHER = 0.4
+"""Further sessions, those with at least this share of the best score, get a line."""
+
 _DOUBTED = 2
 """The sessions that are shown at most where words of the query stand nowhere."""
 
@@ -42,12 +48,16 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
     if ranked.nowhere and found[0].share < SURE:
         most = min(most, _DOUBTED)
     best = [one for one in found if one.score >= _RIVAL * found[0].score][: min(max(_HITS), most)]
-    others = [one for one in found[len(best) : min(len(best) + _OTHERS, most)] if one.share >= FAINT]
+    others = [
+        one
+        for one in found[len(best) : min(len(best) + _OTHERS, most)]
+        if one.share >= FAINT and one.score >= _OTHER * found[0].score
+    ]
     names = labels(connection)
     rows = {row.id: row for row in sessions.in_rows(connection, (one.session_row for one in (*best, *others)))}
     return BestMatches(
         sessions=[
-            _session(connection, rows[one.session_row], names, one.hits, hits)
+            _session(connection, rows[one.session_row], names, one.hits, hits, _FIRST if one is best[0] else TEXT)
             for one, hits in zip(best, _HITS[len(best)], strict=True)
         ],
         nowhere=list(ranked.nowhere) or None,
@@ -56,15 +66,21 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
 
 
 def _session(
-    connection: sqlite3.Connection, row: Session, names: Mapping[int, str], hits: Sequence[RankedHit], most: int
+    connection: sqlite3.Connection,
+    row: Session,
+    names: Mapping[int, str],
+    hits: Sequence[RankedHit],
+    most: int,
+    first: int,
 ) -> BestSession:
+    """Show a session with at most so many hits, and so many characters of the first one."""
     return BestSession(
         session_id=short_id(connection, row.uid),
         provider=row.provider,
         project=None if row.project_id is None else names[row.project_id],
         date=_day(row),
         title=_title(row),
-        hits=_shown(connection, row.provider, hits, most),
+        hits=_shown(connection, row.provider, hits, most, first),
     )
 
 
@@ -85,7 +101,7 @@ def _title(row: Session) -> str:
 
 
 def _shown(
-    connection: sqlite3.Connection, provider: str, hits: Sequence[RankedHit], most: int
+    connection: sqlite3.Connection, provider: str, hits: Sequence[RankedHit], most: int, first: int
 ) -> list[tuple[int, str, str]]:
     """Up to so many hits that differ: a call and its result are one, the same text is shown once."""
     shown: list[tuple[int, str, str]] = []
@@ -95,7 +111,7 @@ def _shown(
             break
         event = opened(connection, hit.event.session, hit.event.event_index)
         pair = {event.event_index} if event.row.link is None else {event.event_index, event.row.link}
-        who, text = said(connection, provider, event, hit.words)
+        who, text = said(connection, provider, event, hit.words, TEXT if shown else first)
         same = _NUMBER.sub("", text)
         if not text or same in seen or pair & seen:
             continue

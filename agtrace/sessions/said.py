@@ -19,7 +19,7 @@ from agtrace.text.lines import LABEL, one_line, without_controls
 Line = tuple[int, str, str]
 """[event_index, who, text]"""
 
-_TEXT = 210
+TEXT = 210
 """Characters of a line."""
 
 _ERROR = re.compile(
@@ -27,7 +27,6 @@ _ERROR = re.compile(
 )
 """What a line says that names an error, whatever program wrote it."""
 
-_OF_CALL = 90
 _LOOKED_AT = 40_000
 """Characters of a text in which the best part is looked for."""
 
@@ -54,30 +53,32 @@ def around(connection: sqlite3.Connection, session: Session, event_index: int, m
 
 
 def said(
-    connection: sqlite3.Connection, provider: str, event: StoredEvent, words: Sequence[str] = ()
+    connection: sqlite3.Connection, provider: str, event: StoredEvent, words: Sequence[str] = (), most: int = TEXT
 ) -> tuple[str, str]:
     """Return who speaks in an event, and the part of its text with the most of these words; else its beginning.
 
-    An output follows its call.
+    The part has at most so many characters. An output follows its call.
     """
     match event.type:
         case EventType.USER:
-            return one_line(event.row.name or "human", LABEL), _part(event.text, words, _TEXT)
+            return one_line(event.row.name or "human", LABEL), _part(event.text, words, most)
         case EventType.MESSAGE:
-            return "message", _part(event.text, words, _TEXT)
+            return "message", _part(event.text, words, most)
         case EventType.REASONING:
-            return "thought", _part(event.text, words, _TEXT)
+            return "thought", _part(event.text, words, most)
         case EventType.TOOL_CALL | EventType.TOOL_RESULT:
-            return one_line(event.row.name or "tool", LABEL), _execution(connection, provider, event, words)
+            return one_line(event.row.name or "tool", LABEL), _execution(connection, provider, event, words, most)
         case _:
-            return one_line(event.row.name or "notification", LABEL), _part(event.text, words, _TEXT)
+            return one_line(event.row.name or "notification", LABEL), _part(event.text, words, most)
 
 
-def _execution(connection: sqlite3.Connection, provider: str, event: StoredEvent, words: Sequence[str]) -> str:
+def _execution(
+    connection: sqlite3.Connection, provider: str, event: StoredEvent, words: Sequence[str], most: int
+) -> str:
     """A call, an arrow, and its output: where it has the words, or else the error, or else its beginning."""
     other = None if event.row.link is None else opened(connection, event.row.session_row, event.row.link)
     call, result = (event, other) if event.type == EventType.TOOL_CALL else (other, event)
-    asked = "" if call is None else _part(call.text.partition("\n")[2], words, _OF_CALL if result else _TEXT)
+    asked = "" if call is None else _part(call.text.partition("\n")[2], words, most * 3 // 7 if result else most)
     if result is None:
         return asked
     failed = "failed: " if result.outcome == Outcome.FAILED else ""
@@ -86,7 +87,7 @@ def _execution(connection: sqlite3.Connection, provider: str, event: StoredEvent
     if failed:
         error = _from_error(output)
         output = error if _holds(error, words) or not _holds(output, words) else output
-    return f"{asked} -> {failed}{_part(output, words, _TEXT - len(asked))}"
+    return f"{asked} -> {failed}{_part(output, words, most - len(asked))}"
 
 
 def _from_error(output: str) -> str:

@@ -68,9 +68,9 @@ class Work:
         reader = Reader(store, progress, report or (lambda _: None), rebuild=self.rebuild, forgotten=forgotten)
         self._read(reader)
         store.flush()
-        cover_if_due(catalog.connection)
         ranking.cover(catalog.connection)
         repositories.join(catalog.connection, anew=store.named_relatively)
+        cover_if_due(catalog.connection)  # the last one, since it commits along the way
         store.commit()
         self._clear_away(progress)
         return progress
