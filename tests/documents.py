@@ -40,6 +40,9 @@ _HISTORY = """\
 - 5 (2026-11-23): search_event_previews ranks sessions by the words of a query unless `order`, `words`, `regex` or
   `group_by` asks for a list (`best` in place of `matches`); a text that stands nowhere is answered by words. `sort`,
   `access`, `kind`, `commit` and `pr` of list_sessions, count_events, the sections `landmarks` and `requests`.
+- 6 (2026-11-23): a project is a repository with its folders: `project` in place of `project_hash`, in arguments (where
+  the old name is still understood) and in lists; get_project_info without figures by kind and model. `kind` in place of
+  `event_type`, which is still understood; `around` of get_event_details; landmarks are rows; `best.nowhere`.
 """
 
 

@@ -18,7 +18,7 @@ from agtrace_indexer.index.questions.sessions import Session
 
 from agtrace.problems import UnknownProject
 from agtrace.report.wording import AGENTS
-from agtrace.sessions.listing import SHORT_HASH
+from agtrace.sessions.projects import SHORT_HASH
 from agtrace.sessions.query import iso
 from agtrace.text.lines import repeated
 from agtrace.text.numbers import counted

@@ -22,7 +22,8 @@ from agtrace.report import tables
 from agtrace.report.figures import Tally
 from agtrace.report.selection import Family, Selection, believable
 from agtrace.report.timeline import AgentTimes, timeline
-from agtrace.sessions.listing import SHORT_HASH, shown_kind
+from agtrace.sessions.listing import shown_kind
+from agtrace.sessions.projects import SHORT_HASH
 from agtrace.sessions.query import iso
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
 from agtrace.usage.prices import PriceTable

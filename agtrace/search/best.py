@@ -77,7 +77,7 @@ def _session(
     return BestSession(
         session_id=short_id(connection, row.uid),
         provider=row.provider,
-        project=None if row.project_id is None else names[row.project_id],
+        project=names.get(row.project_id or 0),
         date=_day(row),
         title=_title(row),
         hits=_shown(connection, row.provider, hits, most, first),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 
 from agtrace_indexer.index.questions import events as stored_events
 from agtrace_indexer.index.questions import sessions
@@ -14,7 +15,7 @@ from agtrace.search.hits import Hit
 from agtrace.search.matching import Matcher
 from agtrace.search.question import SessionHits
 from agtrace.sessions import events
-from agtrace.sessions.listing import SHORT_HASH
+from agtrace.sessions.projects import labels
 from agtrace.sessions.query import iso, short_id
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 
@@ -32,21 +33,23 @@ def previews(connection: sqlite3.Connection, hits: list[Hit], matcher: Matcher) 
 def session_matches(connection: sqlite3.Connection, found: SessionHits, matcher: Matcher) -> list[SessionMatches]:
     """Return the sessions of a page, each with one of its hits."""
     rows = {session.id: session for session in sessions.in_rows(connection, (hit.session_row for hit in found.hits))}
-    shown = previews(connection, found.hits, matcher)
+    shown, names = previews(connection, found.hits, matcher), labels(connection)
     return [
-        _session(rows[hit.session_row], preview, found.counts[hit.session_row], found.counts_exact)
+        _session(rows[hit.session_row], names, preview, found.counts[hit.session_row], found.counts_exact)
         for hit, preview in zip(found.hits, shown, strict=True)
     ]
 
 
-def _session(session: Session, preview: EventPreview, matches: int, exact: bool) -> SessionMatches:
+def _session(
+    session: Session, names: Mapping[int, str], preview: EventPreview, matches: int, exact: bool
+) -> SessionMatches:
     title, snippet = session.title, session.snippet
     return SessionMatches(
         session_id=preview.session_id,
         provider=session.provider,
         title=title and one_line(title, 2 * LABEL),
         snippet=None if title else snippet and one_line(snippet, USER_MESSAGE // 2),
-        project_hash=session.project_hash and session.project_hash[:SHORT_HASH],
+        project=names.get(session.project_id or 0),
         start_time=iso(session.started_at),
         matches=matches,
         matches_exact=None if exact else False,

@@ -13,14 +13,12 @@ from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, 
 from agtrace_schema.requests import Sort
 
 from agtrace.sessions.landmarks import done_by
+from agtrace.sessions.projects import SHORT_HASH, labels
 from agtrace.sessions.query import iso, short_id
 from agtrace.sessions.sorting import FIELDS, Place, Snapshot, sorted_page
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line, shown_path
 from agtrace.usage.prices import PriceTable
 from agtrace.usage.usage import KINDS, Usage, usage_by, usage_of
-
-SHORT_HASH = 8
-"""Characters of a project hash that answers show."""
 
 MODELS_SHOWN = 3
 """The most models of a session or project that an overview names."""
@@ -66,23 +64,23 @@ def list_sessions(
     total, failures = sessions.count(connection, filters, newest=snapshot.session)
     rows = [session.id for session in page.sessions]
     used = usage_of(connection, prices, rows)
-    deeds = done_by(connection, rows) if with_deeds else {}
+    deeds, names = done_by(connection, rows) if with_deeds else {}, labels(connection)
     shown_only = FIELDS[sort] if sort in _SHOWN_IF_SORTED_BY else None
     items = []
     for session in page.sessions:
         more = {"done": deeds.get(session.id)} | ({shown_only: page.measured.get(session.id)} if shown_only else {})
-        item = session_item(connection, session, used.get(session.id, Usage()))
+        item = session_item(connection, session, used.get(session.id, Usage()), names.get(session.project_id or 0))
         items.append(item.model_copy(update=more))
     return SessionPage(items, page.places, total, failures, page.more, page.total)
 
 
-def session_item(connection: sqlite3.Connection, session: Session, usage: Usage) -> SessionItem:
-    """Return a session as a list shows it."""
+def session_item(connection: sqlite3.Connection, session: Session, usage: Usage, project: str | None) -> SessionItem:
+    """Return a session as a list shows it, with the name of its project."""
     title, snippet = session.title, session.snippet
     return SessionItem(
         id=short_id(connection, session.uid),
         provider=session.provider,
-        project_hash=session.project_hash and session.project_hash[:SHORT_HASH],
+        project=project,
         kind=None if shown_kind(session) == "main" else shown_kind(session),
         parent_id=_shown_parent(connection, session),
         title=title and one_line(title, LABEL * 2),

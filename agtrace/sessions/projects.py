@@ -17,11 +17,13 @@ from agtrace_indexer.index.questions.usage import Among
 from agtrace_schema.answers import ProjectItem
 
 from agtrace.problems import UnknownProject
-from agtrace.sessions.listing import SHORT_HASH
 from agtrace.sessions.query import iso
 from agtrace.text.lines import LABEL, one_line, repeated, shown_path
 from agtrace.usage.prices import PriceTable
 from agtrace.usage.usage import Usage, usage_by
+
+SHORT_HASH = 8
+"""Characters of a project hash that answers show."""
 
 _FOLDERS_SHOWN = 5
 _NAMED = 5

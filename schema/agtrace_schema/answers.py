@@ -56,8 +56,8 @@ class SessionItem(Model):
     id: str
     """The shortest prefix that is unique, at least 8 characters; every tool accepts it."""
     provider: Provider
-    project_hash: str | None = None
-    """8 characters; every tool accepts them."""
+    project: str | None = None
+    """The name of its project, which `project` filters by."""
     kind: str | None = None
     """Only for sessions other than main ones: subagent, fork, continuation."""
     parent_id: str | None = None
@@ -535,7 +535,8 @@ class SessionMatches(Model):
     title: str | None = None
     snippet: str | None = None
     """The beginning of the first request, if there is no title."""
-    project_hash: str | None = None
+    project: str | None = None
+    """The name of its project, which `project` filters by."""
     start_time: str | None = None
     matches: int
     """The hits in this session."""

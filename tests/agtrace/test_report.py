@@ -151,8 +151,9 @@ def test_a_project_is_named_by_its_path_the_end_of_it_or_its_hash(indexed: Path)
     tidepool = ids(reported("--project", "/home/mira/projects/tidepool"))
     assert tidepool == sorted(id for id, root in hashes.items() if root == "/home/mira/projects/tidepool")
     assert tidepool == ids(reported("--project", "tidepool")) == ids(reported("--project", "projects/tidepool/"))
-    by_hash = next(item["project_hash"] for item in listed if item["id"] == tidepool[0])
-    assert tidepool == ids(reported("--project", by_hash.upper()))
+    head = agtrace_here("show", tidepool[0], "--sections", "session", "--json").json()["data"]
+    assert tidepool == ids(reported("--project", head["project_hash"].upper()))
+    assert {item["project"] for item in listed} == {"tidepool", "lanternfish"}
     unknown = agtrace_here("report", "--project", "pool")
     assert unknown.code == 2 and "tidepool" in unknown.err, "the end of a name is no name"
 

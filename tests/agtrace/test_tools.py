@@ -46,7 +46,7 @@ def test_a_list_of_sessions_says_what_each_was_about(samples: Asker) -> None:
     value = samples.ask("list_sessions", limit=50)
     large = next(item for item in value["data"]["sessions"] if item["id"] == LARGE)
     assert large == {
-        "id": LARGE, "provider": "claude_code", "project_hash": "32b1891e",
+        "id": LARGE, "provider": "claude_code", "project": "tidepool",
         "title": "October backfill and the store's locking",
         "snippet": "Get an overview of tidepool: what happens between a gauge's packet and a row in readings?",
         "start_time": "2026-11-03T08:03:49Z", "duration_seconds": 17469, "turn_count": 44, "tool_calls": 536,
