@@ -4,7 +4,7 @@ A folder is what a row of `project` stands for. Pure: the same folders give the 
 
 - **remote**: folders whose remote is the same. What a log records of its working directory counts as the remote; else
   what git and forges printed, with two votes, or one if the folder is called like it.
-- **shared**: folders that share two commits, or two files (by their paths in the folder, deep or in two folders).
+- **shared**: folders that share two commits, or two files in folders that not every repository has (by their paths).
 - **name**: a folder that is called like a repository, and lies in a folder called like its owner, has a file or a
   folder in common with it, or is a worktree inside it.
 
@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import combinations
+from itertools import chain, combinations, pairwise
 from typing import NamedTuple
 
 from agtrace_indexer.events.remotes import name_of, owner_of, without_host
@@ -52,32 +52,45 @@ _SCRATCH = re.compile(
 _WORKTREE = re.compile(r"^(.+?)/(?:\.git/|\.claude/)?\.?worktrees?/[^/]+(?:/.*)?$", re.IGNORECASE)
 _ELSEWHERE = frozenset(
     """
-    .cache .git .github .gitlab .idea .tox .venv .vscode bower_components build deps dist extern external node_modules
-    out site-packages submodules target third-party third_party thirdparty vendor vendored venv
+    .agents .cache .claude .codex .cursor .gemini .git .github .gitlab .idea .tox .venv .vscode bower_components build
+    deps dist extern external node_modules out site-packages
+    submodules target third-party third_party thirdparty vendor vendored venv
     """.split()  # noqa: SIM905
 )
 """Folders whose files come from other repositories, are generated, or are in most repositories."""
 _GENERIC = frozenset(
     """
-    __init__ __main__ _app _layout about account admin android api apis app appdelegate application apps architecture
-    assets auth backend base bin blog build button card changelog cli client cmd code com common component components
-    conf config configs configuration conftest constants contributing controllers core css custom dashboard data
-    database db default demo dependencies deploy dev development dialog doc docker dockerfile docs e2e entities env
-    error errors example examples features fixtures footer form frontend func functions generated global globals
-    go google handler handlers header health helper helpers hello home hook hooks html http icon images img index infra
-    infrastructure init input integration interfaces internal io ios item items java jest js json kotlin layout layouts
-    lib libs license list loading local locales log logger logging login logo main makefile manage manager manifest
-    meta middleware migrations mock mocks model models module modules my-app myapp net not-found notes org package
-    packages page pages parser pkg plugin plugins postcss prisma product products production project projects public
-    python queries query react readme register repo repos repositories request requirements resources response route
-    router routers routes run runner rust sample samples schema schemas scripts search security server servers service
-    services session settings setup shared sidebar site skill skills source spec sql src static store stores storybook
-    style styles svc swift table tailwind task tasks template templates test testdata testing tests theme todo tool
-    tools tsconfig types ui unit update user users util utilities utils validation validators version view views vite
-    web webpack website workspace
+    __init__ __main__ _app _layout about abstract account activity adapter admin alert android api apis app
+    appdelegate application apps architecture array assets auth avatar backend background badge base bin block
+    blocks blog breadcrumb build bundle button cache calendar card cart category changelog channel chart chat
+    checkout cli client cmd code com comment common component components concern conf config configs configuration
+    conftest constants contributing controller controllers core cron crud css custom dao dashboard data database db
+    default delegate demo dependencies deploy detail dev development devise dialog doc docker dockerfile docs drawer
+    dropdown dto e2e editor email entities env error errors event example examples exception factory favicon
+    features feed file filter firebase fixtures flutter folder footer form fragment frontend func functions
+    generated global globals go google gradle graph grid group guard handler handlers header heading health hello
+    helper helpers hero home hook hooks html http icon images img impl index info infra infrastructure init input
+    instrumented integration interfaces internal io ios item items java jest job js json key kotlin label layer
+    layout layouts lib library libs license link list loading local locales log logger logging login logo mail
+    mailer main makefile manage manager manifest map master menu message meta metric middleware migrate migrations
+    mixin mock mocks modal model models module modules my-app myapp nav navbar navigation net next node not-found
+    notes notification option order org overview package packages page pages panel parse parser payment pkg
+    playwright plugin plugins policy popup post postcss prettier preview prisma private process product production
+    products profile progress project projects provider public python queries query queue react readme reducer
+    register renderer repo repos repositories repository request requirements resources response rest role root
+    route router routers routes rule run runner rust sample samples schema schemas screen scripts search section
+    security select serializer server servers service services session sessions settings setup shared show sidebar
+    sign signup site skill skills slice slider socket source spec spinner sql src stack state static status step
+    store stores storybook stripe style styles supabase svc swagger swift switch tab table tag tailwind task tasks
+    template templates test testdata testing tests text theme time toast todo toggle tool tools tooltip translation
+    tsconfig type types ui unit update upload url user users util utilities utils validate validation validator
+    validators vercel version video view views vite vue web webpack website workspace wrapper
     """.split()  # noqa: SIM905
 )
 """Names that files, folders and repositories of all kinds have: alone they say nothing."""
+_WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_OUTSIDE = ("..", "~", "$", "%")
+"""How paths begin that lie in no folder of a repository, but in the user's."""
 _LONG_NAME = 3
 """A name of this many words is one that two repositories hardly share."""
 
@@ -118,15 +131,29 @@ class _Known:
     folder: Folder
     way: tuple[str, ...] = ()
     """The names on its path, in lower case, its own the last."""
+    plain: tuple[str, ...] = ()
+    """The same without what people leave out (`_plain`)."""
     remote: str | None = None
+    commits: frozenset[str] = frozenset()
+    """Those that another folder has too, as far as the beginnings of their hashes tell."""
     files: frozenset[str] = frozenset()
-    places: frozenset[str] = frozenset()
-    """Folders of its files that hardly another repository has."""
+    """Files that another folder has too, and that hardly another repository has."""
     scratch: bool = False
+    seen: set[str] = field(default_factory=set)
+    """What `places` returned."""
 
     @property
     def name(self) -> str:
         return self.way[-1] if self.way else ""
+
+    def places(self) -> Set[str]:
+        """Return the folders of its files, and those above them."""
+        if not self.seen:
+            for place in {path.rpartition("/")[0] for path in self.folder.files}:
+                while place and place not in self.seen:
+                    self.seen.add(place)
+                    place = place.rpartition("/")[0]
+        return self.seen
 
 
 @dataclass(slots=True)
@@ -156,7 +183,10 @@ _Ties = dict[tuple[int, int], tuple[_Known, _Known, _Tie]]
 
 def repositories(folders: Iterable[Folder]) -> list[Repository]:
     """Return the repositories of these folders, in the order of the hashes of their first folders."""
-    known = [_known(folder) for folder in sorted(folders, key=lambda folder: folder.hash)]
+    given = sorted(folders, key=lambda folder: folder.hash)
+    files = _in_several(folder.files for folder in given)
+    commits = _in_several([commit[:_SHORTEST_HASH] for commit in folder.commits] for folder in given)
+    known = [_known(folder, files, commits) for folder in given]
     groups = {one.folder.id: _Group([one], [frozenset(one.folder.recorded)] if one.folder.recorded else [])
               for one in known}  # fmt: skip
     _join_remotes(known, groups)
@@ -167,13 +197,20 @@ def repositories(folders: Iterable[Folder]) -> list[Repository]:
     return [_repository(group) for group in found.values()]
 
 
-def _known(folder: Folder) -> _Known:
+def _in_several(collections: Iterable[Collection[str]]) -> frozenset[str]:
+    """Return what several collections contain."""
+    counts = Counter(chain.from_iterable(map(frozenset, collections)))
+    return frozenset(text for text, count in counts.items() if count > 1)
+
+
+def _known(folder: Folder, shared: frozenset[str], commits: frozenset[str]) -> _Known:
     path = (folder.root or "").replace("\\", "/")
     scratch = bool(path) and _SCRATCH.fullmatch(path) is not None
     way = tuple(part.lower() for part in path.split("/") if part and not part.endswith(":"))
-    told = frozenset() if scratch else frozenset(filter(_is_telling, folder.files))
-    places = frozenset(place for path in told for place in _telling_places(path))
-    return _Known(folder, way, _remote_of(folder, way, scratch=scratch), told, places, scratch)
+    files = frozenset(path for path in shared.intersection(folder.files) if not scratch and _is_telling(path))
+    remote = _remote_of(folder, way, scratch=scratch)
+    same = frozenset(commit for commit in folder.commits if commit[:_SHORTEST_HASH] in commits)
+    return _Known(folder, way, tuple(map(_plain, way)), remote, same, files, scratch)
 
 
 def _remote_of(folder: Folder, way: tuple[str, ...], *, scratch: bool) -> str | None:
@@ -220,26 +257,27 @@ def _join_ties(made: str, ties: _Ties, groups: dict[int, _Group]) -> None:
         (item for item in ties.values() if item[2].made == made),
         key=lambda item: (-item[2].weight, item[0].folder.hash, item[1].folder.hash),
     )
+    ties_of: dict[int, list[tuple[_Known, _Tie]]] = defaultdict(list)
     for one, other, tie in wanted:
-        if not _is_torn(one, other, tie, wanted, groups) and not _is_torn(other, one, tie, wanted, groups):
+        ties_of[one.folder.id].append((other, tie))
+        ties_of[other.folder.id].append((one, tie))
+    for one, other, tie in wanted:
+        if not _is_torn(one, other, tie, ties_of, groups) and not _is_torn(other, one, tie, ties_of, groups):
             _join(groups, one, other, made)
 
 
 def _is_torn(
-    one: _Known, other: _Known, tie: _Tie, ties: list[tuple[_Known, _Known, _Tie]], groups: dict[int, _Group]
+    one: _Known, other: _Known, tie: _Tie, ties_of: Mapping[int, list[tuple[_Known, _Tie]]], groups: dict[int, _Group]
 ) -> bool:
     """Whether a folder without a remote is nearly as much tied to a repository of another remote."""
-    here, there = groups[one.folder.id], groups[other.folder.id]
-    if here.remotes or not there.remotes:
+    here, there = groups[one.folder.id], groups[other.folder.id].remotes
+    if here is groups[other.folder.id] or here.remotes or not there:
         return False
-    for first, second, rival in ties:
-        if 2 * rival.weight <= tie.weight:
-            return False
-        for mine, its in ((first, second), (second, first)):
-            remotes = groups[its.folder.id].remotes if groups[mine.folder.id] is here else ()
-            if remotes and there.remotes.isdisjoint(remotes):
-                return True
-    return False
+    rivals = (rival for member in here.members for rival in ties_of.get(member.folder.id, ()))
+    return any(
+        2 * weight > tie.weight and (remotes := groups[its.folder.id].remotes) and there.isdisjoint(remotes)
+        for its, (_, weight) in rivals
+    )
 
 
 def _join(groups: dict[int, _Group], one: _Known, other: _Known, made: str) -> None:
@@ -261,8 +299,8 @@ def _ties(known: list[_Known]) -> _Ties:
     """Return the ties that suffice to join two folders, by their ids."""
     common = _common_paths(known)
     pairs: dict[tuple[int, int], tuple[_Known, _Known]] = {}
-    for alike in _candidates(known, common):
-        for one, other in combinations(alike, 2):
+    for one, other in _candidates(known, common):
+        if one.remote is None or one.remote != other.remote:
             pairs[one.folder.id, other.folder.id] = (one, other)
     found = {}
     for ids, (one, other) in pairs.items():
@@ -271,42 +309,51 @@ def _ties(known: list[_Known]) -> _Ties:
     return found
 
 
-def _candidates(known: list[_Known], common: frozenset[str]) -> Iterator[list[_Known]]:
-    """Yield folders with something in common: a commit, a file, a name."""
+def _candidates(known: list[_Known], common: frozenset[str]) -> Iterator[tuple[_Known, _Known]]:
+    """Yield pairs of folders with something in common: a commit, a file, a name; of a crowd, those next to each other.
+
+    A worktree is always compared with the folder that it lies in.
+    """
     marks: dict[tuple[str, str], list[_Known]] = defaultdict(list)
     for one in known:
-        own = {("commit", commit[:_SHORTEST_HASH]) for commit in one.folder.commits}
+        own = {("commit", commit[:_SHORTEST_HASH]) for commit in one.commits}
         own |= {("file", path) for path in one.files - common}
         own |= {("name", name) for name in _names(one)}
         for mark in own:
             marks[mark].append(one)
-    yield from (alike for alike in marks.values() if 2 <= len(alike) <= _CROWD)
+    for alike in marks.values():
+        yield from combinations(alike, 2) if len(alike) <= _CROWD else pairwise(alike)
+    at = {one.way: one for one in known}
+    for one in known:
+        if (found := _WORKTREE.match("/".join(one.way))) and (outer := at.get(tuple(found[1].split("/")))):
+            yield min(one, outer, key=_hash), max(one, outer, key=_hash)
 
 
 def _names(one: _Known) -> set[str]:
     """The names by which a folder may be known: those on its way, and that of its remote."""
-    return {*map(_plain, one.way), *([_plain(name_of(one.remote))] if one.remote else ())}
+    return {*one.plain, *([_plain(name_of(one.remote))] if one.remote else ())}
 
 
 def _common_paths(known: list[_Known]) -> frozenset[str]:
     """Return the paths that folders of many names have."""
-    names: dict[str, set[str]] = defaultdict(set)
+    by_name: dict[str, set[str]] = defaultdict(set)
     for one in known:
-        for path in (*one.files, *one.places):
-            names[path].add(one.name)
-    return frozenset(path for path, owners in names.items() if len(owners) >= _COMMON)
+        by_name[one.name] |= one.files
+    counts = Counter(chain.from_iterable(by_name.values()))
+    return frozenset(path for path, count in counts.items() if count >= _COMMON)
 
 
 def _tie(one: _Known, other: _Known, common: frozenset[str]) -> _Tie | None:
     """Return what ties two folders together; None if it isn't enough."""
-    commits = _shared_commits(one.folder.commits, other.folder.commits)
+    commits = _shared_commits(one.commits, other.commits)
     files = (one.files & other.files) - common
-    spread = {path.rpartition("/")[0] for path in files}
+    placed = {path for path in files if any(map(_is_own, path.split("/")[:-1]))}
+    spread = {path.rpartition("/")[0] for path in placed}
     deep = any(place.count("/") >= _DEEP - 1 for place in spread)
-    enough_files = len(files) >= _ENOUGH and (len(spread) >= _ENOUGH or deep) and not _is_copied(one, other, spread)
+    enough_files = len(placed) >= _ENOUGH and (len(spread) >= _ENOUGH or deep) and not _is_copied(one, other, spread)
     if commits >= _ENOUGH or enough_files:
         return _Tie(SHARED, 10 * commits + len(files))
-    points = 2 * _is_worktree(one, other) + max(_called_alike(one, other, common), _called_alike(other, one, common))
+    points = 2 * _is_worktree(one, other) + max(_called_alike(one, other), _called_alike(other, one))
     points += bool(commits) + bool(files)
     return _Tie(NAME, points) if points >= _ENOUGH else None
 
@@ -324,8 +371,8 @@ def _shared_commits(some: Collection[str], others: Collection[str]) -> int:
 def _is_copied(one: _Known, other: _Known, spread: Collection[str]) -> bool:
     """Whether all shared files lie in a folder that both only contain, such as a library that was copied into them."""
     top = _shared_top(spread)
-    return bool(top) and all(any(not path.startswith(top) for path in known.files) for known in (one, other)) and (
-        _plain(one.name) != _plain(other.name)
+    return bool(top) and _plain(one.name) != _plain(other.name) and all(
+        any(not path.startswith(top) and _is_telling(path) for path in known.folder.files) for known in (one, other)
     )  # fmt: skip
 
 
@@ -343,24 +390,30 @@ def _is_worktree(one: _Known, other: _Known) -> bool:
     return False
 
 
-def _called_alike(one: _Known, other: _Known, common: frozenset[str]) -> int:
+def _called_alike(one: _Known, other: _Known) -> int:
     """Return the points for a folder, or one on its way, that is called like another or like its remote."""
     if one.remote:
         return 0
-    name = _plain(name_of(other.remote) if other.remote else other.name)
-    if not name or name not in map(_plain, one.way):
+    name = _plain(name_of(other.remote)) if other.remote else (other.plain or ("",))[-1]
+    if not name or name not in one.plain:
         return 0
-    above = one.way[: next(n for n, part in enumerate(one.way) if _plain(part) == name)]
-    places: frozenset[str] = (one.places & other.places) - common
-    if other.remote and (owner_of(other.remote) in above or (places and _is_like(owner_of(other.remote), above))):
+    same, above = one.plain[-1] == name, one.way[: one.plain.index(name)]
+    if other.remote and owner_of(other.remote) in above:
         return 2
-    if other.remote and _is_like(owner_of(other.remote), above) and _plain(one.name) == name:
+    if other.remote and _is_like(owner_of(other.remote), above) and (same or _shared_places(one, other)):
         return 2
-    if one.name in _GENERIC or (_plain(one.name) != name and not one.files & other.files):
+    if one.name in _GENERIC or not (same or one.files & other.files):
         return 0
-    words = len(re.findall(r"[a-z0-9]+", one.name))
-    places = places if words >= _LONG_NAME else frozenset(place for place in places if _plain(place) != name)
+    places = _shared_places(one, other)
+    if len(re.findall(r"[a-z0-9]+", one.name)) < _LONG_NAME:  # many a folder of sources is called like its repository
+        places = {place for place in places if _plain(place) != name}
     return 1 + bool(places)
+
+
+def _shared_places(one: _Known, other: _Known) -> set[str]:
+    """Return the folders of files that both have, and that hardly another repository has."""
+    return {place.lower() for place in one.places() & other.places() if _is_telling(f"{place}/") and
+            _is_own(place.rpartition("/")[2])}  # fmt: skip
 
 
 def _is_like(owner: str, above: Iterable[str]) -> bool:
@@ -375,28 +428,29 @@ def _is_like(owner: str, above: Iterable[str]) -> bool:
 @lru_cache(maxsize=65_536)
 def _is_telling(path: str) -> bool:
     """Whether hardly another repository has a file with this path: it lies in a folder, and not only common names."""
-    *folders, file = path.lower().split("/")
-    if not folders or not _ELSEWHERE.isdisjoint(folders) or ".." in folders or "components/ui" in path:
+    *folders, file = path.split("/")
+    if not folders or folders[0].startswith(_OUTSIDE) or not _ELSEWHERE.isdisjoint(path.lower().split("/")[:-1]):
         return False
-    return any(_is_own(part) for part in (*folders, _stem(file)))
+    return "components/ui" not in path and any(_is_own(part) for part in (*folders, _stem(file)))
 
 
 @lru_cache(maxsize=65_536)
-def _telling_places(path: str) -> tuple[str, ...]:
-    """The folders of a path from the first one that hardly another repository has."""
-    folders = path.lower().split("/")[:-1]
-    return tuple("/".join(folders[: n + 1]) for n, part in enumerate(folders) if _is_own(part))
-
-
 def _is_own(name: str) -> bool:
-    words = re.findall(r"[a-z0-9]+", name)
-    return any(word not in _GENERIC and not word.isdigit() and len(word) > 1 for word in words)
+    """Whether a name has a word that isn't generic; `DemoApplication` is two words."""
+    words = (word.lower() for word in _WORD.findall(name))
+    return any(len(word) > 1 and not word.isdigit() and _GENERIC.isdisjoint((word, word.removesuffix("s")))
+               for word in words)  # fmt: skip
+
+
+def _hash(known: _Known) -> str:
+    return known.folder.hash
 
 
 def _stem(file: str) -> str:
     return file.lstrip(".").partition(".")[0]
 
 
+@lru_cache(maxsize=16_384)
 def _plain(name: str) -> str:
     """Return a name without what people leave out: `git-sync` is `gitsync`."""
     return re.sub(r"[^a-z0-9]", "", name.lower()) or name.lower()
