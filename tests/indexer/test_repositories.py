@@ -62,6 +62,13 @@ def test_a_worktree_beside_its_repository_belongs_to_it() -> None:
     assert [(one.name, one.made, len(one.folders)) for one in found] == [("harbour", NAME, 2)]
 
 
+def test_however_many_worktrees_and_clones_a_repository_has_they_belong_to_it() -> None:
+    worktrees = [folder(n, f"/home/mira/harbour/.worktrees/tide-{n}") for n in range(2, 102)]
+    assert len(repositories([folder(1, "/home/mira/harbour"), *worktrees])) == 1
+    commits = {"3fa9c21d0b1e", "77b0aa12cd34"}
+    assert len(repositories([folder(n, f"/home/otto/{n}/boat-{n}", commits=commits) for n in range(100)])) == 1
+
+
 def test_a_folder_of_which_nothing_is_known_is_a_repository_of_its_own() -> None:
     (one,) = repositories([folder(1, "/home/mira/harbour")])
     assert (one.name, one.remote, one.made) == ("harbour", None, FOLDER)
@@ -105,6 +112,22 @@ TRAPS = {
     "files that every repository has": [
         folder(1, "/home/mira/harbour", files={"src/index.js", "tests/conftest.py", ".github/workflows/ci.yml"}),
         folder(2, "/home/mira/quay", files={"src/index.js", "tests/conftest.py", ".github/workflows/ci.yml"}),
+    ],
+    "files in the user's own folder": [
+        folder(1, "/home/mira/harbour", files={"~/.claude/skills/tides/SKILL.md", "~/notes/tides/moon.md"}),
+        folder(2, "/home/mira/quay", files={"~/.claude/skills/tides/SKILL.md", "~/notes/tides/moon.md"}),
+    ],
+    "skills of agents that were copied into two": [
+        folder(1, "/home/mira/harbour", files={".claude/skills/tides/SKILL.md", ".codex/skills/moon/SKILL.md"}),
+        folder(2, "/home/mira/quay", files={".claude/skills/tides/SKILL.md", ".codex/skills/moon/SKILL.md"}),
+    ],
+    "what one template made of two": [
+        folder(1, "/home/mira/harbour", files={"src/lib/lanterns.ts", "src/components/HarbourBell.tsx",
+               "src/main/java/com/example/demo/DemoApplication.java", "app/controllers/sessions_controller.rb",
+               "src/test/java/com/example/demo/DemoApplicationTests.java", "spec/requests/sessions_spec.rb"}),
+        folder(2, "/home/mira/quay", files={"src/lib/lanterns.ts", "src/components/HarbourBell.tsx",
+               "src/main/java/com/example/demo/DemoApplication.java", "app/controllers/sessions_controller.rb",
+               "src/test/java/com/example/demo/DemoApplicationTests.java", "spec/requests/sessions_spec.rb"}),
     ],
     "one commit": [
         folder(1, "/home/mira/harbour", commits={"3fa9c21d0b1e"}),
@@ -204,6 +227,44 @@ def test_a_repository_that_grew_is_that_of_a_fresh_index(tmp_path: Path) -> None
     found = _told(grown)
     assert found == _told(tmp_path / "fresh.db")
     assert [row[:3] for row in found] == [("harbour", HARBOUR, REMOTE), ("quay", None, FOLDER)]
+
+
+def test_what_a_copy_of_a_session_shows_again_is_no_second_vote(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "home", "0badc0de-0000-4000-8000-000000000001", cwd="/srv/otto/boats")
+    log.prompt("Push").call(
+        "Bash", {"command": "git push"}, "To github.com:mira/harbour.git\n   3fa9c21..77b0aa1  a -> a\n"
+    )
+    (path,) = (tmp_path / "home").rglob("*.jsonl")
+    copy = path.with_name("1badc0de-0000-4000-8000-000000000001.jsonl")
+    copy.write_text(path.read_text().replace('"sessionId":"0badc0de', '"sessionId":"1badc0de')
+                    .replace('"sessionId": "0badc0de', '"sessionId": "1badc0de'))  # fmt: skip
+    index(tmp_path / "index.db", [str(tmp_path / "home")], otherwise=[])
+    with closing(sqlite3.connect(tmp_path / "index.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM event WHERE copy_of IS NOT NULL").fetchone()[0] > 0
+    assert [row[:3] for row in _told(tmp_path / "index.db")] == [("boats", None, FOLDER)]
+
+
+def test_a_file_that_was_known_of_a_folder_inside_counts_for_the_outer_one_too(tmp_path: Path) -> None:
+    def logs(home: Path) -> None:
+        mono, tides = "/srv/mira/mono", "/srv/mira/mono/tides"
+        for number, (cwd, base) in enumerate([(tides, mono), ("/srv/otto/dock", "/srv/otto/dock"), (mono, mono)]):
+            log = claude_log(home, f"{number}badc0de-0000-4000-8000-000000000001", cwd=cwd).prompt("Read")
+            for name in ("tides/moon/phase.c", "tides/quay/crane.c"):
+                log.call("Read", {"file_path": f"{base}/{name}"}, "")
+
+    logs(tmp_path / "whole")
+    paths = sorted((tmp_path / "whole").rglob("*.jsonl"))
+    for count in (0, None):
+        for path in paths:
+            copy = tmp_path / "home" / path.relative_to(tmp_path / "whole")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            is_last = path.name.startswith("2badc0de")
+            lines = path.read_bytes().splitlines(keepends=True)
+            copy.write_bytes(b"".join(lines[:1] if is_last and count == 0 else lines))
+        index(tmp_path / "grown.db", [str(tmp_path / "home")], otherwise=[])
+    index(tmp_path / "fresh.db", [str(tmp_path / "home")], otherwise=[])
+    assert _told(tmp_path / "grown.db") == _told(tmp_path / "fresh.db")
+    assert len(_told(tmp_path / "fresh.db")) == 2
 
 
 def test_a_project_is_named_by_any_of_its_names_and_means_all_its_folders(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from agtrace_indexer.events.clues import COMMIT, REMOTE, ROOT, SHOWN
 from agtrace_indexer.index import meta
@@ -22,10 +23,14 @@ _STATE = """
 SELECT (SELECT coalesce(max(id), 0) FROM session) || '/' || (SELECT coalesce(max(id), 0) FROM path) || '/' ||
   (SELECT count(*) FROM clue) || '/' || (SELECT count(*) FROM project WHERE root_path IS NOT NULL)
 """
+_TOUCHED = "SELECT count(*) FROM touched"
+_ROOTS = "SELECT root_path FROM project WHERE root_path IS NOT NULL"
 _FOLDERS = "SELECT id, hash, root_path FROM project WHERE id IN (SELECT project_id FROM session)"
 _CLUES = """
-SELECT s.project_id, c.kind, c.value, count(*), max(coalesce(s.started_at, 0))
-FROM clue c JOIN session s ON s.id = c.session_id WHERE s.project_id IS NOT NULL GROUP BY 1, 2, 3
+SELECT s.project_id, c.kind, c.value, sum(e.copy_of IS NULL), max(coalesce(s.started_at, 0))
+FROM clue c JOIN session s ON s.id = c.session_id
+JOIN event e ON e.session_id = c.session_id AND e.event_index = c.event_index
+WHERE s.project_id IS NOT NULL GROUP BY 1, 2, 3
 """
 _FILES = """
 SELECT DISTINCT s.project_id, p.text
@@ -52,9 +57,17 @@ def join(connection: sqlite3.Connection, *, anew: bool = False) -> None:
     `anew` says that something did change which can't be told from the tables.
     """
     (state,) = connection.execute(_STATE).fetchone()
+    if _are_nested(connection):
+        state = f"{state}/{connection.execute(_TOUCHED).fetchone()[0]}"
     if anew or meta.get(connection, JOINED) != state:
         _write(connection, repositories(_folders(connection)))
         meta.put(connection, JOINED, state)
+
+
+def _are_nested(connection: sqlite3.Connection) -> bool:
+    """Whether a folder lies in another one, so that a file known of one may be new in the other."""
+    roots = sorted(f"{root.replace(chr(92), '/').rstrip('/')}/" for (root,) in connection.execute(_ROOTS))
+    return any(inner.startswith(outer) for outer, inner in pairwise(roots))
 
 
 def _folders(connection: sqlite3.Connection) -> Iterator[Folder]:
@@ -64,7 +77,7 @@ def _folders(connection: sqlite3.Connection) -> Iterator[Folder]:
             case _ if kind == REMOTE:
                 told[project].recorded[value] = time
             case _ if kind == SHOWN:
-                told[project].shown[value] = count
+                told[project].shown |= {value: count} if count else {}
             case _ if kind == COMMIT:
                 told[project].commits.add(value)
             case _ if kind == ROOT:
