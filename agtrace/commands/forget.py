@@ -24,7 +24,11 @@ _SHOWN = 10
 
 @click.command()
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...")
-@click.option("--project", metavar="P", help="Only one folder: its path, the end of it, or the beginning of its hash.")
+@click.option(
+    "--project",
+    metavar="P",
+    help="Only one project, by its name; or one folder, by its path or hash.",
+)
 @click.option("--before", metavar="TIME", help="Only sessions that ended before: 2026-11-03, 12h, 7d, yesterday.")
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be forgotten.")
@@ -96,6 +100,9 @@ def _description(told: dict[str, Any]) -> Iterator[str]:
         return
     span = f", {told['from'][:16]} to {told['to'][:16]} UTC" if told["from"] and told["to"] else ""
     yield f"{_counted(told)} with {told['events']:,} events{span}"
+    if len(told["folders"]) > 1:
+        yield f"in {len(told['folders'])} folders of one project:"
+        yield from (f"  {folder}" for folder in told["folders"][:_SHOWN])
     yield from (f"  {title}" for title in told["titles"])
     more = told["sessions"] - len(told["titles"])
     if told["titles"] and more > 0:

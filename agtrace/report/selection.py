@@ -11,22 +11,13 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from agtrace_indexer.index.questions import reports, sessions
 from agtrace_indexer.index.questions.sessions import Session
 
-from agtrace.problems import UnknownProject
 from agtrace.report.wording import AGENTS
-from agtrace.sessions.projects import SHORT_HASH
 from agtrace.sessions.query import iso
-from agtrace.text.lines import repeated
 from agtrace.text.numbers import counted
-
-_SHORTEST_HASH = 4
-"""The fewest characters of a hash that name a project."""
-
-_PROJECTS_NAMED = 5
 
 _EVER = 1 << 62
 
@@ -80,25 +71,6 @@ def believable(moment: int | None) -> int:
     return moment if moment is not None and _FIRST <= moment < _AFTER_LAST else 0
 
 
-def projects_named(connection: sqlite3.Connection, given: str) -> tuple[int, ...]:
-    """Return the folders whose root is this path, else those whose root ends with it or whose hash begins with it.
-
-    Raises `UnknownProject` if there is none, listing some that exist.
-    """
-    projects = reports.projects(connection)
-    wanted, here = _slashes(given), _slashes(str(Path(given).expanduser().absolute().resolve()))
-    paths = {project.id: _slashes(project.root_path or "") for project in projects}
-    found = [id for id, path in paths.items() if path and path in (wanted, here)]
-    found = found or [id for id, path in paths.items() if wanted and path.endswith(f"/{wanted.lstrip('/')}")]
-    if not found and len(wanted) >= _SHORTEST_HASH:
-        found = [project.id for project in projects if project.hash.startswith(wanted.lower())]
-    if not found:
-        known = [project.root_path or project.hash[:SHORT_HASH] for project in projects]
-        trouble = f"no project matches {repeated(given, 100)!r} (the index has {len(known) or 'none'})"
-        raise UnknownProject(trouble, known[:_PROJECTS_NAMED])
-    return tuple(found)
-
-
 def families(connection: sqlite3.Connection, selection: Selection) -> list[Family]:
     """Return the selected sessions of all times, oldest first by their own clocks."""
     below = _below(connection)
@@ -138,7 +110,3 @@ def _top(id: int, parents: dict[int, int | None]) -> int:
         above[parent] = len(above)
         id = parent
     return id
-
-
-def _slashes(path: str) -> str:
-    return path.replace("\\", "/").rstrip("/") if path.strip("/\\") else path

@@ -142,6 +142,26 @@ def resolved(connection: sqlite3.Connection, given: str) -> tuple[int, ...]:
     raise UnknownProject(trouble, _like(given, set(names.values())))
 
 
+def folders_meant(connection: sqlite3.Connection, given: str) -> tuple[Folder, ...]:
+    """Return the folders that somebody means: a path or the beginning of a hash means one, a name a whole repository.
+
+    Raises `UnknownProject` as `resolved` does, and for a path that is none of a folder.
+    """
+    folders = projects.folders(connection)
+    if _is_path(given):
+        paths = _paths(given)
+        named = [one for one in folders if one.root_path and _slashes(one.root_path) in paths]
+    else:
+        named = [] if projects.called(connection, _plain(given)) else _with_hash(folders, given)
+    if len(named) == 1:
+        return (*named,)
+    ids = set() if _is_path(given) else set(resolved(connection, given))
+    if len(named) > 1 or not ids:
+        known = [one.root_path or one.hash[:SHORT_HASH] for one in named or folders]
+        raise UnknownProject(f"{len(named) or 'no'} folders match {repeated(given, 100)!r}", known[:_NAMED])
+    return tuple(one for one in folders if one.id in ids)
+
+
 def _like(given: str, names: Set[str]) -> list[str]:
     """Return some names, those most like what was given first."""
     by_lower = {name.lower(): name for name in sorted(names)}
@@ -165,9 +185,9 @@ def _plain(given: str) -> str:
 
 def _by_path(folders: Iterable[Folder], given: str) -> set[int]:
     """The repository of a folder, or of the innermost folder that a path lies in; nothing is looked up on the disk."""
-    if not (given.startswith(("/", "~", ".")) or PurePath(given).is_absolute() or given[1:3] in (":\\", ":/")):
+    if not _is_path(given):
         return set()
-    paths = {_slashes(given), _slashes(os.path.normpath(os.path.expanduser(given)))}
+    paths = _paths(given)
     above = [
         (len(root), folder.repository)
         for folder in folders
@@ -175,6 +195,15 @@ def _by_path(folders: Iterable[Folder], given: str) -> set[int]:
         if any(path == root or path.startswith(f"{root}/") for path in paths)
     ]
     return {max(above)[1]} if above else set()
+
+
+def _is_path(given: str) -> bool:
+    return given.startswith(("/", "~", ".")) or PurePath(given).is_absolute() or given[1:3] in (":\\", ":/")
+
+
+def _paths(given: str) -> set[str]:
+    """Return a path as it was given, and in full."""
+    return {_slashes(given), _slashes(os.path.normpath(os.path.expanduser(given)))}
 
 
 def _by_end(folders: Iterable[Folder], given: str) -> set[int]:
@@ -187,9 +216,13 @@ def _by_end(folders: Iterable[Folder], given: str) -> set[int]:
 
 
 def _by_hash(folders: Iterable[Folder], given: str) -> set[int]:
+    return {folder.repository for folder in _with_hash(folders, given)}
+
+
+def _with_hash(folders: Iterable[Folder], given: str) -> list[Folder]:
     if len(given) < _SHORTEST_HASH or not _HASH.fullmatch(given.lower()):
-        return set()
-    return {folder.repository for folder in folders if folder.hash.startswith(given.lower())}
+        return []
+    return [folder for folder in folders if folder.hash.startswith(given.lower())]
 
 
 def _slashes(path: str) -> str:

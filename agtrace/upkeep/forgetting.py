@@ -14,15 +14,15 @@ from agtrace_indexer.index.opening import one_moment, open_read_only
 from agtrace_indexer.index.questions import upkeep
 from agtrace_indexer.index.tombstones import Tombstones, digest_of
 from agtrace_indexer.providers.registry import AGENTS
-from agtrace_indexer.redact import redact_json
+from agtrace_indexer.redact import redact, redact_json
 from agtrace_indexer.repair.repair import damaged_copies
 
-from agtrace.problems import InvalidParameter, UnknownProject
-from agtrace.report.selection import projects_named
+from agtrace.problems import InvalidParameter
+from agtrace.sessions.projects import folders_meant
 from agtrace.sessions.query import find_session, iso
 from agtrace.sessions.references import session_in
 from agtrace.settings import Settings
-from agtrace.text.lines import USER_MESSAGE, one_line, repeated
+from agtrace.text.lines import USER_MESSAGE, one_line
 from agtrace.times import moment
 
 _TITLES = 5
@@ -83,7 +83,12 @@ def chosen(
         already = [given for given in sessions if _is_gone(connection, given, tombstones)]
         left = [given for given in sessions if given not in already] if sessions else None
         files = choose(connection, left, project, before)
-        return digests(connection, files), {**describe(settings, connection, files), "already": already}
+        folders = [redact(folder) for folder in _names_of(connection, project)]
+        return digests(connection, files), {
+            **describe(settings, connection, files),
+            "already": already,
+            "folders": folders,
+        }
 
 
 def _is_gone(connection: sqlite3.Connection, given: str, tombstones: Tombstones) -> bool:
@@ -104,8 +109,16 @@ def _file_of(connection: sqlite3.Connection, given: str) -> int:
 
 
 def _of_project(connection: sqlite3.Connection, project: str) -> set[int]:
-    found = projects_named(connection, project)
-    if len(found) > 1:
-        names = upkeep.names_of_projects(connection, found)
-        raise UnknownProject(f"{len(found)} projects match {repeated(project, 100)!r}, expected one", names[:5])
-    return upkeep.files_of_project(connection, *found)
+    folders = folders_meant(connection, _in_full(project))
+    return {file for folder in folders for file in upkeep.files_of_project(connection, folder.id)}
+
+
+def _names_of(connection: sqlite3.Connection, project: str | None) -> list[str]:
+    """Return the folders that are meant, to be shown to who forgets them."""
+    folders = folders_meant(connection, _in_full(project)) if project is not None else ()
+    return [folder.root_path or folder.hash for folder in folders]
+
+
+def _in_full(project: str) -> str:
+    """Return a path that begins with a dot as the whole path."""
+    return os.path.realpath(project) if project.startswith(".") else project

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from agtrace_indexer import forget as forgetting
 from agtrace_indexer.forget import forget
+from agtrace_indexer.index.projects import project_hash
 from agtrace_indexer.run import index
 from agtrace_indexer.watch.loop import watch
 
@@ -124,6 +125,28 @@ def test_conditions_restrict_each_other(indexed: Path) -> None:
     assert 0 < early["sessions"] < all_of_it["sessions"] and early["to"] < "2026-10-01" < all_of_it["to"]
     named = agtrace_here("forget", LARGE, "--project", "lanternfish", "--dry-run", "--json").json()
     assert (named["sessions"], named["forgotten"]) == (0, False)
+
+
+def test_a_name_means_all_folders_of_a_project_and_a_path_or_a_hash_only_one(database: Path, tmp_path: Path) -> None:
+    pushed = "To github.com:mira/harbour.git\n   3fa9c21..77b0aa1  main -> main\n"
+    for number, cwd in enumerate(("/srv/mira/harbour", "/srv/otto/boats", "/srv/otto/quay")):
+        log = claude_log(tmp_path / "logs", f"{number}badc0de-0000-4000-8000-000000000001", cwd=cwd).prompt("Push")
+        for _ in range(2):
+            log.call("Bash", {"command": "git push"}, pushed if number < 2 else "Everything up-to-date")
+    index_here(tmp_path / "logs")
+
+    def meant(given: str) -> list[str]:
+        told: list[str] = agtrace_here("forget", "--project", given, "--dry-run", "--json").json()["folders"]
+        return sorted(told)
+
+    both = ["/srv/mira/harbour", "/srv/otto/boats"]
+    assert [meant(name) for name in ("harbour", "mira/harbour", "boats", "otto/boats")] == [both] * 4
+    assert meant("/srv/otto/boats") == meant(project_hash("/srv/otto/boats")[:8]) == ["/srv/otto/boats"]
+    assert "in 2 folders of one project" in agtrace_here("forget", "--project", "harbour", "--dry-run").out
+    for given in ("/srv/otto/boats/inside", "/srv", "."):
+        assert "no folders match" in agtrace_here("forget", "--project", given, "--yes").err
+    assert agtrace_here("forget", "--project", "harbour", "--yes").code == 0
+    assert [row["id"][:8] for row in agtrace_here("sessions", "--json").json()["data"]["sessions"]] == ["2badc0de"]
 
 
 def test_sessions_that_hold_the_same_events_are_named(database: Path, tmp_path: Path) -> None:

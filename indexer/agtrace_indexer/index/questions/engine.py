@@ -567,9 +567,6 @@ class Upkeep(Protocol[Connection]):
     def head_of(self, connection: Connection, file: int) -> str | None:
         """Return the id of a log's main session; others in the same file are its sub-agents."""
 
-    def names_of_projects(self, connection: Connection, projects: Iterable[int]) -> list[str]:
-        """Return the roots of projects, or their hashes if no root is known."""
-
     def files_of_project(self, connection: Connection, project: int) -> set[int]:
         """Return the log files of a project."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import NamedTuple
 
 from agtrace_schema.codes import TYPE_CODE
@@ -242,12 +242,6 @@ def head_of(connection: sqlite3.Connection, file: int) -> str | None:
     """Return the id of a log's main session; others in the same file are its sub-agents."""
     uid: str | None = value(connection, "SELECT uid FROM session WHERE file_id = ? AND thread = ''", (file,))
     return uid
-
-
-def names_of_projects(connection: sqlite3.Connection, projects: Iterable[int]) -> list[str]:
-    """Return the roots of projects, or their hashes if no root is known."""
-    query = "SELECT coalesce(root_path, hash) FROM project WHERE id = ?"
-    return [str(value(connection, query, (project,))) for project in projects]
 
 
 def files_of_project(connection: sqlite3.Connection, project: int) -> set[int]:
