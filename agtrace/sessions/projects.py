@@ -184,7 +184,10 @@ def _plain(given: str) -> str:
 
 
 def _by_path(folders: Iterable[Folder], given: str) -> set[int]:
-    """The repository of a folder, or of the innermost folder that a path lies in; nothing is looked up on the disk."""
+    """The repository of a folder, or of the innermost folder that a path lies in; nothing is looked up on the disk.
+
+    What lies below a home directory or a scratch folder is no part of it.
+    """
     if not _is_path(given):
         return set()
     paths = _paths(given)
@@ -192,7 +195,7 @@ def _by_path(folders: Iterable[Folder], given: str) -> set[int]:
         (len(root), folder.repository)
         for folder in folders
         if folder.root_path and (root := _slashes(folder.root_path))
-        if any(path == root or path.startswith(f"{root}/") for path in paths)
+        if any(path == root or (path.startswith(f"{root}/") and not folder.is_scratch) for path in paths)
     ]
     return {max(above)[1]} if above else set()
 

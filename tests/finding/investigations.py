@@ -9,6 +9,8 @@
 - `shell ID COMMAND`: one command among the logs instead, as an agent without agtrace would run it;
 - `answer ID tools|shell TEXT`: what the model answered in the end;
 - `score`: right, calls and bytes of all that was noted.
+
+The variable `RUN` is how the model is told to run it, if a script stands for the command line.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -49,7 +52,7 @@ _MEANS = {
     "call them with\n    {run} ask {id} TOOL 'JSON ARGUMENTS'\nWhen you know, end with\n"
     "    {run} answer {id} tools 'TEXT'",
     "shell": "Their logs are below claude/, codex/ and gemini/ of the working directory, as files of JSON lines (or "
-    "JSON). Your only means are shell commands and scripts (rg, jq, python3 are there), each run with\n"
+    "JSON). Your only means are shell commands and scripts ({programs} are there), each run with\n"
     "    {run} shell {id} 'COMMAND'\nWhen you know, end with\n    {run} answer {id} shell 'TEXT'",
 }
 
@@ -67,8 +70,10 @@ def tools(folder: Path) -> None:
 
 def question(folder: Path, id: str, means: str) -> None:
     """Print what a model is told."""
-    run = f"{sys.executable} -m tests.finding.investigations {folder}"
-    _print(_BRIEF.format(question=_question(id)["question"], means=_MEANS[means].format(run=run, id=id)))
+    run = os.environ.get("RUN") or f"{sys.executable} -m tests.finding.investigations {folder}"
+    programs = ", ".join(name for name in ("rg", "grep", "jq", "python3", "sqlite3") if shutil.which(name))
+    means_told = _MEANS[means].format(run=run, id=id, programs=programs)
+    _print(_BRIEF.format(question=_question(id)["question"], means=means_told))
     if means == "tools":
         _print("\nThe tools:")
         tools(folder)

@@ -282,6 +282,15 @@ def test_a_project_is_named_by_any_of_its_names_and_means_all_its_folders(tmp_pa
     assert rows == [["harbour", 4, 0, 2], ["quay", 2, 0, 1]]
 
 
+def test_what_lies_below_a_home_directory_is_no_part_of_it(tmp_path: Path) -> None:
+    for number, cwd in enumerate(("/home/jo", "/home/jo/abacus")):
+        claude_log(tmp_path / "home", f"{number}badc0de-0000-4000-8000-000000000001", cwd=cwd).prompt("Hello")
+    asker = Asker(tmp_path / "data", tmp_path / "home")
+    for path in ("/home/jo", "/home/jo/abacus", "/home/jo/abacus/tests"):
+        assert len(asker.ask("list_sessions", project=path)["data"]["sessions"]) == 1, path
+    assert "/home/jo/another" in asker.error("list_sessions", project="/home/jo/another")["message"]
+
+
 def test_a_project_that_nobody_knows_is_refused_with_names_that_are_known(tmp_path: Path) -> None:
     _logs(tmp_path / "home")
     asker = Asker(tmp_path / "data", tmp_path / "home")

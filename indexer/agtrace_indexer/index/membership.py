@@ -203,9 +203,14 @@ def _in_several(collections: Iterable[Collection[str]]) -> frozenset[str]:
     return frozenset(text for text, count in counts.items() if count > 1)
 
 
+def is_scratch(path: str) -> bool:
+    """Return whether a path is that of a home directory or another folder in which one works on many repositories."""
+    return _SCRATCH.fullmatch(path.replace("\\", "/")) is not None
+
+
 def _known(folder: Folder, shared: frozenset[str], commits: frozenset[str]) -> _Known:
     path = (folder.root or "").replace("\\", "/")
-    scratch = bool(path) and _SCRATCH.fullmatch(path) is not None
+    scratch = bool(path) and is_scratch(path)
     way = tuple(part.lower() for part in path.split("/") if part and not part.endswith(":"))
     files = frozenset(path for path in shared.intersection(folder.files) if not scratch and _is_telling(path))
     remote = _remote_of(folder, way, scratch=scratch)

@@ -29,7 +29,7 @@ class Interning:
 
     def path(self, path: str) -> int:
         """Return the id of a path, masked."""
-        self.relative |= path[:1] != "/"
+        self.relative |= path[:1] != "/" and path[1:2] != ":"
         found = self._paths.get(path)  # masking a masked path changes nothing
         if found is None:
             path = masked(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
+from agtrace_indexer.index.membership import is_scratch
 from agtrace_indexer.index.questions.conditions import REPOSITORY
 from agtrace_indexer.index.questions.queries import rows
 
@@ -51,6 +52,11 @@ class Folder(NamedTuple):
     """None if logs name only the hash."""
     repository: int
     """The row id of the repository that it belongs to."""
+
+    @property
+    def is_scratch(self) -> bool:
+        """Whether what lies below it is no part of it, as in a home directory."""
+        return bool(self.root_path) and is_scratch(self.root_path or "")
 
 
 class Repository(NamedTuple):
