@@ -16,6 +16,7 @@ from agtrace_indexer.index.opening import Reading, open_read_only, refuse_newer
 from agtrace_indexer.index.questions import state
 from agtrace_indexer.providers.registry import homes
 from agtrace_indexer.run import index
+from agtrace_indexer.watch.attention import Attention
 
 from agtrace.index.freshness import Freshness
 from agtrace.index.soundness import Soundness
@@ -50,6 +51,7 @@ class Index:
         self._settings = settings
         self.soundness = Soundness(settings.database)
         self._beginning = threading.Lock()
+        self._attention = Attention(settings.database)
         self._run: _Run | None = None
         self._readers: list[Reader] = []
         """The readers that are not in use."""
@@ -86,6 +88,9 @@ class Index:
             if not self._settings.database.exists():
                 raise IndexUnavailable(self._unusable, "Fix or remove the file.")
             return Freshness("catching_up" if self._built() else "building", problem=self._unusable)
+        if self._attention.is_undisturbed():
+            self._look_if_due()
+            return Freshness("ready")
         run = self._run_that_knows_all(seconds)
         run.join(max(end - time.monotonic(), 0))
         while isinstance(run.trouble, Busy) and not self._settings.database.exists() and time.monotonic() < end:
@@ -108,15 +113,24 @@ class Index:
 
         If the previous run takes longer than this many seconds, return that one: it misses what was written since.
         """
-        before = self._run
+        with self._beginning:  # a run that is being begun may have looked already
+            before = self._run
         if before is not None:
             before.join(seconds)
         with self._beginning:
             if self._run is None or (self._run is before and not before.is_alive()):
-                begun = _Run(self._settings)
+                begun = _Run(self._settings, self._attention)
                 begun.start()
                 self._run = begun  # only now can it be waited for
             return self._run
+
+    def _look_if_due(self) -> None:
+        """Once in a while, look at all logs in the background, as if nothing had been heard of them."""
+        with self._beginning:
+            if self._attention.look_is_due and not (self._run and self._run.is_alive()):
+                begun = _Run(self._settings, self._attention)
+                begun.start()
+                self._run = begun
 
     def check_masks(self, connection: sqlite3.Connection) -> None:
         """Raise `IndexUnavailable` while rules for secrets that the user has just changed aren't applied to the index.
@@ -148,22 +162,24 @@ class Index:
 class _Run(threading.Thread):
     """A thread that brings the index up to date; requests in the meantime look at its progress."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, attention: Attention) -> None:
         super().__init__(daemon=True)
-        self._settings = settings
+        self._settings, self._attention = settings, attention
         self.progress: Progress | None = None
         self.trouble: Exception | None = None
 
     def run(self) -> None:
         """Index what is new in the logs."""
         try:
+            changed = self._attention.begin()
             wait_for_writer(self._settings.database, _PATIENCE)
             index(
                 self._settings.database, (), otherwise=home_roots(self._settings), report=self._note,
-                patience=_PATIENCE, keep_days=self._settings.keep_days,
+                patience=_PATIENCE, keep_days=self._settings.keep_days, changed=changed,
             )  # fmt: skip
         except Exception as error:  # noqa: BLE001  # a thread's boundary: reported in every answer until it is resolved
             self.trouble = error
+        self._attention.end(well=self.trouble is None)
 
     def _note(self, progress: Progress) -> None:
         self.progress = progress

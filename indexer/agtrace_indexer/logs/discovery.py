@@ -152,6 +152,15 @@ def _files_of(entries: list[os.DirEntry[str]], deeper: list[str], below: int) ->
             continue  # vanished between listing and stat
 
 
+def found_at(path: str, root: str) -> Found | None:
+    """Return a regular file below a root, as `walk` lists it; None if there is none, or not exactly that."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return _found(path, status, len(root)) if stat.S_ISREG(status.st_mode) and _is_text(path) else None
+
+
 def _is_text(name: str) -> bool:
     """Whether a file name is valid text: undecodable bytes become lone surrogates."""
     return name.isascii() or _as_text(name) == name

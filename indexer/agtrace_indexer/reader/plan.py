@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from agtrace_indexer.index.catalog import Catalog, Known, KnownFile
 from agtrace_indexer.index.tombstones import hidden
-from agtrace_indexer.logs.discovery import REPEATS, Found, preferred, walk
-from agtrace_indexer.providers.registry import FORMS
+from agtrace_indexer.logs.discovery import REPEATS, Found, found_at, preferred, walk
+from agtrace_indexer.providers.registry import FORMS, container_of
 from agtrace_indexer.reader.containers import look_into
 
+_FORMS = tuple(form.beginning for form in FORMS)
 _SET_ASIDE = frozenset({"skipped", "duplicate", "container"})
 """The statuses of files that discovery excludes; any other file that isn't read was opened to find that out."""
+_NOT_ALONE = _SET_ASIDE | {"forgotten"}
 
 
 @dataclass(slots=True)
@@ -36,8 +39,34 @@ class Plan:
         return not (self.changed or self.odd or self.gone)
 
 
-def make_plan(catalog: Catalog, roots: list[str], *, rebuild: bool = False) -> Plan:
-    """Compare the files below the roots with those in the index, by stat alone."""
+def make_plan(
+    catalog: Catalog, roots: list[str], *, rebuild: bool = False, changed: Iterable[str] | None = None
+) -> Plan:
+    """Compare the files below the roots with those in the index, by stat alone.
+
+    If the paths of all files that may have changed are given, only these are looked at, unless others depend on them.
+    """
+    plan = None if changed is None or rebuild else _plan_of(catalog, roots, changed)
+    return plan or _plan_of_all(catalog, roots, rebuild=rebuild)
+
+
+def _plan_of(catalog: Catalog, roots: list[str], changed: Iterable[str]) -> Plan | None:
+    """Return the plan for files that were read before; None if one is new or gone, or is part of something larger."""
+    plan = Plan(seen=catalog.files())
+    for path in changed:
+        above = [root for root in roots if _below(path, [root])]
+        file = found_at(path, above[0]) if len(above) == 1 else None
+        if file is None or container_of(path) or os.path.basename(path).startswith(_FORMS):
+            return None
+        before = catalog.file(path)
+        if before is None or before.gone or before.status in _NOT_ALONE:
+            return None
+        if before.stamp != file.stamp:
+            plan.changed.append((file, before))
+    return plan
+
+
+def _plan_of_all(catalog: Catalog, roots: list[str], *, rebuild: bool) -> Plan:
     known = catalog.known()
     listed = [file for file in walk(roots) if not file.path.startswith(catalog.own_files)]
     found, all_looked_into = look_into(listed, known, rebuild=rebuild)

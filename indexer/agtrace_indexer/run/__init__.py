@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -38,13 +38,15 @@ def index(
     rebuild: bool = False,
     patience: float = 0,
     keep_days: int | None = None,
+    changed: Collection[str] | None = None,
 ) -> Summary:
     """Bring the index up to date with everything below its roots and these new ones.
 
     `otherwise` are the roots of an index that has none. `report` is called with the progress as it grows. `seconds`
     limits the run, which then ends between two files but always reads one, so that repeated runs finish the work. If
     another process is writing, it waits `patience` seconds and then raises `lock.Busy`. A run that writes also forgets
-    sessions whose last event is older than `keep_days`. Raises `redact.UnusableRules` if the user's rules for secrets
+    sessions whose last event is older than `keep_days`. If the paths of all files that may have `changed` are known,
+    no others are looked at, unless they have to be. Raises `redact.UnusableRules` if the user's rules for secrets
     can't be read, since nothing that they might mask may be stored; `opening.NewerIndex` if a newer agtrace made the
     index or read its logs, and `opening.OlderIndex` if it was made before the first release.
     """
@@ -54,7 +56,7 @@ def index(
     strings.start()
 
     def compared(catalog: Catalog) -> Work:
-        work = _compare(catalog, roots, otherwise, rebuild=rebuild)
+        work = _compare(catalog, roots, otherwise, rebuild=rebuild, changed=changed)
         return replace(work, deadline=started + seconds if seconds else None, keep_days=keep_days)
 
     if not database.exists():
@@ -76,18 +78,21 @@ def index(
                 return summary_of(catalog, work.plan, progress, work.no_logs, started)
     return index(  # meanwhile a repair has put another file there
         database, roots, otherwise=otherwise, report=report, seconds=seconds, rebuild=rebuild, patience=patience,
-        keep_days=keep_days,
+        keep_days=keep_days, changed=None,
     )  # fmt: skip
 
 
-def _compare(catalog: Catalog, roots: list[str], otherwise: list[str], *, rebuild: bool) -> Work:
+def _compare(
+    catalog: Catalog, roots: list[str], otherwise: list[str], *, rebuild: bool, changed: Collection[str] | None
+) -> Work:
     """Return the work to do: new roots, changed files, and whether everything is read again."""
     refuse_newer_reading(catalog.meta("reading"))
     known_roots = set(catalog.roots())
     wanted = roots or ([] if known_roots or catalog.meta("root_forgotten") else otherwise)
     new_roots = set(map(os.path.abspath, wanted)) - known_roots
     rebuild = rebuild or is_outdated(catalog)
-    return Work(catalog, new_roots, make_plan(catalog, sorted(known_roots | new_roots), rebuild=rebuild), rebuild)
+    plan = make_plan(catalog, sorted(known_roots | new_roots), rebuild=rebuild, changed=None if new_roots else changed)
+    return Work(catalog, new_roots, plan, rebuild)
 
 
 def _honour_tombstones(catalog: Catalog) -> bool:

@@ -1,0 +1,25 @@
+"""What an index depends on besides the logs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from agtrace_indexer import redact
+from agtrace_indexer.index.catalog import Catalog
+from agtrace_indexer.index.tombstones import stamp
+
+
+class Circumstances(NamedTuple):
+    """If they are the same as after a run that found nothing to do, and so are the logs, the next one finds nothing."""
+
+    state: int
+    """The state of the database, as this catalog sees it."""
+    forgotten: str
+    """The stamp of the tombstones."""
+    rules: str
+    """The digest of the rules for secrets."""
+
+
+def circumstances_of(catalog: Catalog) -> Circumstances:
+    """Return the present circumstances of an index."""
+    return Circumstances(catalog.state, stamp(catalog.path), redact.digest())
