@@ -15,7 +15,7 @@ from agtrace_indexer.index.lock import Busy, wait_for_writer
 from agtrace_indexer.index.opening import Reading, open_read_only, refuse_newer
 from agtrace_indexer.index.questions import state
 from agtrace_indexer.providers.registry import homes
-from agtrace_indexer.run import index
+from agtrace_indexer.run import refresh
 from agtrace_indexer.watch.attention import Attention
 
 from agtrace.index.freshness import Freshness
@@ -173,8 +173,8 @@ class _Run(threading.Thread):
         try:
             changed = self._attention.begin()
             wait_for_writer(self._settings.database, _PATIENCE)
-            index(
-                self._settings.database, (), otherwise=home_roots(self._settings), report=self._note,
+            refresh(
+                self._settings.database, otherwise=home_roots(self._settings), report=self._note,
                 patience=_PATIENCE, keep_days=self._settings.keep_days, changed=changed,
             )  # fmt: skip
         except Exception as error:  # noqa: BLE001  # a thread's boundary: reported in every answer until it is resolved

@@ -6,7 +6,7 @@ The index is an archive: agents delete their logs, so what an answer needs is st
 
 from __future__ import annotations
 
-VERSION = 6
+VERSION = 7
 """Kept in the file as `user_version`. Earlier versions were made before the first release."""
 
 TABLES = """
@@ -146,7 +146,7 @@ CREATE TABLE session (
 );
 CREATE UNIQUE INDEX session_uid ON session (uid);
 CREATE INDEX session_file ON session (file_id);
-CREATE INDEX session_own_id ON session (own_id);
+CREATE INDEX session_own_id ON session (own_id, uid);
 CREATE INDEX session_started ON session (started_at, id);
 CREATE INDEX session_parent ON session (parent_session) WHERE parent_session IS NOT NULL;
 CREATE INDEX session_parent_id ON session (parent_id) WHERE parent_id IS NOT NULL;
@@ -363,6 +363,14 @@ CREATE TABLE model_usage (
   cost_usd REAL,                 -- their cost according to the provider
   PRIMARY KEY (session_id, model, speed, context_class, told)
 ) WITHOUT ROWID;
+
+-- Sums over the first events of a long session, so that its totals aren't computed from its beginning when it grows; no
+-- row once one of these events has changed (agtrace_indexer.index.session_sums).
+CREATE TABLE sum_so_far (
+  session_id INTEGER PRIMARY KEY,
+  before INTEGER NOT NULL,       -- the event_index of the first event that isn't contained
+  sums TEXT NOT NULL             -- JSON
+);
 """
 
 WORDS = """

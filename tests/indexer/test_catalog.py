@@ -17,6 +17,7 @@ from tests.conftest import SAMPLES
 from tests.contents import contents
 
 LATER_COLUMNS = {
+    6: {},
     5: {},
     4: {"event": {"program_id"}},
     3: {"event": {"own"}},
@@ -24,6 +25,7 @@ LATER_COLUMNS = {
     1: {"session": {"pending", "compared_to", "copied_events", "own_title"}, "event": {"identity", "copy_of"}},
 }
 LATER_TABLES = {
+    6: ("sum_so_far",),
     5: ("clue", "repository", "repository_folder", "repository_name"),
     4: ("landmark",),
     3: (),

@@ -87,7 +87,8 @@ def _parent(connection: sqlite3.Connection, session: ToBeLinked) -> tuple[int | 
     found = lineage.starter_of(connection, session) if session.kind != "main" else None
     if found is None and session.parent_id is not None:
         found = lineage.named_parent_of(connection, session)
-    if found is None and session.kind in ("main", "fork") and not AGENTS[session.provider].replays_items:
+    copied = session.copied_events > 0 and session.kind in ("main", "fork")
+    if found is None and copied and not AGENTS[session.provider].replays_items:
         found = lineage.copied_from(connection, session)
     if found is None and session.line is not None:
         found = lineage.continued_from(connection, session)

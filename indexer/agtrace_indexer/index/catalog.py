@@ -178,10 +178,6 @@ class Catalog:
     def _files(self, condition: str, *arguments: str) -> list[KnownFile]:
         return [KnownFile(*row) for row in self.connection.execute(f"{_FILES} WHERE {condition}", arguments)]
 
-    def files(self) -> int:
-        """Return the number of files that existed when they were last looked at."""
-        return int(self.connection.execute("SELECT count(*) FROM file WHERE NOT gone").fetchone()[0])
-
     def totals(self) -> Totals:
         """Return totals over all sessions and files."""
         query = self.connection.execute

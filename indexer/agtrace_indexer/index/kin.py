@@ -14,7 +14,8 @@ from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
 from agtrace_indexer.index.questions.queries import as_json
-from agtrace_indexer.index.sums import sum_session, sum_turns
+from agtrace_indexer.index.session_sums import changes_from, sum_session
+from agtrace_indexer.index.sums import sum_turns
 
 _USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
 
@@ -229,5 +230,6 @@ def note_copies(connection: sqlite3.Connection, copies: Iterable[tuple[int | Non
 
 def sum_up(connection: sqlite3.Connection, session: int) -> None:
     """Compute the totals of a session and its turns again, after other events of it became copies."""
+    changes_from(connection, session, 0)
     sum_turns(connection, session)
     sum_session(connection, session)

@@ -60,7 +60,7 @@ ORDER BY e.event_index DESC LIMIT 1
 
 _TO_BE_LINKED = """
 SELECT s.id, s.own_id, s.provider, s.parent_id, s.kind, s.continues, s.started_call, s.file_id, f.path, s.thread,
-  s.parent_session, s.started_by
+  s.parent_session, s.started_by, s.copied_events
 FROM session s JOIN file f ON f.id = s.file_id
 WHERE s.id IN (SELECT value FROM json_each(?)) AND NOT f.gone ORDER BY f.path, s.thread
 """
@@ -97,9 +97,9 @@ WHERE id = ?2 AND title_rank < {_RANK_OF_NAMING} AND file_id IN (SELECT id FROM 
 _TWINS = """
 SELECT s.id, s.uid, s.own_id,
   row_number() OVER (PARTITION BY s.own_id ORDER BY f.gone, s.started_at IS NULL, s.started_at, f.path, s.thread)
-FROM session s JOIN file f ON f.id = s.file_id
-WHERE s.own_id IN (SELECT own_id FROM session GROUP BY own_id HAVING count(*) > 1)
-   OR s.uid != s.own_id
+FROM session s JOIN file f ON f.id = s.file_id WHERE s.id IN (
+  SELECT id FROM session WHERE own_id IN (SELECT own_id FROM session GROUP BY own_id HAVING count(*) > 1)
+  UNION ALL SELECT id FROM session WHERE uid != own_id)
 """
 
 
@@ -134,6 +134,7 @@ class ToBeLinked(NamedTuple):
     thread: str
     parent_session: int | None
     started_by: int | None
+    copied_events: int
 
 
 class Parent(NamedTuple):

@@ -30,11 +30,13 @@ _FAILED = OUTCOME_CODE[Outcome.FAILED]
 
 _COUNTED = "SELECT count(*), coalesce(sum(words), 0) FROM ranked_event"
 
-_GROWN = "SELECT session_id, min(event_index) FROM event WHERE id > ? GROUP BY session_id"
+# By id, though another index has them in the order of sessions: there are few new events.
+_GROWN = "SELECT session_id, min(event_index) FROM event NOT INDEXED WHERE id > ? GROUP BY session_id"
 
 _BLOCKS = """
 SELECT b.first_index, b.event_count, d.ends, d.text FROM block b JOIN block_data d ON d.block_id = b.id
-WHERE b.session_id = ? AND b.first_index + b.event_count > ?
+WHERE b.session_id = ?1 AND b.first_index >= coalesce(
+  (SELECT max(first_index) FROM block WHERE session_id = ?1 AND first_index <= ?2), 0)
 """
 
 _EVENTS = """

@@ -14,6 +14,7 @@ from agtrace_indexer.events.assembly import REQUESTS, Ending, Event, Supersessio
 from agtrace_indexer.events.searchable_text import without_preface
 from agtrace_indexer.events.strings import plain_id
 from agtrace_indexer.index.names import Interning
+from agtrace_indexer.index.session_sums import changes_from
 from agtrace_indexer.index.sums import sum_turns
 from agtrace_indexer.texts.blocks import OpenBlock, PackedBlock
 
@@ -169,7 +170,7 @@ class SessionBuffer:
         self._end_executions()
         self._drop_turns()
         for supersession in self.superseded:
-            self.touch(self._turn_of(supersession.event_index))
+            self._note_change(supersession.event_index)
         self.first_row += len(self.rows)
         self.rows, self.usages, self.superseded, self.identities = [], [], [], set()
         self.requests, self.touched, self.agents, self.clues = [], [], [], []
@@ -197,7 +198,7 @@ class SessionBuffer:
                     (OUTCOME_CODE[ending.outcome], ending.duration_ms, self.session_id, event_index,
                      OUTCOME_CODE[Outcome.RUNNING], told_at),
                 )  # fmt: skip
-                self.touch(self._turn_of(event_index))
+                self._note_change(event_index)
 
     def _drop_turns(self) -> None:
         for turn, by in self.dropped:
@@ -208,12 +209,15 @@ class SessionBuffer:
                 (self.session_id, by, turn, TYPE_CODE[EventType.TOKEN_USAGE]),
             )
             self.touch(turn)
+            changes_from(self.connection, self.session_id, 0)
 
-    def _turn_of(self, event_index: int) -> int | None:
+    def _note_change(self, event_index: int) -> None:
+        """Note that an event changed that others come after, perhaps in sums."""
+        changes_from(self.connection, self.session_id, event_index)
         found = self.connection.execute(
             "SELECT turn_index FROM event WHERE session_id = ? AND event_index = ?", (self.session_id, event_index)
         ).fetchone()
-        return found[0] if found else None
+        self.touch(found[0] if found else None)
 
     def _write_block(self) -> None:
         block = self.block
@@ -246,6 +250,7 @@ class SessionBuffer:
         self.block.t0 = self.block.t0 or first
         self.untimed = False
         self.touch(0)
+        changes_from(self.connection, self.session_id, 0)
 
     def _answer_call(self, result: Event) -> None:
         """Record on a call how it ended; its row may still be gathered, or already be in the index."""
@@ -255,6 +260,7 @@ class SessionBuffer:
             row = self.rows[position]
             row[7], row[8], row[13] = OUTCOME_CODE[result.outcome], result.event_index, result.duration_ms
             return
+        changes_from(self.connection, self.session_id, result.link)
         self.connection.execute(
             "UPDATE event SET outcome = ?, link = ?, duration_ms = ? WHERE session_id = ? AND event_index = ?",
             (OUTCOME_CODE[result.outcome], result.event_index, result.duration_ms, self.session_id, result.link),

@@ -23,7 +23,7 @@ from agtrace_indexer.events.strings import masked_json, plain_id
 from agtrace_indexer.index.maintenance import note_scrub
 from agtrace_indexer.index.names import Interning
 from agtrace_indexer.index.session_buffer import SessionBuffer
-from agtrace_indexer.index.sums import sum_session
+from agtrace_indexer.index.session_sums import sum_session
 from agtrace_indexer.index.tables import delete_session
 from agtrace_indexer.index.tombstones import hidden
 from agtrace_indexer.logs.discovery import REPEATS

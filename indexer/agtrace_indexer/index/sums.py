@@ -1,4 +1,4 @@
-"""Totals of turns and sessions, computed from the rows of their events.
+"""Totals of turns, computed from the rows of their events, and what those of sessions (`session_sums`) share with them.
 
 Superseded events count nowhere. Copies of an older session's events count in their turn, which shows
 what its log has, but not in the totals of the session, where they are counted separately.
@@ -11,11 +11,12 @@ import sqlite3
 from agtrace_schema.codes import CONTEXT_CLASSES, OUTCOME_CODE, TYPE_CODE
 from agtrace_schema.events import EventType, Outcome
 
-_CODES = {
+CODES = {
     "call": TYPE_CODE[EventType.TOOL_CALL],
     "usage": TYPE_CODE[EventType.TOKEN_USAGE],
     "failed": OUTCOME_CODE[Outcome.FAILED],
 }
+"""The codes that the statements name."""
 
 _WHOLE_INPUT = (
     "coalesce({0}input_tokens, 0) + coalesce({0}cache_creation_5m_tokens, 0) "
@@ -68,49 +69,10 @@ GROUP BY 1, 2, 3, 4, 5
 """
 """SQL: rows as those of `model_usage`, from the figures that fulfil a condition over `token_usage` u and `event` e."""
 
-_MODELS = "INSERT INTO model_usage " + MODEL_USAGE.format(
-    condition="u.session_id = :session AND e.superseded_by IS NULL AND e.copy_of IS NULL"
-)
-
-_SESSION = f"""
-UPDATE session SET
-  (event_count, tool_calls, failed_calls, started_at, ended_at, copied_events, copied_tool_calls, copied_failed_calls) =
-    (SELECT coalesce(sum(copy_of IS NULL), 0), coalesce(sum(type = :call AND copy_of IS NULL), 0),
-            coalesce(sum(type = :call AND outcome IS :failed AND copy_of IS NULL), 0),
-            coalesce(min(CASE WHEN copy_of IS NULL THEN nullif(ts, 0) END), min(nullif(ts, 0))),
-            coalesce(max(CASE WHEN copy_of IS NULL THEN nullif(ts, 0) END), max(nullif(ts, 0))),
-            count(copy_of), coalesce(sum(type = :call AND copy_of IS NOT NULL), 0),
-            coalesce(sum(type = :call AND outcome IS :failed AND copy_of IS NOT NULL), 0)
-     FROM event WHERE session_id = :session AND superseded_by IS NULL),
-  (turn_count, copied_turns, active_ms) =
-    (SELECT coalesce(sum(NOT copied), 0), coalesce(sum(copied), 0),
-            coalesce(sum(CASE WHEN NOT copied THEN active_ms END), 0)
-     FROM turn WHERE session_id = :session),
-  (input_tokens, output_tokens, total_tokens, incomplete_usage, responses) =
-    (SELECT sum(input_tokens), sum(output_tokens), sum({TOTAL}),
-            coalesce(sum(incomplete), 0), coalesce(sum(responses), 0)
-     FROM model_usage u WHERE session_id = :session),
-  (copied_tokens, copied_responses) =
-    (SELECT coalesce(sum({TOTAL}), 0), count(*)
-     FROM token_usage u JOIN event e USING (session_id, event_index)
-     WHERE u.session_id = :session AND e.superseded_by IS NULL AND e.copy_of IS NOT NULL),
-  snippet = (SELECT r.text FROM turn t JOIN request r ON r.session_id = t.session_id AND r.event_index = t.request_event
-     WHERE t.session_id = :session AND r.text != '' ORDER BY t.copied, t.turn_index LIMIT 1)
-WHERE id = :session
-"""
-
 
 def sum_turns(connection: sqlite3.Connection, session_id: int, first_turn: int = 0, first_new_event: int = 0) -> None:
     """Compute the totals of a session's turns from one on, after events from an index on were added."""
-    named = {"session": session_id, "turn": first_turn, "new": first_new_event, **_CODES}
+    named = {"session": session_id, "turn": first_turn, "new": first_new_event, **CODES}
     named["from"] = connection.execute(_FROM, named).fetchone()[0]
     connection.execute("DELETE FROM turn WHERE session_id = :session AND turn_index >= :turn", named)
     connection.execute(_TURNS, named)
-
-
-def sum_session(connection: sqlite3.Connection, session_id: int) -> None:
-    """Compute the totals of a session from its turns and events."""
-    named = {"session": session_id, **_CODES}
-    connection.execute("DELETE FROM model_usage WHERE session_id = :session", named)
-    connection.execute(_MODELS, named)
-    connection.execute(_SESSION, named)

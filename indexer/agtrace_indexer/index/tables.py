@@ -77,6 +77,7 @@ TABLES: dict[str, Table] = {
     "landmark": Table(Role.EVENT, {"session_id": "session"}),
     "clue": Table(Role.EVENT, {"session_id": "session"}),
     "model_usage": Table(Role.DERIVED, {"session_id": "session"}),
+    "sum_so_far": Table(Role.DERIVED, {"session_id": "session"}),
     "kin": Table(Role.DERIVED, {"session_id": "session", "other_id": "session"}),
     "words": Table(Role.WORDS),
     "word": Table(Role.WORDS),

@@ -23,6 +23,7 @@ class Plan:
     """The changes that a run has to process."""
 
     seen: int = 0
+    """The number of files, unless only some were looked at."""
     changed: list[tuple[Found, KnownFile | None]] = field(default_factory=list)
     odd: list[tuple[Found, KnownFile | None]] = field(default_factory=list)
     """Directory entries that can't be read as logs, and logs that repeat another one."""
@@ -52,7 +53,7 @@ def make_plan(
 
 def _plan_of(catalog: Catalog, roots: list[str], changed: Iterable[str]) -> Plan | None:
     """Return the plan for files that were read before; None if one is new or gone, or is part of something larger."""
-    plan = Plan(seen=catalog.files())
+    plan = Plan()
     for path in changed:
         above = [root for root in roots if _below(path, [root])]
         file = found_at(path, above[0]) if len(above) == 1 else None

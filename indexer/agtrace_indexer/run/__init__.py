@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from agtrace_indexer import redact
 from agtrace_indexer.events import strings
@@ -25,7 +26,9 @@ from agtrace_indexer.run.work import Work
 if TYPE_CHECKING:
     from agtrace_indexer.logs.progress import Progress
 
-__all__ = ["Summary", "index", "refuse_newer_reading"]
+__all__ = ["Summary", "index", "refresh", "refuse_newer_reading"]
+
+Concluded = TypeVar("Concluded")
 
 
 def index(
@@ -38,48 +41,85 @@ def index(
     rebuild: bool = False,
     patience: float = 0,
     keep_days: int | None = None,
-    changed: Collection[str] | None = None,
 ) -> Summary:
     """Bring the index up to date with everything below its roots and these new ones.
 
     `otherwise` are the roots of an index that has none. `report` is called with the progress as it grows. `seconds`
     limits the run, which then ends between two files but always reads one, so that repeated runs finish the work. If
     another process is writing, it waits `patience` seconds and then raises `lock.Busy`. A run that writes also forgets
-    sessions whose last event is older than `keep_days`. If the paths of all files that may have `changed` are known,
-    no others are looked at, unless they have to be. Raises `redact.UnusableRules` if the user's rules for secrets
+    sessions whose last event is older than `keep_days`. Raises `redact.UnusableRules` if the user's rules for secrets
     can't be read, since nothing that they might mask may be stored; `opening.NewerIndex` if a newer agtrace made the
     index or read its logs, and `opening.OlderIndex` if it was made before the first release.
     """
     started = time.monotonic()
-    roots, otherwise = list(roots), list(otherwise)
+
+    def summed_up(catalog: Catalog, work: Work, progress: Progress | None) -> Summary:
+        return summary_of(catalog, work.plan, progress, work.no_logs, started)
+
+    return _run(
+        database,
+        partial(_compare, roots=list(roots), otherwise=list(otherwise), rebuild=rebuild, changed=None),
+        summed_up,
+        report=report,
+        deadline=started + seconds if seconds else None,
+        patience=patience,
+        keep_days=keep_days,
+    )
+
+
+def refresh(
+    database: Path,
+    *,
+    otherwise: Iterable[str] = (),
+    report: Callable[[Progress], None] | None = None,
+    patience: float = 0,
+    keep_days: int | None = None,
+    changed: Collection[str] | None = None,
+) -> None:
+    """Bring the index up to date as `index` does, without a summary, which costs more than one more line in a log.
+
+    If the paths of all files that may have `changed` are known, no others are looked at, unless they have to be.
+    """
+    compare = partial(_compare, roots=[], otherwise=list(otherwise), rebuild=False, changed=changed)
+    _run(database, compare, lambda *_: None, report=report, deadline=None, patience=patience, keep_days=keep_days)
+
+
+def _run(
+    database: Path,
+    compare: Callable[[Catalog], Work],
+    conclude: Callable[[Catalog, Work, Progress | None], Concluded],
+    *,
+    report: Callable[[Progress], None] | None,
+    deadline: float | None,
+    patience: float,
+    keep_days: int | None,
+) -> Concluded:
+    """Carry out the work that a comparison finds, and return what is concluded from it."""
     redact.use(database.parent)
     strings.start()
 
     def compared(catalog: Catalog) -> Work:
-        work = _compare(catalog, roots, otherwise, rebuild=rebuild, changed=changed)
-        return replace(work, deadline=started + seconds if seconds else None, keep_days=keep_days)
+        return replace(compare(catalog), deadline=deadline, keep_days=keep_days)
 
     if not database.exists():
         with WriteLock(database, patience), closing(Catalog(database)) as catalog:
             remove_attempts(database)
             _honour_tombstones(catalog)
             work = compared(catalog)
-            return summary_of(catalog, work.plan, work.carry_out(report), work.no_logs, started)
+            return conclude(catalog, work, work.carry_out(report))
     with closing(Catalog(database)) as catalog:
         state, work = catalog.state, compared(catalog)
         if not work.needed:
-            return summary_of(catalog, work.plan, None, work.no_logs, started)
+            return conclude(catalog, work, None)
         with WriteLock(database, patience):
             if catalog.is_in_place:
                 remove_attempts(database)
                 if _honour_tombstones(catalog) or catalog.state != state:  # another process has indexed meanwhile
                     work = compared(catalog)
-                progress = work.carry_out(report) if work.needed else None
-                return summary_of(catalog, work.plan, progress, work.no_logs, started)
-    return index(  # meanwhile a repair has put another file there
-        database, roots, otherwise=otherwise, report=report, seconds=seconds, rebuild=rebuild, patience=patience,
-        keep_days=keep_days, changed=None,
-    )  # fmt: skip
+                return conclude(catalog, work, work.carry_out(report) if work.needed else None)
+    return _run(  # meanwhile a repair has put another file there
+        database, compare, conclude, report=report, deadline=deadline, patience=patience, keep_days=keep_days
+    )
 
 
 def _compare(
