@@ -1,4 +1,4 @@
-"""`python -m benchmarks.corpus FOLDER MEGABYTES [--seed N]`."""
+"""`python -m benchmarks.corpus FOLDER MEGABYTES [--seed N | --logs LOGS]`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.corpus import write
+from benchmarks.corpus import repeated, write
 
 
 def main() -> None:
@@ -16,18 +16,19 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="a new or empty folder")
     parser.add_argument("megabytes", type=float, help="about how much to write, in 10^6 bytes")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--logs", type=Path, help="a folder with real logs, to be repeated instead under other ids")
     wanted = parser.parse_args()
     began = time.perf_counter()
     try:
-        corpus = write(wanted.folder, wanted.megabytes, wanted.seed)
-    except FileExistsError as error:
+        if wanted.logs:
+            written = repeated.write(wanted.folder, wanted.megabytes, wanted.logs)
+        else:
+            written = write(wanted.folder, wanted.megabytes, wanted.seed).bytes_by_agent
+    except (FileExistsError, ValueError) as error:
         parser.error(str(error))
-    seconds = time.perf_counter() - began
-    shares = ", ".join(f"{agent} {size / corpus.size:.0%}" for agent, size in sorted(corpus.bytes_by_agent.items()))
-    sys.stdout.write(
-        f"{corpus.size / 1e6:,.1f} MB in {corpus.sessions:,} sessions ({shares}), "
-        f"{corpus.size / 1e6 / seconds:.0f} MB/s\n"
-    )
+    seconds, size = time.perf_counter() - began, sum(written.values())
+    shares = ", ".join(f"{agent} {part / size:.0%}" for agent, part in sorted(written.items()))
+    sys.stdout.write(f"{size / 1e6:,.1f} MB ({shares}), {size / 1e6 / seconds:.0f} MB/s\n")
 
 
 main()

@@ -24,18 +24,18 @@ def test_an_answer_is_not_fresh_by_a_run_that_began_before_the_question(
 ) -> None:
     log = claude_log(tmp_path / "home", ONE).prompt("one")
     asker = Asker(tmp_path, tmp_path / "home")
-    went_on, index = threading.Event(), reading.index
+    went_on, refresh = threading.Event(), reading.refresh
 
     def held(*arguments: Any, **more: Any) -> Any:
-        summary = index(*arguments, **more)
+        refresh(*arguments, **more)
         went_on.wait(20)
-        return summary
+        return None
 
-    monkeypatch.setattr(reading, "index", held)
+    monkeypatch.setattr(reading, "refresh", held)
     asker.answers._refresh_seconds = 0.1
     assert asker.ask("list_sessions")["index"]["state"] == "catching_up"
     log.prompt("the later needle")
-    monkeypatch.setattr(reading, "index", index)
+    monkeypatch.setattr(reading, "refresh", refresh)
     went_on.set()
     asker.answers._refresh_seconds = 20
     assert "Found 1 event" in asker.ask("search_event_previews", order="newest", query="later needle")["summary"]

@@ -65,12 +65,16 @@ def no_worker(progress: Progress) -> None:
 
 
 def children(parent: int | None = None) -> list[int]:
-    """The processes that a process has started and that still run, or wait to be told of."""
+    """The processes that a process has started and that still run, or wait to be told of.
+
+    But for the one that `multiprocessing` keeps for all of a process, if another test has used it.
+    """
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             _, _, rest = (folder / "stat").read_text().rpartition(")")
-            if int(rest.split()[1]) == (parent or os.getpid()):
+            kept = b"resource_tracker" in (folder / "cmdline").read_bytes()
+            if int(rest.split()[1]) == (parent or os.getpid()) and not kept:
                 found.append(int(folder.name))
     return found
 
