@@ -47,6 +47,9 @@ _ENOUGH = 400
 _TITLED = 100
 """The sessions, by their events, whose titles are looked at, too."""
 
+_MOST_WORDS = 32
+"""Of a query with more words, those that fewest events hold, and those that none holds."""
+
 SURE, FAINT = 0.6, 0.25
 """Shares of a query from which on what was found is an answer, and below which it is none."""
 
@@ -127,8 +130,12 @@ class Ranking:
 
     def _words(self, texts: Sequence[str], events: int) -> list[Word]:
         """The words of a query that tell events apart."""
-        telling = [text for text in texts if ranking.count(self.connection, text) <= events / _COMMON]
-        found = [self._word(text, events) for text in telling or texts]
+        counts = {text: ranking.count(self.connection, text) for text in texts}
+        telling = [text for text in texts if counts[text] <= events / _COMMON] or texts
+        if len(telling) > _MOST_WORDS:  # what somebody pasted
+            rarest = sorted(filter(counts.__getitem__, telling), key=counts.__getitem__)[:_MOST_WORDS]
+            telling = [text for text in telling if text in rarest or not counts[text]]
+        found = [self._word(text, events) for text in telling]
         rare = [word for word in found if len(word.events) <= events / _COMMON]
         return rare or found
 

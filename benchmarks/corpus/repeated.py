@@ -2,8 +2,9 @@
 
     python -m benchmarks.corpus FOLDER MEGABYTES --logs LOGS
 
-Ids are replaced by others of the same shape, so that no copy repeats another's events; everything else stays, byte for
-byte. So lengths, shares and texts are those of the logs, but the vocabulary doesn't grow with the size.
+Ids and days are replaced by others of the same shape, so that no copy repeats another's events or has its times;
+everything else stays, byte for byte. So lengths, shares and texts are those of the logs, but the vocabulary doesn't
+grow with the size.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from datetime import date, timedelta
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import cycle
@@ -28,6 +30,10 @@ PLACES = {"claude_code": ("claude", "projects"), "codex": ("codex", "sessions"),
 
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _OTHER_IDS = r"\b(?:msg|req|toolu|call|fc|rs|resp)_[A-Za-z0-9]{8,}"
+_DAY = re.compile(r"20\d\d-[01]\d-[0-3]\d")
+_DAY_OF_A_TIME = rf"\b{_DAY.pattern}(?=T\d\d:)"
+_DAYS = 3
+"""The days between a copy and the next."""
 _SUBAGENT = re.compile(r"^agent-([0-9a-z]{6,})\.")
 _ID_IN_PATH = re.compile(f"({_UUID}|(?<=agent-)[0-9a-z]{{6,}})")
 _VERSION = 14
@@ -72,7 +78,9 @@ def _found(logs: Path) -> list[_Log]:
             known = connection.execute("SELECT path, provider FROM file WHERE status = 'log' ORDER BY path").fetchall()
     paths = [(Path(path), provider) for path, provider in known if provider in PLACES]
     names = {re.escape(told[1]) for path, _ in paths if (told := _SUBAGENT.match(path.name))}
-    ids = re.compile("|".join([_UUID, _OTHER_IDS, *(rf"\b{name}\b" for name in sorted(names))]).join("()").encode())
+    ids = re.compile(
+        "|".join([_UUID, _OTHER_IDS, _DAY_OF_A_TIME, *(rf"\b{name}\b" for name in sorted(names))]).join("()").encode()
+    )
     return [_read(path, provider, logs.absolute(), ids) for path, provider in paths]
 
 
@@ -108,6 +116,14 @@ def _other(id: Text, copy: int) -> Text:
     """Return another id of the same shape; letters of one before its `_` or `-` tell what it is of."""
     if isinstance(id, bytes):
         return _other(id.decode(), copy).encode()  # type: ignore[no-any-return]  # lru_cache has no types of arguments
+    if _DAY.fullmatch(id):
+        return _later(id, copy * _DAYS)
     kind, separator, own = id.rpartition("_")
     digits = cycle(blake2b(f"{copy}/{own}".encode()).hexdigest())
     return kind + separator + "".join(c if c == "-" or n == _VERSION else next(digits) for n, c in enumerate(own))
+
+
+def _later(day: str, days: int) -> str:
+    with suppress(ValueError):  # it only looks like a day
+        return str(date.fromisoformat(day) + timedelta(days))
+    return day

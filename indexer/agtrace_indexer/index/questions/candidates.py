@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+import orjson
+
 from agtrace_indexer.index import checksum, vocabulary
 from agtrace_indexer.index.opening import Reading, is_damage
 from agtrace_indexer.index.questions.queries import value, values
@@ -25,6 +27,8 @@ _MOST_AT_FIRST = 128
 _FEW = 256
 """With at most this many pieces, reading them is preferred to narrowing down further."""
 
+_MATCHING = "FROM words WHERE words MATCH ?"
+
 
 def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) -> Places | None:
     """Return the blocks that may contain the folded query; None if words don't narrow them down.
@@ -37,7 +41,10 @@ def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) 
     unlisted, uncovered = _blocks(connection, INSERTED), _blocks(connection, NONE) | _blocks(connection, NEVER)
     whole, cut = words_in_query(query)
     unit = 1 if len(query) <= OVERLAP else PIECES  # a longer query may span several pieces of a block
-    found = _having_whole(connection, whole, unit)
+    if unit == 1 and not unlisted:
+        found, cut = _having_together(connection, whole, cut)
+    else:
+        found = _having_whole(connection, whole, unit)
     if found is None or len(found) > _FEW:
         most = _MOST_SPELLINGS if found is None or thorough else _MOST_AT_FIRST
         narrowed = _having_cut(connection, cut, unit, most, found)
@@ -80,6 +87,27 @@ def _is_sealed_so(connection: sqlite3.Connection) -> bool:
     return connection.whole
 
 
+def _having_together(
+    connection: sqlite3.Connection, whole: list[bytes], cut: list[Cut]
+) -> tuple[set[int] | None, list[Cut]]:
+    """Return the pieces that contain all of some words, and the parts of words that they weren't narrowed down by.
+
+    FTS5 intersects them, whichever are common: that takes a tenth of the time in which all their pieces are read.
+    """
+    exact = b" AND ".join(map(_quoted, whole))
+    if whole and len(found := _some_with(connection, exact)) <= _FEW:
+        return found, cut
+    spelt = {
+        part: vocabulary.find(connection, part.part, begins=part.begins, ends=part.ends, most=_TOGETHER) for part in cut
+    }
+    asked = [b"(%b)" % b" OR ".join(map(_quoted, sorted(words))) for words in spelt.values() if words]
+    if any(words == set() for words in spelt.values()):
+        return set(), []
+    left = [part for part, words in spelt.items() if words is None]
+    together = b" AND ".join([*([exact] if whole else []), *asked])
+    return (_holding(connection, together, 1) if together else None), left
+
+
 def _having_whole(connection: sqlite3.Connection, whole: list[bytes], unit: int) -> set[int] | None:
     """Return the pieces, or blocks, that contain all of some words; None if there are no words."""
     found: set[int] | None = None
@@ -114,8 +142,13 @@ def _any_of(connection: sqlite3.Connection, spellings: list[bytes], unit: int) -
 
 def _holding(connection: sqlite3.Connection, match: bytes, unit: int) -> set[int]:
     """Return the pieces whose words match, or the blocks they belong to."""
-    query = f"SELECT rowid / {unit} FROM words WHERE words MATCH ?"
-    return set(values(connection, query, (match,)))
+    # One row of JSON takes a quarter of the time of a row for each piece.
+    return set(orjson.loads(value(connection, f"SELECT json_group_array(rowid / {unit}) {_MATCHING}", (match,))))
+
+
+def _some_with(connection: sqlite3.Connection, match: bytes) -> set[int]:
+    """Return pieces whose words match: all of them if there are at most `_FEW`."""
+    return set(values(connection, f"SELECT rowid {_MATCHING} LIMIT {_FEW + 1}", (match,)))
 
 
 def _quoted(word: bytes) -> bytes:

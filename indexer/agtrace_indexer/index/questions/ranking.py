@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
+import orjson
 from agtrace_schema.codes import TYPE_CODE
 from agtrace_schema.events import EventType
 
@@ -82,7 +83,7 @@ def count(connection: sqlite3.Connection, word: str) -> int:
 
 def holding(connection: sqlite3.Connection, word: str, *, beginning: bool = False) -> list[int]:
     """Return the ids of the events that hold a word in any of its forms, or one that begins so; some may be gone."""
-    found: list[int] = json.loads(value(connection, _HOLDING, (f'"{word}"*' if beginning else f'"{word}"',)))
+    found: list[int] = orjson.loads(value(connection, _HOLDING, (f'"{word}"*' if beginning else f'"{word}"',)))
     return found
 
 
