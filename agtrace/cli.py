@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from io import TextIOWrapper
@@ -11,12 +12,17 @@ try:
 except KeyboardInterrupt:  # pressed before any other handler is in place
     os._exit(130)
 
+_OBJECTS = 50_000
+"""New objects after which Python looks for garbage: looking after every 700, as by default, costs a tenth of the time
+that reading logs takes, and of a command's start."""
+
 CLOSED_PIPE = 141
 """The exit code when the reader closes the pipe early, as for a program ended by SIGPIPE (128 + 13)."""
 
 
 def main() -> None:
     """Run `agtrace` with the process's arguments. The server starts without loading the command line."""
+    gc.set_threshold(_OBJECTS)
     end_at_interrupt()
     _stand_in("stderr", "w")
     if sys.argv[1:] == ["mcp"]:
