@@ -1,7 +1,7 @@
 """All measurements in one run: `python -m benchmarks [MEGABYTES]`, with tables on stdout and progress on stderr.
 
-Corpora are made once and kept in a folder; indexes are rebuilt in every run. Everything that is compared is measured
-in the same run.
+Everything is measured on real logs first, where there are any, and then on generated ones. Corpora are made once and
+kept in a folder; indexes are rebuilt in every run. Everything that is compared is measured in the same run.
 """
 
 from __future__ import annotations
@@ -13,17 +13,22 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from agtrace_indexer.parallel.pool import cores
 
-from benchmarks import freshness, growth, indexing, searching, together
+from benchmarks import alike, freshness, growth, indexing, searching, together
 from benchmarks.ground import Ground
 
 FOLDER = Path(".bench")
+LOGS = Path(__file__).resolve().parents[2] / "shared" / "logs"
+"""Real logs, where they are beside the project."""
+NO_LOGS = Path("-")
 MEGABYTES = 1000
 ROUNDS = 5
 TOPICS = {
+    "alike": "Generated logs compared with real ones",
     "index": "Cold index",
     "fresh": "Freshness",
     "search": "Search",
@@ -40,14 +45,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     def say(text: str) -> None:
         sys.stderr.write(f"{time.monotonic() - began:7.1f} s  {text}\n")
 
-    ground = Ground(wanted.folder, wanted.rounds, say)
+    generated = Ground(wanted.folder, wanted.rounds, say)
+    logs = wanted.logs or (LOGS if LOGS.exists() else NO_LOGS)
+    real = None if logs == NO_LOGS else Ground(wanted.folder / "real", wanted.rounds, say, logs.absolute())
     _print(_machine())
     for topic, title in TOPICS.items():
         if topic in wanted.only or (not wanted.only and (topic != "growth" or wanted.growth)):
             _print(f"\n## {title}")
-            for block in _report(topic, ground, wanted):
+            for block in _blocks(topic, real, generated, wanted):
                 _print(f"\n{block}")
     say("done")
+
+
+def _blocks(topic: str, real: Ground | None, generated: Ground, wanted: argparse.Namespace) -> Iterator[str]:
+    if topic == "alike":
+        return alike.report(real, generated, wanted.megabytes) if real else iter(("There are no real logs.",))
+    kinds = {"Real logs": real, "Generated logs": generated}
+    measured = ((name, _report(topic, ground, wanted)) for name, ground in kinds.items() if ground)
+    return chain.from_iterable(chain((f"**{name}**",), blocks) for name, blocks in measured)
 
 
 def _report(topic: str, ground: Ground, wanted: argparse.Namespace) -> Iterator[str]:
@@ -64,11 +79,16 @@ def _report(topic: str, ground: Ground, wanted: argparse.Namespace) -> Iterator[
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure agtrace on generated logs.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure agtrace on real and generated logs."
+    )
     parser.add_argument("megabytes", nargs="?", type=int, default=MEGABYTES, help="size of the logs, in 10^6 bytes")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="folder for corpora, which are kept, and indexes")
     parser.add_argument(
         "--only", action="append", choices=TOPICS, default=[], help="measure only this topic; can be repeated"
+    )
+    parser.add_argument(
+        "--logs", type=Path, help="a folder with real logs, to be repeated to that size; - for none [../shared/logs]"
     )
     parser.add_argument(
         "--peers", action="store_true", help="also index with the programs from PyPI; each may take 15 minutes"

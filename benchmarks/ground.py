@@ -18,6 +18,7 @@ from pathlib import Path
 from agtrace import settings
 from agtrace.settings import Settings
 from benchmarks import corpus
+from benchmarks.corpus import repeated
 
 AGTRACE = str(Path(sys.executable).with_name("agtrace"))
 
@@ -99,6 +100,8 @@ class Ground:
     rounds: int
     say: Callable[[str], None]
     """Reports progress to a person."""
+    logs: Path | None = None
+    """The real logs that its corpora repeat; None if they are generated."""
     _indexed: dict[int, Machine] = field(default_factory=dict)
 
     def corpus(self, megabytes: int, seed: int = 1) -> Path:
@@ -108,7 +111,10 @@ class Ground:
             self.say(f"making a corpus of {megabytes} MB, seed {seed}")
             unfinished = folder.with_suffix(".unfinished")
             shutil.rmtree(unfinished, ignore_errors=True)
-            corpus.write(unfinished, megabytes, seed)
+            if self.logs:
+                repeated.write(unfinished, megabytes, self.logs, seed)
+            else:
+                corpus.write(unfinished, megabytes, seed)
             unfinished.replace(folder)
         return folder
 

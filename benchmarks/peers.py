@@ -132,10 +132,12 @@ class Peer:
             return IndexRun(0.0, 0, 0, 0, None, self.trouble)
         _furnish(home, corpus)
         seconds, code, peak, output = _measured(self._command(self.indexing, home), home, limit)
-        size = sum(map(_size, self._offered(corpus) if code == 0 else self._finished(home)))
+        finished = self._finished(home)
+        size = sum(map(_size, self._offered(corpus) if code == 0 and finished else finished))
         database = home / self.database
         files = database.parent.glob(database.name + "*")
-        return IndexRun(seconds, size, sum(map(_size, files)), peak, code, _note(code, limit, output))
+        note = _note(code, limit, output) or ("" if finished else "it found no logs")
+        return IndexRun(seconds, size, sum(map(_size, files)), peak, code if finished else code or 1, note)
 
     def search(self, query: str, home: Path, fresh: bool = False) -> SearchRun:
         """Search an indexed home; with `fresh` it checks for new lines first, as two of the three do by default."""
@@ -323,7 +325,10 @@ def _interpreters(least: tuple[int, int]) -> Iterator[str]:
 
 
 def _furnish(home: Path, corpus: Path) -> None:
-    """Put the logs where the agents keep theirs, as hard links if the file system supports them."""
+    """Put the logs where the agents keep theirs, as hard links if the file system supports them.
+
+    All paths are absolute, as the programs run with another working directory.
+    """
     for log in corpus.rglob("*"):
         agent, *below = log.relative_to(corpus).parts
         if log.is_file() and below:
@@ -413,7 +418,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=FOLDER, help="the folder in which the programs are installed")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds after which an index run is stopped")
     wanted = parser.parse_args()
-    for line in report(wanted.corpus, wanted.folder, tuple(wanted.queries), wanted.limit):
+    for line in report(wanted.corpus.absolute(), wanted.folder.absolute(), tuple(wanted.queries), wanted.limit):
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
 

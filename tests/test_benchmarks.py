@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from agtrace_indexer.run import index
 
 from agtrace.commands.asking import answers
 from agtrace.settings import load
-from benchmarks import answer_sizes, engines, redaction
+from benchmarks import answer_sizes, engines, peers, redaction
 from benchmarks.__main__ import main
 
 SAMPLES = str(Path(__file__).parents[1] / "sample_sessions")
@@ -33,12 +36,60 @@ def few(tmp_path: Path) -> str:
 def test_a_small_run_prints_the_tables_and_finds_what_a_scan_finds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(["1", "--folder", str(tmp_path / "bench"), "--rounds", "1", "--only", "index", "--only", "search"])
+    main(
+        [
+            "1",
+            "--folder",
+            str(tmp_path / "bench"),
+            "--rounds",
+            "1",
+            "--logs",
+            "-",
+            "--only",
+            "index",
+            "--only",
+            "search",
+        ]
+    )
     printed = capsys.readouterr().out
     for row in ("agtrace index", "limit: read", "search in process", "the same over MCP stdio", "agtrace search"):
         assert re.search(rf"^\| {row} .*[0-9]", printed, re.MULTILINE), row
     assert re.findall(r"(\d+) queries \(.+\): (\d+) differ", printed) == [("59", "0"), ("60", "0")]
     assert "Error:" not in printed
+
+
+def test_real_logs_are_repeated_to_any_size_as_other_sessions_and_compared_with_generated_ones(
+    tmp_path: Path, few: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["1", "--folder", str(tmp_path / "bench"), "--logs", few, "--only", "alike"])
+    rows = re.findall(r"^\| (.+?) +\| +([0-9.,]+) \| +([0-9.,]+) \|", capsys.readouterr().out, re.MULTILINE)
+    assert {"Codex, %", "events a MB", "tool outputs, %"} <= {name for name, *_ in rows}
+    corpus = tmp_path / "bench" / "real" / "corpus" / "1"
+    assert 1_000_000 <= sum(path.stat().st_size for path in corpus.rglob("*") if path.is_file()) < 2_000_000
+    once, often = tmp_path / "once.db", tmp_path / "often.db"
+    index(once, [few])
+    index(often, [str(corpus)])
+    copies = len(list((corpus / "gemini").rglob("*.jsonl")))
+    assert copies > 3
+    assert [copies * count for count in _counts(once)] == _counts(often)
+
+
+def _counts(database: Path) -> list[int]:
+    """Sessions, events and copies: a repeated log repeats no event."""
+    with closing(sqlite3.connect(database)) as connection:
+        query = "SELECT count(*), sum(event_count), sum(tool_calls), sum(copied_events) FROM session"
+        return list(connection.execute(query).fetchone())
+
+
+def test_a_peer_that_finds_no_logs_is_not_the_fastest(tmp_path: Path) -> None:
+    peer = replace(peers.peers(tmp_path)[2], indexing=("true",))
+    program = peer.environment / "bin" / "true"
+    program.parent.mkdir(parents=True)
+    program.symlink_to(shutil.which("true") or "")
+    (peer.environment / "requirements.txt").write_text(" ".join(peer.requirements))
+    (tmp_path / "of the peer").mkdir()
+    run = peer.index(Path(SAMPLES), tmp_path / "of the peer")
+    assert (run.rate, run.exit_code, run.note) == (0, 1, "it found no logs")
 
 
 def test_what_masking_costs_is_told_for_each_agent_for_answers_and_for_texts(

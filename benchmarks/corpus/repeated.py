@@ -34,6 +34,8 @@ _DAY = re.compile(r"20\d\d-[01]\d-[0-3]\d")
 _DAY_OF_A_TIME = rf"\b{_DAY.pattern}(?=T\d\d:)"
 _DAYS = 3
 """The days between a copy and the next."""
+_COPIES = 10_000
+"""More copies than are made with one seed."""
 _SUBAGENT = re.compile(r"^agent-([0-9a-z]{6,})\.")
 _ID_IN_PATH = re.compile(f"({_UUID}|(?<=agent-)[0-9a-z]{{6,}})")
 _VERSION = 14
@@ -52,16 +54,16 @@ class _Log(NamedTuple):
     packed: bool
 
 
-def write(folder: Path, megabytes: float, logs: Path) -> dict[str, int]:
+def write(folder: Path, megabytes: float, logs: Path, seed: int = 1) -> dict[str, int]:
     """Write logs until a folder has this many 10^6 bytes, unpacked; return the bytes by agent.
 
-    Raise `ValueError` if there are no logs of these agents.
+    Another seed gives other sessions. Raise `ValueError` if there are no logs of these agents.
     """
     found = _found(logs)
     if not found:
         raise ValueError(f"no logs of {', '.join(PLACES)} below {logs}")
     written: Counter[str] = Counter()
-    copy = 0
+    copy = (seed - 1) * _COPIES
     while written.total() < megabytes * 1e6:
         for log in found:
             written[log.agent] += _write(folder, log, copy)
