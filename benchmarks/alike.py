@@ -119,7 +119,7 @@ def _look_at(figures: Figures, value: Any, name: str) -> None:
         figures.opaque += len(value) * (name in _OPAQUE)
         figures.data += len(value) * (len(value) >= _BASE64 and " " not in value and name not in _OPAQUE)
     elif isinstance(value, Mapping):
-        if value.get("type") in _OUTPUTS:
+        if str(value.get("type")) in _OUTPUTS:
             figures.outputs.append(len(orjson.dumps(value.get("content", value.get("output")))))
         for key, below in value.items():
             _look_at(figures, below, key)

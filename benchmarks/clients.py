@@ -36,12 +36,12 @@ async def connected(machine: Machine) -> AsyncIterator[Client]:
             yield client
 
 
-async def call(client: Client, query: Query) -> Called:
+async def call(client: Client, query: Query, *, ranked: bool = False) -> Called:
     """Search once."""
     began = time.perf_counter()
     error = ""
     try:
-        result = await client.call_tool(SEARCH, query.arguments)
+        result = await client.call_tool(SEARCH, query.ranked if ranked else query.arguments)
         if result.is_error:
             error = str(result.structured_content)
     except MCPError as trouble:

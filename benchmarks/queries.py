@@ -69,7 +69,12 @@ class Query:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments of the tool."""
+        """The arguments of the tool, to find the text itself, newest first."""
+        return {**self.ranked, "order": "newest"}
+
+    @property
+    def ranked(self) -> dict[str, Any]:
+        """The arguments of the tool, to find by words the sessions that the text is about."""
         return {"query": self.text, **self.filters}
 
 

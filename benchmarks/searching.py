@@ -38,10 +38,11 @@ SLOWEST = 8
 _OPTIONS = {"session_id": "--session", "event_type": "--type", "project_hash": "--project"}
 """Filters whose option on the command line has another name."""
 
-IN_PROCESS, ASKED, MCP, COMMAND, RIPGREP = (
+IN_PROCESS, ASKED, MCP, RANKED, COMMAND, RIPGREP = (
     "search in process",
     "check, search, answer in process",
     "the same over MCP stdio",
+    "by words, ranked, over MCP stdio",
     "agtrace search",
     "rg -i -F",
 )
@@ -108,10 +109,13 @@ async def _measure(machine: Machine, logs: Path, timed: list[Timed], rounds: int
                 times[ASKED] = _clocked(partial(_ask, answers, query))
                 called = await call(client, query)
                 times[MCP] = called.milliseconds
+                times[RANKED] = (await call(client, query, ranked=True)).milliseconds
                 if not grep.note:
                     times[RIPGREP] = 1000 * grep.seconds
                 if round_number == rounds and number_of_query in commands:
-                    times[COMMAND] = 1000 * machine.agtrace("search", *_options(query), "--", query.text)
+                    times[COMMAND] = 1000 * machine.agtrace(
+                        "search", "--newest", *_options(query), "--", query.text
+                    )
                 one.trouble += [called.error] if called.error else []
                 for way, milliseconds in times.items() if round_number else ():
                     one.note(way, milliseconds)
@@ -183,7 +187,9 @@ def _table(title: str, timed: list[Timed]) -> str:
     grep = _medians(timed, RIPGREP)
     base = statistics.median(grep) if grep else None
     best = [min(one.times[IN_PROCESS]) for one in timed]
-    rows = {f"{IN_PROCESS}, best": best} | {way: _medians(timed, way) for way in (IN_PROCESS, ASKED, MCP, COMMAND)}
+    rows = {f"{IN_PROCESS}, best": best} | {
+        way: _medians(timed, way) for way in (IN_PROCESS, ASKED, MCP, RANKED, COMMAND)
+    }
     rows |= {f"{RIPGREP}, 2 threads": grep} if grep else {}
     return table(
         (title, "queries", "p50", "p95", "max", "p50 of rg's p50", "p95 of rg's p50"),
