@@ -113,9 +113,7 @@ async def _measure(machine: Machine, logs: Path, timed: list[Timed], rounds: int
                 if not grep.note:
                     times[RIPGREP] = 1000 * grep.seconds
                 if round_number == rounds and number_of_query in commands:
-                    times[COMMAND] = 1000 * machine.agtrace(
-                        "search", "--newest", *_options(query), "--", query.text
-                    )
+                    times[COMMAND] = 1000 * machine.agtrace("search", "--newest", *_options(query), "--", query.text)
                 one.trouble += [called.error] if called.error else []
                 for way, milliseconds in times.items() if round_number else ():
                     one.note(way, milliseconds)

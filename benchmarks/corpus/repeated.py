@@ -78,11 +78,11 @@ def _found(logs: Path) -> list[_Log]:
         index(database, [str(logs)])
         with closing(sqlite3.connect(database)) as connection:
             known = connection.execute("SELECT path, provider FROM file WHERE status = 'log' ORDER BY path").fetchall()
+            sessions = [re.escape(id) for (id,) in connection.execute("SELECT DISTINCT own_id FROM session ORDER BY 1")]
     paths = [(Path(path), provider) for path, provider in known if provider in PLACES]
-    names = {re.escape(told[1]) for path, _ in paths if (told := _SUBAGENT.match(path.name))}
-    ids = re.compile(
-        "|".join([_UUID, _OTHER_IDS, _DAY_OF_A_TIME, *(rf"\b{name}\b" for name in sorted(names))]).join("()").encode()
-    )
+    agents = sorted({re.escape(told[1]) for path, _ in paths if (told := _SUBAGENT.match(path.name))})
+    named = [rf"\b{agent}\b" for agent in agents] + [f'(?<="){session}(?=")' for session in sessions]
+    ids = re.compile("|".join([_UUID, _OTHER_IDS, _DAY_OF_A_TIME, *named]).join("()").encode())
     return [_read(path, provider, logs.absolute(), ids) for path, provider in paths]
 
 

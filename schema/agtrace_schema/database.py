@@ -48,6 +48,7 @@ CREATE TABLE file (
   anchor_size INTEGER NOT NULL DEFAULT 0,
   state BLOB                     -- the parser's state between two runs (JSON, zstd)
 );
+CREATE INDEX file_gone ON file (id) WHERE gone;
 
 -- Types of records in a log that agtrace doesn't know (status 'unknown') or leaves out ('skipped').
 CREATE TABLE record_type (

@@ -31,7 +31,7 @@ def join_families(connection: sqlite3.Connection) -> None:
     to_link |= {session for session, origin in lineage.continuing(connection) if origin in changed}
     _link(connection, to_link)
     attribute_replays(connection, to_link)
-    _name(connection)
+    _name(connection, related | changed if all(pending.values()) else None)
     lineage.note_joined(connection, pending)
 
 
@@ -112,10 +112,14 @@ def _descends(connection: sqlite3.Connection, parents: dict[int, int | None], se
     return True
 
 
-def _name(connection: sqlite3.Connection) -> None:
-    """Give sessions the titles that logs attach to their lines, unless they have better ones."""
-    titles = lineage.given_titles(connection)
-    named_before = lineage.retitled(connection)
+def _name(connection: sqlite3.Connection, grown: set[int] | None) -> None:
+    """Give sessions the titles that logs attach to their lines, unless they have better ones.
+
+    If sessions only grew, only theirs and those of the sessions that they name can have changed.
+    """
+    concerned = None if grown is None else grown.union(lineage.named_by(connection, grown))
+    titles = lineage.given_titles(connection, concerned)
+    named_before = lineage.retitled(connection) if concerned is None else concerned
     lineage.retitle(connection, {session: titles.get(session) for session in {*titles, *named_before}})
 
 

@@ -25,7 +25,7 @@ _THERE = "(SELECT 1 FROM file f WHERE f.id = s.file_id AND NOT f.gone)"
 _IN_ITS_FOLDER = "(substr(:path, 1, length(f.path) - 5) = substr(f.path, 1, length(f.path) - 6) || '/')"
 """Whether a log is in the folder that belongs to another one: `<session>/subagents/...` next to `<session>.jsonl`."""
 
-_CHANGED = f"SELECT s.id FROM session s WHERE s.pending AND EXISTS {_THERE}"
+_CHANGED = f"SELECT s.id, s.pending FROM session s WHERE s.pending AND EXISTS {_THERE}"
 
 # In a log of the same provider, preferably the original.
 _STARTED_BY = f"""
@@ -79,19 +79,28 @@ SELECT c.id, e.session_id FROM session c CROSS JOIN event e ON e.identity >= c.c
   AND e.identity < c.continues + {LINE_SPAN} AND e.identity > 0 WHERE c.continues IS NOT NULL
 """
 
+# By the titles that logs give, as these are few; the last condition spares a look at the logs of all of them.
 _TITLES = f"""
-SELECT e.session_id, n.title FROM naming n JOIN session s ON s.id = n.session_id
-JOIN file f ON f.id = s.file_id
+SELECT e.session_id, n.title FROM naming n
 CROSS JOIN event e ON e.identity >= n.line AND e.identity < n.line + {LINE_SPAN} AND e.identity > 0
-WHERE e.copy_of IS NULL AND e.superseded_by IS NULL AND NOT f.gone ORDER BY f.path, s.thread, e.event_index
+CROSS JOIN session s ON s.id = n.session_id CROSS JOIN file f ON f.id = s.file_id
+WHERE e.copy_of IS NULL AND e.superseded_by IS NULL AND NOT f.gone
+  AND (:sessions IS NULL OR e.session_id IN (SELECT value FROM json_each(:sessions)))
+ORDER BY f.path, s.thread, e.event_index
+"""
+
+_NAMED_BY = f"""
+SELECT DISTINCT e.session_id FROM naming n
+CROSS JOIN event e ON e.identity >= n.line AND e.identity < n.line + {LINE_SPAN} AND e.identity > 0
+WHERE n.session_id IN (SELECT value FROM json_each(?))
 """
 
 _RANK_OF_NAMING = 2
 """A title that a log gives its own session with a higher rank is preferred to one that another log gives it."""
 
 _RETITLE = f"""
-UPDATE session SET title = coalesce(?1, own_title)
-WHERE id = ?2 AND title_rank < {_RANK_OF_NAMING} AND file_id IN (SELECT id FROM file WHERE NOT gone)
+UPDATE session AS s SET title = coalesce(?1, own_title)
+WHERE id = ?2 AND title_rank < {_RANK_OF_NAMING} AND title IS NOT coalesce(?1, own_title) AND EXISTS {_THERE}
 """
 
 _TWINS = """
@@ -160,9 +169,12 @@ def logged(connection: sqlite3.Connection) -> Iterator[Logged]:
     return map(Logged._make, connection.execute(_LOGGED))
 
 
-def changed(connection: sqlite3.Connection) -> list[int]:
-    """Return the sessions that have changed since families were joined and whose logs still exist."""
-    return [session for (session,) in connection.execute(_CHANGED)]
+def changed(connection: sqlite3.Connection) -> dict[int, bool]:
+    """Return the sessions that have changed since families were joined and whose logs still exist.
+
+    With each of them whether it only grew: else it is new, or a relative has vanished.
+    """
+    return {session: pending == 1 for session, pending in connection.execute(_CHANGED)}
 
 
 def near(connection: sqlite3.Connection, session: int) -> list[int]:
@@ -222,9 +234,18 @@ def note_joined(connection: sqlite3.Connection, sessions: Iterable[int]) -> None
     connection.executemany("UPDATE session SET pending = 0 WHERE id = ?", [(session,) for session in sessions])
 
 
-def given_titles(connection: sqlite3.Connection) -> dict[int, str]:
-    """Return session -> the title that a log gives to one of its lines; of several, the last log's."""
-    return dict(connection.execute(_TITLES).fetchall())
+def given_titles(connection: sqlite3.Connection, sessions: Iterable[int] | None = None) -> dict[int, str]:
+    """Return session -> the title that a log gives to one of its lines; of several, the last log's.
+
+    If sessions are given, only theirs.
+    """
+    asked = None if sessions is None else as_json(sessions)
+    return dict(connection.execute(_TITLES, {"sessions": asked}).fetchall())
+
+
+def named_by(connection: sqlite3.Connection, sessions: Iterable[int]) -> list[int]:
+    """Return the sessions with a line to which the log of one of these sessions gives a title."""
+    return [session for (session,) in connection.execute(_NAMED_BY, (as_json(sessions),))]
 
 
 def retitled(connection: sqlite3.Connection) -> list[int]:
