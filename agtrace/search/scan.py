@@ -25,8 +25,11 @@ from agtrace.search.matching import Matcher
 _PROBED = 16
 """Blocks read before the word index is consulted: common texts fill their page there, in 2 ms."""
 
+_PROBED_ON = 64
+"""Blocks read without the word index if hits are frequent enough to fill the page by then: 5 ms."""
+
 _READ_ON = 256
-"""Blocks read without the word index if hits are frequent enough to fill the page by then: 20 ms."""
+"""Blocks read after a first look at the word index before a second one may be worth it: 20 ms."""
 
 _WORTH_A_SECOND_LOOK = 1_000
 """With more blocks left than this, a thorough look at the word index (up to 100 ms) is quicker than reading them."""
@@ -127,8 +130,8 @@ class Scan:
         """Return how many more blocks are worth reading before the word index is consulted."""
         if not probed:
             return _PROBED
-        more = self._to_read(probed, _READ_ON)
-        return max(more, _PROBED) if probed + more < _READ_ON else 0
+        more = self._to_read(probed, _PROBED_ON)
+        return max(more, _PROBED) if probed + more < _PROBED_ON else 0
 
     def _among(self, chosen: Collection[int]) -> list[Block]:
         """Return the blocks out of these that pass the filters, in order."""
