@@ -140,7 +140,8 @@ CREATE TABLE session (
   copied_failed_calls INTEGER NOT NULL DEFAULT 0,
   copied_responses INTEGER NOT NULL DEFAULT 0,
   copied_tokens INTEGER NOT NULL DEFAULT 0,
-  -- pending: what has to be done about its family: 1 if the session grew, 2 if it is new or a relative vanished.
+  -- pending: what has to be done about its family: 1 if the session grew, 2 if it or its id is new, or a relative
+  -- vanished.
   -- compared_to: the events from this index on haven't been compared with other sessions yet.
   pending INTEGER NOT NULL DEFAULT 2,
   compared_to INTEGER NOT NULL DEFAULT 0

@@ -9,6 +9,7 @@ were; they neither own the events of existing logs nor lose theirs to these.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Set
 from typing import NamedTuple
 
 from agtrace_indexer.families.copies import attribute_copies, find_kin
@@ -20,19 +21,24 @@ from agtrace_indexer.providers.registry import AGENTS
 _DEEPEST = 64
 
 
-def join_families(connection: sqlite3.Connection) -> None:
-    """Bring copies, parents, children and titles up to date with the sessions that changed."""
+def join_families(connection: sqlite3.Connection) -> Set[int] | None:
+    """Bring copies, parents, children and titles up to date with the sessions that changed.
+
+    Return these sessions if they only grew; None if some are new or relatives have vanished.
+    """
     pending = lineage.changed(connection)
     if not pending:
-        return
+        return frozenset()
     related = attribute_copies(connection, find_kin(connection, pending))
     to_link = related | {near for session in pending for near in lineage.near(connection, session)}
     changed = set(pending)
     to_link |= {session for session, origin in lineage.continuing(connection) if origin in changed}
     _link(connection, to_link)
     attribute_replays(connection, to_link)
-    _name(connection, related | changed if all(pending.values()) else None)
+    only_grown = all(pending.values())
+    _name(connection, related | changed if only_grown else None)
     lineage.note_joined(connection, pending)
+    return changed if only_grown else None
 
 
 def _link(connection: sqlite3.Connection, sessions: set[int]) -> None:
@@ -123,8 +129,11 @@ def _name(connection: sqlite3.Connection, grown: set[int] | None) -> None:
     lineage.retitle(connection, {session: titles.get(session) for session in {*titles, *named_before}})
 
 
-def tell_apart(connection: sqlite3.Connection) -> None:
-    """Give sessions that share an id their suffixes; the oldest one whose log still exists has none."""
-    twins = lineage.twins(connection)
+def tell_apart(connection: sqlite3.Connection, grown: Set[int] | None = None) -> None:
+    """Give sessions that share an id their suffixes; the oldest one whose log still exists has none.
+
+    If some sessions have grown, and nothing else happened, only those that share an id with them are looked at.
+    """
+    twins = lineage.twins(connection, grown)
     wanted = {twin: twin.own_id if twin.number == 1 else f"{twin.own_id}~{twin.number}" for twin in twins}
     lineage.note_ids(connection, [(id, twin.session) for twin, id in wanted.items() if id != twin.uid])

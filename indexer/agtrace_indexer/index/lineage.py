@@ -6,7 +6,7 @@ The modules of `families` decide; this module queries the index and records thei
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from agtrace_schema.codes import TYPE_CODE
@@ -106,9 +106,17 @@ WHERE id = ?2 AND title_rank < {_RANK_OF_NAMING} AND title IS NOT coalesce(?1, o
 _TWINS = """
 SELECT s.id, s.uid, s.own_id,
   row_number() OVER (PARTITION BY s.own_id ORDER BY f.gone, s.started_at IS NULL, s.started_at, f.path, s.thread)
-FROM session s JOIN file f ON f.id = s.file_id WHERE s.id IN (
-  SELECT id FROM session WHERE own_id IN (SELECT own_id FROM session GROUP BY own_id HAVING count(*) > 1)
-  UNION ALL SELECT id FROM session WHERE uid != own_id)
+FROM session s JOIN file f ON f.id = s.file_id WHERE s.id IN ({which})
+"""
+
+_ALL = """
+SELECT id FROM session WHERE own_id IN (SELECT own_id FROM session GROUP BY own_id HAVING count(*) > 1)
+UNION ALL SELECT id FROM session WHERE uid != own_id
+"""
+
+_OF_THESE = """
+SELECT id FROM session
+WHERE own_id IN (SELECT own_id FROM session WHERE id IN (SELECT value FROM json_each(?)))
 """
 
 
@@ -258,9 +266,11 @@ def retitle(connection: sqlite3.Connection, titles: Mapping[int, str | None]) ->
     connection.executemany(_RETITLE, [(title, session) for session, title in titles.items()])
 
 
-def twins(connection: sqlite3.Connection) -> list[Twin]:
-    """Return the sessions that share an id with others, or did."""
-    return [Twin(*row) for row in connection.execute(_TWINS)]
+def twins(connection: sqlite3.Connection, sessions: Collection[int] | None = None) -> list[Twin]:
+    """Return the sessions that share an id with others, or did; if sessions are given, only with one of these."""
+    if sessions is None:
+        return [Twin(*row) for row in connection.execute(_TWINS.format(which=_ALL))]
+    return [Twin(*row) for row in connection.execute(_TWINS.format(which=_OF_THESE), (as_json(sessions),))]
 
 
 def note_ids(connection: sqlite3.Connection, ids: Iterable[tuple[str, int]]) -> None:

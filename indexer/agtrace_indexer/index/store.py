@@ -194,7 +194,7 @@ class Store:
         }  # fmt: skip
         changes = ", ".join(f"{name} = :{name}" for name in columns)
         self.connection.execute(
-            f"UPDATE session SET {changes}, pending = max(pending, 1), "
+            f"UPDATE session SET {changes}, pending = CASE WHEN own_id = :own_id THEN max(pending, 1) ELSE 2 END, "
             "uid = CASE WHEN own_id = :own_id THEN uid WHEN EXISTS (SELECT 1 FROM session WHERE uid = :own_id) "
             "  THEN :own_id || '~new' || id ELSE :own_id END WHERE id = :id",
             {**columns, "id": session_id},

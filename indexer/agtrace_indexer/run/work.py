@@ -161,8 +161,8 @@ class Work:
             reader.set_aside(found, self.catalog.file(found.path), found.status, found.oddity or "")
         self._drop_no_logs()
         reader.store.flush()
-        join_families(self.catalog.connection)
-        tell_apart(self.catalog.connection)  # by their times, which leave copies out
+        grown = join_families(self.catalog.connection)
+        tell_apart(self.catalog.connection, None if self.plan.gone or self.plan.odd else grown)  # copies have no times
         self.catalog.set_meta("built", "1")
         self.catalog.set_meta("reading", str(versions.READING_VERSION))
 
