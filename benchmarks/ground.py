@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agtrace_indexer.index.opening import open_read_only
+
 from agtrace import settings
 from agtrace.settings import Settings
 from benchmarks import corpus
@@ -86,9 +88,8 @@ class Machine:
 
     def connect(self) -> sqlite3.Connection:
         """Open the index for reading as `agtrace.index.reader` does."""
-        connection = sqlite3.connect(f"{self.database.absolute().as_uri()}?mode=ro", uri=True)
+        connection = open_read_only(self.database)
         connection.row_factory = sqlite3.Row
-        connection.executescript("PRAGMA query_only=1; PRAGMA cache_size=-65536; PRAGMA mmap_size=2147418112;")
         return connection
 
 

@@ -71,13 +71,13 @@ class Scan:
             seen.update(block.id for block in probed)
             yield from ((block, None) for block in probed)
         for thorough in (False, True) if self.matcher.literals else ():
-            places = candidates_of_all(self.connection, self.matcher.literals, thorough=thorough)
+            places, final = candidates_of_all(self.connection, self.matcher.literals, thorough=thorough)
             if places is None:
                 break
             self.places = {block: where for block, where in places.items() if block not in seen}
             chosen = self._among(self.places)
             for number, block in enumerate(chosen):
-                if not thorough and number == _READ_ON and self._to_read(number, len(chosen)) > _WORTH_A_SECOND_LOOK:
+                if not final and number == _READ_ON and self._to_read(number, len(chosen)) > _WORTH_A_SECOND_LOOK:
                     break
                 seen.add(block.id)
                 yield block, len(chosen) - number

@@ -67,16 +67,25 @@ def no_worker(progress: Progress) -> None:
 def children(parent: int | None = None) -> list[int]:
     """The processes that a process has started and that still run, or wait to be told of.
 
-    But for the one that `multiprocessing` keeps for all of a process, if another test has used it.
+    But for those that other tests of this process have started and keep.
     """
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             _, _, rest = (folder / "stat").read_text().rpartition(")")
-            kept = b"resource_tracker" in (folder / "cmdline").read_bytes()
-            if int(rest.split()[1]) == (parent or os.getpid()) and not kept:
+            if int(rest.split()[1]) == (parent or os.getpid()):
                 found.append(int(folder.name))
-    return found
+    return [process for process in found if process not in _KEPT]
+
+
+_KEPT: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def kept() -> None:
+    """Note which processes are there before a test."""
+    _KEPT.clear()
+    _KEPT.update(children())
 
 
 class Watched:

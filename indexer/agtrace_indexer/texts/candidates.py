@@ -20,6 +20,15 @@ _READ_APART = 8
 """The most pieces of a block that are read one by one; if there are more, the whole block is read."""
 
 
+class Narrowed(NamedTuple):
+    """The blocks that may contain a text, as far as words narrow them down."""
+
+    places: Places | None
+    """None if they don't."""
+    final: bool
+    """Whether a thorough look would find the same."""
+
+
 class Cut(NamedTuple):
     """A text that may be only a part of a word."""
 

@@ -11,7 +11,7 @@ from agtrace_indexer.index import checksum, vocabulary
 from agtrace_indexer.index.opening import Reading, is_damage
 from agtrace_indexer.index.questions.queries import value, values
 from agtrace_indexer.index.word_index import FOUND, INSERTED, NEVER, NONE
-from agtrace_indexer.texts.candidates import Cut, Places, places, words_in_query
+from agtrace_indexer.texts.candidates import Cut, Narrowed, Places, places, words_in_query
 from agtrace_indexer.texts.pieces import OVERLAP, PIECES
 
 _TOGETHER = 64
@@ -30,14 +30,21 @@ _FEW = 256
 _MATCHING = "FROM words WHERE words MATCH ?"
 
 
+_NOTHING_KNOWN = Narrowed(None, final=True)
+
+
 def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) -> Places | None:
     """Return the blocks that may contain the folded query; None if words don't narrow them down.
 
     A thorough answer has fewer blocks and takes up to 100 ms, the other one 20 ms. Blocks that the word index
     doesn't cover are always included; some of the others may be gone.
     """
+    return _candidates(connection, query, thorough=thorough).places
+
+
+def _candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) -> Narrowed:
     if value(connection, f"SELECT 1 FROM block WHERE words IN ({INSERTED}, {FOUND}) LIMIT 1") is None:
-        return None
+        return _NOTHING_KNOWN
     unlisted, uncovered = _blocks(connection, INSERTED), _blocks(connection, NONE) | _blocks(connection, NEVER)
     whole, cut = words_in_query(query)
     unit = 1 if len(query) <= OVERLAP else PIECES  # a longer query may span several pieces of a block
@@ -54,28 +61,29 @@ def candidates(connection: sqlite3.Connection, query: bytes, *, thorough: bool) 
             narrowed |= {piece for piece in found if piece * unit // PIECES in unlisted}
         found = narrowed
     if found is None:
-        return None
+        return _NOTHING_KNOWN
     named = places(sorted(found)) if unit == 1 else dict.fromkeys(found)
-    return {**named, **dict.fromkeys(uncovered)}
+    return Narrowed({**named, **dict.fromkeys(uncovered)}, thorough or not cut)
 
 
-def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], *, thorough: bool) -> Places | None:
-    """Return the blocks that may contain all of some folded queries, with the first one's places; None as before.
+def candidates_of_all(connection: sqlite3.Connection, queries: Sequence[bytes], *, thorough: bool) -> Narrowed:
+    """Return the blocks that may contain all of some folded queries, with the first one's places.
 
-    Also None if the word index is damaged: reading all blocks then finds what it no longer lists.
+    Nothing is known if the word index is damaged: reading all blocks then finds what it no longer lists.
     """
     try:
         if not _is_sealed_so(connection):
-            return None
-        first, *others = (candidates(connection, query, thorough=thorough) for query in queries)
+            return _NOTHING_KNOWN
+        found_of_each = [_candidates(connection, query, thorough=thorough) for query in queries]
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
-        return None
+        return _NOTHING_KNOWN
+    first, *others = (found.places for found in found_of_each)
     for found in others:
         if found is not None:
             first = dict.fromkeys(found) if first is None else {b: there for b, there in first.items() if b in found}
-    return first
+    return Narrowed(first, all(found.final for found in found_of_each))
 
 
 def _is_sealed_so(connection: sqlite3.Connection) -> bool:

@@ -46,7 +46,7 @@ from agtrace_indexer.index.questions.upkeep import (
 from agtrace_indexer.index.questions.upkeep import Totals as WholeTotals
 from agtrace_indexer.index.questions.usage import Among, Figures, LargestRequest, ModelSums
 from agtrace_indexer.texts.blocks import BlockText
-from agtrace_indexer.texts.candidates import Places
+from agtrace_indexer.texts.candidates import Narrowed, Places
 
 Connection = TypeVar("Connection", contravariant=True)
 """The connection to an engine; for SQLite, a `sqlite3.Connection`."""
@@ -462,8 +462,8 @@ class Candidates(Protocol[Connection]):
     def candidates(self, connection: Connection, query: bytes, *, thorough: bool) -> Places | None:
         """Return the blocks that may contain the folded query; None if words don't narrow them down."""
 
-    def candidates_of_all(self, connection: Connection, queries: Sequence[bytes], *, thorough: bool) -> Places | None:
-        """Return the blocks that may contain all of some folded queries, with the first one's places; None as above."""
+    def candidates_of_all(self, connection: Connection, queries: Sequence[bytes], *, thorough: bool) -> Narrowed:
+        """Return the blocks that may contain all of some folded queries, with the first one's places."""
 
 
 class Histories(Protocol[Connection]):
