@@ -30,4 +30,4 @@ def count(as_json: bool, **wanted: Any) -> None:
     """
     answer = ask("count_events", wanted)
     by, counted = wanted["group_by"], wanted["measure"] or "calls"
-    leave(answer.value, as_json, lambda render: render.counts(answer.value, answer.next_calls, by, counted))
+    leave(answer.value, as_json, "counts", lambda render: render.counts(answer.value, answer.next_calls, by, counted))

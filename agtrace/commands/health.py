@@ -24,5 +24,5 @@ def health(as_json: bool) -> None:
     from agtrace.answers.status import look
 
     found = look(usable())
-    leave(dump(found), as_json, lambda render: render.health(found))
+    leave(dump(found), as_json, "health", lambda render: render.health(found))
     sys.exit(TROUBLE if found.index.problem or found.configuration.problem else 0)

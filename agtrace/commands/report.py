@@ -154,9 +154,9 @@ def _leave(found: Report, ways: Ways) -> None:
 
         sys.stdout.write(markdown(found))
     elif ways.html != STDOUT:
-        from agtrace import render
+        from agtrace.render.report import report as print_report
 
-        render.report(found)
+        print_report(found)
 
 
 def _write(path: Path, page: str) -> None:

@@ -33,4 +33,6 @@ def sessions(as_json: bool, **filters: Any) -> None:
     """
     check_fields(filters["fields"], as_json=as_json)
     answer = ask("list_sessions", filters)
-    leave(answer.value, as_json, lambda render: render.sessions(answer.value, answer.next_calls, filters["sort"]))
+    leave(
+        answer.value, as_json, "lists", lambda render: render.sessions(answer.value, answer.next_calls, filters["sort"])
+    )

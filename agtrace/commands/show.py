@@ -63,7 +63,12 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
         wanted = {"session_id": session_id, "event_index": event_index, **text_asked(asked)}
         if asked["around"] is not None:
             answer = ask("get_event_details", wanted | {"around": asked["around"]})
-            leave(answer.value, as_json, lambda render: render.around(answer.value, event_index, answer.next_calls))
+            leave(
+                answer.value,
+                as_json,
+                "matches",
+                lambda render: render.around(answer.value, event_index, answer.next_calls),
+            )
             return
         print_text("get_event_details", wanted, as_json=as_json)
         return
@@ -123,7 +128,7 @@ def _show_session(wanted: dict[str, Any], *, as_json: bool) -> None:
         for page in following:
             view.page(page.value, first=False)
 
-    leave(answer.value, as_json, for_person)
+    leave(answer.value, as_json, "session", for_person)
 
 
 def _show_sections(wanted: dict[str, Any], *, as_json: bool) -> None:
@@ -136,7 +141,7 @@ def _show_sections(wanted: dict[str, Any], *, as_json: bool) -> None:
         for name in names:
             render.section(name, answer.value if name in render.FACTS else _items(name, names, answer, wanted))
 
-    leave(answer.value, as_json, for_person)
+    leave(answer.value, as_json, "sections", for_person)
 
 
 def _items(name: str, names: list[str], answer: Answer, wanted: dict[str, Any]) -> Any:

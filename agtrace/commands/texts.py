@@ -26,4 +26,4 @@ def print_text(tool: str, wanted: dict[str, Any], *, as_json: bool) -> None:
             render.text_body(chunk.value)
         render.text_rest(answer.value, answer.next_calls)
 
-    leave(answer.value, as_json, for_person)
+    leave(answer.value, as_json, "text", for_person)

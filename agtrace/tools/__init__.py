@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
 from agtrace.settings import Settings
-from agtrace.tools import (
-    analyze_session,
-    compare_sessions,
-    count_events,
-    get_event_details,
-    get_project_info,
-    get_reasoning_chain,
-    get_session_details,
-    list_sessions,
-    read_artifact,
-    search_event_previews,
-    search_events,
-)
 from agtrace.tools.tool import Tool
 
-TOOLS: dict[str, Tool] = {
-    module.TOOL.name: module.TOOL
-    for module in (
-        list_sessions,
-        get_project_info,
-        count_events,
-        get_session_details,
-        analyze_session,
-        compare_sessions,
-        search_event_previews,
-        get_event_details,
-        read_artifact,
-        get_reasoning_chain,
-    )
-}
+
+class Tools(Mapping[str, Tool]):
+    """Tools by name. The module of a tool, which has its name, is imported when the tool is first asked for.
+
+    A command asks one tool; importing all of them takes longer than its answer.
+    """
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def __getitem__(self, name: str) -> Tool:
+        if name not in self._names:
+            raise KeyError(name)
+        found: Tool = import_module(f"agtrace.tools.{name}").TOOL
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+TOOLS = Tools(
+    "list_sessions",
+    "get_project_info",
+    "count_events",
+    "get_session_details",
+    "analyze_session",
+    "compare_sessions",
+    "search_event_previews",
+    "get_event_details",
+    "read_artifact",
+    "get_reasoning_chain",
+)
 """Every tool that needs no setting, by name, from overview to detail."""
 
 
-def tools_for(settings: Settings) -> dict[str, Tool]:
+def tools_for(settings: Settings) -> Tools:
     """Return the tools that these settings offer, by name."""
-    return TOOLS | ({search_events.TOOL.name: search_events.TOOL} if settings.search_events else {})
+    return Tools(*TOOLS, "search_events") if settings.search_events else TOOLS
 
 
-__all__ = ["TOOLS", "tools_for"]
+__all__ = ["TOOLS", "Tools", "tools_for"]

@@ -16,7 +16,7 @@ from agtrace_indexer.index.lock import WriteLock
 from agtrace_schema.analysis import Report, SessionEnding
 from rich.cells import cell_len
 
-from agtrace import render
+from agtrace.render.report import report as print_report
 from agtrace.report.comparison import periods
 from agtrace.report.selection import Selection
 from agtrace.report.wording import ENDINGS
@@ -455,7 +455,7 @@ def test_how_sessions_ended_is_seen_without_colours(
     """Every ending has a mark of its own, in the bar as in the legend."""
     monkeypatch.setenv("COLUMNS", str(columns))
     endings = [SessionEnding(ending=ending, reason="so it is") for ending in ENDINGS]
-    render.report(health_reports.around([health_reports.session(ending=ending) for ending in endings]))
+    print_report(health_reports.around([health_reports.session(ending=ending) for ending in endings]))
     bar, *legend = capsys.readouterr().out.partition("\nhow they ended\n")[2].partition("\n\n")[0].splitlines()
     marks = re.findall(r"(\S) [a-z]+(?: [a-z]+)? 1\b", "\n".join(legend))
     assert len(marks) == len(set(marks)) == len(ENDINGS)

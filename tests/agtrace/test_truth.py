@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import agtrace.index.reader as reading
-from agtrace import render
 from agtrace.answers.desk import Answers
+from agtrace.render.doctor import doctor
+from agtrace.render.lists import sessions
 from agtrace.upkeep.doctor import examine
 from tests.agtrace.asking import Asker, call_in, claude_log
 
@@ -100,8 +101,8 @@ def test_what_looks_like_markup_is_printed_as_it_is(tmp_path: Path, capsys: pyte
     log.write("user", "fix [/b] in [red] :bug:", version="1[/b]")
     asker = Asker(tmp_path, tmp_path / "ho[/b]me")
     capsys.readouterr()
-    render.sessions(asker.ask("list_sessions"), ())
-    render.doctor(examine(asker.settings))
+    sessions(asker.ask("list_sessions"), ())
+    doctor(examine(asker.settings))
     printed = capsys.readouterr().out
     assert "fix [/b] in [red] :bug:" in printed and "1[/b]" in printed and "ho[/b]me" in printed
 
