@@ -15,4 +15,10 @@ from agtrace.commands.printing import leave
 def analyze(session: str, as_json: bool) -> None:
     """Show what went wrong in a session: failed tools, repeated calls, token use, each with its events."""
     answer = ask("analyze_session", {"session_id": session, "include_loops": True})
-    leave(answer.value, as_json, "analysis", lambda render: render.analysis(answer.value))
+
+    def for_person() -> None:
+        from agtrace.render.analysis import analysis
+
+        analysis(answer.value)
+
+    leave(answer.value, as_json, for_person)

@@ -16,4 +16,10 @@ from agtrace.commands.printing import leave
 def compare(id1: str, id2: str, as_json: bool) -> None:
     """Compare two sessions, even of different agents: tools, files, failures, tokens, time and outcome."""
     answer = ask("compare_sessions", {"id1": id1, "id2": id2})
-    leave(answer.value, as_json, "comparison", lambda render: render.comparison(answer.value))
+
+    def for_person() -> None:
+        from agtrace.render.comparison import comparison
+
+        comparison(answer.value)
+
+    leave(answer.value, as_json, for_person)

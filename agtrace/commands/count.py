@@ -29,5 +29,12 @@ def count(as_json: bool, **wanted: Any) -> None:
       agtrace count --by model --measure tokens
     """
     answer = ask("count_events", wanted)
-    by, counted = wanted["group_by"], wanted["measure"] or "calls"
-    leave(answer.value, as_json, "counts", lambda render: render.counts(answer.value, answer.next_calls, by, counted))
+    by: Any = wanted["group_by"]
+    counted: Any = wanted["measure"] or "calls"
+
+    def for_person() -> None:
+        from agtrace.render.counts import counts
+
+        counts(answer.value, answer.next_calls, by, counted)
+
+    leave(answer.value, as_json, for_person)

@@ -37,13 +37,25 @@ def _examine(*, as_json: bool) -> None:
     from agtrace.upkeep.doctor import examine
 
     found = examine(usable())
-    leave(found, as_json, "doctor", lambda render: render.doctor(found))
+
+    def for_person() -> None:
+        from agtrace.render.doctor import doctor
+
+        doctor(found)
+
+    leave(found, as_json, for_person)
     sys.exit(TROUBLE if found["trouble"] else 0)
 
 
 def _repair(*, as_json: bool) -> None:
     done = repaired()
-    leave(_described(done), as_json, "repair", lambda render: render.repaired(done))
+
+    def for_person() -> None:
+        from agtrace.render.repair import repaired
+
+        repaired(done)
+
+    leave(_described(done), as_json, for_person)
     sys.exit(TROUBLE if done.lost or done.others_lost or "root" in done.unread else 0)
 
 

@@ -24,5 +24,11 @@ def health(as_json: bool) -> None:
     from agtrace.answers.status import look
 
     found = look(usable())
-    leave(dump(found), as_json, "health", lambda render: render.health(found))
+
+    def for_person() -> None:
+        from agtrace.render.health import health
+
+        health(found)
+
+    leave(dump(found), as_json, for_person)
     sys.exit(TROUBLE if found.index.problem or found.configuration.problem else 0)

@@ -9,14 +9,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
 
-def leave(value: Any, as_json: bool, how: str, for_person: Callable[[Any], object]) -> None:
-    """Print a value as JSON, or let `for_person` print it, called with the module of `agtrace.render` that is `how`."""
+def leave(value: Any, as_json: bool, for_person: Callable[[], object]) -> None:
+    """Print a value as JSON, or let `for_person` print it, which imports what it needs of `agtrace.render`."""
     if as_json:
         print_json(value)
-        return
-    from importlib import import_module
-
-    for_person(import_module(f"agtrace.render.{how}"))
+    else:
+        for_person()
 
 
 def leave_lines(value: Any, as_json: bool, lines: Iterable[str]) -> None:

@@ -20,4 +20,10 @@ from agtrace.commands.printing import leave
 def reasoning(session: str, as_json: bool, **asked: Any) -> None:
     """Show only the thinking of a session, each thought with what the model did next."""
     answer = ask("get_reasoning_chain", {"session_id": session, **asked})
-    leave(answer.value, as_json, "reasoning", lambda render: render.reasoning(answer.value))
+
+    def for_person() -> None:
+        from agtrace.render.reasoning import reasoning
+
+        reasoning(answer.value)
+
+    leave(answer.value, as_json, for_person)

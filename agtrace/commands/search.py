@@ -41,4 +41,10 @@ def search(query: str, as_json: bool, by_session: bool, **filters: Any) -> None:
     by_words = filters["words"] or "best" in answer.value.get("data", {})
     looked_for = query.split() if by_words else [] if filters["regex"] else [query]
     texts = [text for text in looked_for if text]
-    leave(answer.value, as_json, "matches", lambda render: render.matches(answer.value, answer.next_calls, texts))
+
+    def for_person() -> None:
+        from agtrace.render.matches import matches
+
+        matches(answer.value, answer.next_calls, texts)
+
+    leave(answer.value, as_json, for_person)

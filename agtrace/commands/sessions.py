@@ -33,6 +33,10 @@ def sessions(as_json: bool, **filters: Any) -> None:
     """
     check_fields(filters["fields"], as_json=as_json)
     answer = ask("list_sessions", filters)
-    leave(
-        answer.value, as_json, "lists", lambda render: render.sessions(answer.value, answer.next_calls, filters["sort"])
-    )
+
+    def for_person() -> None:
+        from agtrace.render.lists import sessions as shown
+
+        shown(answer.value, answer.next_calls, filters["sort"])
+
+    leave(answer.value, as_json, for_person)

@@ -62,13 +62,14 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
         _refuse(given, _OF_SESSION, "is for a session, not for one event")
         wanted = {"session_id": session_id, "event_index": event_index, **text_asked(asked)}
         if asked["around"] is not None:
-            answer = ask("get_event_details", wanted | {"around": asked["around"]})
-            leave(
-                answer.value,
-                as_json,
-                "matches",
-                lambda render: render.around(answer.value, event_index, answer.next_calls),
-            )
+            found = ask("get_event_details", wanted | {"around": asked["around"]})
+
+            def for_person() -> None:
+                from agtrace.render.matches import around
+
+                around(found.value, event_index, found.next_calls)
+
+            leave(found.value, as_json, for_person)
             return
         print_text("get_event_details", wanted, as_json=as_json)
         return
@@ -122,13 +123,15 @@ def _show_session(wanted: dict[str, Any], *, as_json: bool) -> None:
     following = pages("get_session_details", wanted)
     answer = next(following)
 
-    def for_person(render: Any) -> None:
-        view = render.SessionView()
+    def for_person() -> None:
+        from agtrace.render.session import SessionView
+
+        view = SessionView()
         view.page(answer.value, first=wanted["cursor"] is None)
         for page in following:
             view.page(page.value, first=False)
 
-    leave(answer.value, as_json, "session", for_person)
+    leave(answer.value, as_json, for_person)
 
 
 def _show_sections(wanted: dict[str, Any], *, as_json: bool) -> None:
@@ -136,12 +139,14 @@ def _show_sections(wanted: dict[str, Any], *, as_json: bool) -> None:
     answer = ask("get_session_details", wanted)
     names = list(dict.fromkeys(filter(None, map(str.strip, wanted["sections"].split(",")))))
 
-    def for_person(render: Any) -> None:
-        render.sections_head(answer.value)
-        for name in names:
-            render.section(name, answer.value if name in render.FACTS else _items(name, names, answer, wanted))
+    def for_person() -> None:
+        from agtrace.render.sections import FACTS, section, sections_head
 
-    leave(answer.value, as_json, "sections", for_person)
+        sections_head(answer.value)
+        for name in names:
+            section(name, answer.value if name in FACTS else _items(name, names, answer, wanted))
+
+    leave(answer.value, as_json, for_person)
 
 
 def _items(name: str, names: list[str], answer: Answer, wanted: dict[str, Any]) -> Any:

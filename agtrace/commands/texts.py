@@ -19,11 +19,13 @@ def print_text(tool: str, wanted: dict[str, Any], *, as_json: bool) -> None:
     following = pages(tool, wanted)
     answer = next(following)
 
-    def for_person(render: Any) -> None:
-        render.text_head(answer.value)
-        render.text_body(answer.value)
-        for chunk in following:
-            render.text_body(chunk.value)
-        render.text_rest(answer.value, answer.next_calls)
+    def for_person() -> None:
+        from agtrace.render.text import text_body, text_head, text_rest
 
-    leave(answer.value, as_json, "text", for_person)
+        text_head(answer.value)
+        text_body(answer.value)
+        for chunk in following:
+            text_body(chunk.value)
+        text_rest(answer.value, answer.next_calls)
+
+    leave(answer.value, as_json, for_person)

@@ -176,7 +176,9 @@ class _Text(NamedTuple):
 
 
 def _end(call: Call, row: PastEvent, rest: dict[str, Any]) -> None:
-    """Record the outcome of a call."""
+    """Record the outcome of a call; of one that asked about another execution, how that ended."""
+    if row.outcome is not None and OUTCOME_CODES[row.outcome] is Outcome.FAILED:
+        call.outcome = Outcome.FAILED
     call.answered_at = row.ts
     call.told_by_text = rest.get("outcome_source") == OutcomeSource.TEXT
     call.exit_code = rest.get("exit_code")

@@ -537,7 +537,11 @@ def test_usage_without_any_id_goes_by_its_line() -> None:
     ("text", "beside", "outcome", "source"),
     [
         ("Exit code 2\nno such file", "Error: Exit code 2", Outcome.FAILED, OutcomeSource.STRUCTURE),
-        ("<tool_use_error>Sibling tool call errored</tool_use_error>", "", Outcome.FAILED, OutcomeSource.STRUCTURE),
+        ("<tool_use_error>Sibling tool call errored</tool_use_error>", "", Outcome.INTERRUPTED, OutcomeSource.TEXT),
+        (
+            *("<tool_use_error>Cancelled: parallel tool call Bash(ls) errored</tool_use_error>", ""),
+            *(Outcome.INTERRUPTED, OutcomeSource.TEXT),
+        ),
         ("The user doesn't want to proceed with this tool use.", "", Outcome.REJECTED, OutcomeSource.TEXT),
         ("The user doesn't want to take this action right now.", "", Outcome.REJECTED, OutcomeSource.TEXT),
         ("Permission to use Bash with command rm has been denied.", "", Outcome.REJECTED, OutcomeSource.TEXT),

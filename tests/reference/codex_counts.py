@@ -274,6 +274,8 @@ def text_outcome(said: str) -> str:
     if said.startswith(("Exit code: ", "Command: ", "Chunk ID: ", "Wall time: ")):
         return header_outcome(header)
     if found := re.match(r"Script (completed|failed|running)", said):
+        if found[1] == "completed" and re.search(r"^\{.*(?<!\\)\"exit_code\": ?[^0 ]", said, re.MULTILINE):
+            return "failed"
         return {"completed": "ok", "failed": "failed", "running": "running"}[found[1]]
     first = said.split("\n")[0]
     if "rejected by user" in first or 'message: "Rejected(' in said:

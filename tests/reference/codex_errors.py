@@ -129,6 +129,9 @@ def text_failed(said: str) -> bool:
         return bool(exits) and exits[-1] != "Process exited with code 0"
     if header[0].startswith("Script failed"):
         return True
+    if header[0].startswith("Script completed"):
+        printed = [decode(line) for line in said.split("\n") if line.startswith("{")]
+        return any(isinstance(one, dict) and one.get("exit_code", 0) != 0 for one in printed)
     refused = "rejected by user" in header[0] or 'message: "Rejected(' in said
     return not refused and said.startswith(tuple(FAILURES))
 

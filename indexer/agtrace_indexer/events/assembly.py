@@ -38,6 +38,7 @@ _STEPS_REMEMBERED = 32
 _TURNS_REMEMBERED = 256
 _RUNNING_REMEMBERED = 64
 _AGENTS_REMEMBERED = 64
+_EARLY_REMEMBERED = 64
 _UNTIMED = (Outcome.REJECTED, Outcome.RUNNING)
 
 
@@ -55,8 +56,10 @@ class Event:
     """The tool's name, or the kind of a user text or notification."""
     outcome: Outcome | None
     link: int | None
-    """For a result: the event_index of its call."""
+    """For a result: the event_index of its call; for a call: that of its result, if it stands before the call."""
     line: Line
+    reports: bool = False
+    """For a result: whether its outcome is that of another execution, not of its own call."""
     duration_ms: int | None = None
     """For a result: the time since its call, unless a human was waited for."""
     ends: Sequence[Ending] = ()
@@ -104,6 +107,8 @@ class Thread:
     calls: dict[str, list[Any]] = field(default_factory=dict)
     """Id -> [event_index, turn, step, tool, time] of the calls that wait for their result, followed by True if a call
     is to agtrace itself."""
+    early: dict[str, list[Any]] = field(default_factory=dict)
+    """Id of a call -> [event_index, outcome] of its result, of the newest results that stand before their calls."""
     running: dict[str, list[Any]] = field(default_factory=dict)
     """Id -> [event_index, time, event_index of the result] of the newest calls that were left running."""
     keys: dict[str, int] = field(default_factory=dict)
@@ -162,13 +167,18 @@ class Thread:
         """Give a result the coordinates of its call, if that is known."""
         call, outcome, at = self._call_of(draft.key, result.call_id), result.outcome, draft.timestamp
         if call is None:
+            if result.call_id:
+                _note(self.early, result.call_id, [self.next_index, str(outcome)], _EARLY_REMEMBERED)
             return self._event(draft, line, None, outcome)
         link, turn, step, tool, called_at, *own = call
         if outcome is Outcome.RUNNING and result.call_id:
-            self._note_running(result.call_id, [link, called_at, self.next_index])
+            _note(self.running, result.call_id, [link, called_at, self.next_index], _RUNNING_REMEMBERED)
         duration = _duration(result, at, called_at, paused=tool in tools.asking)
         kind = EventType.TOOL_RESULT
-        return Event(self.next_index, kind, result, at, turn, step, tool, outcome, link, line, duration, own=bool(own))
+        return Event(
+            self.next_index, kind, result, at, turn, step, tool, outcome, link, line, draft.reports, duration,
+            own=bool(own),
+        )  # fmt: skip
 
     def settle(self, settlement: Settlement) -> Ending | None:
         """Return the events of an execution that has now ended, and how; None if it isn't known to be running."""
@@ -218,17 +228,14 @@ class Thread:
     def _note_call(self, call: ToolCall, event: Event, tools: Tools) -> None:
         if not call.call_id:
             return
-        place = [event.event_index, event.turn_index, event.step_index, event.name, event.timestamp]
-        self.calls[call.call_id] = [*place, True] if event.own else place
+        if call.call_id in self.early:  # Claude Code writes the lines of parallel calls as they come
+            event.link, outcome = self.early.pop(call.call_id)
+            event.outcome = Outcome(outcome)
+        else:
+            place = [event.event_index, event.turn_index, event.step_index, event.name, event.timestamp]
+            self.calls[call.call_id] = [*place, True] if event.own else place
         if call.name in tools.starting:
-            self.agents[call.call_id] = event.event_index
-            if len(self.agents) > _AGENTS_REMEMBERED:
-                del self.agents[next(iter(self.agents))]
-
-    def _note_running(self, call_id: str, place: list[Any]) -> None:
-        self.running[call_id] = place
-        while len(self.running) > _RUNNING_REMEMBERED:
-            del self.running[next(iter(self.running))]
+            _note(self.agents, call.call_id, event.event_index, _AGENTS_REMEMBERED)
 
     def _interrupted(self, turn: int | None) -> list[Ending]:
         """Return the open calls of an interrupted turn; a result that arrives later still sets its own outcome."""
@@ -259,6 +266,13 @@ class Thread:
         self.turn += 1
         self.next_step = 0
         self.turns = [*self.turns[-_TURNS_REMEMBERED + 1 :], self.turn]
+
+
+def _note(noted: dict[str, Any], id: str, note: Any, most: int) -> None:
+    """Remember something of the newest ids."""
+    noted[id] = note
+    while len(noted) > most:
+        del noted[next(iter(noted))]
 
 
 def _duration(result: ToolResult, at: int | None, called_at: int | None, *, paused: bool) -> int | None:

@@ -47,6 +47,8 @@ class Draft:
     """Whether this was written at the instant its log began: a replay, if there is no better evidence."""
     ends_turn: bool = False
     """Whether a notification says that the turn ended before its calls did; a user's interruption always does."""
+    reports: bool = False
+    """Whether a result tells how another execution ended, which its call asked about: that call itself went well."""
     landmarks: tuple[Landmark, ...] = ()
     """What the log itself says was done here: of a result, by its call."""
     clues: tuple[Clue, ...] = ()

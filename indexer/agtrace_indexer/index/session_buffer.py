@@ -61,6 +61,8 @@ class SessionBuffer:
     clues: list[tuple[int, int, str, str]] = field(default_factory=list)
     landmarks: dict[int, list[Landmark]] = field(default_factory=dict)
     """event_index -> all its landmarks as known now."""
+    calls_after: list[tuple[int, int, int | None, int | None, str | None]] = field(default_factory=list)
+    """Calls whose results stand before them: (result, call, turn, step, tool)."""
     endings: list[tuple[int, Ending]] = field(default_factory=list)
     """(next event_index of the session when the log reported it, how executions ended)."""
     dropped: list[tuple[int, int]] = field(default_factory=list)
@@ -127,6 +129,8 @@ class SessionBuffer:
     def _add_rows_beside(self, event: Event, text: str) -> None:
         """Gather an event's rows in other tables, for questions that would otherwise have to read every payload."""
         session, index, payload = self.session_id, event.event_index, event.payload
+        if event.type is EventType.TOOL_CALL and event.link is not None:
+            self.calls_after.append((event.link, index, event.turn_index, event.step_index, event.name))
         if event.files is not None:
             for path, access in event.files.items():
                 self.touched.append((session, index, self.interning.path(path), access))
@@ -167,6 +171,7 @@ class SessionBuffer:
         )
         if self.landmarks:
             self._write_landmarks()
+        self._link_early_results()
         self._end_executions()
         self._drop_turns()
         for supersession in self.superseded:
@@ -174,7 +179,7 @@ class SessionBuffer:
         self.first_row += len(self.rows)
         self.rows, self.usages, self.superseded, self.identities = [], [], [], set()
         self.requests, self.touched, self.agents, self.clues = [], [], [], []
-        self.endings, self.dropped = [], []
+        self.calls_after, self.endings, self.dropped = [], [], []
         self.landmarks = {}
 
     def _write_landmarks(self) -> None:
@@ -188,6 +193,23 @@ class SessionBuffer:
                 for number, landmark in enumerate(landmarks)
             ],
         )
+
+    def _link_early_results(self) -> None:
+        for result, call, turn, step, tool in self.calls_after:
+            name = None if tool is None else self.interning.name(tool)
+            self.connection.execute(
+                "UPDATE event SET link = ?, turn_index = ?, step_index = ?, name_id = ? "
+                "WHERE session_id = ? AND event_index = ?",
+                (call, turn, step, name, self.session_id, result),
+            )
+            if result < self.block.first_index:
+                self.connection.execute(
+                    "INSERT OR IGNORE INTO block_tool SELECT id, ?2 FROM block WHERE session_id = ?1 AND "
+                    "first_index = (SELECT max(first_index) FROM block WHERE session_id = ?1 AND first_index <= ?3) "
+                    "AND ?2 IS NOT NULL",
+                    (self.session_id, name, result),
+                )
+            self._note_change(result)
 
     def _end_executions(self) -> None:
         for told_at, ending in self.endings:
@@ -255,15 +277,16 @@ class SessionBuffer:
     def _answer_call(self, result: Event) -> None:
         """Record on a call how it ended; its row may still be gathered, or already be in the index."""
         assert result.link is not None and result.outcome is not None
+        outcome = OUTCOME_CODE[Outcome.OK if result.reports else result.outcome]
         position = result.link - self.first_row
         if position >= 0:
             row = self.rows[position]
-            row[7], row[8], row[13] = OUTCOME_CODE[result.outcome], result.event_index, result.duration_ms
+            row[7], row[8], row[13] = outcome, result.event_index, result.duration_ms
             return
         changes_from(self.connection, self.session_id, result.link)
         self.connection.execute(
             "UPDATE event SET outcome = ?, link = ?, duration_ms = ? WHERE session_id = ? AND event_index = ?",
-            (OUTCOME_CODE[result.outcome], result.event_index, result.duration_ms, self.session_id, result.link),
+            (outcome, result.event_index, result.duration_ms, self.session_id, result.link),
         )
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from agtrace_schema.events import Json, Outcome, ToolCall, ToolResult
-from agtrace_schema.landmarks import Evidence, Landmark, LandmarkKind
+from agtrace_schema.landmarks import Evidence, Landmark, LandmarkKind, Verdict
 
 from agtrace_indexer.events.commands import command_in
 from agtrace_indexer.events.tools import Tools
+from agtrace_indexer.landmarks import verdicts
 from agtrace_indexer.landmarks.attempts import attempts, restored, stored
 from agtrace_indexer.landmarks.questions import answered, asked
 from agtrace_indexer.landmarks.recognition import landmarks
@@ -22,6 +23,8 @@ _MOST = 256
 _KEPT = 4_000
 """Characters that are kept of what an execution printed that goes on."""
 
+_CHECKS = (LandmarkKind.TEST_RUN, LandmarkKind.BUILD)
+
 COMPACTION = Landmark(LandmarkKind.COMPACTION, None, evidence=Evidence.RECORD)
 
 
@@ -30,6 +33,8 @@ class Marks(NamedTuple):
 
     event_index: int
     landmarks: list[Landmark]
+    check_failed: bool = False
+    """Whether another check failed according to what it printed, though a pipe hides its end."""
 
 
 def of_call(call: ToolCall, arguments: Json, event_index: int, tools: Tools, remembered: Remembered) -> Marks | None:
@@ -43,7 +48,7 @@ def of_call(call: ToolCall, arguments: Json, event_index: int, tools: Tools, rem
     if call.name in tools.shells:
         command = command_in(arguments, tools.commands, may_be_script=call.name == "exec")
         found = attempts(command.text) if command else []
-        if command and found:
+        if command and (found or verdicts.hides_check(command.text)):
             _remember(remembered, call.call_id, [event_index, stored(found), command.in_script, ""])
     return None
 
@@ -62,7 +67,7 @@ def of_result(result: ToolResult, text: str, told: Iterable[Landmark], call: int
         noted[3] = text[-_KEPT:]
     elif not may_change:
         del remembered[result.call_id or ""]
-    return Marks(noted[0], _together(_of(noted, text, result.outcome), told))
+    return Marks(noted[0], _together(_of(noted, text, result.outcome), told), _hidden_failure(noted, text))
 
 
 def of_ending(call_id: str, outcome: Outcome, text: str, remembered: Remembered) -> Marks | None:
@@ -70,7 +75,24 @@ def of_ending(call_id: str, outcome: Outcome, text: str, remembered: Remembered)
     noted = remembered.pop(call_id, None)
     if noted is None or len(noted) == 2:
         return None
-    return Marks(noted[0], _of(noted, f"{noted[3]}\n{text}" if noted[3] else text, outcome))
+    printed = f"{noted[3]}\n{text}" if noted[3] else text
+    return Marks(noted[0], _of(noted, printed, outcome), _hidden_failure(noted, printed))
+
+
+def tell_of_failure(marks: Marks | None) -> bool:
+    """Whether a test run, a build or another check failed according to its output, whatever the command's end says.
+
+    The end of `pytest | tail` is that of `tail`.
+    """
+    if marks is None:
+        return False
+    return marks.check_failed or any(
+        landmark.kind in _CHECKS and landmark.verdict is Verdict.FAILED for landmark in marks.landmarks
+    )
+
+
+def _hidden_failure(noted: list[Any], text: str) -> bool:
+    return len(noted) > 2 and not noted[1] and verdicts.check_failed(text)
 
 
 def _of(noted: list[Any], text: str, outcome: Outcome) -> list[Landmark]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from agtrace_schema.landmarks import LandmarkKind
+
+from agtrace_indexer.events.shell import parts
 
 
 def _line(*beginnings: str) -> re.Pattern[str]:
@@ -26,6 +29,25 @@ _STOPPED = _line(
     r"(?:\[\w+\] )?BUILD FAIL(?:ED|URE)\b",  # gradle, maven
 )
 """What runners of tasks print when one of these fails, whichever."""
+
+_CHECK = re.compile(
+    r"\b(?:lint|eslint|biome|ruff|flake8|pylint|mypy|pyright|clippy|golangci-lint|stylelint|typecheck|check)\b"
+)
+_FILTERED = re.compile(r"\|&?\s*(?:tail|head|e?grep|rg|sed|awk|tee|cat|less|sort|uniq|cut)\b[^|;&\n]*\Z")
+_SHOWING = frozenset({"cat", "echo", "find", "git", "grep", "head", "less", "ls", "rg", "sed", "tail"})
+"""Programs that may print what a check printed before."""
+
+_NAMING = 4
+"""The first words of a command, of which one names a check: `uv run ruff check`."""
+
+_CHECK_FAILED = _line(
+    r"✖ [1-9]\d* problems? \([1-9]",  # eslint, stylelint
+    r"Found [1-9]\d* errors?\b",  # ruff, mypy, biome
+    r"[1-9]\d* errors?, ",  # pyright
+    r"[1-9]\d* issues:$",  # golangci-lint
+    r"error: (?:could not compile|aborting)",  # clippy
+)
+"""What checks print that are neither tests nor builds."""
 
 _FAILED = {
     _TESTS: _line(
@@ -183,6 +205,22 @@ def passed(kind: LandmarkKind, output: str) -> bool:
 def is_silent(name: str | None) -> bool:
     """Whether a program prints nothing if all is well."""
     return name in _SILENT
+
+
+def hides_check(command: str) -> bool:
+    """Whether a command that is neither a test nor a build runs a check whose exit code a filter behind it hides."""
+    if "|" not in command or not _CHECK.search(command) or not _FILTERED.search(command.rstrip()):
+        return False
+    return any(
+        behind.after in ("|", "|&") and part.program not in _SHOWING and any(map(_CHECK.search, part.words[:_NAMING]))
+        for part, behind in pairwise(parts(command))
+    )
+
+
+def check_failed(output: str) -> bool:
+    """Whether the output says that such a check failed."""
+    said = shown_of(output)
+    return bool(_CHECK_FAILED.search(said) or _STOPPED.search(said))
 
 
 def was_absent(output: str) -> bool:

@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
-from agtrace_schema.events import Notification, Payload, TokenUsage, ToolCall, ToolResult
+from agtrace_schema.events import (
+    EventType,
+    Notification,
+    Outcome,
+    OutcomeSource,
+    Payload,
+    TokenUsage,
+    ToolCall,
+    ToolResult,
+)
 from agtrace_schema.landmarks import Landmark
 
 from agtrace_indexer.events import clues
@@ -217,9 +226,12 @@ class Transcript:
                 retracted += ((draft.thread, superseded) for superseded in thread.retract(draft.keys))
             elif isinstance(draft, Settlement):
                 ending = thread.settle(draft)
+                marks = following.of_ending(*draft[:2], _printed(told), thread.attempts)
                 if ending is not None:
+                    if ending.outcome is Outcome.OK and following.tell_of_failure(marks):
+                        ending = ending._replace(outcome=Outcome.FAILED)
                     self.store.end(self._session(draft.thread), thread.next_index, ending)
-                self._mark(draft.thread, following.of_ending(*draft[:2], _printed(told), thread.attempts))
+                self._mark(draft.thread, marks)
             else:
                 dropped += ((draft.thread, turn) for turn in thread.roll_back(draft.turns))
         for key, superseded in retracted:
@@ -234,9 +246,13 @@ class Transcript:
         thread = self.log.threads.setdefault(draft.thread, Thread())
         session_id = self._session(draft.thread)
         event = thread.place(draft, line, TOOLS)
+        marking = isinstance(draft.payload, _MARKING) and not event.own
+        marks = self._marks(draft, event, text, rest, thread) if marking else None
+        if event.outcome is Outcome.OK and event.type is EventType.TOOL_RESULT and following.tell_of_failure(marks):
+            event.outcome, rest = Outcome.FAILED, {**(rest or {}), "outcome_source": OutcomeSource.TEXT}
         self.store.add_event(session_id, event, text, rest, found)
-        if isinstance(draft.payload, _MARKING) and not event.own:
-            self._mark(draft.thread, self._marks(draft, event, text, rest, thread))
+        if marking:
+            self._mark(draft.thread, marks)
             if clues := self._clues(draft, text, rest, thread):
                 self.store.note_clues(session_id, thread.next_index, event.event_index, clues)
         for ending in event.ends:

@@ -30,6 +30,10 @@ _REJECTIONS = (
 _BLOCKED = re.compile(r"[^\n]{1,500} was blocked\. For security, Claude Code ")
 
 _INTERRUPTION = re.compile(r"(?:Exit code -?[0-9]{1,9}\s*)?\[Request interrupted by user")
+_CANCELLED = re.compile(
+    r"(?:<tool_use_error>)?(?:Sibling tool call errored|Cancelled: parallel tool call .{0,200} errored)", re.DOTALL
+)
+"""What a call of the same response failed; this one was never run."""
 _LONGEST_START = 300
 _EXIT_CODE = re.compile(r"Exit code (-?[0-9]{1,9})\b")
 _AGENT_ID = re.compile(r"(?:Async agent launched successfully\.\s+)?agentId: ([A-Za-z0-9_-]+)")
@@ -88,7 +92,7 @@ def _ending(output: str, failed: bool, line: dict[str, Any]) -> _Ending:
     detail = line.get("toolUseResult")
     if failed and (_is_refusal(output) or (isinstance(detail, str) and _is_refusal(detail))):
         return Outcome.REJECTED, OutcomeSource.TEXT
-    if _INTERRUPTION.match(output, 0, _LONGEST_START):
+    if _INTERRUPTION.match(output, 0, _LONGEST_START) or (failed and _CANCELLED.match(output, 0, _LONGEST_START)):
         return Outcome.INTERRUPTED, OutcomeSource.TEXT
     if not failed and is_started(output, detail):
         return Outcome.RUNNING, OutcomeSource.TEXT if detail is None else OutcomeSource.STRUCTURE

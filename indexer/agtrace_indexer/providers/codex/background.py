@@ -18,6 +18,7 @@ from agtrace_indexer.providers.notes import remember
 _POLLS = {"write_stdin": (SESSION, "session_id"), "wait": (CELL, "cell_id")}
 """Tool -> what it asks about, and the argument that names it."""
 
+_CTRL_C = "\x03"
 _RUNNING = 64
 _POLLING = 64
 _ENDS = (Outcome.OK, Outcome.FAILED, Outcome.REJECTED, Outcome.INTERRUPTED)
@@ -29,6 +30,8 @@ def note_poll(call_id: str, name: str, arguments: Json, state: LogState) -> None
     asked = fields(arguments).get(key)
     if isinstance(asked, (str, int)) and len(str(asked)) <= 64:
         remember(state.memory.setdefault("polls", {}), call_id, f"{what} {identifier(str(asked))}", _POLLING)
+        if _CTRL_C in str(fields(arguments).get("chars")):
+            remember(state.memory.setdefault("stopping", {}), call_id, True, _POLLING)
 
 
 def settled_by_result(call_id: str | None, reading: Reading, state: LogState, at: int | None) -> list[Settlement]:
@@ -45,6 +48,14 @@ def settled_by_result(call_id: str | None, reading: Reading, state: LogState, at
     running: dict[str, str | None] = state.memory.get("running", {})
     ended = [started for started, handle in running.items() if handle == polled]
     return [_settle(started, reading, state, at) for started in ended]
+
+
+def stopped(call_id: str | None, reading: Reading, state: LogState) -> Reading:
+    """Return the reading of a result: a process that ended after the model had sent it Ctrl-C didn't fail."""
+    stopping = state.memory.get("stopping", {}).pop(call_id, None)
+    if stopping and reading.exit_code and reading.outcome is Outcome.FAILED:
+        return reading._replace(outcome=Outcome.INTERRUPTED)
+    return reading
 
 
 def settled_by_event(call_id: str, reading: Reading, state: LogState, at: int | None) -> list[Settlement]:

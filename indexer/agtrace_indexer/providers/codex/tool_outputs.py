@@ -48,6 +48,9 @@ _SCRIPT = re.compile(
     r"Script (?P<end>completed|failed|terminated|running with cell ID)(?: (?P<cell>\S+))?[^\n]*"
     r"(?:\nWall time:? (?P<seconds>[\d.]+) seconds)?"
 )
+_PRINTED_CODE = re.compile(r"(?<![^\s{,])\"exit_code\": ?(-?\d{1,9})\b")
+"""The exit code of a command in the result that a script printed; in a text within that result, quotes are escaped."""
+
 _REJECTED = re.compile(
     r"(?:exec command|exec_command|patch|apply_patch|command)? ?(?:was )?rejected by user"
     r"|user (?:rejected|cancelled|denied) "
@@ -157,10 +160,14 @@ def _read_exec(output: str, found: re.Match[str]) -> Reading:
 
 
 def _read_script(output: str, found: re.Match[str]) -> Reading:
-    """Read style 4: the end of a code mode script (from 0.144); exit codes of commands in it are just its output."""
-    outcome = _SCRIPT_ENDS[found["end"]]
+    """Read style 4: the end of a code mode script (from 0.144); it failed, too, if it printed that a command did."""
+    outcome, source, exit_code = _SCRIPT_ENDS[found["end"]], OutcomeSource.STRUCTURE, None
     handle = f"{CELL} {identifier(found['cell'])}" if outcome is Outcome.RUNNING else None
-    return Reading(output, outcome, OutcomeSource.STRUCTURE, None, _milliseconds(found["seconds"]), handle)
+    codes = list(map(int, _PRINTED_CODE.findall(output))) if "exit_code" in output else []
+    if outcome is Outcome.OK and any(codes):
+        outcome, source = Outcome.FAILED, OutcomeSource.TEXT
+        exit_code = codes[0] if len(codes) == 1 else None
+    return Reading(output, outcome, source, exit_code, _milliseconds(found["seconds"]), handle)
 
 
 _HEADERS: list[tuple[re.Pattern[str], Callable[[str, re.Match[str]], Reading]]] = [

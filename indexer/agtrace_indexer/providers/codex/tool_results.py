@@ -10,7 +10,7 @@ from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.events.json_values import compact_json, fields, image_placeholder, text
 from agtrace_indexer.events.strings import identifier
 from agtrace_indexer.providers.codex.agents import started_by
-from agtrace_indexer.providers.codex.background import settled_by_result
+from agtrace_indexer.providers.codex.background import settled_by_result, stopped
 from agtrace_indexer.providers.codex.content import texts
 from agtrace_indexer.providers.codex.steps import close_step
 from agtrace_indexer.providers.codex.tokens import odd_usage
@@ -23,10 +23,12 @@ def draft_result(call_id: str | None, reading: Reading, state: LogState, at: int
     """Return a result in the step of its call; it ends the current response."""
     step = state.memory.get("calls", {}).pop(call_id, None) if call_id else None
     close_step(state)
+    reading = stopped(call_id, reading, state)
     shown, outcome, source, exit_code, duration_ms, _ = reading
     agent = started_by(call_id, shown, state)
     result = ToolResult(call_id, shown, outcome, source, exit_code, duration_ms, agent)
-    return [Draft(result, at, step), *settled_by_result(call_id, reading, state, at)]
+    settled = settled_by_result(call_id, reading, state, at)
+    return [Draft(result, at, step, reports=bool(settled)), *settled]
 
 
 def output_item(payload: Record, state: LogState, at: int | None) -> list[Said]:
