@@ -21,12 +21,14 @@ from agtrace_schema.events import EventType, Outcome
 from agtrace.health.detectors.ending import ending_of
 from agtrace.health.detectors.registry import DETECTORS
 from agtrace.health.detectors.waiting import time_spent
-from agtrace.health.facts.actions import is_probe
+from agtrace.health.facts.actions import is_passed_over, is_probe
+from agtrace.health.facts.checks import checks
+from agtrace.health.facts.corrections import corrections
 from agtrace.health.facts.signatures import telling_text
 from agtrace.health.finding import Detector, Finding
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Usage
 from agtrace.health.history_reader import read_history
-from agtrace.health.score import Examined, Score, score
+from agtrace.health.score import Examined, Found, Score, score
 from agtrace.health.shares import LARGEST, token_shares
 from agtrace.sessions.query import short_id
 from agtrace.sessions.steps import telling_argument
@@ -34,6 +36,7 @@ from agtrace.text.lines import one_line
 from agtrace.usage.prices import PriceTable
 
 _QUOTE = 80
+_TOLD_BEFORE = 0.6
 _MESSAGE = 240
 _SEVERITIES: list[Severity] = ["Critical", "Warning", "Info"]
 
@@ -82,17 +85,32 @@ class Examination:
 def examine(connection: sqlite3.Connection, session: Session, *, now: float, prices: PriceTable) -> Examination:
     """Run every detector over a session; `now` is seconds since 1970 UTC."""
     history = read_history(connection, session, now=now, prices=prices)
-    found = tuple((detector, finding) for detector in DETECTORS for finding in _found(detector, history))
+    found = distinct((detector, finding) for detector in DETECTORS for finding in _found(detector, history))
     calls = [call for call in history.calls if not is_probe(call)]
     unanswered = sum(finding.count for detector, finding in found if detector.name == "unanswered_calls")
     examined = Examined(
         calls=len(calls),
-        failed=sum(call.failed for call in calls) + unanswered,
+        failed=sum(call.failed and not is_passed_over(call) for call in calls) + unanswered,
         turns=history.turns,
+        corrections=len(corrections(history)),
+        checks=checks(history),
         ending=ending_of(history),
         found=found,
     )
     return Examination(session, short_id(connection, session.uid), history, examined)
+
+
+def distinct(found: Iterable[Found]) -> tuple[Found, ...]:
+    """Leave out the findings most of whose events an earlier, more telling one is about."""
+    told: set[int] = set()
+    kept: list[Found] = []
+    for detector, finding in found:
+        events = finding.told or frozenset(finding.events)
+        if events and len(events & told) > _TOLD_BEFORE * len(events):
+            continue
+        told |= events
+        kept.append((detector, finding))
+    return tuple(kept)
 
 
 def _found(detector: Detector, history: History) -> list[Finding]:
@@ -138,8 +156,8 @@ def analysis_of(own: Examination, agents: Sequence[Examination]) -> Analysis:
 
 
 def _worst_first(insights: Iterable[Insight]) -> list[Insight]:
-    """Sort by severity, then by count."""
-    return sorted(insights, key=lambda insight: (_SEVERITIES.index(insight.severity), -insight.count))
+    """Sort by severity; of one severity, detectors are already in the order in which they tell most."""
+    return sorted(insights, key=lambda insight: _SEVERITIES.index(insight.severity))
 
 
 def _agent(agent: Examination) -> AgentHealth:

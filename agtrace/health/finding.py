@@ -24,6 +24,8 @@ class Finding:
     """The number of what the finding is about: exact, even if fewer events are listed."""
     events: tuple[int, ...]
     """Events that show it, in file order, at most `EVIDENCE`."""
+    told: frozenset[int] = frozenset()
+    """All events that show it, if there are more: a finding about the same events as a more telling one is left out."""
     turn: int | None = None
     """The turn in which it begins."""
     caught: int = 0

@@ -183,6 +183,10 @@ class History:
     turns: int
     at_work: bool = False
     """Whether the log grew a moment ago, so that how it ends isn't known yet."""
+    cwd: str | None = None
+    """The folder in which the session began."""
+    continued: bool = False
+    """Whether another session began with its plan at the moment at which it ended."""
     agents: dict[int, str] = field(default_factory=dict)
     """The sub-agent session started by each call, by the call's event."""
     derived: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)

@@ -38,6 +38,8 @@ def read_history(connection: sqlite3.Connection, session: Session, *, now: float
         entries=reading.entries(),
         turns=session.turn_count,
         at_work=not session.gone and abs(now - (session.ended_at or 0) / 1000) < AT_WORK_SECONDS,
+        cwd=session.cwd,
+        continued=histories.is_carried_out(connection, session.id),
         agents=reading.agents,
     )
 
@@ -89,10 +91,10 @@ class _Reading:
         reads, writes = self._touched()
         rows = {row.event_index: row for row in self._events}
         calls: dict[int, Call] = {}
-        for event_index, rest in histories.payloads(self._connection, self._row):
-            row = rows.get(event_index)
-            kind = None if row is None else EVENT_TYPE_CODES[row.type]
-            if row is None or kind not in (EventType.TOOL_CALL, EventType.TOOL_RESULT):
+        told = [(rows[event], rest) for event, rest in histories.payloads(self._connection, self._row) if event in rows]
+        for row, rest in sorted(told, key=_results_last):
+            kind = EVENT_TYPE_CODES[row.type]
+            if kind not in (EventType.TOOL_CALL, EventType.TOOL_RESULT):
                 continue
             if kind is EventType.TOOL_RESULT:
                 call = calls.get(row.link) if row.link is not None else None
@@ -173,6 +175,11 @@ class _Text(NamedTuple):
             return cls(text, len(text))
         middle = blake2b(text[KEPT:-KEPT].encode("utf-8", "replace"), digest_size=8).digest()
         return cls(f"{text[:KEPT]}\n...\n{text[-KEPT:]}", len(text), middle)
+
+
+def _results_last(told: tuple[PastEvent, Any]) -> bool:
+    """Sort calls before results, which may stand before their calls in a log."""
+    return EVENT_TYPE_CODES[told[0].type] is EventType.TOOL_RESULT
 
 
 def _end(call: Call, row: PastEvent, rest: dict[str, Any]) -> None:

@@ -1,45 +1,48 @@
-"""The score: 100 minus what each part of a session's health costs.
+"""The score: 100 minus what each part of a session's health cost the human.
 
-Failures and loops cost by their share of the tool calls, so that a long session isn't worse just for being long; how it
-ended costs the same for every session. What isn't known costs nothing and says so; if nothing can be judged there is
-no score at all.
+What the human corrected weighs most, then how it ended, then checks that were left failing, failed calls and loops.
+Each failure costs less than the one before, so that a long session isn't lost for being long. What isn't known costs
+nothing and says so; if nothing can be judged there is no score at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import log2
 
 from agtrace_schema.analysis import Ending, ScorePart, SessionEnding
 
+from agtrace.health.facts.checks import Checks
 from agtrace.health.finding import Detector, Finding
 from agtrace.text.numbers import counted
 
 Found = tuple[Detector, Finding]
 
-OUTCOME, FAILURES, LOOPS, CONTEXT, TIME = 30, 30, 20, 15, 5
+CORRECTIONS, OUTCOME, CHECKS, FAILURES, LOOPS = 40, 20, 15, 15, 10
 """The most points that each part can cost."""
 
+_KEPT = 0.7
+"""The share of what corrections can cost that each of them leaves."""
+
 _ENDINGS: dict[Ending, int] = {
-    "finished": 0, "question_left": 0, "error_left": 20, "tool_left": 20, "interrupted": 5, "abandoned": 15,
+    "finished": 0, "question_left": 0, "error_left": 15, "tool_left": 0, "interrupted": 8, "abandoned": 10,
     "unknown": 0,
 }  # fmt: skip
+"""A log that ends within a call says nothing: it may be a copy that was made there."""
+
 _ENDED: dict[Ending, str] = {
     "finished": "the model had the last word", "question_left": "the model waits for the human",
-    "error_left": "the last attempt failed", "tool_left": "the last call has no result",
+    "error_left": "the last attempt failed", "tool_left": "the log ends within a call",
     "interrupted": "the human stopped it", "abandoned": "the last request has no answer",
     "unknown": "how it ended isn't known",
 }  # fmt: skip
-_NOTHING_SAID = 30
-"""The cost of a final error after which the model didn't say anything."""
 
-_ENOUGH_FAILURES = 3
-"""Fewer failures cost proportionally less: one failure of one call says little."""
+_A_FAILURE = 3
+"""Points for the first failed call; twice as many failures and one cost as much again."""
 
-_SHARE_THAT_COSTS_ALL = 0.5
-_COSTS = {"Critical": 6, "Warning": 3, "Info": 0}
-_LOOPS_WITHOUT_CALLS = 0.25
-"""The share of a turn that counts as lost to a loop without tool calls (a monologue, the same request again)."""
+_LOOP = 4
+"""Points for each loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,9 @@ class Examined:
     failed: int
     """Calls that failed, or never got a result although the session went on."""
     turns: int
+    corrections: int
+    """What the human corrected."""
+    checks: Checks
     ending: SessionEnding
     found: tuple[Found, ...] = field(repr=False)
 
@@ -72,13 +78,7 @@ def score(session: Examined, agents: Sequence[Examined] = ()) -> Score:
     unscored = _unscored(session, calls, found)
     if unscored:
         return Score(None, unscored, [])
-    parts = [
-        _outcome(session),
-        _failures(calls, failed),
-        _loops(found, calls, sum(one.turns for one in every)),
-        _weighed(found, "TokenUsage", CONTEXT),
-        _weighed(found, "Time", TIME),
-    ]
+    parts = [_corrections(session), _outcome(session), _checks(every), _failures(calls, failed), _loops(found)]
     return Score(100 - sum(part.lost for part in parts), None, parts)
 
 
@@ -92,39 +92,42 @@ def _unscored(session: Examined, calls: int, found: Iterable[Found]) -> str | No
     return "no tool was called: there is nothing to judge except that the model answered"
 
 
+def _corrections(session: Examined) -> ScorePart:
+    times = session.corrections
+    if not times:
+        return ScorePart(part="corrections", lost=0, of=CORRECTIONS, why="the human corrected nothing")
+    lost = round(CORRECTIONS * (1 - _KEPT**times))
+    why = f"the human corrected the work {counted(times, 'time')} in {counted(session.turns, 'turn')}"
+    return ScorePart(part="corrections", lost=lost, of=CORRECTIONS, why=why)
+
+
 def _outcome(session: Examined) -> ScorePart:
     lost = _ENDINGS[session.ending.ending]
     critical = any(f.severity == "Critical" for d, f in session.found if d.name in ("ended_on_failure", "api_errors"))
     if session.ending.ending == "error_left" and critical:
-        lost = _NOTHING_SAID
+        lost = OUTCOME  # nothing was said after it
     return ScorePart(part="outcome", lost=lost, of=OUTCOME, why=_ENDED[session.ending.ending])
+
+
+def _checks(every: Iterable[Examined]) -> ScorePart:
+    turns, failing, failed = map(sum, zip(*(one.checks for one in every), strict=True))
+    if not turns:
+        return ScorePart(part="checks", lost=0, of=CHECKS, why="no tests, builds or linters were run")
+    why = f"{counted(failed, 'check')} failed, and all passed in the end" if failed else "all passed"
+    if failing:
+        why = f"{failing} of {counted(turns, 'turn')} with checks ended with a failing one"
+    return ScorePart(part="checks", lost=round(CHECKS * failing / turns), of=CHECKS, why=why)
 
 
 def _failures(calls: int, failed: int) -> ScorePart:
     if not calls:
         return ScorePart(part="failures", lost=0, of=FAILURES, why="no tool was called")
-    weight = min(1.0, failed / _ENOUGH_FAILURES)
-    lost = round(FAILURES * weight * min(1.0, failed / calls / _SHARE_THAT_COSTS_ALL))
+    lost = min(FAILURES, round(_A_FAILURE * log2(1 + failed)))
     why = f"{failed:,} of {counted(calls, 'tool call')} failed ({failed / calls:.0%})" if failed else "nothing failed"
     return ScorePart(part="failures", lost=lost, of=FAILURES, why=why)
 
 
-def _loops(found: Iterable[Found], calls: int, turns: int) -> ScorePart:
+def _loops(found: Iterable[Found]) -> ScorePart:
     loops = [finding for detector, finding in found if detector.lens == "Loops" and finding.severity != "Info"]
-    if not loops:
-        return ScorePart(part="loops", lost=0, of=LOOPS, why="no loops")
-    caught = sum(finding.caught for finding in loops)
-    without = sum(not finding.caught for finding in loops)
-    share = caught / max(calls, 1) + without * _LOOPS_WITHOUT_CALLS / max(turns, 1)
-    lost = round(LOOPS * min(1.0, share / _SHARE_THAT_COSTS_ALL))
-    caught_in = f", with {caught:,} of {counted(calls, 'tool call')}" if caught else ""
-    return ScorePart(part="loops", lost=lost, of=LOOPS, why=f"{counted(len(loops), 'loop')}{caught_in}")
-
-
-def _weighed(found: Iterable[Found], lens: str, most: int) -> ScorePart:
-    """Return the cost of a lens's findings, by their severity."""
-    of_lens = [(detector, finding) for detector, finding in found if detector.lens == lens]
-    costly = {detector.name for detector, finding in of_lens if _COSTS[finding.severity]}
-    lost = min(most, sum(max(_COSTS[f.severity] for d, f in of_lens if d.name == name) for name in costly))
-    why = ", ".join(sorted(name.replace("_", " ") for name in costly)) or "nothing"
-    return ScorePart(part="context" if lens == "TokenUsage" else "time", lost=lost, of=most, why=why)
+    why = counted(len(loops), "loop") if loops else "no loops"
+    return ScorePart(part="loops", lost=min(LOOPS, _LOOP * len(loops)), of=LOOPS, why=why)

@@ -57,7 +57,7 @@ def _score(data: dict[str, Any]) -> None:
         OUT.print(Text(f"Without its sub-agents: {data['own_score']} of 100", style="dim"))
     for part in data["parts"]:
         kept = round(_BAR * (part["of"] - part["lost"]) / part["of"])
-        line = Text(f"{part['part']:<9}")
+        line = Text(f"{part['part']:<12}")
         line.append("█" * kept, style="green").append("░" * (_BAR - kept), style="red")
         line.append(f" {-part['lost'] or 0:>4}  ", style="bold" if part["lost"] else "dim")
         OUT.print(indented(line.append(plain(part["why"]), style="dim")))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import cProfile
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import Outcome, UserKind
 
-from agtrace.health.detectors import context_errors, edits, loops, monologue, requests
+from agtrace.health.detectors import context_errors, edits, loops, monologue
 from agtrace.health.facts.changes import changes
 from agtrace.health.finding import EVIDENCE, Detector, Finding
 from agtrace.health.history import Call, History, Message
@@ -20,7 +19,7 @@ from tests.detecting.histories import Telling, only_call
 
 DETECTORS = [
     value
-    for module in (loops, monologue, context_errors, edits, requests)
+    for module in (loops, monologue, context_errors, edits)
     for value in vars(module).values()
     if isinstance(value, Detector)
 ]
@@ -236,61 +235,6 @@ def test_an_edit_that_failed_changed_nothing() -> None:
     for number in range(6):
         told.edit("a.py", f"limit = {number}", f"limit = {number + 1}", outcome=Outcome.FAILED)
     assert not list(edits.find_edit_churn(told.history))
-
-
-# -- requests --------------------------------------------------------------------------------------
-
-
-def _asking(*texts: str) -> History:
-    told = Telling()
-    for text in texts:
-        told.human(text).say()
-    return told.history
-
-
-@pytest.mark.parametrize(
-    ("one", "two"),
-    [
-        ("Mend the parser of dates!", "mend the  PARSER of dates"),
-        ("Please mend the parser of dates in the importer now", "Please mend the parser of dates in the importer"),
-        ("日付の解析を直してください", "日付の解析を直してください。"),
-    ],
-)
-def test_the_same_again_in_nearly_the_same_words(one: str, two: str) -> None:
-    finding = _only(requests.find_repeated_request(_asking(one, "Thanks.", two)))
-    assert (finding.count, finding.severity) == (2, "Warning")
-
-
-@pytest.mark.parametrize(
-    ("one", "two"),
-    [
-        ("continue", "continue"),
-        ("internationalisation notwithstanding please", "internationalisation notwithstanding please"),  # three words
-        ("do it so now", "do it so now"),  # twelve characters
-        ("続けて", "続けて"),
-        ("Mend the parser of dates", "Mend the writer of times"),
-    ],
-)
-def test_short_and_different_requests_are_no_repetition(one: str, two: str) -> None:
-    assert not list(requests.find_repeated_request(_asking(one, two)))
-
-
-@pytest.mark.parametrize(
-    "befall",
-    [
-        lambda told: told,
-        lambda told: told.say().inject("[Request interrupted by user]", UserKind.INTERRUPTION),
-        lambda told: told.say().notice("api_error", "Overloaded"),
-    ],
-)
-def test_what_was_never_answered_may_be_sent_again(befall: Callable[[Telling], Telling]) -> None:
-    told = befall(Telling().human("Mend the parser of dates")).human("Mend the parser of dates").say()
-    assert not list(requests.find_repeated_request(told.history))
-
-
-def test_an_error_that_the_model_got_over_is_no_reason_to_ask_again() -> None:
-    told = Telling().human("Mend the parser of dates").notice("api_error", "Overloaded").say()
-    assert list(requests.find_repeated_request(told.human("Mend the parser of dates").say().history))
 
 
 # -- all of them -----------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from agtrace_schema.events import UserKind
 
-from agtrace.health.detectors.context import compactions, find_compaction_mid_task, find_context_filling
-from agtrace.health.detectors.tokens import find_cache_misses, find_large_results, find_repeated_reads
+from agtrace.health.detectors.context import compactions, find_compaction_mid_task
+from agtrace.health.detectors.tokens import find_cache_misses, find_large_results
 from agtrace.health.facts.file_reads import files_read
 from agtrace.health.history import History, Usage
 from agtrace.health.shares import token_shares
@@ -39,12 +39,6 @@ def test_a_cache_that_expired_or_a_cleared_conversation_is_no_miss() -> None:
     assert not list(find_cache_misses(_usages(*[(200_000, 190_000), (9_000, 0)] * 4)))
 
 
-def test_a_window_that_cannot_be_the_right_one_says_nothing() -> None:
-    (finding,) = find_context_filling(_usages((100_000, 0), (182_000, 0), (191_000, 0), window=200_000))
-    assert (finding.count, finding.severity, finding.events) == (2, "Warning", (1, 2))
-    assert not list(find_context_filling(_usages((190_000, 0), (450_000, 0), window=200_000)))
-
-
 def test_a_compaction_told_twice_counts_once() -> None:
     told = Telling().human().run("make").notice("system/compact_boundary", _AUTO)
     told.inject("This session is being continued", UserKind.COMPACTION_SUMMARY).run("make").say()
@@ -75,21 +69,6 @@ def _reads(told: Telling, path: str = "/w/src/app.py", times: int = 1, text: str
     return told
 
 
-def test_the_same_part_of_a_file_again_and_again_is_found_with_its_cost() -> None:
-    (finding,) = find_repeated_reads(_reads(Telling().human(), times=4).history)
-    assert finding.count == 4
-    assert "about 450 tokens" in finding.message
-
-
-def test_what_was_written_compacted_or_changed_between_is_no_repeat() -> None:
-    written = _reads(_reads(Telling().human(), times=2).edit("src/app.py", "a", "b"), times=2)
-    compacted = _reads(_reads(Telling().human(), times=2).notice("system/compact_boundary", _AUTO), times=2)
-    moved = _reads(_reads(Telling().human(), times=2).run("git mv src/old.py src/app.py"), times=2)
-    changed = _reads(_reads(Telling().human(), times=2), times=2, text="y = 2\n")
-    for told in (written, compacted, moved, changed):
-        assert not list(find_repeated_reads(told.history))
-
-
 @pytest.mark.parametrize(
     ("command", "files"),
     [
@@ -111,7 +90,8 @@ def test_commands_that_show_files_are_known(command: str, files: tuple[str, ...]
 def test_large_results_are_counted_together() -> None:
     told = Telling().human()
     for size in (39_999, 40_000, 70_000):
-        told.call("WebFetch", {"url": f"https://example.com/{size}"}, "x" * size)
+        told.run(f"cat log{size}", "x" * size)
+    told.call("Read", {"file_path": "a.py"}, "x" * 90_000)
     (finding,) = find_large_results(told.history)
     assert (finding.count, finding.severity) == (2, "Warning")
     assert "110,000 characters (about 27,500 tokens)" in finding.message

@@ -7,7 +7,7 @@ from agtrace_schema.events import Outcome, UserKind
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agtrace.health.detectors.waiting import find_slow_model, find_slow_tools, time_spent
+from agtrace.health.detectors.waiting import find_slow_model, time_spent
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
@@ -116,22 +116,6 @@ def test_the_parts_add_up_to_the_span(entries: list[Entry]) -> None:
     parts = [spent.tools_seconds, spent.model_seconds, spent.human_seconds, spent.unknown_seconds]
     assert all(part is None or part >= 0 for part in parts)
     assert sum(filter(None, parts)) == (round((max(times) - min(times)) / 1000) if times else 0)
-
-
-def test_a_build_of_seven_minutes_is_slow_and_of_twenty_a_warning() -> None:
-    (seven,) = find_slow_tools(_history(_said(0, 0), _ran(1, 0, 7 * MINUTE)))
-    (twenty,) = find_slow_tools(_history(_said(0, 0), _ran(1, 0, 7 * MINUTE), _ran(3, 8 * MINUTE, 9 * MINUTE)))
-    assert (seven.severity, seven.count, twenty.severity, twenty.count) == ("Info", 1, "Warning", 2)
-    assert "7 min" in seven.message and "make all" in seven.message
-
-
-def test_a_command_that_took_longer_than_it_may_was_waiting_to_be_allowed() -> None:
-    (allowed,) = find_slow_tools(_history(_said(0, 0), _ran(1, 0, 70 * MINUTE)))
-    assert allowed.severity == "Info" and allowed.message.endswith("(it probably waited for permission)")
-
-
-def test_what_goes_on_in_the_background_is_not_waited_for() -> None:
-    assert not list(find_slow_tools(_history(_said(0, 0), _ran(1, 0, SECOND, told=30 * MINUTE))))
 
 
 def test_a_lunch_break_is_no_slow_model() -> None:

@@ -78,59 +78,6 @@ def _compactions(history: History) -> list[Compaction]:
 
 
 @detector(
-    "TokenUsage", "The whole input of a response took at least 90 % of the model's context window, if that is known."
-)
-def find_context_filling(history: History) -> Iterator[Finding]:
-    """Find responses whose input took nearly all of the context window."""
-    full = [
-        (usage, share)
-        for usages in _by_window(history).values()
-        if max(share for _, share in usages) <= _BEYOND_ANY_DOUBT
-        for usage, share in usages
-        if share >= NEARLY_FULL
-    ]
-    if not full:
-        return
-    fullest, share = max(full, key=lambda found: found[1])
-    message = (
-        f"The context window was {share:.0%} full: {fullest.whole_input or 0:,} tokens of input "
-        f"in a window of {fullest.context_window or 0:,}"
-    )
-    if len(full) > 1:
-        message += f"; {len(full):,} responses filled {NEARLY_FULL:.0%} or more of it"
-    yield Finding(
-        severity="Warning" if share >= FULL else "Info",
-        message=message,
-        count=len(full),
-        events=evidence(sorted(usage.event_index for usage, _ in full)),
-        turn=min(full, key=lambda found: found[0].event_index)[0].turn,
-    )
-
-
-@detector("TokenUsage", "The context was compacted at least twice; once is normal.")
-def find_compactions(history: History) -> Iterator[Finding]:
-    """Find a context that was compacted again and again."""
-    found = compactions(history)
-    if len(found) < _FEW:
-        return
-    by_itself = sum(compaction.automatic for compaction in found)
-    how = (
-        ""
-        if not by_itself
-        else ", automatically"
-        if by_itself == len(found)
-        else f", {by_itself:,} of them automatically"
-    )
-    yield Finding(
-        severity="Warning" if len(found) >= _MANY else "Info",
-        message=f"The context was compacted {len(found):,} times{how}{_cost(history, found)}",
-        count=len(found),
-        events=evidence([compaction.event_index for compaction in found]),
-        turn=found[0].turn,
-    )
-
-
-@detector(
     "TokenUsage",
     "The context was compacted automatically within a turn, with tool calls of that turn before and after.",
     structural=True,
@@ -174,13 +121,3 @@ def _cost(history: History, found: list[Compaction]) -> str:
     if not known:
         return ""
     return f", at about {sum(known) // len(known):,} tokens{' each' if len(known) > 1 else ''}"
-
-
-def _by_window(history: History) -> dict[tuple[str | None, int], list[tuple[Usage, float]]]:
-    """Return responses with the share of the window that their input takes, by model and window."""
-    found: dict[tuple[str | None, int], list[tuple[Usage, float]]] = defaultdict(list)
-    for usage in history.usages:
-        whole = usage.whole_input if usage.context_window else None
-        if usage.context_window and whole:
-            found[usage.model, usage.context_window].append((usage, whole / usage.context_window))
-    return found

@@ -14,9 +14,8 @@ from agtrace.health.facts.api import error_text, is_api_error, is_interruption
 from agtrace.health.facts.labels import quoted, tool_named
 from agtrace.health.facts.questions import asks_to_go_on
 from agtrace.health.facts.signatures import signature_of
-from agtrace.health.finding import Finding, detector, evidence
+from agtrace.health.finding import Finding, detector
 from agtrace.health.history import Call, Entry, History, Message, Notice, Said, Thought, Usage, of_one_response
-from agtrace.text.lines import cut
 
 _SHOWN = 120
 _OF_THE_HARNESS = frozenset(
@@ -59,30 +58,6 @@ def shown_by(entry: Entry) -> int:
     return entry.evidence if isinstance(entry, Call) else entry.event_index
 
 
-@detector("Outcome", "The session ends with a call that never got a result.", structural=True)
-def find_left_tool(history: History) -> Iterator[Finding]:
-    """Find a session that ends with a call without a result."""
-    ending, last = ending_of(history), _last_thing(history)
-    if ending.ending != "tool_left" or ending.event_index is None or not isinstance(last, (Call, Message)):
-        return
-    calls = [call for call in _calls_with(last, history) if is_unanswered(call, history.provider)]
-    names = ", ".join(sorted({tool_named(call.tool) for call in calls}))
-    what = f"a call to {names}" if len(calls) == 1 else f"{len(calls):,} calls ({cut(names, _SHOWN)})"
-    yield Finding(
-        severity="Warning",
-        message=f"The session ends with {what} that never got a result",
-        count=len(calls),
-        events=evidence([call.event_index for call in calls]),
-        turn=calls[0].turn,
-    )
-
-
-@detector("Outcome", "The session ends with the human interrupting the model or refusing a tool call.", structural=True)
-def find_interrupted(history: History) -> Iterator[Finding]:
-    """Find a session that ends with the human stopping the model."""
-    yield from _finding(history, "interrupted", "Info", "The session was stopped: {reason}")
-
-
 @detector("Outcome", "The session ends with a human request that the model never answered.", structural=True)
 def find_abandoned(history: History) -> Iterator[Finding]:
     """Find a session that ends with a request without an answer."""
@@ -97,7 +72,9 @@ def find_abandoned(history: History) -> Iterator[Finding]:
     "an offer after finished work doesn't count.",
 )
 def find_left_question(history: History) -> Iterator[Finding]:
-    """Find a session that ends with the model waiting for the human."""
+    """Find a session that ends with the model waiting for the human; a sub-agent can't."""
+    if any(said.kind is UserKind.TASK for said in history.said):
+        return
     yield from _finding(history, "question_left", "Info", "The session ends with the model waiting: {reason}")
 
 
@@ -149,7 +126,11 @@ def _by_response(history: History, last: Call | Message) -> SessionEnding:
         if asks_to_go_on(last.text):
             return _ended("question_left", "its last message asks the human for something", last)
         return _ended("finished", "the model had the last word", last)
+    if any(call.tool in AGENTS[history.provider].tools.answering for call in calls):
+        return _ended("finished", f"the model gave its answer with {tool_named(last.tool)}", last)
     if stopped := next((call for call in reversed(calls) if call.outcome in _STOPPED), None):
+        if history.continued and asks_human(stopped):
+            return _ended("finished", "the human approved the plan, which another session carries out", stopped)
         how = "refused" if stopped.outcome is Outcome.REJECTED else "interrupted"
         return _ended("interrupted", f"the human {how} {tool_named(stopped.tool)}, and nothing came after it", stopped)
     return _ended("unknown", f"the model said nothing after the result of {tool_named(last.tool)}", last)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from agtrace_schema.analysis import Severity
 
 from agtrace.health.detectors.ending import ending_of, is_unanswered, shown_by
-from agtrace.health.facts.actions import Attempt, attempts, deed, is_probe
+from agtrace.health.facts.actions import Attempt, attempts, deed, is_passed_over
 from agtrace.health.facts.api import error_text, is_api_error, is_interruption, was_retried
 from agtrace.health.facts.cost import cost
 from agtrace.health.facts.labels import quoted, tool_named
@@ -18,6 +18,7 @@ from agtrace.health.history import Call, History, Message, Notice, Said, Thought
 from agtrace.text.lines import cut
 from agtrace.text.numbers import counted
 
+FEW_FAILURES, FAILING_SHARE, MANY_FAILURES = 4, 0.2, 10
 STREAK, LONG_STREAK = 3, 6
 RETURNS, MANY_RETURNS = 3, 6
 
@@ -26,7 +27,11 @@ _SHOWN = 120
 _RANK: dict[Severity, int] = {"Critical": 0, "Warning": 1, "Info": 2}
 
 
-@detector("Failures", "Calls of a tool failed; a tool of which only probes failed is left out.")
+@detector(
+    "Failures",
+    "At least 4 calls of a tool failed that were one in five, or at least 10; probes don't count.",
+    version=2,
+)
 def find_failed_calls(history: History) -> Iterator[Finding]:
     """Find tools with failed calls."""
     by_tool: dict[str, list[Call]] = defaultdict(list)
@@ -51,6 +56,7 @@ def find_failure_streak(history: History) -> Iterator[Finding]:
                 message=f"{len(streak):,} attempts in a row failed ({which}){spent}",
                 count=len(streak),
                 events=evidence([attempt.counted[0].evidence for attempt in streak]),
+                told=frozenset(call.evidence for call in calls),
                 turn=streak[0].turn,
                 caught=len(calls),
             )
@@ -85,6 +91,7 @@ def find_returning_error(history: History) -> Iterator[Finding]:
                 message=f"{tries[key]:,} different attempts got the same error: {quoted(lines[key].line, _SHOWN)}",
                 count=tries[key],
                 events=evidence([call.evidence for call in calls]),
+                told=frozenset(call.evidence for call in calls),
                 turn=calls[0].turn,
                 caught=len(calls),
             )
@@ -161,8 +168,8 @@ def find_ended_on_failure(history: History) -> Iterator[Finding]:
 
 def _failed_calls(tool: str, calls: list[Call]) -> Finding | None:
     failed = [call for call in calls if call.failed]
-    real = [call for call in failed if not is_probe(call)]
-    if not real:
+    real = [call for call in failed if not is_passed_over(call)]
+    if len(real) < FEW_FAILURES or (len(real) < FAILING_SHARE * len(calls) and len(real) < MANY_FAILURES):
         return None
     rate, probes, told = len(failed) / len(calls), len(failed) - len(real), sum(call.told_by_text for call in failed)
     message = f"{len(failed):,} of {counted(len(calls), f'{tool_named(tool)} call')} failed ({rate:.0%})"
@@ -171,20 +178,13 @@ def _failed_calls(tool: str, calls: list[Call]) -> Finding | None:
     if told:
         message += f"; for {'it' if len(failed) == 1 else f'{told:,} of them'} only the output says so"
     return Finding(
-        severity=_severity(len(real), len(calls)),
+        severity="Critical" if 2 * len(real) >= len(calls) else "Warning",
         message=message,
         count=len(failed),
         events=evidence([call.evidence for call in real]),
+        told=frozenset(call.evidence for call in real),
         turn=real[0].turn,
     )
-
-
-def _severity(failed: int, calls: int) -> Severity:
-    """Return the severity for this many failed calls, probes not included, of this many calls."""
-    rate = failed / calls
-    if failed >= 3 and rate >= 0.5:
-        return "Critical"
-    return "Warning" if (failed >= 3 and rate >= 0.1) or (failed >= 2 and rate >= 1 / 3) else "Info"
 
 
 def _streaks(history: History) -> Iterator[list[Attempt]]:

@@ -5,7 +5,9 @@ Attempts that are passed over are ignored; polls, and calls that only read, aren
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 
 from agtrace_schema.analysis import Severity
 from agtrace_schema.events import Outcome
@@ -19,6 +21,7 @@ from agtrace.health.history import Call, History
 _SAME_OBSERVATION, _SAME_OBSERVATION_CRITICAL = 4, 8
 _SAME_ERROR, _SAME_ERROR_CRITICAL = 3, 5
 _ALTERNATION, _ALTERNATION_CRITICAL = 6, 10
+_ERRORS = re.compile(r"\b(\d{1,5}) (?:errors?|failed|failures?|failing|problems?|issues?)\b")
 _WITHOUT_SUCCESS, _WITHOUT_SUCCESS_CRITICAL = 3, 7
 
 # -- rows of attempts ------------------------------------------------------------------------------
@@ -124,6 +127,7 @@ def _of_row(history: History, row: list[Attempt], said: str, severity: Severity)
         message=said + cost(history, row[0].first_event, row[-1].last_event),
         count=len(row),
         events=evidence([attempt.counted[0].evidence for attempt in row]),
+        told=frozenset(call.evidence for attempt in row for call in attempt.counted),
         turn=row[0].turn,
         caught=sum(len(attempt.counted) for attempt in row),
     )
@@ -143,6 +147,7 @@ class _Failing:
     def __init__(self) -> None:
         self.calls: list[Call] = []
         self.others_between = False
+        self.succeeded = False
         self.last_place = 0
 
     def add(self, call: Call, place: int) -> None:
@@ -153,24 +158,39 @@ class _Failing:
     @property
     def counts(self) -> bool:
         """Whether it failed with other calls in between; failures in a row are the subject of another rule."""
-        return len(self.calls) >= _WITHOUT_SUCCESS and self.others_between and not is_poll(self.calls[0])
+        enough = len(self.calls) >= _WITHOUT_SUCCESS and self.others_between and not is_poll(self.calls[0])
+        return enough and not _converges([call.result for call in self.calls])
+
+
+def _converges(results: list[str]) -> bool:
+    """Whether each result tells of fewer errors than the one before: the work advances."""
+    told = [_ERRORS.findall(result) for result in results]
+    counts = [int(found[-1]) for found in told if found]
+    return len(counts) == len(results) and all(after < before for before, after in pairwise(counts))
 
 
 @detector(
     "Loops",
-    "A shell command failed at least 3 times, with other calls in between, and never succeeded in between.",
+    "A shell command failed at least 3 times, with other calls in between, before it succeeded, if it ever did; not if "
+    "it told of fewer errors each time.",
+    version=2,
 )
 def find_command_without_success(history: History) -> Iterator[Finding]:
     """Find a command that fails again and again, whatever is done in between."""
     found = sorted(_never_succeeding(history), key=lambda failing: -len(failing.calls))
     for failing in found:
         calls, times = failing.calls, len(failing.calls)
-        said = f"{named(calls[0])} failed {times} times without succeeding in between"
+        severity: Severity = "Critical" if times >= _WITHOUT_SUCCESS_CRITICAL else "Warning"
+        said = f"{named(calls[0])} failed {times} times and never succeeded"
+        if failing.succeeded:
+            severity = "Warning" if times >= _WITHOUT_SUCCESS_CRITICAL else "Info"
+            said = f"{named(calls[0])} failed {times} times before it succeeded"
         yield Finding(
-            severity="Critical" if times >= _WITHOUT_SUCCESS_CRITICAL else "Warning",
+            severity=severity,
             message=said + cost(history, calls[0].event_index, calls[-1].evidence),
             count=times,
             events=evidence([call.evidence for call in calls]),
+            told=frozenset(call.evidence for call in calls),
             turn=calls[0].turn,
             caught=times,
         )
@@ -183,7 +203,9 @@ def _never_succeeding(history: History) -> Iterator[_Failing]:
             if call.failed:
                 open_now.setdefault(command, _Failing()).add(call, place)
             elif call.outcome in (Outcome.OK, Outcome.RUNNING) and command in open_now:
-                yield from _if_it_counts(open_now.pop(command))
+                ended = open_now.pop(command)
+                ended.succeeded = True
+                yield from _if_it_counts(ended)
     for failing in open_now.values():
         yield from _if_it_counts(failing)
 

@@ -1,25 +1,43 @@
-"""All detectors, in the order in which findings are listed: failures, loops, tokens, time, ending."""
+"""All detectors, in the order in which findings tell most: of two that tell the same events, the first is shown."""
 
 from __future__ import annotations
 
 from agtrace.health.detectors import (
     context,
     context_errors,
+    corrections,
+    dangers,
     edits,
     ending,
     failures,
     loops,
     monologue,
-    requests,
     tokens,
     waiting,
 )
 from agtrace.health.finding import Detector
 
-DETECTORS: tuple[Detector, ...] = tuple(
-    value
-    for module in (failures, loops, monologue, context_errors, edits, requests, tokens, context, waiting, ending)
-    for value in vars(module).values()
-    if isinstance(value, Detector)
+DETECTORS: tuple[Detector, ...] = (
+    corrections.find_corrections,
+    dangers.find_dangerous_commands,
+    failures.find_api_errors,
+    failures.find_ended_on_failure,
+    loops.find_same_action_same_error,
+    loops.find_command_without_success,
+    failures.find_returning_error,
+    edits.find_edit_churn,
+    failures.find_failure_streak,
+    loops.find_alternation,
+    loops.find_same_action_same_observation,
+    monologue.find_monologue,
+    context_errors.find_context_errors,
+    failures.find_unanswered_calls,
+    failures.find_failed_calls,
+    context.find_compaction_mid_task,
+    tokens.find_cache_misses,
+    tokens.find_large_results,
+    waiting.find_slow_model,
+    ending.find_abandoned,
+    ending.find_left_question,
 )
 """The rules of docs/health.md. Every finding carries the name and version of its detector."""

@@ -11,8 +11,7 @@ from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.analysis import TimeSpent
 from agtrace_schema.events import Outcome, Provider, UserKind
 
-from agtrace.health.facts.actions import asks_human, command_of, is_poll, is_shell, only_reads, starts_agent
-from agtrace.health.facts.labels import quoted, tool_named
+from agtrace.health.facts.actions import asks_human, is_shell
 from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Said, Thought
 from agtrace.text.numbers import duration
@@ -45,35 +44,6 @@ class _Wait:
     what: str = ""
     to_be_allowed: bool = False
     """Whether most of it was probably spent waiting for the human's permission."""
-
-
-@detector(
-    "Time",
-    "A tool call took at least 5 minutes; not polls, questions to the human, sub-agents, refused or interrupted calls, "
-    "nor calls that only read or edit files, which were waiting for permission.",
-)
-def find_slow_tools(history: History) -> Iterator[Finding]:
-    """Find calls that took long although they didn't wait on purpose."""
-    slow = [
-        _Wait(took, call.evidence, call.turn, _named(call), _cut_off(call, took, history.provider) > 0)
-        for call in history.calls
-        if (took := _took(call)) >= SLOW_MS
-        and call.outcome not in _STOPPED
-        and not (asks_human(call) or starts_agent(call) or is_poll(call) or _is_quick(call))
-    ]
-    if not slow:
-        return
-    longest = max(slow, key=lambda wait: wait.milliseconds)
-    if len(slow) == 1:
-        message = f"A tool call took {duration(longest.milliseconds)} from call to result: {longest.what}"
-    else:
-        message = (
-            f"{len(slow):,} tool calls took {duration(SLOW_MS)} or more each from call to result, "
-            f"{duration(_sum(slow))} in total; the longest took {duration(longest.milliseconds)}: {longest.what}"
-        )
-    if waiting := sum(wait.to_be_allowed for wait in slow):
-        message += f" ({'it' if len(slow) == 1 else f'{waiting:,} of them'} probably waited for permission)"
-    yield _slowness(slow, message)
 
 
 @detector(
@@ -124,16 +94,6 @@ def _cut_off(call: Call, took: int, provider: Provider) -> int:
     permission first, which the log doesn't record. 0 for any other call."""
     most = AGENTS[provider].longest_command_ms
     return most if most is not None and is_shell(call) and took > most + _MINUTE else 0
-
-
-def _is_quick(call: Call) -> bool:
-    """Whether it takes hardly any time itself, so that the wait was for the human's permission."""
-    return only_reads(call) if is_shell(call) else bool(call.reads or call.writes)
-
-
-def _named(call: Call) -> str:
-    command = command_of(call)
-    return tool_named(call.tool) if command is None else quoted(command)
 
 
 def _slow_answers(history: History) -> Iterator[_Wait]:

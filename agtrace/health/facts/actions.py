@@ -31,6 +31,8 @@ _COMPLAINT = re.compile(
 )
 _SHELL_NAMES = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fatal", "usage"})
 
+_POLLING = re.compile(r"\btools\.(?:write_stdin|wait)\b|\bwrite_stdin\(")
+_RUNNING = re.compile(r"\bexec_command\b|\bapply_patch\b|\bshell(?:_command)?\b")
 _GOES_ON = re.compile(r"^(?:Process running with session|Script running with cell) ID ", re.M)
 _LOOKED_AT = 500
 
@@ -168,12 +170,18 @@ def deed(call: Call) -> Hashable:
 
 def is_poll(call: Call) -> bool:
     """Whether it waits on purpose for something else to change, or asks for its state."""
-    if tool_names.waits(call.tool):
+    if tool_names.waits(call.tool) or _polls_in_script(call):
         return True
     found = _parts(call)
     if any(map(waits, found)):
         return True
     return any(map(asks_for_state, found)) and all(asks_for_state(part) or reads(part) for part in found)
+
+
+def _polls_in_script(call: Call) -> bool:
+    """Whether a script of code mode does nothing but ask for the state of a process."""
+    script = call.arguments if isinstance(call.arguments, str) else None
+    return script is not None and _POLLING.search(script) is not None and _RUNNING.search(script) is None
 
 
 def only_reads(call: Call) -> bool:

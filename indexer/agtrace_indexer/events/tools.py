@@ -33,6 +33,8 @@ class Tools(NamedTuple):
     """Start sub-agents."""
     unanswered: frozenset[str] = frozenset()
     """Have no result in a log, because they run elsewhere."""
+    answering: frozenset[str] = frozenset()
+    """Give the answer of a session that no human follows, and so end it."""
     servers: tuple[str, ...] = ()
     """Prefixes of our own tools' names if our MCP server is called agtrace: `mcp__agtrace__`."""
     commands: tuple[str, ...] = ()

@@ -1,6 +1,8 @@
 // One session: its score and the reasons, its ending, where its time went, its timeline, its findings with evidence.
 
-const PART_WORDS = { outcome: "Outcome", failures: "Failures", loops: "Loops", context: "Context", time: "Time" };
+const PART_WORDS = {
+  corrections: "Corrections", outcome: "Outcome", checks: "Checks", failures: "Failures", loops: "Loops",
+};
 const LENS_WORDS = { TokenUsage: "tokens and context" };
 const TIME_WORDS = { tools: "tools", model: "model", human: "human", unknown: "unknown" };
 const COST_WORDS = { estimated: " (estimated)", partial: " at least" };

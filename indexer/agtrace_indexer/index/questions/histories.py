@@ -54,6 +54,12 @@ WITH RECURSIVE below (id) AS (
 SELECT id FROM below WHERE id != :id
 """
 
+_CARRIED_OUT = """
+SELECT EXISTS (SELECT 1 FROM session s JOIN session o ON o.started_at BETWEEN s.ended_at - 2000 AND s.ended_at + 15000
+  WHERE s.id = ? AND o.id != s.id AND o.cwd IS s.cwd AND o.snippet LIKE 'Implement the following plan%')
+"""
+"""Claude Code writes an approved plan as refused where the human has the context cleared: a new session has it."""
+
 _BY_TYPE = f"SELECT type, count(*) FROM event e WHERE e.session_id = ? AND {COUNTED} GROUP BY type"
 
 _BY_OUTCOME = f"""
@@ -101,6 +107,11 @@ class TokenFigures(NamedTuple):
     cache_read: int | None
     output: int | None
     context_window: int | None
+
+
+def is_carried_out(connection: sqlite3.Connection, session_row: int) -> bool:
+    """Return whether another session began to carry out a plan, in the same folder, as this one ended."""
+    return bool(connection.execute(_CARRIED_OUT, (session_row,)).fetchone()[0])
 
 
 def events(connection: sqlite3.Connection, session_row: int) -> list[PastEvent]:

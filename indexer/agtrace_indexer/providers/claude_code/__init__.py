@@ -37,6 +37,7 @@ CLAUDE_CODE = Agent(
         asking=frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"}),
         questioning=frozenset({"AskUserQuestion"}),
         starting=frozenset({"Task", "Agent"}),
+        answering=frozenset({"StructuredOutput"}),
         servers=("mcp__agtrace__", "mcp__plugin_agtrace_agtrace__"),  # the second if installed as a plugin
         commands=("command",),
         paths=("file_path", "notebook_path"),

@@ -1,0 +1,33 @@
+"""Findings about the human correcting the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agtrace.health.facts.corrections import corrections
+from agtrace.health.facts.labels import quoted
+from agtrace.health.finding import Finding, detector, evidence
+from agtrace.health.history import History
+from agtrace.text.numbers import counted
+
+_CRITICAL = 3
+_SHOWN = 140
+
+
+@detector(
+    "Outcome",
+    "The human refused a call with a reason, or said that the work was wrong, not what was asked, or to be taken back.",
+)
+def find_corrections(history: History) -> Iterator[Finding]:
+    """Find what the human corrected, as one finding with the human's own words."""
+    found = corrections(history)
+    if not found:
+        return
+    times = counted(len(found), "time")
+    yield Finding(
+        severity="Critical" if len(found) >= _CRITICAL else "Warning",
+        message=f"The human corrected the work {times}: {quoted(found[0].quote, _SHOWN)}",
+        count=len(found),
+        events=evidence([one.event_index for one in found]),
+        turn=found[0].turn,
+    )
