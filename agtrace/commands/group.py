@@ -53,6 +53,10 @@ _COMMANDS = {
         "Report the health of many sessions.",
         lambda: import_module("agtrace.commands.report").report,
     ),
+    "lessons": _Listed(
+        "Show what keeps failing, and what worked.",
+        lambda: import_module("agtrace.commands.lessons").lessons,
+    ),
     "compare": _Listed(
         "Compare two sessions.",
         lambda: import_module("agtrace.commands.compare").compare,

@@ -5,44 +5,25 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING
 
 import click
 
-from agtrace.commands.asking import behind, usable
 from agtrace.commands.errors import TROUBLE, USAGE, fail, tell
 from agtrace.commands.options import PROVIDERS, plain_json, project
 from agtrace.commands.printing import print_json
+from agtrace.commands.selecting import Filters, selected
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from agtrace_schema.analysis import Report, ReportedSession
-
-_REFRESH_SECONDS = 10
-"""Seconds that a report waits for changed logs to be indexed."""
 
 _NAMED = 5
 """The most sessions below the limit that are named."""
 
 STDOUT = "-"
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """The filters of a report, as typed."""
-
-    project: str | None = None
-    provider: str | None = None
-    since: str | None = None
-    until: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,40 +81,11 @@ def report(
 def made(filters: Filters, *, timelines: bool) -> Report:
     """Make the report, with secrets masked as in every answer."""
     from agtrace.report.report import report as survey
-    from agtrace.report.selection import Selection
     from agtrace.report.survey import Asked
-    from agtrace.sessions.projects import resolved
     from agtrace.shaping.output import printed
-    from agtrace.times import moment
-    from agtrace.usage.prices import load as load_prices
 
-    now = time.time()
-    today = datetime.fromtimestamp(now, UTC)
-    prices = load_prices(usable().prices)
-    with _index() as (connection, lacking):
-        selection = Selection(
-            provider=filters.provider,
-            project=filters.project,
-            projects=None if filters.project is None else resolved(connection, filters.project),
-            since=None if filters.since is None else moment("since", filters.since, today),
-            until=None if filters.until is None else moment("until", filters.until, today, end=True),
-        )
+    with selected(filters) as (connection, selection, now, prices, lacking):
         return printed(survey(connection, Asked(selection, now, prices, timelines, lacking)))
-
-
-@contextmanager
-def _index() -> Iterator[tuple[sqlite3.Connection, str | None]]:
-    """Bring the index up to date; yield a connection to a snapshot of it, and what it still lacks, as a sentence."""
-    from agtrace_indexer.index.opening import one_moment
-
-    from agtrace.index.reader import Index
-
-    index = Index(usable())
-    fresh = index.refresh(_REFRESH_SECONDS)
-    with index.reader() as reader:
-        connection = reader.connection
-        with one_moment(connection):
-            yield connection, None if fresh.state == "ready" else behind(fresh.state, fresh.files_behind, fresh.problem)
 
 
 def _leave(found: Report, ways: Ways) -> None:

@@ -94,7 +94,7 @@ def _place(place: str) -> tuple[str, int | None]:
     if place.startswith("ax://"):
         from agtrace.sessions.references import parse
 
-        kind, session_id, event_index, _ = parse(place)
+        kind, session_id, event_index, *_ = parse(place)
         if kind in ("session", "event"):
             return session_id, event_index if kind == "event" else None
         fail(f"{place} is neither a session nor an event; try `agtrace read {place}`", USAGE)

@@ -12,6 +12,8 @@ from rich.text import Text
 from agtrace.render.terminal import OUT, STYLES, command, figure, heading, indented, left_out, plain
 from agtrace.report import wording
 from agtrace.report.figures import GOOD, LOW
+from agtrace.report.lessons import often
+from agtrace.text.lines import one_line
 from agtrace.text.numbers import dollars, percent, short
 
 _ROWS = 5
@@ -32,6 +34,10 @@ _LOOKS: dict[Ending, tuple[str, str]] = {
 _BESIDE_A_TITLE = 11
 """Columns that a title's row needs besides the session's id: the score, and the space between columns."""
 
+_LESSONS = 2
+"""The most lessons; `agtrace lessons` has all."""
+_LONGEST = 120
+
 _BAR = 76
 """The most cells of the bar."""
 
@@ -47,6 +53,7 @@ def report(found: Report) -> None:
     if not found.figures.sessions:
         _nothing(found)
         return
+    _lessons(found)
     _endings(found.figures)
     _changes(found)
     _failing_tools(found)
@@ -59,6 +66,17 @@ def report(found: Report) -> None:
 def _nothing(found: Report) -> None:
     if found.behind is None:
         OUT.print("`agtrace sessions` lists all sessions; `agtrace doctor` shows which logs were found.")
+
+
+def _lessons(found: Report) -> None:
+    """Print what keeps failing, and what worked, as sentences for the agents' instructions."""
+    if not found.lessons:
+        return
+    heading("what keeps failing")
+    for lesson in found.lessons[:_LESSONS]:
+        advice = Text(one_line(plain(lesson.advice), _LONGEST))
+        OUT.print(indented(advice.append(f" ({often(lesson)})", style="dim")))
+    left_out("lessons", min(len(found.lessons), _LESSONS), len(found.lessons))
 
 
 def _endings(figures: Figures) -> None:

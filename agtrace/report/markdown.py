@@ -29,6 +29,10 @@ def _lines(report: Report) -> Iterator[str]:
         yield from ("", f"**{_quoted(report.behind)}**")
     if not report.figures.sessions:
         return
+    yield from _table(
+        "What keeps failing", ("lesson", "failed", "sessions"),
+        ((_quoted(lesson.advice), f"{lesson.times:,}", f"{lesson.sessions:,}") for lesson in report.lessons),
+    )  # fmt: skip
     endings = report.figures.endings
     yield from _table(
         "How they ended", ("ending", "sessions"),

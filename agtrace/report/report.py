@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from agtrace_schema.analysis import Report, ReportedSession
+from agtrace_schema.lessons import Lesson
 
 from agtrace.health.detectors.registry import DETECTORS
 from agtrace.report import tables
 from agtrace.report.comparison import ENOUGH, changes, comparable, periods
 from agtrace.report.figures import Tally, figures
+from agtrace.report.lessons import Case, learned
 from agtrace.report.selection import Family, families, in_period
-from agtrace.report.survey import Asked, examine_all
+from agtrace.report.survey import Asked, Seen, examine_all
 from agtrace.sessions.query import iso
+
+LESSONS = 10
+"""The most lessons that a report has."""
 
 
 def report(connection: sqlite3.Connection, asked: Asked) -> Report:
@@ -34,12 +39,18 @@ def report(connection: sqlite3.Connection, asked: Asked) -> Report:
         models=tables.models(tallies),
         detectors=tables.detectors(one.found for one in seen),
         deeds=tables.deeds(connection, chosen),
+        lessons=_lessons(connection, chosen, seen),
         undated=sum(not family.started_at for family in every),
         sessions=sorted((one.shown for one in seen), key=_worst_first),
         versions={detector.name: detector.version for detector in DETECTORS},
         made_at=iso(int(asked.now * 1000)),
         behind=asked.behind,
     )
+
+
+def _lessons(connection: sqlite3.Connection, chosen: Sequence[Family], seen: Sequence[Seen]) -> list[Lesson]:
+    cases = (Case(family.row, told) for family, one in zip(chosen, seen, strict=True) for told in one.experiences)
+    return learned(connection, cases)[:LESSONS]
 
 
 def _worst_first(session: ReportedSession) -> tuple[bool, int, int, str]:

@@ -17,6 +17,7 @@ from agtrace_indexer.parallel.processes import Crew
 from agtrace_schema.analysis import Analysis, Insight, ReportedSession, Timeline
 
 from agtrace.health.analysis import Examination, agents_of, analysis_of, examine
+from agtrace.health.experience import Experience, experiences
 from agtrace.problems import TooManyEvents
 from agtrace.report import tables
 from agtrace.report.figures import Tally
@@ -68,9 +69,10 @@ class Seen(NamedTuple):
     tally: Tally
     shown: ReportedSession
     found: tuple[tables.Found, ...]
+    experiences: tuple[Experience, ...]
 
 
-Crossing: TypeAlias = tuple[Tally, bytes, tuple[tables.Found, ...]]
+Crossing: TypeAlias = tuple[Tally, bytes, tuple[tables.Found, ...], tuple[Experience, ...]]
 """A session as sent by a worker: models are sent as JSON, which is faster than pickling them."""
 
 
@@ -104,9 +106,9 @@ def _on_all_cores(
     if len(answers) < len(portions):
         raise OSError("a worker died")
     return [
-        Seen(tally, ReportedSession.model_validate_json(shown), found)
+        Seen(tally, ReportedSession.model_validate_json(shown), found, experiences)
         for portion in portions
-        for tally, shown, found in answers[portion]
+        for tally, shown, found, experiences in answers[portion]
     ]
 
 
@@ -143,7 +145,8 @@ class Examiner:
         times = self._timeline(family, own, agents)
         pairs = (pair for one in (own, *agents) for pair in one.examined.found)
         found = tuple(tables.Found(detector.name, detector.lens, finding.severity) for detector, finding in pairs)
-        return Seen(tally, self._shown(family, analysis, tally, times), found)
+        learned = tuple(experiences(own.history)) if own.row.failed_calls else ()
+        return Seen(tally, self._shown(family, analysis, tally, times), found, learned)
 
     def _examined(self, family: Family) -> tuple[Examination, list[Examination]]:
         now, prices = self._asked.now, self._asked.prices

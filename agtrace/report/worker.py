@@ -31,7 +31,9 @@ def serve(database: Path, entries: int, portions: BinaryIO, answers: BinaryIO) -
             asked, ids = _next(portions)
             known = known or {family.row.id: family for family in families(connection, asked.selection)}
             seen = Examiner(connection, asked, [known[id] for id in ids if id in known], entries).all()
-            answer: list[Crossing] = [(one.tally, one.shown.model_dump_json().encode(), one.found) for one in seen]
+            answer: list[Crossing] = [
+                (one.tally, one.shown.model_dump_json().encode(), one.found, one.experiences) for one in seen
+            ]
             pickle.dump(answer, answers)
             answers.flush()
 

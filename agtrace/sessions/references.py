@@ -1,4 +1,4 @@
-"""References: `ax://` addresses of a session, an event, an analysis, a report and the status of the server."""
+"""References: `ax://` addresses of a session, an event, an analysis, a report, lessons and the server's status."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ _FORMS = {
     "event": re.compile(r"ax://event/(?P<session>.+)/(?P<event>[0-9]{1,15})"),
     "analysis": re.compile(r"ax://analysis/(?P<session>.+)"),
     "report": re.compile(r"ax://report(?:/(?P<since>[\w:.+-]{1,40}))?"),
+    "lessons": re.compile(r"ax://lessons(?:/(?P<project>[^?]{1,200}))?(?:\?since=(?P<since>[\w:.+-]{1,40}))?"),
     "health": re.compile(r"ax://health"),
 }
 
@@ -19,11 +20,13 @@ _FORMS = {
 class Reference(NamedTuple):
     """The target of a reference."""
 
-    kind: Literal["session", "event", "analysis", "report", "health"]
+    kind: Literal["session", "event", "analysis", "report", "lessons", "health"]
     session: str = ""
     event_index: int = 0
     since: str | None = None
-    """The start of a report, as in the arguments of list_sessions; None for all time."""
+    """The start of a report or of lessons, as in the arguments of list_sessions; None for all time."""
+    project: str | None = None
+    """The project that lessons are about, as in the arguments of list_sessions; None for all."""
 
 
 def parse(text: str) -> Reference:
@@ -31,7 +34,7 @@ def parse(text: str) -> Reference:
     for kind, form in _FORMS.items():
         if found := form.fullmatch(text.strip()):
             parts = found.groupdict()
-            place = parts.get("session", ""), int(parts.get("event", 0)), parts.get("since")
+            place = parts.get("session", ""), int(parts.get("event", 0)), parts.get("since"), parts.get("project")
             return Reference(kind, *place)  # type: ignore[arg-type]
     raise InvalidArtifactRef(text)
 

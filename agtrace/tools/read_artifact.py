@@ -1,4 +1,4 @@
-"""What an artifact_ref refers to, as text: an event, a session, an analysis, a report, the index and server."""
+"""What an artifact_ref refers to, as text: an event, a session, an analysis, a report, lessons, index and server."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ class _Opening:
         return self.context.cursors.make(TOOL.name, self._query(), position)
 
     def _query(self) -> dict[str, Any]:
-        kind, _, event_index, since = self.reference
-        return {**query_of(self.wanted), "ref": [kind, self.row and self.row.uid, event_index, since]}
+        kind, _, event_index, since, project = self.reference
+        return {**query_of(self.wanted), "ref": [kind, self.row and self.row.uid, event_index, since, project]}
 
     def text(self, ref: str, hint: Hint, text: str = "", *, output: bool = False) -> LongText:
         """Return a text under its shortest reference."""
@@ -115,7 +115,7 @@ class _Opening:
             budget=budget_of(self.wanted),
             hint=given.hint,
             reference=given.frame["ref"],
-            untrusted=self.row is not None or self.reference.kind == "report",
+            untrusted=self.row is not None or self.reference.kind in ("report", "lessons"),
         )
 
 
@@ -212,6 +212,25 @@ def _report(opening: _Opening) -> Reply:
     return opening.reply(f"Health of {counted(found.figures.sessions, 'session')}", given)
 
 
+def _lessons(opening: _Opening) -> Reply:
+    """Answer with what keeps failing in a project, and what worked, as Markdown. Raises `TooManyEvents`."""
+    from agtrace.report.lessons import lessons, text
+    from agtrace.report.selection import Selection
+
+    context, since, project = opening.context, opening.reference.since, opening.reference.project
+    selection = Selection(project=project, projects=context.projects(project), since=context.moment("since", since))
+    learned = lessons(
+        context.connection, selection, now=context.now, prices=context.prices, most_events=_EXAMINED_AT_ONCE
+    )
+    found = printed(learned)
+    hint = call("list_sessions").saying("shows the newest sessions", sessions_kilobytes(found.sessions))
+    if found.lessons:
+        hint = call(TOOL.name, ref=found.lessons[0].failed).saying("opens the first failure", kilobytes(0, 2_048))
+    ref = "ax://lessons" + (f"/{project}" if project else "") + (f"?since={since}" if since else "")
+    given = opening.text(ref, hint, text(found))
+    return opening.reply(f"{counted(len(found.lessons), 'lesson')} from {found.selection}", given)
+
+
 def _health(opening: _Opening) -> Reply:
     """Answer with the status of the index and the server."""
     health = opening.context.health()
@@ -234,6 +253,7 @@ _KINDS: dict[str, Callable[[_Opening], Reply]] = {
     "session": _session,
     "analysis": _analysis,
     "report": _report,
+    "lessons": _lessons,
     "health": _health,
 }
 
@@ -241,8 +261,8 @@ _KINDS: dict[str, Callable[[_Opening], Reply]] = {
 TOOL = Tool(
     "read_artifact",
     "Read a reference",
-    "Whatever an artifact_ref refers to, as text: an event, a session, an analysis; also ax://report/7d (session "
-    "health, last 7 days), ax://health.",
+    "What an artifact_ref refers to, as text: an event, a session, an analysis; also ax://report/7d (health, last 7 "
+    "days), ax://lessons, ax://health.",
     ReadArtifact,
     answer,
 )

@@ -7,6 +7,7 @@ from typing import Literal
 from agtrace_schema.answers import Done, Made, Model
 from agtrace_schema.events import Provider
 from agtrace_schema.landmarks import LandmarkKind
+from agtrace_schema.lessons import Lesson
 
 Severity = Literal["Critical", "Warning", "Info"]
 Lens = Literal["Failures", "Loops", "TokenUsage", "Time", "Outcome"]
@@ -312,6 +313,8 @@ class Report(Model):
     deeds: list[ReportedDeeds]
     undated: int
     """Sessions in no period, because the log has no time, or one before 2010 or after 2099."""
+    lessons: list[Lesson]
+    """What keeps failing, and what worked: the first of `agtrace lessons`."""
     sessions: list[ReportedSession]
     """Worst first, unscored ones last."""
     versions: dict[str, int]

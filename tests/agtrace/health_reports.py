@@ -31,6 +31,7 @@ from agtrace_schema.analysis import (
     TimelineEntry,
     TimeSpent,
 )
+from agtrace_schema.lessons import Lesson
 
 TITLES = (
     "Fix the flaky retry test in the payment queue",
@@ -117,6 +118,24 @@ def around(sessions: list[ReportedSession]) -> Report:
         models=_models(sessions),
         detectors=_detectors(sessions),
         deeds=[],
+        lessons=[
+            Lesson(
+                what="npm test",
+                error="Cannot find module 'left-pad'",
+                times=5,
+                sessions=3,
+                overcome=4,
+                seconds=720,
+                tokens=120_000,
+                tried="npm test",
+                how="before",
+                worked="npm ci",
+                failed="ax://event/00000001/4",
+                succeeded="ax://event/00000001/9",
+                last="2026-11-18T09:00:00Z",
+                advice="Before `npm test`, run `npm ci`: otherwise it fails with “Cannot find module 'left-pad'”.",
+            )
+        ],
         undated=sum(item.start_time is None for item in sessions),
         sessions=sessions,
         versions={name: 1 for name, *_ in FOUND},

@@ -39,6 +39,13 @@ def overview(report: Report) -> dict[str, Any]:
         "changes": [_change(change) for change in report.changes],
         "endings": _endings(report.figures),
         "done": deeds(report),
+        "lessons": [
+            {
+                "advice": lesson.advice,
+                "often": f"{counted(lesson.times, 'time')} in {counted(lesson.sessions, 'session')}",
+            }
+            for lesson in report.lessons
+        ],
         "worst": [
             _session(session) for session in report.sessions[:WORST] if wording.grade(session.score) in _NOT_GOOD
         ],

@@ -1,0 +1,42 @@
+"""`agtrace lessons`: what keeps failing across the sessions of a project, and what worked in the end."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from agtrace.commands.errors import tell
+from agtrace.commands.options import PROVIDERS, plain_json, project
+from agtrace.commands.printing import print_json
+from agtrace.commands.selecting import Filters, selected
+
+
+@click.command()
+@project
+@click.option("--provider", type=click.Choice(PROVIDERS), help="Only one agent.")
+@click.option("--since", metavar="TIME", help="Only sessions begun from this time on: 2026-11-03, 12h, 7d, yesterday.")
+@click.option("--until", metavar="TIME", help="Only sessions begun up to this time, written as for --since.")
+@plain_json
+def lessons(as_json: bool, **filters: str | None) -> None:
+    """Show what keeps failing across sessions and what worked in the end: sentences to put into CLAUDE.md or AGENTS.md.
+
+    A lesson failed with the same error in two sessions, or three times in one. Each names the event that failed and the
+    one that worked; `agtrace read ax://...` opens them.
+
+    \b
+      agtrace lessons --project .
+      agtrace lessons --since 30d
+    """
+    from agtrace.report.lessons import lessons as learned
+    from agtrace.report.lessons import text
+    from agtrace.shaping.output import printed
+
+    with selected(Filters(**filters)) as (connection, selection, now, prices, lacking):
+        found = printed(learned(connection, selection, now=now, prices=prices))
+    if lacking:
+        tell(lacking)
+    if as_json:
+        print_json(found.model_dump(mode="json", exclude_none=True))
+    else:
+        sys.stdout.write(text(found))

@@ -1,0 +1,72 @@
+"""The sessions that a command is about: its filters, over an index that was just brought up to date."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from agtrace.commands.asking import behind, usable
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from agtrace.report.selection import Selection
+    from agtrace.usage.prices import PriceTable
+
+_REFRESH_SECONDS = 10
+"""Seconds that a command waits for changed logs to be indexed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The filters of sessions, as typed."""
+
+    project: str | None = None
+    provider: str | None = None
+    since: str | None = None
+    until: str | None = None
+
+
+class Selected(NamedTuple):
+    """A snapshot of the index, and the sessions in it that are meant."""
+
+    connection: sqlite3.Connection
+    selection: Selection
+    now: float
+    """Seconds since 1970 UTC."""
+    prices: PriceTable
+    lacking: str | None
+    """What the index doesn't have yet, as a sentence."""
+
+
+@contextmanager
+def selected(filters: Filters) -> Iterator[Selected]:
+    """Bring the index up to date, and yield the sessions that these filters leave, on a snapshot of it."""
+    from agtrace_indexer.index.opening import one_moment
+
+    from agtrace.index.reader import Index
+    from agtrace.report.selection import Selection
+    from agtrace.sessions.projects import resolved
+    from agtrace.times import moment
+    from agtrace.usage.prices import load as load_prices
+
+    now = time.time()
+    today = datetime.fromtimestamp(now, UTC)
+    settings = usable()
+    prices = load_prices(settings.prices)
+    index = Index(settings)
+    fresh = index.refresh(_REFRESH_SECONDS)
+    lacking = None if fresh.state == "ready" else behind(fresh.state, fresh.files_behind, fresh.problem)
+    with index.reader() as reader, one_moment(reader.connection):
+        selection = Selection(
+            provider=filters.provider,
+            project=filters.project,
+            projects=None if filters.project is None else resolved(reader.connection, filters.project),
+            since=None if filters.since is None else moment("since", filters.since, today),
+            until=None if filters.until is None else moment("until", filters.until, today, end=True),
+        )
+        yield Selected(reader.connection, selection, now, prices, lacking)

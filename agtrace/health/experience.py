@@ -1,0 +1,178 @@
+"""What a session learned: each failed call, and the call that first succeeded at the same thing.
+
+A fix is what was done differently: another command of the same program, a command or a change in between, or a look
+into the file first. Failures of the product's own tests are no experience: they are what the work was about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from agtrace_indexer.events.shell import Part, parts
+from agtrace_indexer.landmarks.wrappers import unwrapped
+from agtrace_schema.events import Outcome
+
+from agtrace.health.facts.actions import command_of, is_passed_over, is_poll, only_reads
+from agtrace.health.facts.checks import is_check
+from agtrace.health.facts.signatures import signature_of
+from agtrace.health.history import Call, History, Usage
+from agtrace.text.lines import one_line
+
+How = Literal["instead", "before", "again"]
+"""Another command worked; the same one worked after something else; it worked later without any."""
+
+_AHEAD = 25
+"""The most calls after a failure among which the one that succeeded is looked for."""
+_LONGEST = 160
+_MOST_MS = 30 * 60_000
+
+_OF_THE_MACHINE = re.compile(
+    r"command not found|not recognized as|No module named|ModuleNotFoundError|Cannot find (?:module|package)"
+    r"|ImportError|[Mm]issing script|unknown (?:option|flag|command|argument)|unrecognized (?:option|argument|command)"
+    r"|[Pp]ermission denied|EACCES|ENOENT|[Nn]o such file or directory|not installed|[Cc]onnection refused|ECONNREFUSED"
+    r"|[Nn]o such (?:option|command|target)|No rule to make target|could not determine executable|EADDRINUSE"
+    r"|[Aa]ddress already in use|not a git repository|must be (?:run|set)|environment variable"
+)
+"""Errors of tests and builds that say something about the machine, not about the code."""
+
+_SHELL_ERRORS = re.compile(r"(?:\(eval\)|bash|zsh|sh): (?:line \d+: )?")
+
+
+class Experience(NamedTuple):
+    """A failure, with what is known of its end."""
+
+    what: str
+    """The program with its subcommand, or the tool."""
+    error: str
+    """The key of the error, equal for equal errors."""
+    line: str
+    """The error as the log has it."""
+    tried: str
+    """The command or the call that failed."""
+    failed_event: int
+    at: int
+    worked_event: int | None
+    """The call that succeeded; None if none did."""
+    how: How | None
+    worked: str | None
+    """The command that worked, or what was done before."""
+    milliseconds: int
+    tokens: int
+
+
+def experiences(history: History) -> Iterator[Experience]:
+    """Yield what a session experienced, in file order; of the same error again and again only the first."""
+    calls = history.calls
+    usages = [usage for usage in history.usages if usage.total]
+    told: dict[tuple[str, str], int] = {}
+    for place, call in enumerate(calls):
+        if not call.failed or is_passed_over(call) or is_poll(call):
+            continue
+        signature = signature_of(call.result)
+        what = _what(call)
+        if signature is None or what is None or _is_the_work_itself(call):
+            continue
+        key = what, signature.key
+        if told.get(key, -1) >= place:
+            continue
+        solved = _solved(calls, place)
+        told[key] = place + _AHEAD if solved is None else solved
+        yield _experience(calls, usages, place, solved, key, signature.line)
+
+
+def _is_the_work_itself(call: Call) -> bool:
+    return is_check(call) and not _OF_THE_MACHINE.search(call.result)
+
+
+def _what(call: Call) -> str | None:
+    """Return what a call tried, equal for all that try the same: a program with its subcommand, or a tool."""
+    command = command_of(call)
+    if command is None:
+        return call.tool
+    part = _main(command)
+    if part is None:
+        return None
+    words = [word for word in unwrapped(part.words) if not word.startswith("-") and "=" not in word]
+    named = words[:2] if len(words) > 1 and re.fullmatch(r"[a-z][\w:-]*", words[1]) else words[:1]
+    return " ".join(named) or None
+
+
+def _main(command: str) -> Part | None:
+    """Return the part of a command that did the work: the last one that isn't a filter behind a pipe."""
+    found = [part for part in parts(command) if not part.substituted and part.words]
+    for part in found:
+        if part.program not in ("cd", "export", "set", "source", "sleep", "echo", "true", "env"):
+            return part
+    return None
+
+
+def _solved(calls: Sequence[Call], place: int) -> int | None:
+    """Return the place of the first call that succeeded at the same thing."""
+    failed = calls[place]
+    what, file = _what(failed), failed.writes or failed.reads
+    for later in range(place + 1, min(place + 1 + _AHEAD, len(calls))):
+        call = calls[later]
+        if call.outcome is not Outcome.OK:
+            continue
+        if command_of(failed) is not None and _tries_the_same(failed, call):
+            return later
+        if command_of(failed) is None and call.tool == what and (not file or file == (call.writes or call.reads)):
+            return later
+    return None
+
+
+def _tries_the_same(failed: Call, call: Call) -> bool:
+    command = command_of(call)
+    if command is None:
+        return False
+    wanted, given = _words(command_of(failed) or ""), _words(command)
+    return _what(call) == _what(failed) and len(wanted & given) * 2 >= len(wanted)
+
+
+def _words(command: str) -> set[str]:
+    return {word for part in parts(command) for word in part.words}
+
+
+def _experience(
+    calls: Sequence[Call], usages: Sequence[Usage], place: int, solved: int | None, key: tuple[str, str], line: str
+) -> Experience:
+    failed = calls[place]
+    how, worked = (None, None) if solved is None else _difference(calls, place, solved)
+    until = failed if solved is None else calls[solved]
+    last = until.evidence
+    took = max((until.answered_at or until.at) - failed.at, 0) if failed.at else 0
+    spent = sum(usage.total for usage in usages if failed.event_index < usage.event_index <= last)
+    return Experience(
+        what=key[0],
+        error=key[1],
+        line=one_line(_SHELL_ERRORS.sub("", line), _LONGEST),
+        tried=_shown(failed),
+        failed_event=failed.evidence,
+        at=failed.at,
+        worked_event=None if solved is None else calls[solved].event_index,
+        how=how,
+        worked=worked,
+        milliseconds=min(took, _MOST_MS),
+        tokens=spent,
+    )
+
+
+def _difference(calls: Sequence[Call], place: int, solved: int) -> tuple[How, str | None]:
+    """Return what was different when it worked."""
+    failed, worked = calls[place], calls[solved]
+    between = [call for call in calls[place + 1 : solved] if call.outcome is Outcome.OK]
+    if command_of(failed) is None:
+        looked = [call for call in between if set(call.reads) & {*failed.writes, *failed.reads}]
+        return ("before", f"{looked[0].tool} the file") if looked else ("again", None)
+    if command_of(worked) != command_of(failed):
+        return "instead", _shown(worked)
+    prepared = [
+        call for call in between if command_of(call) is not None and not only_reads(call) and not is_check(call)
+    ]
+    return ("before", _shown(prepared[-1])) if len(prepared) == 1 else ("again", None)
+
+
+def _shown(call: Call) -> str:
+    return one_line(command_of(call) or call.tool, _LONGEST)

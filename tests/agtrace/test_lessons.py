@@ -1,0 +1,122 @@
+"""Lessons: what keeps failing across sessions, and what worked in the end, with the events that show it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.agtrace.asking import Asker, ClaudeLog, claude_log
+from tests.agtrace.terminal import agtrace_here, index_here
+
+MISSING = "Exit code 1\nError: Cannot find module 'left-pad'"
+KEY = "sk-ant-api03-" + "abcDEF0123456789ghij" * 4
+
+
+def session(folder: Path, number: int) -> ClaudeLog:
+    return claude_log(folder, f"{number:08x}-0000-4000-8000-000000000000").prompt(f"Mend the tide, part {number}.")
+
+
+def learned(folder: Path, *arguments: str) -> list[dict[str, object]]:
+    index_here(folder)
+    found: list[dict[str, object]] = agtrace_here("lessons", "--json", *arguments).json()["lessons"]
+    return found
+
+
+def test_what_worked_after_another_command_is_told_with_both_events(tmp_path: Path) -> None:
+    for number in (1, 2):
+        log = session(tmp_path, number).call("Bash", {"command": "npm test"}, MISSING, failed=True)
+        log.call("Bash", {"command": "npm ci"}, "added 3 packages").call("Bash", {"command": "npm test"}, "ok")
+    (lesson,) = learned(tmp_path)
+    assert lesson["advice"] == (
+        "Before `npm test`, run `npm ci`: otherwise it fails with “Error: Cannot find module 'left-pad'”."
+    )
+    assert (lesson["times"], lesson["sessions"], lesson["overcome"], lesson["how"]) == (2, 2, 2, "before")
+    for reference in (lesson["failed"], lesson["succeeded"]):
+        assert agtrace_here("read", str(reference)).out
+
+
+def test_another_command_of_the_same_program_is_what_works_instead(tmp_path: Path) -> None:
+    wrong, right = "terraform apply -var-file prod", "terraform apply -var-file=prod.tfvars"
+    for number in (1, 2):
+        log = session(tmp_path, number)
+        log.call("Bash", {"command": wrong}, "Exit code 1\nError: Too many command line arguments", failed=True)
+        log.call("Bash", {"command": right}, "Apply complete!")
+    (lesson,) = learned(tmp_path)
+    assert lesson["advice"] == (
+        f"Instead of `{wrong}`, run `{right}`: the first fails with “Error: Too many command line arguments”."
+    )
+
+
+def test_a_file_that_had_to_be_read_first_is_a_lesson_about_the_tool(tmp_path: Path) -> None:
+    for number in (1, 2):
+        edit = {"file_path": f"/w/{number}.py", "old_string": "a", "new_string": "b"}
+        error = "<tool_use_error>File has not been read yet. Read it first before writing to it.</tool_use_error>"
+        log = session(tmp_path, number).call("Edit", edit, error, failed=True)
+        log.call("Read", {"file_path": f"/w/{number}.py"}, "a").call("Edit", edit, "updated")
+    (lesson,) = learned(tmp_path)
+    assert str(lesson["advice"]).startswith("Read the file before `Edit`: otherwise it fails with")
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("pytest", "Exit code 1\nFAILED tests/test_tide.py::test_ebb - AssertionError: 3 != 4\n1 failed in 0.1s"),
+        ("grep -rn tide src", "Exit code 1"),
+        ("tsc --noEmit", "Exit code 2\nsrc/tide.ts(3,1): error TS2322: Type 'string' is not assignable."),
+    ],
+)
+def test_what_the_work_was_about_is_no_lesson(tmp_path: Path, command: str, error: str) -> None:
+    for number in (1, 2, 3):
+        session(tmp_path, number).call("Bash", {"command": command}, error, failed=True)
+    assert learned(tmp_path) == []
+
+
+def test_what_failed_once_or_with_another_error_is_no_lesson(tmp_path: Path) -> None:
+    session(tmp_path, 1).call("Bash", {"command": "npm run sass"}, MISSING, failed=True)
+    other = "Exit code 1\nError: unknown option '--fast'"
+    session(tmp_path, 2).call("Bash", {"command": "npm run sass --fast"}, other, failed=True)
+    assert learned(tmp_path) == []
+    assert "with the same error" in agtrace_here("lessons").out
+
+
+def test_what_was_overcome_differently_each_time_names_no_fix(tmp_path: Path) -> None:
+    for number, fix in enumerate(("npm ci", "make deps", "corepack enable"), 1):
+        log = session(tmp_path, number).call("Bash", {"command": "npm run sass"}, MISSING, failed=True)
+        log.call("Bash", {"command": fix}, "done").call("Bash", {"command": "npm run sass"}, "ok")
+    (lesson,) = learned(tmp_path)
+    assert "worked" not in lesson and "keeps failing" in str(lesson["advice"])
+
+
+def test_a_secret_in_a_command_is_in_no_lesson(tmp_path: Path) -> None:
+    for number in (1, 2):
+        log = session(tmp_path, number)
+        log.call("Bash", {"command": f"deploy --key {KEY}"}, f"Exit code 1\nError: key {KEY} expired", failed=True)
+        log.call("Bash", {"command": f"deploy --key {KEY} --renew"}, "deployed")
+    index_here(tmp_path)
+    assert KEY not in agtrace_here("lessons").out + agtrace_here("lessons", "--json").out
+
+
+def test_an_agent_reads_the_lessons_of_a_project(tmp_path: Path) -> None:
+    for number in (1, 2):
+        log = session(tmp_path / "home", number).call("Bash", {"command": "npm test"}, MISSING, failed=True)
+        log.call("Bash", {"command": "npm ci"}, "added").call("Bash", {"command": "npm test"}, "ok")
+    asker = Asker(tmp_path, tmp_path / "home")
+    answer = asker.ask("read_artifact", ref="ax://lessons/tidepool")
+    assert "Before `npm test`, run `npm ci`" in answer["data"]["text"]
+    assert "ax://event/" in answer["data"]["text"]
+    assert "0 lessons" in asker.ask("read_artifact", ref="ax://lessons/tidepool?since=2100-01-01")["summary"]
+    assert asker.error("read_artifact", ref="ax://lessons/nowhere")["code"]
+    assert json.dumps(answer)
+
+
+def test_a_report_has_the_lessons(tmp_path: Path) -> None:
+    for number in (1, 2):
+        log = session(tmp_path, number).call("Bash", {"command": "npm test"}, MISSING, failed=True)
+        log.call("Bash", {"command": "npm ci"}, "added").call("Bash", {"command": "npm test"}, "ok")
+    index_here(tmp_path)
+    assert "Before `npm test`, run `npm ci`" in agtrace_here("report").out
+    assert "What keeps failing" in agtrace_here("report", "--markdown").out
+    agtrace_here("report", "--html", str(tmp_path / "report.html"))
+    assert "What keeps failing" in (tmp_path / "report.html").read_text("utf-8")
