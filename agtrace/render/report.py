@@ -12,7 +12,6 @@ from rich.text import Text
 from agtrace.render.terminal import OUT, STYLES, command, figure, heading, indented, left_out, plain
 from agtrace.report import wording
 from agtrace.report.figures import GOOD, LOW
-from agtrace.report.lessons import often
 from agtrace.text.lines import one_line
 from agtrace.text.numbers import dollars, percent, short
 
@@ -36,7 +35,6 @@ _BESIDE_A_TITLE = 11
 
 _LESSONS = 2
 """The most lessons; `agtrace lessons` has all."""
-_LONGEST = 120
 
 _BAR = 76
 """The most cells of the bar."""
@@ -74,8 +72,7 @@ def _lessons(found: Report) -> None:
         return
     heading("what keeps failing")
     for lesson in found.lessons[:_LESSONS]:
-        advice = Text(one_line(plain(lesson.advice), _LONGEST))
-        OUT.print(indented(advice.append(f" ({often(lesson)})", style="dim")))
+        OUT.print(indented(Text(one_line(plain(lesson.advice), OUT.width - 4))))
     left_out("lessons", min(len(found.lessons), _LESSONS), len(found.lessons))
 
 

@@ -261,7 +261,7 @@ _KINDS: dict[str, Callable[[_Opening], Reply]] = {
 TOOL = Tool(
     "read_artifact",
     "Read a reference",
-    "What an artifact_ref refers to, as text: an event, a session, an analysis; also ax://report/7d (health, last 7 "
+    "What an artifact_ref refers to, as text: an event, a session, an analysis; ax://report/7d (health, last 7 "
     "days), ax://lessons, ax://health.",
     ReadArtifact,
     answer,
