@@ -19,14 +19,14 @@ from agtrace.text.numbers import counted
 
 Found = tuple[Detector, Finding]
 
-CORRECTIONS, OUTCOME, CHECKS, FAILURES, LOOPS = 40, 20, 15, 15, 10
+CORRECTIONS, OUTCOME, CHECKS, FAILURES, LOOPS = 50, 20, 10, 12, 8
 """The most points that each part can cost."""
 
-_KEPT = 0.7
+_KEPT = 0.5
 """The share of what corrections can cost that each of them leaves."""
 
 _ENDINGS: dict[Ending, int] = {
-    "finished": 0, "question_left": 0, "error_left": 15, "tool_left": 0, "interrupted": 8, "abandoned": 10,
+    "finished": 0, "question_left": 0, "error_left": 15, "tool_left": 0, "interrupted": 10, "abandoned": 12,
     "unknown": 0,
 }  # fmt: skip
 """A log that ends within a call says nothing: it may be a copy that was made there."""

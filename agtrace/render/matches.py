@@ -48,6 +48,10 @@ def matches(answer: dict[str, Any], next_calls: Sequence[NextCall], words: Seque
 
 def _print_best(best: dict[str, Any], words: Sequence[str]) -> None:
     """Print sessions with their best events, then those that come after them, a line each."""
+    if worked := best.get("worked"):
+        place = f"{plain(worked['session_id'])}:{worked['succeeded']}"
+        told = Text("what worked after a failure: ", style="green").append(f"{place}  ", style="bold")
+        OUT.print(told.append(plain(worked["text"]), style="not bold"))
     for session in best["sessions"]:
         line = Text(plain(session["session_id"]), style="bold")
         line.append(f"  {session.get('date') or ''}  {plain(session.get('project') or '')}", style="not bold dim")

@@ -67,13 +67,14 @@ def _nothing(found: Report) -> None:
 
 
 def _lessons(found: Report) -> None:
-    """Print what keeps failing, and what worked, as sentences for the agents' instructions."""
-    if not found.lessons:
+    """Print what keeps failing where it is known what works, as sentences for the agents' instructions."""
+    overcome = [lesson for lesson in found.lessons if lesson.worked]
+    if not overcome:
         return
-    heading("what keeps failing")
-    for lesson in found.lessons[:_LESSONS]:
+    heading("what keeps failing, and what works")
+    for lesson in overcome[:_LESSONS]:
         OUT.print(indented(Text(one_line(plain(lesson.advice), OUT.width - 4))))
-    left_out("lessons", min(len(found.lessons), _LESSONS), len(found.lessons))
+    left_out("lessons", min(len(overcome), _LESSONS), len(overcome))
 
 
 def _endings(figures: Figures) -> None:

@@ -8,13 +8,16 @@ from collections.abc import Mapping, Sequence
 
 from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.answers import BestMatches, BestSession
+from agtrace_schema.answers import BestMatches, BestSession, Worked
+from agtrace_schema.events import Outcome
 
 from agtrace.search.ranking import FAINT, SURE
 from agtrace.search.scoring import Ranked, RankedHit
+from agtrace.sessions.aftermath import aftermath
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import iso, short_id
 from agtrace.sessions.said import TEXT, opened, said
+from agtrace.sessions.steps import telling_argument
 from agtrace.text.lines import LABEL, one_line
 
 _RIVAL = 0.6
@@ -32,6 +35,9 @@ _OTHER = 0.4
 
 _DOUBTED = 2
 """The sessions that are shown at most where words of the query stand nowhere."""
+
+_FIXED = 2
+"""In so many of the best sessions, and so many of their hits, failures are looked for that were overcome."""
 
 _WEAK = 0.25
 """Hits with a smaller share of the score of their session's best one aren't shown."""
@@ -55,11 +61,13 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
     ]
     names = labels(connection)
     rows = {row.id: row for row in sessions.in_rows(connection, (one.session_row for one in (*best, *others)))}
+    shown = [
+        _session(connection, rows[one.session_row], names, one.hits, hits, _FIRST if one is best[0] else TEXT)
+        for one, hits in zip(best, _HITS[len(best)], strict=True)
+    ]
     return BestMatches(
-        sessions=[
-            _session(connection, rows[one.session_row], names, one.hits, hits, _FIRST if one is best[0] else TEXT)
-            for one, hits in zip(best, _HITS[len(best)], strict=True)
-        ],
+        worked=_worked(connection, [(rows[one.session_row], told) for one, told in zip(best, shown, strict=True)]),
+        sessions=shown,
         nowhere=list(ranked.nowhere) or None,
         others=[_line(connection, rows[one.session_row]) for one in others],
     )
@@ -82,6 +90,21 @@ def _session(
         title=_title(row),
         hits=_shown(connection, row.provider, hits, most, first),
     )
+
+
+def _worked(connection: sqlite3.Connection, found: Sequence[tuple[Session, BestSession]]) -> Worked | None:
+    """Return what worked after the first of the best hits that failed."""
+    for row, shown in found[:_FIXED]:
+        for event_index, _, _ in shown.hits[:_FIXED]:
+            event = opened(connection, row.id, event_index)
+            told = aftermath(connection, row, event) if event.outcome is Outcome.FAILED else None
+            if told is not None:
+                did = one_line(telling_argument(opened(connection, row.id, told.succeeded).rest.get("arguments")), TEXT)
+                changes = told.changes
+                return Worked(
+                    session_id=shown.session_id, failed=event_index, succeeded=told.succeeded, text=did, changes=changes
+                )
+    return None
 
 
 def _line(connection: sqlite3.Connection, row: Session) -> tuple[str, str, str]:

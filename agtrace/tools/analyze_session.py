@@ -58,11 +58,13 @@ def answer(context: Context, wanted: AnalyzeSession) -> Reply:
 
 
 def _summary(found: Analysis, insights: Sequence[Insight], left_out: int) -> str:
-    """`Session fb3cff44: health 65 of 100, error left, 4 findings`."""
+    """`Session fb3cff44: health 65 of 100, error left, 4 findings; most points lost: the last attempt failed`."""
     health = "no score" if found.score is None else f"health {found.score} of 100"
     more = f", {left_out} more left out" if left_out else ""
     ending = found.ending.ending.replace("_", " ") if found.ending.ending != "unknown" else "end unknown"
-    return f"Session {found.session_id}: {health}, {ending}, {counted(len(insights), 'finding')}{more}"
+    costly = max(found.parts, key=lambda part: part.lost, default=None)
+    why = f"; most points lost: {costly.why}" if costly is not None and costly.lost else ""
+    return f"Session {found.session_id}: {health}, {ending}, {counted(len(insights), 'finding')}{more}{why}"
 
 
 def first_evidence(session_id: str, insights: Sequence[Insight]) -> tuple[str, int] | None:
@@ -90,6 +92,9 @@ def _hint(context: Context, session: Session, session_id: str, insights: list[In
     if left_out:
         again = call(TOOL.name, session_id=session_id, include_failures=True, include_loops=True)
         return again.saying("shows every finding", kilobytes(0, _BYTES))
+    if session.failed_calls:
+        failed = call("search_event_previews", query="", session_id=session_id, failed=True, order="newest")
+        return failed.saying("lists the calls that failed", kilobytes(0, _BYTES))
     size = overview_kilobytes(session.turn_count + session.copied_turns)
     return call("get_session_details", session_id=session_id).saying("shows its turns", size)
 

@@ -560,9 +560,25 @@ class BestSession(Model):
     result are one hit."""
 
 
+class Worked(Model):
+    """What worked in the end where a matching call had failed."""
+
+    session_id: str
+    failed: int
+    """The event_index of the failure."""
+    succeeded: int
+    """That of the first later call of the same tool, with the same or nearly the same arguments, that succeeded."""
+    text: str
+    """What that call did."""
+    changes: list[int] | None = None
+    """The last calls in between that wrote files."""
+
+
 class BestMatches(Model):
     """The best sessions by the words of a query, the best first, and the next ones."""
 
+    worked: Worked | None = None
+    """If a failure is among the best hits and was overcome."""
     nowhere: list[str] | None = None
     """The words of the query that no event holds."""
     sessions: list[BestSession]

@@ -18,6 +18,7 @@ from agtrace_schema.analysis import (
     Figures,
     Insight,
     Lens,
+    Part,
     Report,
     ReportedDay,
     ReportedDetector,
@@ -75,7 +76,9 @@ FOUND: tuple[tuple[str, Lens, Severity, str, str], ...] = (
      "docker compose build --no-cache"),
     ("left_question", "Outcome", "Info", "it ended with a question of the model", "Shall I remove the old column?"),
 )  # fmt: skip
-PARTS = (("outcome", 30), ("failures", 25), ("loops", 20), ("context", 15), ("time", 10))
+PARTS: tuple[tuple[Part, int], ...] = (
+    ("corrections", 50), ("outcome", 20), ("checks", 10), ("failures", 12), ("loops", 8),
+)  # fmt: skip
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
@@ -154,7 +157,7 @@ def session(**fields: Any) -> ReportedSession:
         "duration_seconds": 600,
         "ending": SessionEnding(ending="error_left", reason=REASONS["error_left"], event_index=9),
         "score": 31,
-        "parts": [ScorePart(part="outcome", lost=30, of=30, why="error left")],
+        "parts": [ScorePart(part="outcome", lost=20, of=20, why="error left")],
         "turns": 1,
         "tool_calls": 1,
         "failed_calls": 1,
@@ -283,7 +286,7 @@ def _parts(chance: random.Random, score: int | None) -> list[ScorePart]:
     left = 100 - score if score is not None else 0
     parts = []
     for name, of in PARTS:
-        lost = min(of, left if name == "time" else chance.randint(0, left))
+        lost = min(of, left if name == "loops" else chance.randint(0, left))
         left -= lost
         why = {"failures": "13 of 30 Bash calls failed", "outcome": "it ended on a failure"}.get(name, "2 findings")
         parts.append(ScorePart(part=name, lost=lost, of=of, why=why if lost else "nothing found"))

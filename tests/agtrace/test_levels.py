@@ -562,7 +562,8 @@ def test_a_hint_leads_from_each_level_to_the_next_one(each: Asker) -> None:
         assert not given.is_error, given.text
         ((turns, failed),) = query(each, "SELECT turn_count, failed_calls FROM session WHERE uid = ?", uid)
         if failed >= 3:
-            assert followed[:3] == ["summary", "analyze_session", "get_event_details"]
+            assert followed[:2] == ["summary", "analyze_session"]
+            assert followed[2] in ("get_event_details", "search_event_previews")
         elif turns:
             assert followed[:3] == ["summary", "turns", "steps"]
             assert followed[3] in ("get_event_details", "turns", "get_reasoning_chain")

@@ -167,3 +167,17 @@ def test_a_word_in_the_middle_of_a_long_output_is_not_said_to_stand_nowhere(tmp_
     asker = Asker(tmp_path / "data", tmp_path / "logs")
     best = asker.ask("search_event_previews", query="cormorant cat birds gull albatross zebra")["data"]["best"]
     assert best["nowhere"] == ["zebra"]
+
+
+def test_a_search_for_an_error_begins_with_what_worked_after_it(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "home", "7c0f5a52-0000-4000-8000-000000000001").prompt("Draw the chart of the tide.")
+    error = "Exit code 1\nError: Cannot find stylesheet harbour.sass"
+    log.call("Bash", {"command": "npm run sass"}, error, failed=True)
+    log.call("Edit", {"file_path": "a.sass", "old_string": "a", "new_string": "b"}, "updated")
+    log.call("Bash", {"command": "npm run sass"}, "compiled")
+    asker = Asker(tmp_path, tmp_path / "home")
+    best = asker.ask("search_event_previews", query="Cannot find stylesheet harbour")["data"]["best"]
+    assert next(iter(best)) == "worked"
+    assert (best["worked"]["text"], len(best["worked"]["changes"])) == ("npm run sass", 1)
+    opened = asker.ask("get_event_details", session_id="7c0f5a52", event_index=best["worked"]["succeeded"])
+    assert opened["data"]["outcome"] == "ok"

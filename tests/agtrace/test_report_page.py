@@ -81,9 +81,9 @@ def test_where_details_weigh_too_much_timelines_thin_out_then_the_healthiest_los
     assert thin.thinned and not thin.without_timeline
     bare = pack(sessions, int(weight * 0.3))
     assert bare.without_timeline and not bare.without_details
-    empty = pack(sessions, int(weight * 0.05))
+    empty = pack(sessions, int(weight * 0.07))
     assert empty.without_details and empty.groups[0] and not empty.groups[-1]
-    for packed, share in ((thin, 0.75), (bare, 0.3), (empty, 0.05)):
+    for packed, share in ((thin, 0.75), (bare, 0.3), (empty, 0.07)):
         assert sum(map(len, packed.groups)) <= weight * share
 
 

@@ -230,7 +230,7 @@ def test_a_failure_is_examined_from_the_list_down_to_the_event(tell: Callable[..
         sessions = (await agent.ask("list_sessions", provider="codex"))["data"]["sessions"]
         worst = max(sessions, key=lambda item: item["failed_calls"])["id"]
         health = await agent.ask("analyze_session", session_id=worst, include_loops=True)
-        assert health["data"]["score"] < 70
+        assert health["data"]["score"] < 90
         turn = health["data"]["insights"][0]["turn_index"]
         await agent.ask("get_session_details", session_id=worst, detail_level="turns", turn_index=turn)
         name, arguments = call_in(health["hint"])

@@ -1,4 +1,4 @@
-"""`python -m tests.health`: how often each detector is right about the labelled sessions.
+"""`python -m tests.health`: how often each detector is right about the labelled sessions, and what readers say.
 
 With `--write` it writes the table into the README. It exits with 1 if a precision or a recall is below 0.95, or if a
 detector has too few sessions.
@@ -11,6 +11,8 @@ import sys
 from agtrace.health.detectors.registry import DETECTORS
 from tests.health.evaluation import README, evaluate, table, with_table
 from tests.health.notation import StoryError
+from tests.health.readings import LOGS, examined, readings
+from tests.health.readings import table as compared
 
 
 def main() -> int:
@@ -21,6 +23,9 @@ def main() -> int:
         sys.exit(str(error))
     if "--write" in sys.argv:
         README.write_text(with_table(scores, len(judged)), encoding="utf-8")
+    read = readings() if LOGS.is_dir() else []
+    if read:
+        sys.stdout.write(f"{compared(read, examined({one.session for one in read}))}\n\n")
     wrong = [line for one in judged for line in one.wrong()]
     sys.stdout.write("\n".join((table(scores, len(judged)), "", *wrong, f"{len(wrong)} wrong labels\n")))
     return 0 if all(one.good for one in scores) else 1

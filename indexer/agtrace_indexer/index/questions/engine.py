@@ -493,6 +493,9 @@ class Histories(Protocol[Connection]):
     def sub_agents(self, connection: Connection, session_row: int) -> list[int]:
         """Return the row ids of all sub-agents below a session; a cycle in damaged logs ends where it began."""
 
+    def is_carried_out(self, connection: Connection, session_row: int) -> bool:
+        """Return whether another session began to carry out a plan, in the same folder, as this one ended."""
+
     def counts_by_type(self, connection: Connection, session_row: int) -> dict[int, int]:
         """Return how many events of each type (`codes.EVENT_TYPE_CODES`) count in a session."""
 
