@@ -20,12 +20,15 @@ from agtrace.health.facts.signatures import signature_of
 from agtrace.health.history import Call, History, Usage
 from agtrace.text.lines import one_line
 
-How = Literal["instead", "before", "again"]
-"""Another command worked; the same one worked after something else; it worked later without any."""
+How = Literal["instead", "before", "look"]
+"""Another command worked; the same one worked after something else; or after a look into the file."""
 
 _AHEAD = 25
 """The most calls after a failure among which the one that succeeded is looked for."""
 _LONGEST = 160
+_SAME = 2 / 3
+"""The share of a command's words that another one must have to try the same."""
+_ABSENT = re.compile(r"command not found|not recognized as")
 _MOST_MS = 30 * 60_000
 
 _OF_THE_MACHINE = re.compile(
@@ -68,7 +71,7 @@ def experiences(history: History) -> Iterator[Experience]:
     usages = [usage for usage in history.usages if usage.total]
     told: dict[tuple[str, str], int] = {}
     for place, call in enumerate(calls):
-        if not call.failed or is_passed_over(call) or is_poll(call):
+        if not call.failed or is_passed_over(call) or is_poll(call) or _only_looks(call):
             continue
         signature = signature_of(call.result)
         what = _what(call)
@@ -80,6 +83,11 @@ def experiences(history: History) -> Iterator[Experience]:
         solved = _solved(calls, place)
         told[key] = place + _AHEAD if solved is None else solved
         yield _experience(calls, usages, place, solved, key, signature.line)
+
+
+def _only_looks(call: Call) -> bool:
+    """Whether a command only looked for something that wasn't there: another look is no way of doing it."""
+    return command_of(call) is not None and only_reads(call) and not _ABSENT.search(call.result)
 
 
 def _is_the_work_itself(call: Call) -> bool:
@@ -128,11 +136,12 @@ def _tries_the_same(failed: Call, call: Call) -> bool:
     if command is None:
         return False
     wanted, given = _words(command_of(failed) or ""), _words(command)
-    return _what(call) == _what(failed) and len(wanted & given) * 2 >= len(wanted)
+    return _what(call) == _what(failed) and len(wanted & given) >= _SAME * len(wanted)
 
 
 def _words(command: str) -> set[str]:
-    return {word for part in parts(command) for word in part.words}
+    """Return the words of a command that aren't options: with other options, it tries the same."""
+    return {word for part in parts(command) for word in part.words if not word.startswith("-")}
 
 
 def _experience(
@@ -159,19 +168,19 @@ def _experience(
     )
 
 
-def _difference(calls: Sequence[Call], place: int, solved: int) -> tuple[How, str | None]:
-    """Return what was different when it worked."""
+def _difference(calls: Sequence[Call], place: int, solved: int) -> tuple[How | None, str | None]:
+    """Return what was different when it worked; None if nothing was."""
     failed, worked = calls[place], calls[solved]
     between = [call for call in calls[place + 1 : solved] if call.outcome is Outcome.OK]
     if command_of(failed) is None:
         looked = [call for call in between if set(call.reads) & {*failed.writes, *failed.reads}]
-        return ("before", f"{looked[0].tool} the file") if looked else ("again", None)
+        return ("look", looked[0].tool) if looked else (None, None)
     if command_of(worked) != command_of(failed):
         return "instead", _shown(worked)
     prepared = [
         call for call in between if command_of(call) is not None and not only_reads(call) and not is_check(call)
     ]
-    return ("before", _shown(prepared[-1])) if len(prepared) == 1 else ("again", None)
+    return ("before", _shown(prepared[-1])) if len(prepared) == 1 else (None, None)
 
 
 def _shown(call: Call) -> str:

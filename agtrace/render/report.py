@@ -67,14 +67,13 @@ def _nothing(found: Report) -> None:
 
 
 def _lessons(found: Report) -> None:
-    """Print what keeps failing where it is known what works, as sentences for the agents' instructions."""
-    overcome = [lesson for lesson in found.lessons if lesson.worked]
-    if not overcome:
+    """Print what keeps failing and what works, as sentences for the agents' instructions."""
+    if not found.lessons:
         return
     heading("what keeps failing, and what works")
-    for lesson in overcome[:_LESSONS]:
+    for lesson in found.lessons[:_LESSONS]:
         OUT.print(indented(Text(one_line(plain(lesson.advice), OUT.width - 4))))
-    left_out("lessons", min(len(overcome), _LESSONS), len(overcome))
+    left_out("lessons", min(len(found.lessons), _LESSONS), len(found.lessons))
 
 
 def _endings(figures: Figures) -> None:

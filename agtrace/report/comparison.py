@@ -81,6 +81,7 @@ _MEASURES = (
     _Measure(f"sessions below {LOW}", "share", lambda tally: _of_scored(tally, (tally.score or 0) < LOW), False, 0.05),
     _Measure("failed tool calls", "share", lambda tally: (tally.failed_calls, tally.tool_calls), False, 0.01),
     _Measure("ended on an error", "share", lambda tally: (tally.ending == "error_left", 1), False, 0.05),
+    _Measure("sessions with corrections", "share", lambda tally: (tally.corrections > 0, 1), False, 0.05),
     _Measure("sessions with loops", "share", lambda tally: (tally.loops, 1), False, 0.05),
 )
 

