@@ -27,7 +27,7 @@ class Lesson(Model):
     tried: str
     """The command or tool that failed."""
     how: Literal["instead", "before", "look"]
-    """instead: `worked` worked in its place; before: it worked after `worked`; look: after `worked` had shown the file."""
+    """instead: `worked` worked in its place; before: it worked after `worked`; look: after `worked` showed the file."""
     worked: str
     advice: str
     """A sentence for CLAUDE.md or AGENTS.md."""

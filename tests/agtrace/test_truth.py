@@ -18,6 +18,7 @@ from agtrace.upkeep.doctor import examine
 from tests.agtrace.asking import Asker, call_in, claude_log
 
 ONE = "aaaaaaaa-0000-4000-8000-000000000001"
+TWO = "bbbbbbbb-0000-4000-8000-000000000002"
 
 
 def test_an_answer_is_not_fresh_by_a_run_that_began_before_the_question(
@@ -135,3 +136,34 @@ def test_a_session_that_calls_itself_its_parent_is_no_child_of_its_own(tmp_path:
     log.write("user", "count", isSidechain=True)
     details = Asker(tmp_path, tmp_path / "home").ask("get_session_details", session_id=f"agent-{ONE}")["data"]
     assert details["parent_missing"] and "children" not in details
+
+
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+
+
+def ending(asker: Asker, session: str) -> tuple[str, str]:
+    found = asker.ask("analyze_session", session_id=session)["data"]["ending"]
+    return found["ending"], found["reason"]
+
+
+def test_a_structured_answer_ends_a_session_that_no_human_follows(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "home", ONE).prompt("Count the gauges.")
+    log.call("Bash", {"command": "ls gauges"}, "a b c").call(
+        "StructuredOutput", {"gauges": 3}, "Structured output provided"
+    )
+    assert ending(Asker(tmp_path, tmp_path / "home"), ONE)[0] == "finished"
+
+
+@pytest.mark.parametrize(("request_of_the_next", "expected"), [("Implement the following plan:\n\n# Tide", "finished"),
+                                                              ("Now something else.", "interrupted")])  # fmt: skip
+def test_a_plan_that_another_session_carries_out_was_approved(
+    tmp_path: Path, request_of_the_next: str, expected: str
+) -> None:
+    """Claude Code writes it as refused where the human had the context cleared."""
+    log = claude_log(tmp_path / "home", ONE).prompt("Plan the tide.")
+    log.call("ExitPlanMode", {"plan": "# Tide"}, REFUSED, failed=True)
+    log.write("user", [{"type": "text", "text": "[Request interrupted by user for tool use]"}])
+    following = claude_log(tmp_path / "home", TWO)
+    following.clock = log.clock
+    following.prompt(request_of_the_next).say("Done.")
+    assert ending(Asker(tmp_path, tmp_path / "home"), ONE)[0] == expected

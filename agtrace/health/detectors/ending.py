@@ -39,6 +39,8 @@ def ending_of(history: History) -> SessionEnding:
         return _ended("error_left", f"the last tool call failed ({_failure(failed)})", failed)
     if last is None:
         return _ended("unknown", "nobody asked for anything, and the model did nothing")
+    if history.continued:
+        return _ended("finished", "the human approved the plan, which another session carries out", last)
     if isinstance(last, (Call, Message)):
         return _by_response(history, last)
     if is_interruption(last, history.provider):
@@ -129,8 +131,6 @@ def _by_response(history: History, last: Call | Message) -> SessionEnding:
     if any(call.tool in AGENTS[history.provider].tools.answering for call in calls):
         return _ended("finished", f"the model gave its answer with {tool_named(last.tool)}", last)
     if stopped := next((call for call in reversed(calls) if call.outcome in _STOPPED), None):
-        if history.continued and asks_human(stopped):
-            return _ended("finished", "the human approved the plan, which another session carries out", stopped)
         how = "refused" if stopped.outcome is Outcome.REJECTED else "interrupted"
         return _ended("interrupted", f"the human {how} {tool_named(stopped.tool)}, and nothing came after it", stopped)
     return _ended("unknown", f"the model said nothing after the result of {tool_named(last.tool)}", last)
