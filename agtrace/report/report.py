@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agtrace_schema.analysis import Report, ReportedSession
@@ -17,6 +18,9 @@ from agtrace.report.lessons import Case, learned
 from agtrace.report.selection import Family, families, in_period
 from agtrace.report.survey import Asked, Seen, examine_all
 from agtrace.sessions.query import iso
+
+ENOUGH_TO_RANK = 10
+"""The scored sessions from which on each has a percentile."""
 
 LESSONS = 10
 """The most lessons that a report has."""
@@ -41,11 +45,22 @@ def report(connection: sqlite3.Connection, asked: Asked) -> Report:
         deeds=tables.deeds(connection, chosen),
         lessons=_lessons(connection, chosen, seen),
         undated=sum(not family.started_at for family in every),
-        sessions=sorted((one.shown for one in seen), key=_worst_first),
+        sessions=sorted(_with_percentiles([one.shown for one in seen]), key=_worst_first),
         versions={detector.name: detector.version for detector in DETECTORS},
         made_at=iso(int(asked.now * 1000)),
         behind=asked.behind,
     )
+
+
+def _with_percentiles(sessions: Sequence[ReportedSession]) -> Iterator[ReportedSession]:
+    """Yield sessions with their place among all that are scored, if these are enough to have places."""
+    scores = sorted(session.score for session in sessions if session.score is not None)
+    for session in sessions:
+        if session.score is None or len(scores) < ENOUGH_TO_RANK:
+            yield session
+        else:
+            place = 100 * bisect_left(scores, session.score) // len(scores)
+            yield session.model_copy(update={"percentile": place})
 
 
 def _lessons(connection: sqlite3.Connection, chosen: Sequence[Family], seen: Sequence[Seen]) -> list[Lesson]:

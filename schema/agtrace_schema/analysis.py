@@ -185,6 +185,8 @@ class ReportedSession(Model):
     active_seconds: int | None = None
     ending: SessionEnding
     score: int | None = None
+    percentile: int | None = None
+    """How many of a hundred scored sessions of the report score lower; absent if these are fewer than ten."""
     unscored: str | None = None
     parts: list[ScorePart]
     turns: int

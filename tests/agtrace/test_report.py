@@ -499,3 +499,13 @@ def timeline_of(session_id: str) -> Any:
     report = made(Filters(), timelines=True)
     (found,) = (one.timeline for one in report.sessions if one.session_id == session_id)
     return found
+
+
+def test_a_session_has_its_place_among_the_others_once_there_are_enough(tmp_path: Path) -> None:
+    for number in range(1, 11):
+        session(tmp_path / "logs", number, failures=number)
+    indexed_logs(tmp_path / "logs")
+    found = reported()["sessions"]
+    places = {one["score"]: one["percentile"] for one in found}
+    assert places[max(places)] > places[min(places)] == 0
+    assert all("percentile" not in one for one in reported("--until", "2020-01-01")["sessions"])

@@ -47,9 +47,12 @@ class Detail(NamedTuple):
 def detail(session: ReportedSession, most_entries: int) -> Detail:
     """Return the details of a session, with at most this many entries in its timeline; no timeline for 0."""
     texts = session.model_dump(
-        mode="json", include={"kind", "active_seconds", "ending", "unscored", "parts", "cost_made", "agents", "time"},
+        mode="json",
+        include={
+            *("kind", "active_seconds", "ending", "unscored", "percentile", "parts", "cost_made", "agents", "time"),
+        },
         exclude_none=True,
-    )  # fmt: skip
+    )
     texts["insights"] = [_insight(session, found) for found in session.insights]
     texts["total_insights"] = session.total_insights
     if not session.timeline or not most_entries:

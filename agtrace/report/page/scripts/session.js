@@ -90,7 +90,8 @@ function partsCard(row, details) {
       el("span", { class: "why" }, foreign(part.why)),
     );
   });
-  return card(`Why ${row.score} of 100`, el("ul", { class: "parts" }, items));
+  const place = details.percentile === undefined ? "" : `, more than ${details.percentile} % of these sessions`;
+  return card(`Why ${row.score} of 100${place}`, el("ul", { class: "parts" }, items));
 }
 
 function timeSplit(time) {
