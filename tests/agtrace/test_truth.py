@@ -146,12 +146,15 @@ def ending(asker: Asker, session: str) -> tuple[str, str]:
     return found["ending"], found["reason"]
 
 
-def test_a_structured_answer_ends_a_session_that_no_human_follows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("result", ["provided", None])
+def test_a_structured_answer_ends_a_session_that_no_human_follows(tmp_path: Path, result: str | None) -> None:
     log = claude_log(tmp_path / "home", ONE).prompt("Count the gauges.")
     log.call("Bash", {"command": "ls gauges"}, "a b c").call(
         "StructuredOutput", {"gauges": 3}, "Structured output provided"
     )
-    assert ending(Asker(tmp_path, tmp_path / "home"), ONE)[0] == "finished"
+    asker = Asker(tmp_path, tmp_path / "home")
+    assert ending(asker, ONE)[0] == "finished"
+    assert asker.ask("analyze_session", session_id=ONE)["data"]["insights"] == []
 
 
 @pytest.mark.parametrize(("request_of_the_next", "expected"), [("Implement the following plan:\n\n# Tide", "finished"),
