@@ -41,6 +41,10 @@ _COMMANDS = {
         "Show a session, or one event in full.",
         lambda: import_module("agtrace.commands.show").show,
     ),
+    "resume": _Listed(
+        "Print or run what continues a session.",
+        lambda: import_module("agtrace.commands.resume").resume,
+    ),
     "read": _Listed(
         "Print what a reference (ax://...) points to.",
         lambda: import_module("agtrace.commands.read").read,

@@ -186,6 +186,8 @@ class Agent(NamedTuple):
     client: Client | None = None
     command: str = ""
     """The name of its program, which is also its name for `agtrace setup`: `claude`."""
+    resumes: tuple[str, ...] = ()
+    """What stands between its program and the id of a session that it is to continue: `--resume`."""
     setup: Callable[[], Setup] | None = None
     """Loads how our MCP server is added to it; None if that isn't possible."""
     keys_remembered: int | None = 0

@@ -55,6 +55,7 @@ CLAUDE_CODE = Agent(
     hidden_reasoning="as signatures only",
     longest_command_ms=600_000,
     command="claude",
+    resumes=("--resume",),
     setup=_setup,
     client=Client("claude-code", 50_000),
     keys_remembered=64,  # only lines of one response repeat a key, and they are close together

@@ -68,6 +68,7 @@ CODEX = Agent(
         r"\A(?:(?:Chunk ID: |Wall time: |Process exited with code |Original token count: ).*\n|Output:\n)+"
     ),
     command="codex",
+    resumes=("resume",),
     setup=_setup,
     client=Client("codex-mcp-client", 11_900),  # with some models it removes the middle of anything over 12,000 bytes
     replays_items=True,

@@ -62,6 +62,7 @@ GEMINI = Agent(
         compactions=(Sign("info", r"(?i)\bcompressed (?:context will be sent|from\b)"),),
     ),
     command="gemini",
+    resumes=("--resume",),
     setup=_setup,
     client=Client("gemini-cli-mcp-client", 39_900),  # it adds 41 characters to an answer, and cuts above 40,000
     keys_remembered=None,  # any message can be replaced or rewound

@@ -1,0 +1,89 @@
+"""`agtrace resume`: the agent's own command that continues a session, in the folder where it ran."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from agtrace_indexer.providers.registry import AGENTS
+
+from agtrace.commands.asking import with_index
+from agtrace.commands.errors import TROUBLE, fail, tell
+from agtrace.commands.options import plain_json
+from agtrace.commands.printing import leave_lines
+
+
+class _Resuming(NamedTuple):
+    """How a session is continued."""
+
+    command: list[str]
+    folder: str | None
+    log_gone: bool
+    """Whether the agent has deleted the log, so that it doesn't know the session any more."""
+    parent_of: str | None
+    """The sub-agent that was asked for: only the session that started it can be continued."""
+
+
+@click.command()
+@click.argument("session")
+@click.option("--exec", "run", is_flag=True, help="Run the command in place of agtrace.")
+@plain_json
+def resume(session: str, run: bool, as_json: bool) -> None:
+    """Print the agent's own command that continues a session, with the folder where it ran, or run it.
+
+    \b
+      agtrace resume fb3cff44          cd /home/mira/tidepool && claude --resume fb3cff44-...
+      agtrace resume fb3cff44 --exec
+    """
+    found = _resuming(session)
+    if found.parent_of:
+        tell(f"{found.parent_of} is a sub-agent: this continues the session that started it")
+    if found.log_gone:
+        tell("its log is gone: the agent doesn't know the session any more; `agtrace show` still has it")
+    if found.folder is not None and not Path(found.folder).is_dir():
+        tell(f"its folder is not here: {found.folder}")
+    if run:
+        _run(found)
+    line = " ".join(map(shlex.quote, found.command))
+    line = line if found.folder is None else f"cd {shlex.quote(found.folder)} && {line}"
+    value = {"command": found.command, "folder": found.folder, "log_gone": found.log_gone}
+    leave_lines(value, as_json, [line])
+
+
+def _resuming(given: str) -> _Resuming:
+    """Return how a session is continued. Raises `SessionNotFound` or `AmbiguousSessionPrefix`."""
+    from agtrace_indexer.index.opening import open_read_only
+    from agtrace_indexer.index.questions import sessions
+
+    from agtrace.sessions.query import find_session, short_id
+
+    with closing(open_read_only(with_index().database)) as connection:
+        asked = found = find_session(connection, given)
+        while found.kind == "subagent" and found.parent_session is not None:
+            (found,) = sessions.in_rows(connection, [found.parent_session])
+        shown = short_id(connection, asked.uid)
+    agent = AGENTS[found.provider]
+    if not agent.resumes or found.kind == "subagent":
+        fail(f"{shown} can't be continued: {'its parent is unknown' if agent.resumes else agent.title}", TROUBLE)
+    command = [agent.command, *agent.resumes, found.own_id]
+    return _Resuming(command, found.cwd, bool(found.gone), None if asked is found else shown)
+
+
+def _run(found: _Resuming) -> None:
+    """Become the agent. Raises `SystemExit` if that isn't possible."""
+    program = shutil.which(found.command[0])
+    if program is None:
+        fail(f"{found.command[0]} isn't on the PATH", TROUBLE)
+    if found.folder is not None:
+        try:
+            os.chdir(found.folder)
+        except OSError as error:
+            fail(f"can't change to {found.folder}: {error.strerror}", TROUBLE)
+    sys.stdout.flush()
+    os.execv(program, found.command)
