@@ -33,6 +33,10 @@ _COMMANDS = {
         "List sessions, newest first.",
         lambda: import_module("agtrace.commands.sessions").sessions,
     ),
+    "projects": _Listed(
+        "List projects, with their sessions and cost.",
+        lambda: import_module("agtrace.commands.projects").projects,
+    ),
     "count": _Listed(
         "Count calls or tokens by tool, file, model, day ...",
         lambda: import_module("agtrace.commands.count").count,

@@ -1,4 +1,4 @@
-"""Lists of sessions as tables, for people."""
+"""Lists of sessions and projects as tables, for people."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from agtrace.text.numbers import dollars, short
 _COLUMNS = ("session", "agent", "started", "turns", "tools", "failed", "tokens", "cost", "request")
 _NARROW_COLUMNS = ("session", "started", "failed", "request")
 _NARROWEST_COLUMNS = ("session", "failed", "request")
+_OF_PROJECTS = ("project", "last", "sessions", "failed", "tokens", "cost")
+_OF_PROJECTS_NARROW = ("project", "sessions", "cost")
 _WIDE, _NARROW = 90, 60
 _WIDEST = {
     "session": 14, "agent": 6, "started": 16, "turns": 5, "tools": 5, "failed": 6, "tokens": 6, "cost": 7,
-    "run": 5, "output": 6, "seconds": 9, "compacted": 9, "edits": 5,
+    "last": 16, "sessions": 8, "run": 5, "output": 6, "seconds": 9, "compacted": 9, "edits": 5,
 }  # fmt: skip
 _COLUMN_OF = {
     "failed_calls": "failed", "failure_run": "run", "output_tokens": "output", "total_tokens": "tokens", "cost": "cost",
@@ -35,6 +37,28 @@ def sessions(answer: dict[str, Any], next_calls: Sequence[NextCall], sort: str |
     table = _table(*columns)
     for item in answer["data"].get("sessions", []):
         cells = _session_cells(item)
+        table.add_row(*(cells[column] for column in columns))
+    if table.row_count:
+        OUT.print(table)
+    elif not offer(next_calls):
+        nothing("`agtrace doctor` shows which logs were found; `agtrace index PATH` adds some.")
+    footer(answer)
+
+
+def projects(answer: dict[str, Any], next_calls: Sequence[NextCall]) -> None:
+    """Print a table of projects that fits the terminal's width."""
+    summary(answer)
+    columns = _OF_PROJECTS if OUT.width >= _NARROW else _OF_PROJECTS_NARROW
+    table = _table(*columns)
+    for item in answer["data"].get("projects", []):
+        cells: dict[str, str | Text] = {
+            "project": Text(plain(item["name"]), style="bold"),
+            "last": when(item.get("last_activity")),
+            "sessions": f"{item['session_count']:,}",
+            "failed": Text(f"{item['failed_calls']:,}" if item["failed_calls"] else "", style="red"),
+            "tokens": short(item.get("total_tokens")),
+            "cost": dollars(item.get("cost_usd")),
+        }
         table.add_row(*(cells[column] for column in columns))
     if table.row_count:
         OUT.print(table)
@@ -79,7 +103,7 @@ def _about(item: dict[str, Any]) -> Text:
 def _table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", expand=True)
     for column in columns:
-        right = column not in ("session", "agent", "started", "request")
+        right = column not in ("session", "agent", "started", "request", "project", "last")
         widest = _WIDEST.get(column)
         table.add_column(
             column, justify="right" if right else "left", no_wrap=True, overflow="ellipsis",

@@ -13,6 +13,7 @@ import pytest
 from agtrace.text.lines import one_line
 from agtrace.text.next_call import call
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, claude_log, query
+from tests.agtrace.terminal import agtrace_here, index_here
 
 FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
@@ -216,3 +217,17 @@ def test_the_size_that_a_hint_names_is_that_of_the_answer(each: Asker) -> None:
         follow, given = call_in(hint)
         size = len(each.anything(follow, **given).text.encode())
         assert 1024 * least <= size <= 1024 * most, f"{size} bytes: {hint}"
+
+
+def test_projects_are_listed_with_the_names_that_other_commands_take(tmp_path: Path) -> None:
+    for number, folder in enumerate(("/home/mira/tidepool", "/home/mira/tidepool", "/home/mira/cinder"), 1):
+        log = claude_log(tmp_path / "home", f"{number:08x}-0000-4000-8000-000000000000", cwd=folder)
+        log.clock += 1_000 * number
+        log.prompt("Draw the tide.").call("Bash", {"command": "make"}, "no rule", failed=True).say("Done.")
+    index_here(tmp_path / "home")
+    lines = agtrace_here("projects").out.splitlines()
+    named = [line.split()[0] for line in lines if "2026-" in line]
+    assert named == ["cinder", "tidepool"]
+    for name, sessions in (("cinder", 1), ("tidepool", 2)):
+        assert len(agtrace_here("sessions", "--project", name, "--json").json()["data"]["sessions"]) == sessions
+    assert len(agtrace_here("projects", "--json", "--limit", "1").json()["data"]["projects"]) == 1

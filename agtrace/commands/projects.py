@@ -1,0 +1,31 @@
+"""`agtrace projects`: list the projects that sessions belong to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from agtrace.commands.asking import ask
+from agtrace.commands.options import as_json, cursor
+from agtrace.commands.printing import leave
+
+
+@click.command()
+@click.option("--limit", type=int, default=20, show_default=True, help="Projects at most, up to 50.")
+@cursor
+@as_json
+def projects(as_json: bool, **filters: Any) -> None:
+    """List projects, the one that was worked on last first, each with its sessions, tokens and cost.
+
+    A project is a repository with all its worktrees and clones, or a folder that none is known of. Its name is what
+    --project takes elsewhere.
+    """
+    answer = ask("get_project_info", filters)
+
+    def for_person() -> None:
+        from agtrace.render.lists import projects as shown
+
+        shown(answer.value, answer.next_calls)
+
+    leave(answer.value, as_json, for_person)
