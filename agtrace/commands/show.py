@@ -50,6 +50,7 @@ def show(place: str, as_json: bool, **asked: Any) -> None:
     and results, each shortened), full (everything, verbatim).
 
     \b
+      agtrace show last
       agtrace show fb3cff44 --turn 3
       agtrace show fb3cff44 --sections failures,files
       agtrace show fb3cff44:42 --lines 1:50

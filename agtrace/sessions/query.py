@@ -19,8 +19,12 @@ MATCHES_SHOWN = 10
 _NEAREST = 3
 
 
+LAST = "last"
+"""What stands for the id of the session in which something happened last."""
+
+
 def find_session(connection: sqlite3.Connection, given: str) -> Session:
-    """Return the session with this id, unambiguous id prefix or `ax://` reference.
+    """Return the session with this id, unambiguous id prefix or `ax://` reference; `last` is the one active last.
 
     A prefix of an id that several logs share (`X`, `X~2`) means `X`, as it did before the second log appeared.
 
@@ -30,6 +34,8 @@ def find_session(connection: sqlite3.Connection, given: str) -> Session:
     exact = sessions.with_id(connection, prefix)
     if exact is not None:
         return exact
+    if prefix == LAST and (latest := sessions.latest(connection)) is not None:
+        return latest
     found = sessions.with_prefix(connection, prefix, MATCHES_SHOWN)
     if not prefix or not found:
         raise SessionNotFound(given, _nearest_ids(connection, prefix))

@@ -231,3 +231,13 @@ def test_projects_are_listed_with_the_names_that_other_commands_take(tmp_path: P
     for name, sessions in (("cinder", 1), ("tidepool", 2)):
         assert len(agtrace_here("sessions", "--project", name, "--json").json()["data"]["sessions"]) == sessions
     assert len(agtrace_here("projects", "--json", "--limit", "1").json()["data"]["projects"]) == 1
+
+
+def test_last_is_the_session_in_which_something_happened_last_everywhere(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        log = claude_log(tmp_path / "home", f"{number:08x}-0000-4000-8000-000000000000")
+        log.clock += 1_000 * (5 if number == 2 else number)
+        log.prompt(f"Draw tide {number}.").call("Bash", {"command": "make"}, "done").say("Done.")
+    index_here(tmp_path / "home")
+    for command in ("show", "analyze", "resume", "reasoning"):
+        assert "00000002" in agtrace_here(command, "last", "--json").out, command

@@ -58,6 +58,9 @@ class Sessions(Protocol[Connection]):
     def with_id(self, connection: Connection, uid: str) -> Session | None:
         """Return the session with this id."""
 
+    def latest(self, connection: Connection) -> Session | None:
+        """Return the session, no sub-agent, in which something happened last."""
+
     def with_prefix(self, connection: Connection, prefix: str, most: int) -> list[Session]:
         """Return the first sessions, ordered by id, whose id begins with a prefix."""
 

@@ -209,6 +209,12 @@ def with_id(connection: sqlite3.Connection, uid: str) -> Session | None:
     return first(connection, Session, f"{_SESSION} WHERE s.uid = ?", (uid,))
 
 
+def latest(connection: sqlite3.Connection) -> Session | None:
+    """Return the session, no sub-agent, in which something happened last."""
+    newest = "ORDER BY coalesce(s.ended_at, 0) DESC, s.id DESC LIMIT 1"
+    return first(connection, Session, f"{_SESSION} WHERE s.kind NOT IN ('subagent', 'warmup') {newest}", ())
+
+
 def with_prefix(connection: sqlite3.Connection, prefix: str, most: int) -> list[Session]:
     """Return the first sessions, ordered by id, whose id begins with a prefix."""
     sql = f"{_SESSION} WHERE {_BEGINS} ORDER BY s.uid LIMIT :most"
