@@ -11,7 +11,7 @@ from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.answers import BestMatches, BestSession, Worked
 from agtrace_schema.events import Outcome
 
-from agtrace.search.ranking import FAINT, SURE
+from agtrace.search.ranking import FAINT
 from agtrace.search.scoring import Ranked, RankedHit
 from agtrace.sessions.aftermath import aftermath
 from agtrace.sessions.projects import labels
@@ -51,7 +51,7 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
     What holds but little of a query, words of which stand nowhere, is hardly what was looked for: that is short.
     """
     found = ranked.sessions
-    if ranked.nowhere and found[0].share < SURE:
+    if ranked.nowhere and not ranked.sure:
         most = min(most, _DOUBTED)
     best = [one for one in found if one.score >= _RIVAL * found[0].score][: min(max(_HITS), most)]
     others = [

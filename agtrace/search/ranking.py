@@ -53,6 +53,9 @@ _MOST_WORDS = 32
 SURE, FAINT = 0.6, 0.25
 """Shares of a query from which on what was found is an answer, and below which it is none."""
 
+_MANY, _ALL_BUT_ONE = 4, 0.9
+"""Where a single word of at least so many is found nowhere, this share of the others is an answer, too."""
+
 _LONG = 6
 """Words of a query up to which that is so: of a longer one no event holds all, and less of it is enough."""
 
@@ -89,7 +92,8 @@ class Ranking:
         words = self._words(asked, size.events)
         words = [word for word in words if not (word.missing and word.text in names)] or words
         total = sum(word.weight + word.missing for word in words)
-        nowhere = tuple(word.text for word in words if word.missing)
+        missing = [word for word in words if word.missing]
+        nowhere = tuple(word.text for word in missing)
         if not total:
             return Ranked([], nowhere)
         events, held = self._loaded(words)
@@ -112,7 +116,11 @@ class Ranking:
         best = _best_first(
             replace(one, score=one.score * _OF_NAMED) if one.session_row in named else one for one in titled
         )
-        return Ranked([] if not best or best[0].share < _faint(asked) else best, nowhere)
+        if not best or best[0].share < _faint(asked):
+            return Ranked([], nowhere)
+        there = 1 - sum(word.missing for word in missing) / total
+        sure = best[0].share >= (SURE if not _one_of_many(words, missing) else _ALL_BUT_ONE * there)
+        return Ranked(best, nowhere, sure)
 
     def _named(self, texts: Sequence[str], events: int) -> tuple[set[int], set[str]]:
         """The sessions of the projects whose names stand in a query, and the words of these names.
@@ -173,6 +181,11 @@ class Ranking:
         )
         asked = {event.id for event in spoken if event.event_index <= asking.get((event.session, event.turn or 0), -1)}
         return [event for event in events if event.id not in asked]
+
+
+def _one_of_many(words: Sequence[Word], missing: Sequence[Word]) -> bool:
+    """Whether a single one of the words of a query is found nowhere, such as one that is spelled differently."""
+    return len(missing) == 1 and len(words) >= _MANY
 
 
 def _faint(texts: Sequence[str]) -> float:

@@ -56,6 +56,8 @@ class Ranked(NamedTuple):
     """The best first."""
     nowhere: tuple[str, ...] = ()
     """The words of the query that no event holds."""
+    sure: bool = False
+    """Whether the best one holds enough of the query to be an answer."""
 
 
 def weight(events: int, holding: int) -> float:

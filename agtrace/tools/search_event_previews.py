@@ -13,7 +13,6 @@ from agtrace.search.deadline import Deadline
 from agtrace.search.grouping import previews, session_matches
 from agtrace.search.hits import Hit, Place
 from agtrace.search.question import Hits, Question, SessionHits, snapshot_of
-from agtrace.search.ranking import SURE
 from agtrace.search.scoring import Ranked
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.lines import repeated
@@ -47,7 +46,7 @@ def answer(context: Context, wanted: SearchEventPreviews) -> Reply:
     """
     walk, deadline = _walk(context, wanted), Deadline(context.search_seconds)
     ranked = ranked_sessions(walk.question, wanted.query) if wanted.ranks else Ranked([])
-    if ranked.sessions and ranked.sessions[0].share >= SURE:
+    if ranked.sure:
         return ranked_reply(context, wanted, ranked)
     found = _found(walk, wanted, deadline)
     if found.hits:

@@ -13,7 +13,7 @@ from agtrace.search.best import best_matches
 from agtrace.search.deadline import Deadline
 from agtrace.search.matching import Contains
 from agtrace.search.question import Question
-from agtrace.search.ranking import SURE, Ranking
+from agtrace.search.ranking import Ranking
 from agtrace.search.scoring import Ranked, RankedSession
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import SUMMARY, cut, repeated
@@ -54,9 +54,9 @@ def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked, 
     """
     found = best_matches(context.connection, ranked, wanted.limit)
     best = ranked.sessions[0]
-    how = "best matches by words" if best.share >= SURE else "only weak matches by words"
+    how = "best matches by words" if ranked.sure else "only weak matches by words"
     summary = f"{'' if wanted.ranks else 'not found literally; '}{how} for {repeated(wanted.query, 40)!r}"
-    if ranked.nowhere and best.share < SURE:
+    if ranked.nowhere:
         summary = cut(f"{summary}; nowhere: {', '.join(ranked.nowhere)}", SUMMARY)
     data: dict[str, Any] = {} if wanted.ranks else {"sessions" if wanted.group_by else "matches": []}
     data |= {"own_left_out": left_out} if left_out else {}

@@ -159,6 +159,19 @@ def test_words_that_stand_nowhere_are_named_and_the_answer_is_short(samples: Ask
     assert value["summary"].startswith("Only weak matches by words") and "nowhere: terraform" in value["summary"]
 
 
+def test_a_query_of_which_a_single_word_is_spelled_differently_is_answered(tmp_path: Path) -> None:
+    claude_log(tmp_path / "logs", ONE).prompt("Which color palette do the pelican charts use?").say("Viridis.")
+    claude_log(tmp_path / "logs", TWO).prompt("Mend the palette of the charts.").say("Mended.")
+    for number in range(20):
+        claude_log(tmp_path / "logs", f"{number:08}-0000-4000-8000-000000000001").prompt("Hello").say("Hello!")
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    value = asker.ask("search_event_previews", query="colour palette pelican charts")
+    assert value["summary"].startswith("Best matches by words") and value["summary"].endswith("; nowhere: colour")
+    assert ONE.startswith(value["data"]["best"]["sessions"][0]["session_id"])
+    for fewer in ("colour palette charts", "colour gradient pelican charts"):
+        assert asker.ask("search_event_previews", query=fewer)["summary"].startswith("Only weak matches")
+
+
 def test_a_word_in_the_middle_of_a_long_output_is_not_said_to_stand_nowhere(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "logs", ONE).prompt("Where is the cormorant?")
     log.call("Bash", {"command": "cat birds"}, "gull\n" * 900 + "albatross\n" + "gull\n" * 900)
