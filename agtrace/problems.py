@@ -170,7 +170,7 @@ class SearchTimeout(Problem):
         super().__init__(
             f"The search was stopped after {seconds:.0f} s; narrow it and try again", None, seconds=seconds
         )
-        self.hint = "Add session_id, project_hash or since to the query."
+        self.hint = "Add session_id, project or since to the query."
 
 
 class IndexUnavailable(Problem):

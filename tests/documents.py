@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import get_args
 
 import click
-from agtrace_schema import analysis, answers, comparison, database, events, health
+from agtrace_schema import analysis, answers, comparison, database, events, status
 
 from agtrace import settings
 from agtrace.commands.group import agtrace
@@ -173,7 +173,7 @@ def _event_table() -> str:
 
 
 def _answer_models() -> str:
-    return "\n".join(part for module in (answers, comparison, health, analysis) for part in _models(module))
+    return "\n".join(part for module in (answers, comparison, status, analysis) for part in _models(module))
 
 
 def _models(module: ModuleType) -> Iterator[str]:

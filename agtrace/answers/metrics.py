@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Any
 
-from agtrace_schema.health import AnswerHealth
+from agtrace_schema.status import AnswerHealth
 
 from agtrace.shaping.shape import Answer
 

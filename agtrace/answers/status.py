@@ -9,7 +9,7 @@ from agtrace_indexer.index.opening import bytes_on_disk
 from agtrace_indexer.index.questions import state
 from agtrace_indexer.redact import redact
 from agtrace_schema.database import VERSION
-from agtrace_schema.health import Configuration, Health, IndexHealth
+from agtrace_schema.status import Configuration, Health, IndexHealth
 
 from agtrace.answers.metrics import Metrics
 from agtrace.index.freshness import Freshness

@@ -1,4 +1,4 @@
-"""Error messages and exit codes of all commands.
+"""Which message and exit code a command ends with for each error; the texts are those of the errors themselves.
 
 Commands don't catch errors; `explained` turns those that have an explanation into a message on stderr and an exit code.
 """

@@ -26,7 +26,7 @@ _COMMANDS = {
         lambda: import_module("agtrace.commands.index").index,
     ),
     "search": _Listed(
-        "Find events that contain a text.",
+        "Find past sessions by words, or events that contain a text.",
         lambda: import_module("agtrace.commands.search").search,
     ),
     "sessions": _Listed(

@@ -92,7 +92,7 @@ project = click.option(
 )  # fmt: skip
 
 _FILTERS = (
-    click.option("--limit", type=int, default=10, show_default=True, help="Items at most, up to 50."),
+    click.option("--limit", type=int, default=10, show_default=True, help="The most items to show, up to 50."),
     click.option("--until", metavar="TIME", help="Up to this time, written as for --since."),
     click.option("--since", metavar="TIME", help="From this time on: 2026-11-03, 12h, 7d, yesterday."),
     project,

@@ -16,7 +16,7 @@ from agtrace.commands.printing import leave
 @cursor
 @as_json
 def projects(as_json: bool, **filters: Any) -> None:
-    """List projects, the one that was worked on last first, each with its sessions, tokens and cost.
+    """List projects, the most recently active first, each with its sessions, tokens and cost.
 
     A project is a repository with all its worktrees and clones, or a folder that none is known of. Its name is what
     --project takes elsewhere.

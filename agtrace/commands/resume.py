@@ -70,7 +70,8 @@ def _resuming(given: str) -> _Resuming:
         shown = short_id(connection, asked.uid)
     agent = AGENTS[found.provider]
     if not agent.resumes or found.kind == "subagent":
-        fail(f"{shown} can't be continued: {'its parent is unknown' if agent.resumes else agent.title}", TROUBLE)
+        why = "its parent is unknown" if agent.resumes else f"{agent.title} has no command for it"
+        fail(f"{shown} can't be continued: {why}", TROUBLE)
     command = [agent.command, *agent.resumes, found.own_id]
     return _Resuming(command, found.cwd, bool(found.gone), None if asked is found else shown)
 

@@ -38,7 +38,11 @@ _LONGEST_PLACE = 200
     "--sections", metavar="NAME,NAME",
     help=f"Only these parts, in full: {', '.join(SECTIONS)}.",
 )  # fmt: skip
-@click.option("--around", type=click.IntRange(1, MOST_AROUND), help="So many events before and after one, a line each.")
+@click.option(
+    "--around",
+    type=click.IntRange(1, MOST_AROUND),
+    help="Also show this many events before and after it, one line each.",
+)
 @text_options
 @fields
 @cursor

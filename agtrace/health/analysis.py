@@ -101,7 +101,7 @@ def examine(connection: sqlite3.Connection, session: Session, *, now: float, pri
 
 
 def distinct(found: Iterable[Found]) -> tuple[Found, ...]:
-    """Leave out the findings most of whose events an earlier, more telling one is about."""
+    """Leave out findings whose events are mostly covered by an earlier, more telling one."""
     told: set[int] = set()
     kept: list[Found] = []
     for detector, finding in found:

@@ -86,7 +86,7 @@ def experiences(history: History) -> Iterator[Experience]:
 
 
 def _only_looks(call: Call) -> bool:
-    """Whether a command only looked for something that wasn't there: another look is no way of doing it."""
+    """Whether a command only looked for something that wasn't there: looking elsewhere is no fix."""
     return command_of(call) is not None and only_reads(call) and not _ABSENT.search(call.result)
 
 

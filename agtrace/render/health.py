@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agtrace_schema.health import Health
+from agtrace_schema.status import Health
 from rich.table import Table
 from rich.text import Text
 

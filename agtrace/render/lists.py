@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from agtrace_indexer.providers.registry import AGENTS
 from rich.table import Table
 from rich.text import Text
 
@@ -19,9 +20,15 @@ _NARROWEST_COLUMNS = ("session", "failed", "request")
 _OF_PROJECTS = ("project", "last", "sessions", "failed", "tokens", "cost")
 _OF_PROJECTS_NARROW = ("project", "sessions", "cost")
 _WIDE, _NARROW = 90, 60
+
+
+def _agent(provider: str) -> str:
+    return provider.removesuffix("_code")
+
+
 _WIDEST = {
-    "session": 14, "agent": 6, "started": 16, "turns": 5, "tools": 5, "failed": 6, "tokens": 6, "cost": 7,
-    "last": 16, "sessions": 8, "run": 5, "output": 6, "seconds": 9, "compacted": 9, "edits": 5,
+    "session": 14, "agent": max(map(len, map(_agent, AGENTS))), "started": 16, "turns": 5, "tools": 5, "failed": 6,
+    "tokens": 6, "cost": 7, "last": 16, "sessions": 8, "run": 5, "output": 6, "seconds": 9, "compacted": 9, "edits": 5,
 }  # fmt: skip
 _COLUMN_OF = {
     "failed_calls": "failed", "failure_run": "run", "output_tokens": "output", "total_tokens": "tokens", "cost": "cost",
@@ -78,7 +85,7 @@ def _columns(measure: str | None) -> Sequence[str]:
 def _session_cells(item: dict[str, Any]) -> dict[str, str | Text]:
     return {
         "session": Text(item["id"], style="bold"),
-        "agent": item["provider"].removesuffix("_code"),
+        "agent": _agent(item["provider"]),
         "started": when(item.get("start_time")),
         "turns": str(item["turn_count"]),
         "tools": str(item["tool_calls"]),

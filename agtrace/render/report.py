@@ -1,4 +1,4 @@
-"""The health of many sessions, for people: a page that is understood in ten seconds."""
+"""`agtrace report` at the terminal: the health of many sessions, understood in ten seconds."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from agtrace.usage.prices import PriceTable
 FEWEST_SESSIONS, FEWEST_TIMES = 2, 3
 """A lesson failed in so many sessions, or so often in one."""
 _AGREEING = 0.5
-"""The share of the failures that were overcome in the same way from which on this is what works."""
+"""What works is what overcame at least this share of the failures that were overcome."""
 
 
 class Case(NamedTuple):

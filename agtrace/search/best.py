@@ -34,7 +34,7 @@ _OTHER = 0.4
 """Further sessions, those with at least this share of the best score, get a line."""
 
 _DOUBTED = 2
-"""The sessions that are shown at most where words of the query stand nowhere."""
+"""The most sessions shown if words of the query are found nowhere and the rest is weak."""
 
 _FIXED = 2
 """In so many of the best sessions, and so many of their hits, failures are looked for that were overcome."""
@@ -48,7 +48,7 @@ _NUMBER = re.compile(r"\d+")
 def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> BestMatches:
     """Show the best of these sessions with their hits, and name a few more: at most so many in all.
 
-    What holds but little of a query, words of which stand nowhere, is hardly what was looked for: that is short.
+    If words of the query are found nowhere and the rest is weak, the answer is short: it is hardly what was wanted.
     """
     found = ranked.sessions
     if ranked.nowhere and not ranked.sure:

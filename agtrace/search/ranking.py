@@ -51,13 +51,13 @@ _MOST_WORDS = 32
 """Of a query with more words, those that fewest events hold, and those that none holds."""
 
 SURE, FAINT = 0.6, 0.25
-"""Shares of a query from which on what was found is an answer, and below which it is none."""
+"""At least this share of a query must be found for an answer, and less than the second counts as nothing."""
 
 _MANY, _ALL_BUT_ONE = 4, 0.9
-"""Where a single word of at least so many is found nowhere, this share of the others is an answer, too."""
+"""If only one word, of at least so many, is found nowhere, this share of the others is an answer, too."""
 
 _LONG = 6
-"""Words of a query up to which that is so: of a longer one no event holds all, and less of it is enough."""
+"""The length of a query, in words, up to which that holds. No event has all words of a longer one: less is enough."""
 
 
 class Word(NamedTuple):

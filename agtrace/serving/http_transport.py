@@ -21,7 +21,7 @@ import anyio
 import anyio.lowlevel
 import uvicorn
 from agtrace_schema.answers import dump
-from agtrace_schema.health import Health
+from agtrace_schema.status import Health
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings

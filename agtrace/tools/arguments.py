@@ -1,4 +1,4 @@
-"""The arguments of the tools: one model for each, which is also the tool's input schema.
+"""The arguments that tools share, and how arguments are read. The model of a tool, next to it, is its input schema.
 
 Unknown arguments are refused. Errors become `InvalidParameter`, which names the field, the allowed
 values and the nearest valid one.

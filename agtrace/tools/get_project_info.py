@@ -56,8 +56,8 @@ def _opening(item: ProjectItem) -> NextCall:
 TOOL = Tool(
     "get_project_info",
     "List projects",
-    "The projects: repositories with all their folders, sessions and last activity; project of other tools takes "
-    "their names.",
+    "The projects: repositories with all their folders, sessions and last activity; other tools take "
+    "their names as project.",
     GetProjectInfo,
     answer,
 )

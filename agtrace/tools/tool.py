@@ -11,7 +11,7 @@ from typing import Any
 from agtrace_indexer.index.questions import events, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import Analysis
-from agtrace_schema.health import Health
+from agtrace_schema.status import Health
 
 from agtrace.health.last_analysis import LastAnalysis
 from agtrace.index.freshness import Freshness
@@ -53,7 +53,7 @@ class Context:
     def projects(self, given: str | None) -> tuple[int, ...] | None:
         """Return the row ids of the folders of a project; None for none given.
 
-        Raises `InvalidParameter` if none is called so; while the index is incomplete, no session is found instead.
+        Raises `InvalidParameter` if none has that name; while the index is incomplete, nothing is found instead.
         """
         if given is None:
             return None
@@ -81,7 +81,7 @@ class Tool:
 
 
 def unless_behind(summary: str, total: int, freshness: Freshness) -> str:
-    """Return the summary, qualified while the index is incomplete: it never claims then that nothing was found."""
+    """Return the summary, qualified while the index is incomplete: then it never says that there is nothing."""
     if freshness.state == "ready":
         return summary
     behind = "" if freshness.files_behind is None else f", {freshness.files_behind} files behind"

@@ -27,8 +27,8 @@ from agtrace_schema.analysis import (
 
 from agtrace.report.page.bundle import pack
 from agtrace.report.page.charts import charts
-from agtrace.report.page.details import thinned
 from agtrace.report.page.page import html
+from agtrace.report.page.session_data import thinned
 from agtrace.report.page.visible_text import visible
 from agtrace.report.page.wording import ENDINGS
 from tests.agtrace.health_reports import around, insight, report, session

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from agtrace_indexer.events.drafts import Draft, LogState, Record, Rollback, Said, Settlement
 from agtrace_indexer.providers.codex import parser as codex
-from agtrace_indexer.providers.codex.records import EVENTS, ITEMS, LINES, TURN_ITEMS
+from agtrace_indexer.providers.codex.record_types import EVENTS, ITEMS, LINES, TURN_ITEMS
 from agtrace_indexer.providers.codex.tool_outputs import read_output
 from agtrace_indexer.providers.provider import Parser
 from agtrace_schema.events import (

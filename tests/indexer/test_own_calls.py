@@ -13,7 +13,7 @@ from agtrace_indexer.events.own_calls import is_own
 from agtrace_indexer.parallel import pool
 from agtrace_indexer.providers.registry import TOOLS as KNOWN
 from agtrace_indexer.run import index
-from agtrace_schema import own
+from agtrace_schema import own_tools
 from agtrace_schema.events import Json, ToolCall
 
 from agtrace.tools import TOOLS
@@ -54,7 +54,7 @@ def test_a_tool_of_agtrace_is_known_by_every_name_that_an_agent_gives_it(name: s
 
 
 def test_every_tool_of_the_server_is_known() -> None:
-    assert set(TOOLS) <= set(own.TOOLS)
+    assert set(TOOLS) <= set(own_tools.TOOLS)
 
 
 @pytest.mark.parametrize("name", ["mcp__github__list_sessions", "mcp__agtrace__make_coffee", "Read", "", "agtrace"])

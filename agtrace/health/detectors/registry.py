@@ -1,4 +1,4 @@
-"""All detectors, in the order in which findings tell most: of two that tell the same events, the first is shown."""
+"""All detectors, the most telling first: of two findings about the same events, only the first is shown."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 from agtrace_schema.analysis import ReportedSession
 
-from agtrace.report.page.details import detail
+from agtrace.report.page.session_data import detail
 from agtrace.report.page.visible_text import fit_for_the_page
 
 GROUP = 24

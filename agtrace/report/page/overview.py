@@ -9,7 +9,7 @@ from typing import Any
 from agtrace_schema.analysis import Change, Figures, Report, ReportedSession
 
 from agtrace.report.page import wording
-from agtrace.report.page.details import worst
+from agtrace.report.page.session_data import worst
 from agtrace.report.wording import AGENTS, deeds, named
 from agtrace.text.numbers import counted
 

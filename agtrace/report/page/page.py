@@ -20,8 +20,8 @@ from markupsafe import Markup
 from agtrace.report.page import wording
 from agtrace.report.page.bundle import GROUP, Packed, pack, packed
 from agtrace.report.page.charts import charts
-from agtrace.report.page.details import KINDS, ROW, SEVERITIES, row
 from agtrace.report.page.overview import overview
+from agtrace.report.page.session_data import KINDS, ROW, SEVERITIES, row
 from agtrace.report.page.visible_text import fit_for_the_page
 from agtrace.report.wording import AGENTS
 from agtrace.text.numbers import counted

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import product
 
 from agtrace_schema.events import Json, ToolCall
-from agtrace_schema.own import TOOLS
+from agtrace_schema.own_tools import TOOLS
 
 from agtrace_indexer.events.tools import Tools
 

@@ -15,7 +15,7 @@ from agtrace_schema.events import EventType
 
 from agtrace_indexer.index.questions.queries import as_json
 from agtrace_indexer.index.session_sums import changes_from, sum_session
-from agtrace_indexer.index.sums import sum_turns
+from agtrace_indexer.index.turn_sums import sum_turns
 
 _USAGE = TYPE_CODE[EventType.TOKEN_USAGE]
 

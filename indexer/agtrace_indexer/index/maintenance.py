@@ -11,7 +11,7 @@ from agtrace_indexer.index import meta, ranking, repositories, word_index
 from agtrace_indexer.index.catalog import Catalog
 from agtrace_indexer.index.lock import WriteLock
 from agtrace_indexer.index.opening import bytes_on_disk
-from agtrace_indexer.index.tables import Role, of_role, unused
+from agtrace_indexer.index.table_roles import Role, of_role, unused
 
 _FREE = 10
 """Percentage of free pages from which the file is rewritten: that takes 2 s a gigabyte and its size once more."""

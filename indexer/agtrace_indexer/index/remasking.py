@@ -19,7 +19,7 @@ from agtrace_indexer.events.strings import identifier, masked_json, plain_id
 from agtrace_indexer.index import meta, repositories
 from agtrace_indexer.index.maintenance import note_scrub
 from agtrace_indexer.index.projects import told_hash
-from agtrace_indexer.index.tables import TABLES
+from agtrace_indexer.index.table_roles import TABLES
 from agtrace_indexer.redact import redact, redact_json, suspicious
 from agtrace_indexer.texts.blocks import BlockText, pack, unpack
 
@@ -43,14 +43,9 @@ def mask_again(connection: sqlite3.Connection) -> None:
     before = connection.total_changes
     for table, described in TABLES.items():
         for column in described.texts:
-            _mask_column(connection, table, column)
+            _mask_column(connection, table, column, described.key)
     for table in ("name", "path"):
         _mask_shared(connection, table)
-    _mask_keyed(connection, "request", "text", ("session_id", "event_index"))
-    _mask_keyed(connection, "naming", "title", ("session_id", "line"))
-    for column in ("name", "detail"):
-        _mask_keyed(connection, "landmark", column, ("session_id", "event_index", "number"))
-    _mask_keyed(connection, "clue", "value", ("session_id", "event_index", "kind", "value"))
     meta.drop(connection, repositories.JOINED)
     _mask_ids(connection)
     _mask_record_types(connection)
@@ -60,13 +55,7 @@ def mask_again(connection: sqlite3.Connection) -> None:
         note_scrub(connection)
 
 
-def _mask_column(connection: sqlite3.Connection, table: str, column: str) -> None:
-    rows = connection.execute(f"SELECT id, {column} FROM {table} WHERE {column} IS NOT NULL").fetchall()
-    changed = [(masked, row) for row, text in rows if (masked := redact(text)) != text]
-    connection.executemany(f"UPDATE {table} SET {column} = ? WHERE id = ?", changed)
-
-
-def _mask_keyed(connection: sqlite3.Connection, table: str, column: str, key: tuple[str, ...]) -> None:
+def _mask_column(connection: sqlite3.Connection, table: str, column: str, key: tuple[str, ...]) -> None:
     there = f"SELECT {column}, {', '.join(key)} FROM {table} WHERE {column} IS NOT NULL"
     rows = connection.execute(there).fetchall()
     changed = [(masked, *row) for text, *row in rows if (masked := redact(text)) != text]

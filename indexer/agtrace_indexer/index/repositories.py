@@ -52,9 +52,9 @@ class _Told:
 
 
 def join(connection: sqlite3.Connection, *, anew: bool = False) -> None:
-    """Bring the repositories up to date, in the open transaction; nothing if nothing changed that they follow from.
+    """Bring the repositories up to date, in the open transaction, if something they are computed from has changed.
 
-    `anew` says that something did change which can't be told from the tables.
+    `anew` says that something has changed that the tables don't show.
     """
     (state,) = connection.execute(_STATE).fetchone()
     if _are_nested(connection):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import orjson
 
-from agtrace_indexer.index.sums import CODES, MODEL_USAGE, TOTAL
+from agtrace_indexer.index.turn_sums import CODES, MODEL_USAGE, TOTAL
 
 _STEP = 512
 """The sums that are kept end at a multiple of it, and leave out at least as many events, which may still change."""

@@ -13,7 +13,7 @@ from functools import cache
 from agtrace_schema import database
 
 from agtrace_indexer.index.store import Store
-from agtrace_indexer.index.tables import TABLES, Role, of_role, pointers
+from agtrace_indexer.index.table_roles import TABLES, Role, of_role, pointers
 
 _ATTACHED = "shard"
 

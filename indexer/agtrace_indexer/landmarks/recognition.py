@@ -1,4 +1,4 @@
-"""What of the attempts of a command came about, by its end and its output."""
+"""Which of the things that a command attempted really happened, judged by its exit code and its output."""
 
 from __future__ import annotations
 

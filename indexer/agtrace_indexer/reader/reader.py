@@ -24,7 +24,7 @@ from agtrace_indexer.logs.content import Content
 from agtrace_indexer.logs.decoding import decode
 from agtrace_indexer.logs.discovery import Found
 from agtrace_indexer.logs.files import ANCHOR, CountedFile, open_regular, start_of
-from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, MAX_LINE, Line, Lines
+from agtrace_indexer.logs.lines import HEAD_OF_LONG_LINE, MAX_LINE, Line
 from agtrace_indexer.logs.progress import Progress
 from agtrace_indexer.providers.provider import Row
 from agtrace_indexer.providers.registry import parser_of, source_of, unroll
@@ -32,7 +32,14 @@ from agtrace_indexer.reader.containers import rows_of
 from agtrace_indexer.reader.exclusion import KeptOut, kept_out, kept_out_inside, kept_out_so_far
 from agtrace_indexer.reader.log import Log, digest
 from agtrace_indexer.reader.recognition import BEFORE_JSON, HEAD, begin, document_in, why_no_log
-from agtrace_indexer.reader.resumption import Place, begins_alike, known_log, where_it_ended
+from agtrace_indexer.reader.resumption import (
+    Place,
+    begins_alike,
+    known_log,
+    note_position,
+    remaining_lines,
+    where_it_ended,
+)
 from agtrace_indexer.reader.transcript import Transcript, session_of
 
 BATCH = 8 * 1024 * 1024
@@ -175,7 +182,7 @@ class Reader:
         if known.gone:
             self.store.rejoin(known.id)
         log = known_log(self.store, found, known, anchor)
-        self._read_lines(log, iter(Lines(content, log.read_to, log.lines - log.unended, log.checksum)), content)
+        self._read_lines(log, remaining_lines(log, content), content)
 
     def _read_new(self, found: Found, known: KnownFile | None, file: CountedFile) -> None:
         if found.size == 0:
@@ -310,7 +317,7 @@ class Reader:
                     if line.data.strip():
                         log.reason = log.reason or "its last line is incomplete: waiting for the rest"
                     return
-                _advance(log, line)
+                note_position(log, line)
                 self.progress.bytes_done += line.length
                 self._save_if_due(transcript, log, line.length)
         finally:
@@ -354,15 +361,3 @@ def _stop(log: Log, error: OSError) -> None:
     """Note why reading a log stopped; without a stamp, the next run tries again."""
     log.reason = f"reading stopped: {error.strerror or error}"
     log.found = log.found._replace(stamp="")
-
-
-def _advance(log: Log, line: Line) -> None:
-    empty_lines = b"\n" * min(line.offset - log.read_to, ANCHOR)  # before it: only the last of them is a `Line`
-    log.read_to = line.offset + line.length + line.ended
-    log.lines, log.unended, log.checksum = line.number, not line.ended, line.checksum
-    if not line.whole:
-        log.anchor = b"\n" * line.ended
-    elif line.length >= ANCHOR:
-        log.anchor = line.data[line.ended - ANCHOR :] + b"\n" * line.ended
-    else:
-        log.anchor = (log.anchor + empty_lines + line.data + b"\n" * line.ended)[-ANCHOR:]

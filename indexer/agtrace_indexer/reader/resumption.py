@@ -1,7 +1,9 @@
-"""Where a known log continues: whether what was read is still in a file, under the same or another name."""
+"""Where a log continues: whether what was read of it is still there, with which byte and line it goes on, and what is
+noted for that while it is read."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TypeAlias
 
@@ -11,7 +13,8 @@ from agtrace_indexer.index.catalog import KnownFile
 from agtrace_indexer.index.store import Store
 from agtrace_indexer.logs.content import Content
 from agtrace_indexer.logs.discovery import Found
-from agtrace_indexer.logs.files import CountedFile, checksum_to, inode, read_up_to
+from agtrace_indexer.logs.files import ANCHOR, CountedFile, checksum_to, inode, read_up_to
+from agtrace_indexer.logs.lines import Line, Lines
 from agtrace_indexer.providers.registry import parser_of
 from agtrace_indexer.reader.log import Log, digest
 
@@ -48,6 +51,24 @@ def known_log(store: Store, found: Found, known: KnownFile, anchor: bytes) -> Lo
         stored["checksum"], LogState.from_json(stored["parser"]), threads, long_tail=stored["long_tail"],
         unended=stored["unended"], position=stored.get("position"),
     )  # fmt: skip
+
+
+def remaining_lines(log: Log, content: Content) -> Iterator[Line]:
+    """Yield the lines after those that were read; a last line that had no end yet is read again."""
+    return iter(Lines(content, log.read_to, log.lines - log.unended, log.checksum))
+
+
+def note_position(log: Log, line: Line) -> None:
+    """Note that the log was read up to the end of this line."""
+    empty_lines = b"\n" * min(line.offset - log.read_to, ANCHOR)  # before it: only the last of them is a `Line`
+    log.read_to = line.offset + line.length + line.ended
+    log.lines, log.unended, log.checksum = line.number, not line.ended, line.checksum
+    if not line.whole:
+        log.anchor = b"\n" * line.ended
+    elif line.length >= ANCHOR:
+        log.anchor = line.data[line.ended - ANCHOR :] + b"\n" * line.ended
+    else:
+        log.anchor = (log.anchor + empty_lines + line.data + b"\n" * line.ended)[-ANCHOR:]
 
 
 def begins_alike(row: KnownFile, path: str) -> bool:

@@ -16,7 +16,7 @@ from agtrace_indexer.redact.checks import Value, fails, is_example, is_passphras
 from agtrace_indexer.redact.disguises import end_of
 from agtrace_indexer.redact.names import Strength, strength
 from agtrace_indexer.redact.scanner import Look, compiled
-from agtrace_indexer.redact.tables import in_table
+from agtrace_indexer.redact.tables_in_text import in_table
 
 _PASSWORDS = ("passw(?:or)?d", "pass(?:phrase|code|wort)", "pwd")
 _SECRETS = ("secret", "token", "cred(?:entials?|s)", "[A-Za-z0-9_. -]key")

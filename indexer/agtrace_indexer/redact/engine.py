@@ -20,7 +20,7 @@ from threading import Lock
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from agtrace_indexer.redact import assignments, disguises, field_pairs, tables
+from agtrace_indexer.redact import assignments, disguises, field_pairs, tables_in_text
 from agtrace_indexer.redact.carriers import ALL
 from agtrace_indexer.redact.checks import is_none
 from agtrace_indexer.redact.names import strength
@@ -80,7 +80,7 @@ class _BuiltIn:
         ]
         looked += [(head.look, _Closer(assignments.find, head.starts)) for head in assignments.HEADS]
         looked += [(look, _Closer(assignments.find_foreign)) for look in assignments.FOREIGN_LOOKS]
-        looked += [(look, _Closer(find)) for look, find in (*tables.LOOKS, *field_pairs.LOOKS)]
+        looked += [(look, _Closer(find)) for look, find in (*tables_in_text.LOOKS, *field_pairs.LOOKS)]
         self._closer = [closer for _, closer in looked]
         self._disguise, self._base64 = len(looked), len(looked) + len(disguises.LOOKS)
         self._scanner = Scanner([*(look for look, _ in looked), *disguises.LOOKS, *disguises.base64_looks()], kept)

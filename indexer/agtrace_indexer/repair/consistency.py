@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agtrace_indexer.index.names import Interning
-from agtrace_indexer.index.tables import BESIDE, TABLES, Role, delete_session, of_role, unused
+from agtrace_indexer.index.table_roles import BESIDE, TABLES, Role, delete_session, of_role, unused
 from agtrace_indexer.index.tombstones import hidden
 from agtrace_indexer.repair.damage import EVENT_IS_SOUND, EVENTS_WITHOUT_FIGURES
 

@@ -22,7 +22,7 @@ from agtrace_schema.events import EventType
 from agtrace_indexer.index import checksum
 from agtrace_indexer.index.catalog import make_tables
 from agtrace_indexer.index.opening import is_damage
-from agtrace_indexer.index.tables import Role, of_role, pointers
+from agtrace_indexer.index.table_roles import Role, of_role, pointers
 from agtrace_indexer.texts.blocks import BlockText, unpack
 
 Asked = ParamSpec("Asked")

@@ -13,8 +13,8 @@ from typing import Any
 
 from agtrace_indexer.index.opening import is_damage
 from agtrace_indexer.index.session_sums import sum_session
-from agtrace_indexer.index.sums import sum_turns
-from agtrace_indexer.index.tables import BESIDE, TABLES, Role, of_role
+from agtrace_indexer.index.table_roles import BESIDE, TABLES, Role, of_role
+from agtrace_indexer.index.turn_sums import sum_turns
 from agtrace_indexer.repair.consistency import (
     LOST_FILE,
     Salvage,

@@ -10,7 +10,7 @@ from agtrace_indexer.index.tombstones import stamp
 
 
 class Circumstances(NamedTuple):
-    """If they are the same as after a run that found nothing to do, and so are the logs, the next one finds nothing."""
+    """If neither these nor the logs have changed since a run that found nothing to do, neither does the next one."""
 
     state: int
     """The state of the database, as this catalog sees it."""

@@ -1,4 +1,4 @@
-"""Whether the index is still up to date, from what the system tells of the logs: no look at all files before an answer.
+"""Whether the index is still up to date, by what the system reports about logs: no answer needs a look at all files.
 
 Nothing may be missed by that. So an index counts as undisturbed only while all of this holds: the last run wrote
 nothing, no event has come since before it began, the roots are the same files and folders, and no other process has

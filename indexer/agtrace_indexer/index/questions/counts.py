@@ -15,7 +15,7 @@ from agtrace_schema.requests import GroupBy
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED, REPOSITORY
 from agtrace_indexer.index.questions.filters import EventFilters, of_ranked_events
 from agtrace_indexer.index.questions.queries import rows
-from agtrace_indexer.index.sums import TOTAL
+from agtrace_indexer.index.turn_sums import TOTAL
 
 # The model of the response that made a call; if the log doesn't tell, the session's.
 _MODELS = """

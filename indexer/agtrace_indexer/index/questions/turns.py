@@ -12,7 +12,7 @@ from agtrace_schema.events import UserKind
 from agtrace_indexer.index.questions.conditions import CODES, COUNTED
 from agtrace_indexer.index.questions.queries import GIVEN, as_json, only, rows, value, values
 from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
-from agtrace_indexer.index.sums import TOTAL
+from agtrace_indexer.index.turn_sums import TOTAL
 
 _TURN = f"""
 SELECT t.turn_index, t.first_event, t.last_event, t.started_at, t.request_event, r.text, t.copied, t.step_count,

@@ -13,7 +13,7 @@ from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.queries import GIVEN, Row, as_json, only, pairs, rows
 from agtrace_indexer.index.questions.tokens import TOKEN_COLUMNS, TokenCounts
 from agtrace_indexer.index.questions.turns import Step
-from agtrace_indexer.index.sums import MODEL_USAGE, WHOLE_INPUT
+from agtrace_indexer.index.turn_sums import MODEL_USAGE, WHOLE_INPUT
 
 _FIGURES = f"u.event_index, u.model, u.response_id, u.complete, u.context_window, {TOKEN_COLUMNS}"
 

@@ -1,4 +1,4 @@
-"""Handlers, which read payloads, and those that work for any payload."""
+"""What a reader of a payload is, and readers that work for any payload; `record_types.py` says which reads which."""
 
 from __future__ import annotations
 

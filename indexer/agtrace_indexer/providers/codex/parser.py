@@ -21,7 +21,7 @@ from agtrace_indexer.events.drafts import Draft, LogState, Record, Said
 from agtrace_indexer.events.json_values import milliseconds, text
 from agtrace_indexer.providers.codex.handlers import unknown_record
 from agtrace_indexer.providers.codex.identities import identity_of
-from agtrace_indexer.providers.codex.records import ITEMS, LINES, item_kind, response_item
+from agtrace_indexer.providers.codex.record_types import ITEMS, LINES, item_kind, response_item
 from agtrace_indexer.providers.codex.replay import is_clustered, is_replayed
 from agtrace_indexer.providers.codex.sessions import session_meta
 from agtrace_indexer.providers.notes import skip

@@ -1,4 +1,4 @@
-"""Every type of record, with its reader: lines, response items, events and the TurnItems of `item_completed`."""
+"""Every type of record that Codex writes, with its reader: lines, response items, events, and TurnItems."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The tables of the index: the owners of their rows, their references to other rows, their texts from logs.
+"""The role of every table of the index: who owns its rows, which other rows they refer to, which texts come from logs.
 
-Code that deletes, moves, masks, checks or saves rows follows this list; `schema/README.md` has the columns.
+Code that deletes, moves, masks, checks or saves rows follows this list. The definitions of the tables are in
+`schema/agtrace_schema/database.py`.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Table(NamedTuple):
     """Whether its rows have numbers (`id`) that other rows may refer to."""
     texts: tuple[str, ...] = ()
     """Columns with text from logs, each masked by itself; ids are not among them."""
+    key: tuple[str, ...] = ("id",)
+    """For a table with texts: the columns that identify a row."""
     told_by: str = ""
     """For shared strings: the column that distinguishes them."""
 
@@ -71,11 +74,18 @@ TABLES: dict[str, Table] = {
     "block_data": Table(Role.BLOCK, {"block_id": "block"}),
     "block_tool": Table(Role.BLOCK, {"block_id": "block", "name_id": "name"}),
     "agent_start": Table(Role.EVENT, {"session_id": "session"}),
-    "naming": Table(Role.SESSION, {"session_id": "session"}),
-    "request": Table(Role.EVENT, {"session_id": "session"}),
+    "naming": Table(Role.SESSION, {"session_id": "session"}, texts=("title",), key=("session_id", "line")),
+    "request": Table(Role.EVENT, {"session_id": "session"}, texts=("text",), key=("session_id", "event_index")),
     "touched": Table(Role.EVENT, {"session_id": "session", "path_id": "path"}),
-    "landmark": Table(Role.EVENT, {"session_id": "session"}),
-    "clue": Table(Role.EVENT, {"session_id": "session"}),
+    "landmark": Table(
+        Role.EVENT,
+        {"session_id": "session"},
+        texts=("name", "detail"),
+        key=("session_id", "event_index", "number"),
+    ),
+    "clue": Table(
+        Role.EVENT, {"session_id": "session"}, texts=("value",), key=("session_id", "event_index", "kind", "value")
+    ),
     "model_usage": Table(Role.DERIVED, {"session_id": "session"}),
     "sum_so_far": Table(Role.DERIVED, {"session_id": "session"}),
     "kin": Table(Role.DERIVED, {"session_id": "session", "other_id": "session"}),
