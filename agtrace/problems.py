@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agtrace.text.next_call import Hint
 
 _LONGEST_ID = 80
@@ -154,10 +156,20 @@ class InvalidArtifactRef(Problem):
         given = repeated(reference, 200)
         super().__init__(
             f"Invalid artifact ref: {given}; use ax://session/<id>, ax://event/<session>/<index>, "
-            "ax://analysis/<session>, ax://report, ax://report/<since> or ax://health",
+            "ax://analysis/<session>, ax://report, ax://report/<since>, ax://lessons, ax://metrics/<since> or ax://health",
             call("list_sessions").saying("shows the ids of the newest sessions"),
             ref=given,
         )
+
+
+class TelemetryUnavailable(Problem):
+    """The file with the figures of requests can't be read."""
+
+    code = "telemetry_unavailable"
+    retryable = True
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} can't be read: it may be deleted, and is made anew with the next request")
 
 
 class SearchTimeout(Problem):

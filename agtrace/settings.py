@@ -41,6 +41,8 @@ class Settings:
     search_timeout_seconds: int = SEARCH_TIMEOUT_SECONDS
     search_events: bool = False
     """Whether to offer the deprecated tool search_events."""
+    telemetry: bool = True
+    """Whether a server records figures of the requests that it answers."""
     keep_days: int | None = None
     """After how many days without an event a session is forgotten; None means never."""
     http_token: str | None = field(default=None, repr=False)
@@ -64,6 +66,11 @@ class Settings:
         return self.data_dir / "http.token"
 
     @property
+    def telemetry_file(self) -> Path:
+        """The file with the figures of answered requests."""
+        return self.data_dir / "telemetry.sqlite3"
+
+    @property
     def version(self) -> str:
         """12 characters that identify a configuration, not counting the token and the places of the logs."""
         return sha256(repr(self).encode()).hexdigest()[:12]
@@ -84,6 +91,9 @@ VARIABLES: dict[str, str] = {
     "AGTRACE_KEEP_DAYS": (
         f"the days without an event after which a session is forgotten, 1 to {LONGEST_KEPT:,}, counted back from the "
         "newest event; a session that continues comes back; default: never"
+    ),
+    "AGTRACE_TELEMETRY": (
+        "0: a server records no figures of the requests that it answers (`agtrace metrics`); default 1"
     ),
     "AGTRACE_SEARCH_EVENTS": "1 offers the deprecated tool search_events; default 0",
     "AGTRACE_HTTP_TOKEN": (
@@ -123,6 +133,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
         ),
         prices=Path(values["AGTRACE_PRICES"]).expanduser() if values.get("AGTRACE_PRICES") else None,
         keep_days=_whole_number(values, "AGTRACE_KEEP_DAYS", 0, 1, LONGEST_KEPT) or None,
+        telemetry=_switch(values, "AGTRACE_TELEMETRY", default=True),
         search_events=_switch(values, "AGTRACE_SEARCH_EVENTS"),
         http_token=_token(values),
         http_hosts=_list(values, "AGTRACE_HTTP_HOSTS"),
@@ -154,9 +165,9 @@ def _whole_number(values: Mapping[str, str], name: str, default: int, least: int
     return number
 
 
-def _switch(values: Mapping[str, str], name: str) -> bool:
-    text = values.get(name, "").strip()
-    if text not in ("", "0", "1"):
+def _switch(values: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    text = values.get(name, "").strip() or str(int(default))
+    if text not in ("0", "1"):
         raise SettingError(f"{name}: expected 0 or 1, got {text!r}")
     return text == "1"
 

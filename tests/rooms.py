@@ -46,8 +46,14 @@ def main() -> None:
     _print(f"lines of Python in the three packages: {lines():,}")
 
 
-KEEPERS_OF_SQL = ("agtrace_indexer.index", "agtrace_indexer.repair", "agtrace_schema")
-"""The places of SQL: writing and querying the index, repairing it, and the definitions of its tables."""
+KEEPERS_OF_SQL = (
+    "agtrace_indexer.index",
+    "agtrace_indexer.repair",
+    "agtrace_schema",
+    "agtrace.answers.telemetry.store",
+)
+"""The places of SQL: writing and querying the index, repairing it, the definitions of its tables; and telemetry, which
+is a file of its own."""
 
 OF_OTHER_PROGRAMS = ("agtrace_indexer.logs.foreign_database", "agtrace_indexer.providers.")
 """The places of SQL for agents' databases, which are queried only through the first of these."""

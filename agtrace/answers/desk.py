@@ -13,11 +13,16 @@ from dataclasses import replace
 from typing import Any
 
 from agtrace_indexer.index.opening import one_moment
+from agtrace_schema.metrics import Metrics as RequestMetrics
 from agtrace_schema.status import Health
 
 from agtrace.answers.log import log_to_stderr
 from agtrace.answers.metrics import Metrics
 from agtrace.answers.status import health, with_damage
+from agtrace.answers.telemetry.alert import OversizedAlert
+from agtrace.answers.telemetry.figures import Wanted, metrics
+from agtrace.answers.telemetry.recorder import Recorder
+from agtrace.answers.telemetry.request import Origin, request_of
 from agtrace.health.last_analysis import LastAnalysis
 from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index
@@ -36,6 +41,11 @@ REFRESH_SECONDS = 3.0
 
 _GLANCE_SECONDS = 0.3
 
+_LARGE = 10_240
+"""Bytes; a larger answer than that is logged, unless its size was asked for."""
+_SIZING = frozenset({"limit", "max_bytes"})
+_NOBODY = Origin()
+
 _SOUND_AFTER_AN_ERROR_SECONDS = 60
 """How long an examined index is considered sound, even though an answer from it failed."""
 
@@ -50,12 +60,15 @@ class Answers:
         now: Callable[[], float] = time.time,
         refresh_seconds: float = REFRESH_SECONDS,
         log: Callable[[Mapping[str, Any]], None] | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
+        """Create answers; `recorder`, if given, gets the figures of each."""
+        self._recorder = recorder
         self._settings, self._now, self._refresh_seconds = settings, now, refresh_seconds
         self._log = log or log_to_stderr
         self.tools = tools_for(settings)
         self._index = Index(settings)
-        self._metrics, self._started = Metrics(), now()
+        self._metrics, self._started = Metrics(OversizedAlert(now)), now()
         self._cursors: Cursors | None = None
         self._spare_key = os.urandom(32)
         self._problem: str | None = None
@@ -70,20 +83,32 @@ class Answers:
             self._log({"event": "invalid_setting", "problem": self._problem})
             return load_prices(None)
 
-    def ask(self, name: str, arguments: Mapping[str, Any], most: int = ABSOLUTE_MAX_BYTES) -> Answer:
+    def ask(
+        self, name: str, arguments: Mapping[str, Any], most: int = ABSOLUTE_MAX_BYTES, origin: Origin = _NOBODY
+    ) -> Answer:
         """Return the answer of a tool, or the error that says why there is none, in at most `most` bytes.
 
         `name` must be one of `tools`: an unknown tool is an error of the protocol.
         """
         started = time.monotonic()
         given = self._ask(self.tools[name], arguments, min(most, self._settings.max_response_bytes))
-        size = len(given.text.encode())
         with suppress(Exception):  # counting answers must never cost one
-            self._metrics.record(name, arguments, given, size)
-        took = round(1000 * (time.monotonic() - started), 1)
-        oversized = {} if given.asked_bytes is None else {"asked_bytes": given.asked_bytes}
-        self._log({"event": "answer", "tool": name, "ms": took, "bytes": size, **oversized, "ok": not given.is_error})
+            self._note(name, arguments, given, 1000 * (time.monotonic() - started), origin)
         return given
+
+    def _note(self, name: str, arguments: Mapping[str, Any], given: Answer, ms: float, origin: Origin) -> None:
+        """Count, record and log an answer."""
+        size, id = len(given.text.encode()), uuid.uuid4().hex[:12]
+        alert = self._metrics.record(name, arguments, given, size)
+        if self._recorder is not None:
+            self._recorder.record(request_of(name, arguments, given, origin, at=self._now(), ms=ms, id=id))
+        oversized = {} if given.asked_bytes is None else {"asked_bytes": given.asked_bytes}
+        told = {"tool": name, "ms": round(ms, 1), "bytes": size, **oversized, "ok": not given.is_error}
+        self._log({"event": "answer", "request": id, **told})
+        if size > _LARGE and not _SIZING & arguments.keys():
+            self._log({"event": "large_answer", "level": "warning", "request": id, "tool": name, "bytes": size})
+        if alert:
+            self._log(alert)
 
     def health(self) -> Health:
         """Return the current figures, after a brief attempt to bring the index up to date."""
@@ -102,8 +127,22 @@ class Answers:
 
     def _health(self, connection: sqlite3.Connection | None, freshness: Freshness) -> Health:
         return health(
-            connection, self._settings, freshness, self._metrics, started=self._started, problem=self._problem
+            connection,
+            self._settings,
+            freshness,
+            self._metrics,
+            started=self._started,
+            problem=self._problem,
+            dropped=self._dropped,
         )
+
+    def _request_metrics(self, since: int | None) -> RequestMetrics:
+        wanted = Wanted(since=since, by="tool")
+        return metrics(self._settings.telemetry_file, wanted, self._dropped)
+
+    @property
+    def _dropped(self) -> int | None:
+        return None if self._recorder is None else self._recorder.dropped
 
     def _with_damage(self, freshness: Freshness) -> Freshness:
         return with_damage(freshness, self._index.soundness.damage(seconds=_GLANCE_SECONDS))
@@ -151,6 +190,7 @@ class Answers:
                     self._prices,
                     self._settings.search_timeout_seconds,
                     lambda: self._health(connection, self._with_damage(freshness)),
+                    self._request_metrics,
                     reader.kept(LastAnalysis),
                 )
                 return answer(tool.answer(context, wanted), freshness, most)

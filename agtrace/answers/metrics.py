@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import statistics
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Any
 
 from agtrace_schema.status import AnswerHealth
 
+from agtrace.answers.telemetry.alert import OversizedAlert
 from agtrace.shaping.shape import Answer
 
 _REMEMBERED = 1_000
-_ALERT_SHARE = 0.05
 
 
 class Metrics:
     """Counts of answers. Safe to use from several threads; recording takes microseconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, alert: OversizedAlert | None = None) -> None:
+        self._alert = alert or OversizedAlert(time.time)
         self._lock = threading.Lock()
         self._tools: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._sizes: deque[int] = deque(maxlen=_REMEMBERED)
         self._bytes = self._largest = self._oversized = self._offered = self._continued = 0
 
-    def record(self, tool: str, arguments: Mapping[str, Any], given: Answer, size: int) -> None:
-        """Count an answer of `size` bytes."""
+    def record(self, tool: str, arguments: Mapping[str, Any], given: Answer, size: int) -> dict[str, Any] | None:
+        """Count an answer of `size` bytes; return the log record of an alert if it causes one."""
         value = given.value
         continuation = value.get("pagination") or value.get("chunk") or {}
         with self._lock:
@@ -40,6 +42,7 @@ class Metrics:
             self._continued += not given.is_error and arguments.get("cursor") is not None
             if given.is_error:
                 self._errors[value["error"]["code"]] += 1
+        return self._alert.note(tool, oversized=given.asked_bytes is not None)
 
     def health(self) -> AnswerHealth:
         """Return the figures so far."""
@@ -55,7 +58,7 @@ class Metrics:
                 largest_bytes=self._largest,
                 oversized_attempts=self._oversized,
                 oversized_share=_share(self._oversized, count),
-                oversized_alert=self._oversized > count * _ALERT_SHARE,
+                oversized_alert=self._alert.on,
                 continuable=self._offered,
                 continued=self._continued,
                 continued_share=_share(self._continued, self._offered),

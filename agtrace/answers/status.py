@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from dataclasses import replace
+from statistics import fmean
 
 from agtrace_indexer.index.opening import bytes_on_disk
 from agtrace_indexer.index.questions import state
 from agtrace_indexer.redact import redact
 from agtrace_schema.database import VERSION
-from agtrace_schema.status import Configuration, Health, IndexHealth
+from agtrace_schema.status import Configuration, Health, IndexHealth, TelemetryHealth
 
 from agtrace.answers.metrics import Metrics
+from agtrace.answers.telemetry import store
+from agtrace.answers.telemetry.figures import figures
 from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index
 from agtrace.index.trouble import as_sentence
@@ -22,6 +26,7 @@ from agtrace.text.lines import one_line
 from agtrace.usage.prices import load as load_prices
 
 _LONGEST_PROBLEM = 400
+_HOUR = 3600
 
 
 def look(settings: Settings, *, refresh_seconds: float = 10) -> Health:
@@ -50,8 +55,10 @@ def health(
     *,
     started: float | None = None,
     problem: str | None = None,
+    dropped: int | None = None,
 ) -> Health:
-    """Return the current figures. `connection` is None without an index; `metrics` and `started` are a server's.
+    """Return the current figures. `connection` is None without an index; `metrics`, `started` and `dropped` are a
+    server's.
 
     `started` is in seconds since 1970 UTC; `problem` says why a setting is ignored.
     """
@@ -59,6 +66,7 @@ def health(
         started_at=None if started is None else iso(round(1000 * started)),
         index=_index(connection, settings, freshness),
         answers=None if metrics is None else metrics.health(),
+        telemetry=_telemetry(settings, dropped) if settings.telemetry else None,
         configuration=Configuration(version=settings.version, problem=problem and _line(problem)),
     )
 
@@ -76,6 +84,22 @@ def _index(connection: sqlite3.Connection | None, settings: Settings, freshness:
         bytes=bytes_on_disk(settings.database),
         newest_event=iso(totals.newest_event),
         tables_version=VERSION,
+    )
+
+
+def _telemetry(settings: Settings, dropped: int | None) -> TelemetryHealth | None:
+    try:
+        recent = store.between(settings.telemetry_file, round(1000 * (time.time() - _HOUR)), None)
+    except sqlite3.Error:
+        return None
+    found = figures(recent)
+    return TelemetryHealth(
+        rows=store.count(settings.telemetry_file),
+        dropped=dropped,
+        last_hour=found.requests,
+        paginated_share=found.paginated_share,
+        mean_bytes=round(fmean(request.bytes for request in recent)) if recent else 0,
+        oversized_share=round(found.oversized / found.requests, 4) if recent else 0.0,
     )
 
 

@@ -81,6 +81,10 @@ _COMMANDS = {
         "Show the status of index and configuration.",
         lambda: import_module("agtrace.commands.health").health,
     ),
+    "metrics": _Listed(
+        "Show what servers were asked, how fast and how large the answers were.",
+        lambda: import_module("agtrace.commands.metrics").metrics,
+    ),
     "doctor": _Listed(
         "Show what was found and what is wrong.",
         lambda: import_module("agtrace.commands.doctor").doctor,

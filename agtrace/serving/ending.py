@@ -15,6 +15,8 @@ _LAST_SECONDS_AT_START = 3.0
 """The same if the input ended before the server had started to read it."""
 _LONGEST_START = 10
 """Seconds; no client waits for a server that takes longer to start."""
+_RECORDING_SECONDS = 0.2
+"""How long figures of the last requests may still be written."""
 _PAUSE = 0.02
 
 _RDHUP = getattr(select, "POLLRDHUP", 0)
@@ -40,6 +42,9 @@ def last_seconds() -> float:
 def end(code: int = 0) -> NoReturn:
     """End the process at once, even during a search or an indexing run: nobody is waiting for an answer any more."""
     try:
+        recorder = sys.modules.get("agtrace.answers.telemetry.recorder")  # loaded once something was asked
+        if recorder is not None:
+            recorder.close_all(_RECORDING_SECONDS)
         processes = sys.modules.get("agtrace_indexer.parallel.processes")  # loaded only if work was done on all cores
         if processes is not None:
             processes.end_all()

@@ -23,6 +23,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from agtrace import __version__
 
 if TYPE_CHECKING:
+    from agtrace.answers.telemetry.request import Origin
     from agtrace.settings import Settings
     from agtrace.shaping.shape import Answer
     from agtrace.tools.tool import Tool
@@ -82,6 +83,7 @@ TEMPLATES = types.ListResourceTemplatesResult(
             ("event/{session}/{index}", "event", "Event", "The text of an event, or its first chunk."),
             ("analysis/{session}", "analysis", "Analysis", "A session's score and every finding."),
             ("report/{since}", "report", "Report", "The health of all sessions since a time, such as 7d."),
+            ("metrics/{since}", "metrics", "Metrics", "The requests that were answered since a time, such as 1d."),
         )
     ]
 )
@@ -116,8 +118,10 @@ class Desk:
         from agtrace.answers.desk import (
             Answers,  # takes 60 ms: it loads all our modules, sqlite3, the models and the redaction
         )
+        from agtrace.answers.telemetry.recorder import Recorder
 
-        self.answers = Answers(settings)
+        recorder = Recorder(settings.telemetry_file) if settings.telemetry else None
+        self.answers = Answers(settings, recorder=recorder)
         self.listed = types.ListToolsResult(tools=[_described(tool) for tool in self.answers.tools.values()])
         self._threads = defaultdict[str, anyio.CapacityLimiter](lambda: anyio.CapacityLimiter(cores()))
 
@@ -125,8 +129,9 @@ class Desk:
         """Return the answer of a tool, no longer than this client accepts."""
         from agtrace.serving.clients import most_bytes
 
-        most, threads = most_bytes(_client(context)), self._threads[_kind(name, arguments)]
-        return await anyio.to_thread.run_sync(self.answers.ask, name, arguments, most, limiter=threads)
+        origin, threads = _origin(context), self._threads[_kind(name, arguments)]
+        most = most_bytes(origin.client)
+        return await anyio.to_thread.run_sync(self.answers.ask, name, arguments, most, origin, limiter=threads)
 
 
 def _kind(name: str, arguments: dict[str, Any]) -> str:
@@ -199,12 +204,19 @@ def make_server(settings: Settings, desk: Desk | None = None) -> Server[Any]:
     return server
 
 
-def _client(context: Request) -> str | None:
-    """Return the client's own name: from the handshake, from this request, or from the HTTP transport."""
+def _origin(context: Request) -> Origin:
+    """Return who asks: by the handshake, by this request, or by what the HTTP transport remembers."""
+    from agtrace.answers.telemetry.request import Origin
+
     given = context.session.client_params
+    asked = None if context.request is None else context.request.scope
+    name: str | None
+    version: str | None
     if given is not None:
-        return given.client_info.name
-    return context.request.scope.get(CLIENT) if context.request is not None else None
+        name, version = given.client_info.name, given.client_info.version
+    else:
+        name, version = asked and asked.get(CLIENT), None
+    return Origin(name, version, context.protocol_version, "stdio" if asked is None else "http").shortened()
 
 
 def _refuse_resource(uri: str, answer: Answer, version: str) -> NoReturn:

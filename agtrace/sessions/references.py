@@ -1,4 +1,4 @@
-"""References: `ax://` addresses of a session, an event, an analysis, a report, lessons and the server's status."""
+"""References: `ax://` addresses of sessions, events, analyses, reports, lessons, metrics and the server's status."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ _FORMS = {
     "analysis": re.compile(r"ax://analysis/(?P<session>.+)"),
     "report": re.compile(r"ax://report(?:/(?P<since>[\w:.+-]{1,40}))?"),
     "lessons": re.compile(r"ax://lessons(?:/(?P<project>[^?]{1,200}))?(?:\?since=(?P<since>[\w:.+-]{1,40}))?"),
+    "metrics": re.compile(r"ax://metrics(?:/(?P<since>[\w:.+-]{1,40}))?"),
     "health": re.compile(r"ax://health"),
 }
 
@@ -20,11 +21,11 @@ _FORMS = {
 class Reference(NamedTuple):
     """The target of a reference."""
 
-    kind: Literal["session", "event", "analysis", "report", "lessons", "health"]
+    kind: Literal["session", "event", "analysis", "report", "lessons", "metrics", "health"]
     session: str = ""
     event_index: int = 0
     since: str | None = None
-    """The start of a report or of lessons, as in the arguments of list_sessions; None for all time."""
+    """The start of a report, of lessons or of metrics, as in the arguments of list_sessions; None for all time."""
     project: str | None = None
     """The project that lessons are about, as in the arguments of list_sessions; None for all."""
 

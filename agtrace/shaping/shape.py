@@ -53,6 +53,8 @@ class Answer:
     """The bytes that it may take."""
     asked_bytes: int | None = None
     """The bytes that the requested answer would have taken; None if it fit."""
+    attempt: int = 1
+    """How many forms of it were written until one fit."""
     calls: tuple[NextCall, ...] = field(default=(), repr=False)
     """The calls in its hint as the tool made them; `next_calls` has those that leave."""
 
@@ -78,12 +80,12 @@ def answer(reply: Reply, freshness: Freshness, most: int = ABSOLUTE_MAX_BYTES) -
     """Fit a reply into its budget, at most `most` bytes, and serialize it."""
     budget = min(reply.budget, most, ABSOLUTE_MAX_BYTES)
     envelope = _Envelope(reply, freshness, budget)
-    for rung in envelope.rungs():
+    for attempt, rung in enumerate(envelope.rungs(), 1):
         text = _serialize(rung, budget)
         if len(text) <= budget:
             value, asked, hint = orjson.loads(text), envelope.asked_bytes, rung["hint"]
             calls = hint.calls if hint else ()
-            return _leaving(Answer(text.decode(), value, budget=budget, asked_bytes=asked, calls=calls))
+            return _leaving(Answer(text.decode(), value, False, budget, asked, attempt, calls))
         envelope.asked_bytes = envelope.asked_bytes or len(text)
     raise AssertionError("the last rung fits every budget")
 

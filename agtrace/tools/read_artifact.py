@@ -1,4 +1,4 @@
-"""What an artifact_ref refers to, as text: an event, a session, an analysis, a report, lessons, index and server."""
+"""What an artifact_ref refers to, as text: an event, a session, an analysis, a report, lessons, metrics, the status."""
 
 from __future__ import annotations
 
@@ -231,6 +231,16 @@ def _lessons(opening: _Opening) -> Reply:
     return opening.reply(f"{counted(len(found.lessons), 'lesson')} from {found.selection}", given)
 
 
+def _metrics(opening: _Opening) -> Reply:
+    """Answer with the figures of the requests since a time, by tool."""
+    context, since = opening.context, opening.reference.since
+    found = context.metrics(context.moment("since", since))
+    hint = call(TOOL.name, ref="ax://health").saying("shows the status of index and server", kilobytes(0, 2_048))
+    given = opening.text("ax://metrics" + (f"/{since}" if since else ""), hint, _json(dump(found)))
+    asked, errors = counted(found.total.requests, "request"), counted(found.total.errors, "error")
+    return opening.reply(f"Metrics: {asked}, {errors}", given)
+
+
 def _health(opening: _Opening) -> Reply:
     """Answer with the status of the index and the server."""
     health = opening.context.health()
@@ -254,6 +264,7 @@ _KINDS: dict[str, Callable[[_Opening], Reply]] = {
     "analysis": _analysis,
     "report": _report,
     "lessons": _lessons,
+    "metrics": _metrics,
     "health": _health,
 }
 

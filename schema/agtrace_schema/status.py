@@ -42,13 +42,28 @@ class AnswerHealth(Model):
     """Answers that didn't fit in the form they were requested."""
     oversized_share: float
     oversized_alert: bool
-    """Whether the share is above 5 %."""
+    """Whether it is above 5 % of the answers of the last five minutes, if these are at least 20."""
     continuable: int
     """Answers that ended with a cursor."""
     continued: int
     """Answers that began at a cursor."""
     continued_share: float
     """As a share of those that ended with a cursor."""
+
+
+class TelemetryHealth(Model):
+    """The recorded requests."""
+
+    rows: int
+    """In the telemetry file, which keeps 30 days."""
+    dropped: int | None = None
+    """Requests that this server couldn't record; None without a server."""
+    last_hour: int
+    """The requests of the last hour, of all servers."""
+    paginated_share: float
+    """Of these, as are the following: answered with a page of a list."""
+    mean_bytes: int
+    oversized_share: float
 
 
 class Configuration(Model):
@@ -66,4 +81,6 @@ class Health(Model):
     started_at: str | None = None
     index: IndexHealth
     answers: AnswerHealth | None = None
+    telemetry: TelemetryHealth | None = None
+    """None if nothing is recorded, or the file can't be read."""
     configuration: Configuration

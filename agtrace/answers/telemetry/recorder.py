@@ -1,0 +1,97 @@
+"""Records requests beside the answers: a bounded queue and one thread that writes.
+
+Recording takes some microseconds of the request's thread and never costs an answer: if the queue is full, or the file
+can't be written, the request is dropped and counted.
+"""
+
+from __future__ import annotations
+
+import queue
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+from agtrace.answers.telemetry import store
+from agtrace.answers.telemetry.request import Request
+
+_MOST_WAITING = 10_000
+_TOGETHER_SECONDS = 0.05
+"""How long requests are gathered that are written together."""
+_EXPIRY_SECONDS = 3600
+"""How often old requests are looked for."""
+
+_RECORDERS: weakref.WeakSet[Recorder] = weakref.WeakSet()
+
+
+class Recorder:
+    """Records requests in the telemetry file. Safe to use from several threads."""
+
+    def __init__(self, path: Path, *, now: Callable[[], float] = time.time, most: int = _MOST_WAITING) -> None:
+        self.path = path
+        self._now = now
+        self._waiting: queue.Queue[Request] = queue.Queue(most)
+        self._lock = threading.Lock()
+        self._writer: threading.Thread | None = None
+        self._ending = threading.Event()
+        self._dropped = 0
+        self._expired = 0.0
+
+    @property
+    def dropped(self) -> int:
+        """The number of requests that couldn't be recorded."""
+        return self._dropped
+
+    def record(self, request: Request) -> None:
+        """Take a request, which is written soon."""
+        try:
+            self._waiting.put_nowait(request)
+        except queue.Full:
+            self._drop(1)
+        if self._writer is None:
+            self._start()
+
+    def close(self, seconds: float = 0.3) -> None:
+        """Write what waits, if that takes no longer than this."""
+        self._ending.set()
+        if self._writer is not None:
+            self._writer.join(seconds)
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write_all, name="telemetry", daemon=True)
+                _RECORDERS.add(self)
+                self._writer.start()
+
+    def _write_all(self) -> None:
+        while not (self._ending.is_set() and self._waiting.empty()):
+            try:
+                requests = [self._waiting.get(timeout=_TOGETHER_SECONDS)]
+            except queue.Empty:
+                continue
+            self._ending.wait(_TOGETHER_SECONDS)
+            while not self._waiting.empty():
+                requests.append(self._waiting.get_nowait())
+            self._write(requests)
+
+    def _write(self, requests: list[Request]) -> None:
+        try:
+            store.append(self.path, requests)
+            if self._now() - self._expired > _EXPIRY_SECONDS:
+                self._expired = self._now()
+                store.expire(self.path, self._expired)
+        except (sqlite3.Error, OSError):
+            self._drop(len(requests))
+
+    def _drop(self, number: int) -> None:
+        with self._lock:
+            self._dropped += number
+
+
+def close_all(seconds: float) -> None:
+    """Let every recorder of this process write what waits, before the process ends."""
+    for recorder in list(_RECORDERS):
+        recorder.close(seconds)

@@ -1,0 +1,96 @@
+"""One answered request, as telemetry records it: figures and codes, and never a text, an id or a path of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from agtrace.shaping.shape import Answer, estimated_tokens
+
+Transport = Literal["stdio", "http"]
+
+_LONGEST_NAME = 60
+_MODE = "mode"
+
+
+class Origin(NamedTuple):
+    """Who asked, as far as the protocol says."""
+
+    client: str | None = None
+    """The name that the client reports of itself."""
+    client_version: str | None = None
+    protocol: str | None = None
+    """The version of MCP that was agreed on."""
+    transport: Transport = "stdio"
+
+    def shortened(self) -> Origin:
+        """Return the same with names of a bounded length: a client can report any."""
+        name, version, protocol = (text and text[:_LONGEST_NAME] for text in self[:3])
+        return Origin(name, version, protocol, self.transport)
+
+
+class Request(NamedTuple):
+    """A request and the figures of its answer; the fields are the columns of the telemetry file."""
+
+    at: int
+    """Milliseconds since 1970 UTC, when it was answered."""
+    tool: str
+    request_id: str
+    """The id that the server's log has for it, too; made at random."""
+    client: str | None
+    client_version: str | None
+    protocol: str | None
+    transport: str
+    outcome: str
+    """`ok`, or the code of the error."""
+    ms: float
+    """From the request to its answer."""
+    tokens: int
+    """Estimated, of the answer."""
+    asked_bytes: int
+    """The size of the answer as it was asked for; equal to `bytes` if that fit."""
+    bytes: int
+    """The size of the answer that was sent."""
+    items: int | None
+    """The items of a page."""
+    attempt: int
+    """How many forms of the answer were made until one fit: 1 if the first did."""
+    paginated: bool
+    chunked: bool
+    summarized: bool
+    """Whether a digest of a text was asked for."""
+    pruned: bool
+    cut: bool
+    """Whether parts are missing that no cursor continues."""
+    index_state: str
+    """ready, catching_up or building."""
+
+
+def request_of(
+    tool: str, arguments: Mapping[str, Any], given: Answer, origin: Origin, *, at: float, ms: float, id: str
+) -> Request:
+    """Return the record of an answer that was given at this time, in seconds since 1970 UTC, after so many ms."""
+    value, size = given.value, len(given.text.encode())
+    pagination = value.get("pagination")
+    return Request(
+        at=round(1000 * at),
+        tool=tool,
+        request_id=id,
+        client=origin.client,
+        client_version=origin.client_version,
+        protocol=origin.protocol,
+        transport=origin.transport,
+        outcome=value["error"]["code"] if given.is_error else "ok",
+        ms=round(ms, 2),
+        tokens=value["budget"]["estimated_tokens"] if "budget" in value else estimated_tokens(len(given.text)),
+        asked_bytes=given.asked_bytes or size,
+        bytes=size,
+        items=pagination["total_in_page"] if pagination else None,
+        attempt=given.attempt,
+        paginated=pagination is not None,
+        chunked="chunk" in value,
+        summarized=not given.is_error and arguments.get(_MODE) is not None,
+        pruned=False,
+        cut="truncation" in value,
+        index_state=value["index"]["state"] if "index" in value else "ready",
+    )

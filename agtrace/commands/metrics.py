@@ -1,0 +1,48 @@
+"""`agtrace metrics`: how fast and how large the answers of the servers were."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+import click
+from agtrace_schema.metrics import By, RequestOutcome
+
+from agtrace.commands.options import plain_json
+from agtrace.commands.printing import leave
+from agtrace.settings import load
+
+
+@click.command()
+@click.option("--tool", help="Only requests to this tool.")
+@click.option("--since", metavar="TIME", help="Only requests from this time on: 2026-11-03, 12h, 7d, yesterday.")
+@click.option("--until", metavar="TIME", help="Only requests up to this time, written as for --since.")
+@click.option("--outcome", type=click.Choice(get_args(RequestOutcome)), help="Only requests that ended like this.")
+@click.option("--by", type=click.Choice(get_args(By)), default="tool", show_default=True, help="The groups.")
+@plain_json
+def metrics(as_json: bool, since: str | None, until: str | None, **wanted: Any) -> None:
+    """Show what servers were asked, and how fast, how large and how complete their answers were.
+
+    Servers record figures and codes in telemetry.sqlite3 in the data folder, for 30 days, and nothing of what was asked
+    or answered. AGTRACE_TELEMETRY=0 turns that off; the file can be deleted at any time.
+
+    \b
+      agtrace metrics --since 1d
+      agtrace metrics --outcome oversized --by client
+    """
+    from agtrace_schema.answers import dump
+
+    from agtrace.answers.telemetry.figures import Wanted
+    from agtrace.answers.telemetry.figures import metrics as figures
+    from agtrace.times import moment
+
+    now = datetime.now(UTC)
+    from_, to = since and moment("since", since, now), until and moment("until", until, now, end=True)
+    found = figures(load().telemetry_file, Wanted(since=from_ or None, until=to or None, **wanted))
+
+    def for_person() -> None:
+        from agtrace.render.metrics import metrics
+
+        metrics(found, wanted["by"])
+
+    leave(dump(found), as_json, for_person)

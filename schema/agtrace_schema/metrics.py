@@ -1,0 +1,63 @@
+"""The models of `agtrace metrics` and ax://metrics: figures of the requests that servers answered."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from agtrace_schema.answers import Model
+
+By = Literal["tool", "client", "day", "hour"]
+RequestOutcome = Literal["ok", "error", "paginated", "chunked", "summarized", "pruned", "cut", "oversized"]
+
+
+class Percentiles(Model):
+    """The values that half, 95 % and 99 % of the requests don't exceed, and the largest one."""
+
+    p50: float
+    p95: float
+    p99: float
+    largest: float
+
+
+class RequestFigures(Model):
+    """The figures of some requests."""
+
+    group: str | None = None
+    """The tool, the client, the day or the hour (UTC) that they have in common; None for all."""
+    requests: int
+    errors: int
+    error_codes: dict[str, int]
+    milliseconds: Percentiles | None = None
+    bytes: Percentiles | None = None
+    tokens: Percentiles | None = None
+    """Estimated."""
+    total_tokens: int
+    paginated_share: float
+    """The share of the requests that were answered with a page of a list."""
+    chunked_share: float
+    summarized_share: float
+    pruned_share: float
+    cut_share: float
+    """The share of the answers without parts that no cursor continues."""
+    oversized: int
+    """Answers that didn't fit in the form they were asked for."""
+    oversized_asked_bytes: int
+    """The sizes of these as they were asked for, added up."""
+    oversized_bytes: int
+    """The sizes of these as they were sent, added up."""
+    stale: int
+    """Answers from an index that was still behind the logs."""
+
+
+class Metrics(Model):
+    """The figures of the requests of a period."""
+
+    since: str | None = None
+    until: str | None = None
+    total: RequestFigures
+    groups: list[RequestFigures]
+    """By what was asked for, those with most requests first; days and hours in their order."""
+    recorded: int
+    """All requests in the telemetry file, which keeps 30 days."""
+    dropped: int | None = None
+    """Requests that this server couldn't record; None without a server."""

@@ -1,0 +1,133 @@
+"""Telemetry by itself: the alert and its clock, old requests, a full queue, percentiles, the cost of recording."""
+
+from __future__ import annotations
+
+import threading
+import time
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from agtrace.answers.telemetry import store
+from agtrace.answers.telemetry.alert import OversizedAlert
+from agtrace.answers.telemetry.figures import Wanted, figures, metrics
+from agtrace.answers.telemetry.recorder import Recorder
+from agtrace.answers.telemetry.request import Request
+from agtrace.problems import TelemetryUnavailable
+
+DAY = 24 * 3600
+NOW = 1_790_000_000.0
+ONE = Request(
+    at=round(NOW * 1000), tool="list_sessions", request_id="0badc0de", client="tester", client_version="1",
+    protocol="2026-07-28", transport="stdio", outcome="ok", ms=5.0, tokens=500, asked_bytes=2_000, bytes=2_000,
+    items=10, attempt=1, paginated=True, chunked=False, summarized=False, pruned=False, cut=False,
+    index_state="ready",
+)  # fmt: skip
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.time = NOW
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def test_six_percent_of_answers_that_do_not_fit_are_an_alert_and_four_are_none() -> None:
+    for percent, alerts in ((4, 0), (5, 0), (6, 1)):
+        alert = OversizedAlert(Clock())
+        noted = [alert.note("list_sessions", oversized=number >= 100 - percent) for number in range(100)]
+        assert len(list(filter(None, noted))) == alerts and alert.on is bool(alerts)
+
+
+def test_an_alert_names_the_worst_tools_and_is_told_once_in_five_minutes() -> None:
+    clock = Clock()
+    alert = OversizedAlert(clock)
+    tools = ["a", "b", "b", "c", "c", "c", "d", "d", "d", "d"]
+    told = [alert.note(tool, oversized=True) for tool in tools + tools]
+    assert [number for number, record in enumerate(told) if record] == [19]  # fewer than 20 are no share
+    assert told[19] == {
+        "event": "alert.oversized_rate", "level": "warning", "share": 1.0, "requests": 20,
+        "tools": {"d": 8, "c": 6, "b": 4},
+    }  # fmt: skip
+    clock.time += 299
+    assert alert.note("a", oversized=True) is None and alert.on
+    clock.time += 2
+    assert alert.note("a", oversized=True) is None and not alert.on  # the window is clean: two requests
+    assert [bool(alert.note("a", oversized=True)) for _ in range(18)] == [False] * 17 + [True]
+
+
+def test_requests_of_more_than_thirty_days_ago_go(tmp_path: Path) -> None:
+    clock, path = Clock(), tmp_path / "telemetry.sqlite3"
+    store.append(path, [ONE._replace(at=ONE.at - days * DAY * 1000) for days in (0, 1, 29, 31, 400)])
+    recorder = Recorder(path, now=clock)
+    recorder.record(ONE)
+    recorder.close(5)
+    assert len(store.between(path, None, None)) == 4
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_full_queue_drops_and_counts(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "nowhere" / "telemetry.sqlite3", most=5)
+    for _ in range(5):
+        recorder.record(ONE)
+    recorder.close(5)
+    assert recorder.dropped == 5  # there is no such folder
+    stuck = Recorder(tmp_path / "telemetry.sqlite3", most=5)
+    stuck._writer = threading.Thread()  # it never starts
+    for _ in range(8):
+        stuck.record(ONE)
+    assert stuck.dropped == 3
+
+
+def test_recording_takes_microseconds_of_a_request_and_loses_nothing_between_threads(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "telemetry.sqlite3")
+
+    def record() -> None:
+        for _ in range(1_000):
+            recorder.record(ONE)
+
+    began = time.thread_time()
+    record()
+    assert (time.thread_time() - began) / 1_000 < 200e-6
+    threads = [threading.Thread(target=record) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    recorder.close(30)
+    assert recorder.dropped == 0 and store.count(tmp_path / "telemetry.sqlite3") == 5_000
+
+
+def test_percentiles_are_values_that_occurred() -> None:
+    numbers = count(1)
+    found = figures([ONE._replace(ms=float(next(numbers))) for _ in range(200)])
+    assert found.milliseconds is not None
+    assert found.milliseconds.model_dump() == {"p50": 100.0, "p95": 190.0, "p99": 198.0, "largest": 200.0}
+    assert figures([ONE]).milliseconds.p99 == 5.0 and figures([]).milliseconds is None  # type: ignore[union-attr]
+
+
+def test_a_client_s_name_is_masked_like_any_text(tmp_path: Path) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    store.append(tmp_path / "t.sqlite3", [ONE._replace(client=token)])
+    assert token not in metrics(tmp_path / "t.sqlite3", Wanted(by="client")).model_dump_json()
+
+
+def test_a_file_that_is_no_database_can_not_be_asked_and_is_replaced_by_the_next_request(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.sqlite3"
+    path.write_bytes(b"nothing that SQLite knows " * 400)
+    with pytest.raises(TelemetryUnavailable, match="may be deleted"):
+        metrics(path, Wanted())
+    store.append(path, [ONE])
+    assert metrics(path, Wanted()).total.requests == 1
+
+
+def test_a_hundred_thousand_requests_take_less_than_thirty_megabytes(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.sqlite3"
+    many = [ONE._replace(at=ONE.at + number, request_id=f"{number:012x}") for number in range(100_000)]
+    store.append(path, many)
+    assert path.stat().st_size < 30_000_000
+    assert metrics(path, Wanted(by="day")).total.requests == 100_000
