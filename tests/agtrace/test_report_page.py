@@ -218,7 +218,7 @@ def test_two_thousand_sessions_are_there_in_less_than_two_seconds(two_thousand: 
     assert 0 < worked(page) < 2
     assert page.inner_text("#found") == "2,000 sessions"
     page.fill("#search", "no session says this")
-    assert page.inner_text("#found") == "0 of 2,000 sessions: nothing matches; Clear shows all"
+    assert page.inner_text("#found") == "0 of 2,000 sessions: nothing matches; press Clear to show all"
 
 
 def test_sessions_are_found_by_words_and_every_filter(seventy: tuple[Report, str], opened: Opener) -> None:

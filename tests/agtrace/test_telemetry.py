@@ -12,7 +12,7 @@ import pytest
 from agtrace.answers.telemetry import store
 from agtrace.answers.telemetry.alert import OversizedAlert
 from agtrace.answers.telemetry.figures import Wanted, figures, metrics
-from agtrace.answers.telemetry.recorder import Recorder
+from agtrace.answers.telemetry.recorder import Recorder, _Writer
 from agtrace.answers.telemetry.request import Request
 from agtrace.problems import TelemetryUnavailable
 
@@ -77,14 +77,14 @@ def test_a_full_queue_drops_and_counts(tmp_path: Path) -> None:
     recorder.close(5)
     assert recorder.dropped == 5  # there is no such folder
     stuck = Recorder(tmp_path / "telemetry.sqlite3", most=5)
-    stuck._writer = threading.Thread()  # it never starts
+    stuck._writer = _Writer(stuck)  # it never starts
     for _ in range(8):
         stuck.record(ONE)
     assert stuck.dropped == 3
 
 
 def test_recording_takes_microseconds_of_a_request_and_loses_nothing_between_threads(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path / "telemetry.sqlite3")
+    recorder = Recorder(tmp_path / "telemetry.sqlite3", now=Clock())
 
     def record() -> None:
         for _ in range(1_000):

@@ -71,7 +71,7 @@ async def everything(client: Client) -> None:
     await client.call_tool("search_event_previews", {"query": MARKER, "order": "newest", "limit": 1})
     await client.call_tool("list_sessions", {"query": MARKER, "project": MARKER})
     await client.call_tool("get_event_details", {"session_id": "0badc0de", "event_index": 2})
-    await client.call_tool("get_event_details", {"session_id": "0badc0de", "event_index": 2, "mode": "outline"})
+    await client.call_tool("get_event_details", {"session_id": "0badc0de", "event_index": 2, "mode": "minimal"})
     await client.call_tool("get_session_details", {"session_id": MARKER})
     await client.call_tool("list_sessions", {MARKER: MARKER})
     await client.call_tool("read_artifact", {"ref": f"ax://session/{MARKER}"})
@@ -90,7 +90,7 @@ def test_a_hundred_requests_are_a_hundred_rows_with_every_field(machine: Path, t
         assert (row.client, row.client_version) == ("tester", "4.2") and row.protocol
         assert row.at > 1_700_000_000_000 and row.ms > 0 and row.tokens > 0
         assert 0 < row.bytes == row.asked_bytes and row.items == 1 and row.attempt == 1
-        assert (row.paginated, row.chunked, row.summarized, row.pruned, row.cut) == (1, 0, 0, 0, 0)
+        assert (row.paginated, row.chunked, row.summarized, row.pruned, row.cut) == (0, 0, 0, 0, 0)
         assert row.index_state in ("ready", "catching_up", "building")
     ids = [line["request"] for line in map(json.loads, logged.splitlines()) if line["event"] == "answer"]
     assert ids == [row.request_id for row in rows] and len(set(ids)) == 100
@@ -118,7 +118,7 @@ def test_metrics_are_told_to_a_person_and_the_same_to_an_agent(machine: Path, tm
     over_stdio(everything, machine, tmp_path / "data")
     for_person = printed("metrics", "--since", "1d")
     total = for_person["total"]
-    assert (total["requests"], total["errors"]) == (7, 3)
+    assert (total["requests"], total["errors"]) == (7, 4)
     assert total["oversized"] == 1 and total["oversized_asked_bytes"] > total["oversized_bytes"]
     groups = {group["group"]: group["requests"] for group in for_person["groups"]}
     assert groups == {"get_event_details": 2, "list_sessions": 2, "search_event_previews": 1,

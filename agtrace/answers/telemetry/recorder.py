@@ -10,7 +10,6 @@ import queue
 import sqlite3
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,8 +22,6 @@ _TOGETHER_SECONDS = 0.05
 _EXPIRY_SECONDS = 3600
 """How often old requests are looked for."""
 
-_RECORDERS: weakref.WeakSet[Recorder] = weakref.WeakSet()
-
 
 class Recorder:
     """Records requests in the telemetry file. Safe to use from several threads."""
@@ -34,7 +31,7 @@ class Recorder:
         self._now = now
         self._waiting: queue.Queue[Request] = queue.Queue(most)
         self._lock = threading.Lock()
-        self._writer: threading.Thread | None = None
+        self._writer: _Writer | None = None
         self._ending = threading.Event()
         self._dropped = 0
         self._expired = 0.0
@@ -62,11 +59,11 @@ class Recorder:
     def _start(self) -> None:
         with self._lock:
             if self._writer is None:
-                self._writer = threading.Thread(target=self._write_all, name="telemetry", daemon=True)
-                _RECORDERS.add(self)
+                self._writer = _Writer(self)
                 self._writer.start()
 
-    def _write_all(self) -> None:
+    def write_all(self) -> None:
+        """Write requests as they come, until the recorder is closed and none is left."""
         while not (self._ending.is_set() and self._waiting.empty()):
             try:
                 requests = [self._waiting.get(timeout=_TOGETHER_SECONDS)]
@@ -91,7 +88,20 @@ class Recorder:
             self._dropped += number
 
 
+class _Writer(threading.Thread):
+    """The thread of a recorder."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(name="telemetry", daemon=True)
+        self.recorder = recorder
+
+    def run(self) -> None:
+        """Write until the recorder is closed."""
+        self.recorder.write_all()
+
+
 def close_all(seconds: float) -> None:
     """Let every recorder of this process write what waits, before the process ends."""
-    for recorder in list(_RECORDERS):
-        recorder.close(seconds)
+    for thread in threading.enumerate():
+        if isinstance(thread, _Writer):
+            thread.recorder.close(seconds)

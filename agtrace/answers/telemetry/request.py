@@ -52,7 +52,7 @@ class Request(NamedTuple):
     bytes: int
     """The size of the answer that was sent."""
     items: int | None
-    """The items of a page."""
+    """The items of a list."""
     attempt: int
     """How many forms of the answer were made until one fit: 1 if the first did."""
     paginated: bool
@@ -85,7 +85,7 @@ def request_of(
         tokens=value["budget"]["estimated_tokens"] if "budget" in value else estimated_tokens(len(given.text)),
         asked_bytes=given.asked_bytes or size,
         bytes=size,
-        items=pagination["total_in_page"] if pagination else None,
+        items=_items(value.get("data")),
         attempt=given.attempt,
         paginated=pagination is not None,
         chunked="chunk" in value,
@@ -94,3 +94,9 @@ def request_of(
         cut="truncation" in value,
         index_state=value["index"]["state"] if "index" in value else "ready",
     )
+
+
+def _items(data: Any) -> int | None:
+    """Return the number of items of an answer that is a list; None for any other."""
+    lists = [value for value in data.values() if isinstance(value, list)] if isinstance(data, dict) else []
+    return len(lists[0]) if len(lists) == 1 else None
