@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, get_args
 
 import click
-from agtrace_schema.metrics import By, RequestOutcome
+from agtrace_schema.requests import RequestOutcome, RequestsBy
 
 from agtrace.commands.options import plain_json
 from agtrace.commands.printing import leave
@@ -18,7 +18,7 @@ from agtrace.settings import load
 @click.option("--since", metavar="TIME", help="Only requests from this time on: 2026-11-03, 12h, 7d, yesterday.")
 @click.option("--until", metavar="TIME", help="Only requests up to this time, written as for --since.")
 @click.option("--outcome", type=click.Choice(get_args(RequestOutcome)), help="Only requests that ended like this.")
-@click.option("--by", type=click.Choice(get_args(By)), default="tool", show_default=True, help="The groups.")
+@click.option("--by", type=click.Choice(get_args(RequestsBy)), default="tool", show_default=True, help="The groups.")
 @plain_json
 def metrics(as_json: bool, since: str | None, until: str | None, **wanted: Any) -> None:
     """Show what servers were asked, and how fast, how large and how complete their answers were.

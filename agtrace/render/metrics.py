@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from agtrace_schema.metrics import By, Metrics, RequestFigures
+from agtrace_schema.metrics import Metrics, RequestFigures
+from agtrace_schema.requests import RequestsBy
 from rich.text import Text
 
 from agtrace.render.terminal import OUT, STYLES, Row, figure, nothing, plain_line, print_table
 from agtrace.text.numbers import counted, percent, size
 
-_WIDE = 80
+_WIDE = 100
 _RIGHT = frozenset({"requests", "errors", "p50 ms", "p95 ms", "p99 ms", "p50 size", "largest", "pages", "cut"})
 _WIDE_ONLY = frozenset({"p99 ms", "largest", "pages", "cut"})
 """Columns that a narrow terminal has no room for."""
 
 
-def metrics(found: Metrics, by: By) -> None:
+def metrics(found: Metrics, by: RequestsBy) -> None:
     """Print the figures of all requests and of each group, then what was too large and which errors there were."""
     total = found.total
     OUT.print(Text(f"{counted(total.requests, 'request')}, {counted(total.errors, 'error')}", style="bold"))
@@ -36,7 +37,7 @@ def metrics(found: Metrics, by: By) -> None:
         OUT.print(Text(f"{counted(found.dropped, 'request')} could not be recorded", style=STYLES["failed"]))
 
 
-def _row(found: RequestFigures, by: By) -> Row:
+def _row(found: RequestFigures, by: RequestsBy) -> Row:
     assert found.milliseconds is not None and found.bytes is not None
     ms, sizes = found.milliseconds, found.bytes
     return {

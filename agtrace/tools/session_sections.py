@@ -17,7 +17,8 @@ from agtrace.tools.tool import LIST_BYTES, kilobytes
 
 _SMALLEST_ITEM = 40  # bytes
 _READ = LARGEST_OVERVIEW // _SMALLEST_ITEM
-_SHOWN = 10  # items of each of several lists
+_SHOWN, _LANDMARKS_SHOWN = 10, 25
+"""Items of each of several lists; landmarks are short."""
 
 _ELSEWHERE = frozenset({"stats", "children", "total_children"})
 """Fields of the head that are not part of the section `session`."""
@@ -29,7 +30,7 @@ def answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str,
     if len(names) == 1 and lists:
         return _pages(view, names[0])
     source = _source(view, sessions.newest_row(view.context.connection))
-    found = {name: LISTS[name](source, (), _SHOWN) for name in lists}
+    found = {name: LISTS[name](source, (), _most(name)) for name in lists}
     facts: dict[str, Any] = {"session_id": view.session.uid}
     if "session" in names:
         facts |= {name: value for name, value in view.top.items() if name not in _ELSEWHERE}
@@ -37,10 +38,14 @@ def answer_sections(view: View, names: Sequence[str]) -> tuple[Pages | dict[str,
         facts["stats"] = view.top["stats"]
     for name, section in found.items():
         facts |= {name: dump_all(section.items), f"total_{name}": section.total}
-    longer = next((name for name, section in found.items() if section.total > _SHOWN), None)
+    longer = next((name for name, section in found.items() if section.total > _most(name)), None)
     if longer is not None:
         return facts, _rest_hint(view, longer, found[longer].total)
     return facts, _item_hint(view, [item for section in found.values() for item in section.items])
+
+
+def _most(name: str) -> int:
+    return _LANDMARKS_SHOWN if name == "landmarks" else _SHOWN
 
 
 def _pages(view: View, name: str) -> tuple[Pages, NextCall]:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from agtrace_schema.answers import Model
-
-By = Literal["tool", "client", "day", "hour"]
-RequestOutcome = Literal["ok", "error", "paginated", "chunked", "summarized", "pruned", "cut", "oversized"]
 
 
 class Percentiles(Model):

@@ -61,3 +61,10 @@ def columns(by: GroupBy, counted: CountOf) -> tuple[str, ...]:
     """Return the names of the columns of counts: the group, its figures, and the sessions or the title."""
     figures = ("total_tokens", "output_tokens", "responses") if counted == "tokens" else ("calls", "failed")
     return (by, *figures, "title" if by == "session" else "sessions")
+
+
+RequestsBy = Literal["tool", "client", "day", "hour"]
+"""How recorded requests are grouped."""
+
+RequestOutcome = Literal["ok", "error", "paginated", "chunked", "summarized", "pruned", "cut", "oversized"]
+"""How recorded requests were answered."""

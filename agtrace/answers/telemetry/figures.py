@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agtrace_indexer.redact import redact
-from agtrace_schema.metrics import By, Metrics, Percentiles, RequestFigures, RequestOutcome
+from agtrace_schema.metrics import Metrics, Percentiles, RequestFigures
+from agtrace_schema.requests import RequestOutcome, RequestsBy
 
 from agtrace.answers.telemetry import store
 from agtrace.answers.telemetry.request import Request
@@ -29,7 +30,7 @@ _OUTCOMES: dict[RequestOutcome, Callable[[Request], bool]] = {
     "oversized": lambda request: request.asked_bytes > request.bytes,
 }
 
-_GROUPS: dict[By, Callable[[Request], str]] = {
+_GROUPS: dict[RequestsBy, Callable[[Request], str]] = {
     "tool": lambda request: request.tool,
     "client": lambda request: " ".join(filter(None, (request.client or "unknown", request.client_version))),
     "day": lambda request: _time(request.at)[:10],
@@ -46,7 +47,7 @@ class Wanted:
     until: int | None = None
     tool: str | None = None
     outcome: RequestOutcome | None = None
-    by: By | None = None
+    by: RequestsBy | None = None
 
 
 def metrics(path: Path, wanted: Wanted, dropped: int | None = None) -> Metrics:
@@ -67,7 +68,7 @@ def metrics(path: Path, wanted: Wanted, dropped: int | None = None) -> Metrics:
     )
 
 
-def _grouped(requests: Sequence[Request], by: By) -> list[RequestFigures]:
+def _grouped(requests: Sequence[Request], by: RequestsBy) -> list[RequestFigures]:
     groups: dict[str, list[Request]] = defaultdict(list)
     for request in requests:
         groups[redact(_GROUPS[by](request))].append(request)
