@@ -6,7 +6,18 @@ import ast
 
 import pytest
 
-from tests.rooms import KEEPERS_OF_SQL, OF_OTHER_PROGRAMS, arrows, asks, circle_in, modules, rooms, sql
+from tests.rooms import (
+    KEEPERS_OF_SQL,
+    OF_OTHER_PROGRAMS,
+    SOURCES,
+    arrows,
+    asks,
+    circle_in,
+    excepts,
+    modules,
+    rooms,
+    sql,
+)
 
 MOST_ROOMS = {"agtrace_indexer": 14, "agtrace": 18}
 MOST_ARROWS = {"agtrace_indexer": 45, "agtrace": 90}
@@ -27,6 +38,10 @@ def test_only_the_index_and_what_mends_it_have_sql_and_execute_it() -> None:
     outside = {name for name in {name for name, _ in sql()} | set(asks()) if not name.startswith(KEEPERS_OF_SQL)}
     assert {name for name in outside if not name.startswith(OF_OTHER_PROGRAMS)} == set()
     assert {name for name in asks() if name in outside} <= {"agtrace_indexer.logs.foreign_database"}
+
+
+def test_errors_of_commands_are_explained_in_one_place() -> None:
+    assert excepts(SOURCES["agtrace"] / "commands") <= 10
 
 
 def test_agtrace_gets_rows_of_our_own_and_none_of_sqlite() -> None:

@@ -82,9 +82,8 @@ def _run(found: _Resuming) -> None:
     if program is None:
         fail(f"{found.command[0]} isn't on the PATH", TROUBLE)
     if found.folder is not None:
-        try:
-            os.chdir(found.folder)
-        except OSError as error:
-            fail(f"can't change to {found.folder}: {error.strerror}", TROUBLE)
+        if not (os.path.isdir(found.folder) and os.access(found.folder, os.X_OK)):
+            fail(f"can't change to {found.folder}: it isn't there, or closed to you", TROUBLE)
+        os.chdir(found.folder)
     sys.stdout.flush()
     os.execv(program, found.command)
