@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from agtrace_indexer.index.opening import one_moment
-from agtrace_schema.metrics import Metrics as RequestMetrics
+from agtrace_schema.metrics import RequestMetrics
 from agtrace_schema.status import Health
 
 from agtrace.answers.log import log_to_stderr

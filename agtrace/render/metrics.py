@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agtrace_schema.metrics import Metrics, RequestFigures
+from agtrace_schema.metrics import RequestFigures, RequestMetrics
 from agtrace_schema.requests import RequestsBy
 from rich.text import Text
 
@@ -15,7 +15,7 @@ _WIDE_ONLY = frozenset({"p99 ms", "largest", "pages", "cut"})
 """Columns that a narrow terminal has no room for."""
 
 
-def metrics(found: Metrics, by: RequestsBy) -> None:
+def metrics(found: RequestMetrics, by: RequestsBy) -> None:
     """Print the figures of all requests and of each group, then what was too large and which errors there were."""
     total = found.total
     OUT.print(Text(f"{counted(total.requests, 'request')}, {counted(total.errors, 'error')}", style="bold"))

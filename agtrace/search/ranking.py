@@ -119,7 +119,7 @@ class Ranking:
         if not best or best[0].share < _faint(asked):
             return Ranked([], nowhere)
         there = 1 - sum(word.missing for word in missing) / total
-        sure = best[0].share >= (SURE if not _one_of_many(words, missing) else _ALL_BUT_ONE * there)
+        sure = best[0].share >= (min(SURE, _ALL_BUT_ONE * there) if _one_of_many(words, missing) else SURE)
         return Ranked(best, nowhere, sure)
 
     def _named(self, texts: Sequence[str], events: int) -> tuple[set[int], set[str]]:

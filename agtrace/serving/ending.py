@@ -42,12 +42,12 @@ def last_seconds() -> float:
 def end(code: int = 0) -> NoReturn:
     """End the process at once, even during a search or an indexing run: nobody is waiting for an answer any more."""
     try:
-        recorder = sys.modules.get("agtrace.answers.telemetry.recorder")  # loaded once something was asked
-        if recorder is not None:
-            recorder.close_all(_RECORDING_SECONDS)
         processes = sys.modules.get("agtrace_indexer.parallel.processes")  # loaded only if work was done on all cores
         if processes is not None:
             processes.end_all()
+        recorder = sys.modules.get("agtrace.answers.telemetry.recorder")  # loaded once something was asked
+        if recorder is not None:
+            recorder.close_all(_RECORDING_SECONDS)
     finally:
         os._exit(code)
 

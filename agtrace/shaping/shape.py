@@ -54,7 +54,7 @@ class Answer:
     asked_bytes: int | None = None
     """The bytes that the requested answer would have taken; None if it fit."""
     attempt: int = 1
-    """How many forms of it were written until one fit."""
+    """The number of the form that fit: 1 is as asked, or a page, which is fitted before."""
     calls: tuple[NextCall, ...] = field(default=(), repr=False)
     """The calls in its hint as the tool made them; `next_calls` has those that leave."""
 
@@ -85,7 +85,9 @@ def answer(reply: Reply, freshness: Freshness, most: int = ABSOLUTE_MAX_BYTES) -
         if len(text) <= budget:
             value, asked, hint = orjson.loads(text), envelope.asked_bytes, rung["hint"]
             calls = hint.calls if hint else ()
-            return _leaving(Answer(text.decode(), value, False, budget, asked, attempt, calls))
+            return _leaving(
+                Answer(text.decode(), value, budget=budget, asked_bytes=asked, attempt=attempt, calls=calls)
+            )
         envelope.asked_bytes = envelope.asked_bytes or len(text)
     raise AssertionError("the last rung fits every budget")
 

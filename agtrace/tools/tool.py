@@ -11,7 +11,7 @@ from typing import Any
 from agtrace_indexer.index.questions import events, turns
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_schema.analysis import Analysis
-from agtrace_schema.metrics import Metrics
+from agtrace_schema.metrics import RequestMetrics
 from agtrace_schema.status import Health
 
 from agtrace.health.last_analysis import LastAnalysis
@@ -45,7 +45,7 @@ class Context:
     """How long a search may run before it is stopped."""
     health: Callable[[], Health]
     """Return the figures of the index and the server."""
-    metrics: Callable[[int | None], Metrics]
+    metrics: Callable[[int | None], RequestMetrics]
     """Return the figures of the requests since a time, in milliseconds since 1970 UTC."""
     last_analysis: LastAnalysis
 

@@ -44,7 +44,7 @@ class RequestFigures(Model):
     """Answers from an index that was still behind the logs."""
 
 
-class Metrics(Model):
+class RequestMetrics(Model):
     """The figures of the requests of a period."""
 
     since: str | None = None

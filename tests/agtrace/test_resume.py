@@ -65,6 +65,18 @@ def test_exec_becomes_the_agent_in_that_folder(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stdout) == (7, f"{folder}|--resume {ONE}\n")
 
 
+def test_a_folder_that_is_gone_is_an_error_and_nothing_is_run(tmp_path: Path) -> None:
+    folder = Path(indexed(tmp_path))
+    claude = tmp_path / "bin" / "claude"
+    claude.parent.mkdir()
+    claude.write_text("#!/bin/sh\necho it ran\n")
+    claude.chmod(claude.stat().st_mode | stat.S_IXUSR)
+    folder.rmdir()
+    environment = {**os.environ, "PATH": f"{claude.parent}:{os.environ['PATH']}"}
+    ran = subprocess.run([AGTRACE, "resume", ONE[:8], "--exec"], env=environment, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (1, "") and f"can't change to {folder}" in ran.stderr
+
+
 def test_an_agent_that_is_not_installed_and_a_session_that_is_not_there_are_errors(tmp_path: Path) -> None:
     indexed(tmp_path)
     environment = {**os.environ, "PATH": str(tmp_path)}

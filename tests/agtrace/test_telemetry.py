@@ -112,7 +112,10 @@ def test_percentiles_are_values_that_occurred() -> None:
 
 def test_a_client_s_name_is_masked_like_any_text(tmp_path: Path) -> None:
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
-    store.append(tmp_path / "t.sqlite3", [ONE._replace(client=token)])
+    recorder = Recorder(tmp_path / "t.sqlite3", now=Clock())
+    recorder.record(ONE._replace(client=token))
+    recorder.close(5)
+    assert store.count(tmp_path / "t.sqlite3") == 1 and token.encode() not in (tmp_path / "t.sqlite3").read_bytes()
     assert token not in metrics(tmp_path / "t.sqlite3", Wanted(by="client")).model_dump_json()
 
 

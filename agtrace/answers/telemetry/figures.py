@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agtrace_indexer.redact import redact
-from agtrace_schema.metrics import Metrics, Percentiles, RequestFigures
+from agtrace_schema.metrics import Percentiles, RequestFigures, RequestMetrics
 from agtrace_schema.requests import RequestOutcome, RequestsBy
 
 from agtrace.answers.telemetry import store
@@ -50,7 +50,7 @@ class Wanted:
     by: RequestsBy | None = None
 
 
-def metrics(path: Path, wanted: Wanted, dropped: int | None = None) -> Metrics:
+def metrics(path: Path, wanted: Wanted, dropped: int | None = None) -> RequestMetrics:
     """Return the figures of the requests in a telemetry file. Raises `TelemetryUnavailable`."""
     try:
         requests, recorded = store.between(path, wanted.since, wanted.until, wanted.tool), store.count(path)
@@ -58,7 +58,7 @@ def metrics(path: Path, wanted: Wanted, dropped: int | None = None) -> Metrics:
         raise TelemetryUnavailable(path) from None
     if wanted.outcome is not None:
         requests = list(filter(_OUTCOMES[wanted.outcome], requests))
-    return Metrics(
+    return RequestMetrics(
         since=iso(wanted.since),
         until=iso(wanted.until),
         total=figures(requests),
@@ -71,9 +71,9 @@ def metrics(path: Path, wanted: Wanted, dropped: int | None = None) -> Metrics:
 def _grouped(requests: Sequence[Request], by: RequestsBy) -> list[RequestFigures]:
     groups: dict[str, list[Request]] = defaultdict(list)
     for request in requests:
-        groups[redact(_GROUPS[by](request))].append(request)
+        groups[_GROUPS[by](request)].append(request)
     names = sorted(groups) if by in ("day", "hour") else sorted(groups, key=lambda name: (-len(groups[name]), name))
-    return [figures(groups[name], name) for name in names]
+    return [figures(groups[name], redact(name)) for name in names]
 
 
 def figures(requests: Sequence[Request], group: str | None = None) -> RequestFigures:

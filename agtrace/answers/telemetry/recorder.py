@@ -11,7 +11,10 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+
+from agtrace_indexer.redact import redact
 
 from agtrace.answers.telemetry import store
 from agtrace.answers.telemetry.request import Request
@@ -29,7 +32,8 @@ class Recorder:
     def __init__(self, path: Path, *, now: Callable[[], float] = time.time, most: int = _MOST_WAITING) -> None:
         self.path = path
         self._now = now
-        self._waiting: queue.Queue[Request] = queue.Queue(most)
+        self._waiting: queue.Queue[Request | None] = queue.Queue(most)
+        """None wakes the writer for the end."""
         self._lock = threading.Lock()
         self._writer: _Writer | None = None
         self._ending = threading.Event()
@@ -53,6 +57,8 @@ class Recorder:
     def close(self, seconds: float = 0.3) -> None:
         """Write what waits, if that takes no longer than this."""
         self._ending.set()
+        with suppress(queue.Full):
+            self._waiting.put_nowait(None)
         if self._writer is not None:
             self._writer.join(seconds)
 
@@ -65,27 +71,32 @@ class Recorder:
     def write_all(self) -> None:
         """Write requests as they come, until the recorder is closed and none is left."""
         while not (self._ending.is_set() and self._waiting.empty()):
-            try:
-                requests = [self._waiting.get(timeout=_TOGETHER_SECONDS)]
-            except queue.Empty:
-                continue
+            found = [self._waiting.get()]
             self._ending.wait(_TOGETHER_SECONDS)
             while not self._waiting.empty():
-                requests.append(self._waiting.get_nowait())
-            self._write(requests)
+                found.append(self._waiting.get_nowait())
+            self._write([_masked(request) for request in found if request is not None])
 
     def _write(self, requests: list[Request]) -> None:
         try:
             store.append(self.path, requests)
-            if self._now() - self._expired > _EXPIRY_SECONDS:
-                self._expired = self._now()
-                store.expire(self.path, self._expired)
         except (sqlite3.Error, OSError):
             self._drop(len(requests))
+            return
+        if self._now() - self._expired > _EXPIRY_SECONDS:
+            self._expired = self._now()
+            with suppress(sqlite3.Error, OSError):  # an hour later it is tried again
+                store.expire(self.path, self._expired)
 
     def _drop(self, number: int) -> None:
         with self._lock:
             self._dropped += number
+
+
+def _masked(request: Request) -> Request:
+    """Return a request without secrets in what a client says of itself."""
+    client, version, protocol = (text and redact(text) for text in request[3:6])
+    return request._replace(client=client, client_version=version, protocol=protocol)
 
 
 class _Writer(threading.Thread):

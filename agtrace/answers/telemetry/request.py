@@ -10,7 +10,6 @@ from agtrace.shaping.shape import Answer, estimated_tokens
 Transport = Literal["stdio", "http"]
 
 _LONGEST_NAME = 60
-_MODE = "mode"
 
 
 class Origin(NamedTuple):
@@ -54,7 +53,7 @@ class Request(NamedTuple):
     items: int | None
     """The items of a list."""
     attempt: int
-    """How many forms of the answer were made until one fit: 1 if the first did."""
+    """The number of the form that fit: 1 is as asked, or a page, which is fitted before."""
     paginated: bool
     chunked: bool
     summarized: bool
@@ -89,7 +88,7 @@ def request_of(
         attempt=given.attempt,
         paginated=pagination is not None,
         chunked="chunk" in value,
-        summarized=not given.is_error and arguments.get(_MODE) is not None,
+        summarized=not given.is_error and arguments.get("mode") is not None,
         pruned=False,
         cut="truncation" in value,
         index_state=value["index"]["state"] if "index" in value else "ready",

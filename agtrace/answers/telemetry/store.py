@@ -8,39 +8,41 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
+
+from agtrace_indexer.index.opening import is_damage
 
 from agtrace.answers.telemetry.request import Request
 
 KEEP_DAYS = 30
 _DAY = 24 * 3600 * 1000
-_PATIENCE = 1.0
-"""Seconds to wait for another process that writes."""
+_PATIENCE, _READING_PATIENCE = 1.0, 0.2
+"""Seconds to wait for another process that writes: in the thread that records, and in one that answers."""
 
 _VERSION = 1
-_TABLE = f"""
-CREATE TABLE IF NOT EXISTS request (
+_TABLE = """
+CREATE TABLE request (
   at INTEGER NOT NULL, tool TEXT NOT NULL, request_id TEXT NOT NULL, client TEXT, client_version TEXT, protocol TEXT,
   transport TEXT NOT NULL, outcome TEXT NOT NULL, ms REAL NOT NULL, tokens INTEGER NOT NULL,
   asked_bytes INTEGER NOT NULL, bytes INTEGER NOT NULL, items INTEGER, attempt INTEGER NOT NULL,
   paginated INTEGER NOT NULL, chunked INTEGER NOT NULL, summarized INTEGER NOT NULL, pruned INTEGER NOT NULL,
   cut INTEGER NOT NULL, index_state TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS request_at ON request (at);
-PRAGMA user_version = {_VERSION};
+)
 """
+_BY_TIME = "CREATE INDEX request_at ON request (at)"
 _INSERT = f"INSERT INTO request VALUES ({', '.join('?' * len(Request._fields))})"
 
 
 def append(path: Path, requests: Sequence[Request]) -> None:
-    """Append requests to the file, which is made if it isn't there. A file that can't be read is replaced."""
+    """Append requests to the file, which is made if it isn't there. A damaged file is replaced."""
     try:
         _append(path, requests)
     except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):  # locked, read-only, full: not the file's fault
+        if not is_damage(error):  # locked, read-only, full: not the file's fault
             raise
-        path.unlink(missing_ok=True)
+        for name in (path.name, f"{path.name}-journal"):
+            path.with_name(name).unlink(missing_ok=True)
         _append(path, requests)
 
 
@@ -49,9 +51,13 @@ def _append(path: Path, requests: Sequence[Request]) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     with closing(sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")  # lost figures are no loss; a damaged file is replaced
-        if connection.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-            connection.executescript(f"DROP TABLE IF EXISTS request; {_TABLE}")
-        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("BEGIN IMMEDIATE")  # of two processes that find no table, one makes it
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, _VERSION):
+            raise sqlite3.OperationalError("another version of agtrace made this file")
+        if not version:
+            for statement in (_TABLE, _BY_TIME, f"PRAGMA user_version = {_VERSION}"):
+                connection.execute(statement)
         connection.executemany(_INSERT, requests)
         connection.execute("COMMIT")
 
@@ -66,12 +72,10 @@ def expire(path: Path, now: float, days: int = KEEP_DAYS) -> None:
 
 
 def count(path: Path) -> int:
-    """Return the number of recorded requests; 0 if there is no file that can be read."""
-    with suppress(sqlite3.Error), _opened(path) as connection:
-        if connection is not None:
-            rows: int = connection.execute("SELECT count(*) FROM request").fetchone()[0]
-            return rows
-    return 0
+    """Return the number of recorded requests."""
+    with _opened(path) as connection:
+        rows: int = 0 if connection is None else connection.execute("SELECT count(*) FROM request").fetchone()[0]
+    return rows
 
 
 def between(path: Path, since: int | None, until: int | None, tool: str | None = None) -> list[Request]:
@@ -92,5 +96,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection | None]:
     if not path.exists():
         yield None
         return
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_PATIENCE)) as connection:
+    with closing(
+        sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_READING_PATIENCE)
+    ) as connection:
         yield connection if connection.execute("PRAGMA user_version").fetchone()[0] == _VERSION else None
