@@ -20,9 +20,10 @@ from agtrace.answers.log import log_to_stderr
 from agtrace.answers.metrics import Metrics
 from agtrace.answers.status import health, with_damage
 from agtrace.answers.telemetry.alert import OversizedAlert
-from agtrace.answers.telemetry.figures import Wanted, metrics
+from agtrace.answers.telemetry.figures import metrics
 from agtrace.answers.telemetry.recorder import Recorder
 from agtrace.answers.telemetry.request import Origin, request_of
+from agtrace.answers.telemetry.store import Wanted
 from agtrace.health.last_analysis import LastAnalysis
 from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index

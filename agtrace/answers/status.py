@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import time
 from dataclasses import replace
-from statistics import fmean
 
 from agtrace_indexer.index.opening import bytes_on_disk
 from agtrace_indexer.index.questions import state
@@ -15,7 +14,6 @@ from agtrace_schema.status import Configuration, Health, IndexHealth, TelemetryH
 
 from agtrace.answers.metrics import Metrics
 from agtrace.answers.telemetry import store
-from agtrace.answers.telemetry.figures import figures
 from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index
 from agtrace.index.trouble import as_sentence
@@ -88,18 +86,18 @@ def _index(connection: sqlite3.Connection | None, settings: Settings, freshness:
 
 
 def _telemetry(settings: Settings, dropped: int | None) -> TelemetryHealth | None:
+    since = round(1000 * (time.time() - _HOUR))
     try:
-        recent = store.between(settings.telemetry_file, round(1000 * (time.time() - _HOUR)), None)
+        rows, recent = store.count(settings.telemetry_file), store.sums_since(settings.telemetry_file, since)
     except sqlite3.Error:
         return None
-    found = figures(recent)
     return TelemetryHealth(
-        rows=store.count(settings.telemetry_file),
+        rows=rows,
         dropped=dropped,
-        last_hour=found.requests,
-        paginated_share=found.paginated_share,
-        mean_bytes=round(fmean(request.bytes for request in recent)) if recent else 0,
-        oversized_share=round(found.oversized / found.requests, 4) if recent else 0.0,
+        last_hour=recent.requests,
+        paginated_share=round(recent.paginated / (recent.requests or 1), 4),
+        mean_bytes=round(recent.bytes / (recent.requests or 1)),
+        oversized_share=round(recent.oversized / (recent.requests or 1), 4),
     )
 
 

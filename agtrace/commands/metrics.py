@@ -32,8 +32,8 @@ def metrics(as_json: bool, since: str | None, until: str | None, **wanted: Any) 
     """
     from agtrace_schema.answers import dump
 
-    from agtrace.answers.telemetry.figures import Wanted
     from agtrace.answers.telemetry.figures import metrics as figures
+    from agtrace.answers.telemetry.store import Wanted
     from agtrace.times import moment
 
     now = datetime.now(UTC)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
-from itertools import count
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from agtrace_schema.requests import RequestOutcome, RequestsBy
 
 from agtrace.answers.telemetry import store
 from agtrace.answers.telemetry.alert import OversizedAlert
-from agtrace.answers.telemetry.figures import Wanted, figures, metrics
+from agtrace.answers.telemetry.figures import metrics
 from agtrace.answers.telemetry.recorder import Recorder, _Writer
 from agtrace.answers.telemetry.request import Request
+from agtrace.answers.telemetry.store import Wanted
 from agtrace.problems import TelemetryUnavailable
 
 DAY = 24 * 3600
@@ -66,7 +71,7 @@ def test_requests_of_more_than_thirty_days_ago_go(tmp_path: Path) -> None:
     recorder = Recorder(path, now=clock)
     recorder.record(ONE)
     recorder.close(5)
-    assert len(store.between(path, None, None)) == 4
+    assert store.count(path) == 4
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -102,12 +107,50 @@ def test_recording_takes_microseconds_of_a_request_and_loses_nothing_between_thr
     assert recorder.dropped == 0 and store.count(tmp_path / "telemetry.sqlite3") == 5_000
 
 
-def test_percentiles_are_values_that_occurred() -> None:
-    numbers = count(1)
-    found = figures([ONE._replace(ms=float(next(numbers))) for _ in range(200)])
-    assert found.milliseconds is not None
-    assert found.milliseconds.model_dump() == {"p50": 100.0, "p95": 190.0, "p99": 198.0, "largest": 200.0}
-    assert figures([ONE]).milliseconds.p99 == 5.0 and figures([]).milliseconds is None  # type: ignore[union-attr]
+def test_percentiles_are_values_that_occurred(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.sqlite3"
+    assert metrics(path, Wanted()).total.milliseconds is None
+    store.append(path, [ONE._replace(ms=float(number)) for number in range(1, 201)])
+    found = metrics(path, Wanted()).total.milliseconds
+    assert found is not None
+    assert found.model_dump() == {"p50": 100.0, "p95": 190.0, "p99": 198.0, "largest": 200.0}
+
+
+@pytest.mark.parametrize("by", get_args(RequestsBy))
+def test_groups_and_outcomes_are_what_a_plain_count_finds(tmp_path: Path, by: RequestsBy) -> None:
+    """The groups together are the total, whatever was chosen."""
+    path, chance = tmp_path / "telemetry.sqlite3", random.Random(7)
+    many = [
+        ONE._replace(
+            at=ONE.at - chance.randrange(3 * DAY * 1000), tool=chance.choice("abc"), client=chance.choice(["x", None]),
+            outcome=chance.choice(["ok", "ok", "session_not_found"]), asked_bytes=chance.choice([2_000, 9_000]),
+            chunked=chance.random() < 0.3, cut=chance.random() < 0.1, index_state=chance.choice(["ready", "building"]),
+        )
+        for _ in range(500)
+    ]  # fmt: skip
+    store.append(path, many)
+    plain: dict[RequestOutcome, Callable[[Request], bool]] = {
+        "ok": lambda one: one.outcome == "ok", "error": lambda one: one.outcome != "ok",
+        "oversized": lambda one: one.asked_bytes > one.bytes, "chunked": lambda one: one.chunked,
+        "paginated": lambda one: one.paginated, "cut": lambda one: one.cut,
+    }  # fmt: skip
+    for outcome, fits in plain.items():
+        found = metrics(path, Wanted(since=ONE.at - 2 * DAY * 1000, tool="b", outcome=outcome, by=by))
+        chosen = [one for one in many if one.at >= ONE.at - 2 * DAY * 1000 and one.tool == "b" and fits(one)]
+        total = found.total
+        assert (total.requests, total.stale) == (len(chosen), sum(one.index_state != "ready" for one in chosen))
+        assert total.oversized_asked_bytes == sum(one.asked_bytes for one in chosen if one.asked_bytes > one.bytes)
+        assert total.errors == sum(one.outcome != "ok" for one in chosen) == sum(group.errors for group in found.groups)
+        assert sum(group.requests for group in found.groups) == total.requests
+        names = {by_hand(one, by) for one in chosen}
+        assert {group.group for group in found.groups} == names
+
+
+def by_hand(request: Request, by: RequestsBy) -> str:
+    """The group of a request."""
+    hour = datetime.fromtimestamp(request.at / 1000, UTC).strftime("%Y-%m-%dT%H:00")
+    client = " ".join(filter(None, (request.client or "unknown", request.client_version)))
+    return {"tool": request.tool, "client": client, "day": hour[:10], "hour": hour}[by]
 
 
 def test_a_client_s_name_is_masked_like_any_text(tmp_path: Path) -> None:

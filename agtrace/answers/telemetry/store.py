@@ -9,17 +9,22 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from agtrace_indexer.index.opening import is_damage
+from agtrace_schema.requests import RequestOutcome, RequestsBy
 
 from agtrace.answers.telemetry.request import Request
 
 KEEP_DAYS = 30
-_DAY = 24 * 3600 * 1000
+_HOUR = 3600 * 1000
+_DAY = 24 * _HOUR
 _PATIENCE, _READING_PATIENCE = 1.0, 0.2
 """Seconds to wait for another process that writes: in the thread that records, and in one that answers."""
 
+_END_OF_TIME = 1 << 62
 _VERSION = 1
 _TABLE = """
 CREATE TABLE request (
@@ -78,16 +83,100 @@ def count(path: Path) -> int:
     return rows
 
 
-def between(path: Path, since: int | None, until: int | None, tool: str | None = None) -> list[Request]:
-    """Return the requests of a period, both ends included, in milliseconds since 1970 UTC; the oldest first."""
+class Wanted(NamedTuple):
+    """Which requests, and in which groups."""
+
+    since: int | None = None
+    """Milliseconds since 1970 UTC, as is `until`; both are included."""
+    until: int | None = None
+    tool: str | None = None
+    outcome: RequestOutcome | None = None
+    by: RequestsBy | None = None
+
+
+class Sums(NamedTuple):
+    """How many of some requests are of a kind, and their sizes added up."""
+
+    requests: int
+    bytes: int
+    tokens: int
+    paginated: int
+    chunked: int
+    summarized: int
+    pruned: int
+    cut: int
+    oversized: int
+    oversized_asked_bytes: int
+    oversized_bytes: int
+    stale: int
+
+
+NOTHING = Sums(*[0] * 12)
+
+
+class Group(NamedTuple):
+    """The requests that have a tool, a client, a day or an hour (UTC) in common."""
+
+    sums: Sums
+    errors: dict[str, int]
+    values: list[tuple[float, int, int]]
+    """Milliseconds, bytes and tokens of each."""
+
+
+_OUTCOMES: dict[RequestOutcome | None, str] = {
+    None: "1",
+    "ok": "outcome = 'ok'",
+    "error": "outcome != 'ok'",
+    "oversized": "asked_bytes > bytes",
+    **{kind: kind for kind in ("paginated", "chunked", "summarized", "pruned", "cut")},
+}
+_GROUPS: dict[RequestsBy | None, str] = {
+    None: "''",
+    "tool": "tool",
+    "client": "trim(coalesce(client, 'unknown') || ' ' || coalesce(client_version, ''))",
+    "day": f"at / {_DAY}",
+    "hour": f"at / {_HOUR}",
+}
+_TIMES: dict[RequestsBy | None, tuple[int, str]] = {"day": (_DAY, "%Y-%m-%d"), "hour": (_HOUR, "%Y-%m-%dT%H:00")}
+"""For groups that are numbers of days or hours: their lengths, and how their beginnings are written."""
+_SUMS = """
+count(*), sum(bytes), sum(tokens), sum(paginated), sum(chunked), sum(summarized), sum(pruned), sum(cut),
+sum(asked_bytes > bytes),
+sum(iif(asked_bytes > bytes, asked_bytes, 0)), sum(iif(asked_bytes > bytes, bytes, 0)), sum(index_state != 'ready')
+"""
+
+
+def sums_since(path: Path, since: int) -> Sums:
+    """Return the sums of all requests since a time, without looking at each."""
     with _opened(path) as connection:
         if connection is None:
-            return []
-        rows = connection.execute(
-            "SELECT * FROM request WHERE at >= ? AND at <= ? AND (?3 IS NULL OR tool = ?3) ORDER BY at",
-            (since or 0, until if until is not None else 1 << 62, tool),
-        ).fetchall()
-    return list(map(Request._make, rows))
+            return NOTHING
+        row = connection.execute(f"SELECT {_SUMS} FROM request WHERE at >= ?", (since,)).fetchone()
+    return Sums(*(number or 0 for number in row))
+
+
+def grouped(path: Path, wanted: Wanted) -> dict[str, Group]:
+    """Return requests by group; without groups, all of them as one without a name."""
+    with _opened(path) as connection:
+        if connection is None:
+            return {}
+        connection.execute("BEGIN")  # the three queries see the same requests
+        chosen = f"FROM request WHERE at BETWEEN ? AND ? AND (?3 IS NULL OR tool = ?3) AND {_OUTCOMES[wanted.outcome]}"
+        given = (wanted.since or 0, _END_OF_TIME if wanted.until is None else wanted.until, wanted.tool)
+        group = _GROUPS[wanted.by]
+        found = {
+            name: Group(Sums(*sums), {}, [])
+            for name, *sums in connection.execute(f"SELECT {group}, {_SUMS} {chosen} GROUP BY 1", given)
+        }
+        errors = f"SELECT {group}, outcome, count(*) {chosen} AND outcome != 'ok' GROUP BY 1, 2"
+        for name, code, number in connection.execute(errors, given):
+            found[name].errors[code] = number
+        for name, ms, size, tokens in connection.execute(f"SELECT {group}, ms, bytes, tokens {chosen}", given):
+            found[name].values.append((ms, size, tokens))
+    if wanted.by not in _TIMES:
+        return found
+    length, form = _TIMES[wanted.by]
+    return {datetime.fromtimestamp(number * length / 1000, UTC).strftime(form): it for number, it in found.items()}
 
 
 @contextmanager
