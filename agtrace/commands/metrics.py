@@ -30,15 +30,17 @@ def metrics(as_json: bool, since: str | None, until: str | None, **wanted: Any) 
       agtrace metrics --since 1d
       agtrace metrics --outcome oversized --by client
     """
+    from agtrace_indexer import redact
     from agtrace_schema.answers import dump
 
     from agtrace.answers.telemetry.figures import metrics as figures
     from agtrace.answers.telemetry.store import Wanted
     from agtrace.times import moment
 
-    now = datetime.now(UTC)
+    settings, now = load(), datetime.now(UTC)
+    redact.use(settings.data_dir)  # whose rules are compiled already
     from_, to = since and moment("since", since, now), until and moment("until", until, now, end=True)
-    found = figures(load().telemetry_file, Wanted(since=from_ or None, until=to or None, **wanted))
+    found = figures(settings.telemetry_file, Wanted(since=from_ or None, until=to or None, **wanted))
 
     def for_person() -> None:
         from agtrace.render.metrics import metrics

@@ -30,7 +30,9 @@ def metrics(path: Path, wanted: Wanted, dropped: int | None = None) -> RequestMe
         since=iso(wanted.since),
         until=iso(wanted.until),
         total=_figures(_together(groups.values())),
-        groups=[] if wanted.by is None else [_figures(groups[name], redact(name)) for name in names],
+        groups=[]
+        if wanted.by is None
+        else [_figures(groups[name], redact(name) if wanted.by == "client" else name) for name in names],
         recorded=recorded,
         dropped=dropped,
     )
