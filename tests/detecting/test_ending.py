@@ -85,7 +85,7 @@ def test_a_message_of_any_signs_is_looked_at_in_no_time() -> None:
     begun = time.process_time()
     for piece in ("?(?)", "吗" + "." * 7_999, "(", "“", "`", "? "):
         asks_to_go_on((piece * 8_000)[:8_000] + "a")
-    assert time.process_time() - begun < 1.0  # quadratic would be minutes
+    assert time.process_time() - begun < 4  # quadratic would be minutes
 
 
 def test_the_model_had_the_last_word_whatever_the_harness_wrote_behind_it() -> None:

@@ -111,4 +111,4 @@ def test_long_lines_take_linear_time() -> None:
     begun = time.process_time()
     for piece in ("a", "a/", "'", "1.", "error: ", "x-", '"a" '):
         signature_of(piece * 4_000)
-    assert time.process_time() - begun < 0.5
+    assert time.process_time() - begun < 2  # quadratic would be minutes

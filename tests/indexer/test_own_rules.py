@@ -117,7 +117,7 @@ def test_a_rule_that_takes_too_long_masks_the_whole_text(tmp_path: Path) -> None
     text = "b1" * 2 + "a" * 60 + " ab1"
     start = time.process_time()
     assert "ab1" not in masked(tmp_path, text)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 10
 
 
 # --- the index
