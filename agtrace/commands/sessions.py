@@ -19,8 +19,8 @@ from agtrace.commands.printing import leave
 @click.option("--sort", type=click.Choice(SORTS), help="By start, or by a measure, the largest first.")
 @click.option("--min-tokens", type=int, metavar="N", help="Only with at least N tokens.")
 @click.option("--failures/--no-failures", "has_failures", default=None, help="Only with failed tool calls, or without.")
-@click.option("--commit", metavar="HASH", help="Only the one that made this commit: its hash or the beginning of it.")
-@click.option("--pr", metavar="NUMBER|URL", help="Only those of a pull request.")
+@click.option("--commit", metavar="HASH|any", help="Only the one with this commit: a hash or its beginning; or any.")
+@click.option("--pr", metavar="NUMBER|URL|any", help="Only those of a pull request, or of any.")
 @fields
 @list_options
 def sessions(as_json: bool, **filters: Any) -> None:

@@ -52,6 +52,11 @@ def _print_best(best: dict[str, Any], words: Sequence[str]) -> None:
         place = f"{plain(worked['session_id'])}:{worked['succeeded']}"
         told = Text("what worked after a failure: ", style="green").append(f"{place}  ", style="bold")
         OUT.print(told.append(plain(worked["text"]), style="not bold"))
+        if "command" in worked:
+            event_index, command = worked["command"]
+            before = Text("  after this command: ", style="green")
+            before.append(f"{plain(worked['session_id'])}:{event_index}  ", style="bold")
+            OUT.print(before.append(plain(command), style="not bold"))
     for session in best["sessions"]:
         line = Text(plain(session["session_id"]), style="bold")
         line.append(f"  {session.get('date') or ''}  {plain(session.get('project') or '')}", style="not bold dim")
@@ -101,6 +106,8 @@ def _print_match(match: dict[str, Any], words: Sequence[str], deep: int = 0) -> 
     if words:
         body.highlight_words(words, style="reverse", case_sensitive=False)
     OUT.print(Padding(body, (0, 0, 0, deep + 2)))
+    if match.get("error"):
+        OUT.print(Padding(Text(plain(match["error"]), style="red"), (0, 0, 0, deep + 2)))
 
 
 def _around(text: str, words: Sequence[str]) -> str:

@@ -75,6 +75,8 @@ def _later(later: dict[str, Any], session_id: str) -> str:
     changes, total = later.get("changes", []), later.get("total_changes")
     count = f"{total} changes, the last ones" if total else "changes"
     after = f" after {count} at {', '.join(map(str, changes))}" if changes else ""
+    if "command" in later:
+        after += f"{' and' if after else ' after'} the command at {later['command']}"
     what = "the same" if later["same_call"] else "a similar"
     return f"{what} call{failed} succeeded at {session_id}:{later['succeeded']}{after}"
 

@@ -99,12 +99,19 @@ def _worked(connection: sqlite3.Connection, found: Sequence[tuple[Session, BestS
             event = opened(connection, row.id, event_index)
             told = aftermath(connection, row, event) if event.outcome is Outcome.FAILED else None
             if told is not None:
-                did = one_line(telling_argument(opened(connection, row.id, told.succeeded).rest.get("arguments")), TEXT)
-                changes = told.changes
                 return Worked(
-                    session_id=shown.session_id, failed=event_index, succeeded=told.succeeded, text=did, changes=changes
+                    session_id=shown.session_id,
+                    failed=event_index,
+                    succeeded=told.succeeded,
+                    text=_did(connection, row.id, told.succeeded),
+                    command=None if told.command is None else (told.command, _did(connection, row.id, told.command)),
+                    changes=told.changes,
                 )
     return None
+
+
+def _did(connection: sqlite3.Connection, session_row: int, call: int) -> str:
+    return one_line(telling_argument(opened(connection, session_row, call).rest.get("arguments")), TEXT)
 
 
 def _line(connection: sqlite3.Connection, row: Session) -> tuple[str, str, str]:

@@ -1,20 +1,26 @@
-"""What followed a failed tool execution: the call that succeeded later, and the changes made until then."""
+"""What followed a failed tool execution: the call that succeeded later, and what was changed until then."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from math import ceil
 
+from agtrace_indexer.events.commands import command_in
+from agtrace_indexer.events.shell import parts
 from agtrace_indexer.index.questions import events, files
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent, with_texts
+from agtrace_indexer.landmarks.attempts import attempts
+from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.answers import Aftermath
 from agtrace_schema.events import EventType, Outcome
+from agtrace_schema.landmarks import LandmarkKind
 
 from agtrace.sessions.query import find_event
 from agtrace.sessions.steps import telling_argument
+from agtrace.text.shell_programs import lints, reads
 
 _LOOKED_AT = 400
 """The most later calls of the same tool that are compared: in a long session the next ones matter most."""
@@ -29,7 +35,7 @@ def aftermath(connection: sqlite3.Connection, session: Session, event: StoredEve
     """Return what followed a failed call, given it or its result; None if no such call succeeded later.
 
     Among the next calls of the same tool, an identical one is preferred to one that begins alike. Changes are calls
-    that wrote files and did not fail.
+    that wrote files and did not fail; a command may change something, too.
     """
     if event.outcome is not Outcome.FAILED:
         return None
@@ -37,14 +43,16 @@ def aftermath(connection: sqlite3.Connection, session: Session, event: StoredEve
     if call is None or call.row.name is None:
         return None
     failed, alike = 0, None
+    passed: list[StoredEvent] = []
     for later in _later(connection, session, call, call.row.name):
         same = later.rest.get("arguments") == call.rest.get("arguments")
         if same and later.outcome is Outcome.OK:
-            return _told(connection, session, call, later, failed, same=True)
+            return _told(connection, session, call, later, failed, passed, same=True)
         failed += same and later.outcome is Outcome.FAILED
         if alike is None and later.outcome is Outcome.OK and _begins_alike(call, later):
             alike = later
-    return None if alike is None else _told(connection, session, call, alike, failed, same=False)
+        passed.append(later)
+    return None if alike is None else _told(connection, session, call, alike, failed, passed, same=False)
 
 
 def _call_of(connection: sqlite3.Connection, session: Session, result: StoredEvent) -> StoredEvent | None:
@@ -70,6 +78,7 @@ def _told(
     call: StoredEvent,
     later: StoredEvent,
     failed: int,
+    passed: Iterable[StoredEvent],
     *,
     same: bool,
 ) -> Aftermath:
@@ -79,6 +88,39 @@ def _told(
         succeeded=later.event_index,
         result_event=later.row.link,
         failed_again=failed or None,
+        command=_changing_command(call, (one for one in passed if one.event_index < later.event_index)),
         changes=changes[-_CHANGES_SHOWN:] or None,
         total_changes=len(changes) if len(changes) > _CHANGES_SHOWN else None,
     )
+
+
+def _changing_command(failed: StoredEvent, between: Iterable[StoredEvent]) -> int | None:
+    """Return the last command that succeeded and did something else than what failed, and than to read or check."""
+    tried, found = _command(failed), None
+    for call in between:
+        command = _command(call)
+        if command is None or call.outcome is not Outcome.OK or _does_the_same(tried, command):
+            continue
+        if not _only_looks(command):
+            found = call.event_index
+    return found
+
+
+def _command(call: StoredEvent) -> str | None:
+    if call.row.name not in TOOLS.shells:
+        return None
+    command = command_in(call.rest.get("arguments"), TOOLS.commands, may_be_script=call.row.name == "exec")
+    return None if command is None else command.text
+
+
+def _only_looks(command: str) -> bool:
+    if any(attempt.kind is LandmarkKind.TEST_RUN for attempt in attempts(command)):
+        return True
+    return all(reads(part) or lints(part) for part in parts(command))
+
+
+def _does_the_same(tried: str | None, command: str) -> bool:
+    """Whether a command runs the programs of another with the same words, whatever it prints of them."""
+    return tried is not None and {part.words for part in parts(tried)} >= {
+        part.words for part in parts(command) if not reads(part)
+    }

@@ -16,6 +16,7 @@ from agtrace_schema.events import EventType, Json
 
 from agtrace.sessions.aftermath import aftermath
 from agtrace.sessions.query import iso, last_event_of, short_id
+from agtrace.sessions.said import error_of
 from agtrace.shaping.json_values import flattened
 from agtrace.text.lines import one_line, shown_path, without_controls
 
@@ -46,6 +47,7 @@ def preview(connection: sqlite3.Connection, session_id: str, event: StoredEvent,
         result_event=event.row.link if is_call else None,
         outcome=event.outcome,
         copied=True if event.row.copy_of is not None else None,
+        error=error_of(connection, event) if is_call else None,
         preview=_preview(connection, event, query),
     )
 

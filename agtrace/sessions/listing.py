@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions import measures, sessions, turns
+from agtrace_indexer.index.questions import files, measures, sessions, turns
 from agtrace_indexer.index.questions.events import NOW
 from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters
 from agtrace_indexer.index.questions.usage import Among, largest_request
@@ -65,10 +65,13 @@ def list_sessions(
     rows = [session.id for session in page.sessions]
     used = usage_of(connection, prices, rows)
     deeds, names = done_by(connection, rows) if with_deeds else {}, labels(connection)
+    touched = files.in_sessions(connection, rows, filters.path, newest=snapshot.event) if filters.path else {}
     shown_only = FIELDS[sort] if sort in _SHOWN_IF_SORTED_BY else None
     items = []
     for session in page.sessions:
-        more = {"done": deeds.get(session.id)} | ({shown_only: page.measured.get(session.id)} if shown_only else {})
+        reads, writes = touched.get(session.id, (None, None))
+        more = {"done": deeds.get(session.id), "path_reads": reads, "path_writes": writes}
+        more |= {shown_only: page.measured.get(session.id)} if shown_only else {}
         item = session_item(connection, session, used.get(session.id, Usage()), names.get(session.project_id or 0))
         items.append(item.model_copy(update=more))
     return SessionPage(items, page.places, total, failures, page.more, page.total)

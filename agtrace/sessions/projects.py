@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Set
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -140,6 +140,12 @@ def resolved(connection: sqlite3.Connection, given: str) -> tuple[int, ...]:
         raise UnknownProject(f"{len(found)} projects are called {repeated(given, 100)!r}", among)
     trouble = f"no project matches {repeated(given, 100)!r} (the index has {len(set(names.values())) or 'none'})"
     raise UnknownProject(trouble, _like(given, set(names.values())))
+
+
+def folder_names(connection: sqlite3.Connection, rows: Collection[int]) -> list[str]:
+    """Return the names of these folders, each once, in the order of the alphabet."""
+    folders = projects.folders(connection) if rows else []
+    return sorted({PurePath(one.root_path).name for one in folders if one.id in rows and one.root_path})
 
 
 def folders_meant(connection: sqlite3.Connection, given: str) -> tuple[Folder, ...]:

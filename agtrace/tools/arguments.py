@@ -44,9 +44,13 @@ SessionId = Annotated[str, StringConstraints(min_length=1, max_length=200), Fiel
 _HEXADECIMAL = re.compile("[0-9A-Fa-f]+")
 
 
+ANY = "any"
+"""As a commit or pull request: whichever a session made."""
+
+
 def _as_hash(given: str | None) -> str | None:
     """Lower-case a hash. Anything else stays as typed: a secret in it couldn't be recognized once changed."""
-    return given.lower() if given and _HEXADECIMAL.fullmatch(given) else given
+    return given.lower() if given and (_HEXADECIMAL.fullmatch(given) or given.lower() == ANY) else given
 
 
 ProjectName = Annotated[
@@ -57,10 +61,12 @@ ProjectName = Annotated[
 
 
 def _as_pull_request(given: str) -> str:
-    """Read `104`, `#104`, or the address of a pull request or of a page below it."""
+    """Read `any`, `104`, `#104`, or the address of a pull request or of a page below it."""
+    if given.strip().lower() == ANY:
+        return ANY
     found = _PULL_REQUEST.fullmatch(given.strip())
     if found is None:
-        raise PydanticCustomError("pull_request", "give the number or the URL of a pull request")
+        raise PydanticCustomError("pull_request", "give the number or the URL of a pull request, or any")
     return found["number"] or found["address"]
 
 
@@ -68,7 +74,7 @@ _PULL_REQUEST = re.compile(
     r"#?(?P<number>\d{1,9})|(?P<address>https?://\S+?/(?:pull|merge_requests)/\d{1,9})(?:[/?#]\S*)?"
 )
 
-Hash = Annotated[str, StringConstraints(min_length=4, max_length=200), AfterValidator(_as_hash)]
+Hash = Annotated[str, StringConstraints(min_length=3, max_length=200), AfterValidator(_as_hash)]
 """The hash of a commit, or its beginning."""
 
 PullRequest = Annotated[str, StringConstraints(max_length=500), AfterValidator(_as_pull_request)]

@@ -29,8 +29,11 @@ def after_event(connection: sqlite3.Connection, session: Session, shown_id: str,
     later, result = event.get("later"), event.get("result_event")
     if later:
         again = "the same call" if later["same_call"] else "a similar call"
-        if "changes" in later:
-            return opens(later["changes"][-1], f"the last change before {again} succeeded (event {later['succeeded']})")
+        change, command = later.get("changes", [-1])[-1], later.get("command", -1)
+        if max(change, command) >= 0:
+            what = "change" if change > command else "command"
+            last = f"the last {what} before {again} succeeded (event {later['succeeded']})"
+            return opens(max(change, command), last)
         return opens(later.get("result_event", later["succeeded"]), f"the result of {again} that succeeded")
     if result is not None and not files.writes(connection, session.id, event["event_index"]):  # a write's says little
         return opens(result, "the result of this call")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from agtrace_schema.requests import Access, SessionKind, Sort
 from pydantic import Field
 
 from agtrace.sessions import listing
+from agtrace.sessions.projects import folder_names
 from agtrace.sessions.sorting import FIELDS, Place, Snapshot, snapshot_now
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply
@@ -44,6 +46,8 @@ from agtrace.tools.tool import (
 )
 
 _LONGEST_CALL = 300
+_FOLDERS = 4
+"""The most names of folders in a summary."""
 
 
 class ListSessions(Arguments):
@@ -63,7 +67,7 @@ class ListSessions(Arguments):
     min_tokens: Annotated[int | None, Field(ge=0, le=2**53)] = None
     has_failures: bool | None = None
     commit: Hash | None = None
-    pr: Annotated[PullRequest | None, Field(description="Number or URL.")] = None
+    pr: Annotated[PullRequest | None, Field(description="Number, URL, any.")] = None
     fields: Annotated[Fields, Field(description="Only these: id,title")] = None
 
 
@@ -99,7 +103,8 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
         return context.cursors.make(TOOL.name, query, (*page.places[count - 1], *snapshot, moment))
 
     failures = f" ({page.failures} with failures)" if page.failures else ""
-    summary = f"Found {counted(page.total, 'session')}{failures}{_measured(wanted.sort, page.measured)}"
+    measured = _measured(wanted.sort, page.measured)
+    summary = f"Found {counted(page.total, 'session')}{failures}{_in_folders(context, wanted)}{measured}"
     return Reply(
         summary=unless_behind(summary, page.total, context.freshness),
         data=Pages(
@@ -114,8 +119,13 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
         hint=_opening(page.items[0]) if page.items else _widening(context, wanted, filters, snapshot.session),
         untrusted=bool(page.items),
         counts={"total_sessions": page.total, "sessions_with_failures": page.failures},
-        only=kept and (lambda data: {"sessions": [kept(item) for item in data["sessions"]]}),
+        only=kept and (lambda data: {"sessions": [kept(one) | _untitled(one, named) for one in data["sessions"]]}),
     )
+
+
+def _untitled(item: dict[str, Any], named: Collection[str]) -> dict[str, Any]:
+    """Return the request of a session without a title, where only titles were asked for: a row must say what it is."""
+    return {"snippet": item["snippet"]} if "title" in named and "title" not in item and "snippet" in item else {}
 
 
 def _filters(context: Context, wanted: ListSessions) -> SessionFilters:
@@ -127,6 +137,12 @@ def _filters(context: Context, wanted: ListSessions) -> SessionFilters:
         since=context.moment("since", wanted.since),
         until=context.moment("until", wanted.until, end=True),
     )
+
+
+def _in_folders(context: Context, wanted: ListSessions) -> str:
+    """Return the names of a project's folders where they differ: whoever knows it by one has all of them."""
+    named = folder_names(context.connection, context.projects(wanted.project) or ())
+    return f" in the folders {', '.join(named[:_FOLDERS])}{' ...' * (len(named) > _FOLDERS)}" if len(named) > 1 else ""
 
 
 def _measured(sort: Sort | None, total: float | None) -> str:

@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agtrace_indexer.index.questions import sessions
+from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_schema.answers import WordCount, dump_all
 
-from agtrace.index.freshness import Freshness
 from agtrace.search.deadline import Deadline
 from agtrace.search.grouping import previews, session_matches
 from agtrace.search.hits import Hit, Place
 from agtrace.search.question import Hits, Question, SessionHits, snapshot_of
 from agtrace.search.scoring import Ranked
+from agtrace.sessions.sorting import snapshot_now
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.lines import repeated
 from agtrace.text.next_call import Hint
@@ -86,7 +88,7 @@ def _listed(
     beside: dict[str, Any] = {"own_left_out": found.left_out} if found.left_out else {}
     beside |= {"words": dump_all(words)} if words else {}
     return Reply(
-        summary=_summary(wanted, total, found.complete, context.freshness),
+        summary=_summary(context, wanted, total, found.complete),
         data=Pages(
             size=len(items),
             build=lambda count: {key: items[:count], **beside},
@@ -118,12 +120,25 @@ def _walk(context: Context, wanted: SearchEventPreviews) -> _Walk:
     return _Walk(asked, behind, seen, cursor)
 
 
-def _summary(wanted: SearchEventPreviews, total: int, exact: bool, freshness: Freshness) -> str:
+def _summary(context: Context, wanted: SearchEventPreviews, total: int, exact: bool) -> str:
     shown = repeated(wanted.query, 40)
     how = "matching" if wanted.regex else "with all words of" if wanted.words else "containing"
     unit = "session" if wanted.group_by else "turn" if wanted.words == "turn" else "event"
     count = f"{'' if exact else 'at least '}{counted(total, unit)}"
-    return unless_behind(f"Found {count}{f' {how} {shown!r}' if wanted.query else ''}", total, freshness)
+    within = "" if total or wanted.session_id else f" in {counted(_sessions(context, wanted), 'session')}"
+    found = f"Found {count}{f' {how} {shown!r}' if wanted.query else ''}{within}"
+    return unless_behind(found, total, context.freshness)
+
+
+def _sessions(context: Context, wanted: SearchEventPreviews) -> int:
+    """Return the number of sessions that were searched: that nothing was found means more if it is known where."""
+    among = SessionFilters(
+        provider=wanted.provider,
+        projects=context.projects(wanted.project),
+        since=context.moment("since", wanted.since),
+        until=context.moment("until", wanted.until, end=True),
+    )
+    return sessions.count(context.connection, among, newest=snapshot_now(context.connection).session).sessions
 
 
 TOOL = Tool(

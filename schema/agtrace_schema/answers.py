@@ -76,6 +76,9 @@ class SessionItem(Model):
     cost_made: Made | None = None
     done: Done | None = None
     """Only if asked for with `fields`, or with the filter `commit` or `pr`."""
+    path_reads: int | None = None
+    """Calls that read files with `path` in their path; like the next one only with the filter `path`."""
+    path_writes: int | None = None
     copied_turns: int | None = None
     """Turns copied from an older session, where they are counted."""
     output_tokens: int | None = None
@@ -523,6 +526,8 @@ class EventPreview(Model):
     outcome: Outcome | None = None
     copied: bool | None = None
     """True if an older session has the same event and counts it."""
+    error: str | None = None
+    """For a call that failed: the line of its output that tells of the failure."""
     preview: dict[str, Any]
     """The preview, by event type: the text around the match."""
 
@@ -570,6 +575,8 @@ class Worked(Model):
     """That of the first later call of the same tool, with the same or nearly the same arguments, that succeeded."""
     text: str
     """What that call did."""
+    command: tuple[int, str] | None = None
+    """[event_index, command] of the last other command in between that changes something and succeeded."""
     changes: list[int] | None = None
     """The last calls in between that wrote files."""
 
@@ -640,6 +647,8 @@ class Aftermath(Model):
     result_event: int | None = None
     failed_again: int | None = None
     """How often the same call failed again before that."""
+    command: int | None = None
+    """For a command: the event_index of the last other one in between that changes something and succeeded."""
     changes: list[int] | None = None
     """The last five calls in between that wrote files and did not fail."""
     total_changes: int | None = None

@@ -38,6 +38,34 @@ def test_the_same_call_that_succeeded_is_named_with_the_changes_before_it(later:
     assert later(write, 2) == expected
 
 
+@pytest.mark.parametrize(
+    ("between", "made"),
+    [
+        (["bun run lint:fix 2>&1 | tail -5"], 3),
+        (["npm ci", "git diff", "bun run lint 2>&1 | grep error"], 3),
+        (["git diff", "ls src", "pytest -q", "npx eslint src | head -3"], None),
+    ],
+)
+def test_the_last_command_that_changed_something_before_it_is_named(
+    later: Any, between: list[str], made: int | None
+) -> None:
+    def write(log: Any) -> None:
+        log.call("Bash", {"command": "bun run lint 2>&1 | head -20"}, "1 error", failed=True)  # events 1, 2
+        for command in between:
+            log.call("Bash", {"command": command}, "done")
+        log.call("Bash", {"command": "bun run lint 2>&1 | head -20"}, "0 errors")
+
+    assert later(write, 2).get("command") == made
+
+
+def test_a_command_that_failed_in_between_changed_nothing(later: Any) -> None:
+    def write(log: Any) -> None:
+        log.call("Bash", {"command": "make"}, "error", failed=True)
+        log.call("Bash", {"command": "npm ci"}, "error", failed=True).call("Bash", {"command": "make"}, "done")
+
+    assert "command" not in later(write, 1)
+
+
 def test_a_change_that_failed_is_no_change(later: Any) -> None:
     def write(log: Any) -> None:
         log.call("Bash", {"command": "pytest"}, "1 failed", failed=True)  # events 1, 2

@@ -22,16 +22,26 @@ def details(asker: Asker, session_id: str = SURGE, **arguments: Any) -> dict[str
 # -- what is kept ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given", [["title", "total_tokens"], "title,total_tokens", " title , total_tokens,"])
+@pytest.mark.parametrize("given", [["kind", "total_tokens"], "kind,total_tokens", " kind , total_tokens,"])
 def test_a_list_shows_the_fields_asked_for_and_the_id(samples: Asker, given: Any) -> None:
     """As a list or with commas; the values are those of the whole answer."""
     whole = samples.items("list_sessions", "sessions", limit=50)
     found = samples.items("list_sessions", "sessions", limit=50, fields=given)
-    assert found == [{key: item[key] for key in item if key in ("id", "title", "total_tokens")} for item in whole]
+    assert found == [{key: item[key] for key in item if key in ("id", "kind", "total_tokens")} for item in whole]
+
+
+def test_a_session_without_a_title_shows_its_request_where_titles_are_asked_for(samples: Asker) -> None:
+    asked = samples.items("list_sessions", "sessions", fields="id,title", limit=50)
+    whole = samples.items("list_sessions", "sessions", limit=50)
+    expected = [
+        {key: one[key] for key in ("id", "title" if "title" in one else "snippet") if key in one} for one in whole
+    ]
+    assert asked == expected
+    assert any("snippet" in item for item in asked) and any("title" in item for item in asked)
 
 
 def test_every_field_of_a_model_can_be_asked_for(samples: Asker) -> None:
-    for field in SessionItem.model_fields:
+    for field in SessionItem.model_fields.keys() - {"title"}:
         assert all(item.keys() <= {"id", field} for item in samples.items("list_sessions", "sessions", fields=field))
     whole = details(samples)
     for field in SessionHead.model_fields:

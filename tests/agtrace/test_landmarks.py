@@ -51,6 +51,10 @@ def test_so_is_the_one_that_opened_a_pull_request(asker: Asker, given: str) -> N
     assert item["done"] == {"commits": 1, "pull_requests": ["104"], "last_tests": "passed"}
 
 
+def test_those_that_made_any_commit_or_pull_request_are_found_without_knowing_which(asker: Asker) -> None:
+    assert ids(asker, commit="any") == ids(asker, pr="ANY") == [ONE[:8]]
+
+
 @pytest.mark.parametrize("given", [{"commit": "4fa9"}, {"pr": "105"}, {"pr": "https://github.com/owner/lake/pull/104"}])
 def test_what_no_session_did_is_not_found_and_the_hint_says_so(asker: Asker, given: dict[str, Any]) -> None:
     answer = asker.ask("list_sessions", **given)

@@ -187,10 +187,12 @@ def test_a_search_for_an_error_begins_with_what_worked_after_it(tmp_path: Path) 
     error = "Exit code 1\nError: Cannot find stylesheet harbour.sass"
     log.call("Bash", {"command": "npm run sass"}, error, failed=True)
     log.call("Edit", {"file_path": "a.sass", "old_string": "a", "new_string": "b"}, "updated")
+    log.call("Bash", {"command": "npm install harbour"}, "added 1 package")
     log.call("Bash", {"command": "npm run sass"}, "compiled")
     asker = Asker(tmp_path, tmp_path / "home")
     best = asker.ask("search_event_previews", query="Cannot find stylesheet harbour")["data"]["best"]
     assert next(iter(best)) == "worked"
     assert (best["worked"]["text"], len(best["worked"]["changes"])) == ("npm run sass", 1)
+    assert best["worked"]["command"][1] == "npm install harbour"
     opened = asker.ask("get_event_details", session_id="7c0f5a52", event_index=best["worked"]["succeeded"])
     assert opened["data"]["outcome"] == "ok"

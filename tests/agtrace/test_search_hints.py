@@ -63,6 +63,25 @@ def test_tool_inputs_and_outputs_are_found_as_they_stand_also_where_json_escapes
         assert len(search(asker, text)["data"]["matches"]) == 1, text
 
 
+def test_a_call_that_failed_shows_the_line_that_tells_why(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", ONE).prompt("Draw the chart.")
+    log.call("Bash", {"command": "draw tide"}, "reading\nError: no such gauge: cormorant\nat line 3", failed=True)
+    log.call("Bash", {"command": "draw tide --all"}, "drawn")
+    found = Asker(tmp_path / "data", tmp_path / "logs").items(
+        "search_event_previews", "matches", query="draw tide", order="oldest", kind="command"
+    )
+    assert [match.get("error") for match in found] == ["Error: no such gauge: cormorant", None]
+
+
+def test_a_search_that_finds_nothing_says_how_many_sessions_it_looked_into(samples: Asker) -> None:
+    listed = samples.items("list_sessions", "sessions", provider="gemini")
+    total, some = len(listed), listed[0]["id"]
+    nothing = samples.ask("search_event_previews", query="zqxjkv", order="newest", provider="gemini")
+    assert nothing["summary"] == f"Found 0 events containing 'zqxjkv' in {total} sessions"
+    inside = samples.ask("search_event_previews", query="zqxjkv", order="newest", session_id=some)
+    assert inside["summary"] == "Found 0 events containing 'zqxjkv'"
+
+
 def test_parts_of_words_are_found_and_nothing_is_stemmed(asker: Asker) -> None:
     """Known bug 64: identifiers are found as they are written."""
     assert len(search(asker, "nterva")["data"]["matches"]) == 5

@@ -248,6 +248,17 @@ def test_access_tells_those_that_wrote_a_file_from_those_that_read_it(tmp_path: 
     assert found(path="other", access="write") == set()
 
 
+def test_a_list_by_path_says_how_often_each_read_and_wrote_it(tmp_path: Path) -> None:
+    log = claude_log(tmp_path / "logs", "00000000-0000-4000-8000-000000000000").prompt("go")
+    for tool, path in (("Read", "tide.py"), ("Edit", "tide.py"), ("Edit", "tide.py"), ("Edit", "other.py")):
+        log.call(tool, {"file_path": f"/srv/{path}", "new_string": "x"}, "ok")
+    asker = Asker(tmp_path / "index", tmp_path / "logs")
+    (item,) = asker.items("list_sessions", "sessions", path="tide.py")
+    assert (item["path_reads"], item["path_writes"]) == (1, 2)
+    (item,) = asker.items("list_sessions", "sessions")
+    assert "path_reads" not in item and "path_writes" not in item
+
+
 def test_kind_parts_the_sessions(each: Asker) -> None:
     everything = each.items("list_sessions", "sessions", limit=50)
     assert each.items("list_sessions", "sessions", limit=50, kind="all") == everything

@@ -51,6 +51,8 @@ READS = [
     "echo 'sleep 5; rm -rf x'",
     "bash -c 'cat a; ls b'",
     "git diff $(git merge-base main HEAD) -- src",
+    'sqlite3 tide.db "SELECT level FROM readings LIMIT 30"',
+    "psql -c 'explain select 1'",
 ]
 ACTIONS = [
     "npm test",
@@ -70,6 +72,9 @@ ACTIONS = [
     "cat $(make files)",
     'echo "$(rm x)"',
     "grep x f && rm f",
+    'sqlite3 tide.db "DELETE FROM readings"',
+    'sqlite3 tide.db "WITH old AS (SELECT 1) DELETE FROM readings"',
+    "sqlite3 tide.db < schema.sql",
     "",
 ]
 

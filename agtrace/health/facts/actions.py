@@ -15,9 +15,9 @@ from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.events import Outcome, UserKind
 
 from agtrace.health.facts import tool_names
-from agtrace.health.facts.programs import asks_for_state, reads, tests, waits
 from agtrace.health.facts.tool_names import AGENTS, ASKING, SHELLS, own_name
 from agtrace.health.history import Call, History, Said
+from agtrace.text.shell_programs import asks_for_state, reads, tests, waits
 
 _COMMANDS = (*TOOLS.commands, "source")
 """The arguments of shells that hold the command."""

@@ -11,8 +11,8 @@ from agtrace_indexer.events.shell import LONGEST_COMMAND, Part, parts
 from agtrace_indexer.providers.registry import TOOLS
 
 from agtrace.health.facts.actions import command_of, deed
-from agtrace.health.facts.programs import reads
 from agtrace.health.history import Call
+from agtrace.text.shell_programs import reads
 
 _READER = re.compile(r"read|view|open|cat\b", re.I)
 _SHOWING = frozenset({"bat", "batcat", "cat", "get-content", "head", "less", "more", "nl", "sed", "tail", "type"})

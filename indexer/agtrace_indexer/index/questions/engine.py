@@ -330,6 +330,11 @@ class Files(Protocol[Connection]):
     def touched(self, connection: Connection, session_row: int, then: Snapshot) -> Iterator[Touched]:
         """Yield the files that a session's calls had touched, copies excluded."""
 
+    def in_sessions(
+        self, connection: Connection, session_rows: Iterable[int], path: str, *, newest: int
+    ) -> dict[int, tuple[int, int]]:
+        """Return how many calls of each session read and wrote files with this in their path, copies excluded."""
+
     def changes(self, connection: Connection, session_row: int, *, after: int, before: int) -> list[int]:
         """Return the calls between two events of a session that wrote files and are not known to have failed."""
 

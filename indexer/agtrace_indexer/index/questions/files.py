@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from agtrace_indexer.index.questions.conditions import CODES, OWN_THEN
+from agtrace_indexer.index.questions.conditions import CODES, COUNTED, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
-from agtrace_indexer.index.questions.queries import rows, value, values
+from agtrace_indexer.index.questions.queries import as_json, rows, value, values
 
 _TOUCHED = f"""
 SELECT p.text, sum(t.access = 'read'), sum(t.access = 'write')
@@ -21,6 +21,14 @@ SELECT DISTINCT e.event_index FROM touched t JOIN event e USING (session_id, eve
 WHERE session_id = :session AND event_index > :after AND event_index < :before AND t.access = 'write'
   AND e.superseded_by IS NULL AND (e.outcome IS NULL OR e.outcome NOT IN (:failed, :rejected, :interrupted))
 ORDER BY e.event_index
+"""
+
+_IN_SESSIONS = f"""
+SELECT t.session_id, sum(t.access = 'read'), sum(t.access = 'write')
+FROM touched t JOIN event e USING (session_id, event_index)
+WHERE t.session_id IN (SELECT value FROM json_each(:sessions)) AND {COUNTED} AND e.id <= :newest
+  AND t.path_id IN (SELECT id FROM path WHERE instr(lower(text), lower(:path)))
+GROUP BY 1
 """
 
 
@@ -37,6 +45,17 @@ def touched(connection: sqlite3.Connection, session_row: int, then: Snapshot) ->
     """Yield the files that a session's calls had touched, copies excluded."""
     named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
     return rows(connection, Touched, _TOUCHED, named)
+
+
+def in_sessions(
+    connection: sqlite3.Connection, session_rows: Iterable[int], path: str, *, newest: int
+) -> dict[int, tuple[int, int]]:
+    """Return how many calls of each session read and wrote files with this in their path, copies excluded.
+
+    Events behind the row `newest` don't count.
+    """
+    named = {"sessions": as_json(session_rows), "path": path, "newest": newest}
+    return dict(rows(connection, lambda session, reads, writes: (session, (reads, writes)), _IN_SESSIONS, named))
 
 
 def changes(connection: sqlite3.Connection, session_row: int, *, after: int, before: int) -> list[int]:

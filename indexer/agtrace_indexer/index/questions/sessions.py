@@ -39,12 +39,13 @@ EXISTS (SELECT 1 FROM touched t JOIN event e USING (session_id, event_index)
 _COMMITTED = f"""
 s.id IN (SELECT l.session_id FROM landmark l JOIN event e USING (session_id, event_index)
   WHERE l.kind = 'commit' AND {COUNTED}
-  AND (l.name >= :commit AND l.name < :commit || char(1114111) OR substr(:commit, 1, length(l.name)) = l.name))
+  AND (:commit = 'any' OR l.name >= :commit AND l.name < :commit || char(1114111)
+    OR substr(:commit, 1, length(l.name)) = l.name))
 """
 
 _OF_PULL_REQUEST = f"""
 s.id IN (SELECT l.session_id FROM landmark l JOIN event e USING (session_id, event_index)
-  WHERE l.kind = 'pull_request' AND {COUNTED} AND :pr IN (l.name, l.detail))
+  WHERE l.kind = 'pull_request' AND {COUNTED} AND :pr IN ('any', l.name, l.detail))
 """
 
 _CHILDREN = """
@@ -196,7 +197,7 @@ class SessionFilters:
     """Compared with the `total_tokens` of a list; 0 means no restriction, as a session may have no figures."""
     has_failures: bool | None = None
     commit: str | None = None
-    """The hash of a commit that it made, or the beginning of one, in lower case."""
+    """The hash of a commit that it made, or the beginning of one, in lower case; `any` for whichever."""
     pr: str | None = None
     """The number or the address of a pull request that it created, merged, closed or is about."""
 

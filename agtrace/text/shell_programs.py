@@ -1,4 +1,4 @@
-"""Shell programs that only read, test, wait, or ask for a state.
+"""Shell programs that only read, lint, test, wait, or ask for a state.
 
 A program that isn't listed here is taken for one that changes something.
 """
@@ -81,6 +81,9 @@ _TAKES_VALUE = {
     "kubectl": ("-n", "--namespace", "--context"),
 }
 _GH_READING = frozenset({"view", "list", "status", "diff", "checks", "ls", "search"})
+_DATABASES = frozenset({"sqlite3", "psql", "mysql", "mariadb", "duckdb"})
+_QUERY = re.compile(r"\s*(?:select|explain|describe|show|with|\.(?:schema|tables|indexes)|\\d)", re.I)
+_STATEMENT = re.compile(r"\b(?:insert|update|delete|replace|create|drop|alter|truncate|attach|import|vacuum)\b", re.I)
 _TOLD = frozenset({"--version", "--help", "-h", "-V"})
 
 _TESTERS = frozenset(
@@ -90,6 +93,13 @@ _TESTERS = frozenset(
     """.split()  # noqa: SIM905
 )
 _GIT_TESTS = frozenset({"grep", "check-ignore", "check-ref-format"})
+
+_LINTER = re.compile(
+    r"\b(?:lint|eslint|biome|ruff|flake8|pylint|mypy|pyright|tsc|clippy|golangci-lint|stylelint|typecheck|vet)\b"
+)
+_MENDS = re.compile(r"fix|--write\b|--apply\b|\bformat\b")
+_NAMING_WORDS = 3
+"""The words of `npm run lint` that name what runs."""
 
 _WAITERS = frozenset({"sleep", "start-sleep", "wait", "wait-process", "watch", "inotifywait", "fswatch"})
 _FOLLOWERS = frozenset({"tail", "journalctl", "stern"})
@@ -146,6 +156,8 @@ def reads(part: Part) -> bool:
         return changing is None or not any((changing.search if within else changing.match)(word) for word in words)
     if words and _TOLD.issuperset(words):
         return True
+    if name in _DATABASES:
+        return any(map(_QUERY.match, words)) and not any(map(_STATEMENT.search, words))
     if name == "gh":
         return bool(_GH_READING.intersection(words[:2]))
     if name == "command":
@@ -168,6 +180,12 @@ def tests(part: Part) -> bool:
     if name == "jq":
         return not {"-e", "--exit-status"}.isdisjoint(words)
     return name in _TESTERS
+
+
+def lints(part: Part) -> bool:
+    """Whether a linter or type checker reports, and mends nothing."""
+    words = part.words[:_NAMING_WORDS]
+    return any(map(_LINTER.search, words)) and not any(map(_MENDS.search, part.words))
 
 
 def waits(part: Part) -> bool:
