@@ -14,7 +14,7 @@ from agtrace_schema.answers import EventPreview, SessionMatches
 from agtrace.search.hits import Hit
 from agtrace.search.matching import Matcher
 from agtrace.search.question import SessionHits
-from agtrace.sessions import events
+from agtrace.sessions.previews import preview
 from agtrace.sessions.projects import labels
 from agtrace.sessions.query import iso, short_id
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
@@ -25,7 +25,7 @@ def previews(connection: sqlite3.Connection, hits: list[Hit], matcher: Matcher) 
     found = [stored_events.one(connection, hit.session_row, hit.event_index) for hit in hits]
     ids = {row: short_id(connection, sessions.id_of(connection, row)) for row in {hit.session_row for hit in hits}}
     return [
-        events.preview(connection, ids[event.row.session_row], event, matcher.matched(event.text))
+        preview(connection, ids[event.row.session_row], event, matcher.matched(event.text))
         for event in with_texts(connection, found)
     ]
 

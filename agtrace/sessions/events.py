@@ -1,4 +1,4 @@
-"""Single events: as a preview in a search, and in full."""
+"""A single event in full: its links, its origin and its text."""
 
 from __future__ import annotations
 
@@ -10,69 +10,22 @@ from agtrace_indexer.index.questions import events, sessions, turns, usage
 from agtrace_indexer.index.questions.events import Event
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent
-from agtrace_indexer.redact import redact
-from agtrace_schema.answers import EventDetails, EventOrigin, EventPlace, EventPreview
+from agtrace_schema.answers import EventDetails, EventOrigin, EventPlace
 from agtrace_schema.events import EventType, Json
 
 from agtrace.sessions.aftermath import aftermath
 from agtrace.sessions.query import iso, last_event_of, short_id
-from agtrace.sessions.said import error_of
 from agtrace.shaping.json_values import flattened
-from agtrace.text.lines import one_line, shown_path, without_controls
+from agtrace.text.lines import one_line, shown_path
 
-PREVIEW = 300
-"""The most characters of text in a preview."""
-
-_ARGUMENTS = 100
-_ARGUMENTS_WITH_MATCH = 200
-_PREVIEW_BYTES = 600
-_BEFORE_MATCH = 80
 _LONGEST_NAME = 100
-_MARGIN = 4096  # characters around a match to redact before it is cut; no secret is longer
-_ARGUMENTS_SHOWN = 6
 _ARGUMENT_LEVELS = 5  # of nested objects, within the 8 that an answer may have
-
-
-def preview(connection: sqlite3.Connection, session_id: str, event: StoredEvent, query: str) -> EventPreview:
-    """Return a preview of an event around the first match of the query."""
-    turn, is_call = _turn(connection, event.row), event.type == EventType.TOOL_CALL
-    return EventPreview(
-        session_id=session_id,
-        event_index=event.event_index,
-        timestamp=iso(event.row.ts),
-        event_type=event.type,
-        turn_index=turn,
-        step_index=None if turn is None else event.row.step_index,
-        call_event=None if is_call else event.row.link,
-        result_event=event.row.link if is_call else None,
-        outcome=event.outcome,
-        copied=True if event.row.copy_of is not None else None,
-        error=error_of(connection, event) if is_call else None,
-        preview=_preview(connection, event, query),
-    )
-
-
-def excerpt(text: str, query: str, most: int) -> str:
-    """Cut a text to about `most` characters around the first match, with `...` where it was cut.
-
-    The match ignores the case of A to Z, as search does; without a match, the beginning is shown.
-    """
-    found = max(_fold(text).find(_fold(query)), 0) if query else 0
-    low, high = max(found - _MARGIN, 0), found + len(query) + most + _MARGIN
-    seen = redact(text[low:high])  # before it is cut further: half a secret wouldn't be recognized
-    position = max(_fold(seen).find(_fold(query)), 0) if query else 0
-    start = max(0, position - _BEFORE_MATCH) if low or position + len(query) > most - 3 else 0
-    end = min(start + most, len(seen))
-    while len(seen[start:end].encode("utf-8", "replace")) > _PREVIEW_BYTES:
-        end = start + (end - start) * 9 // 10
-    left, right = low or start, end < len(seen) or high < len(text)
-    return f"{'...' if left else ''}{without_controls(seen[start:end])}{'...' if right else ''}"
 
 
 def details(connection: sqlite3.Connection, session: Session, event: StoredEvent) -> EventDetails:
     """Return an event with its links, origin and payload, except for the payload's text."""
     row = event.row
-    turn = _turn(connection, row)
+    turn = shown_turn(connection, row)
     is_call = event.type == EventType.TOOL_CALL
     last = last_event_of(connection, session)
     return EventDetails(
@@ -105,15 +58,16 @@ def details(connection: sqlite3.Connection, session: Session, event: StoredEvent
 
 def kind_of(event: StoredEvent) -> str | None:
     """Return the kind of a user text or notification, which may be any word in the log; None for other events."""
-    return _name(event) if event.type in (EventType.USER, EventType.NOTIFICATION) else None
+    return name_of(event) if event.type in (EventType.USER, EventType.NOTIFICATION) else None
 
 
-def _name(event: StoredEvent) -> str | None:
+def name_of(event: StoredEvent) -> str | None:
+    """Return the name of a tool, or of the kind of a text, at a length that can be shown."""
     name = event.row.name
     return None if name is None else one_line(name, _LONGEST_NAME)
 
 
-def _turn(connection: sqlite3.Connection, row: Event) -> int | None:
+def shown_turn(connection: sqlite3.Connection, row: Event) -> int | None:
     """Return the turn of an event; None if the turn was retracted, since it can't be opened then."""
     return row.turn_index if turns.exists(connection, row.session_row, row.turn_index) else None
 
@@ -177,45 +131,3 @@ def token_usage(connection: sqlite3.Connection, session_row: int, event_index: i
 def reference(connection: sqlite3.Connection, session: Session, event_index: int) -> str:
     """Return the `ax://` reference to an event."""
     return f"ax://event/{short_id(connection, session.uid)}/{event_index}"
-
-
-def _preview(connection: sqlite3.Connection, event: StoredEvent, query: str) -> dict[str, Any]:
-    match event.type:
-        case EventType.TOOL_CALL:
-            return {"tool": _name(event), "arguments": _arguments(event.rest.get("arguments"), query)}
-        case EventType.TOOL_RESULT:
-            return {"tool": _name(event), "preview": excerpt(event.text, query, PREVIEW)}
-        case EventType.TOKEN_USAGE:
-            told = token_usage(connection, event.row.session_row, event.event_index)
-            return {"input": told.get("input_tokens"), "output": told.get("output_tokens")}
-        case EventType.USER | EventType.NOTIFICATION:
-            return {"kind": _name(event), "text": excerpt(event.text, query, PREVIEW)}
-        case _:
-            return {"text": excerpt(event.text, query, PREVIEW)}
-
-
-def _arguments(arguments: Any, query: str) -> Any:
-    """Return the arguments, each shortened; matching ones come first, and are shown around the match."""
-    if not isinstance(arguments, dict):
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        return excerpt(text, query, _ARGUMENTS_WITH_MATCH)
-    shown: dict[str, str] = {}
-    for key, value in sorted(arguments.items(), key=lambda item: not _holds(item[1], query)):
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        room = _ARGUMENTS_WITH_MATCH if query and _holds(value, query) and not shown else _ARGUMENTS
-        shown[one_line(key, 50)] = excerpt(text, query, room)
-        if len(shown) == _ARGUMENTS_SHOWN or sum(map(len, shown.values())) > PREVIEW:
-            break
-    return shown
-
-
-def _holds(value: Any, query: str) -> bool:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return _fold(query) in _fold(text)
-
-
-_ASCII_FOLD = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
-
-
-def _fold(text: str) -> str:
-    return text.translate(_ASCII_FOLD) if not text.isascii() else text.lower()

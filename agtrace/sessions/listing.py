@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from agtrace_indexer.index.questions import files, measures, sessions, turns
+from agtrace_indexer.index.questions import files, landmarks, measures, sessions, turns
 from agtrace_indexer.index.questions.events import NOW
 from agtrace_indexer.index.questions.sessions import Child, Session, SessionFilters
 from agtrace_indexer.index.questions.usage import Among, largest_request
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
 from agtrace_schema.requests import Sort
 
-from agtrace.sessions.landmarks import done_by
+from agtrace.sessions.landmarks import done_by, landmark_item
 from agtrace.sessions.projects import SHORT_HASH, labels
 from agtrace.sessions.query import iso, short_id
 from agtrace.sessions.sorting import FIELDS, Place, Snapshot, sorted_page
@@ -24,6 +24,8 @@ MODELS_SHOWN = 3
 """The most models of a session or project that an overview names."""
 
 _CHILDREN = 10
+_LANDMARKS = 3
+"""The most landmarks of a session that a list by commit or pull request shows."""
 
 _IN_STATS = ("failure_run", "edits", "compactions", "human_requests")
 
@@ -65,12 +67,16 @@ def list_sessions(
     rows = [session.id for session in page.sessions]
     used = usage_of(connection, prices, rows)
     deeds, names = done_by(connection, rows) if with_deeds else {}, labels(connection)
+    matching = {}
+    if filters.commit or filters.pr:
+        matching = landmarks.matching(connection, rows, filters.commit, filters.pr, newest=snapshot.event)
     touched = files.in_sessions(connection, rows, filters.path, newest=snapshot.event) if filters.path else {}
     shown_only = FIELDS[sort] if sort in _SHOWN_IF_SORTED_BY else None
     items = []
     for session in page.sessions:
         reads, writes = touched.get(session.id, (None, None))
-        more = {"done": deeds.get(session.id), "path_reads": reads, "path_writes": writes}
+        more: dict[str, Any] = {"done": deeds.get(session.id), "path_reads": reads, "path_writes": writes}
+        more["landmarks"] = list(map(landmark_item, matching.get(session.id, ())[:_LANDMARKS])) or None
         more |= {shown_only: page.measured.get(session.id)} if shown_only else {}
         item = session_item(connection, session, used.get(session.id, Usage()), names.get(session.project_id or 0))
         items.append(item.model_copy(update=more))
@@ -204,6 +210,7 @@ def _with_children(connection: sqlite3.Connection, session: Session, prices: Pri
         tokens_made=usage.tokens_made,
         cost_usd=usage.cost,
         cost_made=usage.cost_made,
+        output_tokens=usage.tokens.get("output_tokens"),
     )
 
 

@@ -22,8 +22,8 @@ from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply, Stream, fitting
 from agtrace.text.next_call import NextCall
 from agtrace.text.numbers import counted
+from agtrace.tools.session_arguments import LARGEST_OVERVIEW, NAME, GetSessionDetails, View, view_of
 from agtrace.tools.session_sections import answer_sections
-from agtrace.tools.session_view import LARGEST_OVERVIEW, NAME, GetSessionDetails, View, view_of
 from agtrace.tools.tool import Context, Tool
 
 _TURN_BYTES = 120  # the least that a turn takes

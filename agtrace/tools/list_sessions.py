@@ -15,6 +15,7 @@ from pydantic import Field
 
 from agtrace.sessions import listing
 from agtrace.sessions.projects import folder_names
+from agtrace.sessions.query import find_session
 from agtrace.sessions.sorting import FIELDS, Place, Snapshot, snapshot_now
 from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply
@@ -37,6 +38,7 @@ from agtrace.tools.arguments import (
 from agtrace.tools.tool import (
     Context,
     Tool,
+    event_kilobytes,
     list_budget,
     moment_of,
     overview_kilobytes,
@@ -116,7 +118,7 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
             total=page.total,
         ),
         budget=list_budget(wanted.limit),
-        hint=_opening(page.items[0]) if page.items else _widening(context, wanted, filters, snapshot.session),
+        hint=_opening(context, page.items[0]) if page.items else _widening(context, wanted, filters, snapshot.session),
         untrusted=bool(page.items),
         counts={"total_sessions": page.total, "sessions_with_failures": page.failures},
         only=kept and (lambda data: {"sessions": [kept(one) | _untitled(one, named) for one in data["sessions"]]}),
@@ -152,7 +154,12 @@ def _measured(sort: Sort | None, total: float | None) -> str:
     return f", longest failure_run {total}" if sort == "failure_run" else f", {total} {FIELDS[sort]}"
 
 
-def _opening(item: SessionItem) -> NextCall:
+def _opening(context: Context, item: SessionItem) -> NextCall:
+    if item.landmarks:
+        session, made = find_session(context.connection, item.id), item.landmarks[0]
+        opened = call("get_event_details", session_id=item.id, event_index=made.event_index)
+        size = event_kilobytes(context.connection, session.id, made.event_index)
+        return opened.saying(f"shows what it did with this {made.kind.replace('_', ' ')}", size)
     size = overview_kilobytes(item.turn_count + (item.copied_turns or 0))
     return call("get_session_details", session_id=item.id).saying("shows a session's turns", size)
 

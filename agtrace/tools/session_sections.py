@@ -12,7 +12,7 @@ from agtrace_schema.answers import ChildItem, FailedExecution, HumanRequest, Lan
 from agtrace.sessions.sections import LISTS, Source
 from agtrace.shaping.replies import Pages
 from agtrace.text.next_call import NextCall, call
-from agtrace.tools.session_view import LARGEST_OVERVIEW, NAME, View
+from agtrace.tools.session_arguments import LARGEST_OVERVIEW, NAME, View
 from agtrace.tools.tool import LIST_BYTES, kilobytes
 
 _SMALLEST_ITEM = 40  # bytes

@@ -50,6 +50,29 @@ class Done(Model):
     """How its last test run ended."""
 
 
+class LandmarkItem(Model):
+    """Something that a session did; get_event_details opens its event.
+
+    It is written as a row, [event_index, kind, name, verdict, detail]: what is absent is null, or left out at the end.
+    """
+
+    event_index: int
+    """The call that did it; for a compaction, or a pull request that is only linked, its notification."""
+    kind: LandmarkKind
+    name: str | None = None
+    """Hash, number, branch, program, what was released or asked; absent if nothing tells."""
+    verdict: Verdict | None = None
+    """Absent for commits, branches and releases: those were created."""
+    detail: str | None = None
+    """Subject, address, counts or answer."""
+
+    @model_serializer
+    def row(self) -> list[int | str | None]:
+        """Return the row."""
+        row: list[int | str | None] = [self.event_index, self.kind, self.name, self.verdict, self.detail]
+        return row[: max(place for place, value in enumerate(row) if value is not None) + 1]
+
+
 class SessionItem(Model):
     """One session in a list."""
 
@@ -76,6 +99,8 @@ class SessionItem(Model):
     cost_made: Made | None = None
     done: Done | None = None
     """Only if asked for with `fields`, or with the filter `commit` or `pr`."""
+    landmarks: list[LandmarkItem] | None = None
+    """The first three that make it one of a list by `commit` or `pr`: that commit, what was done with that request."""
     path_reads: int | None = None
     """Calls that read files with `path` in their path; like the next one only with the filter `path`."""
     path_writes: int | None = None
@@ -170,6 +195,7 @@ class WithChildren(Model):
     tokens_made: Made | None = None
     cost_usd: float | None = None
     cost_made: Made | None = None
+    output_tokens: int | None = None
 
 
 class SessionStats(Model):
@@ -433,29 +459,6 @@ class FailedExecution(Model):
     tool: str
     outcome: Outcome
     quote: str
-
-
-class LandmarkItem(Model):
-    """Something that a session did; get_event_details opens its event.
-
-    It is written as a row, [event_index, kind, name, verdict, detail]: what is absent is null, or left out at the end.
-    """
-
-    event_index: int
-    """The call that did it; for a compaction, or a pull request that is only linked, its notification."""
-    kind: LandmarkKind
-    name: str | None = None
-    """Hash, number, branch, program, what was released or asked; absent if nothing tells."""
-    verdict: Verdict | None = None
-    """Absent for commits, branches and releases: those were created."""
-    detail: str | None = None
-    """Subject, address, counts or answer."""
-
-    @model_serializer
-    def row(self) -> list[int | str | None]:
-        """Return the row."""
-        row: list[int | str | None] = [self.event_index, self.kind, self.name, self.verdict, self.detail]
-        return row[: max(place for place, value in enumerate(row) if value is not None) + 1]
 
 
 class HumanRequest(Model):

@@ -51,6 +51,17 @@ def test_so_is_the_one_that_opened_a_pull_request(asker: Asker, given: str) -> N
     assert item["done"] == {"commits": 1, "pull_requests": ["104"], "last_tests": "passed"}
 
 
+def test_a_list_by_commit_or_pull_request_shows_it_and_the_hint_opens_it(asker: Asker) -> None:
+    for given, kind, name in (({"commit": "3fa9c21"}, "commit", "3fa9c21d"), ({"pr": "104"}, "pull_request", "104")):
+        answer = asker.ask("list_sessions", **given)
+        (item,) = answer["data"]["sessions"]
+        event_index, *made = item["landmarks"][0]
+        assert made[0] == kind and name.startswith(made[1])
+        opened = asker.run(answer["hint"])["data"]
+        assert opened["event_index"] == event_index
+    assert all("landmarks" not in item for item in asker.items("list_sessions", "sessions"))
+
+
 def test_those_that_made_any_commit_or_pull_request_are_found_without_knowing_which(asker: Asker) -> None:
     assert ids(asker, commit="any") == ids(asker, pr="ANY") == [ONE[:8]]
 

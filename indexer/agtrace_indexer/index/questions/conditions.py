@@ -28,6 +28,16 @@ coalesce((SELECT f.repository_id FROM repository_folder f WHERE f.project_id = s
 """
 """The repository of a session; its folder, until a run has found out. Both have the same numbers."""
 
+# A hash may be given in full and stored abbreviated, or the other way round.
+IS_COMMIT = """
+(l.kind = 'commit' AND (:commit = 'any' OR l.name >= :commit AND l.name < :commit || char(1114111)
+  OR substr(:commit, 1, length(l.name)) = l.name))
+"""
+"""The landmarks that are a commit, given its hash or the beginning of it, or any."""
+
+IS_PULL_REQUEST = "(l.kind = 'pull_request' AND :pr IN ('any', l.name, l.detail))"
+"""Those that are about a pull request, given its number or address, or any."""
+
 CODES: dict[str, int] = {
     "user": TYPE_CODE[EventType.USER],
     "message": TYPE_CODE[EventType.MESSAGE],

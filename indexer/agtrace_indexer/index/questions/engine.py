@@ -353,6 +353,11 @@ class Landmarks(Protocol[Connection]):
     def count_landmarks_then(self, connection: Connection, session_row: int, then: Snapshot) -> int:
         """Return the number of landmarks of a session."""
 
+    def matching(
+        self, connection: Connection, session_rows: Iterable[int], commit: str | None, pr: str | None, *, newest: int
+    ) -> dict[int, list[Landmark]]:
+        """Return the landmarks of each of these sessions that are a commit or a pull request of a list's filters."""
+
     def deeds(self, connection: Connection, session_rows: Iterable[int]) -> dict[int, Deeds]:
         """Return what each of these sessions did, in figures, without those that left no landmark."""
 

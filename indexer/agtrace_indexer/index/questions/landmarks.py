@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from agtrace_schema.landmarks import LandmarkKind, Verdict
 
-from agtrace_indexer.index.questions.conditions import COUNTED, OWN_THEN
+from agtrace_indexer.index.questions.conditions import COUNTED, IS_COMMIT, IS_PULL_REQUEST, OWN_THEN
 from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.queries import GIVEN, as_json, rows, value
 
@@ -36,6 +36,13 @@ FROM landmark l JOIN event e USING (session_id, event_index)
 WHERE l.session_id IN {GIVEN} AND {COUNTED} GROUP BY 1
 """
 
+_MATCHING = f"""
+SELECT l.session_id, l.event_index, l.number, e.turn_index, l.kind, l.name, l.detail, l.verdict, l.evidence
+FROM landmark l JOIN event e USING (session_id, event_index)
+WHERE l.session_id IN (SELECT value FROM json_each(:sessions)) AND {COUNTED} AND {_ONCE} AND e.id <= :newest
+  AND ({IS_COMMIT} OR {IS_PULL_REQUEST})
+ORDER BY l.session_id, l.event_index, l.number
+"""
 
 _TOTALS = f"""
 SELECT l.kind, count(*), sum(coalesce(l.verdict, '') = 'failed'), l.session_id
@@ -93,6 +100,20 @@ def count_landmarks_then(connection: sqlite3.Connection, session_row: int, then:
     """Return the number of landmarks of a session."""
     named = {"session": session_row, "last": then.last_event, "newest": then.newest_row}
     return int(value(connection, f"SELECT count(*) {_OWN}", named))
+
+
+def matching(
+    connection: sqlite3.Connection, session_rows: Iterable[int], commit: str | None, pr: str | None, *, newest: int
+) -> dict[int, list[Landmark]]:
+    """Return the landmarks of each of these sessions that are a commit or a pull request as `SessionFilters` has them.
+
+    Events behind the row `newest` don't count.
+    """
+    named = {"sessions": as_json(session_rows), "commit": commit, "pr": pr, "newest": newest}
+    found: dict[int, list[Landmark]] = {}
+    for session, landmark in rows(connection, lambda row, *rest: (row, _landmark(*rest)), _MATCHING, named):
+        found.setdefault(session, []).append(landmark)
+    return found
 
 
 def deeds(connection: sqlite3.Connection, session_rows: Iterable[int]) -> dict[int, Deeds]:

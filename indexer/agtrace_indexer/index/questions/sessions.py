@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from agtrace_indexer.index.questions.conditions import COUNTED, OF_PROJECTS, REPOSITORY
+from agtrace_indexer.index.questions.conditions import COUNTED, IS_COMMIT, IS_PULL_REQUEST, OF_PROJECTS, REPOSITORY
 from agtrace_indexer.index.questions.queries import GIVEN, as_json, first, only, pairs, rows, value, values
 
 _SESSION = """
@@ -35,17 +35,14 @@ EXISTS (SELECT 1 FROM touched t JOIN event e USING (session_id, event_index)
   AND (:path IS NULL OR t.path_id IN (SELECT id FROM path WHERE instr(lower(text), lower(:path)))))
 """
 
-# A hash may be given in full and stored abbreviated, or the other way round.
 _COMMITTED = f"""
 s.id IN (SELECT l.session_id FROM landmark l JOIN event e USING (session_id, event_index)
-  WHERE l.kind = 'commit' AND {COUNTED}
-  AND (:commit = 'any' OR l.name >= :commit AND l.name < :commit || char(1114111)
-    OR substr(:commit, 1, length(l.name)) = l.name))
+  WHERE {IS_COMMIT} AND {COUNTED})
 """
 
 _OF_PULL_REQUEST = f"""
 s.id IN (SELECT l.session_id FROM landmark l JOIN event e USING (session_id, event_index)
-  WHERE l.kind = 'pull_request' AND {COUNTED} AND :pr IN ('any', l.name, l.detail))
+  WHERE {IS_PULL_REQUEST} AND {COUNTED})
 """
 
 _CHILDREN = """
