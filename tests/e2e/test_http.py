@@ -84,17 +84,22 @@ class Listening:
 
 @contextmanager
 def listening(
-    home: Path, address: str = "127.0.0.1:0", *options: str, files: int | None = None, **environment: str
+    home: Path,
+    address: str = "127.0.0.1:0",
+    *options: str,
+    files: int | None = None,
+    seconds: float = 60,
+    **environment: str,
 ) -> Iterator[Listening]:
     """Run the server; it must be told to end, and end well, with nothing but lines of JSON on stderr.
 
-    `files` is how many it may have open at a time.
+    `files` is how many it may have open at a time; after so many seconds it hangs, and is killed.
     """
     variables = {**os.environ, "HOME": str(home), "AGTRACE_DATA_DIR": str(home.parent / "data"), **environment}
     limited = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"] if files else []
     command = [*limited, AGTRACE, "mcp", "--http", address, *options]
     with subprocess.Popen(command, env=variables, stdout=-1, stderr=-1, text=True) as process:
-        hangs = Timer(60, process.kill)
+        hangs = Timer(seconds, process.kill)
         hangs.start()
         try:
             assert process.stderr
@@ -130,7 +135,7 @@ def server(home: Path) -> Iterator[Listening]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "AGTRACE_MAX_RESPONSE_BYTES"):
             patch.delenv(name, raising=False)
-        with listening(home, AGTRACE_CURSOR_TTL_SECONDS="31000000") as found:
+        with listening(home, AGTRACE_CURSOR_TTL_SECONDS="31000000", seconds=900) as found:
             while json.loads(found.request("GET", "/readyz")[2])["state"] != "ready":
                 pass  # it is being indexed
             yield found
