@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions.ranking import RankedEvent
@@ -47,6 +49,8 @@ class RankedSession:
     share: float
     """How much of the query its best event and what stands around it hold, by weight: 0 to 1."""
     hits: list[RankedHit]
+    lacking: tuple[str, ...] = ()
+    """The query's words that neither its events hold nor its title, though others do."""
 
 
 class Ranked(NamedTuple):
@@ -89,7 +93,9 @@ class Scoring:
         ]
         scored.sort(key=lambda one: (one[0].score, one[0].event.ts), reverse=True)
         score = sum(hit.score * 0.5**rank for rank, (hit, _) in enumerate(scored[:_BEST]))
-        return RankedSession(row, score, scored[0][1], [hit for hit, _ in scored])
+        there = reduce(or_, masks, title)
+        lacking = tuple(word for bit, word in enumerate(self.words) if self.weights[bit] and not there >> bit & 1)
+        return RankedSession(row, score, scored[0][1], [hit for hit, _ in scored], lacking)
 
     def _event(self, event: RankedEvent, held: int, near: int, title: int) -> tuple[RankedHit, float]:
         """An event with its score, and how much of the query is there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,11 +36,17 @@ def ranked_sessions(question: Question, query: str) -> Ranked:
     filters = question.filters
     span = Span(-_END_OF_TIME if filters.since is None else filters.since, filters.until or _END_OF_TIME)
     ranked = Ranking(question.connection, filters, question.snapshot, span).ranked(query)
-    if not ranked.nowhere or not ranked.sessions:
+    if not ranked.sessions or (ranked.sure and not ranked.nowhere):
         return ranked
     shown, deadline = query_words(redact(query)), Deadline(_SECONDS)
-    absent = (word for word in ranked.nowhere if word in shown and _is_nowhere(question, word, deadline))
-    return ranked._replace(nowhere=tuple(absent))
+
+    def absent(words: Sequence[str], asked: Question) -> tuple[str, ...]:
+        return tuple(word for word in words if word in shown and _is_nowhere(asked, word, deadline))
+
+    best, *others = ranked.sessions
+    inside = replace(question, filters=replace(filters, session_row=best.session_row))
+    best = replace(best, lacking=() if ranked.sure else absent(best.lacking, inside))
+    return Ranked([best, *others], absent(ranked.nowhere, question), ranked.sure)
 
 
 def _is_nowhere(question: Question, word: str, deadline: Deadline) -> bool:

@@ -591,6 +591,8 @@ class BestMatches(Model):
     """If a failure is among the best hits and was overcome."""
     nowhere: list[str] | None = None
     """The words of the query that no event holds."""
+    lacking: list[str] | None = None
+    """Of weak matches: further words of the query that stand nowhere in the best session."""
     sessions: list[BestSession]
     others: list[tuple[str, str, str]]
     """[session_id, date, title]."""

@@ -182,6 +182,22 @@ def test_a_word_in_the_middle_of_a_long_output_is_not_said_to_stand_nowhere(tmp_
     assert best["nowhere"] == ["zebra"]
 
 
+def test_weak_matches_say_which_words_the_best_session_lacks(tmp_path: Path) -> None:
+    """Not those in the middle of a long output, which the ranking index lacks but the session has."""
+    one = claude_log(tmp_path / "logs", ONE).prompt("Count the zebras of the harbour in the kelp by lantern.")
+    one.call("Bash", {"command": "cat birds"}, "gull\n" * 900 + "albatross\n" + "gull\n" * 900)
+    two = claude_log(tmp_path / "logs", TWO).prompt("Draw the cormorant and the albatross.").say("Painted crimson.")
+    for log in (one, two):
+        for number in range(30):
+            log.say(f"Something else, number {number}.")
+    asker = Asker(tmp_path / "data", tmp_path / "logs")
+    query = "zebras harbour kelp lantern cormorant albatross crimson painted"
+    best = asker.ask("search_event_previews", query=query)["data"]["best"]
+    assert best["sessions"][0]["title"].startswith("Count the zebras")
+    assert best["lacking"] == ["cormorant", "crimson", "painted"]
+    assert "lacking" not in asker.ask("search_event_previews", query="zebras harbour kelp")["data"]["best"]
+
+
 def test_a_search_for_an_error_begins_with_what_worked_after_it(tmp_path: Path) -> None:
     log = claude_log(tmp_path / "home", "7c0f5a52-0000-4000-8000-000000000001").prompt("Draw the chart of the tide.")
     error = "Exit code 1\nError: Cannot find stylesheet harbour.sass"
