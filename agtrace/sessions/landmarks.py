@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
-from agtrace_indexer.index.questions import landmarks
+from agtrace_indexer.index.questions import events, landmarks
 from agtrace_indexer.index.questions.landmarks import Deeds, Landmark
+from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.answers import Done, LandmarkItem
 from agtrace_schema.landmarks import LandmarkKind, Verdict
 
@@ -21,6 +22,20 @@ _REQUESTS = 5
 _MADE = (LandmarkKind.COMMIT, LandmarkKind.BRANCH, LandmarkKind.RELEASE)
 """The kinds that are there only if they were created."""
 
+_TELLING = frozenset(
+    {LandmarkKind.COMMIT, LandmarkKind.PULL_REQUEST, LandmarkKind.ISSUE, LandmarkKind.RELEASE, LandmarkKind.COMPACTION}
+)
+_ENDINGS = frozenset({LandmarkKind.TEST_RUN, LandmarkKind.BUILD})
+_SHOWN, _MOST = 6, 1_000
+
+
+class Telling(NamedTuple):
+    """Landmarks of an overview."""
+
+    items: list[LandmarkItem]
+    total: int
+    """All landmarks of the session."""
+
 
 def landmark_item(landmark: Landmark, figures: str | None = None) -> LandmarkItem:
     """Return a landmark as a list shows it; of a compaction, `figures` is what its log tells of it."""
@@ -33,6 +48,27 @@ def landmark_item(landmark: Landmark, figures: str | None = None) -> LandmarkIte
         verdict=None if untold else landmark.verdict,
         detail=one_line(detail, _DETAIL) if detail else None,
     )
+
+
+def landmark_items(connection: sqlite3.Connection, session_row: int, found: Sequence[Landmark]) -> list[LandmarkItem]:
+    """Return landmarks of a session as a list shows them; compactions with the figures in their logs."""
+    compactions = [one.event_index for one in found if one.kind is LandmarkKind.COMPACTION]
+    told = with_texts(connection, events.several(connection, session_row, compactions)) if compactions else []
+    figures = {event.event_index: event.text.partition("\n")[2] for event in told}
+    return [landmark_item(one, figures.get(one.event_index)) for one in found]
+
+
+def telling_landmarks(connection: sqlite3.Connection, session_row: int, last_event: int) -> Telling:
+    """Return what an overview shows of a session's landmarks: the last ones of those that tell how it went.
+
+    Of test runs and builds that is the last one. No text is opened, so compactions come without their figures.
+    """
+    then = events.snapshot(connection, session_row, last_event)
+    found = landmarks.landmarks_then(connection, session_row, then, behind=None, most=_MOST)
+    last = {one.kind: one for one in found}
+    shown = [one for one in found if one.kind in _TELLING or (one.kind in _ENDINGS and one is last[one.kind])][-_SHOWN:]
+    total = len(found) if len(found) < _MOST else landmarks.count_landmarks_then(connection, session_row, then)
+    return Telling(list(map(landmark_item, shown)), total)
 
 
 def done_by(connection: sqlite3.Connection, sessions: Iterable[int]) -> dict[int, Done]:

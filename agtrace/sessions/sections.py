@@ -15,11 +15,10 @@ from agtrace_indexer.index.questions.events import Snapshot
 from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import with_texts
 from agtrace_schema.answers import FailedExecution, HumanRequest, Model, ToolUse
-from agtrace_schema.landmarks import LandmarkKind
 
 from agtrace.sessions import listing, turns
 from agtrace.sessions.files import files_by_use, touched_files
-from agtrace.sessions.landmarks import landmark_item
+from agtrace.sessions.landmarks import landmark_items
 from agtrace.sessions.quotes import seen
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 from agtrace.usage.prices import PriceTable
@@ -97,10 +96,7 @@ def _landmarks(source: Source, behind: tuple[int, ...], most: int) -> Section:
     place = (behind[0], behind[1]) if behind else None
     found = landmarks.landmarks_then(connection, session_row, then, behind=place, most=most)
     total = landmarks.count_landmarks_then(connection, session_row, then)
-    compactions = [one.event_index for one in found if one.kind is LandmarkKind.COMPACTION]
-    told = with_texts(connection, events.several(connection, session_row, compactions)) if compactions else []
-    figures = {event.event_index: event.text.partition("\n")[2] for event in told}
-    items = [landmark_item(one, figures.get(one.event_index)) for one in found]
+    items = landmark_items(connection, session_row, found)
     return Section(items, [(one.event_index, one.number) for one in found], total)
 
 

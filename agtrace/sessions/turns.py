@@ -66,6 +66,17 @@ def last_outcome(connection: sqlite3.Connection, session: Session) -> TurnOutcom
     return "unknown" if last is None else turn_overviews(connection, session, last, _ALL_EVENTS, 1)[0].outcome
 
 
+def why_unknown(connection: sqlite3.Connection, session: Session) -> str:
+    """Return why it isn't known how a session ended whose `last_outcome` is unknown."""
+    last = turns.last(connection, session.id)
+    if last is None:
+        return "no turns"
+    found = turns.page(connection, session.id, from_turn=last, last_event=_ALL_EVENTS, most=1)
+    api_errors = AGENTS[session.provider].notices.api_errors
+    ending = turns.endings(connection, session.id, found, api_errors=api_errors)[last]
+    return "cut off" if ending.responses else "no answer"
+
+
 def count_turns(connection: sqlite3.Connection, session: Session, last_event: int) -> int:
     """Count the turns of a session up to the snapshot's last event."""
     return turns.count(connection, session.id, last_event)

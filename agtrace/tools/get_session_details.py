@@ -71,7 +71,9 @@ def _asks_for(fields: list[str], key: str) -> bool:
 
 def _headline(view: View) -> str:
     session = view.session
-    outcome = turns.last_outcome(view.context.connection, session)
+    outcome: str = turns.last_outcome(view.context.connection, session)
+    if outcome == "unknown":
+        outcome = f"unknown ({turns.why_unknown(view.context.connection, session)})"
     failed, calls = session.failed_calls, session.tool_calls
     state = f"{failed} of {calls} tool calls failed" if failed else "no failed tool calls"
     size = f"{counted(session.event_count, 'event')}, {counted(session.turn_count, 'turn')}"

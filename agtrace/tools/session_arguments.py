@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.answers import TurnOverview, dump
+from agtrace_schema.answers import TurnOverview, dump, dump_all
 from agtrace_schema.requests import Level, Section
 from pydantic import BeforeValidator, Field
 
 from agtrace.problems import InvalidParameter
 from agtrace.sessions import listing, turns
+from agtrace.sessions.landmarks import telling_landmarks
 from agtrace.sessions.query import find_session, last_event_of, short_id
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
 from agtrace.shaping.replies import Pages
@@ -167,8 +168,14 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
     if wanted.cursor is None:
         head = listing.session_head(connection, session, context.prices)
         if wanted.detail_level == "summary":
-            head = head.model_copy(update={"failing_turns": turns.failing_turns(connection, session, last_event)})
-        return View(context, wanted, session, shown_id, last_event, (), dump(head))
+            failing = turns.failing_turns(connection, session, last_event)
+            head = head.model_copy(update={"failing_turns": failing})
+        top = dump(head)
+        if wanted.detail_level == "summary" and not wanted.sections and wanted.turn_index is None:
+            told = telling_landmarks(connection, session.id, last_event)
+            top |= {"landmarks": dump_all(told.items)} if told.items else {}
+            top |= {"total_landmarks": told.total} if told.items and told.total > len(told.items) else {}
+        return View(context, wanted, session, shown_id, last_event, (), top)
     query = {**query_of(wanted), "session_id": session.uid}
     last_event, *position = context.cursors.read(NAME, query, wanted.cursor)
     return View(context, wanted, session, shown_id, last_event, tuple(position), {"session_id": session.uid})

@@ -473,6 +473,10 @@ class HumanRequest(Model):
 class SessionOverview(SessionHead):
     """Level summary."""
 
+    landmarks: list[LandmarkItem] | None = None
+    """The last six commits, pull requests, issues, releases and compactions, and the last test run and build."""
+    total_landmarks: int | None = None
+    """All landmarks, if there are more."""
     turns: list[TurnOverview]
 
 

@@ -106,6 +106,18 @@ def test_the_landmarks_of_a_session_come_in_order_a_kilobyte_a_page(asker: Asker
     assert [item[0] for item in found] == [place for (place,) in places]
 
 
+def test_the_overview_of_a_session_shows_what_tells_how_it_went(asker: Asker) -> None:
+    every = asker.items("get_session_details", "landmarks", session_id=ONE, sections=["landmarks"])
+    shown = asker.ask("get_session_details", session_id=ONE)["data"]
+    told = shown["landmarks"]
+    assert told == [row for row in every if row in told] and 0 < len(told) <= 6
+    assert {row[1] for row in told} >= {"commit", "pull_request", "test_run"} and "branch" not in {
+        row[1] for row in told
+    }
+    assert shown.get("total_landmarks", len(told)) == len(every)
+    assert "landmarks" not in asker.ask("get_session_details", session_id=TWO)["data"]
+
+
 def test_a_session_that_did_nothing_has_no_landmarks(asker: Asker) -> None:
     data = asker.ask("get_session_details", session_id=TWO, sections=["landmarks", "stats"])["data"]
     assert data["landmarks"] == [] and "done" not in data["stats"]
