@@ -26,10 +26,10 @@ _KEPT = 0.5
 """The share of what corrections can cost that each of them leaves."""
 
 _ENDINGS: dict[Ending, int] = {
-    "finished": 0, "question_left": 0, "error_left": 15, "tool_left": 0, "interrupted": 10, "abandoned": 12,
+    "finished": 0, "question_left": 0, "error_left": 15, "tool_left": 6, "interrupted": 10, "abandoned": 12,
     "unknown": 0,
 }  # fmt: skip
-"""A log that ends within a call says nothing: it may be a copy that was made there."""
+"""A log that ends within a call says little: it may be a copy that was made there, or the work was never finished."""
 
 _ENDED: dict[Ending, str] = {
     "finished": "the model had the last word", "question_left": "the model waits for the human",

@@ -92,6 +92,7 @@ _TESTERS = frozenset(
     where which zgrep
     """.split()  # noqa: SIM905
 )
+_GH_TESTS = frozenset({("pr", "view"), ("pr", "checks")})
 _GIT_TESTS = frozenset({"grep", "check-ignore", "check-ref-format"})
 
 _LINTER = re.compile(
@@ -177,6 +178,8 @@ def tests(part: Part) -> bool:
         return bool(words) and words[0].startswith("is-")
     if name == "npm":
         return words[:1] == ("outdated",)
+    if name == "gh":
+        return words[:2] in _GH_TESTS and all(word.startswith("-") for word in words[2:3])  # of what is checked out
     if name == "jq":
         return not {"-e", "--exit-status"}.isdisjoint(words)
     return name in _TESTERS

@@ -131,6 +131,7 @@ def test_tools_are_known_by_the_words_of_their_names(tool: str, kind: str) -> No
         ("command -v node", ""),
         ("git diff --exit-code", "diff --git a/x b/x"),
         ("make; grep warning build.log", ""),
+        ("gh pr view --json number,url", 'no pull requests found for branch "tide"'),
         ("pytest | grep FAILED", ""),
         ("set -o pipefail; cat x | grep y | head", ""),
         ("bash -lc 'rg foo'", "Chunk ID: 0a1b2c\nWall time: 0.1 seconds\nProcess exited with code 1\nOutput:\n"),

@@ -96,6 +96,15 @@ def test_the_model_had_the_last_word_whatever_the_harness_wrote_behind_it() -> N
     assert _ending(told) == "finished"
 
 
+@pytest.mark.parametrize("goodbye", ["exit", "/quit", " Exit\n"])
+def test_who_says_goodbye_asks_for_nothing(goodbye: str) -> None:
+    told = Telling("codex").human().run("make").say("It builds.").human(goodbye)
+    assert _ending(told) == "finished"
+    stopped = told.inject("<turn_aborted>", UserKind.INTERRUPTION).notice("turn_aborted", "interrupted")
+    assert _ending(stopped) == "finished"
+    assert _ending(Telling("codex").human().run("make").say("It builds.").human("exit the loop early")) == "abandoned"
+
+
 def test_a_failure_that_was_mended_is_no_error_left() -> None:
     told = Telling().human().run("make", "main.c:1:1: error: unknown type name 'foo'", code=2)
     assert _ending(told.run("make").say("It builds.")) == "finished"

@@ -21,6 +21,7 @@ _SHOWN = 120
 _OF_THE_HARNESS = frozenset(
     {UserKind.COMMAND, UserKind.INJECTED, UserKind.NOTIFICATION, UserKind.COMPACTION_SUMMARY}
 )  # a command is answered by the harness, so it isn't a request
+_GOODBYES = frozenset({"exit", "quit", "/exit", "/quit", ":q", "q", "bye", "logout"})
 _STOPPED = frozenset({Outcome.REJECTED, Outcome.INTERRUPTED})
 
 
@@ -102,8 +103,23 @@ def _finding(history: History, ending: Ending, severity: Severity, message: str)
 
 
 def _last_thing(history: History) -> Entry | None:
-    """Return the last thing that the human, the model or a tool did, or that stopped them."""
-    return next((entry for entry in reversed(history.entries) if _is_thing(entry, history)), None)
+    """Return the last thing that the human, the model or a tool did, or that stopped them.
+
+    Who says goodbye asks for nothing, and what stops the answer to that stops no work.
+    """
+    things = [entry for entry in history.entries if _is_thing(entry, history)]
+    last = next((at for at in reversed(range(len(things))) if not _stops(things[at], history)), None)
+    if last is not None and _is_goodbye(things[last]):
+        things = things[:last]
+    return things[-1] if things else None
+
+
+def _stops(entry: Entry, history: History) -> bool:
+    return not isinstance(entry, (Call, Message)) and is_interruption(entry, history.provider)
+
+
+def _is_goodbye(entry: Entry) -> bool:
+    return isinstance(entry, Said) and entry.kind is UserKind.HUMAN and entry.text.strip().lower() in _GOODBYES
 
 
 def _is_thing(entry: Entry, history: History) -> bool:

@@ -26,6 +26,9 @@ _STRONG, _WEAK, _ADMITTED, _REFUSED, _INTERRUPTED, _WORKED, _UNDONE, _GIT = 2, 1
 
 _LONGEST = 1_500
 """Characters of a request; a longer one is a task, or a text that somebody else wrote."""
+_QUOTED = re.compile(r'(```|""").*?(?:\1|\Z)', re.DOTALL)
+"""What the human quotes, such as an error."""
+
 _LOOKED_AT = 600
 _ADMISSION = 200
 
@@ -65,7 +68,7 @@ def corrections(history: History) -> list[Correction]:
 
 def _corrections(history: History) -> Iterator[Correction]:
     undone = _undone(history)
-    first, worked, stopped = True, False, 0
+    first, worked, before, stopped = True, False, False, 0
     for place, entry in enumerate(history.entries):
         if isinstance(entry, Call):
             worked |= _changes_something(entry)
@@ -78,11 +81,13 @@ def _corrections(history: History) -> Iterator[Correction]:
         elif isinstance(entry, (Said, Notice)) and is_interruption(entry, history.provider):
             stopped = max(stopped, _INTERRUPTED)
         elif isinstance(entry, Said) and entry.kind is UserKind.HUMAN:
-            evidence = stopped + worked * _WORKED + undone.get(entry.turn, 0) + _admitted(history.entries, place)
+            evidence = (
+                stopped + (worked or before) * _WORKED + undone.get(entry.turn, 0) + _admitted(history.entries, place)
+            )
             said = _by_words(entry.text)
             if not first and said and said + evidence >= ENOUGH and _is_typed(entry.text):
                 yield Correction(entry.event_index, entry.turn, " ".join(entry.text.split()))
-            first, worked, stopped = False, False, 0
+            first, worked, before, stopped = False, False, worked, 0
 
 
 def _changes_something(call: Call) -> bool:
@@ -91,11 +96,11 @@ def _changes_something(call: Call) -> bool:
 
 def _is_typed(text: str) -> bool:
     """Whether the human wrote a text, and it isn't a task of its own."""
-    return len(text) <= _LONGEST and not _BY_A_PROGRAM.match(text)
+    return len(_QUOTED.sub("", text)) <= _LONGEST and not _BY_A_PROGRAM.match(text)
 
 
 def _by_words(text: str) -> int:
-    said, words = _normal(text)[:_LOOKED_AT], _words()
+    said, words = _normal(_QUOTED.sub("", text))[:_LOOKED_AT], _words()
     return _STRONG if words.strong.search(said) else _WEAK if words.weak.search(said) else 0
 
 
