@@ -6,10 +6,14 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from agtrace_indexer.events.commands import command_in
+from agtrace_indexer.events.shell import parts
 from agtrace_indexer.index.questions import events, landmarks
 from agtrace_indexer.index.questions.landmarks import Deeds, Landmark
 from agtrace_indexer.index.questions.texts import with_texts
+from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.answers import Done, LandmarkItem
+from agtrace_schema.events import Json
 from agtrace_schema.landmarks import LandmarkKind, Verdict
 
 from agtrace.text.lines import one_line
@@ -56,6 +60,36 @@ def landmark_items(connection: sqlite3.Connection, session_row: int, found: Sequ
     told = with_texts(connection, events.several(connection, session_row, compactions)) if compactions else []
     figures = {event.event_index: event.text.partition("\n")[2] for event in told}
     return [landmark_item(one, figures.get(one.event_index)) for one in found]
+
+
+def titled_landmarks(connection: sqlite3.Connection, session_row: int, found: Sequence[Landmark]) -> list[LandmarkItem]:
+    """Return landmarks as a list shows them; pull requests that the session opened with their titles."""
+    opening = [
+        one.event_index for one in found if one.kind is LandmarkKind.PULL_REQUEST and one.verdict is Verdict.CREATED
+    ]
+    calls = with_texts(connection, events.several(connection, session_row, opening)) if opening else []
+    titles = {call.event_index: _title(call.rest.get("arguments")) for call in calls}
+    items = [landmark_item(one) for one in found]
+    return [
+        item.model_copy(update={"detail": f"{item.detail or ''} {one_line(title, _DETAIL)}".strip()})
+        if (title := titles.get(item.event_index))
+        else item
+        for item in items
+    ]
+
+
+def _title(arguments: Json) -> str | None:
+    """Return the title that a call gives a pull request: an argument of its own, or an option of a command."""
+    if isinstance(arguments, dict) and isinstance(arguments.get("title"), str):
+        return str(arguments["title"])
+    command = command_in(arguments, TOOLS.commands, may_be_script=True)
+    for part in parts(command.text) if command else ():
+        for word, following in zip(part.words, (*part.words[1:], ""), strict=True):
+            if word in ("--title", "-t"):
+                return following
+            if word.startswith("--title="):
+                return word.removeprefix("--title=")
+    return None
 
 
 def telling_landmarks(connection: sqlite3.Connection, session_row: int, last_event: int) -> Telling:

@@ -12,7 +12,7 @@ from agtrace_indexer.index.questions.usage import Among, largest_request
 from agtrace_schema.answers import ChildItem, Copied, SessionHead, SessionItem, SessionStats, WithChildren
 from agtrace_schema.requests import Sort
 
-from agtrace.sessions.landmarks import done_by, landmark_item
+from agtrace.sessions.landmarks import done_by, titled_landmarks
 from agtrace.sessions.projects import SHORT_HASH, labels
 from agtrace.sessions.query import iso, short_id
 from agtrace.sessions.sorting import FIELDS, Place, Snapshot, sorted_page
@@ -76,7 +76,7 @@ def list_sessions(
     for session in page.sessions:
         reads, writes = touched.get(session.id, (None, None))
         more: dict[str, Any] = {"done": deeds.get(session.id), "path_reads": reads, "path_writes": writes}
-        more["landmarks"] = list(map(landmark_item, matching.get(session.id, ())[:_LANDMARKS])) or None
+        more["landmarks"] = titled_landmarks(connection, session.id, matching.get(session.id, ())[:_LANDMARKS]) or None
         more |= {shown_only: page.measured.get(session.id)} if shown_only else {}
         item = session_item(connection, session, used.get(session.id, Usage()), names.get(session.project_id or 0))
         items.append(item.model_copy(update=more))

@@ -48,6 +48,7 @@ from agtrace.tools.tool import (
 )
 
 _LONGEST_CALL = 300
+_WHY = ("landmarks", "path_reads", "path_writes")
 _FOLDERS = 4
 """The most names of folders in a summary."""
 
@@ -121,13 +122,17 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
         hint=_opening(context, page.items[0]) if page.items else _widening(context, wanted, filters, snapshot.session),
         untrusted=bool(page.items),
         counts={"total_sessions": page.total, "sessions_with_failures": page.failures},
-        only=kept and (lambda data: {"sessions": [kept(one) | _untitled(one, named) for one in data["sessions"]]}),
+        only=kept and (lambda data: {"sessions": [kept(one) | _always(one, named) for one in data["sessions"]]}),
     )
 
 
-def _untitled(item: dict[str, Any], named: Collection[str]) -> dict[str, Any]:
-    """Return the request of a session without a title, where only titles were asked for: a row must say what it is."""
-    return {"snippet": item["snippet"]} if "title" in named and "title" not in item and "snippet" in item else {}
+def _always(item: dict[str, Any], named: Collection[str]) -> dict[str, Any]:
+    """Return what a row must say, whatever was asked for: what it is, by the request of a session without a title, and
+    what makes it one of a list by path, commit or pull request.
+    """
+    stays = {name: item[name] for name in _WHY if name in item}
+    untitled = "title" in named and "title" not in item and "snippet" in item
+    return stays | ({"snippet": item["snippet"]} if untitled else {})
 
 
 def _filters(context: Context, wanted: ListSessions) -> SessionFilters:

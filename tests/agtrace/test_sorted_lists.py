@@ -255,6 +255,8 @@ def test_a_list_by_path_says_how_often_each_read_and_wrote_it(tmp_path: Path) ->
     asker = Asker(tmp_path / "index", tmp_path / "logs")
     (item,) = asker.items("list_sessions", "sessions", path="tide.py")
     assert (item["path_reads"], item["path_writes"]) == (1, 2)
+    (item,) = asker.items("list_sessions", "sessions", path="tide.py", fields="title")
+    assert item.keys() == {"id", "snippet", "path_reads", "path_writes"}
     (item,) = asker.items("list_sessions", "sessions")
     assert "path_reads" not in item and "path_writes" not in item
 
