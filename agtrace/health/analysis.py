@@ -38,6 +38,7 @@ from agtrace.usage.prices import PriceTable
 _QUOTE = 80
 _TOLD_BEFORE = 0.6
 _MESSAGE = 240
+_LOOPS = "Loops"
 _SEVERITIES: list[Severity] = ["Critical", "Warning", "Info"]
 
 
@@ -101,16 +102,31 @@ def examine(connection: sqlite3.Connection, session: Session, *, now: float, pri
 
 
 def distinct(found: Iterable[Found]) -> tuple[Found, ...]:
-    """Leave out findings whose events are mostly covered by an earlier, more telling one."""
+    """Leave out findings whose events are mostly covered by an earlier, more telling one.
+
+    Of loops that go on at the same time (edits and the check that fails after each of them), the worst is told.
+    """
+    found = list(found)
+    by_severity = iter(sorted(filter(_is_loop, found), key=lambda one: _SEVERITIES.index(one[1].severity)))
     told: set[int] = set()
+    loops: list[tuple[int, int]] = []
     kept: list[Found] = []
-    for detector, finding in found:
+    for detector, finding in (next(by_severity) if _is_loop(one) else one for one in found):
         events = finding.told or frozenset(finding.events)
         if events and len(events & told) > _TOLD_BEFORE * len(events):
             continue
+        if events and detector.lens == _LOOPS:
+            first, last = min(events), max(events)
+            if any(min(last, end) - max(first, begin) > _TOLD_BEFORE * (last - first) for begin, end in loops):
+                continue
+            loops.append((first, last))
         told |= events
         kept.append((detector, finding))
     return tuple(kept)
+
+
+def _is_loop(found: Found) -> bool:
+    return found[0].lens == _LOOPS
 
 
 def _found(detector: Detector, history: History) -> list[Finding]:

@@ -33,6 +33,9 @@ _BYTES = {
 _LANDMARKS = 1_024
 """Bytes of a page of landmarks."""
 
+_WITH_LANDMARKS = 4_096
+"""The smallest answer in which an overview shows landmarks; in a smaller one the turns need the room."""
+
 _MANY_FAILURES = 3
 """With this many failed calls, a diagnosis says more than the first of them."""
 
@@ -171,7 +174,7 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
             failing = turns.failing_turns(connection, session, last_event)
             head = head.model_copy(update={"failing_turns": failing})
         top = dump(head)
-        if wanted.detail_level == "summary" and not wanted.sections and wanted.turn_index is None:
+        if _has_room_for_landmarks(wanted):
             told = telling_landmarks(connection, session.id, last_event)
             top |= {"landmarks": dump_all(told.items)} if told.items else {}
             top |= {"total_landmarks": told.total} if told.items and told.total > len(told.items) else {}
@@ -179,6 +182,12 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
     query = {**query_of(wanted), "session_id": session.uid}
     last_event, *position = context.cursors.read(NAME, query, wanted.cursor)
     return View(context, wanted, session, shown_id, last_event, tuple(position), {"session_id": session.uid})
+
+
+def _has_room_for_landmarks(wanted: GetSessionDetails) -> bool:
+    if wanted.detail_level != "summary" or wanted.sections or wanted.turn_index is not None:
+        return False
+    return wanted.max_bytes is None or wanted.max_bytes >= _WITH_LANDMARKS
 
 
 def _check_sections(wanted: GetSessionDetails) -> None:

@@ -29,7 +29,7 @@ from tests.hostile import _claude_lines, _codex_lines
 AGTRACE = Path(sys.executable).with_name("agtrace")
 LINE_MEGABYTES = int(os.environ.get("AGTRACE_TEST_LINE_MEGABYTES", "40"))
 MOST_MEMORY = 500_000_000
-SECONDS = 60
+SECONDS = 180
 OVERSIZED = b'{"type":"user","uuid":"' + b"x" * 33_600_000 + b'"}'
 
 
