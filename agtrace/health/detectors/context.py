@@ -13,13 +13,6 @@ from agtrace.health.facts.api import is_compaction
 from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Notice, Said, Usage
 
-NEARLY_FULL = 0.9
-FULL = 0.95
-"""The shares of the context window taken by a response's input that make a finding, and a warning."""
-
-_BEYOND_ANY_DOUBT = 1.1
-"""A response that takes a larger share than this proves that the window isn't the one in the price table."""
-
 _FEW, _MANY = 2, 4
 _MID_TASK_WARNING = 2
 

@@ -1,4 +1,4 @@
-"""Findings about wasted tokens: one expensive turn, cache misses, files read again, large results."""
+"""Findings about wasted tokens: cache misses, large results."""
 
 from __future__ import annotations
 
@@ -13,10 +13,6 @@ from agtrace.health.history import History, Usage
 
 CHARS_PER_TOKEN = 4
 """For estimating the tokens of texts: about right for English and for code."""
-
-FEWEST_TURNS = 3
-CONCENTRATED = 0.5
-LARGE_SESSION = 200_000
 
 CACHED = 20_000
 CACHE_LIVES_MS = 5 * 60_000
