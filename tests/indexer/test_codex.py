@@ -13,6 +13,7 @@ from agtrace_indexer.providers.codex import parser as codex
 from agtrace_indexer.providers.codex.record_types import EVENTS, ITEMS, LINES, TURN_ITEMS
 from agtrace_indexer.providers.codex.tool_outputs import read_output
 from agtrace_indexer.providers.provider import Parser
+from agtrace_indexer.providers.registry import AGENTS
 from agtrace_schema.events import (
     Message,
     Notification,
@@ -839,3 +840,15 @@ def test_tokens_of_real_logs_agree_with_the_expected_ones() -> None:
 def test_nothing_encrypted_and_no_history_gets_out_of_a_real_log() -> None:
     for path in ROLLOUTS:
         assert "encrypted_content" not in str(only(Notification, payloads(*records_of(path, codex)))), path
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Exit code: 1\nWall time: 0.1 seconds\nOutput:\n",
+        "Chunk ID: 0a1b2c\nWall time: 0.1 seconds\nProcess exited with code 1\nOriginal token count: 3\nOutput:\n",
+    ],
+)
+def test_what_is_written_before_an_output_is_known(header: str) -> None:
+    known = AGENTS["codex"].output_header
+    assert known is not None and known.sub("", f"{header}no such gauge", count=1) == "no such gauge"

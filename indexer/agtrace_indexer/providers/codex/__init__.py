@@ -65,7 +65,7 @@ CODEX = Agent(
     ),
     hidden_reasoning="encrypted or empty",
     output_header=re.compile(
-        r"\A(?:(?:Chunk ID: |Wall time: |Process exited with code |Original token count: ).*\n|Output:\n)+"
+        r"\A(?:(?:Chunk ID: |Exit code: |Wall time: |Process exited with code |Original token count: ).*\n|Output:\n)+"
     ),
     command="codex",
     resumes=("resume",),
