@@ -27,6 +27,10 @@ _NEAR, _OF_NEAR = 12, 0.35
 """Within how many events other words of the query count, and how much of them."""
 
 _OF_TITLE = 0.3
+
+_TELLING = 0.4
+"""The share of the rarest word's weight from which it matters that a session lacks a word."""
+
 _BEST = 3
 """Events of a session that count, each half as much as the one before."""
 
@@ -50,7 +54,7 @@ class RankedSession:
     """How much of the query its best event and what stands around it hold, by weight: 0 to 1."""
     hits: list[RankedHit]
     lacking: tuple[str, ...] = ()
-    """The query's words that neither its events hold nor its title, though others do."""
+    """The query's telling words that neither its events hold nor its title, though others do."""
 
 
 class Ranked(NamedTuple):
@@ -94,7 +98,10 @@ class Scoring:
         scored.sort(key=lambda one: (one[0].score, one[0].event.ts), reverse=True)
         score = sum(hit.score * 0.5**rank for rank, (hit, _) in enumerate(scored[:_BEST]))
         there = reduce(or_, masks, title)
-        lacking = tuple(word for bit, word in enumerate(self.words) if self.weights[bit] and not there >> bit & 1)
+        least = _TELLING * max(self.weights)
+        lacking = tuple(
+            word for bit, word in enumerate(self.words) if self.weights[bit] >= least and not there >> bit & 1
+        )
         return RankedSession(row, score, scored[0][1], [hit for hit, _ in scored], lacking)
 
     def _event(self, event: RankedEvent, held: int, near: int, title: int) -> tuple[RankedHit, float]:
