@@ -69,7 +69,7 @@ def best_matches(connection: sqlite3.Connection, ranked: Ranked, most: int) -> B
         worked=_worked(connection, [(rows[one.session_row], told) for one, told in zip(best, shown, strict=True)]),
         sessions=shown,
         nowhere=list(ranked.nowhere) or None,
-        lacking=list(found[0].lacking) or None,
+        lacking=list(ranked.lacking) or None,
         others=[_line(connection, rows[one.session_row]) for one in others],
     )
 

@@ -120,7 +120,8 @@ class Ranking:
             return Ranked([], nowhere)
         there = 1 - sum(word.missing for word in missing) / total
         sure = best[0].share >= (min(SURE, _ALL_BUT_ONE * there) if _one_of_many(words, missing) else SURE)
-        return Ranked(best, nowhere, sure)
+        lacking = () if sure else scoring.lacking(best[0], titles.get(best[0].session_row, 0))
+        return Ranked(best, nowhere, sure, lacking)
 
     def _named(self, texts: Sequence[str], events: int) -> tuple[set[int], set[str]]:
         """The sessions of the projects whose names stand in a query, and the words of these names.

@@ -12,8 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import or_
 from typing import NamedTuple
 
 from agtrace_indexer.index.questions.ranking import RankedEvent
@@ -53,8 +51,6 @@ class RankedSession:
     share: float
     """How much of the query its best event and what stands around it hold, by weight: 0 to 1."""
     hits: list[RankedHit]
-    lacking: tuple[str, ...] = ()
-    """The query's telling words that neither its events hold nor its title, though others do."""
 
 
 class Ranked(NamedTuple):
@@ -66,6 +62,8 @@ class Ranked(NamedTuple):
     """The words of the query that no event holds."""
     sure: bool = False
     """Whether the best one holds enough of the query to be an answer."""
+    lacking: tuple[str, ...] = ()
+    """If it doesn't: the telling words that it lacks, though others have them."""
 
 
 def weight(events: int, holding: int) -> float:
@@ -97,12 +95,15 @@ class Scoring:
         ]
         scored.sort(key=lambda one: (one[0].score, one[0].event.ts), reverse=True)
         score = sum(hit.score * 0.5**rank for rank, (hit, _) in enumerate(scored[:_BEST]))
-        there = reduce(or_, masks, title)
+        return RankedSession(row, score, scored[0][1], [hit for hit, _ in scored])
+
+    def lacking(self, session: RankedSession, title: int) -> tuple[str, ...]:
+        """The telling words that other sessions hold and neither this one's events nor its title do."""
+        there = {word for hit in session.hits for word in hit.words}.union(self._texts(title))
         least = _TELLING * max(self.weights)
-        lacking = tuple(
-            word for bit, word in enumerate(self.words) if self.weights[bit] >= least and not there >> bit & 1
+        return tuple(
+            word for word, one in zip(self.words, self.weights, strict=True) if one >= least and word not in there
         )
-        return RankedSession(row, score, scored[0][1], [hit for hit, _ in scored], lacking)
 
     def _event(self, event: RankedEvent, held: int, near: int, title: int) -> tuple[RankedHit, float]:
         """An event with its score, and how much of the query is there."""

@@ -43,10 +43,8 @@ def ranked_sessions(question: Question, query: str) -> Ranked:
     def absent(words: Sequence[str], asked: Question) -> tuple[str, ...]:
         return tuple(word for word in words if word in shown and _is_nowhere(asked, word, deadline))
 
-    best, *others = ranked.sessions
-    inside = replace(question, filters=replace(filters, session_row=best.session_row))
-    best = replace(best, lacking=() if ranked.sure else absent(best.lacking, inside))
-    return Ranked([best, *others], absent(ranked.nowhere, question), ranked.sure)
+    inside = replace(question, filters=replace(filters, session_row=ranked.sessions[0].session_row))
+    return ranked._replace(nowhere=absent(ranked.nowhere, question), lacking=absent(ranked.lacking, inside))
 
 
 def _is_nowhere(question: Question, word: str, deadline: Deadline) -> bool:
