@@ -116,13 +116,19 @@ def distinct(found: Iterable[Found]) -> tuple[Found, ...]:
         if events and len(events & told) > _TOLD_BEFORE * len(events):
             continue
         if events and detector.lens == _LOOPS:
-            first, last = min(events), max(events)
-            if any(min(last, end) - max(first, begin) > _TOLD_BEFORE * (last - first) for begin, end in loops):
+            span = min(events), max(events)
+            if any(_at_the_same_time(span, other) for other in loops):
                 continue
-            loops.append((first, last))
+            loops.append(span)
         told |= events
         kept.append((detector, finding))
     return tuple(kept)
+
+
+def _at_the_same_time(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether two spans of events share most of each: a short loop within a long one is another story."""
+    shared = min(one[1], other[1]) - max(one[0], other[0])
+    return shared > _TOLD_BEFORE * max(one[1] - one[0], other[1] - other[0])
 
 
 def _is_loop(found: Found) -> bool:

@@ -34,6 +34,11 @@ def test_of_loops_at_the_same_time_the_worst_is_told_and_one_of_another_time_is_
     assert _told(edits, check) == ["edit_churn"]
 
 
+def test_a_short_loop_within_a_long_one_is_another_story() -> None:
+    long, short = _found("returning_error", "Warning", 10, 200, 900), _found("edit_churn", "Warning", 300, 310, 320)
+    assert _told(long, short) == ["returning_error", "edit_churn"]
+
+
 def test_a_loop_among_other_findings_is_told() -> None:
     assert _told(_found("failed_calls", "Critical", 10, 24), _found("edit_churn", "Warning", 12, 16, 20)) == [
         "failed_calls",
