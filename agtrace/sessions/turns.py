@@ -74,7 +74,7 @@ def why_unknown(connection: sqlite3.Connection, session: Session) -> str:
     found = turns.page(connection, session.id, from_turn=last, last_event=_ALL_EVENTS, most=1)
     api_errors = AGENTS[session.provider].notices.api_errors
     ending = turns.endings(connection, session.id, found, api_errors=api_errors)[last]
-    return "cut off" if ending.responses else "no answer"
+    return "open call" if ending.responses else "no answer"
 
 
 def count_turns(connection: sqlite3.Connection, session: Session, last_event: int) -> int:

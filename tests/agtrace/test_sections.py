@@ -267,7 +267,7 @@ def test_the_summary_says_how_the_last_turn_ended(each: Asker) -> None:
         turns = section(each, uid, "turns")
         summary = each.ask("get_session_details", session_id=uid)["summary"]
         outcome = turns[-1]["outcome"] if turns else "unknown"
-        why = r" \((?:cut off|no answer|no turns)\)" if outcome == "unknown" else ""
+        why = r" \((?:open call|no answer|no turns)\)" if outcome == "unknown" else ""
         assert re.search(f": {outcome}{why}, ", summary)
 
 

@@ -114,7 +114,8 @@ def test_a_parent_of_many_sub_agents_does_not_hide_any_without_saying_so(tmp_pat
 def test_the_summary_of_a_session_is_one_line_a_turn(samples: Asker) -> None:
     value = samples.ask("get_session_details", session_id=SURGE)
     assert (
-        value["summary"] == "Session e97a4b06: unknown (cut off), 2 of 14 tool calls failed (549 s, 68 events, 6 turns)"
+        value["summary"]
+        == "Session e97a4b06: unknown (open call), 2 of 14 tool calls failed (549 s, 68 events, 6 turns)"
     )
     first = value["data"]["turns"][0]
     assert first["user_message"].startswith("潮汐データの地図に高潮の警報を表示したい 🌊")
