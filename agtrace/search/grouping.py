@@ -16,16 +16,16 @@ from agtrace.search.matching import Matcher
 from agtrace.search.question import SessionHits
 from agtrace.sessions.previews import preview
 from agtrace.sessions.projects import labels
-from agtrace.sessions.query import iso, short_id
+from agtrace.sessions.query import iso
 from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
 
 
 def previews(connection: sqlite3.Connection, hits: list[Hit], matcher: Matcher) -> list[EventPreview]:
     """Return previews of hits, centred on the match."""
     found = [stored_events.one(connection, hit.session_row, hit.event_index) for hit in hits]
-    ids = {row: short_id(connection, sessions.id_of(connection, row)) for row in {hit.session_row for hit in hits}}
+    rows = {session.id: session for session in sessions.in_rows(connection, {hit.session_row for hit in hits})}
     return [
-        preview(connection, ids[event.row.session_row], event, matcher.matched(event.text))
+        preview(connection, rows[event.row.session_row], event, matcher.matched(event.text))
         for event in with_texts(connection, found)
     ]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from math import ceil
 
-from agtrace_indexer.events.commands import command_in
+from agtrace_indexer.events.commands import shell_command
 from agtrace_indexer.events.shell import parts
 from agtrace_indexer.index.questions import events, files
 from agtrace_indexer.index.questions.sessions import Session
@@ -78,7 +78,7 @@ def _told(
     call: StoredEvent,
     later: StoredEvent,
     failed: int,
-    passed: Iterable[StoredEvent],
+    passed: Sequence[StoredEvent],
     *,
     same: bool,
 ) -> Aftermath:
@@ -88,32 +88,29 @@ def _told(
         succeeded=later.event_index,
         result_event=later.row.link,
         failed_again=failed or None,
-        command=_changing_command(call, (one for one in passed if one.event_index < later.event_index)),
+        command=_changing_command(call, (one for one in reversed(passed) if one.event_index < later.event_index)),
         changes=changes[-_CHANGES_SHOWN:] or None,
         total_changes=len(changes) if len(changes) > _CHANGES_SHOWN else None,
     )
 
 
 def _changing_command(failed: StoredEvent, between: Iterable[StoredEvent]) -> int | None:
-    """Return the last command that succeeded and did something else than what failed, and than to read or check."""
-    tried, found = _command(failed), None
+    """Return the last of these commands that succeeded and did something else than what failed, and than to look."""
+    tried = _command(failed)
     for call in between:
-        command = _command(call)
-        if command is None or call.outcome is not Outcome.OK or _does_the_same(tried, command):
-            continue
-        if not _only_looks(command):
-            found = call.event_index
-    return found
+        command = _command(call) if call.outcome is Outcome.OK else None
+        if command is not None and not _does_the_same(tried, command) and not _only_looks(command):
+            return call.event_index
+    return None
 
 
 def _command(call: StoredEvent) -> str | None:
-    if call.row.name not in TOOLS.shells:
-        return None
-    command = command_in(call.rest.get("arguments"), TOOLS.commands, may_be_script=call.row.name == "exec")
+    command = shell_command(call.row.name or "", call.rest.get("arguments"), TOOLS)
     return None if command is None else command.text
 
 
 def _only_looks(command: str) -> bool:
+    """Whether a command reads, lints or tests, and mends nothing."""
     if any(attempt.kind is LandmarkKind.TEST_RUN for attempt in attempts(command)):
         return True
     return all(reads(part) or lints(part) for part in parts(command))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-from agtrace_indexer.events.commands import command_in
+from agtrace_indexer.events.commands import shell_command
 from agtrace_indexer.events.shell import parts
 from agtrace_indexer.index.questions import events, landmarks
 from agtrace_indexer.index.questions.landmarks import Deeds, Landmark
@@ -30,7 +31,10 @@ _TELLING = frozenset(
     {LandmarkKind.COMMIT, LandmarkKind.PULL_REQUEST, LandmarkKind.ISSUE, LandmarkKind.RELEASE, LandmarkKind.COMPACTION}
 )
 _ENDINGS = frozenset({LandmarkKind.TEST_RUN, LandmarkKind.BUILD})
-_SHOWN, _MOST = 6, 1_000
+_SHOWN, _ALL = 6, 1 << 62
+
+_FORGES = frozenset({"gh", "glab"})
+"""Programs that open pull requests and take their titles as an option."""
 
 
 class Telling(NamedTuple):
@@ -68,23 +72,25 @@ def titled_landmarks(connection: sqlite3.Connection, session_row: int, found: Se
         one.event_index for one in found if one.kind is LandmarkKind.PULL_REQUEST and one.verdict is Verdict.CREATED
     ]
     calls = with_texts(connection, events.several(connection, session_row, opening)) if opening else []
-    titles = {call.event_index: _title(call.rest.get("arguments")) for call in calls}
-    items = [landmark_item(one) for one in found]
-    return [
-        item.model_copy(update={"detail": f"{item.detail or ''} {one_line(title, _DETAIL)}".strip()})
-        if (title := titles.get(item.event_index))
-        else item
-        for item in items
-    ]
+    titles = {call.event_index: _title(call.row.name or "", call.rest.get("arguments")) for call in calls}
+    return [_titled(landmark_item(one), titles.get(one.event_index)) for one in found]
 
 
-def _title(arguments: Json) -> str | None:
-    """Return the title that a call gives a pull request: an argument of its own, or an option of a command."""
+def _titled(item: LandmarkItem, title: str | None) -> LandmarkItem:
+    if not title:
+        return item
+    return item.model_copy(update={"detail": f"{item.detail or ''} {one_line(title, _DETAIL)}".strip()})
+
+
+def _title(tool: str, arguments: Json) -> str | None:
+    """Return the title that a call gives a pull request: an argument of its own, or an option of a forge's program."""
     if isinstance(arguments, dict) and isinstance(arguments.get("title"), str):
         return str(arguments["title"])
-    command = command_in(arguments, TOOLS.commands, may_be_script=True)
+    command = shell_command(tool, arguments, TOOLS)
     for part in parts(command.text) if command else ():
-        for word, following in zip(part.words, (*part.words[1:], ""), strict=True):
+        if part.program not in _FORGES:
+            continue
+        for word, following in pairwise((*part.words, "")):
             if word in ("--title", "-t"):
                 return following
             if word.startswith("--title="):
@@ -98,11 +104,10 @@ def telling_landmarks(connection: sqlite3.Connection, session_row: int, last_eve
     Of test runs and builds that is the last one. No text is opened, so compactions come without their figures.
     """
     then = events.snapshot(connection, session_row, last_event)
-    found = landmarks.landmarks_then(connection, session_row, then, behind=None, most=_MOST)
+    found = landmarks.landmarks_then(connection, session_row, then, behind=None, most=_ALL)
     last = {one.kind: one for one in found}
-    shown = [one for one in found if one.kind in _TELLING or (one.kind in _ENDINGS and one is last[one.kind])][-_SHOWN:]
-    total = len(found) if len(found) < _MOST else landmarks.count_landmarks_then(connection, session_row, then)
-    return Telling(list(map(landmark_item, shown)), total)
+    shown = [one for one in found if one.kind in _TELLING or (one.kind in _ENDINGS and one is last[one.kind])]
+    return Telling(list(map(landmark_item, shown[-_SHOWN:])), len(found))
 
 
 def done_by(connection: sqlite3.Connection, sessions: Iterable[int]) -> dict[int, Done]:

@@ -6,13 +6,14 @@ import json
 import sqlite3
 from typing import Any
 
+from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.index.questions.texts import StoredEvent
 from agtrace_indexer.redact import redact
 from agtrace_schema.answers import EventPreview
 from agtrace_schema.events import EventType
 
 from agtrace.sessions.events import name_of, shown_turn, token_usage
-from agtrace.sessions.query import iso
+from agtrace.sessions.query import iso, short_id
 from agtrace.sessions.said import error_of
 from agtrace.text.lines import one_line, without_controls
 
@@ -27,11 +28,11 @@ _MARGIN = 4096  # characters around a match to redact before it is cut; no secre
 _ARGUMENTS_SHOWN = 6
 
 
-def preview(connection: sqlite3.Connection, session_id: str, event: StoredEvent, query: str) -> EventPreview:
+def preview(connection: sqlite3.Connection, session: Session, event: StoredEvent, query: str) -> EventPreview:
     """Return a preview of an event around the first match of the query."""
     turn, is_call = shown_turn(connection, event.row), event.type == EventType.TOOL_CALL
     return EventPreview(
-        session_id=session_id,
+        session_id=short_id(connection, session.uid),
         event_index=event.event_index,
         timestamp=iso(event.row.ts),
         event_type=event.type,
@@ -41,7 +42,7 @@ def preview(connection: sqlite3.Connection, session_id: str, event: StoredEvent,
         result_event=event.row.link if is_call else None,
         outcome=event.outcome,
         copied=True if event.row.copy_of is not None else None,
-        error=error_of(connection, event) if is_call else None,
+        error=error_of(connection, session.provider, event) if is_call else None,
         preview=_preview(connection, event, query),
     )
 

@@ -145,7 +145,7 @@ def resolved(connection: sqlite3.Connection, given: str) -> tuple[int, ...]:
 def folder_names(connection: sqlite3.Connection, rows: Collection[int]) -> list[str]:
     """Return the names of these folders, each once, in the order of the alphabet."""
     folders = projects.folders(connection) if rows else []
-    return sorted({PurePath(one.root_path).name for one in folders if one.id in rows and one.root_path})
+    return sorted({PurePath(_slashes(one.root_path)).name for one in folders if one.id in rows and one.root_path})
 
 
 def folders_meant(connection: sqlite3.Connection, given: str) -> tuple[Folder, ...]:

@@ -27,9 +27,6 @@ _ERROR = re.compile(
 )
 """What a line says that names an error, whatever program wrote it."""
 
-_HEADERS = tuple(agent.output_header for agent in AGENTS.values() if agent.output_header is not None)
-"""What agents write before an output."""
-
 _LOOKED_AT = 40_000
 """Characters of a text in which the best part is looked for."""
 
@@ -85,21 +82,24 @@ def _execution(
     if result is None:
         return asked
     failed = "failed: " if result.outcome == Outcome.FAILED else ""
-    header = AGENTS[provider].output_header
-    output = (result.text if header is None else header.sub("", result.text, count=1))[:_LOOKED_AT]
+    output = _output(provider, result)
     if failed:
         error = _from_error(output)
         output = error if _holds(error, words) or not _holds(output, words) else output
     return f"{asked} -> {failed}{_part(output, words, most - len(asked))}"
 
 
-def error_of(connection: sqlite3.Connection, call: StoredEvent) -> str | None:
+def _output(provider: str, result: StoredEvent) -> str:
+    """The beginning of an output, without what the agent writes before it."""
+    header = AGENTS[provider].output_header
+    return (result.text if header is None else header.sub("", result.text, count=1))[:_LOOKED_AT]
+
+
+def error_of(connection: sqlite3.Connection, provider: str, call: StoredEvent) -> str | None:
     """Return the line of a failed call's output that tells of the failure; None for a call that didn't fail."""
     if call.outcome != Outcome.FAILED or call.row.link is None:
         return None
-    output = opened(connection, call.row.session_row, call.row.link).text[:_LOOKED_AT]
-    for header in _HEADERS:
-        output = header.sub("", output, count=1)
+    output = _output(provider, opened(connection, call.row.session_row, call.row.link))
     return one_line(_from_error(output).partition("\n")[0], LABEL * 2) or None
 
 

@@ -95,9 +95,11 @@ _TESTERS = frozenset(
 _GH_TESTS = frozenset({("pr", "view"), ("pr", "checks")})
 _GIT_TESTS = frozenset({"grep", "check-ignore", "check-ref-format"})
 
-_LINTER = re.compile(
-    r"\b(?:lint|eslint|biome|ruff|flake8|pylint|mypy|pyright|tsc|clippy|golangci-lint|stylelint|typecheck|vet)\b"
+LINTER = re.compile(
+    r"\b(?:lint|eslint|biome|ruff|flake8|pylint|mypy|pyright|clippy|golangci-lint|stylelint|typecheck)\b"
 )
+"""The names of linters and type checkers, anywhere in a command."""
+
 _MENDS = re.compile(r"fix|--write\b|--apply\b|\bformat\b")
 _NAMING_WORDS = 3
 """The words of `npm run lint` that name what runs."""
@@ -188,7 +190,7 @@ def tests(part: Part) -> bool:
 def lints(part: Part) -> bool:
     """Whether a linter or type checker reports, and mends nothing."""
     words = part.words[:_NAMING_WORDS]
-    return any(map(_LINTER.search, words)) and not any(map(_MENDS.search, part.words))
+    return any(map(LINTER.search, words)) and not any(map(_MENDS.search, part.words))
 
 
 def waits(part: Part) -> bool:

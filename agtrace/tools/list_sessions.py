@@ -49,6 +49,8 @@ from agtrace.tools.tool import (
 
 _LONGEST_CALL = 300
 _WHY = ("landmarks", "path_reads", "path_writes")
+"""The fields that say what makes a session one of a list, which stay whatever fields are asked for."""
+
 _FOLDERS = 4
 """The most names of folders in a summary."""
 
@@ -107,7 +109,9 @@ def answer(context: Context, wanted: ListSessions) -> Reply:
 
     failures = f" ({page.failures} with failures)" if page.failures else ""
     measured = _measured(wanted.sort, page.measured)
-    summary = f"Found {counted(page.total, 'session')}{failures}{_in_folders(context, wanted)}{measured}"
+    summary = (
+        f"Found {counted(page.total, 'session')}{failures}{_in_folders(context, filters.projects or ())}{measured}"
+    )
     return Reply(
         summary=unless_behind(summary, page.total, context.freshness),
         data=Pages(
@@ -146,9 +150,9 @@ def _filters(context: Context, wanted: ListSessions) -> SessionFilters:
     )
 
 
-def _in_folders(context: Context, wanted: ListSessions) -> str:
+def _in_folders(context: Context, projects: Collection[int]) -> str:
     """Return the names of a project's folders where they differ: whoever knows it by one has all of them."""
-    named = folder_names(context.connection, context.projects(wanted.project) or ())
+    named = folder_names(context.connection, projects)
     return f" in the folders {', '.join(named[:_FOLDERS])}{' ...' * (len(named) > _FOLDERS)}" if len(named) > 1 else ""
 
 

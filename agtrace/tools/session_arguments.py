@@ -171,8 +171,7 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
     if wanted.cursor is None:
         head = listing.session_head(connection, session, context.prices)
         if wanted.detail_level == "summary":
-            failing = turns.failing_turns(connection, session, last_event)
-            head = head.model_copy(update={"failing_turns": failing})
+            head = head.model_copy(update={"failing_turns": turns.failing_turns(connection, session, last_event)})
         top = dump(head)
         if _has_room_for_landmarks(wanted):
             told = telling_landmarks(connection, session.id, last_event)

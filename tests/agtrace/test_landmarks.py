@@ -25,7 +25,7 @@ def asker(tmp_path_factory: pytest.TempPathFactory) -> Asker:
     log.call("Bash", {"command": "pytest"}, "Exit code 1\n=== 1 failed in 0.3s ===", failed=True)
     log.call("Bash", {"command": "pytest 2>&1 | tail -1"}, "=== 4 passed in 0.3s ===")
     log.call("Bash", {"command": COMMIT}, "[main 3fa9c21d] Fix the tide\n 1 file changed\n")
-    log.call("Bash", {"command": "git push && gh pr create --title 'Mend the tide'"}, f"{PULL}\n")
+    log.call("Bash", {"command": "ls -t logs && gh pr create --title 'Mend the tide'"}, f"{PULL}\n")
     for number in range(30):
         log.call("Bash", {"command": "npm run build"}, f"built {number}")
     log.raw({"type": "pr-link", "sessionId": ONE, "prNumber": 104, "prUrl": PULL})

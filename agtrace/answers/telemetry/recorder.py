@@ -95,8 +95,15 @@ class Recorder:
 
 def _masked(request: Request) -> Request:
     """Return a request without secrets in what a client says of itself."""
-    client, version, protocol = (text and redact(text) for text in request[3:6])
-    return request._replace(client=client, client_version=version, protocol=protocol)
+
+    def masked(text: str | None) -> str | None:
+        return text and redact(text)
+
+    return request._replace(
+        client=masked(request.client),
+        client_version=masked(request.client_version),
+        protocol=masked(request.protocol),
+    )
 
 
 class _Writer(threading.Thread):

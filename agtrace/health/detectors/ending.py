@@ -107,11 +107,11 @@ def _last_thing(history: History) -> Entry | None:
 
     Who says goodbye asks for nothing, and what stops the answer to that stops no work.
     """
-    things = [entry for entry in history.entries if _is_thing(entry, history)]
-    last = next((at for at in reversed(range(len(things))) if not _stops(things[at], history)), None)
-    if last is not None and _is_goodbye(things[last]):
-        things = things[:last]
-    return things[-1] if things else None
+    things = (entry for entry in reversed(history.entries) if _is_thing(entry, history))
+    done = last = next(things, None)
+    while done is not None and _stops(done, history):
+        done = next(things, None)
+    return next(things, None) if done is not None and _is_goodbye(done) else last
 
 
 def _stops(entry: Entry, history: History) -> bool:

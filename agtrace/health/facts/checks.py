@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from agtrace_indexer.landmarks.attempts import attempts
@@ -11,10 +10,8 @@ from agtrace_schema.landmarks import LandmarkKind
 
 from agtrace.health.facts.actions import command_of
 from agtrace.health.history import Call, History
+from agtrace.text.shell_programs import LINTER
 
-_LINTER = re.compile(
-    r"\b(?:lint|eslint|biome|ruff|flake8|pylint|mypy|pyright|clippy|golangci-lint|stylelint|typecheck)\b"
-)
 _KINDS = (LandmarkKind.TEST_RUN, LandmarkKind.BUILD)
 
 
@@ -44,4 +41,4 @@ def is_check(call: Call) -> bool:
     command = command_of(call)
     if command is None:
         return False
-    return _LINTER.search(command) is not None or any(attempt.kind in _KINDS for attempt in attempts(command))
+    return LINTER.search(command) is not None or any(attempt.kind in _KINDS for attempt in attempts(command))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.events import ToolCall
 
-from agtrace_indexer.events.commands import command_in
+from agtrace_indexer.events.commands import shell_command
 from agtrace_indexer.events.remotes import repository_at
 from agtrace_indexer.events.shell import Part, parts
 from agtrace_indexer.events.strings import masked
@@ -87,10 +87,8 @@ def of_call(call: ToolCall, arguments: Any, folder: str | None, tools: Tools, re
 
     Whoever left that directory with `cd` is elsewhere until a command names it again: some agents keep the shell.
     """
-    if call.name not in tools.shells or folder is None:
-        return
-    command = command_in(arguments, tools.commands, may_be_script=call.name == "exec")
-    if command is None:
+    command = shell_command(call.name, arguments, tools)
+    if command is None or folder is None:
         return
     if _MOVING.search(command.text):
         for target in _GOES.findall(command.text):

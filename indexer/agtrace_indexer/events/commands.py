@@ -10,6 +10,8 @@ from typing import NamedTuple
 import orjson
 from agtrace_schema.events import Json
 
+from agtrace_indexer.events.tools import Tools
+
 _CALLED = re.compile(r"\btools\.(\w+)\s*\(\s*(?:\{\s*\"?cmd\"?\s*:\s*(\"(?:[^\"\\\n]|\\.)*+\"))?")
 _LONGEST_SCRIPT = 100_000
 
@@ -20,6 +22,13 @@ class Command(NamedTuple):
     text: str
     in_script: bool = False
     """Whether a script runs it (Codex's code mode): how it ended is known only if the script prints it."""
+
+
+def shell_command(tool: str, arguments: Json, tools: Tools) -> Command | None:
+    """Return the command that a call has a shell run; None for other tools, or if the shell is given none."""
+    if tool not in tools.shells:
+        return None
+    return command_in(arguments, tools.commands, may_be_script=tool == "exec")
 
 
 def command_in(arguments: Json, names: Iterable[str], *, may_be_script: bool = False) -> Command | None:

@@ -6,7 +6,7 @@ import re
 
 from agtrace_schema.events import ToolCall
 
-from agtrace_indexer.events.commands import command_in
+from agtrace_indexer.events.commands import shell_command
 from agtrace_indexer.events.shell import LONGEST_COMMAND, Part, programs
 from agtrace_indexer.events.strings import masked
 from agtrace_indexer.events.tools import Tools
@@ -25,9 +25,9 @@ def first_program(call: ToolCall, tools: Tools) -> str | None:
     What only prepares another program doesn't count: `cd`, a program whose output is a word of the other one, and
     PowerShell's `$name = value`.
     """
-    if call.name not in tools.shells:
+    command = shell_command(call.name, call.arguments, tools)
+    if command is None and call.name not in tools.shells:
         return None
-    command = command_in(call.arguments, tools.commands, may_be_script=call.name == "exec")
     name = _first(command.text[:LONGEST_COMMAND]) if command else ""
     return masked(name) if _NAME.fullmatch(name) else None
 

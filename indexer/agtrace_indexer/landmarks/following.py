@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from agtrace_schema.events import Json, Outcome, ToolCall, ToolResult
 from agtrace_schema.landmarks import Evidence, Landmark, LandmarkKind, Verdict
 
-from agtrace_indexer.events.commands import command_in
+from agtrace_indexer.events.commands import shell_command
 from agtrace_indexer.events.tools import Tools
 from agtrace_indexer.landmarks import verdicts
 from agtrace_indexer.landmarks.attempts import attempts, restored, stored
@@ -45,11 +45,10 @@ def of_call(call: ToolCall, arguments: Json, event_index: int, tools: Tools, rem
         question = asked(arguments)
         _remember(remembered, call.call_id, [event_index, question.name])
         return Marks(event_index, [question])
-    if call.name in tools.shells:
-        command = command_in(arguments, tools.commands, may_be_script=call.name == "exec")
-        found = attempts(command.text) if command else []
-        if command and (found or verdicts.hides_check(command.text)):
-            _remember(remembered, call.call_id, [event_index, stored(found), command.in_script, ""])
+    command = shell_command(call.name, arguments, tools)
+    found = attempts(command.text) if command else []
+    if command and (found or verdicts.hides_check(command.text)):
+        _remember(remembered, call.call_id, [event_index, stored(found), command.in_script, ""])
     return None
 
 

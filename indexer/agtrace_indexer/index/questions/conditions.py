@@ -1,4 +1,4 @@
-"""Parts shared by the queries of several topics: SQL conditions over `event` e or `project`, and the codes in them."""
+"""Parts that queries of several topics share: SQL conditions over `event` e, `landmark` l or `project`, and codes."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ class SessionFilters:
     commit: str | None = None
     """The hash of a commit that it made, or the beginning of one, in lower case; `any` for whichever."""
     pr: str | None = None
-    """The number or the address of a pull request that it created, merged, closed or is about."""
+    """The number or the address of a pull request that it created, merged, closed or is about; `any` for whichever."""
 
 
 # -- by id -----------------------------------------------------------------------------------------
