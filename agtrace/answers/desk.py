@@ -7,7 +7,7 @@ import sqlite3
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,7 @@ from agtrace.answers.status import health, with_damage
 from agtrace.answers.telemetry.alert import OversizedAlert
 from agtrace.answers.telemetry.figures import metrics
 from agtrace.answers.telemetry.recorder import Recorder
-from agtrace.answers.telemetry.request import Origin, request_of
+from agtrace.answers.telemetry.request import Observer, Origin, request_of
 from agtrace.answers.telemetry.store import Wanted
 from agtrace.health.last_analysis import LastAnalysis
 from agtrace.index.freshness import Freshness
@@ -62,9 +62,11 @@ class Answers:
         refresh_seconds: float = REFRESH_SECONDS,
         log: Callable[[Mapping[str, Any]], None] | None = None,
         recorder: Recorder | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
-        """Create answers; `recorder`, if given, gets the figures of each."""
+        """Create answers; `recorder` and the other observers, if given, get the figures of each."""
         self._recorder = recorder
+        self._observers: tuple[Observer, ...] = (*([] if recorder is None else [recorder]), *observers)
         self._settings, self._now, self._refresh_seconds = settings, now, refresh_seconds
         self._log = log or log_to_stderr
         self.tools = tools_for(settings)
@@ -101,8 +103,11 @@ class Answers:
         """Count, record and log an answer."""
         size, id = len(given.text.encode()), uuid.uuid4().hex[:12]
         alert = self._metrics.record(name, arguments, given, size)
-        if self._recorder is not None:
-            self._recorder.record(request_of(name, arguments, given, origin, at=self._now(), ms=ms, id=id))
+        if self._observers:
+            request = request_of(name, arguments, given, origin, at=self._now(), ms=ms, id=id)
+            for observer in self._observers:
+                with suppress(Exception):  # one that fails must not cost the others theirs
+                    observer.record(request)
         oversized = {} if given.asked_bytes is None else {"asked_bytes": given.asked_bytes}
         told = {"tool": name, "ms": round(ms, 1), "bytes": size, **oversized, "ok": not given.is_error}
         self._log({"event": "answer", "request": id, **told})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from agtrace.shaping.shape import Answer, estimated_tokens
 
@@ -63,6 +63,13 @@ class Request(NamedTuple):
     """Whether parts are missing that no cursor continues."""
     index_state: str
     """ready, catching_up or building."""
+
+
+class Observer(Protocol):
+    """Gets the figures of every answered request, in the request's thread: it must be quick and safe for threads."""
+
+    def record(self, request: Request) -> None:
+        """Take the figures of a request."""
 
 
 def request_of(
