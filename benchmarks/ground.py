@@ -18,7 +18,7 @@ from pathlib import Path
 from agtrace_indexer.index.opening import open_read_only
 
 from agtrace import settings
-from agtrace.settings import Settings
+from agtrace.settings.model import Settings
 from benchmarks import corpus
 from benchmarks.corpus import repeated
 

@@ -29,7 +29,7 @@ from agtrace_indexer.redact import carriers, engine, rules
 from agtrace_indexer.run import index
 
 from agtrace.answers.desk import Answers
-from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
+from agtrace.settings.model import Settings
 from benchmarks import reading
 from benchmarks.masking import MEGABYTES, by_agent, joined, log_folder, texts, up_to, without_masking
 from benchmarks.table import number, ratio, table
@@ -112,7 +112,7 @@ def _answers(folder: Path, rounds: int) -> str:
     """Measure the median time of an answer with and without masking on the way out."""
     with closing(_opened(folder)) as connection:
         questions = _questions(connection)
-    answers = Answers(Settings(folder, ABSOLUTE_MAX_BYTES, 3600, {"HOME": str(folder / "nobody")}), log=lambda _: None)
+    answers = Answers(Settings(data_dir=folder, environment={"HOME": str(folder / "nobody")}), log=lambda _: None)
     answered = [question for question in questions if not answers.ask(*question).is_error]
     pairs = [_pair(partial(answers.ask, *question), rounds) for question in answered]
     masked, plain = map(list, zip(*pairs, strict=True))

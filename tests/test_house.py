@@ -27,6 +27,7 @@ from packaging.version import Version
 
 from agtrace.serving import server
 from agtrace.settings import load
+from agtrace.settings.live import Live
 from agtrace.tools import TOOLS
 from tests.conftest import SAMPLES
 from tests.documents import documents
@@ -341,7 +342,7 @@ def listed() -> list[dict[str, Any]]:
     """The tools as a client gets them."""
 
     async def ask() -> list[dict[str, Any]]:
-        async with Client(server.make_server(load())) as client:
+        async with Client(server.make_server(Live.fixed(load()))) as client:
             answer = await client.list_tools()
         return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in answer.tools]
 

@@ -10,25 +10,31 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from agtrace_indexer.index.opening import one_moment
 from agtrace_schema.metrics import RequestMetrics
 from agtrace_schema.status import Health
 
+from agtrace.answers.clients import most_bytes
 from agtrace.answers.log import log_to_stderr
 from agtrace.answers.metrics import Metrics
 from agtrace.answers.status import health, with_damage
 from agtrace.answers.telemetry.alert import OversizedAlert
 from agtrace.answers.telemetry.figures import metrics
 from agtrace.answers.telemetry.recorder import Recorder
-from agtrace.answers.telemetry.request import Observer, Origin, request_of
+from agtrace.answers.telemetry.request import Observer, Origin, Request, request_of
+from agtrace.answers.telemetry.shadow import Shadow
 from agtrace.answers.telemetry.store import Wanted
 from agtrace.health.last_analysis import LastAnalysis
 from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index
 from agtrace.problems import IndexUnavailable, InternalError, Problem, SettingError
-from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
+from agtrace.settings import ABSOLUTE_MAX_BYTES
+from agtrace.settings.limits import Limits, holding, limits, limits_for, unprotected
+from agtrace.settings.live import Live
+from agtrace.settings.model import Settings
 from agtrace.shaping.cursors import Cursors, load_key
 from agtrace.shaping.shape import Answer, answer, error_answer
 from agtrace.tools import tools_for
@@ -51,6 +57,13 @@ _SOUND_AFTER_AN_ERROR_SECONDS = 60
 """How long an examined index is considered sound, even though an answer from it failed."""
 
 
+class _Priced(NamedTuple):
+    """A price table, and the path of the user's that it was made with."""
+
+    path: Path | None
+    table: PriceTable
+
+
 class Answers:
     """Answers requests, for the MCP server and for the command line. Safe to use from several threads."""
 
@@ -63,8 +76,13 @@ class Answers:
         log: Callable[[Mapping[str, Any]], None] | None = None,
         recorder: Recorder | None = None,
         observers: Sequence[Observer] = (),
+        live: Live | None = None,
     ) -> None:
-        """Create answers; `recorder` and the other observers, if given, get the figures of each."""
+        """Create answers; `recorder` and the other observers, if given, get the figures of each.
+
+        `live`, if given, has the settings of each moment, of which `settings` are the first.
+        """
+        self._live = live or Live.fixed(settings)
         self._recorder = recorder
         self._observers: tuple[Observer, ...] = (*([] if recorder is None else [recorder]), *observers)
         self._settings, self._now, self._refresh_seconds = settings, now, refresh_seconds
@@ -72,42 +90,52 @@ class Answers:
         self.tools = tools_for(settings)
         self._index = Index(settings)
         self._metrics, self._started = Metrics(OversizedAlert(now)), now()
-        self._cursors: Cursors | None = None
+        self._key: bytes | None = None
         self._spare_key = os.urandom(32)
         self._problem: str | None = None
-        self._prices = self._load_prices()
+        self._shadow = Shadow(self._measured, self._observe)
+        self._live.tell(self._log)
+        self._priced = _Priced(settings.prices, self._load_prices(settings.prices))
 
-    def _load_prices(self) -> PriceTable:
+    def _load_prices(self, path: Path | None) -> PriceTable:
         """Return the price table; if the user's table can't be used, log that and return the built-in one."""
+        self._problem = None
         try:
-            return load_prices(self._settings.prices)
+            return load_prices(path)
         except SettingError as error:
             self._problem = str(error)
             self._log({"event": "invalid_setting", "problem": self._problem})
             return load_prices(None)
 
-    def ask(
-        self, name: str, arguments: Mapping[str, Any], most: int = ABSOLUTE_MAX_BYTES, origin: Origin = _NOBODY
-    ) -> Answer:
-        """Return the answer of a tool, or the error that says why there is none, in at most `most` bytes.
+    def _prices(self, settings: Settings) -> PriceTable:
+        if settings.prices != self._priced.path:
+            self._priced = _Priced(settings.prices, self._load_prices(settings.prices))
+        return self._priced.table
 
-        `name` must be one of `tools`: an unknown tool is an error of the protocol.
+    def ask(self, name: str, arguments: Mapping[str, Any], origin: Origin = _NOBODY) -> Answer:
+        """Return the answer of a tool, or the error that says why there is none, as large as its client takes.
+
+        `name` must be one of `tools`: an unknown tool is an error of the protocol. The settings that are in force now
+        hold for this request until its answer is done.
         """
         started = time.monotonic()
-        given = self._ask(self.tools[name], arguments, min(most, self._settings.max_response_bytes))
-        with suppress(Exception):  # counting answers must never cost one
-            self._note(name, arguments, given, 1000 * (time.monotonic() - started), origin)
+        held = limits_for(self._live.current.settings, name, origin.connection)
+        with holding(held):
+            most = min(most_bytes(origin.client, held.settings.clients), held.settings.max_response_bytes)
+            given = self._ask(self.tools[name], arguments, most)
+            with suppress(Exception):  # counting answers must never cost one
+                self._note(name, arguments, given, 1000 * (time.monotonic() - started), origin)
         return given
 
     def _note(self, name: str, arguments: Mapping[str, Any], given: Answer, ms: float, origin: Origin) -> None:
         """Count, record and log an answer."""
-        size, id = len(given.text.encode()), uuid.uuid4().hex[:12]
+        size, id, held = len(given.text.encode()), uuid.uuid4().hex[:12], limits()
         alert = self._metrics.record(name, arguments, given, size)
-        if self._observers:
-            request = request_of(name, arguments, given, origin, at=self._now(), ms=ms, id=id)
-            for observer in self._observers:
-                with suppress(Exception):  # one that fails must not cost the others theirs
-                    observer.record(request)
+        request = request_of(name, arguments, given, origin, held, at=self._now(), ms=ms, id=id)
+        if held.arm == "shadow":
+            self._shadow.measure(name, arguments, held, request)
+        else:
+            self._observe(request, held)
         oversized = {} if given.asked_bytes is None else {"asked_bytes": given.asked_bytes}
         told = {"tool": name, "ms": round(ms, 1), "bytes": size, **oversized, "ok": not given.is_error}
         self._log({"event": "answer", "request": id, **told})
@@ -115,6 +143,21 @@ class Answers:
             self._log({"event": "large_answer", "level": "warning", "request": id, "tool": name, "bytes": size})
         if alert:
             self._log(alert)
+
+    def _observe(self, request: Request, held: Limits) -> None:
+        """Give the figures of a request to whoever wants them."""
+        for observer in self._observers:
+            if observer is self._recorder:
+                if not held.settings.telemetry.enabled:
+                    continue
+                self._recorder.keep_days = held.settings.telemetry.keep_days
+            with suppress(Exception):  # one that fails must not cost the others theirs
+                observer.record(request)
+
+    def _measured(self, name: str, arguments: Mapping[str, Any], held: Limits) -> int:
+        """Return the bytes of the answer that a request would have had without protection."""
+        with holding(unprotected(held)):
+            return len(self._ask(self.tools[name], arguments, ABSOLUTE_MAX_BYTES).text.encode())
 
     def health(self) -> Health:
         """Return the current figures, after a brief attempt to bring the index up to date."""
@@ -134,7 +177,7 @@ class Answers:
     def _health(self, connection: sqlite3.Connection | None, freshness: Freshness) -> Health:
         return health(
             connection,
-            self._settings,
+            self._live.current,
             freshness,
             self._metrics,
             started=self._started,
@@ -193,8 +236,8 @@ class Answers:
                     cursors,
                     freshness,
                     self._now(),
-                    self._prices,
-                    self._settings.search_timeout_seconds,
+                    self._prices(limits().settings),
+                    limits().settings.search_timeout_seconds,
                     lambda: self._health(connection, self._with_damage(freshness)),
                     self._request_metrics,
                     reader.kept(LastAnalysis),
@@ -203,10 +246,7 @@ class Answers:
 
     def _cursors_here(self) -> Cursors:
         """Return the maker of cursors; if no key can be stored, its cursors are valid in this process only."""
-        if self._cursors is None:
-            ttl = self._settings.cursor_ttl_seconds
-            try:
-                self._cursors = Cursors(load_key(self._settings.key_file), ttl, self._now)
-            except OSError:
-                return Cursors(self._spare_key, ttl, self._now)
-        return self._cursors
+        if self._key is None:
+            with suppress(OSError):
+                self._key = load_key(self._settings.key_file)
+        return Cursors(self._key or self._spare_key, limits().settings.cursor_ttl_seconds, self._now)

@@ -19,7 +19,8 @@ from agtrace.index.reader import Index
 from agtrace.index.trouble import as_sentence
 from agtrace.problems import IndexUnavailable, SettingError
 from agtrace.sessions.query import iso
-from agtrace.settings import Settings
+from agtrace.settings.live import Live, Loaded
+from agtrace.settings.model import Settings
 from agtrace.text.lines import one_line
 from agtrace.usage.prices import load as load_prices
 
@@ -37,7 +38,7 @@ def look(settings: Settings, *, refresh_seconds: float = 10) -> Health:
     index = Index(settings)
     freshness = with_damage(index.refresh(refresh_seconds), index.soundness.damage(seconds=None))
     with index.reader() as reader:
-        return health(reader.connection, settings, freshness, problem=problem)
+        return health(reader.connection, Live.start().current, freshness, problem=problem)
 
 
 def with_damage(freshness: Freshness, damage: IndexUnavailable | None) -> Freshness:
@@ -47,7 +48,7 @@ def with_damage(freshness: Freshness, damage: IndexUnavailable | None) -> Freshn
 
 def health(
     connection: sqlite3.Connection | None,
-    settings: Settings,
+    loaded: Loaded,
     freshness: Freshness,
     metrics: Metrics | None = None,
     *,
@@ -60,12 +61,24 @@ def health(
 
     `started` is in seconds since 1970 UTC; `problem` says why a setting is ignored.
     """
+    settings = loaded.settings
     return Health(
         started_at=None if started is None else iso(round(1000 * started)),
         index=_index(connection, settings, freshness),
         answers=None if metrics is None else metrics.health(),
-        telemetry=_telemetry(settings, dropped) if settings.telemetry else None,
-        configuration=Configuration(version=settings.version, problem=problem and _line(problem)),
+        telemetry=_telemetry(settings, dropped) if settings.telemetry.enabled else None,
+        configuration=_configuration(loaded, problem),
+    )
+
+
+def _configuration(loaded: Loaded, problem: str | None) -> Configuration:
+    faults = [*map(str, loaded.faults), *([problem] if problem else [])]
+    return Configuration(
+        version=loaded.settings.version,
+        file=None if loaded.file is None else _line(str(loaded.file)),
+        loaded_at=None if loaded.at is None else iso(round(1000 * loaded.at)),
+        problem=_line("; ".join(faults)) if faults else None,
+        needs_restart=list(loaded.restart) or None,
     )
 
 

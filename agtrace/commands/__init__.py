@@ -27,12 +27,12 @@ def serve() -> None:
 
 
 def _serve() -> None:
-    from agtrace.settings import load
+    from agtrace.settings.live import Live
 
-    found = load()
+    live = Live.start()
     gc.disable()  # what the SDK loads stays for good: collecting garbage takes a twelfth of the start-up time
     from agtrace.serving.stdio_transport import serve_stdio
 
     gc.freeze()
     gc.enable()
-    serve_stdio(found)
+    serve_stdio(live)

@@ -10,7 +10,7 @@ from agtrace.commands.errors import NoIndex, explanation_of, fail, tell
 
 if TYPE_CHECKING:
     from agtrace.answers.desk import Answers
-    from agtrace.settings import Settings
+    from agtrace.settings.model import Settings
     from agtrace.shaping.shape import Answer
 
 

@@ -11,6 +11,7 @@ from agtrace_indexer.providers.registry import TITLES
 
 from agtrace import __version__
 from agtrace.commands.errors import explained
+from agtrace.commands.options import settings_options
 
 
 class _Listed(NamedTuple):
@@ -81,6 +82,10 @@ _COMMANDS = {
         "Show the status of index and configuration.",
         lambda: import_module("agtrace.commands.health").health,
     ),
+    "config": _Listed(
+        "Show the settings, check a configuration file.",
+        lambda: import_module("agtrace.commands.config").config,
+    ),
     "metrics": _Listed(
         "Show what servers were asked, how fast and how large the answers were.",
         lambda: import_module("agtrace.commands.metrics").metrics,
@@ -147,5 +152,6 @@ class _Group(click.Group):
     "Nothing leaves the machine.",
 )
 @click.version_option(__version__, prog_name="agtrace")
+@settings_options
 def agtrace() -> None:
     """Find what your coding agents did."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agtrace_indexer.logs.progress import Progress
     from agtrace_indexer.run import Summary
 
-    from agtrace.settings import Settings
+    from agtrace.settings.model import Settings
 
 _NICENESS = 5
 """Added to the process's niceness: agents that wait for an answer come first."""

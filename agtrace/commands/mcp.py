@@ -6,21 +6,24 @@ import os
 import shlex
 import shutil
 import sys
-from dataclasses import replace
 
 import click
 
 from agtrace.commands import serve
 from agtrace.commands.errors import USAGE, fail
-from agtrace.commands.options import Address
+from agtrace.commands.options import Address, settings_options
 from agtrace.problems import SettingError
-from agtrace.settings import Settings, load
+from agtrace.serving.http_token import load_token
+from agtrace.settings import load, platform_data_dir
+from agtrace.settings.live import Live
+from agtrace.settings.model import Settings
 
 
 @click.command()
 @click.option("--http", "address", type=Address(), help="Serve over HTTP here, at /mcp; port 0 picks a free one.")
 @click.option("--no-token", is_flag=True, help="With --http on loopback: answer anyone on this machine.")
 @click.option("--show-token", is_flag=True, help="Print the token that clients must send, and exit.")
+@settings_options
 def mcp(address: tuple[str, int] | None, no_token: bool, show_token: bool) -> None:
     """Serve the index to an agent, over MCP on stdin and stdout.
 
@@ -37,7 +40,8 @@ def mcp(address: tuple[str, int] | None, no_token: bool, show_token: bool) -> No
     if no_token and not address:
         raise click.UsageError("--no-token needs --http")
     if show_token:
-        sys.stdout.write(f"{_with_token(load()).http_token}\n")
+        found = load()
+        sys.stdout.write(f"{found.http.token or load_token(found.token_file)}\n")
     elif address is None:
         serve()
     else:
@@ -46,27 +50,20 @@ def mcp(address: tuple[str, int] | None, no_token: bool, show_token: bool) -> No
 
 def _serve_http(host: str, port: int, *, with_token: bool) -> None:
     """Run the MCP server on this address until it is asked to stop."""
-    found = load()
+    live = Live.start()
+    settings = live.current.settings
+    if settings.http.token and not with_token:
+        raise SettingError("http.token (AGTRACE_HTTP_TOKEN) is set: unset it, or leave out --no-token")
+    if with_token and not settings.http.token:
+        live.use_token(load_token(settings.token_file))
     from agtrace.serving.ending import end
     from agtrace.serving.http_transport import serve_http
 
     try:
-        code = serve_http(_with_token(found) if with_token else _without_token(found), host, port, _tell)
+        code = serve_http(live, host, port, _tell)
     except OSError as error:
         fail(f"can't listen on {host}, port {port}: {error.strerror or error}", USAGE)
     end(code)
-
-
-def _with_token(found: Settings) -> Settings:
-    from agtrace.serving.http_token import load_token
-
-    return found if found.http_token else replace(found, http_token=load_token(found.token_file))
-
-
-def _without_token(found: Settings) -> Settings:
-    if found.http_token:
-        raise SettingError("AGTRACE_HTTP_TOKEN is set: unset it, or leave out --no-token")
-    return found
 
 
 def _tell(found: Settings, url: str) -> None:
@@ -79,10 +76,11 @@ def _tell(found: Settings, url: str) -> None:
         return
     from agtrace.upkeep.agents import commands_over_http
 
-    place = found.environment.get("AGTRACE_DATA_DIR")
-    same_place = f"AGTRACE_DATA_DIR={shlex.quote(os.path.abspath(found.data_dir))} " if place else ""
+    same_place = ""
+    if found.data_dir != platform_data_dir():
+        same_place = f"AGTRACE_DATA_DIR={shlex.quote(os.path.abspath(found.data_dir))} "
     executable = shlex.quote(os.path.abspath(shutil.which("agtrace") or sys.argv[0]))
-    token = f"$({same_place}{executable} mcp --show-token)" if found.http_token else None
+    token = f"$({same_place}{executable} mcp --show-token)" if found.http.token else None
     lines = "".join(f"  {line}\n" for line in commands_over_http(url, token))
     sys.stderr.write(f"To add this server to an agent, paste its line into a shell:\n\n{lines}\n")
     sys.stderr.flush()

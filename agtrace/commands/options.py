@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar, get_args
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar, cast, get_args
 
 import click
 from agtrace_indexer.providers.registry import AGENTS
@@ -92,12 +94,47 @@ project = click.option(
 )  # fmt: skip
 
 _FILTERS = (
-    click.option("--limit", type=int, default=10, show_default=True, help="The most items to show, up to 50."),
+    click.option("--limit", type=int, help="The most items to show, up to 50; 10 unless configured."),
     click.option("--until", metavar="TIME", help="Up to this time, written as for --since."),
     click.option("--since", metavar="TIME", help="From this time on: 2026-11-03, 12h, 7d, yesterday."),
     project,
     click.option("--provider", type=click.Choice(PROVIDERS), help="Only one agent."),
 )
+
+
+def _use_settings(command: Command) -> Command:
+    """Put the options on top of every other source of settings before the command runs."""
+
+    @wraps(command)
+    def run(*given: Any, config: str | None, settings: tuple[str, ...], **arguments: Any) -> Any:
+        put_on_top(config, settings)
+        return command(*given, **arguments)
+
+    return cast(Command, run)
+
+
+def put_on_top(config: str | None, settings: Iterable[str]) -> None:
+    """Use a configuration file and `KEY=VALUE` settings from the command line for the rest of this process."""
+    if config is None and not settings:
+        return
+    from agtrace.settings.sources import use_command_line
+
+    parted = [one.partition("=") for one in settings]
+    for key, equals, value in parted:
+        if not equals or not value.strip():
+            raise click.UsageError(f"--set needs KEY=VALUE, such as default_page_size=20, got {key!r}")
+    use_command_line(None if config is None else Path(config), {key.strip(): value.strip() for key, _, value in parted})
+
+
+def settings_options(command: Command) -> Command:
+    """Add the options that say where settings come from."""
+    options = (
+        click.option(
+            "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set one setting, above all others."
+        ),
+        click.option("--config", metavar="FILE", help="Read this configuration file (TOML, YAML or JSON)."),
+    )
+    return _with(options, _use_settings(command))
 
 
 def _here(given: str | None) -> str | None:

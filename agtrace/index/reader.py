@@ -22,7 +22,7 @@ from agtrace.index.freshness import Freshness
 from agtrace.index.soundness import Soundness
 from agtrace.index.trouble import as_sentence
 from agtrace.problems import IndexUnavailable
-from agtrace.settings import Settings
+from agtrace.settings.model import Settings
 
 if TYPE_CHECKING:
     from agtrace_indexer.logs.progress import Progress

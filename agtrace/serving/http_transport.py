@@ -33,13 +33,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agtrace.answers.clients import known
 from agtrace.answers.log import log_to_stderr, take_libraries
 from agtrace.problems import SettingError
-from agtrace.serving.clients import known
 from agtrace.serving.connections import Connection, listen
 from agtrace.serving.ending import end
-from agtrace.serving.server import CLIENT, LARGEST_REQUEST, Desk, make_server
-from agtrace.settings import Settings
+from agtrace.serving.reloading import follow
+from agtrace.serving.server import CLIENT, CONNECTION, LARGEST_REQUEST, Desk, make_server
+from agtrace.settings.live import Live
+from agtrace.settings.model import Settings
 
 MOST_REQUESTS = 32
 """The most requests at a time."""
@@ -55,23 +57,26 @@ _WILDCARDS = frozenset({"0.0.0.0", "::"})
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _SESSION = "mcp-session-id"
 _GREETING = "agtrace.greeting"
+_UNKNOWN = "other"
+"""Stands for an unknown client in a session id."""
 
 
-def serve_http(settings: Settings, host: str, port: int, tell: Callable[[Settings, str], None]) -> int:
+def serve_http(live: Live, host: str, port: int, tell: Callable[[Settings, str], None]) -> int:
     """Serve on this address until SIGTERM or SIGINT; return the exit code. Port 0 means any free port.
 
-    `settings.http_token` is the token that clients must send. `tell` is called with the URL once the server listens.
+    `http.token` of the settings is the token that clients must send. `tell` is called with the URL once the server listens.
     Raises `SettingError` for a host that needs a token, `OSError` if the server can't listen on the address.
     """
-    if settings.http_token is None and not _is_loopback(host):
+    settings = live.current.settings
+    if settings.http.token is None and not _is_loopback(host):
         raise SettingError(f"{host} can be reached from other machines: leave out --no-token, or listen on 127.0.0.1")
     take_libraries()
     with listen(host, port) as listening:
         port = listening.getsockname()[1]
-        desk = Desk(settings)
+        desk = Desk(live)
         server = _Process(
             uvicorn.Config(
-                application(settings, desk, host, port),
+                application(live, desk, host, port),
                 http=Connection,
                 loop="asyncio",
                 log_config=None,
@@ -82,6 +87,7 @@ def serve_http(settings: Settings, host: str, port: int, tell: Callable[[Setting
                 proxy_headers=False,
             )
         )
+        follow(live)
         threading.Thread(target=desk.answers.health, daemon=True).start()  # starts indexing
         url = f"http://{_bracketed(host)}:{port}/mcp"
         log_to_stderr({"event": "listening", "url": url})
@@ -90,14 +96,15 @@ def serve_http(settings: Settings, host: str, port: int, tell: Callable[[Setting
     return server.exit_code
 
 
-def application(settings: Settings, desk: Desk, host: str, port: int) -> Starlette:
+def application(live: Live, desk: Desk, host: str, port: int) -> Starlette:
     """Return the routes, behind the check of hosts and origins."""
+    settings = live.current.settings
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
         allowed_hosts=_allowed_hosts(settings, host, port),
-        allowed_origins=[*(f"http://{form}" for form in _forms(_LOOPBACK, port)), *settings.http_origins],
+        allowed_origins=[*(f"http://{form}" for form in _forms(_LOOPBACK, port)), *settings.http.origins],
     )
-    server = make_server(settings, desk)
+    server = make_server(live, desk)
     server.middleware.append(_remember_client)
     manager = StreamableHTTPSessionManager(
         server,
@@ -106,10 +113,10 @@ def application(settings: Settings, desk: Desk, host: str, port: int) -> Starlet
         security_settings=security,
         max_request_body_size=LARGEST_REQUEST,
     )
-    probes = _Probes(desk, settings.http_token)
+    probes = _Probes(desk, settings.http.token)
     return Starlette(
         routes=[
-            Route("/mcp", _Door(manager.handle_request, settings.http_token)),
+            Route("/mcp", _Door(manager.handle_request, settings.http.token)),
             Route("/healthz", probes.alive),
             Route("/readyz", probes.ready),
         ],
@@ -117,7 +124,7 @@ def application(settings: Settings, desk: Desk, host: str, port: int) -> Starlet
             Middleware(_KnownNames, security),
             Middleware(
                 CORSMiddleware,
-                allow_origins=settings.http_origins,
+                allow_origins=settings.http.origins,
                 allow_methods=["POST"],
                 allow_headers=["authorization", "mcp-protocol-version", "mcp-method", "mcp-name", _SESSION],
                 expose_headers=[_SESSION],
@@ -157,7 +164,9 @@ class _Door:
         if refused is not None:
             await refused(scope, receive, send)
             return
-        scope[CLIENT] = known(request.headers.get(_SESSION, "").partition(".")[0])
+        session = request.headers.get(_SESSION, "")
+        scope[CLIENT] = known(session.partition(".")[0])
+        scope[CONNECTION] = session or "{0[0]}:{0[1]}".format(scope.get("client") or ("", 0))
         with anyio.CancelScope() as turn:
             if not await self._takes_seat(turn):
                 full = f"{MOST_REQUESTS} requests are being answered; try again."
@@ -274,12 +283,12 @@ async def _remember_client(ctx: ServerRequestContext[Any, Any], call_next: CallN
     if ctx.method == "initialize" and ctx.params is not None and ctx.request is not None:
         info = ctx.params.get("clientInfo")
         name = info.get("name") if isinstance(info, Mapping) else None
-        ctx.request.scope[_GREETING] = known(name if isinstance(name, str) else None)
+        ctx.request.scope[_GREETING] = known(name if isinstance(name, str) else None) or _UNKNOWN
     return await call_next(ctx)
 
 
 def _naming(scope: Scope, send: Send) -> Send:
-    """Answer `initialize` of a known client with a session id that names it; a session has no other state."""
+    """Answer `initialize` with a session id that names the client if it is known; a session has no other state."""
 
     async def named(message: Message) -> None:
         client = scope.get(_GREETING)
@@ -315,7 +324,7 @@ def _is_loopback(host: str) -> bool:
 def _allowed_hosts(settings: Settings, host: str, port: int) -> list[str]:
     """Return the allowed values of the Host header: loopback names, the listening address and the user's names."""
     own = (*_LOOPBACK, *(() if host in _WILDCARDS else (_bracketed(host),)))
-    return sorted({*_forms(own, port), *_forms(settings.http_hosts, port), *settings.http_hosts})
+    return sorted({*_forms(own, port), *_forms(settings.http.hosts, port), *settings.http.hosts})
 
 
 def _forms(names: Iterable[str], port: int) -> list[str]:

@@ -10,7 +10,8 @@ that answer, or when its first request needs it.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from uuid import uuid4
 
 import anyio
 import mcp_types as types
@@ -24,7 +25,8 @@ from agtrace import __version__
 
 if TYPE_CHECKING:
     from agtrace.answers.telemetry.request import Origin
-    from agtrace.settings import Settings
+    from agtrace.settings.limits import Limits
+    from agtrace.settings.live import Live
     from agtrace.shaping.shape import Answer
     from agtrace.tools.tool import Tool
 
@@ -44,6 +46,12 @@ LARGEST_REQUEST = 1_048_576
 
 CLIENT = "agtrace.client"
 """The key of the client's name in the scope of an HTTP request."""
+
+CONNECTION = "agtrace.connection"
+"""The key of what all requests of a client's connection have in common."""
+
+_PROCESS = uuid4().hex
+"""The connection over stdio: a process has one."""
 
 _JSON = "application/json"
 _STAYS = CacheHint(ttl_ms=3_600_000, scope="public")  # a version of agtrace lists the same for every client
@@ -104,6 +112,13 @@ OUTPUT_SCHEMA: dict[str, Any] = {
 """The schema of every answer: an envelope around the payload, or an error."""
 
 
+class _Listed(NamedTuple):
+    """The list of tools, and the version of the settings that it was made for."""
+
+    version: str
+    tools: types.ListToolsResult
+
+
 class Desk:
     """Answers requests in threads: as many for each kind of request as there are cores.
 
@@ -112,7 +127,7 @@ class Desk:
     keeps its thread until it is done, so that there are never more threads.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, live: Live) -> None:
         from agtrace_indexer.parallel.pool import cores
 
         from agtrace.answers.desk import (
@@ -120,18 +135,26 @@ class Desk:
         )
         from agtrace.answers.telemetry.recorder import Recorder
 
-        recorder = Recorder(settings.telemetry_file) if settings.telemetry else None
-        self.answers = Answers(settings, recorder=recorder)
-        self.listed = types.ListToolsResult(tools=[_described(tool) for tool in self.answers.tools.values()])
+        settings = live.current.settings
+        self.answers = Answers(settings, recorder=Recorder(settings.telemetry_file), live=live)
+        self._live, self._listed = live, _Listed("", types.ListToolsResult(tools=[]))
         self._threads = defaultdict[str, anyio.CapacityLimiter](lambda: anyio.CapacityLimiter(cores()))
+
+    @property
+    def listed(self) -> types.ListToolsResult:
+        """The tools, described for the settings that are in force."""
+        from agtrace.settings.limits import limits_for
+
+        settings = self._live.current.settings
+        if self._listed.version != settings.version:
+            tools = [_described(tool, limits_for(settings, tool.name)) for tool in self.answers.tools.values()]
+            self._listed = _Listed(settings.version, types.ListToolsResult(tools=tools))
+        return self._listed.tools
 
     async def ask(self, name: str, arguments: dict[str, Any], context: Request) -> Answer:
         """Return the answer of a tool, no longer than this client accepts."""
-        from agtrace.serving.clients import most_bytes
-
         origin, threads = _origin(context), self._threads[_kind(name, arguments)]
-        most = most_bytes(origin.client)
-        return await anyio.to_thread.run_sync(self.answers.ask, name, arguments, most, origin, limiter=threads)
+        return await anyio.to_thread.run_sync(self.answers.ask, name, arguments, origin, limiter=threads)
 
 
 def _kind(name: str, arguments: dict[str, Any]) -> str:
@@ -145,7 +168,7 @@ def _kind(name: str, arguments: dict[str, Any]) -> str:
         return name
 
 
-def make_server(settings: Settings, desk: Desk | None = None) -> Server[Any]:
+def make_server(live: Live, desk: Desk | None = None) -> Server[Any]:
     """Return the server with its tools, resources and prompts, not yet connected to a transport."""
     opened = desk
     opening = anyio.Lock()
@@ -154,7 +177,7 @@ def make_server(settings: Settings, desk: Desk | None = None) -> Server[Any]:
         nonlocal opened
         async with opening:
             if opened is None:
-                opened = await anyio.to_thread.run_sync(Desk, settings)
+                opened = await anyio.to_thread.run_sync(Desk, live)
         return opened
 
     async def initialized(context: Request, params: types.NotificationParams) -> None:
@@ -212,11 +235,12 @@ def _origin(context: Request) -> Origin:
     asked = None if context.request is None else context.request.scope
     name: str | None
     version: str | None
+    connection = _PROCESS if asked is None else asked.get(CONNECTION)
     if given is not None:
         name, version = given.client_info.name, given.client_info.version
     else:
         name, version = asked and asked.get(CLIENT), None
-    return Origin(name, version, context.protocol_version, "stdio" if asked is None else "http").shortened()
+    return Origin(name, version, context.protocol_version, "stdio" if asked is None else "http", connection).shortened()
 
 
 def _refuse_resource(uri: str, answer: Answer, version: str) -> NoReturn:
@@ -281,14 +305,14 @@ async def _get_prompt(context: Request, params: types.GetPromptRequestParams) ->
     return types.GetPromptResult(description=prompt.description, messages=[said])
 
 
-def _described(tool: Tool) -> types.Tool:
+def _described(tool: Tool, held: Limits) -> types.Tool:
     from agtrace.tools.arguments import input_schema
 
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=input_schema(tool.arguments),
+        input_schema=input_schema(tool.arguments, held),
         output_schema=OUTPUT_SCHEMA,
         annotations=types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False),
     )

@@ -24,10 +24,11 @@ from mcp.shared.message import SessionMessage
 
 from agtrace.answers.log import take_libraries
 from agtrace.serving.ending import begin, end, last_seconds
+from agtrace.serving.reloading import follow
 from agtrace.serving.server import LARGEST_REQUEST, make_server
 
 if TYPE_CHECKING:
-    from agtrace.settings import Settings
+    from agtrace.settings.live import Live
 
 MOST_REQUESTS = 256
 """The most requests waiting for answers: the next message is handled when one of them has been sent."""
@@ -43,7 +44,7 @@ _Line = bytes | None
 """None for a line that was too long."""
 
 
-def serve_stdio(settings: Settings) -> None:
+def serve_stdio(live: Live) -> None:
     """Serve on stdin and stdout until the process ends, together with its client.
 
     Raises `OSError` if one of them is closed.
@@ -51,7 +52,8 @@ def serve_stdio(settings: Settings) -> None:
     take_libraries()
     if sys.stdin is None or sys.stdout is None:
         raise OSError("stdin and stdout must be open: clients talk to the server through them")
-    anyio.run(_converse, make_server(settings))
+    follow(live)
+    anyio.run(_converse, make_server(live))
 
 
 async def _converse(server: Server[Any]) -> None:

@@ -11,8 +11,9 @@ from agtrace_indexer.index.questions.sessions import Session
 from agtrace_indexer.redact import redact
 
 from agtrace.sessions import transcript
+from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Entry, Stream, fitting
-from agtrace.text.chunking import LINES_PER_CHUNK, line_start
+from agtrace.text.chunking import line_start
 from agtrace.text.failing_lines import Failing, read
 
 
@@ -99,4 +100,4 @@ def session_stream(
 def _filled(entry: Entry, event: int, offset: int, budget: int) -> int:
     """Return how much of a chunk the rest of an entry fills, counting that the lines of a chunk are limited too."""
     text = entry.text[offset if entry.event_index == event else 0 :]
-    return max(len(text), text.count("\n") * budget // LINES_PER_CHUNK)
+    return max(len(text), text.count("\n") * budget // limits().chunk_lines)

@@ -7,15 +7,12 @@ from typing import Any
 import orjson
 from agtrace_indexer.redact import redact, redact_json
 
+from agtrace.settings.limits import limits
 from agtrace.shaping.json_values import flattened, shortened
 from agtrace.text.lines import cut, without_controls
 
-SHOWN = 500
-"""The most characters of a quote."""
-
-_LOOKED_AT = 16 * SHOWN  # characters of a text, far beyond the cut: half a secret isn't recognized
+_LOOKED_AT = 8_000  # characters of a text, far beyond the cut: half a secret isn't recognized
 _SHORTEST = 20  # characters of an argument
-_LEVELS = 3  # of nested objects in arguments, within the 8 that an answer may have
 
 
 def seen(text: str) -> str:
@@ -26,20 +23,21 @@ def seen(text: str) -> str:
 def beginning(text: str, key: str = "text") -> dict[str, Any]:
     """Return the first characters of a text as `key`, and its full length as `chars` if it was cut."""
     start = seen(text)
-    shown = cut(start, SHOWN)
+    shown = cut(start, limits().settings.limits.max_string_length)
     return {key: shown, "chars": len(text) if shown != start or len(text) > _LOOKED_AT else None}
 
 
 def arguments_quote(arguments: Any) -> tuple[Any, int | None]:
     """Return a call's arguments with long values cut, and their full length as JSON if anything was."""
-    masked = flattened(redact_json(_readable(arguments)), _LEVELS)
-    if _size(masked) <= SHOWN:
+    longest = limits().settings.limits.max_string_length
+    masked = flattened(redact_json(_readable(arguments)), limits().settings.limits.max_json_depth)
+    if _size(masked) <= longest:
         return masked, None
-    for most in range(SHOWN, _SHORTEST, -_SHORTEST):
+    for most in range(longest, _SHORTEST, -_SHORTEST):
         short, _ = shortened(masked, most)
-        if _size(short) <= SHOWN:
+        if _size(short) <= longest:
             return short, _size(arguments)
-    return cut(_json(short), SHOWN), _size(arguments)
+    return cut(_json(short), longest), _size(arguments)
 
 
 def _readable(value: Any) -> Any:

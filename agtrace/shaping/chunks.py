@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from agtrace_indexer.redact import looked_at, redact
 from agtrace_schema.answers import Chunk
 
+from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Body, Stream
 from agtrace.text.chunking import chunk_end, chunks_from, line_count, line_start
 
@@ -58,6 +59,7 @@ class BodyChunks:
     def next(self, room: int) -> tuple[str, Chunk]:
         """Return the next piece, of at most this many bytes as JSON, and its chunk."""
         body, text = self._body, self._text
+        room = min(room, limits().chunk_bytes)
         end = chunk_end(text, body.offset, room)
         return text[body.offset : end], self._chunk(end, body.chunk + chunks_from(text, body.offset, room))
 
@@ -130,7 +132,7 @@ class StreamChunks:
 
     def _end(self, room: int) -> int:
         """Return the end of the chunk: after an entry if that fills at least half of it, else as `chunk_end` says."""
-        end = chunk_end(self._text, 0, room)
+        end = chunk_end(self._text, 0, min(room, limits().chunk_bytes))
         whole = max((entry.start for entry in self._begun if entry.start <= end), default=0)
         return whole if end < len(self._text) and whole * 2 >= end else end
 

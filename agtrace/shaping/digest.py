@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from agtrace_schema.requests import Mode
 
+from agtrace.settings.limits import limits
 from agtrace.shaping.failures import Failures
 from agtrace.text.chunking import escaped_size
 from agtrace.text.failing_lines import Failing
@@ -31,12 +32,11 @@ class Limits(NamedTuple):
     """Bytes of the whole answer."""
 
 
-LIMITS: dict[Mode, Limits] = {
-    "minimal": Limits(5_000, 100, 200, 10_240),
-    "standard": Limits(40_000, 800, 200, 40_960),
-    "verbose": Limits(200_000, 4_000, 500, 102_400),
-}
-"""The limits of each mode, the same for every text."""
+def of_mode(mode: Mode) -> Limits:
+    """Return the limits of a mode, the same for every text."""
+    found = limits().settings.modes.of(mode)
+    return Limits(found.chars, found.lines, found.width, found.max_bytes)
+
 
 _NOTES = 400  # characters reserved for notes on the digest, and their lines:
 _NOTE_LINES = 3

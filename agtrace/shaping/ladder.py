@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from agtrace.settings.limits import limits
 from agtrace.shaping.json_values import shortened
 from agtrace.text.lines import cut
 
@@ -25,6 +26,9 @@ OPTIONAL = frozenset(
 
 _LOGGED = frozenset({"arguments", "payload", "preview"})
 """Fields that hold objects from a log, whose names are not those of our models."""
+
+_MOST_ITEMS = 10
+"""Stands for `limits.max_array_items` of the settings."""
 
 _PATHS_SHOWN = 10
 _LONGEST_PATH = 160
@@ -128,7 +132,7 @@ RUNGS = (
     Rung(chars=120),
     Rung(chars=60),
     Rung(chars=60, as_tables=True),
-    Rung(chars=60, as_tables=True, items=10),
+    Rung(chars=60, as_tables=True, items=_MOST_ITEMS),
     Rung(chars=60, as_tables=True, items=5),
     Rung(chars=60, as_tables=True, items=3),
     Rung(chars=60, as_tables=True, items=2),
@@ -146,12 +150,17 @@ def down(value: Any, budget: int) -> Iterator[tuple[Any, dict[str, Any] | None]]
     many other failed items as fit into that.
     """
     yield value, None
+    most = limits().settings.limits.max_array_items
     for rung in RUNGS:
         left = Left(room=budget // 4)
         smaller = without_optional(value, left)
         smaller = shorter(smaller, left, rung.chars) if rung.chars else smaller
         smaller = tables(smaller) if rung.as_tables else smaller
-        smaller = fewer(smaller, left, rung.items) if rung.items else smaller
+        smaller = (
+            fewer(smaller, left, most if rung.items == _MOST_ITEMS else min(rung.items, most))
+            if rung.items
+            else smaller
+        )
         yield smaller, left.told()
 
 

@@ -27,7 +27,7 @@ from agtrace_schema.answers import Chunk, ErrorBody, IndexState, Pagination, dum
 
 from agtrace.index.freshness import Freshness
 from agtrace.problems import Problem
-from agtrace.settings import ABSOLUTE_MAX_BYTES
+from agtrace.settings import ABSOLUTE_MAX_BYTES, UNPROTECTED_BYTES
 from agtrace.shaping import ladder
 from agtrace.shaping.chunks import SHORT, WIDEST, BodyChunks, StreamChunks
 from agtrace.shaping.replies import Body, Digest, Pages, Reply, Stream
@@ -38,8 +38,8 @@ _BUDGET_PART = 80  # bytes that `budget` takes
 _TRUNCATION_PART = 140  # that `truncation` takes next to a digest
 _LONGEST_HINT = 400
 _LONGEST_MESSAGE = 600
-_MOST_EVER = 1_048_576
-"""No answer of any kind is larger."""
+_AROUND_ALL = 4_096
+"""Bytes that the largest answer of all leaves free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,9 @@ class _Hint(NamedTuple):
 
 def answer(reply: Reply, freshness: Freshness, most: int = ABSOLUTE_MAX_BYTES) -> Answer:
     """Fit a reply into its budget, at most `most` bytes, and serialize it."""
-    budget = min(reply.budget, most, ABSOLUTE_MAX_BYTES)
+    budget = min(reply.budget, most)
+    if reply.budget > ABSOLUTE_MAX_BYTES:  # a setting leaves it unprotected
+        budget = UNPROTECTED_BYTES - _AROUND_ALL
     envelope = _Envelope(reply, freshness, budget)
     for attempt, rung in enumerate(envelope.rungs(), 1):
         text = _serialize(rung, budget)
@@ -121,7 +123,7 @@ def _redacted(call: NextCall) -> NextCall:
 
 def _leaving(answer: Answer) -> Answer:
     """Check the size of an answer one last time."""
-    if len(answer.text.encode()) > _MOST_EVER:
+    if len(answer.text.encode()) > UNPROTECTED_BYTES:
         raise AssertionError("an answer exceeds the largest size allowed")
     return answer
 

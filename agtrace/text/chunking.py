@@ -6,8 +6,7 @@ from bisect import bisect_right
 
 import orjson
 
-LINES_PER_CHUNK = 200
-"""The most lines of a chunk."""
+from agtrace.settings.limits import limits
 
 
 def escaped_size(text: str) -> int:
@@ -16,7 +15,7 @@ def escaped_size(text: str) -> int:
 
 
 def chunk_end(text: str, start: int, most_bytes: int) -> int:
-    """Return the end of the chunk that begins at `start`: at most 200 lines of at most this many bytes as JSON.
+    """Return the end of the chunk that begins at `start`: so many lines (the setting) of at most this many bytes as JSON.
 
     A chunk ends after a newline; only a line longer than the budget is cut, between characters.
     """
@@ -60,7 +59,8 @@ def _line_ends(text: str, start: int, most_bytes: int) -> list[int]:
     """Return the ends of the next lines, as many as a chunk can have: a character takes at least one byte."""
     ends: list[int] = []
     end = start
-    while len(ends) < LINES_PER_CHUNK and end < len(text) and end - start <= most_bytes:
+    most_lines = limits().chunk_lines
+    while len(ends) < most_lines and end < len(text) and end - start <= most_bytes:
         newline = text.find("\n", end)
         end = len(text) if newline < 0 else newline + 1
         ends.append(end)

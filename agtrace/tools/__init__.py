@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-from agtrace.settings import Settings
+from agtrace.settings.model import Settings
 from agtrace.tools.tool import Tool
 
 

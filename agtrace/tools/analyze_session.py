@@ -13,6 +13,7 @@ from agtrace_schema.answers import dump
 
 from agtrace.sessions.landmarks import done_by
 from agtrace.sessions.query import find_session
+from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Reply
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
@@ -49,7 +50,7 @@ def answer(context: Context, wanted: AnalyzeSession) -> Reply:
     return Reply(
         summary=_summary(found, insights, left_out),
         data=_worst(found.model_copy(update={"insights": insights, "done": done})),
-        budget=_BYTES,
+        budget=limits().whole(_BYTES),
         hint=_hint(context, session, found.session_id, insights, left_out),
         reference=f"ax://analysis/{found.session_id}",
         untrusted=True,
@@ -91,10 +92,10 @@ def _hint(context: Context, session: Session, session_id: str, insights: list[In
         return opens_evidence(context.connection, place)
     if left_out:
         again = call(TOOL.name, session_id=session_id, include_failures=True, include_loops=True)
-        return again.saying("shows every finding", kilobytes(0, _BYTES))
+        return again.saying("shows every finding", kilobytes(0, limits().whole(_BYTES)))
     if session.failed_calls:
         failed = call("search_event_previews", query="", session_id=session_id, failed=True, order="newest")
-        return failed.saying("lists the calls that failed", kilobytes(0, _BYTES))
+        return failed.saying("lists the calls that failed", kilobytes(0, limits().whole(_BYTES)))
     size = overview_kilobytes(session.turn_count + session.copied_turns)
     return call("get_session_details", session_id=session_id).saying("shows its turns", size)
 
@@ -106,7 +107,7 @@ def _worst(found: Analysis) -> dict[str, Any]:
         whole = {**whole, "agents": whole["agents"][:_AGENTS], "total_agents": len(whole["agents"])}
     for most, events in _SIZES:
         data = _with_findings(whole, most, events)
-        if len(orjson.dumps(data)) <= _BYTES - _AROUND:
+        if len(orjson.dumps(data)) <= limits().whole(_BYTES) - _AROUND:
             break
     return data
 

@@ -28,6 +28,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from agtrace.problems import InvalidParameter
+from agtrace.settings.limits import Limits, limits
+from agtrace.settings.model import LARGEST_PAGE
 from agtrace.text.lines import repeated
 
 _LARGEST = 2**53
@@ -35,9 +37,10 @@ _LENGTHS = ("minLength", "maxLength")
 _BOUNDS = (("minimum", 0), ("minimum", 1), ("maximum", _LARGEST))
 
 DEFAULT_LIMIT = 10
-LARGEST_LIMIT = 50
+"""Stands for the page size of the settings, which `parse` puts in its place."""
 
-Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT)]
+Limit = Annotated[int, Field(ge=1, le=LARGEST_PAGE)]
+"""The settings say what the largest one is (`max_page_size`)."""
 Cursor = str | None
 """The `next_cursor` of an answer, which goes on where that one ended."""
 SessionId = Annotated[str, StringConstraints(min_length=1, max_length=200), Field(description="ID or prefix.")]
@@ -137,21 +140,38 @@ Model = TypeVar("Model", bound=Arguments)
 def parse(model: type[Model], given: Mapping[str, Any]) -> Model:
     """Read the arguments of a call. Raises `InvalidParameter` for the first invalid one."""
     try:
-        return model.model_validate(dict(given))
+        found = model.model_validate(dict(given))
     except ValidationError as error:
         raise _problem(model, error) from None
+    if "limit" not in model.model_fields:
+        return found
+    if "limit" not in given:
+        return found.model_copy(update={"limit": limits().page_size})
+    if found.model_dump()["limit"] > limits().settings.max_page_size:
+        raise _too_large_a_limit()
+    return found
 
 
-def input_schema(model: type[Arguments]) -> dict[str, Any]:
+def _too_large_a_limit() -> InvalidParameter:
+    most = limits().settings.max_page_size
+    return InvalidParameter("limit", f"limit exceeds maximum of {most}", f"1 to {most}", most)
+
+
+def input_schema(model: type[Arguments], held: Limits | None = None) -> dict[str, Any]:
     """Return the JSON schema of a tool's arguments, without what a model doesn't need to read.
 
-    Bounds that no sensible value reaches are left out, though values beyond them are still refused.
+    Bounds that no sensible value reaches are left out, though values beyond them are still refused. `held` has the page
+    sizes, by default those of the settings without any change.
     """
+    held = held or limits()
     schema = _schema(model)
     properties = {
         name: {key: value for key, value in part.items() if (key, value) not in _BOUNDS and key not in _LENGTHS}
         for name, part in _properties(schema).items()
     }
+    if "limit" in properties:
+        properties["limit"] |= {"default": held.tool.page_size or held.settings.default_page_size}
+        properties["limit"] |= {"maximum": held.settings.max_page_size}
     lean: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
     return lean | ({"required": schema["required"]} if schema.get("required") else {})
 
@@ -196,9 +216,7 @@ def _problem(model: type[Arguments], error: ValidationError) -> InvalidParameter
     if choices:
         return _wrong_choice(field, given, choices)
     if first["type"] == "less_than_equal" and field == "limit":
-        return InvalidParameter(
-            field, f"limit exceeds maximum of {LARGEST_LIMIT}", f"1 to {LARGEST_LIMIT}", LARGEST_LIMIT
-        )
+        return _too_large_a_limit()
     bound = {"greater_than_equal": "minimum", "less_than_equal": "maximum"}.get(first["type"], "")
     allowed = {name: schema[name] for name in ("type", "minimum", "maximum", "maxLength", "pattern") if name in schema}
     text = ", ".join(f"{name} {value}" for name, value in allowed.items())

@@ -17,11 +17,12 @@ from agtrace.sessions.comparison import Compared, Lengths, Side
 from agtrace.sessions.files import Access
 from agtrace.sessions.query import find_session, short_id
 from agtrace.sessions.sections import NO_TOOL
+from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import LABEL, SUMMARY, named, one_line
 from agtrace.text.next_call import NextCall, call
 from agtrace.tools.arguments import Arguments, SessionId
-from agtrace.tools.tool import LIST_BYTES, Context, Tool, event_kilobytes, overview_kilobytes
+from agtrace.tools.tool import Context, Tool, event_kilobytes, overview_kilobytes
 
 _MOST_BYTES = 30_720
 _ENVELOPE = 1_200
@@ -57,7 +58,7 @@ def answer(context: Context, wanted: CompareSessions) -> Reply:
         raise InvalidParameter("id2", same, "a session other than id1")
     compared = comparison.compare(connection, one, two, context.prices, _LONG_LENGTHS[0].failures)
     differences = list(_differences(compared.one, compared.two))
-    budget = wanted.max_bytes or LIST_BYTES
+    budget = wanted.max_bytes or limits().whole()
     data = _fitting(compared, differences, budget)
     more = f". max_bytes={_MOST_BYTES} lists more." if budget < _MOST_BYTES and _is_cut(data) else "."
     return Reply(
@@ -76,7 +77,7 @@ def answer(context: Context, wanted: CompareSessions) -> Reply:
 
 def _fitting(compared: Compared, differences: list[str], budget: int) -> dict[str, Any]:
     """Return the comparison with the longest lists that fit; if none do, `shape` shortens the shortest."""
-    for lengths in (*(_LONG_LENGTHS if budget > LIST_BYTES else ()), *_LENGTHS):
+    for lengths in (*(_LONG_LENGTHS if budget > limits().usual else ()), *_LENGTHS):
         data = dump(compared.cut(lengths, differences))
         if len(orjson.dumps(data)) <= budget - _ENVELOPE:
             break

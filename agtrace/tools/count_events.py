@@ -12,11 +12,12 @@ from pydantic import Field
 from agtrace.problems import InvalidParameter
 from agtrace.sessions import counting
 from agtrace.sessions.query import find_session
+from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Reply
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, Arguments, Limit, ProjectName, Text, Until
-from agtrace.tools.tool import LIST_BYTES, Context, Tool, kilobytes, list_budget, unless_behind
+from agtrace.tools.tool import Context, Tool, kilobytes, list_budget, unless_behind
 
 _OF_CALLS = frozenset({"tool", "program", "file"})
 """The groups that only calls belong to."""
@@ -28,7 +29,11 @@ _SHARED = {"provider", "project", "since", "until"}
 """The filters that lists and searches have as well."""
 
 _LONGEST_PATH = 200
-_SIZE = kilobytes(0, LIST_BYTES)
+
+
+def _size() -> str:
+    """Return the size of a list, for a hint."""
+    return kilobytes(0, limits().usual)
 
 
 class CountEvents(Arguments):
@@ -104,16 +109,16 @@ def _opening(wanted: CountEvents, group: str) -> NextCall | None:
     given: dict[str, Any] = wanted.model_dump(include=_SHARED, exclude_none=True)
     match wanted.group_by:
         case "session":
-            return call("get_session_details", session_id=group).saying("opens the first session", _SIZE)
+            return call("get_session_details", session_id=group).saying("opens the first session", _size())
         case "agent" | "day":
             only = {"provider": group} if wanted.group_by == "agent" else {"since": group, "until": group}
             sort = {"calls": "tool_calls", "failed": "failed_calls", "tokens": "total_tokens"}[wanted.measure]
-            return call("list_sessions", **{**given, **only}, sort=sort).saying("lists its sessions", _SIZE)
+            return call("list_sessions", **{**given, **only}, sort=sort).saying("lists its sessions", _size())
         case "tool" | "program" | "file":
             failed = True if wanted.measure == "failed" else wanted.failed
             calls = {"session_id": wanted.session_id, "failed": failed, "kind": "call", "order": "newest"}
             searched = call("search_event_previews", **_search_of(wanted.group_by, group), **given, **calls)
-            return searched.saying("lists its calls, the newest first", _SIZE)
+            return searched.saying("lists its calls, the newest first", _size())
         case _:
             return None
 
@@ -123,7 +128,7 @@ def _widening(wanted: CountEvents) -> NextCall | None:
     if not wanted.model_dump(exclude={"group_by", "measure", "limit"}, exclude_none=True):
         return None
     measure = None if wanted.measure == "calls" else wanted.measure
-    return call(TOOL.name, group_by=wanted.group_by, measure=measure).saying("counts without filters", _SIZE)
+    return call(TOOL.name, group_by=wanted.group_by, measure=measure).saying("counts without filters", _size())
 
 
 def _search_of(by: GroupBy, group: str) -> dict[str, str]:

@@ -12,11 +12,12 @@ from agtrace_schema.answers import Thought, dump_all
 from agtrace.sessions import reasoning, turns
 from agtrace.sessions.query import find_session, last_event_of, short_id
 from agtrace.sessions.reasoning import Chain, Extent
+from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.next_call import NextCall, call
 from agtrace.text.numbers import counted
 from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments, Cursor, Limit, SessionId, TurnIndex
-from agtrace.tools.tool import LIST_BYTES, Context, Tool, event_kilobytes, kilobytes, query_of
+from agtrace.tools.tool import Context, Tool, event_kilobytes, kilobytes, query_of
 
 _LONG_BYTES = 51_200
 
@@ -55,7 +56,7 @@ def answer(context: Context, wanted: GetReasoningChain) -> Reply:
             first=wanted.cursor is None,
             total=len(chain.readable),
         ),
-        budget=_LONG_BYTES if wanted.limit > DEFAULT_LIMIT else LIST_BYTES,
+        budget=limits().pages(_LONG_BYTES if wanted.limit > limits().page_size else None),
         hint=_hint(connection, session, wanted.turn_index, shown),
         reference=f"ax://session/{shown_id}",
         untrusted=True,

@@ -22,12 +22,11 @@ from agtrace.shaping.projection import projection
 from agtrace.shaping.replies import Pages, Reply, Stream, fitting
 from agtrace.text.next_call import NextCall
 from agtrace.text.numbers import counted
-from agtrace.tools.session_arguments import LARGEST_OVERVIEW, NAME, GetSessionDetails, View, view_of
+from agtrace.tools.session_arguments import NAME, GetSessionDetails, View, view_of
 from agtrace.tools.session_sections import answer_sections
 from agtrace.tools.tool import Context, Tool
 
 _TURN_BYTES = 120  # the least that a turn takes
-_TURNS_READ = LARGEST_OVERVIEW // _TURN_BYTES
 
 _MODELS: dict[str, type[Model]] = {
     "summary": SessionOverview,
@@ -86,7 +85,7 @@ def _level_summary(view: View) -> tuple[Pages, NextCall]:
     """Level summary: one line per turn, and the call that opens the first turn with a failure."""
     connection, session = view.context.connection, view.session
     only, (behind,) = view.wanted.turn_index, view.position or (-1,)
-    start, most = (behind + 1, _TURNS_READ) if only is None else (only, 1)
+    start, most = (behind + 1, view.most_read // _TURN_BYTES) if only is None else (only, 1)
     listed = turns.turn_overviews(connection, session, start, view.last_event, most + 1)
     more, listed = only is None and len(listed) > most, listed[:most]
     pages = view.pages(

@@ -14,14 +14,15 @@ from pydantic import Field
 from agtrace.problems import InvalidParameter, InvalidRange
 from agtrace.sessions.long_texts import lines_of, told_lines
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
-from agtrace.shaping.digest import LIMITS, gather
+from agtrace.settings.limits import limits
 from agtrace.shaping.digest import Digest as Shortened
+from agtrace.shaping.digest import gather, of_mode
 from agtrace.shaping.failures import Failures
 from agtrace.shaping.replies import Body, Digest, Made
 from agtrace.text.chunking import escaped_size, line_count, line_start
 from agtrace.text.failing_lines import Failing
 from agtrace.text.next_call import Hint, NextCall
-from agtrace.tools.tool import LIST_BYTES, kilobytes
+from agtrace.tools.tool import kilobytes
 
 _BEFORE, _BEHIND = 5, 30  # lines around the first failing one
 _MOST_AROUND = 4_000  # bytes that an answer takes in addition to a digest
@@ -87,8 +88,10 @@ def check_asked(asked: Asked) -> None:
 
 def budget_of(asked: Asked) -> int:
     """Return the bytes that the answer may take: a digest never more than its mode allows."""
-    most = LIMITS[asked.mode].budget if asked.mode else ABSOLUTE_MAX_BYTES
-    return min(asked.max_bytes or (most if asked.mode else LIST_BYTES), most)
+    if asked.mode:
+        most = of_mode(asked.mode).budget
+        return min(asked.max_bytes or most, most)
+    return asked.max_bytes or limits().text()
 
 
 def part_asked(asked: Asked) -> str:
@@ -147,7 +150,7 @@ def digest(
 ) -> Digest:
     """Return a digest of the requested lines, of which the first has number `start`; `check` gets their count."""
     assert asked.mode
-    limits = LIMITS[asked.mode]
+    limits = of_mode(asked.mode)
     gathered = gather(lines, limits, first=start)
     if check:
         check(gathered.lines)
@@ -178,18 +181,18 @@ def _digest_hint(
     if made.omitted_failures and larger:
         more = given.call(start_line=asked.start_line, end_line=asked.end_line, mode=larger)
         says = f"shows more of the {failures.count:,} failing lines"
-        return more.saying(says, kilobytes(0, LIMITS[larger].budget))
+        return more.saying(says, kilobytes(0, of_mode(larger).budget))
     if made.omitted_failures:
         rest = given.call(start_line=failures.first, end_line=failures.last)
         says = f"has all {failures.count:,} failing lines, verbatim in chunks"
-        return rest.saying(says, kilobytes(0, LIST_BYTES))
+        return rest.saying(says, kilobytes(0, limits().usual))
     after = f"; mode={larger!r} shows more." if larger else "."
     if failures.count:
         around = _around(given, failures.explained, shown[1])
-        return around.saying("shows the first failure verbatim", kilobytes(0, LIST_BYTES), after=after)
+        return around.saying("shows the first failure verbatim", kilobytes(0, limits().usual), after=after)
     first, last = made.omitted or shown
     left = given.call(start_line=first, end_line=last)
-    return left.saying("has what is left out, verbatim in chunks", kilobytes(0, LIST_BYTES), after=after)
+    return left.saying("has what is left out, verbatim in chunks", kilobytes(0, limits().usual), after=after)
 
 
 def _told(given: LongText, lines: list[str], most_bytes: int) -> tuple[dict[str, Any], Hint]:
@@ -205,9 +208,9 @@ def _told(given: LongText, lines: list[str], most_bytes: int) -> tuple[dict[str,
         first = failures.explained
         size = escaped_size("\n".join(lines[max(first - _BEFORE, 1) - 1 : first + _BEHIND]))
         around = _around(given, first, len(lines))
-        shows = around.saying("shows the first failure", kilobytes(0, min(size + 2_048, LIST_BYTES)))
+        shows = around.saying("shows the first failure", kilobytes(0, min(size + 2_048, limits().usual)))
         return {"failures": told}, shows
-    size_of_all = kilobytes(0, LIMITS["standard"].budget)
+    size_of_all = kilobytes(0, of_mode("standard").budget)
     return {"failures": told}, given.call(mode="standard").saying("shows the other failing lines", size_of_all)
 
 

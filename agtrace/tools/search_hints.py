@@ -19,10 +19,11 @@ from agtrace.search.hits import Hit, Order
 from agtrace.search.matching import Contains
 from agtrace.search.question import Question, snapshot_of
 from agtrace.sessions.query import find_session, short_id
+from agtrace.settings.limits import limits
 from agtrace.text.lines import one_line
 from agtrace.text.next_call import NextCall, call
 from agtrace.tools.search_arguments import FILTERS, SearchEventPreviews, matcher_of
-from agtrace.tools.tool import LIST_BYTES, Context, event_kilobytes, kilobytes
+from agtrace.tools.tool import Context, event_kilobytes, kilobytes
 
 _LONGEST_CALL = 300
 """The most characters of a call in a hint."""
@@ -46,7 +47,6 @@ _PREVIEW_BYTES = 600
 """The approximate size of a match in an answer."""
 
 _AROUND = 300
-_OF_LIST = kilobytes(0, LIST_BYTES)
 _PART_OF_ID = re.compile(r"(?:agent-)?[0-9a-f][0-9a-f-]{7,}", re.IGNORECASE)
 
 
@@ -94,7 +94,7 @@ def after_nothing(
     if hint is None and left_out:
         hint = search.call(left_out, "finds calls to agtrace itself", include_own=True)
     shorter = "; or try a shorter piece of the text."
-    hint = hint or call("list_sessions").saying("lists the sessions", _OF_LIST, after=shorter)
+    hint = hint or call("list_sessions").saying("lists the sessions", kilobytes(0, limits().usual), after=shorter)
     if left_out:
         also = f" Left out: {left_out} calls to agtrace itself or their results (include_own)."
         hint = replace(hint, after=hint.after + also)
@@ -111,7 +111,7 @@ def session_named(context: Context, query: str) -> NextCall | None:
     except Problem:
         return None
     opens = call("get_session_details", session_id=short_id(context.connection, session.uid))
-    return opens.saying("opens the session with this id", _OF_LIST)
+    return opens.saying("opens the session with this id", kilobytes(0, limits().usual))
 
 
 _STORED = {"session_id": "session_row", "project": "projects"}

@@ -16,15 +16,16 @@ from agtrace.sessions import listing, turns
 from agtrace.sessions.landmarks import telling_landmarks
 from agtrace.sessions.query import find_session, last_event_of, short_id
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
+from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Pages
 from agtrace.text.next_call import NextCall, call
 from agtrace.tools.arguments import Arguments, Cursor, Fields, SessionId, TurnIndex, listed
-from agtrace.tools.tool import LIST_BYTES, Context, event_kilobytes, kilobytes, query_of, turn_kilobytes
+from agtrace.tools.tool import Context, event_kilobytes, kilobytes, query_of, turn_kilobytes
 
 NAME = "get_session_details"
 
 _BYTES = {
-    "summary": (LIST_BYTES, 15_360),
+    "summary": (10_240, 15_360),
     "turns": (30_720, 30_720),
     "steps": (32_000, ABSOLUTE_MAX_BYTES),
     "full": (32_000, ABSOLUTE_MAX_BYTES),
@@ -90,7 +91,14 @@ class View:
         default, most = _BYTES[self.wanted.detail_level]
         if self.wanted.sections == ["landmarks"]:
             default = _LANDMARKS
-        return min(self.wanted.max_bytes or default, most)
+        if self.wanted.max_bytes:
+            return min(self.wanted.max_bytes, most)
+        return limits().text(default) if self.wanted.detail_level == "full" else limits().pages(default)
+
+    @property
+    def most_read(self) -> int:
+        """The bytes of a page that nothing read for it may exceed by much."""
+        return max(self.budget, LARGEST_OVERVIEW)
 
     def cursor(self, *position: int) -> str:
         """Return the cursor that continues after a position."""
@@ -138,7 +146,7 @@ class View:
         if following is not None:
             return self.hint("turns", following, "shows the next turn")
         opening = call("get_reasoning_chain", session_id=self.shown_id, turn_index=turn_index)
-        return opening.saying("shows why it was done", kilobytes(0, LIST_BYTES))
+        return opening.saying("shows why it was done", kilobytes(0, limits().usual))
 
     def diagnosis_hint(self) -> NextCall:
         """Return the call that diagnoses the session."""

@@ -10,13 +10,13 @@ from agtrace_indexer.index.questions import events, sessions
 from agtrace_schema.answers import ChildItem, FailedExecution, HumanRequest, LandmarkItem, Model, TurnOverview, dump_all
 
 from agtrace.sessions.sections import LISTS, Source
+from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Pages
 from agtrace.text.next_call import NextCall, call
-from agtrace.tools.session_arguments import LARGEST_OVERVIEW, NAME, View
-from agtrace.tools.tool import LIST_BYTES, kilobytes
+from agtrace.tools.session_arguments import NAME, View
+from agtrace.tools.tool import kilobytes
 
 _SMALLEST_ITEM = 40  # bytes
-_READ = LARGEST_OVERVIEW // _SMALLEST_ITEM
 _SHOWN, _LANDMARKS_SHOWN = 10, 25
 """Items of each of several lists; landmarks are short."""
 
@@ -51,12 +51,13 @@ def _most(name: str) -> int:
 def _pages(view: View, name: str) -> tuple[Pages, NextCall]:
     """Return a single list, in pages."""
     newest, *behind = view.position or (sessions.newest_row(view.context.connection),)
-    items, places, total = LISTS[name](_source(view, newest), tuple(behind), _READ + 1)
+    read = view.most_read // _SMALLEST_ITEM
+    items, places, total = LISTS[name](_source(view, newest), tuple(behind), read + 1)
     pages = replace(view, top={"session_id": view.session.uid}).pages(
-        min(len(items), _READ),
+        min(len(items), read),
         lambda count: dump_all(items[:count]),
         lambda count: view.cursor(newest, *places[count - 1]),
-        more=len(items) > _READ,
+        more=len(items) > read,
         total=total,
         key=name,
     )
@@ -71,7 +72,7 @@ def _source(view: View, newest_session: int) -> Source:
 
 def _rest_hint(view: View, name: str, total: int) -> NextCall:
     """Return the call that lists a whole section."""
-    size = kilobytes(min(_SMALLEST_ITEM * total, LIST_BYTES - 1_500), min(1_000 + 700 * total, LIST_BYTES))
+    size = kilobytes(min(_SMALLEST_ITEM * total, limits().usual - 1_500), min(1_000 + 700 * total, limits().usual))
     return call(NAME, session_id=view.shown_id, sections=[name]).saying(f"lists all {total} {name}", size)
 
 
@@ -86,5 +87,5 @@ def _item_hint(view: View, items: Sequence[Model]) -> NextCall:
         if isinstance(item, LandmarkItem):
             return view.event_hint(item.event_index, f"this {item.kind.replace('_', ' ')}")
         if isinstance(item, ChildItem):
-            return call(NAME, session_id=item.id).saying("shows the first child's turns", kilobytes(0, LIST_BYTES))
+            return call(NAME, session_id=item.id).saying("shows the first child's turns", kilobytes(0, limits().usual))
     return view.failing_turn_hint([item for item in items if isinstance(item, TurnOverview)])

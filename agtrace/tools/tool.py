@@ -18,16 +18,15 @@ from agtrace.health.last_analysis import LastAnalysis
 from agtrace.index.freshness import Freshness
 from agtrace.problems import UnknownProject
 from agtrace.sessions.projects import resolved
+from agtrace.settings.limits import limits
 from agtrace.shaping.cursors import Cursors
 from agtrace.shaping.replies import Reply
 from agtrace.times import moment
-from agtrace.tools.arguments import DEFAULT_LIMIT, Arguments
+from agtrace.tools.arguments import Arguments
 from agtrace.usage.prices import PriceTable
 
-LIST_BYTES = 10_240
 EVENT_AROUND = 1_800
 """The most bytes that an opened event takes in addition to its text."""
-_LONG_LIST_BYTES = 20_480
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def unless_behind(summary: str, total: int, freshness: Freshness) -> str:
 
 def list_budget(limit: int) -> int:
     """Return the bytes that a list may take: more for a limit above the default."""
-    return _LONG_LIST_BYTES if limit > DEFAULT_LIMIT else LIST_BYTES
+    return limits().list_bytes(limit)
 
 
 def query_of(wanted: Arguments) -> dict[str, Any]:
@@ -113,13 +112,13 @@ def kilobytes(least: int, most: int) -> str:
 
 def sessions_kilobytes(total: int) -> str:
     """Return the size of the first page of a list of this many sessions."""
-    shown = min(total, DEFAULT_LIMIT)
-    return kilobytes(300 + 200 * shown, min(700 + 1_600 * shown, LIST_BYTES))
+    shown = min(total, limits().page_size)
+    return kilobytes(300 + 200 * shown, min(700 + 1_600 * shown, limits().usual))
 
 
 def overview_kilobytes(turns: int) -> str:
     """Return the size of the first page of level summary for this many turns."""
-    return kilobytes(min(800 + 150 * turns, 8 * 1024), min(4_000 + 900 * turns, LIST_BYTES))
+    return kilobytes(min(800 + 150 * turns, 8 * 1024), min(4_000 + 900 * turns, limits().usual))
 
 
 def turn_kilobytes(connection: sqlite3.Connection, session_row: int, turn_index: int, level: str) -> str:
@@ -133,7 +132,7 @@ def turn_kilobytes(connection: sqlite3.Connection, session_row: int, turn_index:
 def event_kilobytes(connection: sqlite3.Connection, session_row: int, event_index: int) -> str:
     """Return the size of the answer of get_event_details for an event, bounded by the length of its line."""
     line = events.line_length(connection, session_row, event_index)
-    return kilobytes(0, min(EVENT_AROUND + line, LIST_BYTES))
+    return kilobytes(0, min(EVENT_AROUND + line, limits().usual))
 
 
 def moment_of(context: Context, since: str | None, until: str | None) -> int:

@@ -16,7 +16,7 @@ from agtrace_indexer.repair.repair import examine as look_for_damage
 from agtrace.index.freshness import Freshness
 from agtrace.index.reader import Index, home_roots
 from agtrace.index.trouble import REPAIR
-from agtrace.settings import Settings
+from agtrace.settings.model import Settings
 from agtrace.text.lines import one_line
 from agtrace.text.numbers import counted
 from agtrace.upkeep.exposure import exposure

@@ -21,7 +21,7 @@ from agtrace.problems import InvalidParameter
 from agtrace.sessions.projects import folders_meant
 from agtrace.sessions.query import find_session, iso
 from agtrace.sessions.references import session_in
-from agtrace.settings import Settings
+from agtrace.settings.model import Settings
 from agtrace.text.lines import USER_MESSAGE, one_line
 from agtrace.times import moment
 

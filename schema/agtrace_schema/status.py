@@ -71,8 +71,14 @@ class Configuration(Model):
 
     version: str
     """Differs whenever the settings differ."""
+    file: str | None = None
+    """The path of the configuration file; None if there is none."""
+    loaded_at: str | None = None
+    """When its settings were put to use."""
     problem: str | None = None
-    """Why a setting is ignored."""
+    """Why a setting, or what the file says now, is ignored."""
+    needs_restart: list[str] | None = None
+    """The settings that changed since the server was started but are put to use only when it is started again."""
 
 
 class Health(Model):

@@ -21,7 +21,8 @@ from agtrace_indexer.run import index
 
 from agtrace.answers.desk import Answers
 from agtrace.serving.server import OUTPUT_SCHEMA
-from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
+from agtrace.settings import ABSOLUTE_MAX_BYTES
+from agtrace.settings.model import Settings
 from agtrace.shaping.shape import Answer
 from tests.conftest import LOGS, SAMPLES
 
@@ -48,7 +49,12 @@ class Asker:
         still: bool = False,
     ) -> None:
         self._still = still
-        self.settings = Settings(folder, most, ttl, {"HOME": str(folder / "nobody")})
+        self.settings = Settings(
+            data_dir=folder,
+            max_response_bytes=most,
+            cursor_ttl_seconds=ttl,
+            environment={"HOME": str(folder / "nobody")},
+        )
         self.index(*roots)
         self.answers = Answers(self.settings, now=now, log=self._note)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agtrace.serving.clients import most_bytes
+from agtrace.answers.clients import most_bytes
 from agtrace.settings import ABSOLUTE_MAX_BYTES
 from tests.agtrace.asking import Asker, claude_log
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agtrace.settings import VARIABLES
+from agtrace.settings import variables
 from tests.agtrace.terminal import Said, agtrace, agtrace_here, index_here
 from tests.conftest import SAMPLES
 from tests.contents import contents
@@ -195,7 +195,7 @@ def test_a_secret_in_a_wrong_place_is_not_printed_changed_or_cut_so_that_it_is_k
 def test_a_setting_that_cannot_be_used_is_named_with_what_is_allowed(
     name: str, value: str, command: list[str], indexed: Path
 ) -> None:
-    assert name in VARIABLES
+    assert name in variables()
     said = agtrace_here(*command, **{name: value})
     assert (said.code, said.out) == (2, "")
     assert re.fullmatch(rf"agtrace: {name}: expected a whole number from \d+ to \d+, got '{value}'\n", said.err)

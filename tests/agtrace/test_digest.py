@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agtrace.shaping.digest import LIMITS, Digest, Gathered, Mode, cut_line, gather
+from agtrace.shaping.digest import Digest, Gathered, Mode, cut_line, gather, of_mode
 from agtrace.text.chunking import escaped_size
 from agtrace.text.failing_lines import read
 
@@ -31,7 +31,7 @@ TEXTS = st.lists(st.tuples(LINES, st.integers(1, 60)), max_size=60).map(
 
 
 def gathered(lines: list[str], mode: Mode) -> Gathered:
-    return gather(zip(lines, read(lines), strict=True), LIMITS[mode])
+    return gather(zip(lines, read(lines), strict=True), of_mode(mode))
 
 
 def failing(lines: list[str]) -> dict[int, str]:
@@ -63,7 +63,7 @@ def run(cases: int, failures: int, noise: int) -> list[str]:
 @example(["\x01" * 199] * 400, "standard", 9_000)
 def test_a_digest_keeps_every_limit(lines: list[str], mode: Mode, room: int) -> None:
     """Characters, lines and bytes; no line is too wide."""
-    limits, digest = LIMITS[mode], gathered(lines, mode).digest(room)
+    limits, digest = of_mode(mode), gathered(lines, mode).digest(room)
     assert len(digest.text) <= limits.chars
     assert digest.text.count("\n") + 1 <= limits.lines
     assert escaped_size(digest.text) <= room
@@ -79,7 +79,7 @@ def test_a_digest_keeps_every_limit(lines: list[str], mode: Mode, room: int) -> 
 def test_a_digest_has_every_failing_line_that_fits_with_its_number(lines: list[str], mode: Mode, room: int) -> None:
     """Their count is exact, and head and tail give way to them."""
     whole = gathered(lines, mode)
-    digest, limits, expected = whole.digest(room), LIMITS[mode], failing(lines)
+    digest, limits, expected = whole.digest(room), of_mode(mode), failing(lines)
     assert whole.failures.count == len(expected)
     if not digest.shortened:
         return
@@ -146,7 +146,7 @@ def test_a_large_test_run_is_reduced_to_a_tenth_with_all_its_failures(mode: Mode
     failures = {171: 9, 389: 38, 1_000: 50}[cases]
     lines = run(cases, failures, 2_400)
     whole = gathered(lines, mode)
-    digest = whole.digest(LIMITS[mode].budget - 1_500)
+    digest = whole.digest(of_mode(mode).budget - 1_500)
     assert len(digest.text) <= 0.1 * len("\n".join(lines))
     assert whole.failures.tests == len(set(re.findall(r"testCase\d+\]' failed", "\n".join(lines))))
     assert (

@@ -16,6 +16,7 @@ import pytest
 from agtrace.answers.desk import Answers
 from agtrace.answers.metrics import Metrics
 from agtrace.settings import load
+from agtrace.settings.model import Http
 from agtrace.shaping.shape import Answer
 from tests.agtrace.asking import Asker, claude_log
 from tests.faults.serving import SLOW
@@ -126,11 +127,13 @@ def test_a_configuration_is_told_from_another_and_what_is_wrong_with_it(asker: A
     """What can't be used is said, and done without; the token is no part of it."""
     told = asker.answers.health().configuration
     assert told.problem is None
-    other = Answers(replace(asker.settings, max_response_bytes=20_000), log=lambda record: None).health()
+    other = Answers(asker.settings.model_copy(update={"max_response_bytes": 20_000}), log=lambda record: None).health()
     assert other.configuration.version != told.version
-    secret = replace(asker.settings, http_token="a-token-of-the-tests")
+    secret = asker.settings.model_copy(update={"http": Http(token="a-token-of-the-tests")})
     assert secret.version == told.version and "a-token" not in repr(secret)
-    wrong = Answers(replace(asker.settings, prices=tmp_path / "none.json"), log=lambda record: None).health()
+    wrong = Answers(
+        asker.settings.model_copy(update={"prices": tmp_path / "none.json"}), log=lambda record: None
+    ).health()
     assert "none.json" in (wrong.configuration.problem or "")
 
 

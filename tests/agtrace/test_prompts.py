@@ -14,6 +14,7 @@ from mcp_types import ErrorData
 from agtrace.serving.prompts import PROMPTS, prompt_text
 from agtrace.serving.server import make_server
 from agtrace.settings import load
+from agtrace.settings.live import Live
 from agtrace.tools import TOOLS
 
 GIVEN = {
@@ -63,7 +64,7 @@ def test_what_is_given_loses_its_control_characters() -> None:
 
 
 async def _ask(name: str, arguments: dict[str, str] | None) -> str:
-    async with Client(make_server(load())) as client:
+    async with Client(make_server(Live.fixed(load()))) as client:
         answer = await client.get_prompt(name, arguments)
     (message,) = answer.messages
     assert message.role == "user" and message.content.type == "text"
@@ -72,7 +73,7 @@ async def _ask(name: str, arguments: dict[str, str] | None) -> str:
 
 def test_a_client_lists_the_prompts_with_their_arguments_and_gets_their_text() -> None:
     async def listed() -> dict[str, list[tuple[str, bool | None]]]:
-        async with Client(make_server(load())) as client:
+        async with Client(make_server(Live.fixed(load()))) as client:
             prompts = (await client.list_prompts()).prompts
         return {prompt.name: [(a.name, a.required) for a in prompt.arguments or []] for prompt in prompts}
 
@@ -101,7 +102,7 @@ def test_what_can_not_be_made_a_prompt_is_an_error_of_the_protocol(
     name: str, given: dict[str, str] | None, words: str
 ) -> None:
     async def refusal() -> ErrorData:
-        async with Client(make_server(load())) as client:
+        async with Client(make_server(Live.fixed(load()))) as client:
             with pytest.raises(MCPError) as refused:
                 await client.get_prompt(name, given)
         return refused.value.error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ def asker(tmp_path: Path) -> Asker:
 
 
 def old(asker: Asker, **arguments: Any) -> dict[str, Any]:
-    answers = Answers(replace(asker.settings, search_events=True), log=silent)
+    answers = Answers(asker.settings.model_copy(update={"search_events": True}), log=silent)
     given = answers.ask("search_events", arguments)
     check(given, 20_480 if arguments.get("limit", 10) > 10 else 10_240)
     return given.value

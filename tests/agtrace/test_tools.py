@@ -10,7 +10,7 @@ import pytest
 
 from agtrace.answers.desk import Answers
 from agtrace.index.freshness import Freshness
-from agtrace.settings import Settings
+from agtrace.settings.model import Settings
 from agtrace.tools import TOOLS
 from tests.agtrace.asking import Asker, call_in, claude_log
 
@@ -547,7 +547,9 @@ def test_nothing_is_found_only_when_the_index_is_ready(tmp_path: Path) -> None:
     """While the first run goes on an answer says so, or is an error to be tried again."""
     small(tmp_path).prompt("tide")
     settings = Settings(
-        tmp_path / "data", 102_400, 60, {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "logs")}
+        data_dir=tmp_path / "data",
+        cursor_ttl_seconds=60,
+        environment={"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "logs")},
     )
     answers = Answers(settings, refresh_seconds=0.0, log=lambda record: None)
     while True:

@@ -22,7 +22,7 @@ from mcp.shared.exceptions import MCPError
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
 from agtrace.serving.server import INSTRUCTIONS
-from agtrace.settings import Settings
+from agtrace.settings.model import Settings
 from agtrace.shaping.cursors import Cursors, load_key
 from agtrace.shaping.shape import Answer
 from tests.agtrace.asking import budget, call_in, check, claude_log, text_of
@@ -412,7 +412,11 @@ def test_a_cursor_outlives_the_server_that_made_it(tell: Callable[..., Any], mac
 def test_a_cursor_expires_by_the_clock_and_not_before(tmp_path: Path) -> None:
     """The clock is the test's."""
     now = [1_790_000_000.0]
-    settings = Settings(tmp_path / "data", 102_400, 600, {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path)})
+    settings = Settings(
+        data_dir=tmp_path / "data",
+        cursor_ttl_seconds=600,
+        environment={"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path)},
+    )
     for number in range(3):
         claude_log(tmp_path, f"{number:08}-0000-4000-8000-000000000000").prompt("tide")
     answers = Answers(settings, now=lambda: now[0], log=silent)

@@ -18,7 +18,7 @@ from agtrace_indexer.repair.repair import Repaired
 from agtrace_indexer.run import index
 
 from agtrace.answers.desk import Answers
-from agtrace.settings import Settings
+from agtrace.settings.model import Settings
 from tests.conftest import SAMPLES
 from tests.contents import contents
 
@@ -136,7 +136,7 @@ def pages_of(database: Path, condition: Callable[[str], bool]) -> list[int]:
 def ask(database: Path) -> dict[int, dict[str, Any]]:
     """Return the answers to all questions, by their number; a defect of agtrace fails the test."""
     noted: list[Any] = []
-    settings = Settings(database.parent, 102_400, 3600, {"HOME": str(database.parent / "nobody")})
+    settings = Settings(data_dir=database.parent, environment={"HOME": str(database.parent / "nobody")})
     answers = Answers(settings, log=noted.append, refresh_seconds=20)
     given = {number: answers.ask(name, arguments).value for number, (name, arguments) in enumerate(QUESTIONS)}
     assert [one["trace"] for one in noted if one["event"] == "internal_error"] == []

@@ -29,7 +29,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from agtrace.answers.desk import Answers
 from agtrace.answers.log import silent
 from agtrace.search.question import EventFilters, search, snapshot_of
-from agtrace.settings import Settings
+from agtrace.settings.model import Settings
 from tests import corpus
 from tests.agtrace.terminal import AGTRACE, agtrace, agtrace_here
 from tests.contents import contents
@@ -341,7 +341,7 @@ def test_a_lock_that_is_held_for_a_moment_is_waited_for_and_one_that_stays_is_na
         env={**os.environ, "AGTRACE_DATA_DIR": str(database.parent)}, stdout=subprocess.PIPE,
     )  # fmt: skip
     try:
-        impatient = Answers(Settings(database.parent, 102_400, 3600, {}), log=silent, refresh_seconds=0.01)
+        impatient = Answers(Settings(data_dir=database.parent, environment={}), log=silent, refresh_seconds=0.01)
         refused = impatient.ask("list_sessions", {}).value
         assert refused["error"]["retryable"]
         assert "locked by another program" in refused["error"]["message"] and "Try again" in refused["hint"]

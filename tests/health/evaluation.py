@@ -13,7 +13,7 @@ from agtrace_indexer.run import index
 from agtrace.health.finding import Detector, Finding
 from agtrace.health.history_reader import read_history
 from agtrace.index.reader import Reader
-from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
+from agtrace.settings.model import Settings
 from agtrace.usage import prices
 from tests.documents import ROOT, between
 from tests.health.logs import write_logs
@@ -109,7 +109,7 @@ def evaluate(detectors: Sequence[Detector]) -> tuple[list[Judged], list[Score]]:
 def judge(stories: Sequence[Story], detectors: Sequence[Detector], folder: Path) -> list[Judged]:
     """Run the detectors over all stories, through logs and an index below an empty folder."""
     by_session = write_logs(folder / "logs", stories)
-    settings = Settings(folder / "data", ABSOLUTE_MAX_BYTES, 3600, {})
+    settings = Settings(data_dir=folder / "data", environment={})
     index(settings.database, [str(folder / "logs")])
     connection, table = Reader(settings).connection, prices.load(None)
     judged = {}

@@ -24,7 +24,7 @@ from agtrace_schema.analysis import Analysis
 
 from agtrace.health.analysis import analyze
 from agtrace.index.reader import Reader
-from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
+from agtrace.settings.model import Settings
 from agtrace.usage import prices
 from tests.documents import ROOT
 
@@ -87,7 +87,7 @@ def examined(wanted: set[str]) -> dict[str, Examined]:
     """Return what agtrace says of these sessions, from a fresh index of the logs."""
     found: dict[str, Examined] = {}
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(Path(folder), ABSOLUTE_MAX_BYTES, 3600, {})
+        settings = Settings(data_dir=Path(folder), environment={})
         index(settings.database, [str(LOGS)])
         connection, table = Reader(settings).connection, prices.load(None)
         for session in sessions.of_provider(connection, None):

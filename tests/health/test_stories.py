@@ -12,7 +12,7 @@ from agtrace.health.history import History, Message, Notice, Said, Thought
 from agtrace.health.history_reader import read_history
 from agtrace.index.reader import Reader
 from agtrace.sessions import query
-from agtrace.settings import ABSOLUTE_MAX_BYTES, Settings
+from agtrace.settings.model import Settings
 from agtrace.usage import prices
 from tests.health.evaluation import Rates
 from tests.health.logs import write_logs
@@ -223,7 +223,7 @@ def _history(folder: Path, text: str) -> History:
     path = folder / "failed_calls.sessions"
     path.write_text(text, "utf-8")
     [uid] = write_logs(folder / "logs", stories_of(path, ["failed_calls"]))
-    settings = Settings(folder / "index", ABSOLUTE_MAX_BYTES, 3600, {})
+    settings = Settings(data_dir=folder / "index", environment={})
     index(settings.database, [str(folder / "logs")])
     connection = Reader(settings).connection
     return read_history(connection, query.find_session(connection, uid), now=NOW, prices=prices.load(None))

@@ -7,14 +7,13 @@ import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from agtrace.answers.desk import Answers
 from agtrace.serving.prompts import PROMPTS, prompt_text
-from agtrace.settings import Settings
+from agtrace.settings.model import Settings
 from tests.agtrace.asking import HOUR, YEAR
 from tests.agtrace.terminal import agtrace_here
 from tests.health.stories import DAY
@@ -70,7 +69,8 @@ class Witness:
     def __init__(self, settings: Settings, planted: Sequence[Planted], every: int = 1) -> None:
         self._logged: list[str] = []
         self._answers = Answers(
-            replace(settings, search_events=True), log=lambda record: self._logged.append(json.dumps(record))
+            settings.model_copy(update={"search_events": True}),
+            log=lambda record: self._logged.append(json.dumps(record)),
         )
         self._planted, self._every = planted, every
         with closing(sqlite3.connect(settings.database)) as connection:

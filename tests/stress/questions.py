@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from agtrace.answers.desk import Answers
-from agtrace.settings import Settings
+from agtrace.settings.model import Settings
 
 _SESSIONS = 12
 _HEALTH = "ax://health"

@@ -30,7 +30,7 @@ class Recorder:
     """Records requests in the telemetry file. Safe to use from several threads."""
 
     def __init__(self, path: Path, *, now: Callable[[], float] = time.time, most: int = _MOST_WAITING) -> None:
-        self.path = path
+        self.path, self.keep_days = path, store.KEEP_DAYS
         self._now = now
         self._waiting: queue.Queue[Request | None] = queue.Queue(most)
         """None wakes the writer for the end."""
@@ -86,7 +86,7 @@ class Recorder:
         if self._now() - self._expired > _EXPIRY_SECONDS:
             self._expired = self._now()
             with suppress(sqlite3.Error, OSError):  # an hour later it is tried again
-                store.expire(self.path, self._expired)
+                store.expire(self.path, self._expired, self.keep_days)
 
     def _drop(self, number: int) -> None:
         with self._lock:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any, Literal, NamedTuple, Protocol
 
+from agtrace_indexer.redact import redact_json
+
+from agtrace.settings.limits import Limits
 from agtrace.shaping.shape import Answer, estimated_tokens
 
 Transport = Literal["stdio", "http"]
 
 _LONGEST_NAME = 60
+_LONGEST_ARGUMENTS = 2_000
 
 
 class Origin(NamedTuple):
@@ -21,11 +27,13 @@ class Origin(NamedTuple):
     protocol: str | None = None
     """The version of MCP that was agreed on."""
     transport: Transport = "stdio"
+    connection: str | None = None
+    """What all requests of a connection have in common; a client may have chosen it. None for a command."""
 
     def shortened(self) -> Origin:
         """Return the same with names of a bounded length: a client can report any."""
         name, version, protocol = (text and text[:_LONGEST_NAME] for text in self[:3])
-        return Origin(name, version, protocol, self.transport)
+        return Origin(name, version, protocol, self.transport, self.connection)
 
 
 class Request(NamedTuple):
@@ -63,6 +71,14 @@ class Request(NamedTuple):
     """Whether parts are missing that no cursor continues."""
     index_state: str
     """ready, catching_up or building."""
+    connection: str | None = None
+    """12 characters that the requests of a connection have in common, and no others."""
+    arm: str | None = None
+    """The side of a comparison with answers without protection: protected, unprotected or shadow."""
+    unprotected_bytes: int | None = None
+    """With shadow: the size that the answer would have had without protection."""
+    arguments: str | None = None
+    """The arguments as JSON, without secrets; None unless the user wants them recorded."""
 
 
 class Observer(Protocol):
@@ -73,7 +89,15 @@ class Observer(Protocol):
 
 
 def request_of(
-    tool: str, arguments: Mapping[str, Any], given: Answer, origin: Origin, *, at: float, ms: float, id: str
+    tool: str,
+    arguments: Mapping[str, Any],
+    given: Answer,
+    origin: Origin,
+    held: Limits,
+    *,
+    at: float,
+    ms: float,
+    id: str,
 ) -> Request:
     """Return the record of an answer that was given at this time, in seconds since 1970 UTC, after so many ms."""
     value, size = given.value, len(given.text.encode())
@@ -99,7 +123,15 @@ def request_of(
         pruned=False,
         cut="truncation" in value,
         index_state=value["index"]["state"] if "index" in value else "ready",
+        connection=origin.connection and sha256(origin.connection.encode()).hexdigest()[:12],
+        arm=held.arm,
+        arguments=_written(arguments) if held.settings.telemetry.arguments else None,
     )
+
+
+def _written(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as one line, without secrets and not too long."""
+    return json.dumps(redact_json(dict(arguments)), ensure_ascii=False, default=str)[:_LONGEST_ARGUMENTS]
 
 
 def _items(data: Any) -> int | None:

@@ -25,17 +25,25 @@ _PATIENCE, _READING_PATIENCE = 1.0, 0.2
 """Seconds to wait for another process that writes: in the thread that records, and in one that answers."""
 
 _END_OF_TIME = 1 << 62
-_VERSION = 1
+_VERSION = 2
 _TABLE = """
 CREATE TABLE request (
   at INTEGER NOT NULL, tool TEXT NOT NULL, request_id TEXT NOT NULL, client TEXT, client_version TEXT, protocol TEXT,
   transport TEXT NOT NULL, outcome TEXT NOT NULL, ms REAL NOT NULL, tokens INTEGER NOT NULL,
   asked_bytes INTEGER NOT NULL, bytes INTEGER NOT NULL, items INTEGER, attempt INTEGER NOT NULL,
   paginated INTEGER NOT NULL, chunked INTEGER NOT NULL, summarized INTEGER NOT NULL, pruned INTEGER NOT NULL,
-  cut INTEGER NOT NULL, index_state TEXT NOT NULL
+  cut INTEGER NOT NULL, index_state TEXT NOT NULL, connection TEXT, arm TEXT, unprotected_bytes INTEGER, arguments TEXT
 )
 """
+_SINCE_VERSION_1 = ("connection TEXT", "arm TEXT", "unprotected_bytes INTEGER", "arguments TEXT")
 _BY_TIME = "CREATE INDEX request_at ON request (at)"
+_MARKED = f"PRAGMA user_version = {_VERSION}"
+_MADE_FROM = {
+    0: (_TABLE, _BY_TIME, _MARKED),
+    1: (*(f"ALTER TABLE request ADD COLUMN {column}" for column in _SINCE_VERSION_1), _MARKED),
+    _VERSION: (),
+}
+"""The statements that make this version's table from an earlier one; 0 is an empty file."""
 _INSERT = f"INSERT INTO request VALUES ({', '.join('?' * len(Request._fields))})"
 
 
@@ -58,11 +66,10 @@ def _append(path: Path, requests: Sequence[Request]) -> None:
         connection.execute("PRAGMA synchronous = OFF")  # lost figures are no loss; a damaged file is replaced
         connection.execute("BEGIN IMMEDIATE")  # of two processes that find no table, one makes it
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, _VERSION):
-            raise sqlite3.OperationalError("another version of agtrace made this file")
-        if not version:
-            for statement in (_TABLE, _BY_TIME, f"PRAGMA user_version = {_VERSION}"):
-                connection.execute(statement)
+        if version > _VERSION:
+            raise sqlite3.OperationalError("a newer version of agtrace made this file")
+        for statement in _MADE_FROM[version]:
+            connection.execute(statement)
         connection.executemany(_INSERT, requests)
         connection.execute("COMMIT")
 

@@ -1,0 +1,154 @@
+"""What holds for one request: its sizes and protections, from the settings that were in force when it arrived.
+
+A request holds one snapshot of the settings from beginning to end, however often the file changes meanwhile. Code deep
+below an answer asks `limits()`; outside of requests that are the defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Literal
+
+from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES, UNPROTECTED_BYTES
+from agtrace.settings.model import USUAL_TOKENS, Features, Protection, Settings, ToolSettings
+
+Arm = Literal["protected", "unprotected", "shadow"]
+"""The side of a comparison (`ab`) that an answer is on."""
+
+_UNPAGED = 5_000
+"""The most items of a list without pages: no answer below 1 MiB holds as many."""
+
+_UNLIMITED = 1 << 40
+
+_NONE = Features(
+    pagination=Protection(enabled=False), summarization=Protection(enabled=False), chunking=Protection(enabled=False)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The sizes of the answers to one request."""
+
+    settings: Settings
+    tool: ToolSettings
+    pagination: bool = True
+    """Whether lists end after a page; likewise the following."""
+    summarization: bool = True
+    chunking: bool = True
+    arm: Arm | None = None
+
+    @property
+    def page_size(self) -> int:
+        """The items of a page if the request names no limit."""
+        if not self.pagination:
+            return _UNPAGED
+        return self.tool.page_size or self.settings.default_page_size
+
+    def list_bytes(self, limit: int) -> int:
+        """Return the bytes of a list: twice as many for a limit above the default."""
+        return self.pages() if limit <= self.page_size else min(2 * self.pages(), ABSOLUTE_MAX_BYTES)
+
+    def pages(self, usual: int | None = None) -> int:
+        """Return the bytes of a list that usually takes as many; None for the usual size of an answer."""
+        return self._bytes(usual, protected=self.pagination)
+
+    def text(self, usual: int | None = None) -> int:
+        """Return the bytes of an answer with a long text."""
+        return self._bytes(usual, protected=self.chunking)
+
+    def whole(self, usual: int | None = None) -> int:
+        """Return the bytes of an answer that has neither pages nor a long text."""
+        return self._bytes(usual, protected=self.summarization)
+
+    @property
+    def usual(self) -> int:
+        """The bytes of an answer whose size nobody chose, of any tool."""
+        return self._scaled(self.settings.limits.max_bytes)
+
+    @property
+    def chunk_bytes(self) -> int:
+        """The most bytes of a chunk's text."""
+        size = self.settings.chunk_size
+        return UNPROTECTED_BYTES if size is None or not self.chunking else round(size * 4 / 1.2)
+
+    @property
+    def chunk_lines(self) -> int:
+        """The most lines of a chunk."""
+        return self.settings.chunk_lines if self.chunking else _UNLIMITED
+
+    def _bytes(self, usual: int | None, *, protected: bool) -> int:
+        if not protected:
+            return UNPROTECTED_BYTES
+        return self.tool.max_bytes or self._scaled(usual or self.settings.limits.max_bytes)
+
+    def _scaled(self, usual: int) -> int:
+        size = usual * self.settings.token_budget_threshold // USUAL_TOKENS
+        return max(min(size, ABSOLUTE_MAX_BYTES), SMALLEST_MAX_BYTES)
+
+
+_USUAL = Limits(Settings(data_dir=Path()), ToolSettings())
+_held: ContextVar[Limits] = ContextVar("limits", default=_USUAL)
+
+
+def limits() -> Limits:
+    """Return the limits of the request that is being answered in this thread."""
+    return _held.get()
+
+
+@contextmanager
+def holding(held: Limits) -> Iterator[None]:
+    """Let these limits hold in this thread within the block."""
+    token = _held.set(held)
+    try:
+        yield
+    finally:
+        _held.reset(token)
+
+
+def limits_for(settings: Settings, tool: str, connection: str | None = None) -> Limits:
+    """Return what holds for a request to a tool.
+
+    A connection is on the same side of a rollout, and of a comparison, as long as the settings stay; a request without
+    a connection is protected unless a protection is off.
+    """
+    own, arm = settings.tools.of(tool), _arm(settings, connection)
+    chosen = _NONE if arm == "unprotected" else own.features
+    return Limits(
+        settings,
+        own,
+        pagination=_protects(chosen.pagination, connection, tool),
+        summarization=_protects(chosen.summarization, connection, tool),
+        chunking=_protects(chosen.chunking, connection, tool),
+        arm=arm,
+    )
+
+
+def unprotected(held: Limits) -> Limits:
+    """Return the same limits without any protection."""
+    return Limits(held.settings, held.tool, pagination=False, summarization=False, chunking=False, arm=held.arm)
+
+
+def _arm(settings: Settings, connection: str | None) -> Arm | None:
+    mode, chosen = settings.ab.mode, connection is not None and _lot(connection, "ab") < settings.ab.share
+    if mode == "off" or connection is None:
+        return None
+    if mode == "shadow":
+        return "shadow" if chosen else None
+    return "unprotected" if chosen else "protected"
+
+
+def _protects(protection: Protection, connection: str | None, tool: str) -> bool:
+    if not protection.enabled or protection.rollout == 0:
+        return False
+    return connection is None or _lot(connection, tool) < protection.rollout
+
+
+def _lot(connection: str, subject: str) -> float:
+    """Return a number from 0 to 100 that depends on nothing else."""
+    digest = blake2b(f"{connection}\0{subject}".encode(), digest_size=8).digest()
+    return 100 * int.from_bytes(digest) / 2**64

@@ -1,0 +1,383 @@
+"""Every setting that a user can make: its key, type, range, default and one sentence.
+
+This model is the only place that knows them. The table in README.md, `agtrace config schema`, the checks of a file and
+of variables, and what `agtrace config` lists are made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from agtrace_schema.requests import Mode
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
+from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
+
+from agtrace.settings import (
+    ABSOLUTE_MAX_BYTES,
+    LARGEST_CURSOR_TTL,
+    LONGEST_KEPT,
+    LONGEST_SEARCH,
+    SEARCH_TIMEOUT_SECONDS,
+    SHORTEST_TOKEN,
+    SMALLEST_MAX_BYTES,
+    is_token,
+    platform_data_dir,
+)
+
+LARGEST_PAGE = 200
+"""The largest page that can be configured."""
+
+USUAL_TOKENS = 4_000
+"""The token budget at which each tool has the budget that it was designed with."""
+
+
+class Group(BaseModel):
+    """Settings that belong together. A key may be written in camelCase, too."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, alias_generator=to_camel, validate_by_name=True, loc_by_alias=False
+    )
+
+
+def _place(given: Any) -> Any:
+    """Read a path as a file or a variable has it."""
+    return Path(given).expanduser() if isinstance(given, str) and given else given
+
+
+def _token(given: str) -> str:
+    if not is_token(given):
+        raise PydanticCustomError("token", f"{SHORTEST_TOKEN} or more visible ASCII characters")
+    return given
+
+
+Place = Annotated[Path, BeforeValidator(_place), WithJsonSchema({"type": "string"})]
+Bytes = Annotated[int, Field(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES)]
+Page = Annotated[int, Field(ge=1, le=LARGEST_PAGE)]
+Percent = Annotated[int, Field(ge=0, le=100)]
+Texts = Annotated[tuple[str, ...], Field(strict=False)]
+Token = Annotated[str, AfterValidator(_token), Field(json_schema_extra={"minLength": SHORTEST_TOKEN})]
+
+_RESTART: dict[str, JsonValue] = {"restart": True}
+"""Marks what a running server can't change."""
+
+
+class Protection(Group):
+    """One of the ways in which answers of a tool are kept small."""
+
+    enabled: bool = Field(default=True, description="whether answers are protected in this way")
+    rollout: Percent = Field(default=100, description="the percentage of connections whose answers are")
+
+
+def _switched(given: Any) -> Any:
+    """Read `true` and `false` as a protection that is on or off."""
+    return {"enabled": given} if isinstance(given, bool) else given
+
+
+Switch = Annotated[Protection, BeforeValidator(_switched, json_schema_input_type=bool | Protection)]
+
+
+class Features(Group):
+    """How the answers of a tool are kept small; each may be `true`, `false`, or have a rollout."""
+
+    pagination: Switch = Field(default=Protection(), description="lists end after a page, which a cursor continues")
+    summarization: Switch = Field(
+        default=Protection(), description="data without pages that doesn't fit is condensed, and says what is missing"
+    )
+    chunking: Switch = Field(
+        default=Protection(), description="long texts are given in chunks, which a cursor continues"
+    )
+
+
+class ToolSettings(Group):
+    """Settings of one tool."""
+
+    page_size: Page | None = Field(default=None, description="items of a page if a request names no `limit`")
+    max_bytes: Bytes | None = Field(
+        default=None, description="bytes of an answer whose size the request doesn't choose"
+    )
+    features: Features = Features()
+
+
+class Tools(Group):
+    """The tools, each with settings of its own."""
+
+    list_sessions: ToolSettings = ToolSettings()
+    get_project_info: ToolSettings = ToolSettings()
+    count_events: ToolSettings = ToolSettings()
+    get_session_details: ToolSettings = ToolSettings()
+    analyze_session: ToolSettings = ToolSettings()
+    compare_sessions: ToolSettings = ToolSettings()
+    search_event_previews: ToolSettings = ToolSettings()
+    get_event_details: ToolSettings = ToolSettings()
+    read_artifact: ToolSettings = ToolSettings()
+    get_reasoning_chain: ToolSettings = ToolSettings()
+    search_events: ToolSettings = ToolSettings()
+
+    def of(self, tool: str) -> ToolSettings:
+        """Return the settings of a tool."""
+        found: ToolSettings = getattr(self, tool, _UNSET)
+        return found
+
+
+_UNSET = ToolSettings()
+
+
+class DigestLimits(Group):
+    """How much of a long text a digest keeps."""
+
+    chars: int = Field(ge=500, le=1_000_000, description="characters of the digest")
+    lines: int = Field(ge=10, le=100_000, description="its lines")
+    width: int = Field(ge=40, le=10_000, description="characters of a line")
+    max_bytes: Bytes = Field(description="bytes of the whole answer")
+
+
+class Modes(Group):
+    """The digests of long texts, by the `mode` of a request."""
+
+    minimal: DigestLimits = DigestLimits(chars=5_000, lines=100, width=200, max_bytes=10_240)
+    standard: DigestLimits = DigestLimits(chars=40_000, lines=800, width=200, max_bytes=40_960)
+    verbose: DigestLimits = DigestLimits(chars=200_000, lines=4_000, width=500, max_bytes=102_400)
+
+    def of(self, mode: Mode) -> DigestLimits:
+        """Return the limits of a mode."""
+        found: DigestLimits = getattr(self, mode)
+        return found
+
+
+class ValueLimits(Group):
+    """How much of one value is shown in an answer that has to be small."""
+
+    max_bytes: Bytes = Field(default=10_240, description="bytes of an answer whose size the request doesn't choose")
+    max_array_items: int = Field(default=10, ge=1, le=1_000, description="items of a list within data that doesn't fit")
+    max_string_length: int = Field(
+        default=500, ge=50, le=5_000, description="characters of a quoted text, or of arguments"
+    )
+    max_json_depth: int = Field(default=3, ge=1, le=6, description="levels of nested objects in quoted arguments")
+
+
+class Http(Group):
+    """The server over HTTP (`agtrace mcp --http`)."""
+
+    token: Token | None = Field(
+        default=None,
+        repr=False,
+        description=f"the token that clients must send as `Authorization: Bearer`, {SHORTEST_TOKEN} characters or more; "
+        "by default a generated one, kept in http.token in the data folder",
+        json_schema_extra={"variable": "AGTRACE_HTTP_TOKEN", "secret": True},
+    )
+    hosts: Texts = Field(
+        default=(),
+        description="host names by which clients reach the server, in addition to loopback",
+        json_schema_extra={"variable": "AGTRACE_HTTP_HOSTS"},
+    )
+    origins: Texts = Field(
+        default=(),
+        description="web origins whose pages may use the server, in addition to loopback",
+        json_schema_extra={"variable": "AGTRACE_HTTP_ORIGINS"},
+    )
+
+
+class Telemetry(Group):
+    """Figures of the requests that servers answered (`agtrace metrics`)."""
+
+    enabled: bool = Field(
+        default=True,
+        description="whether a server records figures of the requests that it answers",
+        json_schema_extra={"variable": "AGTRACE_TELEMETRY"},
+    )
+    keep_days: int = Field(default=30, ge=1, le=366, description="the days after which figures are deleted")
+    arguments: bool = Field(
+        default=False, description="whether the arguments of requests are recorded too, without secrets"
+    )
+
+
+AbMode = Literal["off", "shadow", "split"]
+
+
+class Ab(Group):
+    """The comparison of answers with and without protection (`agtrace metrics --ab`)."""
+
+    mode: AbMode = Field(
+        default="off",
+        description="`shadow` measures what the answer without protection would have been; `split` gives that answer, "
+        "without secrets and below 1 MiB, to a share of the connections",
+    )
+    share: Percent = Field(
+        default=50, description="the percentage of connections that are compared, or get that answer"
+    )
+
+
+class Values(Group):
+    """All settings."""
+
+    data_dir: Place = Field(
+        default_factory=platform_data_dir,
+        description="the folder of the index; by default the platform's folder for user data",
+        json_schema_extra=_RESTART,
+    )
+    max_response_bytes: Bytes = Field(
+        default=ABSOLUTE_MAX_BYTES,
+        description="the largest size of any answer in bytes; each tool also has a budget of its own",
+    )
+    default_page_size: Page = Field(default=10, description="items of a page if a request names no `limit`")
+    max_page_size: Page = Field(default=50, description="the largest `limit` that a request may name")
+    token_budget_threshold: int = Field(
+        default=USUAL_TOKENS,
+        ge=1_000,
+        le=30_000,
+        description="estimated tokens that an answer may come to before it is paged, chunked or condensed; the budgets "
+        "of all answers whose size the request doesn't choose grow and shrink with it",
+    )
+    chunk_size: int | None = Field(
+        default=None,
+        ge=500,
+        le=30_000,
+        description="estimated tokens of a chunk of a long text; by default what the answer has room for",
+    )
+    chunk_lines: int = Field(default=200, ge=10, le=100_000, description="the most lines of a chunk")
+    cursor_ttl_seconds: int = Field(
+        default=3600, ge=1, le=LARGEST_CURSOR_TTL, description="how long a cursor stays valid at least"
+    )
+    search_timeout_seconds: int = Field(
+        default=SEARCH_TIMEOUT_SECONDS,
+        ge=1,
+        le=LONGEST_SEARCH,
+        description="the seconds after which a search is stopped",
+    )
+    keep_days: int | None = Field(
+        default=None,
+        ge=1,
+        le=LONGEST_KEPT,
+        description="the days without an event after which a session is forgotten, counted back from the newest event; "
+        "a session that continues comes back; by default never",
+    )
+    prices: Place | None = Field(
+        default=None,
+        description="a price table in JSON that overrides the built-in one; if it can't be used, the server says so on "
+        "stderr and continues without it",
+    )
+    search_events: bool = Field(
+        default=False, description="whether the deprecated tool search_events is offered", json_schema_extra=_RESTART
+    )
+    limits: ValueLimits = ValueLimits()
+    modes: Modes = Modes()
+    tools: Tools = Tools()
+    clients: Mapping[str, Bytes] = Field(
+        default={},
+        description="the largest answer in bytes that a client takes, by the name that it reports; known clients have "
+        "one already",
+    )
+    http: Http = Field(default=Http(), json_schema_extra=_RESTART)
+    telemetry: Telemetry = Telemetry()
+    ab: Ab = Ab()
+
+
+class Settings(Values):
+    """The settings that a process works with."""
+
+    environment: Mapping[str, str] = Field(default={}, repr=False)
+    """The variables that say where the agents' logs are."""
+
+    @property
+    def database(self) -> Path:
+        """The path of the index."""
+        return self.data_dir / "index.sqlite3"
+
+    @property
+    def key_file(self) -> Path:
+        """The file with the key that signs cursors."""
+        return self.data_dir / "cursor.key"
+
+    @property
+    def token_file(self) -> Path:
+        """The file with the token for the HTTP transport if the user set none."""
+        return self.data_dir / "http.token"
+
+    @property
+    def telemetry_file(self) -> Path:
+        """The file with the figures of answered requests."""
+        return self.data_dir / "telemetry.sqlite3"
+
+    @property
+    def version(self) -> str:
+        """12 characters that identify a configuration, not counting the token and the places of the logs."""
+        return sha256(repr(self).encode()).hexdigest()[:12]
+
+
+class Key(NamedTuple):
+    """A setting, as one writes it."""
+
+    name: str
+    """With dots, such as `telemetry.keep_days`."""
+    meaning: str
+    field: FieldInfo
+    type: Mapping[str, Any]
+    """Its JSON Schema, without null."""
+    restart: bool
+    """Whether a running server can't change it."""
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return str(_extra(self.field).get("variable") or f"AGTRACE_{self.name.replace('.', '__').upper()}")
+
+    @property
+    def secret(self) -> bool:
+        """Whether its value is never shown."""
+        return bool(_extra(self.field).get("secret"))
+
+
+@cache
+def keys() -> Mapping[str, Key]:
+    """Return every setting by its name, in the order of the model."""
+    return {key.name: key for key in _keys(Values, "", restart=False)}
+
+
+def _keys(group: type[BaseModel], prefix: str, *, restart: bool) -> Iterator[Key]:
+    properties = _schema_of(group)["properties"]
+    for name, field in group.model_fields.items():
+        stays = restart or bool(_extra(field).get("restart"))
+        below = group_of(field)
+        if below is None:
+            yield Key(f"{prefix}{name}", field.description or "", field, _without_null(properties[name]), stays)
+        else:
+            yield from _keys(below, f"{prefix}{name}.", restart=stays)
+
+
+@cache
+def _schema_of(group: type[BaseModel]) -> Mapping[str, Any]:
+    return group.model_json_schema(by_alias=False)
+
+
+def _without_null(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    known = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
+    return {**schema, **known[0]} if known else schema
+
+
+def group_of(field: FieldInfo) -> type[BaseModel] | None:
+    """Return the group that a field holds; None for a value."""
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+def value_of(values: BaseModel, name: str) -> Any:
+    """Return the value of a setting by its name with dots."""
+    for part in name.split("."):
+        values = getattr(values, part)
+    return values
+
+
+def _extra(field: FieldInfo) -> Mapping[str, Any]:
+    return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a configuration file."""
+    found = Values.model_json_schema(by_alias=False)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "title": "Settings of agtrace"}

@@ -1,0 +1,318 @@
+"""Where settings come from: defaults, a file, environment variables, the command line; later ones win.
+
+This is the only module that reads the environment. Nothing is half used: a source with a fault is refused as a whole,
+with every fault in it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+from pydantic.alias_generators import to_camel
+
+from agtrace.problems import SettingError
+from agtrace.settings import platform_data_dir
+from agtrace.settings.files import Unreadable, parsed
+from agtrace.settings.model import Key, Protection, Settings, Values, group_of, keys
+
+CONFIG = "AGTRACE_CONFIG"
+"""The variable that names the file."""
+
+_LONGEST_SHOWN = 60
+_ON_COMMAND_LINE = "--set"
+_DEFAULT = "default"
+
+
+class Fault(NamedTuple):
+    """A value that can't be used."""
+
+    origin: str
+    """The file's path, the variable, or `--set`."""
+    key: str
+    """Empty if the source as a whole can't be used."""
+    value: str
+    """As given, shortened; nothing of a secret."""
+    expected: str
+
+    def __str__(self) -> str:
+        where = (
+            f"{self.origin}: {self.key}: "
+            if self.key and not self.origin.startswith("AGTRACE_")
+            else f"{self.origin}: "
+        )
+        return f"{where}expected {self.expected}, got {self.value}"
+
+
+class InvalidSettings(SettingError):
+    """Settings that can't be used, with every fault."""
+
+    def __init__(self, faults: tuple[Fault, ...]) -> None:
+        super().__init__("\n".join(map(str, faults)))
+        self.faults = faults
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Settings and where each value comes from."""
+
+    settings: Settings
+    file: Path | None
+    """The configuration file; None if there is none."""
+    origins: Mapping[str, str] = field(repr=False)
+    """By key; a key that isn't there has its default."""
+
+    def origin(self, key: str) -> str:
+        """Return where the value of a key comes from: `default`, the file's path, a variable, or `--set`."""
+        return self.origins.get(key, _DEFAULT)
+
+
+class _CommandLine:
+    """What the command line of this process sets."""
+
+    config: Path | None = None
+    values: Mapping[str, str] = {}
+
+
+def use_command_line(config: Path | None, values: Mapping[str, str]) -> None:
+    """Put the options of the command line above every other source, for the life of this process."""
+    _CommandLine.config = config or _CommandLine.config
+    _CommandLine.values = {**_CommandLine.values, **values}
+
+
+def config_file(environment: Mapping[str, str] | None = None) -> tuple[Path, bool]:
+    """Return the path of the configuration file, and whether it was named; an unnamed one need not be there."""
+    values = os.environ if environment is None else environment
+    named = _CommandLine.config or values.get(CONFIG)
+    if named:
+        return Path(named).expanduser().absolute(), True
+    from platformdirs import user_config_path
+
+    return user_config_path("agtrace", appauthor=False) / "config.toml", False
+
+
+def read(environment: Mapping[str, str] | None = None, *, without_file: bool = False) -> Found:
+    """Return the settings. Raises `InvalidSettings` with every fault of every source."""
+    values = os.environ if environment is None else environment
+    path, named = config_file(values)
+    is_there = not without_file and (named or path.is_file())
+    from_file = of_file(path) if is_there else _Source({}, ())
+    return _merged([from_file, _of_variables(values), _of_command_line()], values, path if is_there else None)
+
+
+def check(path: Path, environment: Mapping[str, str] | None = None) -> Found:
+    """Return the settings that a file would give. Raises `InvalidSettings`."""
+    values = os.environ if environment is None else environment
+    return _merged([of_file(path), _of_variables(values), _of_command_line()], values, path)
+
+
+def data_dir_of(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the data folder, whatever the other settings are; the platform's if it can't be read."""
+    values = os.environ if environment is None else environment
+    try:
+        return read(values).settings.data_dir
+    except SettingError:
+        given = values.get("AGTRACE_DATA_DIR")
+        return Path(given).expanduser() if given else platform_data_dir()
+
+
+def variables() -> dict[str, str]:
+    """Return the variables of agtrace, with their meanings; those of tools and digests by their pattern."""
+    return {CONFIG: "the configuration file, in TOML, YAML or JSON; default: config.toml in the platform's folder"} | {
+        key.variable: key.meaning for key in keys().values()
+    }
+
+
+# -- sources ---------------------------------------------------------------------------------------
+
+
+class _Source(NamedTuple):
+    """What a source sets."""
+
+    values: Mapping[str, tuple[Any, str]]
+    """Key -> (value, origin)."""
+    faults: tuple[Fault, ...]
+
+
+def of_file(path: Path) -> _Source:
+    """Read a file."""
+    try:
+        data = parsed(path)
+    except Unreadable as problem:
+        return _Source({}, (Fault(str(path), "", problem.found, problem.expected),))
+    faults: list[Fault] = []
+    leaves = dict(_leaves(Values, data, "", str(path), faults))
+    return _Source({key: (value, str(path)) for key, value in leaves.items()}, tuple(faults))
+
+
+def _leaves(
+    group: type[BaseModel], data: Mapping[Any, Any], prefix: str, origin: str, faults: list[Fault]
+) -> Iterator[tuple[str, Any]]:
+    """Yield the keys and values of a group; what has no place in it becomes a fault."""
+    names = {to_camel(name): name for name in group.model_fields} | {name: name for name in group.model_fields}
+    for given, value in data.items():
+        name = names.get(given) if isinstance(given, str) else None
+        key = f"{prefix}{given if name is None else name}"
+        below = None if name is None else group_of(group.model_fields[name])
+        if name is None:
+            faults.append(Fault(origin, key, _shown(value), _meant(str(given), list(group.model_fields))))
+        elif below is None:
+            yield key, value
+        elif below is Protection and isinstance(value, bool):
+            yield f"{key}.enabled", value
+        elif isinstance(value, Mapping):
+            yield from _leaves(below, value, f"{key}.", origin, faults)
+        else:
+            faults.append(Fault(origin, key, _shown(value), f"a table with {', '.join(below.model_fields)}"))
+
+
+def _of_variables(environment: Mapping[str, str]) -> _Source:
+    """Read the environment: `AGTRACE_` and the key, in capitals, with `__` for each dot."""
+    found: dict[str, tuple[Any, str]] = {}
+    nested = {_nested(key.name): key for key in keys().values()}
+    for variable, key in {**nested, **{key.variable: key for key in keys().values()}}.items():
+        text = environment.get(variable, "").strip()
+        if text:
+            found[key.name] = (_from_text(text, key), variable)
+    unknown = (name for name in environment if name.startswith("AGTRACE_") and "__" in name and name not in nested)
+    return _Source(
+        found, tuple(Fault(name, name, _shown(environment[name]), _meant(name, [*nested])) for name in unknown)
+    )
+
+
+def _of_command_line() -> _Source:
+    found: dict[str, tuple[Any, str]] = {}
+    faults: list[Fault] = []
+    for given, text in _CommandLine.values.items():
+        key = keys().get(given)
+        if key is None:
+            faults.append(Fault(_ON_COMMAND_LINE, given, _shown(text), _meant(given, [*keys()])))
+        else:
+            found[key.name] = (_from_text(text, key), _ON_COMMAND_LINE)
+    return _Source(found, tuple(faults))
+
+
+def _nested(key: str) -> str:
+    return f"AGTRACE_{key.replace('.', '__').upper()}"
+
+
+_SWITCHES = {"0": False, "1": True, "false": False, "true": True}
+
+
+def _from_text(text: str, key: Key) -> Any:
+    """Return the value that a text stands for; the text itself if it can't, which is a fault later."""
+    kind = key.type.get("type")
+    try:
+        if kind == "integer":
+            return int(text)
+        if kind == "object":
+            return json.loads(text)
+    except ValueError:
+        return text
+    if kind == "boolean":
+        return _SWITCHES.get(text.lower(), text)
+    if kind == "array":
+        return [part.strip() for part in text.split(",") if part.strip()]
+    return text
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+
+def _merged(sources: list[_Source], environment: Mapping[str, str], file: Path | None) -> Found:
+    """Return the settings of several sources, later ones above earlier ones. Raises `InvalidSettings`."""
+    faults = [fault for source in sources for fault in source.faults]
+    found = {key: value for source in sources for key, value in source.values.items()}
+    origins = {key: origin for key, (_, origin) in found.items()}
+    try:
+        values = Values.model_validate(_tree({key: value for key, (value, _) in found.items()}))
+    except ValidationError as error:
+        wrong = {_key_of(one["loc"]): one["input"] for one in error.errors(include_url=False)}
+        faults += (_fault(key, value, origins) for key, value in wrong.items())
+    else:
+        faults += _crossed(values, origins)
+    if faults:
+        raise InvalidSettings(tuple(faults))
+    return Found(Settings(**dict(values), environment=environment), file, origins)
+
+
+def _tree(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by key as nested objects."""
+    tree: dict[str, Any] = {}
+    for key, value in flat.items():
+        *groups, name = key.split(".")
+        at = tree
+        for group in groups:
+            at = at.setdefault(group, {})
+        at[name] = value
+    return tree
+
+
+def _key_of(place: tuple[Any, ...]) -> str:
+    """Return the key that a place in the settings belongs to: an item of a list belongs to its list."""
+    parts = [str(part) for part in place]
+    whole = next((end for end in range(1, len(parts) + 1) if ".".join(parts[:end]) in keys()), len(parts))
+    return ".".join(parts[:whole] if whole == len(parts) or parts[0] != "clients" else parts)
+
+
+def _fault(name: str, value: Any, origins: Mapping[str, str]) -> Fault:
+    key = keys().get(name) or keys()[name.partition(".")[0]]
+    origin = origins[key.name]
+    if key.secret:
+        return Fault(origin, name, "something else", expected(key))
+    return Fault(origin, name, _shown(value), expected(key, as_text=origin.startswith("AGTRACE_")))
+
+
+def _crossed(values: Values, origins: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield what contradicts another setting."""
+    most = values.max_page_size
+    pages = {"default_page_size": values.default_page_size} | {
+        f"tools.{tool}.page_size": getattr(values.tools, tool).page_size for tool in type(values.tools).model_fields
+    }
+    for key, size in pages.items():
+        if size is not None and size > most:
+            origin = origins.get(key) or origins["max_page_size"]
+            yield Fault(origin, key, str(size), f"at most max_page_size, which is {most}")
+    for mode in type(values.modes).model_fields:
+        limits = getattr(values.modes, mode)
+        if limits.width > limits.chars:
+            key = next(key for key in (f"modes.{mode}.width", f"modes.{mode}.chars") if key in origins)
+            yield Fault(
+                origins[key], f"modes.{mode}.width", str(limits.width), f"at most chars, which is {limits.chars}"
+            )
+
+
+def expected(key: Key, *, as_text: bool = False) -> str:
+    """Return what a setting may be, for a sentence; `as_text` if it is written in a variable."""
+    schema = key.type
+    kind = schema.get("type")
+    if "enum" in schema:
+        return f"one of {', '.join(schema['enum'])}"
+    if kind == "integer":
+        return f"a whole number from {schema['minimum']} to {schema['maximum']}"
+    if kind == "boolean":
+        return "0 or 1" if as_text else "true or false"
+    if kind == "array":
+        return "a list of texts"
+    if kind == "object":
+        each = schema["additionalProperties"]
+        return f"names with a whole number from {each['minimum']} to {each['maximum']}"
+    return f"{schema['minLength']} or more visible ASCII characters" if "minLength" in schema else "a text"
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a fault shows it."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+
+
+def _meant(given: str, known: list[str]) -> str:
+    """Return which of the known keys an unknown one may be."""
+    near = difflib.get_close_matches(given, known, 1)
+    return f"a known key, perhaps {near[0]}" if near else f"a known key: {', '.join(known[:20])}"
