@@ -1,4 +1,4 @@
-"""The HTTP transport: streamable HTTP at /mcp for both protocol eras, and /healthz and /readyz for operators.
+"""The HTTP transport: streamable HTTP at /mcp for both protocol eras; /healthz, /readyz and /metrics for operators.
 
 Connections have no state: every request is answered on its own, with one JSON body. Clients must send the token, which
 is optional only on loopback. Only known host names and web origins are answered, so that no web page can reach the
@@ -34,6 +34,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agtrace.answers.log import log_to_stderr, take_libraries
+from agtrace.answers.telemetry.prometheus import Exposition, RequestCounts
 from agtrace.problems import SettingError
 from agtrace.serving.clients import known
 from agtrace.serving.connections import Connection, listen
@@ -68,10 +69,11 @@ def serve_http(settings: Settings, host: str, port: int, tell: Callable[[Setting
     take_libraries()
     with listen(host, port) as listening:
         port = listening.getsockname()[1]
-        desk = Desk(settings)
+        counts = RequestCounts(known)
+        desk = Desk(settings, [counts])
         server = _Process(
             uvicorn.Config(
-                application(settings, desk, host, port),
+                application(settings, desk, counts, host, port),
                 http=Connection,
                 loop="asyncio",
                 log_config=None,
@@ -90,8 +92,8 @@ def serve_http(settings: Settings, host: str, port: int, tell: Callable[[Setting
     return server.exit_code
 
 
-def application(settings: Settings, desk: Desk, host: str, port: int) -> Starlette:
-    """Return the routes, behind the check of hosts and origins."""
+def application(settings: Settings, desk: Desk, counts: RequestCounts, host: str, port: int) -> Starlette:
+    """Return the routes, behind the check of hosts and origins; `counts` are those of the desk."""
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
         allowed_hosts=_allowed_hosts(settings, host, port),
@@ -107,11 +109,13 @@ def application(settings: Settings, desk: Desk, host: str, port: int) -> Starlet
         max_request_body_size=LARGEST_REQUEST,
     )
     probes = _Probes(desk, settings.http_token)
+    exposition = Exposition(counts, desk.answers.health, desk.recorder)
     return Starlette(
         routes=[
             Route("/mcp", _Door(manager.handle_request, settings.http_token)),
             Route("/healthz", probes.alive),
             Route("/readyz", probes.ready),
+            Route("/metrics", _Scrapes(exposition, settings.http_token).answer),
         ],
         middleware=[
             Middleware(_KnownNames, security),
@@ -172,7 +176,7 @@ class _Door:
 
     def _refusal(self, request: Request) -> Response | None:
         if not _shows(request, self._token):
-            return _refused(401, "Send the token as `Authorization: Bearer`.", {"WWW-Authenticate": "Bearer"})
+            return _without_token()
         if request.method != "POST":
             return _refused(405, "Only POST is supported: there are no sessions or streams.", {"Allow": "POST"})
         return None
@@ -255,6 +259,22 @@ class _Probes:
         return await anyio.to_thread.run_sync(self._desk.answers.health, limiter=self._room)
 
 
+class _Scrapes:
+    """Answers monitoring, which needs the token: unlike a probe, it can be told nothing without."""
+
+    def __init__(self, exposition: Exposition, token: str | None) -> None:
+        self._exposition, self._token = exposition, token
+        self._room = anyio.CapacityLimiter(2)  # separate threads, as for probes, which don't wait for it either
+
+    async def answer(self, request: Request) -> Response:
+        """Answer with the page, in the format that the client accepts."""
+        if not _shows(request, self._token):
+            return _without_token()
+        accept = ",".join(request.headers.getlist("accept"))
+        page, content_type = await anyio.to_thread.run_sync(self._exposition.page, accept, limiter=self._room)
+        return Response(page, headers={"Content-Type": content_type})
+
+
 class _Process(uvicorn.Server):
     """The server process: when told to end, it still sends answers that are almost done, and ends within a second."""
 
@@ -295,6 +315,10 @@ def _shows(request: Request, token: str | None) -> bool:
     """Whether a request has the token, if one is required; compared in constant time."""
     scheme, _, shown = request.headers.get("authorization", "").partition(" ")
     return token is None or (scheme.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), token.encode()))
+
+
+def _without_token() -> Response:
+    return _refused(401, "Send the token as `Authorization: Bearer`.", {"WWW-Authenticate": "Bearer"})
 
 
 def _refused(status: int, message: str, headers: dict[str, str] | None = None) -> Response:

@@ -10,6 +10,7 @@ that answer, or when its first request needs it.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import anyio
@@ -23,7 +24,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from agtrace import __version__
 
 if TYPE_CHECKING:
-    from agtrace.answers.telemetry.request import Origin
+    from agtrace.answers.telemetry.request import Observer, Origin
     from agtrace.settings import Settings
     from agtrace.shaping.shape import Answer
     from agtrace.tools.tool import Tool
@@ -112,7 +113,7 @@ class Desk:
     keeps its thread until it is done, so that there are never more threads.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, observers: Sequence[Observer] = ()) -> None:
         from agtrace_indexer.parallel.pool import cores
 
         from agtrace.answers.desk import (
@@ -120,8 +121,8 @@ class Desk:
         )
         from agtrace.answers.telemetry.recorder import Recorder
 
-        recorder = Recorder(settings.telemetry_file) if settings.telemetry else None
-        self.answers = Answers(settings, recorder=recorder)
+        self.recorder = Recorder(settings.telemetry_file) if settings.telemetry else None
+        self.answers = Answers(settings, recorder=self.recorder, observers=observers)
         self.listed = types.ListToolsResult(tools=[_described(tool) for tool in self.answers.tools.values()])
         self._threads = defaultdict[str, anyio.CapacityLimiter](lambda: anyio.CapacityLimiter(cores()))
 
