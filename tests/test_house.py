@@ -134,6 +134,14 @@ def test_no_module_can_reach_the_network_one_can_be_reached_and_only_the_server_
 
 
 @every_module
+def test_only_the_server_over_http_can_load_the_library_for_monitoring(module: Module) -> None:
+    page = "agtrace.answers.telemetry.prometheus"
+    imported = set(_imports(module))
+    assert ("prometheus_client" in {name.split(".")[0] for name in imported}) == (module.name == page)
+    assert (page in imported) == (module.name == "agtrace.serving.http_transport")
+
+
+@every_module
 def test_only_the_settings_read_the_environment(module: Module) -> None:
     words = {"environ", "environb", "getenv", "getenvb", "expandvars"}
     read = [node.attr for node in ast.walk(module.tree) if isinstance(node, ast.Attribute) and node.attr in words]

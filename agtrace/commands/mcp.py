@@ -29,7 +29,7 @@ def mcp(address: tuple[str, int] | None, no_token: bool, show_token: bool) -> No
 
     With --http it listens on an address, under /mcp, and answers clients that send the token: AGTRACE_HTTP_TOKEN, or
     one that is generated at the first start and kept in the data folder. It also answers /healthz and /readyz, and
-    says on stderr where it listens; at a terminal, also how to add it to each agent.
+    /metrics for Prometheus, and says on stderr where it listens; at a terminal, also how to add it to each agent.
 
     \b
       agtrace mcp --http 127.0.0.1:8765

@@ -1,4 +1,4 @@
-"""The HTTP transport: streamable HTTP at /mcp for both protocol eras, and /healthz and /readyz for operators.
+"""The HTTP transport: streamable HTTP at /mcp for both protocol eras; /healthz, /readyz and /metrics for operators.
 
 Connections have no state: every request is answered on its own, with one JSON body. Clients must send the token, which
 is optional only on loopback. Only known host names and web origins are answered, so that no web page can reach the
@@ -35,6 +35,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agtrace.answers.clients import known
 from agtrace.answers.log import log_to_stderr, take_libraries
+from agtrace.answers.telemetry.prometheus import Exposition, RequestCounts
 from agtrace.problems import SettingError
 from agtrace.serving.connections import Connection, listen
 from agtrace.serving.ending import end
@@ -73,10 +74,11 @@ def serve_http(live: Live, host: str, port: int, tell: Callable[[Settings, str],
     take_libraries()
     with listen(host, port) as listening:
         port = listening.getsockname()[1]
-        desk = Desk(live)
+        counts = RequestCounts(known)
+        desk = Desk(live, [counts])
         server = _Process(
             uvicorn.Config(
-                application(live, desk, host, port),
+                application(live, desk, counts, host, port),
                 http=Connection,
                 loop="asyncio",
                 log_config=None,
@@ -96,8 +98,8 @@ def serve_http(live: Live, host: str, port: int, tell: Callable[[Settings, str],
     return server.exit_code
 
 
-def application(live: Live, desk: Desk, host: str, port: int) -> Starlette:
-    """Return the routes, behind the check of hosts and origins."""
+def application(live: Live, desk: Desk, counts: RequestCounts, host: str, port: int) -> Starlette:
+    """Return the routes, behind the check of hosts and origins; `counts` are those of the desk."""
     settings = live.current.settings
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
@@ -114,11 +116,13 @@ def application(live: Live, desk: Desk, host: str, port: int) -> Starlette:
         max_request_body_size=LARGEST_REQUEST,
     )
     probes = _Probes(desk, settings.http.token)
+    exposition = Exposition(counts, desk.answers.health, desk.recorder)
     return Starlette(
         routes=[
             Route("/mcp", _Door(manager.handle_request, settings.http.token)),
             Route("/healthz", probes.alive),
             Route("/readyz", probes.ready),
+            Route("/metrics", _Scrapes(exposition, settings.http.token).answer),
         ],
         middleware=[
             Middleware(_KnownNames, security),
@@ -181,7 +185,7 @@ class _Door:
 
     def _refusal(self, request: Request) -> Response | None:
         if not _shows(request, self._token):
-            return _refused(401, "Send the token as `Authorization: Bearer`.", {"WWW-Authenticate": "Bearer"})
+            return _without_token()
         if request.method != "POST":
             return _refused(405, "Only POST is supported: there are no sessions or streams.", {"Allow": "POST"})
         return None
@@ -264,6 +268,22 @@ class _Probes:
         return await anyio.to_thread.run_sync(self._desk.answers.health, limiter=self._room)
 
 
+class _Scrapes:
+    """Answers monitoring, which needs the token: unlike a probe, it can be told nothing without."""
+
+    def __init__(self, exposition: Exposition, token: str | None) -> None:
+        self._exposition, self._token = exposition, token
+        self._room = anyio.CapacityLimiter(2)  # separate threads, as for probes, which don't wait for it either
+
+    async def answer(self, request: Request) -> Response:
+        """Answer with the page, in the format that the client accepts."""
+        if not _shows(request, self._token):
+            return _without_token()
+        accept = ",".join(request.headers.getlist("accept"))
+        page, content_type = await anyio.to_thread.run_sync(self._exposition.page, accept, limiter=self._room)
+        return Response(page, headers={"Content-Type": content_type})
+
+
 class _Process(uvicorn.Server):
     """The server process: when told to end, it still sends answers that are almost done, and ends within a second."""
 
@@ -304,6 +324,10 @@ def _shows(request: Request, token: str | None) -> bool:
     """Whether a request has the token, if one is required; compared in constant time."""
     scheme, _, shown = request.headers.get("authorization", "").partition(" ")
     return token is None or (scheme.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), token.encode()))
+
+
+def _without_token() -> Response:
+    return _refused(401, "Send the token as `Authorization: Bearer`.", {"WWW-Authenticate": "Bearer"})
 
 
 def _refused(status: int, message: str, headers: dict[str, str] | None = None) -> Response:

@@ -10,6 +10,7 @@ that answer, or when its first request needs it.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from uuid import uuid4
 
@@ -24,7 +25,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from agtrace import __version__
 
 if TYPE_CHECKING:
-    from agtrace.answers.telemetry.request import Origin
+    from agtrace.answers.telemetry.request import Observer, Origin
     from agtrace.settings.limits import Limits
     from agtrace.settings.live import Live
     from agtrace.shaping.shape import Answer
@@ -127,7 +128,7 @@ class Desk:
     keeps its thread until it is done, so that there are never more threads.
     """
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: Live, observers: Sequence[Observer] = ()) -> None:
         from agtrace_indexer.parallel.pool import cores
 
         from agtrace.answers.desk import (
@@ -136,7 +137,8 @@ class Desk:
         from agtrace.answers.telemetry.recorder import Recorder
 
         settings = live.current.settings
-        self.answers = Answers(settings, recorder=Recorder(settings.telemetry_file), live=live)
+        self.recorder = Recorder(settings.telemetry_file)
+        self.answers = Answers(settings, recorder=self.recorder, observers=observers, live=live)
         self._live, self._listed = live, _Listed("", types.ListToolsResult(tools=[]))
         self._threads = defaultdict[str, anyio.CapacityLimiter](lambda: anyio.CapacityLimiter(cores()))
 

@@ -23,7 +23,7 @@ RUN = [sys.executable, "-X", "importtime", "-c", "import sys; from agtrace.cli i
 LOADED = re.compile(r"^import time: +\d+ \| +\d+ \| +(\S+)$", re.MULTILINE)
 HEAVY = {
     *("agtrace_indexer", "agtrace_schema", "sqlite3", "orjson", "zstandard", "itsdangerous"),
-    *("rich", "platformdirs", "watchdog", "jinja2", "hyperscan"),
+    *("rich", "platformdirs", "watchdog", "jinja2", "hyperscan", "prometheus_client"),
 }
 """What answers need, or people, but neither the SDK nor a greeting."""
 
@@ -154,6 +154,18 @@ def test_a_client_that_asks_everything_at_once_gets_every_answer(tmp_path: Path)
     assert "agtrace.tools.search_hints" in loaded  # Python tells only what import statements load
     assert families(loaded) & {"rich", "jinja2"} == set()
     assert {name for name in loaded if name.startswith(("agtrace.commands.", "agtrace.render"))} == set()
+
+
+def test_only_the_server_over_http_loads_the_library_for_monitoring(tmp_path: Path) -> None:
+    with (tmp_path / "stderr").open("w") as stderr, serving(RUN, stderr) as server:
+        server.greet()
+        server.send("tools/call", 2, name="list_sessions", arguments={})
+        assert server.receive()["result"]["structuredContent"]["success"]
+        server.send("resources/read", 3, uri="ax://metrics/1d")
+        assert server.receive()["result"]["contents"]
+    loaded = loaded_by((tmp_path / "stderr").read_text())
+    assert "agtrace.answers.telemetry.recorder" in loaded
+    assert "prometheus_client" not in families(loaded) and "agtrace.answers.telemetry.prometheus" not in loaded
 
 
 def test_a_server_collects_its_garbage_though_it_starts_without() -> None:

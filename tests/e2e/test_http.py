@@ -216,7 +216,7 @@ def test_a_known_client_is_never_sent_more_than_it_shows(server: Listening, mode
 # -- who is answered -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", ["/mcp", "/healthz", "/readyz", "/", "/mcp/"])
+@pytest.mark.parametrize("path", ["/mcp", "/healthz", "/readyz", "/metrics", "/", "/mcp/"])
 def test_a_name_or_a_web_page_that_is_not_known_is_refused_everywhere(server: Listening, path: str) -> None:
     """DNS rebinding: a page that reaches loopback through a name of its own gets nothing."""
     method = "POST" if path == "/mcp" else "GET"

@@ -69,7 +69,7 @@ def test_no_secret_of_the_environment_leaves(own_home: Path, tmp_path: Path) -> 
     told = [text for answer in said for text in (answer.out, answer.err)]
     with listening(own_home, **variables) as server:
         for headers in ({}, {"Authorization": ""}, {"Authorization": f"Bearer {TOKEN}x"}):
-            for path in ("/healthz", "/readyz", f"/mcp?token={TOKEN}"):
+            for path in ("/healthz", "/readyz", "/metrics", f"/mcp?token={TOKEN}"):
                 _, answered, text = server.request("GET", path, **headers)
                 told += [json.dumps(answered), text]
         for place in (f"?token={TOKEN}", f"?access_token={TOKEN}", f"?authorization=Bearer%20{TOKEN}"):

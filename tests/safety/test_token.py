@@ -99,7 +99,7 @@ def test_it_is_shown_to_who_asks_and_is_in_no_log_and_no_answer(own_home: Path, 
     with listening(own_home) as server:
         token = kept.read_text().strip()
         answers = [server.post("tools/list", Authorization=wrong)[2] for wrong in ("", f"Bearer {token}", "Bearer x")]
-        answers += [server.request("GET", path)[2] for path in ("/healthz", "/readyz")]
+        answers += [server.request("GET", path)[2] for path in ("/healthz", "/readyz", "/metrics")]
     assert token not in json.dumps([answers, server.logged])
     assert agtrace_here("mcp", "--show-token").out == f"{token}\n"
     assert agtrace_here("mcp", "--show-token", AGTRACE_HTTP_TOKEN=KEPT).out == f"{KEPT}\n"
