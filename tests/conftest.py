@@ -21,8 +21,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # else what the tests sta
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # code that is started hundreds of times is compiled once
 os.environ.pop("COLUMNS", None)  # else the commands would keep it for the whole run: a test sets it if it matters
-for name in (*variables(), "XDG_DATA_HOME"):  # what a developer has set mustn't change what the tests see
-    os.environ.pop(name, None)
+for name in (*variables(), "XDG_DATA_HOME", *(name for name in os.environ if name.startswith("OTEL_"))):
+    os.environ.pop(name, None)  # what a developer has set mustn't change what the tests see
 
 LOGS = Path(__file__).resolve().parents[2] / "shared" / "logs"
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_sessions"

@@ -125,12 +125,14 @@ def test_imports_never_go_against_the_arrow_from_schema_over_indexer_to_agtrace(
 
 @every_module
 def test_no_module_can_reach_the_network_one_can_be_reached_and_only_the_server_knows_mcp(module: Module) -> None:
-    """`socket` is there to listen with; nothing calls out."""
+    """`socket` is there to listen with; nothing calls out but OpenTelemetry, for a user who asks for that."""
     imported = set(_imports(module))
     families = imported | {name.split(".")[0] for name in imported}
     assert families & NETWORK == ({"socket"} if module.name == "agtrace.serving.connections" else set())
     if not module.name.startswith("agtrace.serving."):
         assert families & {"mcp", "mcp_types", "starlette", "uvicorn"} == set()
+    if not module.name.startswith("agtrace.serving.otel."):
+        assert "opentelemetry" not in families
 
 
 @every_module
@@ -328,8 +330,9 @@ def test_no_dependency_may_be_of_a_later_major_version_than_the_lock_has() -> No
 
 def test_the_lock_satisfies_every_dependency_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    asked = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["dev"]]
-    asked += project["build-system"]["requires"]
+    extras = project["project"]["optional-dependencies"]
+    asked = [*project["project"]["dependencies"], *extras["dev"], *extras["otel"], *project["build-system"]["requires"]]
+    asked.remove("agtrace[otel]")  # ours, and listed by itself
     locked = _locked()
     for wanted in map(Requirement, asked):
         assert canonicalize_name(wanted.name) in locked, wanted

@@ -35,7 +35,7 @@ def take_libraries() -> None:
 class Lines(logging.Handler):
     """Writes a record as a line; a repeated fault once a minute, with the number of repetitions.
 
-    A fault is identified by its place in the code and its kind of exception, since its message may contain a number.
+    What a fault is, `fault` says.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -46,7 +46,7 @@ class Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line, unless the fault was logged recently."""
-        fault = (record.pathname, record.lineno, record.exc_info and record.exc_info[0])
+        fault = self.fault(record)
         until, unsaid = self._quiet.get(fault, (0.0, 0))
         if self._now() < until:
             self._quiet[fault] = (until, unsaid + 1)
@@ -56,3 +56,7 @@ class Lines(logging.Handler):
         repeated = {"repeated": unsaid} if unsaid else {}
         said = {"level": record.levelname.lower(), "from": record.name, "message": record.getMessage()}
         log_to_stderr({"event": "log", **said, **repeated, **trace})
+
+    def fault(self, record: logging.LogRecord) -> tuple[object, ...]:
+        """Return the fault: its place in the code and its kind of exception, since its message may contain a number."""
+        return (record.pathname, record.lineno, record.exc_info and record.exc_info[0])

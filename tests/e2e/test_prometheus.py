@@ -17,7 +17,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_format
 
 from agtrace import __version__
-from agtrace.serving.clients import CLIENTS
+from agtrace.answers.clients import CLIENTS
 from agtrace.tools import TOOLS
 from tests.agtrace.asking import claude_log
 from tests.e2e.test_http import Listening, listening
