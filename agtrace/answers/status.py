@@ -19,7 +19,7 @@ from agtrace.index.reader import Index
 from agtrace.index.trouble import as_sentence
 from agtrace.problems import IndexUnavailable, SettingError
 from agtrace.sessions.query import iso
-from agtrace.settings.live import Live, Loaded
+from agtrace.settings.live import Loaded
 from agtrace.settings.model import Settings
 from agtrace.text.lines import one_line
 from agtrace.usage.prices import load as load_prices
@@ -28,8 +28,9 @@ _LONGEST_PROBLEM = 400
 _HOUR = 3600
 
 
-def look(settings: Settings, *, refresh_seconds: float = 10) -> Health:
+def look(loaded: Loaded, *, refresh_seconds: float = 10) -> Health:
     """Return the figures without a running server. Raises `IndexUnavailable` if the index can't be opened."""
+    settings = loaded.settings
     try:
         load_prices(settings.prices)
         problem = None
@@ -38,7 +39,7 @@ def look(settings: Settings, *, refresh_seconds: float = 10) -> Health:
     index = Index(settings)
     freshness = with_damage(index.refresh(refresh_seconds), index.soundness.damage(seconds=None))
     with index.reader() as reader:
-        return health(reader.connection, Live.start().current, freshness, problem=problem)
+        return health(reader.connection, loaded, freshness, problem=problem)
 
 
 def with_damage(freshness: Freshness, damage: IndexUnavailable | None) -> Freshness:

@@ -23,7 +23,8 @@ def serve() -> None:
     except (SettingError, OSError) as error:
         from agtrace.commands.errors import USAGE, fail
 
-        fail(str(error), USAGE)
+        first, *more = str(error).split("\n")
+        fail(first, USAGE, *more)
 
 
 def _serve() -> None:

@@ -133,7 +133,8 @@ def _explanation(error: Exception) -> Explanation | None:
     if isinstance(error, Problem):
         return explanation_of(error.code, error.message, error.hint, error.details)
     if isinstance(error, SettingError):
-        return Explanation(USAGE, str(error))
+        first, *more = str(error).split("\n")
+        return Explanation(USAGE, first, tuple(more))
     if isinstance(error, NoIndex):
         return Explanation(UNREADABLE, "there is no index yet: run `agtrace index`")
     return _explanation_of_indexing(error)

@@ -19,12 +19,13 @@ from agtrace.settings import load
 @click.option("--until", metavar="TIME", help="Only requests up to this time, written as for --since.")
 @click.option("--outcome", type=click.Choice(get_args(RequestOutcome)), help="Only requests that ended like this.")
 @click.option("--by", type=click.Choice(get_args(RequestsBy)), default="tool", show_default=True, help="The groups.")
+@click.option("--ab", is_flag=True, help="Compare answers with and without protection (the setting `ab.mode`).")
 @plain_json
-def metrics(as_json: bool, since: str | None, until: str | None, **wanted: Any) -> None:
+def metrics(as_json: bool, ab: bool, since: str | None, until: str | None, **wanted: Any) -> None:
     """Show what servers were asked, and how fast, how large and how complete their answers were.
 
     Servers record figures and codes in telemetry.sqlite3 in the data folder, for 30 days, and nothing of what was asked
-    or answered. AGTRACE_TELEMETRY=0 turns that off; the file can be deleted at any time.
+    or answered. The setting telemetry.enabled turns that off; the file can be deleted at any time.
 
     \b
       agtrace metrics --since 1d
@@ -33,18 +34,19 @@ def metrics(as_json: bool, since: str | None, until: str | None, **wanted: Any) 
     from agtrace_indexer import redact
     from agtrace_schema.answers import dump
 
+    from agtrace.answers.telemetry.figures import comparison
     from agtrace.answers.telemetry.figures import metrics as figures
     from agtrace.answers.telemetry.store import Wanted
+    from agtrace.render import metrics as render
     from agtrace.times import moment
 
     settings, now = load(), datetime.now(UTC)
     redact.use(settings.data_dir)  # whose rules are compiled already
     from_, to = since and moment("since", since, now), until and moment("until", until, now, end=True)
-    found = figures(settings.telemetry_file, Wanted(since=from_ or None, until=to or None, **wanted))
-
-    def for_person() -> None:
-        from agtrace.render.metrics import metrics
-
-        metrics(found, wanted["by"])
-
-    leave(dump(found), as_json, for_person)
+    asked = Wanted(since=from_ or None, until=to or None, **wanted)
+    if ab:
+        sides = comparison(settings.telemetry_file, asked)
+        leave(dump(sides), as_json, lambda: render.comparison(sides))
+    else:
+        found = figures(settings.telemetry_file, asked)
+        leave(dump(found), as_json, lambda: render.metrics(found, wanted["by"]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agtrace_schema.status import Health
+from agtrace_schema.status import Configuration, Health
 from rich.table import Table
 from rich.text import Text
 
@@ -25,9 +25,17 @@ def health(found: Health) -> None:
         ("newest event", when(index.newest_event)),
         ("size", size(index.bytes)),
         ("tables", str(index.tables_version)),
-        ("configuration", found.configuration.version),
+        ("configuration", _configuration(found.configuration)),
     ):
         grid.add_row(Text(label, style="dim"), value)
     OUT.print(grid)
     for problem in filter(None, (index.problem, found.configuration.problem)):
         OUT.print(Text(plain(problem), style="red"), soft_wrap=True)
+
+
+def _configuration(found: Configuration) -> str:
+    """Return where the settings come from; without a file they have a version only."""
+    if found.file is None:
+        return found.version
+    read = f", read {when(found.loaded_at)}" if found.loaded_at else ""
+    return f"{plain(found.file)}{read}"

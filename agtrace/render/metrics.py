@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agtrace_schema.metrics import RequestFigures, RequestMetrics
+from agtrace_schema.metrics import AbComparison, ArmFigures, RequestFigures, RequestMetrics
 from agtrace_schema.requests import RequestsBy
 from rich.text import Text
 
@@ -35,6 +35,33 @@ def metrics(found: RequestMetrics, by: RequestsBy) -> None:
         OUT.print(Text(f"errors: {plain_line(errors)}", style=STYLES["failed"]))
     if found.dropped:
         OUT.print(Text(f"{counted(found.dropped, 'request')} could not be recorded", style=STYLES["failed"]))
+
+
+def comparison(found: AbComparison) -> None:
+    """Print the sides of a comparison: sizes, calls that followed, errors."""
+    if not found.arms:
+        nothing("Nothing was compared in this time: the setting ab.mode turns that on (`agtrace config`).")
+        return
+    print_table([_side(arm) for arm in found.arms], _RIGHT_OF_SIDES, frozenset())
+
+
+_RIGHT_OF_SIDES = frozenset(
+    {"connections", "requests", "per connection", "errors", "p50 size", "p95 size", "unprotected"}
+)
+
+
+def _side(found: ArmFigures) -> Row:
+    without = found.unprotected_bytes
+    return {
+        "connections": figure(found.connections),
+        "requests": figure(found.requests),
+        "per connection": f"{found.requests_per_connection:.1f}",
+        "errors": percent(found.error_share),
+        "p50 size": size(round(found.bytes.p50)),
+        "p95 size": size(round(found.bytes.p95)),
+        "unprotected": "" if without is None else f"{size(round(without.p50))} / {size(round(without.p95))}",
+        "answers": Text(found.arm),
+    }
 
 
 def _row(found: RequestFigures, by: RequestsBy) -> Row:

@@ -65,7 +65,7 @@ _UNKNOWN = "other"
 def serve_http(live: Live, host: str, port: int, tell: Callable[[Settings, str], None]) -> int:
     """Serve on this address until SIGTERM or SIGINT; return the exit code. Port 0 means any free port.
 
-    `http.token` of the settings is the token that clients must send. `tell` is called with the URL once the server listens.
+    `http.token` of the settings is the token that clients must send. `tell` gets the URL once the server listens.
     Raises `SettingError` for a host that needs a token, `OSError` if the server can't listen on the address.
     """
     settings = live.current.settings

@@ -5,7 +5,6 @@ What is here is what everything else needs without loading the model.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING

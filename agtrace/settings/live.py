@@ -1,7 +1,8 @@
 """Settings of a running server, which follow their file.
 
-Before each request the file's stamp is looked at, which takes microseconds; SIGHUP has the file read at once. A file that can't be
-used changes nothing: the old values stay, and its faults are told until it is mended (requirements R-091, R-093).
+Before each request the file's stamp is looked at, which takes microseconds; SIGHUP has the file read at once. A file
+that can't be used changes nothing: the old values stay, and its faults are told until it is mended (requirements R-091,
+R-093).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agtrace.settings.model import Key, Settings, keys, value_of
+from agtrace.settings.model import Key, Settings, keys, plain, value_of
 from agtrace.settings.sources import Fault, Found, InvalidSettings, config_file, read
 
 _AGAIN_SECONDS = 0.05
@@ -73,7 +74,7 @@ class Live:
 
         Raises `SettingError` if anything else can't be used.
         """
-        path, named = config_file(environment)
+        path, _ = config_file(environment)
         stamp = _stamp(path)
         try:
             found = read(environment)
@@ -173,7 +174,7 @@ def _differ(one: Settings, other: Settings, key: Key) -> bool:
 
 def _change(key: Key, old: Settings, new: Settings) -> dict[str, Any]:
     """Return the log record of a change."""
-    before, after = (_SECRET if key.secret else _told(value_of(settings, key.name)) for settings in (old, new))
+    before, after = (_SECRET if key.secret else plain(value_of(settings, key.name)) for settings in (old, new))
     needs = {"needs_restart": True} if key.restart else {}
     at = datetime.now(UTC).isoformat(timespec="milliseconds")
     return {"event": "config.changed", "key": key.name, "old": before, "new": after, "at": at, **needs}
@@ -190,12 +191,3 @@ def _stamp(path: Path | None) -> _Stamp:
 def _is_being_written(stamp: _Stamp, file: Path | None) -> bool:
     """Whether the file in use was emptied a moment ago: editors do that before they write."""
     return file is not None and stamp is not None and stamp[1] == 0 and time.time_ns() - stamp[0] < _YOUNG_NS
-
-
-def _told(value: Any) -> Any:
-    """Return a value as a log line shows it."""
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, Mapping):
-        return dict(value)
-    return list(value) if isinstance(value, tuple) else str(value)

@@ -167,8 +167,8 @@ class Http(Group):
     token: Token | None = Field(
         default=None,
         repr=False,
-        description=f"the token that clients must send as `Authorization: Bearer`, {SHORTEST_TOKEN} characters or more; "
-        "by default a generated one, kept in http.token in the data folder",
+        description=f"the token that clients must send as `Authorization: Bearer`, {SHORTEST_TOKEN} characters or "
+        "more; by default a generated one, kept in http.token in the data folder",
         json_schema_extra={"variable": "AGTRACE_HTTP_TOKEN", "secret": True},
     )
     hosts: Texts = Field(
@@ -373,6 +373,15 @@ def value_of(values: BaseModel, name: str) -> Any:
     return values
 
 
+def plain(value: Any) -> Any:
+    """Return the value of a setting as JSON has it."""
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
 def _extra(field: FieldInfo) -> Mapping[str, Any]:
     return field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
 
@@ -380,4 +389,5 @@ def _extra(field: FieldInfo) -> Mapping[str, Any]:
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a configuration file."""
     found = Values.model_json_schema(by_alias=False)
+    found["properties"]["$schema"] = {"type": "string"}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "title": "Settings of agtrace"}

@@ -147,7 +147,8 @@ def of_file(path: Path) -> _Source:
     except Unreadable as problem:
         return _Source({}, (Fault(str(path), "", problem.found, problem.expected),))
     faults: list[Fault] = []
-    leaves = dict(_leaves(Values, data, "", str(path), faults))
+    settings = {key: value for key, value in data.items() if key != "$schema"}  # which editors look for in JSON
+    leaves = dict(_leaves(Values, settings, "", str(path), faults))
     return _Source({key: (value, str(path)) for key, value in leaves.items()}, tuple(faults))
 
 

@@ -15,7 +15,7 @@ def escaped_size(text: str) -> int:
 
 
 def chunk_end(text: str, start: int, most_bytes: int) -> int:
-    """Return the end of the chunk that begins at `start`: so many lines (the setting) of at most this many bytes as JSON.
+    """Return the end of the chunk that begins at `start`: at most `chunk_lines` lines, and this many bytes as JSON.
 
     A chunk ends after a newline; only a line longer than the budget is cut, between characters.
     """

@@ -56,3 +56,31 @@ class RequestMetrics(Model):
     """All requests in the telemetry file, which keeps 30 days."""
     dropped: int | None = None
     """Requests that this server couldn't record; None without a server."""
+
+
+class ArmFigures(Model):
+    """The requests on one side of a comparison of answers with and without protection."""
+
+    arm: str
+    """`protected`, `unprotected` (both with `ab.mode` split), or `shadow`."""
+    connections: int
+    requests: int
+    requests_per_connection: float
+    """How many calls a connection came to: smaller answers that need more calls show here."""
+    errors: int
+    error_share: float
+    bytes: Percentiles
+    """Of the answers that were sent."""
+    tokens: Percentiles
+    unprotected_bytes: Percentiles | None = None
+    """With shadow: of the same answers without protection."""
+    measured: int | None = None
+    """With shadow: how many of them could be measured."""
+
+
+class AbComparison(Model):
+    """Answers with protection beside answers without."""
+
+    since: str | None = None
+    until: str | None = None
+    arms: list[ArmFigures]

@@ -17,6 +17,7 @@ from agtrace_indexer.redact import redact
 from agtrace_indexer.texts.blocks import pack, unpack
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 
+from agtrace.settings.limits import limits
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, check, claude_log, query, text_of
 from tests.conftest import SAMPLES
 

@@ -9,10 +9,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from agtrace_indexer.redact import redact
-from agtrace_schema.metrics import Percentiles, RequestFigures, RequestMetrics
+from agtrace_schema.metrics import AbComparison, ArmFigures, Percentiles, RequestFigures, RequestMetrics
 
 from agtrace.answers.telemetry import store
-from agtrace.answers.telemetry.store import NOTHING, Group, Sums, Wanted
+from agtrace.answers.telemetry.store import NOTHING, Compared, Group, Sums, Wanted
 from agtrace.problems import TelemetryUnavailable
 from agtrace.sessions.query import iso
 
@@ -35,6 +35,35 @@ def metrics(path: Path, wanted: Wanted, dropped: int | None = None) -> RequestMe
         else [_figures(groups[name], redact(name) if wanted.by == "client" else name) for name in names],
         recorded=recorded,
         dropped=dropped,
+    )
+
+
+def comparison(path: Path, wanted: Wanted) -> AbComparison:
+    """Return the two sides of a comparison, or what a shadow measured. Raises `TelemetryUnavailable`."""
+    try:
+        found = store.compared(path, wanted)
+    except sqlite3.Error:
+        raise TelemetryUnavailable(path) from None
+    arms = sorted({one.arm for one in found})
+    sides = [_side(arm, [one for one in found if one.arm == arm]) for arm in arms]
+    return AbComparison(since=iso(wanted.since), until=iso(wanted.until), arms=sides)
+
+
+def _side(arm: str, found: Sequence[Compared]) -> ArmFigures:
+    connections = len({one.connection for one in found})
+    errors = sum(one.outcome != "ok" for one in found)
+    measured = [one.unprotected_bytes for one in found if one.unprotected_bytes is not None]
+    return ArmFigures(
+        arm=arm,
+        connections=connections,
+        requests=len(found),
+        requests_per_connection=round(len(found) / connections, 2),
+        errors=errors,
+        error_share=round(errors / len(found), 4),
+        bytes=_percentiles([one.bytes for one in found]),
+        tokens=_percentiles([one.tokens for one in found]),
+        unprotected_bytes=_percentiles(measured) if measured else None,
+        measured=len(measured) if arm == "shadow" else None,
     )
 
 

@@ -186,6 +186,29 @@ def grouped(path: Path, wanted: Wanted) -> dict[str, Group]:
     return {datetime.fromtimestamp(number * length / 1000, UTC).strftime(form): it for number, it in found.items()}
 
 
+class Compared(NamedTuple):
+    """A request on a side of a comparison."""
+
+    arm: str
+    connection: str
+    outcome: str
+    bytes: int
+    tokens: int
+    unprotected_bytes: int | None
+
+
+def compared(path: Path, wanted: Wanted) -> list[Compared]:
+    """Return the requests on any side of a comparison."""
+    with _opened(path) as connection:
+        if connection is None:
+            return []
+        chosen = f"at BETWEEN ? AND ? AND (?3 IS NULL OR tool = ?3) AND {_OUTCOMES[wanted.outcome]}"
+        given = (wanted.since or 0, _END_OF_TIME if wanted.until is None else wanted.until, wanted.tool)
+        columns = "arm, coalesce(connection, ''), outcome, bytes, tokens, unprotected_bytes"
+        rows = connection.execute(f"SELECT {columns} FROM request WHERE arm IS NOT NULL AND {chosen}", given)
+        return [Compared(*row) for row in rows]
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection | None]:
     """Open the file for reading; None if there is none, or none of this version."""

@@ -1,0 +1,134 @@
+"""`agtrace config`: the settings, where each comes from, and what a file would change."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agtrace.commands.errors import USAGE, tell
+from agtrace.commands.options import plain_json, settings_options
+from agtrace.commands.printing import leave, print_json, print_lines
+
+if TYPE_CHECKING:
+    from agtrace.settings.model import Settings
+    from agtrace.settings.sources import Found
+
+_SECRET = "(secret)"
+
+
+@click.group(invoke_without_command=True)
+@settings_options
+@click.option("--all", "show_all", is_flag=True, help="Show every setting of every tool, too.")
+@plain_json
+@click.pass_context
+def config(context: click.Context, show_all: bool, as_json: bool) -> None:
+    """Show each setting, its value, and where it comes from.
+
+    Settings come from a file, from variables named AGTRACE_ and the key (AGTRACE_MAX_PAGE_SIZE, with two underscores
+    for each dot), and from --set; later ones win. The file is config.toml in the platform's folder for configuration,
+    or what --config or AGTRACE_CONFIG name; it may be TOML, YAML or JSON. A running server notices when it changes.
+
+    \b
+      agtrace config path
+      agtrace config check team.yaml
+      agtrace --set token_budget_threshold=8000 config
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from agtrace.settings.sources import read
+
+    found = read()
+    rows = list(_rows(found, everything=show_all or as_json))
+
+    def for_person() -> None:
+        from agtrace.render.settings import settings
+
+        settings(rows, found.file)
+
+    leave({"file": found.file and str(found.file), "settings": rows}, as_json, for_person)
+
+
+@config.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@plain_json
+def check(file: Path, as_json: bool) -> None:
+    """Say what is wrong with a configuration file, or what it would change. Nothing is changed.
+
+    Exits 2 if it can't be used, naming every fault: the key, its value, and what is allowed.
+    """
+    from agtrace.settings.sources import InvalidSettings, read
+    from agtrace.settings.sources import check as checked
+
+    try:
+        found = checked(file)
+    except InvalidSettings as problem:
+        if as_json:
+            print_json({"valid": False, "faults": [fault._asdict() for fault in problem.faults]})
+        else:
+            tell(*map(str, problem.faults))
+        sys.exit(USAGE)
+    try:
+        now = read().settings
+    except InvalidSettings:
+        now = read(without_file=True).settings
+    changes = list(_changes(now, found.settings))
+    lines = [f"{one['key']}: {_written(one['old'])} -> {_written(one['new'])}" for one in changes]
+
+    def for_person() -> None:
+        print_lines([f"{file} can be used. It would change:" if lines else f"{file} can be used. It changes nothing."])
+        print_lines(f"  {line}" for line in lines)
+
+    leave({"valid": True, "changes": changes}, as_json, for_person)
+
+
+@config.command()
+def schema() -> None:
+    """Print the JSON Schema of a configuration file, for editors that complete and check it."""
+    from agtrace.settings.model import schema
+
+    print_json(schema())
+
+
+@config.command()
+def path() -> None:
+    """Print the path of the configuration file, whether it is there or not."""
+    from agtrace.settings.sources import config_file
+
+    print_lines([str(config_file()[0])])
+
+
+def _rows(found: Found, *, everything: bool) -> Iterator[dict[str, Any]]:
+    """Yield key, value and source of the settings; those of tools only if they are set, unless everything is wanted."""
+    from agtrace.settings.model import keys
+
+    for key in keys().values():
+        source = found.origin(key.name)
+        if everything or source != "default" or not key.name.startswith("tools."):
+            value = _value(found.settings, key.name, secret=key.secret)
+            yield {"key": key.name, "value": value, "source": source}
+
+
+def _changes(old: Settings, new: Settings) -> Iterator[dict[str, Any]]:
+    from agtrace.settings.model import keys, value_of
+
+    for key in keys().values():
+        if value_of(old, key.name) != value_of(new, key.name):
+            before, after = (_value(settings, key.name, secret=key.secret) for settings in (old, new))
+            yield {"key": key.name, "old": before, "new": after, "needs_restart": key.restart}
+
+
+def _value(settings: Settings, key: str, *, secret: bool) -> Any:
+    from agtrace.settings.model import plain, value_of
+
+    value = value_of(settings, key)
+    return _SECRET if secret and value is not None else plain(value)
+
+
+def _written(value: Any) -> str:
+    from agtrace.render.settings import written
+
+    return written(value)
