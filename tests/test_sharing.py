@@ -15,6 +15,7 @@ import threading
 import types
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from datetime import date, timedelta
 from logging import Logger
@@ -39,6 +40,7 @@ _NEVER_CHANGE = (
 _FOR_THREADS = (
     threading.local,
     threading.Event,
+    ContextVar,
     type(threading.Lock()),
     type(threading.RLock()),
     Logger,

@@ -10,6 +10,7 @@ from agtrace.commands.errors import NoIndex, explanation_of, fail, tell
 
 if TYPE_CHECKING:
     from agtrace.answers.desk import Answers
+    from agtrace.settings.environment import Places
     from agtrace.settings.model import Settings
     from agtrace.shaping.shape import Answer
 
@@ -24,6 +25,17 @@ def usable() -> Settings:
     from agtrace.settings import load
 
     found = load()
+    use(found.data_dir)
+    return found
+
+
+def places_at_hand() -> Places:
+    """Return what indexing needs of the settings, and put the user's rules for secrets to use; raises as `usable`."""
+    from agtrace_indexer.redact import use
+
+    from agtrace.settings.environment import places
+
+    found = places()
     use(found.data_dir)
     return found
 

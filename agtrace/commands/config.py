@@ -60,22 +60,15 @@ def check(file: Path, as_json: bool) -> None:
 
     Exits 2 if it can't be used, naming every fault: the key, its value, and what is allowed.
     """
-    from agtrace.settings.sources import InvalidSettings, read
-    from agtrace.settings.sources import check as checked
+    from agtrace.settings.live import Live
+    from agtrace.settings.sources import Found, examined
 
-    try:
-        found = checked(file)
-    except InvalidSettings as problem:
-        if as_json:
-            print_json({"valid": False, "faults": [fault._asdict() for fault in problem.faults]})
-        else:
-            tell(*map(str, problem.faults))
+    found = examined(file)
+    if not isinstance(found, Found):
+        faults = [fault._asdict() for fault in found]
+        leave({"valid": False, "faults": faults}, as_json, lambda: tell(*map(str, found)))
         sys.exit(USAGE)
-    try:
-        now = read().settings
-    except InvalidSettings:
-        now = read(without_file=True).settings
-    changes = list(_changes(now, found.settings))
+    changes = list(_changes(Live.start().current.settings, found.settings))
     lines = [f"{one['key']}: {_written(one['old'])} -> {_written(one['new'])}" for one in changes]
 
     def for_person() -> None:
@@ -96,7 +89,7 @@ def schema() -> None:
 @config.command()
 def path() -> None:
     """Print the path of the configuration file, whether it is there or not."""
-    from agtrace.settings.sources import config_file
+    from agtrace.settings.environment import config_file
 
     print_lines([str(config_file()[0])])
 

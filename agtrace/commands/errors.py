@@ -102,7 +102,7 @@ def use_rules_at_hand() -> None:
     """Use the rules next to the index, if they can be read: they are compiled there already."""
     from agtrace_indexer.redact import UnusableRules, use
 
-    from agtrace.settings import data_dir
+    from agtrace.settings.environment import data_dir
 
     with suppress(UnusableRules, OSError):
         use(data_dir())
@@ -163,7 +163,7 @@ def _explanation_of_indexing(error: Exception) -> Explanation | None:
 def _explanation_of_index(error: Any) -> Explanation:
     """Explain why the index can't be opened, read or written."""
     from agtrace.index.soundness import Soundness
-    from agtrace.settings import load
+    from agtrace.settings.environment import places
 
-    problem = Soundness(load().database).unusable(error)
+    problem = Soundness(places().database).unusable(error)
     return Explanation(UNREADABLE, problem.message, (problem.hint or "",))

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,10 +14,9 @@ from agtrace.commands import serve
 from agtrace.commands.errors import USAGE, fail
 from agtrace.commands.options import Address, settings_options
 from agtrace.problems import SettingError
-from agtrace.serving.http_token import load_token
-from agtrace.settings import load, platform_data_dir
-from agtrace.settings.live import Live
-from agtrace.settings.model import Settings
+
+if TYPE_CHECKING:
+    from agtrace.settings.model import Settings
 
 
 @click.command()
@@ -40,6 +40,9 @@ def mcp(address: tuple[str, int] | None, no_token: bool, show_token: bool) -> No
     if no_token and not address:
         raise click.UsageError("--no-token needs --http")
     if show_token:
+        from agtrace.serving.http_token import load_token
+        from agtrace.settings import load
+
         found = load()
         sys.stdout.write(f"{found.http.token or load_token(found.token_file)}\n")
     elif address is None:
@@ -50,6 +53,9 @@ def mcp(address: tuple[str, int] | None, no_token: bool, show_token: bool) -> No
 
 def _serve_http(host: str, port: int, *, with_token: bool) -> None:
     """Run the MCP server on this address until it is asked to stop."""
+    from agtrace.serving.http_token import load_token
+    from agtrace.settings.live import Live
+
     live = Live.start()
     settings = live.current.settings
     if settings.http.token and not with_token:
@@ -74,6 +80,7 @@ def _tell(found: Settings, url: str) -> None:
     """
     if not sys.stderr.isatty():
         return
+    from agtrace.settings.environment import platform_data_dir
     from agtrace.upkeep.agents import commands_over_http
 
     same_place = ""

@@ -117,7 +117,7 @@ def put_on_top(config: str | None, settings: Iterable[str]) -> None:
     """Use a configuration file and `KEY=VALUE` settings from the command line for the rest of this process."""
     if config is None and not settings:
         return
-    from agtrace.settings.sources import use_command_line
+    from agtrace.settings.environment import use_command_line
 
     parted = [one.partition("=") for one in settings]
     for key, equals, value in parted:

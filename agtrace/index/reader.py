@@ -22,11 +22,12 @@ from agtrace.index.freshness import Freshness
 from agtrace.index.soundness import Soundness
 from agtrace.index.trouble import as_sentence
 from agtrace.problems import IndexUnavailable
-from agtrace.settings.model import Settings
 
 if TYPE_CHECKING:
     from agtrace_indexer.logs.progress import Progress
 
+    from agtrace.settings.environment import Places
+    from agtrace.settings.model import Settings
 
 Kept = TypeVar("Kept")
 
@@ -39,7 +40,7 @@ _GLANCE = 0.3
 """Seconds that an answer waits to learn whether an index that can't be written is damaged."""
 
 
-def home_roots(settings: Settings) -> list[str]:
+def home_roots(settings: Settings | Places) -> list[str]:
     """Return the home folders of the known agents on this machine."""
     return [str(path) for path in homes(settings.environment, Path(settings.environment.get("HOME") or Path.home()))]
 

@@ -6,7 +6,6 @@ What is here is what everything else needs without loading the model.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,20 +36,6 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
     from agtrace.settings.sources import read
 
     return read(environment).settings
-
-
-def data_dir(environment: Mapping[str, str] | None = None) -> Path:
-    """Return the data folder, whatever the other settings are; the platform's if it can't be read."""
-    from agtrace.settings.sources import data_dir_of
-
-    return data_dir_of(environment)
-
-
-def platform_data_dir() -> Path:
-    """Return the platform's folder for user data."""
-    from platformdirs import user_data_path  # only if needed: it takes 20 ms
-
-    return user_data_path("agtrace", appauthor=False)
 
 
 def is_token(text: str) -> bool:

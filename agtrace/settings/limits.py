@@ -88,7 +88,7 @@ class Limits:
 
     def _scaled(self, usual: int) -> int:
         size = usual * self.settings.token_budget_threshold // USUAL_TOKENS
-        return max(min(size, ABSOLUTE_MAX_BYTES), SMALLEST_MAX_BYTES)
+        return max(min(size, ABSOLUTE_MAX_BYTES), min(usual, SMALLEST_MAX_BYTES))
 
 
 _USUAL = Limits(Settings(data_dir=Path()), ToolSettings())

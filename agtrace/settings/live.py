@@ -13,10 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agtrace.settings.model import Key, Settings, keys, plain, value_of
-from agtrace.settings.sources import Fault, Found, InvalidSettings, config_file, read
+from agtrace.settings.environment import anything_set, config_file
+
+if TYPE_CHECKING:
+    from agtrace.settings.model import Key, Settings
+    from agtrace.settings.sources import Fault, Found
 
 _AGAIN_SECONDS = 0.05
 """How soon a young file is read again."""
@@ -42,102 +45,126 @@ class Loaded:
     at: float | None = None
     """When the file was read, in seconds since 1970 UTC; None without one."""
     faults: tuple[Fault, ...] = ()
-    """Why a newer state of the file isn't used."""
+    """Why the file, as it is now, isn't used."""
     restart: tuple[str, ...] = ()
-    """The keys that the file sets to what only a restart can put to use."""
+    """The keys that changed but are put to use only by a restart."""
 
 
 class Live:
     """The settings in force. Safe to use from several threads: each gets one of the states, never a mixture."""
 
-    def __init__(
-        self, loaded: Loaded, *, path: Path | None = None, environment: Mapping[str, str] | None = None
-    ) -> None:
-        self._loaded, self._path, self._environment = loaded, path, environment
-        self._first = self._found = loaded.settings
-        """What the sources said at first, and what they said last."""
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        """Follow the configuration file of an environment; nothing is read before it is needed."""
+        self._environment = environment
+        self._follows = True
+        self._lock = threading.RLock()
+        self._loaded: Loaded | None = None
         self._log: Log | None = None
-        self._lock = threading.Lock()
-        self._read_at = time.monotonic()
-        self._stamp = _stamp(path)
+        self._path: Path | None = None
+        self._stamp: _Stamp = None
         self._settled = False
         """Whether the file was last read long enough after its last change."""
+        self._read_at = 0.0
 
     @classmethod
     def fixed(cls, settings: Settings) -> Live:
         """Return settings that stay as they are."""
-        return cls(Loaded(settings))
+        live = cls()
+        live._loaded, live._follows = Loaded(settings), False
+        return live
 
     @classmethod
     def start(cls, environment: Mapping[str, str] | None = None) -> Live:
-        """Read the settings and follow their file. A file that can't be used is left out, and that is told.
+        """Return the settings of a process. A file that can't be used is left out, and that is told.
 
-        Raises `SettingError` if anything else can't be used.
+        Raises `SettingError` if anything else can't be used. If no variable sets anything, nothing is loaded yet.
         """
-        path, _ = config_file(environment)
-        stamp = _stamp(path)
-        try:
-            found = read(environment)
-            loaded = Loaded(found.settings, found.file, time.time() if found.file else None)
-        except InvalidSettings as error:
-            faults = tuple(fault for fault in error.faults if fault.origin == str(path))
-            if len(faults) < len(error.faults):
-                raise
-            loaded = Loaded(read(environment, without_file=True).settings, path, None, faults)
-        live = cls(loaded, path=path, environment=environment)
-        live._stamp = stamp
+        live = cls(environment)
+        if anything_set(environment):
+            live._first_loaded()
         return live
 
     def use_token(self, token: str) -> None:
         """Let clients over HTTP send this token, which no source sets."""
-        settings = self._loaded.settings
-        http = settings.http.model_copy(update={"token": token})
-        self._loaded = replace(self._loaded, settings=settings.model_copy(update={"http": http}))
+        old = self._first_loaded()
+        http = old.settings.http.model_copy(update={"token": token})
+        self._loaded = replace(old, settings=old.settings.model_copy(update={"http": http}))
 
     def tell(self, log: Log) -> None:
         """Log changes and faults from now on, and those of the start."""
         self._log = log
-        self._tell_faults(self._loaded.faults)
+        self._tell_faults(self._first_loaded().faults)
 
     @property
     def current(self) -> Loaded:
         """The state in force, after a look at the file."""
-        if self._path is not None and self._lock.acquire(blocking=False):
+        loaded = self._first_loaded()
+        if self._follows and self._lock.acquire(blocking=False):
             try:
                 self._look()
             finally:
                 self._lock.release()
-        return self._loaded
+        return self._loaded or loaded
 
-    def reload(self) -> Loaded:
+    def reload(self) -> None:
         """Read the file now."""
         with self._lock:
-            self._settled, self._stamp = False, _stamp(self._path)
-            self._read()
+            loaded = self._first_loaded()
+            if self._follows:
+                self._settled, self._stamp = False, _stamp(self._path)
+                self._read(loaded)
+
+    def _first_loaded(self) -> Loaded:
+        """Return the state in force, without a look at the file; read it if it hasn't been."""
+        if self._loaded is None:
+            with self._lock:
+                self._loaded = self._loaded or self._at_first()
         return self._loaded
 
+    def _at_first(self) -> Loaded:
+        from agtrace.settings.sources import InvalidSettings, read
+
+        self._path, _ = config_file(self._environment)
+        self._stamp, self._read_at = _stamp(self._path), time.monotonic()
+        try:
+            found = read(self._environment)
+            loaded = Loaded(found.settings, found.file, time.time() if found.file else None)
+        except InvalidSettings as error:
+            if any(fault.origin != str(self._path) for fault in error.faults):
+                raise
+            loaded = Loaded(read(self._environment, without_file=True).settings, self._path, None, error.faults)
+        self._first = self._found = loaded.settings
+        """What the sources said at first, and what they said last."""
+        return loaded
+
     def _look(self) -> None:
-        stamp = _stamp(self._path)
+        loaded, stamp = self._first_loaded(), _stamp(self._path)
         if stamp == self._stamp and (self._settled or time.monotonic() - self._read_at < _AGAIN_SECONDS):
             return
-        if not _is_being_written(stamp, self._loaded.file):
+        if not _is_being_written(stamp, loaded):
             self._stamp, self._settled = stamp, stamp is None or time.time_ns() - stamp[0] > _YOUNG_NS
-            self._read()
+            self._read(loaded)
 
-    def _read(self) -> None:
-        """Read the file and put it to use if it can be; what can't change in a running process stays."""
-        old, self._read_at = self._loaded, time.monotonic()
+    def _read(self, old: Loaded) -> None:
+        """Read the file and put it to use if it can be."""
+        from agtrace.settings.sources import Fault, InvalidSettings, read
+
+        self._read_at = time.monotonic()
         try:
             found = read(self._environment)
             if old.file is not None and found.file is None:
                 raise InvalidSettings((Fault(str(self._path), "", "none", "the file that was read before"),))
         except InvalidSettings as error:
-            self._keep(old, error.faults)
-            return
-        self._put_to_use(old, found)
+            self._loaded = replace(old, faults=error.faults)
+            if error.faults != old.faults:
+                self._tell_faults(error.faults)
+        else:
+            self._put_to_use(old, found)
 
     def _put_to_use(self, old: Loaded, found: Found) -> None:
         """Change to other settings, and tell how they differ; what can't change in a running process stays."""
+        from agtrace.settings.model import keys
+
         before, self._found = self._found, found.settings
         changed = [key for key in keys().values() if _differ(found.settings, before, key)]
         if not changed and not old.faults and found.file == old.file:
@@ -153,11 +180,6 @@ class Live:
         if old.faults:
             self._say({"event": "config.mended", "file": str(self._path)})
 
-    def _keep(self, old: Loaded, faults: tuple[Fault, ...]) -> None:
-        self._loaded = replace(old, faults=faults)
-        if faults != old.faults:
-            self._tell_faults(faults)
-
     def _tell_faults(self, faults: tuple[Fault, ...]) -> None:
         for fault in faults:
             said = {"key": fault.key, "value": fault.value, "expected": fault.expected}
@@ -169,11 +191,15 @@ class Live:
 
 
 def _differ(one: Settings, other: Settings, key: Key) -> bool:
+    from agtrace.settings.model import value_of
+
     return bool(value_of(one, key.name) != value_of(other, key.name))
 
 
 def _change(key: Key, old: Settings, new: Settings) -> dict[str, Any]:
     """Return the log record of a change."""
+    from agtrace.settings.model import plain, value_of
+
     before, after = (_SECRET if key.secret else plain(value_of(settings, key.name)) for settings in (old, new))
     needs = {"needs_restart": True} if key.restart else {}
     at = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -188,6 +214,6 @@ def _stamp(path: Path | None) -> _Stamp:
     return found and (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
-def _is_being_written(stamp: _Stamp, file: Path | None) -> bool:
+def _is_being_written(stamp: _Stamp, loaded: Loaded) -> bool:
     """Whether the file in use was emptied a moment ago: editors do that before they write."""
-    return file is not None and stamp is not None and stamp[1] == 0 and time.time_ns() - stamp[0] < _YOUNG_NS
+    return loaded.file is not None and stamp is not None and stamp[1] == 0 and time.time_ns() - stamp[0] < _YOUNG_NS

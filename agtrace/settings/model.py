@@ -27,8 +27,8 @@ from agtrace.settings import (
     SHORTEST_TOKEN,
     SMALLEST_MAX_BYTES,
     is_token,
-    platform_data_dir,
 )
+from agtrace.settings.environment import platform_data_dir
 
 LARGEST_PAGE = 200
 """The largest page that can be configured."""

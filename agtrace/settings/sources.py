@@ -1,6 +1,6 @@
 """Where settings come from: defaults, a file, environment variables, the command line; later ones win.
 
-This is the only module that reads the environment. Nothing is half used: a source with a fault is refused as a whole,
+Nothing is half used: a source with a fault is refused as a whole,
 with every fault in it.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,12 +17,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 
 from agtrace.problems import SettingError
-from agtrace.settings import platform_data_dir
+from agtrace.settings.environment import CONFIG, command_line, config_file, given
 from agtrace.settings.files import Unreadable, parsed
 from agtrace.settings.model import Key, Protection, Settings, Values, group_of, keys
-
-CONFIG = "AGTRACE_CONFIG"
-"""The variable that names the file."""
 
 _LONGEST_SHOWN = 60
 _ON_COMMAND_LINE = "--set"
@@ -73,53 +69,22 @@ class Found:
         return self.origins.get(key, _DEFAULT)
 
 
-class _CommandLine:
-    """What the command line of this process sets."""
-
-    config: Path | None = None
-    values: Mapping[str, str] = {}
-
-
-def use_command_line(config: Path | None, values: Mapping[str, str]) -> None:
-    """Put the options of the command line above every other source, for the life of this process."""
-    _CommandLine.config = config or _CommandLine.config
-    _CommandLine.values = {**_CommandLine.values, **values}
-
-
-def config_file(environment: Mapping[str, str] | None = None) -> tuple[Path, bool]:
-    """Return the path of the configuration file, and whether it was named; an unnamed one need not be there."""
-    values = os.environ if environment is None else environment
-    named = _CommandLine.config or values.get(CONFIG)
-    if named:
-        return Path(named).expanduser().absolute(), True
-    from platformdirs import user_config_path
-
-    return user_config_path("agtrace", appauthor=False) / "config.toml", False
-
-
 def read(environment: Mapping[str, str] | None = None, *, without_file: bool = False) -> Found:
     """Return the settings. Raises `InvalidSettings` with every fault of every source."""
-    values = os.environ if environment is None else environment
+    values = given(environment)
     path, named = config_file(values)
     is_there = not without_file and (named or path.is_file())
     from_file = of_file(path) if is_there else _Source({}, ())
     return _merged([from_file, _of_variables(values), _of_command_line()], values, path if is_there else None)
 
 
-def check(path: Path, environment: Mapping[str, str] | None = None) -> Found:
-    """Return the settings that a file would give. Raises `InvalidSettings`."""
-    values = os.environ if environment is None else environment
-    return _merged([of_file(path), _of_variables(values), _of_command_line()], values, path)
-
-
-def data_dir_of(environment: Mapping[str, str] | None = None) -> Path:
-    """Return the data folder, whatever the other settings are; the platform's if it can't be read."""
-    values = os.environ if environment is None else environment
+def examined(path: Path, environment: Mapping[str, str] | None = None) -> Found | tuple[Fault, ...]:
+    """Return the settings that a file would give, or all its faults."""
+    values = given(environment)
     try:
-        return read(values).settings.data_dir
-    except SettingError:
-        given = values.get("AGTRACE_DATA_DIR")
-        return Path(given).expanduser() if given else platform_data_dir()
+        return _merged([of_file(path), _of_variables(values), _of_command_line()], values, path)
+    except InvalidSettings as error:
+        return error.faults
 
 
 def variables() -> dict[str, str]:
@@ -132,11 +97,19 @@ def variables() -> dict[str, str]:
 # -- sources ---------------------------------------------------------------------------------------
 
 
+class _Given(NamedTuple):
+    """A value, where it comes from, and how it is written there."""
+
+    value: Any
+    origin: str
+    written: Any
+
+
 class _Source(NamedTuple):
     """What a source sets."""
 
-    values: Mapping[str, tuple[Any, str]]
-    """Key -> (value, origin)."""
+    values: Mapping[str, _Given]
+    """By key."""
     faults: tuple[Fault, ...]
 
 
@@ -149,7 +122,7 @@ def of_file(path: Path) -> _Source:
     faults: list[Fault] = []
     settings = {key: value for key, value in data.items() if key != "$schema"}  # which editors look for in JSON
     leaves = dict(_leaves(Values, settings, "", str(path), faults))
-    return _Source({key: (value, str(path)) for key, value in leaves.items()}, tuple(faults))
+    return _Source({key: _Given(value, str(path), value) for key, value in leaves.items()}, tuple(faults))
 
 
 def _leaves(
@@ -157,12 +130,12 @@ def _leaves(
 ) -> Iterator[tuple[str, Any]]:
     """Yield the keys and values of a group; what has no place in it becomes a fault."""
     names = {to_camel(name): name for name in group.model_fields} | {name: name for name in group.model_fields}
-    for given, value in data.items():
-        name = names.get(given) if isinstance(given, str) else None
-        key = f"{prefix}{given if name is None else name}"
+    for written, value in data.items():
+        name = names.get(written) if isinstance(written, str) else None
+        key = f"{prefix}{written if name is None else name}"
         below = None if name is None else group_of(group.model_fields[name])
         if name is None:
-            faults.append(Fault(origin, key, _shown(value), _meant(str(given), list(group.model_fields))))
+            faults.append(Fault(origin, key, _shown(value), _meant(str(written), list(group.model_fields))))
         elif below is None:
             yield key, value
         elif below is Protection and isinstance(value, bool):
@@ -175,12 +148,12 @@ def _leaves(
 
 def _of_variables(environment: Mapping[str, str]) -> _Source:
     """Read the environment: `AGTRACE_` and the key, in capitals, with `__` for each dot."""
-    found: dict[str, tuple[Any, str]] = {}
+    found: dict[str, _Given] = {}
     nested = {_nested(key.name): key for key in keys().values()}
     for variable, key in {**nested, **{key.variable: key for key in keys().values()}}.items():
         text = environment.get(variable, "").strip()
         if text:
-            found[key.name] = (_from_text(text, key), variable)
+            found[key.name] = _Given(_from_text(text, key), variable, text)
     unknown = (name for name in environment if name.startswith("AGTRACE_") and "__" in name and name not in nested)
     return _Source(
         found, tuple(Fault(name, name, _shown(environment[name]), _meant(name, [*nested])) for name in unknown)
@@ -188,14 +161,14 @@ def _of_variables(environment: Mapping[str, str]) -> _Source:
 
 
 def _of_command_line() -> _Source:
-    found: dict[str, tuple[Any, str]] = {}
+    found: dict[str, _Given] = {}
     faults: list[Fault] = []
-    for given, text in _CommandLine.values.items():
-        key = keys().get(given)
+    for name, text in command_line().items():
+        key = keys().get(name)
         if key is None:
-            faults.append(Fault(_ON_COMMAND_LINE, given, _shown(text), _meant(given, [*keys()])))
+            faults.append(Fault(_ON_COMMAND_LINE, name, _shown(text), _meant(name, [*keys()])))
         else:
-            found[key.name] = (_from_text(text, key), _ON_COMMAND_LINE)
+            found[key.name] = _Given(_from_text(text, key), _ON_COMMAND_LINE, text)
     return _Source(found, tuple(faults))
 
 
@@ -230,12 +203,12 @@ def _merged(sources: list[_Source], environment: Mapping[str, str], file: Path |
     """Return the settings of several sources, later ones above earlier ones. Raises `InvalidSettings`."""
     faults = [fault for source in sources for fault in source.faults]
     found = {key: value for source in sources for key, value in source.values.items()}
-    origins = {key: origin for key, (_, origin) in found.items()}
+    origins = {key: one.origin for key, one in found.items()}
     try:
-        values = Values.model_validate(_tree({key: value for key, (value, _) in found.items()}))
+        values = Values.model_validate(_tree({key: one.value for key, one in found.items()}))
     except ValidationError as error:
         wrong = {_key_of(one["loc"]): one["input"] for one in error.errors(include_url=False)}
-        faults += (_fault(key, value, origins) for key, value in wrong.items())
+        faults += (_fault(key, value, found) for key, value in wrong.items())
     else:
         faults += _crossed(values, origins)
     if faults:
@@ -262,12 +235,14 @@ def _key_of(place: tuple[Any, ...]) -> str:
     return ".".join(parts[:whole] if whole == len(parts) or parts[0] != "clients" else parts)
 
 
-def _fault(name: str, value: Any, origins: Mapping[str, str]) -> Fault:
+def _fault(name: str, value: Any, found: Mapping[str, _Given]) -> Fault:
+    """Return the fault of a value, or of an item within it."""
     key = keys().get(name) or keys()[name.partition(".")[0]]
-    origin = origins[key.name]
+    one = found[key.name]
     if key.secret:
-        return Fault(origin, name, "something else", expected(key))
-    return Fault(origin, name, _shown(value), expected(key, as_text=origin.startswith("AGTRACE_")))
+        return Fault(one.origin, name, "something else", expected(key))
+    shown = one.written if key.name == name and not isinstance(one.value, (list, dict)) else value
+    return Fault(one.origin, name, _shown(shown), expected(key, as_text=one.origin.startswith("AGTRACE_")))
 
 
 def _crossed(values: Values, origins: Mapping[str, str]) -> Iterator[Fault]:

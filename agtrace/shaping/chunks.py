@@ -60,8 +60,10 @@ class BodyChunks:
         """Return the next piece, of at most this many bytes as JSON, and its chunk."""
         body, text = self._body, self._text
         room = min(room, limits().chunk_bytes)
-        end = chunk_end(text, body.offset, room)
-        return text[body.offset : end], self._chunk(end, body.chunk + chunks_from(text, body.offset, room))
+        end = chunk_end(text, body.offset, room, limits().chunk_lines)
+        return text[body.offset : end], self._chunk(
+            end, body.chunk + chunks_from(text, body.offset, room, limits().chunk_lines)
+        )
 
     def _chunk(self, end: int, total: int) -> Chunk:
         body, text = self._body, self._text
@@ -132,7 +134,7 @@ class StreamChunks:
 
     def _end(self, room: int) -> int:
         """Return the end of the chunk: after an entry if that fills at least half of it, else as `chunk_end` says."""
-        end = chunk_end(self._text, 0, min(room, limits().chunk_bytes))
+        end = chunk_end(self._text, 0, min(room, limits().chunk_bytes), limits().chunk_lines)
         whole = max((entry.start for entry in self._begun if entry.start <= end), default=0)
         return whole if end < len(self._text) and whole * 2 >= end else end
 

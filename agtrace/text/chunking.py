@@ -6,7 +6,8 @@ from bisect import bisect_right
 
 import orjson
 
-from agtrace.settings.limits import limits
+LINES_PER_CHUNK = 200
+"""The most lines of a chunk, unless a setting says otherwise."""
 
 
 def escaped_size(text: str) -> int:
@@ -14,12 +15,12 @@ def escaped_size(text: str) -> int:
     return len(orjson.dumps(text)) - 2
 
 
-def chunk_end(text: str, start: int, most_bytes: int) -> int:
-    """Return the end of the chunk that begins at `start`: at most `chunk_lines` lines, and this many bytes as JSON.
+def chunk_end(text: str, start: int, most_bytes: int, most_lines: int = LINES_PER_CHUNK) -> int:
+    """Return the end of the chunk that begins at `start`: at most this many lines, and bytes as JSON.
 
     A chunk ends after a newline; only a line longer than the budget is cut, between characters.
     """
-    ends = _line_ends(text, start, most_bytes)
+    ends = _line_ends(text, start, most_bytes, most_lines)
     if escaped_size(text[start : ends[-1]]) <= most_bytes:
         return ends[-1]
     fits = bisect_right(ends, most_bytes, key=lambda end: escaped_size(text[start:end])) - 1
@@ -31,10 +32,10 @@ def chunk_end(text: str, start: int, most_bytes: int) -> int:
     return begun
 
 
-def chunks_from(text: str, start: int, most_bytes: int) -> int:
+def chunks_from(text: str, start: int, most_bytes: int, most_lines: int = LINES_PER_CHUNK) -> int:
     """Count the chunks of a text from `start` on, at least one."""
     count = 1
-    while (start := chunk_end(text, start, most_bytes)) < len(text):
+    while (start := chunk_end(text, start, most_bytes, most_lines)) < len(text):
         count += 1
     return count
 
@@ -55,11 +56,10 @@ def line_start(text: str, lines: int) -> int | None:
     return end
 
 
-def _line_ends(text: str, start: int, most_bytes: int) -> list[int]:
+def _line_ends(text: str, start: int, most_bytes: int, most_lines: int) -> list[int]:
     """Return the ends of the next lines, as many as a chunk can have: a character takes at least one byte."""
     ends: list[int] = []
     end = start
-    most_lines = limits().chunk_lines
     while len(ends) < most_lines and end < len(text) and end - start <= most_bytes:
         newline = text.find("\n", end)
         end = len(text) if newline < 0 else newline + 1

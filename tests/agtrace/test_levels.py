@@ -17,7 +17,7 @@ from agtrace_indexer.redact import redact
 from agtrace_indexer.texts.blocks import pack, unpack
 from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 
-from agtrace.settings.limits import limits
+from agtrace.text.chunking import LINES_PER_CHUNK
 from tests.agtrace.asking import Asker, ClaudeLog, call_in, check, claude_log, query, text_of
 from tests.conftest import SAMPLES
 
@@ -470,7 +470,7 @@ def test_a_chunk_says_which_lines_and_events_it_holds(each: Asker) -> None:
                 return
             assert chunk["chunk_index"] == number
             assert chunk["start_line"] == before.count("\n") + 1
-            assert text.count("\n") <= limits().chunk_lines
+            assert text.count("\n") <= LINES_PER_CHUNK
             first = next(index for index, end in ends.items() if end > len(before))
             before += text
             last = next(index for index, end in ends.items() if end >= len(before))

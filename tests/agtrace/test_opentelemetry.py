@@ -40,6 +40,7 @@ from agtrace.serving.otel.monitor import Monitor
 from agtrace.serving.otel.spans import Discreet
 from agtrace.serving.server import Desk, make_server
 from agtrace.settings import load
+from agtrace.settings.live import Live
 
 MARKER = "pelikanmarker"
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -104,7 +105,7 @@ class Watched:
         tracers.add_span_processor(SimpleSpanProcessor(Discreet(self._kept)))
         monkeypatch.setattr(mcp.shared._otel, "_tracer", tracers.get_tracer("mcp-python-sdk"))
         self.figures = Figures(MeterProvider([self._reader]))
-        self._desk = Desk(load())
+        self._desk = Desk(Live.fixed(load()))
         self._desk.monitor = Monitor(self.figures)
         self._desk.answers = Answers(load(), observers=[self._desk.monitor])
 
@@ -113,7 +114,7 @@ class Watched:
 
         async def told() -> None:
             who = Implementation(name=client, version="1")
-            async with Client(make_server(load(), self._desk), client_info=who, **options) as one:
+            async with Client(make_server(Live.fixed(load()), self._desk), client_info=who, **options) as one:
                 await story(one)
 
         anyio.run(told)

@@ -1,0 +1,106 @@
+"""The environment and the command line of this process: the only module that reads them.
+
+It loads nothing, because a server greets its client, and `agtrace index` finds nothing new, before any model is needed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+CONFIG = "AGTRACE_CONFIG"
+"""The variable that names the configuration file."""
+
+DATA_DIR = "AGTRACE_DATA_DIR"
+_PREFIX = "AGTRACE_"
+
+
+class _CommandLine:
+    """What the command line of this process sets, above every other source."""
+
+    config: Path | None = None
+    values: Mapping[str, str] = {}
+
+
+def use_command_line(config: Path | None, values: Mapping[str, str]) -> None:
+    """Put the options of the command line above every other source, for the life of this process."""
+    _CommandLine.config = config or _CommandLine.config
+    _CommandLine.values = {**_CommandLine.values, **values}
+
+
+def command_line() -> Mapping[str, str]:
+    """Return the settings of the command line, by key."""
+    return _CommandLine.values
+
+
+def given(environment: Mapping[str, str] | None = None) -> Mapping[str, str]:
+    """Return an environment, by default that of this process."""
+    return os.environ if environment is None else environment
+
+
+def anything_set(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether a variable or the command line sets more than the data folder; a file may do so, too."""
+    named = (name for name in given(environment) if name.startswith(_PREFIX) and name != DATA_DIR)
+    return any(named) or bool(_CommandLine.values) or _CommandLine.config is not None
+
+
+def config_file(environment: Mapping[str, str] | None = None) -> tuple[Path, bool]:
+    """Return the path of the configuration file, and whether it was named; an unnamed one need not be there."""
+    named = _CommandLine.config or given(environment).get(CONFIG)
+    if named:
+        return Path(named).expanduser().absolute(), True
+    from platformdirs import user_config_path  # only if needed: it takes 20 ms
+
+    return user_config_path("agtrace", appauthor=False) / "config.toml", False
+
+
+def platform_data_dir() -> Path:
+    """Return the platform's folder for user data."""
+    from platformdirs import user_data_path
+
+    return user_data_path("agtrace", appauthor=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What indexing needs of the settings."""
+
+    data_dir: Path
+    keep_days: int | None = None
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def database(self) -> Path:
+        """The path of the index."""
+        return self.data_dir / "index.sqlite3"
+
+
+def places(environment: Mapping[str, str] | None = None) -> Places:
+    """Return the places, without loading the model of the settings unless something is set.
+
+    Raises `SettingError` for what can't be used.
+    """
+    values = given(environment)
+    if anything_set(values) or config_file(values)[0].is_file():
+        from agtrace.settings.sources import read
+
+        settings = read(values).settings
+        return Places(settings.data_dir, settings.keep_days, values)
+    return Places(_data_dir(values), None, values)
+
+
+def data_dir(environment: Mapping[str, str] | None = None) -> Path:
+    """Return the data folder, whatever is wrong with other settings."""
+    from agtrace.problems import SettingError
+
+    try:
+        return places(environment).data_dir
+    except SettingError:
+        return _data_dir(given(environment))
+
+
+def _data_dir(values: Mapping[str, str]) -> Path:
+    named = values.get(DATA_DIR)
+    return Path(named).expanduser() if named else platform_data_dir()
