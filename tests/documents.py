@@ -6,6 +6,7 @@ A test compares them with the code, so they can't become stale.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from agtrace_schema import analysis, answers, comparison, database, events, stat
 from agtrace import settings
 from agtrace.commands.group import agtrace
 from agtrace.health.detectors.registry import DETECTORS
+from agtrace.settings import model
+from agtrace.settings.sources import expected
 from agtrace.tools import TOOLS
 from agtrace.tools.arguments import input_schema
 
@@ -98,9 +101,38 @@ def _names(option: click.Option) -> Iterator[str]:
 
 
 def setting_table() -> str:
-    """Return the table of environment variables."""
-    rows = ["| variable | meaning |", "|---|---|"]
-    return "\n".join(rows + [f"| `{name}` | {meaning} |" for name, meaning in settings.variables().items()])
+    """Return the table of settings: those of tools and digests once, for any of them."""
+    rows = ["| setting | variable | values | default | meaning |", "|---|---|---|---|---|"]
+    shown: dict[str, str] = {}
+    for key in model.keys().values():
+        name, variable = _ANY.sub(_any, key.name), _ANY_VARIABLE.sub(_any_variable, key.variable)
+        default = "" if key.name.startswith("modes.") else _default(key)
+        shown.setdefault(name, f"| `{name}` | `{variable}` | {expected(key)} | {default} | {key.meaning} |")
+    named = [f"| | `{name}` | a path | | {meaning} |" for name, meaning in _beside().items()]
+    return "\n".join([*rows, *shown.values(), *named])
+
+
+_ANY = re.compile(r"^(tools|modes)\.(\w+)")
+_ANY_VARIABLE = re.compile(r"^AGTRACE_(TOOLS|MODES)__(\w+?)__")
+
+
+def _any(found: re.Match[str]) -> str:
+    return f"{found[1]}.{found[1][:-1].upper()}"
+
+
+def _any_variable(found: re.Match[str]) -> str:
+    return f"AGTRACE_{found[1]}__{found[1][:-1]}__"
+
+
+def _default(key: model.Key) -> str:
+    value = key.field.get_default()
+    return "" if value in (None, (), {}) else f"`{json.dumps(value)}`" if key.name != "data_dir" else ""
+
+
+def _beside() -> dict[str, str]:
+    """The variables that aren't settings: where the file is, and where the agents' logs are."""
+    own = {key.variable for key in model.keys().values()}
+    return {name: meaning for name, meaning in settings.variables().items() if name not in own}
 
 
 def detector_table() -> str:

@@ -56,7 +56,7 @@ def _token(given: str) -> str:
     return given
 
 
-Place = Annotated[Path, BeforeValidator(_place), WithJsonSchema({"type": "string"})]
+Place = Annotated[Path, BeforeValidator(_place), WithJsonSchema({"type": "string", "format": "path"})]
 Bytes = Annotated[int, Field(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES)]
 Page = Annotated[int, Field(ge=1, le=LARGEST_PAGE)]
 Percent = Annotated[int, Field(ge=0, le=100)]

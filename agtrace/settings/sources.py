@@ -279,6 +279,8 @@ def expected(key: Key, *, as_text: bool = False) -> str:
     if kind == "object":
         each = schema["additionalProperties"]
         return f"names with a whole number from {each['minimum']} to {each['maximum']}"
+    if schema.get("format") == "path":
+        return "a path"
     return f"{schema['minLength']} or more visible ASCII characters" if "minLength" in schema else "a text"
 
 
