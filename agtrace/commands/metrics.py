@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import ModuleType
 from typing import Any, get_args
 
 import click
@@ -10,7 +11,7 @@ from agtrace_schema.requests import RequestOutcome, RequestsBy
 
 from agtrace.commands.options import plain_json
 from agtrace.commands.printing import leave
-from agtrace.settings import load
+from agtrace.settings.environment import places
 
 
 @click.command()
@@ -37,16 +38,21 @@ def metrics(as_json: bool, ab: bool, since: str | None, until: str | None, **wan
     from agtrace.answers.telemetry.figures import comparison
     from agtrace.answers.telemetry.figures import metrics as figures
     from agtrace.answers.telemetry.store import Wanted
-    from agtrace.render import metrics as render
     from agtrace.times import moment
 
-    settings, now = load(), datetime.now(UTC)
+    settings, now = places(), datetime.now(UTC)
     redact.use(settings.data_dir)  # whose rules are compiled already
     from_, to = since and moment("since", since, now), until and moment("until", until, now, end=True)
     asked = Wanted(since=from_ or None, until=to or None, **wanted)
     if ab:
         sides = comparison(settings.telemetry_file, asked)
-        leave(dump(sides), as_json, lambda: render.comparison(sides))
+        leave(dump(sides), as_json, lambda: _render().comparison(sides))
     else:
         found = figures(settings.telemetry_file, asked)
-        leave(dump(found), as_json, lambda: render.metrics(found, wanted["by"]))
+        leave(dump(found), as_json, lambda: _render().metrics(found, wanted["by"]))
+
+
+def _render() -> ModuleType:
+    from agtrace.render import metrics
+
+    return metrics

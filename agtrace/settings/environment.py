@@ -76,6 +76,11 @@ class Places:
         """The path of the index."""
         return self.data_dir / "index.sqlite3"
 
+    @property
+    def telemetry_file(self) -> Path:
+        """The file with the figures of answered requests."""
+        return self.data_dir / "telemetry.sqlite3"
+
 
 def places(environment: Mapping[str, str] | None = None) -> Places:
     """Return the places, without loading the model of the settings unless something is set.

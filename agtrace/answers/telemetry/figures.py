@@ -68,16 +68,19 @@ def _side(arm: str, found: Sequence[Compared]) -> ArmFigures:
 
 
 def _together(groups: Collection[Group]) -> Group:
+    if len(groups) == 1:
+        return next(iter(groups))
     sums = Sums(*map(sum, zip(*(group.sums for group in groups), strict=True))) if groups else NOTHING
     errors: Counter[str] = Counter()
     for group in groups:
         errors.update(group.errors)
-    return Group(sums, errors, [values for group in groups for values in group.values])
+    ms, sizes, tokens = ([value for group in groups for value in group.values[place]] for place in range(3))
+    return Group(sums, errors, (ms, sizes, tokens))
 
 
 def _figures(found: Group, name: str | None = None) -> RequestFigures:
     sums, errors = found.sums, found.errors
-    ms, sizes, tokens = map(_percentiles, zip(*found.values, strict=True)) if found.values else (None, None, None)
+    ms, sizes, tokens = (_percentiles(values) if values else None for values in found.values)
 
     def share(part: int) -> float:
         return round(part / sums.requests, 4) if sums.requests else 0.0

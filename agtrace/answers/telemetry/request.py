@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from agtrace_indexer.redact import redact_json
 
-from agtrace.settings.limits import Limits
-from agtrace.shaping.shape import Answer, estimated_tokens
+if TYPE_CHECKING:  # `agtrace metrics` reads requests without the modules that make them
+    from agtrace.settings.limits import Limits
+    from agtrace.shaping.shape import Answer
 
 Transport = Literal["stdio", "http"]
 
@@ -100,6 +101,8 @@ def request_of(
     id: str,
 ) -> Request:
     """Return the record of an answer that was given at this time, in seconds since 1970 UTC, after so many ms."""
+    from agtrace.shaping.shape import estimated_tokens
+
     value, size = given.value, len(given.text.encode())
     pagination = value.get("pagination")
     return Request(

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import orjson
 from agtrace_indexer.index.opening import is_damage
 from agtrace_schema.requests import RequestOutcome, RequestsBy
 
@@ -126,7 +127,7 @@ class Group(NamedTuple):
 
     sums: Sums
     errors: dict[str, int]
-    values: list[tuple[float, int, int]]
+    values: tuple[list[float], list[float], list[float]]
     """Milliseconds, bytes and tokens of each."""
 
 
@@ -146,6 +147,9 @@ _GROUPS: dict[RequestsBy | None, str] = {
 }
 _TIMES: dict[RequestsBy | None, tuple[int, str]] = {"day": (_DAY, "%Y-%m-%d"), "hour": (_HOUR, "%Y-%m-%dT%H:00")}
 """For groups that are numbers of days or hours: their lengths, and how their beginnings are written."""
+_VALUES = "json_group_array(ms), json_group_array(bytes), json_group_array(tokens)"
+"""Much faster than a row for each request."""
+
 _SUMS = """
 count(*), sum(bytes), sum(tokens), sum(paginated), sum(chunked), sum(summarized), sum(pruned), sum(cut),
 sum(asked_bytes > bytes),
@@ -167,19 +171,22 @@ def grouped(path: Path, wanted: Wanted) -> dict[str, Group]:
     with _opened(path) as connection:
         if connection is None:
             return {}
-        connection.execute("BEGIN")  # the three queries see the same requests
-        chosen = f"FROM request WHERE at BETWEEN ? AND ? AND (?3 IS NULL OR tool = ?3) AND {_OUTCOMES[wanted.outcome]}"
+        connection.execute("BEGIN")  # both queries see the same requests
+        at = "+at" if wanted.since is None else "at"  # the index is slower than a scan of all that there is
+        chosen = (
+            f"FROM request WHERE {at} BETWEEN ? AND ? AND (?3 IS NULL OR tool = ?3) AND {_OUTCOMES[wanted.outcome]}"
+        )
         given = (wanted.since or 0, _END_OF_TIME if wanted.until is None else wanted.until, wanted.tool)
         group = _GROUPS[wanted.by]
         found = {
-            name: Group(Sums(*sums), {}, [])
-            for name, *sums in connection.execute(f"SELECT {group}, {_SUMS} {chosen} GROUP BY 1", given)
+            name: Group(Sums(*sums), {}, (orjson.loads(ms), orjson.loads(sizes), orjson.loads(tokens)))
+            for name, ms, sizes, tokens, *sums in connection.execute(
+                f"SELECT {group}, {_VALUES}, {_SUMS} {chosen} GROUP BY 1", given
+            )
         }
         errors = f"SELECT {group}, outcome, count(*) {chosen} AND outcome != 'ok' GROUP BY 1, 2"
         for name, code, number in connection.execute(errors, given):
             found[name].errors[code] = number
-        for name, ms, size, tokens in connection.execute(f"SELECT {group}, ms, bytes, tokens {chosen}", given):
-            found[name].values.append((ms, size, tokens))
     if wanted.by not in _TIMES:
         return found
     length, form = _TIMES[wanted.by]
