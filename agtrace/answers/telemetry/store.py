@@ -172,7 +172,7 @@ def grouped(path: Path, wanted: Wanted) -> dict[str, Group]:
         if connection is None:
             return {}
         connection.execute("BEGIN")  # both queries see the same requests
-        at = "+at" if wanted.since is None else "at"  # the index is slower than a scan of all that there is
+        at = "+at" if wanted.since is None else "at"  # of all, a scan is faster
         chosen = (
             f"FROM request WHERE {at} BETWEEN ? AND ? AND (?3 IS NULL OR tool = ?3) AND {_OUTCOMES[wanted.outcome]}"
         )
