@@ -182,16 +182,17 @@ class Answers:
             self._metrics,
             started=self._started,
             problem=self._problem,
-            dropped=self._dropped,
+            dropped=self.dropped(),
         )
 
     def _request_metrics(self, since: int | None) -> RequestMetrics:
         wanted = Wanted(since=since, by="tool")
-        return metrics(self._settings.telemetry_file, wanted, self._dropped)
+        return metrics(self._settings.telemetry_file, wanted, self.dropped())
 
-    @property
-    def _dropped(self) -> int | None:
-        return None if self._recorder is None else self._recorder.dropped
+    def dropped(self) -> int | None:
+        """Return the number of requests that couldn't be recorded; None if none is recorded."""
+        is_on = self._live.current.settings.telemetry.enabled
+        return self._recorder.dropped if self._recorder is not None and is_on else None
 
     def _with_damage(self, freshness: Freshness) -> Freshness:
         return with_damage(freshness, self._index.soundness.damage(seconds=_GLANCE_SECONDS))

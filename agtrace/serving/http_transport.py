@@ -116,7 +116,7 @@ def application(live: Live, desk: Desk, counts: RequestCounts, host: str, port: 
         max_request_body_size=LARGEST_REQUEST,
     )
     probes = _Probes(desk, settings.http.token)
-    exposition = Exposition(counts, desk.answers.health, desk.recorder)
+    exposition = Exposition(counts, desk.answers.health, desk.answers.dropped)
     return Starlette(
         routes=[
             Route("/mcp", _Door(manager.handle_request, settings.http.token)),

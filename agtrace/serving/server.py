@@ -140,9 +140,9 @@ class Desk:
         from agtrace.serving.otel.start import started
 
         settings = live.current.settings
-        self.recorder, self.monitor = Recorder(settings.telemetry_file), started(settings.environment)
+        recorder, self.monitor = Recorder(settings.telemetry_file), started(settings.environment)
         asked = [*observers, *([self.monitor] if self.monitor else [])]
-        self.answers = Answers(settings, recorder=self.recorder, observers=asked, live=live)
+        self.answers = Answers(settings, recorder=recorder, observers=asked, live=live)
         self._live, self._listed = live, _Listed("", types.ListToolsResult(tools=[]))
         self._threads = defaultdict[str, anyio.CapacityLimiter](lambda: anyio.CapacityLimiter(cores()))
 

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from agtrace.problems import InvalidParameter
 from agtrace.sessions import events, said
-from agtrace.sessions.query import find_event, find_session, short_id
+from agtrace.sessions.query import find_event, find_session, last_event_of, short_id
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import LABEL, SUMMARY, named, one_line
 from agtrace.text.next_call import call
@@ -92,7 +92,7 @@ def _around(context: Context, wanted: GetEventDetails, session: Session, event: 
     lines = said.around(connection, session, index, most)
     return Reply(
         summary=f"{counted(len(lines), 'event')} around event {index} of {shown}; [event_index, who, text]",
-        data=dump(EventsAround(session_id=session.uid, around=lines)),
+        data=dump(EventsAround(session_id=session.uid, last_event=last_event_of(connection, session), around=lines)),
         budget=budget_of(wanted),
         hint=after_lines(connection, session, shown, event),
         reference=events.reference(connection, session, index),

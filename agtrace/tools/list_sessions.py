@@ -13,8 +13,9 @@ from agtrace_schema.answers import SessionItem, dump_all
 from agtrace_schema.requests import Access, SessionKind, Sort
 from pydantic import Field
 
+from agtrace.problems import UnknownProject
 from agtrace.sessions import listing
-from agtrace.sessions.projects import folder_names
+from agtrace.sessions.projects import folder_names, resolved
 from agtrace.sessions.query import find_session
 from agtrace.sessions.sorting import FIELDS, Place, Snapshot, snapshot_now
 from agtrace.shaping.projection import projection
@@ -50,6 +51,9 @@ from agtrace.tools.tool import (
 _LONGEST_CALL = 300
 _WHY = ("landmarks", "path_reads", "path_writes")
 """The fields that say what makes a session one of a list, which stay whatever fields are asked for."""
+
+_SHOWS = {"commit": "shows the call that made this commit"}
+"""What the call that opens a landmark is for, where its kind doesn't say enough."""
 
 _FOLDERS = 4
 """The most names of folders in a summary."""
@@ -168,7 +172,7 @@ def _opening(context: Context, item: SessionItem) -> NextCall:
         session, made = find_session(context.connection, item.id), item.landmarks[0]
         opened = call("get_event_details", session_id=item.id, event_index=made.event_index)
         size = event_kilobytes(context.connection, session.id, made.event_index)
-        return opened.saying(f"shows what it did with this {made.kind.replace('_', ' ')}", size)
+        return opened.saying(_SHOWS.get(made.kind, f"shows this {made.kind.replace('_', ' ')}"), size)
     size = overview_kilobytes(item.turn_count + (item.copied_turns or 0))
     return call("get_session_details", session_id=item.id).saying("shows a session's turns", size)
 
@@ -176,6 +180,10 @@ def _opening(context: Context, item: SessionItem) -> NextCall:
 def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, snapshot: int) -> Hint:
     """Return what to call when nothing was found: the same call without a filter that hides sessions, if one does."""
     given: dict[str, Any] = wanted.model_dump(mode="json", include=set(_FILTERS), exclude_none=True)
+    if wanted.query and wanted.project is None:
+        named = _of_project(context, wanted.query, snapshot)
+        if named is not None:
+            return named
     inside = call("search_event_previews", query=wanted.query).saying("searches inside sessions", before=" ")
     more = (inside,) if wanted.query else ()
     after = ";" if more else "."
@@ -192,6 +200,17 @@ def _widening(context: Context, wanted: ListSessions, filters: SessionFilters, s
         shows = call(TOOL.name).saying(f"shows all {total} without filters", sessions_kilobytes(total), after=after)
         return (shows, *more)
     return "Run `agtrace doctor` to see which logs were found."
+
+
+def _of_project(context: Context, name: str, snapshot: int) -> NextCall | None:
+    """Return the call that lists a project's sessions, if what was looked for is the name of one."""
+    try:
+        found = resolved(context.connection, name)
+    except UnknownProject:
+        return None
+    total = sessions.count(context.connection, SessionFilters(projects=found), newest=snapshot).sessions
+    listed = call(TOOL.name, project=name)
+    return listed.saying(f"lists the {counted(total, 'session')} of the project", sessions_kilobytes(total))
 
 
 TOOL = Tool(

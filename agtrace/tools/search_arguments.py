@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from agtrace_indexer.index.questions import sessions
 from agtrace_indexer.index.questions.filters import EventFilters
+from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_schema.events import EventType
 from agtrace_schema.requests import EventKind, WordsIn
 from pydantic import Field
@@ -15,6 +17,7 @@ from agtrace.search.hits import Order
 from agtrace.search.matching import Contains, ContainsAll, ContainsInTurn, Matcher, Matches
 from agtrace.search.question import Question
 from agtrace.sessions.query import find_session
+from agtrace.sessions.sorting import snapshot_now
 from agtrace.tools.arguments import DEFAULT_LIMIT, Agent, Arguments, Cursor, Limit, ProjectName, Time, Until
 from agtrace.tools.tool import Context, query_of
 
@@ -107,3 +110,14 @@ def identity(context: Context, wanted: SearchEventPreviews) -> dict[str, Any]:
     if wanted.session_id is not None:
         given["session_id"] = find_session(context.connection, wanted.session_id).uid
     return given
+
+
+def sessions_searched(context: Context, wanted: SearchEventPreviews) -> int:
+    """Return the number of sessions that were searched: that nothing was found means more if it is known where."""
+    among = SessionFilters(
+        provider=wanted.provider,
+        projects=context.projects(wanted.project),
+        since=context.moment("since", wanted.since),
+        until=context.moment("until", wanted.until, end=True),
+    )
+    return sessions.count(context.connection, among, newest=snapshot_now(context.connection).session).sessions

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agtrace_indexer.index.questions import sessions
-from agtrace_indexer.index.questions.sessions import SessionFilters
 from agtrace_schema.answers import WordCount, dump_all
 
 from agtrace.search.deadline import Deadline
@@ -15,12 +13,11 @@ from agtrace.search.grouping import previews, session_matches
 from agtrace.search.hits import Hit, Place
 from agtrace.search.question import Hits, Question, SessionHits, snapshot_of
 from agtrace.search.scoring import Ranked
-from agtrace.sessions.sorting import snapshot_now
 from agtrace.shaping.replies import Pages, Reply
 from agtrace.text.lines import repeated
 from agtrace.text.next_call import Hint
 from agtrace.text.numbers import counted
-from agtrace.tools.search_arguments import SearchEventPreviews, identity, question
+from agtrace.tools.search_arguments import SearchEventPreviews, identity, question, sessions_searched
 from agtrace.tools.search_hints import after_hits, after_nothing
 from agtrace.tools.search_ranked import ranked_reply, ranked_sessions
 from agtrace.tools.tool import Context, Tool, list_budget, moment_of, unless_behind
@@ -125,20 +122,9 @@ def _summary(context: Context, wanted: SearchEventPreviews, total: int, exact: b
     how = "matching" if wanted.regex else "with all words of" if wanted.words else "containing"
     unit = "session" if wanted.group_by else "turn" if wanted.words == "turn" else "event"
     count = f"{'' if exact else 'at least '}{counted(total, unit)}"
-    within = "" if total or wanted.session_id else f" in {counted(_sessions(context, wanted), 'session')}"
+    within = "" if total or wanted.session_id else f" in {counted(sessions_searched(context, wanted), 'session')}"
     found = f"Found {count}{f' {how} {shown!r}' if wanted.query else ''}{within}"
     return unless_behind(found, total, context.freshness)
-
-
-def _sessions(context: Context, wanted: SearchEventPreviews) -> int:
-    """Return the number of sessions that were searched: that nothing was found means more if it is known where."""
-    among = SessionFilters(
-        provider=wanted.provider,
-        projects=context.projects(wanted.project),
-        since=context.moment("since", wanted.since),
-        until=context.moment("until", wanted.until, end=True),
-    )
-    return sessions.count(context.connection, among, newest=snapshot_now(context.connection).session).sessions
 
 
 TOOL = Tool(

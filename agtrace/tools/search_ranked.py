@@ -19,7 +19,8 @@ from agtrace.search.scoring import Ranked, RankedSession
 from agtrace.shaping.replies import Reply
 from agtrace.text.lines import SUMMARY, cut, repeated
 from agtrace.text.next_call import NextCall, call
-from agtrace.tools.search_arguments import SearchEventPreviews
+from agtrace.text.numbers import counted
+from agtrace.tools.search_arguments import SearchEventPreviews, sessions_searched
 from agtrace.tools.search_hints import session_named
 from agtrace.tools.tool import Context, event_kilobytes, list_budget
 
@@ -62,7 +63,8 @@ def ranked_reply(context: Context, wanted: SearchEventPreviews, ranked: Ranked, 
     how = "best matches by words" if ranked.sure else "only weak matches by words"
     summary = f"{'' if wanted.ranks else 'not found literally; '}{how} for {repeated(wanted.query, 40)!r}"
     if ranked.nowhere:
-        summary = cut(f"{summary}; nowhere: {', '.join(ranked.nowhere)}", SUMMARY)
+        among = f" in {counted(sessions_searched(context, wanted), 'session')}" if not ranked.sure else ""
+        summary = cut(f"{summary}; nowhere{among}: {', '.join(ranked.nowhere)}", SUMMARY)
     data: dict[str, Any] = {} if wanted.ranks else {"sessions" if wanted.group_by else "matches": []}
     data |= {"own_left_out": left_out} if left_out else {}
     return Reply(

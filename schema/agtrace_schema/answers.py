@@ -726,6 +726,8 @@ class EventsAround(Model):
     """Payload of get_event_details with `around`: the events near one, a line each."""
 
     session_id: str
+    last_event: int
+    """The last event of the session: what comes after the lines, if anything does."""
     around: list[tuple[int, str, str]]
     """[event_index, who, text] in order: human, message, thought, the name of a tool, or the kind of another text; a
     call and its result are one line. Usage of tokens is left out."""

@@ -7,6 +7,7 @@ according to the recorder in front of it (`clients.machine`): nothing lost, noth
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from agtrace.answers.clients import most_bytes
 from agtrace.serving.server import INSTRUCTIONS
 from agtrace.settings import load
 from agtrace.tools import tools_for
@@ -57,12 +59,14 @@ CALLS = ORDINARY + LARGE + WRONG
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a run: what the model knew and was shown, and what the server was asked and sent."""
+    """What came of a run: what the model knew and was shown, what the server was asked and sent, and its figures."""
 
     offered: list[Offered]
     shown: list[Result]
     exchanged: list[tuple[dict[str, Any], dict[str, Any]]]
     requests: list[dict[str, Any]]
+    metrics: dict[str, dict[str, Any]]
+    """What `agtrace metrics` says of the run, by tool, by client and by day."""
 
 
 @pytest.fixture(scope="module", params=AGENTS, ids=lambda agent: agent.setup)
@@ -102,7 +106,9 @@ def drive(agent: Agent, home: Path, calls: list[Call]) -> Run:
     assert ended.returncode == 0, ended.stdout[-2_000:] + ended.stderr[-2_000:]
     assert model.unknown == [], "the agent asked for more than a model"
     assert "internal_error" not in (home / "log").read_text()
-    return Run(model.offered, model.seen, exchanged(home), model.requests)
+    told = {by: run(["agtrace", "metrics", "--by", by, "--json"], home) for by in ("tool", "client", "day")}
+    metrics = {by: json.loads(said.stdout) for by, said in told.items()}
+    return Run(model.offered, model.seen, exchanged(home), model.requests, metrics)
 
 
 def test_setup_connects_the_agent_and_can_be_repeated(agent: Agent, tmp_path: Path) -> None:
@@ -175,6 +181,19 @@ def test_an_error_shows_the_model_its_code_its_message_and_the_next_step(agent: 
     assert [result.marked_as_error for result in driven.shown] == [
         agent.marks_errors and call in WRONG for call in CALLS
     ]
+
+
+def test_agtrace_metrics_counts_the_run_by_tool_by_client_and_by_day(agent: Agent, driven: Run) -> None:
+    for by, found in driven.metrics.items():
+        assert found["total"]["requests"] == len(CALLS) == sum(group["requests"] for group in found["groups"])
+        assert found["total"]["error_codes"] == {"invalid_event_index": 1, "session_not_found": 1}
+        assert found["total"]["milliseconds"]["p50"] > 0, by
+    counted = Counter(call.tool for call in CALLS)
+    assert {group["group"]: group["requests"] for group in driven.metrics["tool"]["groups"]} == counted
+    sent = [len(answer["content"][0]["text"].encode()) for _, answer in driven.exchanged]
+    assert driven.metrics["tool"]["total"]["bytes"]["largest"] == max(sent)
+    (client,) = driven.metrics["client"]["groups"]
+    assert most_bytes(client["group"].rpartition(" ")[0]) == agent.limit
 
 
 def test_the_model_knows_every_tool_with_its_parameters(

@@ -27,7 +27,6 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.utils import floatToGoString
 
 from agtrace import __version__
-from agtrace.answers.telemetry.recorder import Recorder
 from agtrace.answers.telemetry.request import Request
 
 OTHER_CLIENT = "other"
@@ -162,8 +161,8 @@ def _counter(name: str, meaning: str, labels: tuple[str, ...], counts: Mapping[t
 class _State:
     """The state of server and index, looked up whenever it is read."""
 
-    def __init__(self, look: Callable[[], Health], recorder: Recorder | None) -> None:
-        self._look, self._recorder = look, recorder
+    def __init__(self, look: Callable[[], Health], dropped: Callable[[], int | None]) -> None:
+        self._look, self._dropped = look, dropped
 
     def collect(self) -> Iterator[Metric]:
         """Yield the figures of this moment; unknown ones are left out."""
@@ -182,11 +181,12 @@ class _State:
         yield _gauge("agtrace_index_behind_bytes", "Bytes of logs that aren't indexed yet.", behind[1])
         yield _gauge("agtrace_index_sessions", "Sessions in the index.", index.sessions)
         yield _gauge("agtrace_index_events", "Events in the index.", index.events)
-        if self._recorder is not None:  # asked directly: health has no figures of a file that can't be read
+        dropped = self._dropped()  # asked directly: health has no figures of a file that can't be read
+        if dropped is not None:
             yield CounterMetricFamily(
                 "agtrace_telemetry_dropped_total",
                 "Requests that couldn't be recorded in the telemetry file.",
-                value=self._recorder.dropped,
+                value=dropped,
             )
 
 
@@ -197,11 +197,11 @@ def _gauge(name: str, meaning: str, value: float | None) -> Metric:
 class Exposition:
     """The page that monitoring reads. Safe to use from several threads."""
 
-    def __init__(self, counts: RequestCounts, look: Callable[[], Health], recorder: Recorder | None) -> None:
-        """Create it; `look` returns the current health, `recorder` is the server's if it has one."""
+    def __init__(self, counts: RequestCounts, look: Callable[[], Health], dropped: Callable[[], int | None]) -> None:
+        """Create it; `look` returns the current health, `dropped` what `Answers.dropped` does."""
         self._registry = CollectorRegistry()
         self._registry.register(counts)
-        self._registry.register(_State(look, recorder))
+        self._registry.register(_State(look, dropped))
 
     def page(self, accept: str) -> tuple[bytes, str]:
         """Return the page and its content type: OpenMetrics if the Accept header asks for it, else the text format."""

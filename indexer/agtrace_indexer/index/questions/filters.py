@@ -35,8 +35,10 @@ _WRITES = (
     "EXISTS (SELECT 1 FROM touched t "
     "WHERE t.session_id = e.session_id AND t.event_index = e.event_index AND t.access = 'write')"
 )
+_TYPED = f"('{UserKind.HUMAN}', '{UserKind.COMMAND}')"
+"""A slash command is typed as well, often with a request behind it."""
 _KINDS: dict[EventKind, tuple[EventType, str]] = {
-    "human": (EventType.USER, f"e.name_id IN (SELECT id FROM name WHERE text = '{UserKind.HUMAN}')"),
+    "human": (EventType.USER, f"e.name_id IN (SELECT id FROM name WHERE text IN {_TYPED})"),
     "message": (EventType.MESSAGE, "true"),
     "thought": (EventType.REASONING, "true"),
     "call": (EventType.TOOL_CALL, "true"),
