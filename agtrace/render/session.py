@@ -86,6 +86,9 @@ def _facts(data: dict[str, Any]) -> None:
         _dim(_family(data, data["stats"]))
     if data.get("failing_turns"):
         _print_failing_turns(data["failing_turns"])
+    if data.get("last_message"):
+        event, text = data["last_message"]
+        _dim(f"it ended with (event {event}): {plain(text)}")
 
 
 def print_stats(data: dict[str, Any]) -> None:

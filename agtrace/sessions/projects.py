@@ -148,6 +148,13 @@ def folder_names(connection: sqlite3.Connection, rows: Collection[int]) -> list[
     return sorted({PurePath(_slashes(one.root_path)).name for one in folders if one.id in rows and one.root_path})
 
 
+def remote_of(connection: sqlite3.Connection, rows: Collection[int]) -> str | None:
+    """Return the remote of the repository that all of these folders belong to; None if there is none, or several."""
+    meant = {one.repository for one in projects.folders(connection) if one.id in rows}
+    known = projects.repositories(connection)
+    return known[meant.pop()].remote if len(meant) == 1 and meant <= known.keys() else None
+
+
 def folders_meant(connection: sqlite3.Connection, given: str) -> tuple[Folder, ...]:
     """Return the folders that somebody means: a path or the beginning of a hash means one, a name a whole repository.
 

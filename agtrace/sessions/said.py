@@ -52,6 +52,12 @@ def around(connection: sqlite3.Connection, session: Session, event_index: int, m
     return [(event.event_index, *said(connection, session.provider, event)) for event in with_texts(connection, shown)]
 
 
+def last_message(connection: sqlite3.Connection, session: Session, last_event: int) -> tuple[int, str] | None:
+    """Return the last message of a model in a session, up to an event, as [event_index, its beginning]."""
+    index = events.last_of_type(connection, session.id, EventType.MESSAGE, last_event)
+    return None if index is None else (index, _part(opened(connection, session.id, index).text, (), TEXT))
+
+
 def said(
     connection: sqlite3.Connection, provider: str, event: StoredEvent, words: Sequence[str] = (), most: int = TEXT
 ) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from agtrace.problems import UnknownProject
 from agtrace.sessions import listing
-from agtrace.sessions.projects import folder_names, resolved
+from agtrace.sessions.projects import folder_names, remote_of, resolved
 from agtrace.sessions.query import find_session
 from agtrace.sessions.sorting import FIELDS, Place, Snapshot, snapshot_now
 from agtrace.shaping.projection import projection
@@ -155,9 +155,13 @@ def _filters(context: Context, wanted: ListSessions) -> SessionFilters:
 
 
 def _in_folders(context: Context, projects: Collection[int]) -> str:
-    """Return the names of a project's folders where they differ: whoever knows it by one has all of them."""
+    """Return a project's name and those of its folders where they differ: whoever knows it by one has all of them."""
     named = folder_names(context.connection, projects)
-    return f" in the folders {', '.join(named[:_FOLDERS])}{' ...' * (len(named) > _FOLDERS)}" if len(named) > 1 else ""
+    if len(named) < 2:
+        return ""
+    remote = remote_of(context.connection, projects)
+    of, more = f" of {remote}" if remote else "", " ..." if len(named) > _FOLDERS else ""
+    return f"{of} in the folders {', '.join(named[:_FOLDERS])}{more}"
 
 
 def _measured(sort: Sort | None, total: float | None) -> str:

@@ -15,6 +15,7 @@ from agtrace.problems import InvalidParameter
 from agtrace.sessions import listing, turns
 from agtrace.sessions.landmarks import telling_landmarks
 from agtrace.sessions.query import find_session, last_event_of, short_id
+from agtrace.sessions.said import last_message
 from agtrace.settings import ABSOLUTE_MAX_BYTES, SMALLEST_MAX_BYTES
 from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Pages
@@ -34,8 +35,9 @@ _BYTES = {
 _LANDMARKS = 1_024
 """Bytes of a page of landmarks."""
 
-_WITH_LANDMARKS = 4_096
-"""The smallest answer in which an overview shows landmarks; in a smaller one the turns need the room."""
+_WITH_MORE = 4_096
+"""The smallest answer in which an overview shows landmarks and its last message; in a smaller one the turns need the
+room."""
 
 _MANY_FAILURES = 3
 """With this many failed calls, a diagnosis says more than the first of them."""
@@ -181,20 +183,22 @@ def view_of(context: Context, wanted: GetSessionDetails) -> View:
         if wanted.detail_level == "summary":
             head = head.model_copy(update={"failing_turns": turns.failing_turns(connection, session, last_event)})
         top = dump(head)
-        if _has_room_for_landmarks(wanted):
+        if _has_room_for_more(wanted):
             told = telling_landmarks(connection, session.id, last_event)
             top |= {"landmarks": dump_all(told.items)} if told.items else {}
             top |= {"total_landmarks": told.total} if told.items and told.total > len(told.items) else {}
+            ended = last_message(connection, session, last_event)
+            top |= {"last_message": ended} if ended else {}
         return View(context, wanted, session, shown_id, last_event, (), top)
     query = {**query_of(wanted), "session_id": session.uid}
     last_event, *position = context.cursors.read(NAME, query, wanted.cursor)
     return View(context, wanted, session, shown_id, last_event, tuple(position), {"session_id": session.uid})
 
 
-def _has_room_for_landmarks(wanted: GetSessionDetails) -> bool:
+def _has_room_for_more(wanted: GetSessionDetails) -> bool:
     if wanted.detail_level != "summary" or wanted.sections or wanted.turn_index is not None:
         return False
-    return wanted.max_bytes is None or wanted.max_bytes >= _WITH_LANDMARKS
+    return wanted.max_bytes is None or wanted.max_bytes >= _WITH_MORE
 
 
 def _check_sections(wanted: GetSessionDetails) -> None:

@@ -477,6 +477,8 @@ class SessionOverview(SessionHead):
     """The last six commits, pull requests, issues, releases and compactions, and the last test run and build."""
     total_landmarks: int | None = None
     """All landmarks, if there are more."""
+    last_message: tuple[int, str] | None = None
+    """[event_index, beginning] of the last message of the model: what it came to."""
     turns: list[TurnOverview]
 
 

@@ -199,6 +199,16 @@ def last(connection: sqlite3.Connection, session_row: int) -> int | None:
     return found
 
 
+def last_of_type(connection: sqlite3.Connection, session_row: int, type: EventType, last_event: int) -> int | None:
+    """Return the last event of a type in a session, up to an event."""
+    sql = (
+        "SELECT event_index FROM event WHERE session_id = ? AND event_index <= ? AND type = ? "
+        "ORDER BY event_index DESC LIMIT 1"
+    )
+    found: int | None = value(connection, sql, (session_row, last_event, TYPE_CODE[type]))
+    return found
+
+
 def snapshot(connection: sqlite3.Connection, session_row: int, last_event: int) -> Snapshot:
     """Return a snapshot of a session at the moment when this was its last event."""
     sql = "SELECT id FROM event WHERE session_id = ? AND event_index = ?"
