@@ -116,4 +116,5 @@ def _telemetry(settings: Settings, dropped: int | None) -> TelemetryHealth | Non
 
 
 def _line(text: str) -> str:
+    text = text.encode("utf-8", "backslashreplace").decode()  # a key or a path may hold what is no letter
     return one_line(redact(text), _LONGEST_PROBLEM)

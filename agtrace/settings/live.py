@@ -80,10 +80,11 @@ class Live:
             found = read(environment)
             loaded = Loaded(found.settings, found.file, time.time() if found.file else None)
         except InvalidSettings as error:
-            faults = tuple(fault for fault in error.faults if fault.origin == str(path))
-            if len(faults) < len(error.faults):
-                raise
-            loaded = Loaded(read(environment, without_file=True).settings, path, None, faults)
+            try:
+                without = read(environment, without_file=True)
+            except InvalidSettings:
+                raise error from None  # with the file's faults, too
+            loaded = Loaded(without.settings, path, None, error.faults)
         live = cls(loaded, path=path, environment=environment)
         live._stamp = stamp
         return live

@@ -45,9 +45,17 @@ class Group(BaseModel):
     )
 
 
+def at_home(given: str | Path) -> Path:
+    """Return a path with the home folder in the place of `~`, unless that is somebody's who is not known here."""
+    try:
+        return Path(given).expanduser()
+    except RuntimeError:
+        return Path(given)
+
+
 def _place(given: Any) -> Any:
     """Read a path as a file or a variable has it."""
-    return Path(given).expanduser() if isinstance(given, str) and given else given
+    return at_home(given) if isinstance(given, str) and given else given
 
 
 def _token(given: str) -> str:
@@ -61,7 +69,9 @@ Bytes = Annotated[int, Field(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES)]
 Page = Annotated[int, Field(ge=1, le=LARGEST_PAGE)]
 Percent = Annotated[int, Field(ge=0, le=100)]
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
-Token = Annotated[str, AfterValidator(_token), Field(json_schema_extra={"minLength": SHORTEST_TOKEN})]
+Token = Annotated[
+    str, AfterValidator(_token), Field(json_schema_extra={"minLength": SHORTEST_TOKEN, "pattern": "^[!-~]*$"})
+]
 
 _RESTART: dict[str, JsonValue] = {"restart": True}
 """Marks what a running server can't change."""
@@ -128,8 +138,15 @@ class Tools(Group):
 _UNSET = ToolSettings()
 
 
+def _optional(schema: dict[str, Any]) -> None:
+    """Let a file set only some keys of a group: the others have the defaults of its mode."""
+    schema.pop("required", None)
+
+
 class DigestLimits(Group):
     """How much of a long text a digest keeps."""
+
+    model_config = ConfigDict(json_schema_extra=_optional)
 
     chars: int = Field(ge=500, le=1_000_000, description="characters of the digest")
     lines: int = Field(ge=10, le=100_000, description="its lines")

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +19,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 
 from agtrace.problems import SettingError
-from agtrace.settings import platform_data_dir
+from agtrace.settings import SHORTEST_TOKEN, platform_data_dir
 from agtrace.settings.files import Unreadable, parsed
-from agtrace.settings.model import Key, Protection, Settings, Values, group_of, keys
+from agtrace.settings.model import Key, Protection, Settings, Values, at_home, group_of, keys, value_of
 
 CONFIG = "AGTRACE_CONFIG"
 """The variable that names the file."""
@@ -91,7 +92,7 @@ def config_file(environment: Mapping[str, str] | None = None) -> tuple[Path, boo
     values = os.environ if environment is None else environment
     named = _CommandLine.config or values.get(CONFIG)
     if named:
-        return Path(named).expanduser().absolute(), True
+        return at_home(named).absolute(), True
     from platformdirs import user_config_path
 
     return user_config_path("agtrace", appauthor=False) / "config.toml", False
@@ -119,7 +120,7 @@ def data_dir_of(environment: Mapping[str, str] | None = None) -> Path:
         return read(values).settings.data_dir
     except SettingError:
         given = values.get("AGTRACE_DATA_DIR")
-        return Path(given).expanduser() if given else platform_data_dir()
+        return at_home(given) if given else platform_data_dir()
 
 
 def variables() -> dict[str, str]:
@@ -162,7 +163,7 @@ def _leaves(
         key = f"{prefix}{given if name is None else name}"
         below = None if name is None else group_of(group.model_fields[name])
         if name is None:
-            faults.append(Fault(origin, key, _shown(value), _meant(str(given), list(group.model_fields))))
+            faults.append(Fault(origin, key, _veiled(value), _meant(str(given), list(group.model_fields))))
         elif below is None:
             yield key, value
         elif below is Protection and isinstance(value, bool):
@@ -170,7 +171,7 @@ def _leaves(
         elif isinstance(value, Mapping):
             yield from _leaves(below, value, f"{key}.", origin, faults)
         else:
-            faults.append(Fault(origin, key, _shown(value), f"a table with {', '.join(below.model_fields)}"))
+            faults.append(Fault(origin, key, _veiled(value), f"a table with {', '.join(below.model_fields)}"))
 
 
 def _of_variables(environment: Mapping[str, str]) -> _Source:
@@ -183,7 +184,7 @@ def _of_variables(environment: Mapping[str, str]) -> _Source:
             found[key.name] = (_from_text(text, key), variable)
     unknown = (name for name in environment if name.startswith("AGTRACE_") and "__" in name and name not in nested)
     return _Source(
-        found, tuple(Fault(name, name, _shown(environment[name]), _meant(name, [*nested])) for name in unknown)
+        found, tuple(Fault(name, name, _veiled(environment[name]), _meant(name, [*nested])) for name in unknown)
     )
 
 
@@ -193,7 +194,7 @@ def _of_command_line() -> _Source:
     for given, text in _CommandLine.values.items():
         key = keys().get(given)
         if key is None:
-            faults.append(Fault(_ON_COMMAND_LINE, given, _shown(text), _meant(given, [*keys()])))
+            faults.append(Fault(_ON_COMMAND_LINE, given, _veiled(text), _meant(given, [*keys()])))
         else:
             found[key.name] = (_from_text(text, key), _ON_COMMAND_LINE)
     return _Source(found, tuple(faults))
@@ -214,7 +215,7 @@ def _from_text(text: str, key: Key) -> Any:
             return int(text)
         if kind == "object":
             return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     if kind == "boolean":
         return _SWITCHES.get(text.lower(), text)
@@ -232,7 +233,7 @@ def _merged(sources: list[_Source], environment: Mapping[str, str], file: Path |
     found = {key: value for source in sources for key, value in source.values.items()}
     origins = {key: origin for key, (_, origin) in found.items()}
     try:
-        values = Values.model_validate(_tree({key: value for key, (value, _) in found.items()}))
+        values = Values.model_validate(_tree({**_required(), **{key: value for key, (value, _) in found.items()}}))
     except ValidationError as error:
         wrong = {_key_of(one["loc"]): one["input"] for one in error.errors(include_url=False)}
         faults += (_fault(key, value, origins) for key, value in wrong.items())
@@ -241,6 +242,13 @@ def _merged(sources: list[_Source], environment: Mapping[str, str], file: Path |
     if faults:
         raise InvalidSettings(tuple(faults))
     return Found(Settings(**dict(values), environment=environment), file, origins)
+
+
+@cache
+def _required() -> Mapping[str, Any]:
+    """Return the defaults of the keys whose group has none of its own: a source may set only some of its keys."""
+    defaults = Values(data_dir=Path())
+    return {key.name: value_of(defaults, key.name) for key in keys().values() if key.field.is_required()}
 
 
 def _tree(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -309,8 +317,17 @@ def expected(key: Key, *, as_text: bool = False) -> str:
 
 def _shown(value: Any) -> str:
     """Return a value as a fault shows it."""
+    if isinstance(value, Mapping | list):  # may be nested deeply
+        return "a table" if isinstance(value, Mapping) else "a list"
+    if isinstance(value, int) and value.bit_length() > _LONGEST_SHOWN:
+        return "a number that is far too large"
     text = repr(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+
+
+def _veiled(value: Any) -> str:
+    """Return a value that has no place in the settings as a fault shows it: a longer text may be a misplaced token."""
+    return "a text" if isinstance(value, str) and len(value) >= SHORTEST_TOKEN else _shown(value)
 
 
 def _meant(given: str, known: list[str]) -> str:
