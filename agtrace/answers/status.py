@@ -74,11 +74,12 @@ def health(
 
 def _configuration(loaded: Loaded, problem: str | None) -> Configuration:
     faults = [*map(str, loaded.faults), *([problem] if problem else [])]
+    more = f"; and {len(faults) - 1} more: `agtrace config check` names them" if len(faults) > 1 else ""
     return Configuration(
         version=loaded.settings.version,
         file=None if loaded.file is None else _line(str(loaded.file)),
         loaded_at=None if loaded.at is None else iso(round(1000 * loaded.at)),
-        problem=_line("; ".join(faults)) if faults else None,
+        problem=_line(faults[0], _LONGEST_PROBLEM - len(more)) + more if faults else None,
         needs_restart=list(loaded.restart) or None,
     )
 
@@ -115,5 +116,6 @@ def _telemetry(settings: Settings, dropped: int | None) -> TelemetryHealth | Non
     )
 
 
-def _line(text: str) -> str:
-    return one_line(redact(text), _LONGEST_PROBLEM)
+def _line(text: str, most: int = _LONGEST_PROBLEM) -> str:
+    text = text.encode("utf-8", "backslashreplace").decode()  # a key or a path may hold what is no letter
+    return one_line(redact(text), most)

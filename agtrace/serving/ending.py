@@ -51,7 +51,10 @@ def end(code: int = 0) -> NoReturn:
         sending = sys.modules.get("agtrace.serving.otel.sending")  # loaded only if the user asked for it
         if sending is not None:
             sending.begin_last()
-        recorder = sys.modules.get("agtrace.answers.telemetry.recorder")  # loaded once something was asked
+        shadow = sys.modules.get("agtrace.answers.telemetry.shadow")  # loaded once something was asked
+        if shadow is not None:
+            shadow.give_up_all()
+        recorder = sys.modules.get("agtrace.answers.telemetry.recorder")  # likewise
         if recorder is not None:
             recorder.close_all(_RECORDING_SECONDS)
         if sending is not None:

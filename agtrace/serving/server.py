@@ -58,6 +58,7 @@ _JSON = "application/json"
 _GREETINGS = frozenset({"initialize", "server/discover"})
 """What is answered before anything else is loaded."""
 _STAYS = CacheHint(ttl_ms=3_600_000, scope="public")  # a version of agtrace lists the same for every client
+_FOLLOWS = CacheHint(scope="public")  # it has the page sizes of the settings, which may change at any time
 _NOT_FOUND = frozenset(
     {
         *("invalid_artifact_ref", "invalid_parameter", "session_not_found", "ambiguous_session_prefix"),
@@ -229,7 +230,7 @@ def make_server(live: Live, desk: Desk | None = None) -> Server[Any]:
         title="agtrace",
         instructions=INSTRUCTIONS,
         cache_hints={
-            "tools/list": _STAYS,
+            "tools/list": _FOLLOWS,
             "resources/list": _STAYS,
             "resources/templates/list": _STAYS,
             "prompts/list": _STAYS,

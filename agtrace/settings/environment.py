@@ -50,10 +50,18 @@ def config_file(environment: Mapping[str, str] | None = None) -> tuple[Path, boo
     """Return the path of the configuration file, and whether it was named; an unnamed one need not be there."""
     named = _CommandLine.config or given(environment).get(CONFIG)
     if named:
-        return Path(named).expanduser().absolute(), True
+        return at_home(named).absolute(), True
     from platformdirs import user_config_path  # only if needed: it takes 20 ms
 
     return user_config_path("agtrace", appauthor=False) / "config.toml", False
+
+
+def at_home(given: str | Path) -> Path:
+    """Return a path with the home folder in the place of `~`, unless that is somebody's who is not known here."""
+    try:
+        return Path(given).expanduser()
+    except RuntimeError:
+        return Path(given)
 
 
 def platform_data_dir() -> Path:
@@ -108,4 +116,4 @@ def data_dir(environment: Mapping[str, str] | None = None) -> Path:
 
 def _data_dir(values: Mapping[str, str]) -> Path:
     named = values.get(DATA_DIR)
-    return Path(named).expanduser() if named else platform_data_dir()
+    return at_home(named) if named else platform_data_dir()

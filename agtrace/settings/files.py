@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-LARGEST = 1_048_576
+LARGEST = 65_536
 """Bytes."""
+
+_QUOTED = re.compile(r"'[^'<]{4,}'")
+"""A piece of a file in a parser's message; not a single letter, nor the name of a form such as '<scalar>'."""
 
 
 class Unreadable(Exception):
@@ -32,7 +36,7 @@ def parsed(path: Path) -> Mapping[Any, Any]:
     except RecursionError:
         raise Unreadable(f"valid {name}", "a file that is nested too deeply") from None
     except Exception as error:  # noqa: BLE001  # each library has errors of its own, some of them undocumented
-        raise Unreadable(f"valid {name}", " ".join(str(error).split())) from None
+        raise Unreadable(f"valid {name}", _mistake(error)) from None
     if found is None:
         return {}
     if not isinstance(found, Mapping):
@@ -42,6 +46,8 @@ def parsed(path: Path) -> Mapping[Any, Any]:
 
 def _text(path: Path) -> str:
     try:
+        if path.exists() and not path.is_file():
+            raise Unreadable("a file", "something else")
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except OSError as error:
@@ -54,10 +60,26 @@ def _text(path: Path) -> str:
         raise Unreadable("UTF-8", f"another encoding at byte {error.start}") from None
 
 
+def _mistake(error: Exception) -> str:
+    """Return what is wrong and where, with nothing of the file's text, which may be a token."""
+    mark = getattr(error, "problem_mark", None)
+    said = str(error) if mark is None else f"{getattr(error, 'problem', '')} (at line {mark.line + 1})"
+    return " ".join(_QUOTED.sub("...", said).split())
+
+
 def _yaml(text: str) -> Any:
     import yaml  # only for those who write YAML: it takes 20 ms
 
-    return yaml.safe_load(text)
+    class WithoutAliases(yaml.SafeLoader):
+        """Refuses aliases: a few of them can stand for billions of values."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+                raise yaml.MarkedYAMLError(problem="an alias, which isn't supported", problem_mark=mark)
+            return super().compose_node(parent, index)
+
+    return yaml.load(text, WithoutAliases)
 
 
 _PARSERS: dict[str, tuple[str, Callable[[str], Any]]] = {

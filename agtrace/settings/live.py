@@ -32,8 +32,8 @@ _STAYING = ("data_dir", "http", "search_events")
 """The settings and groups that can't change in a running process."""
 
 Log = Callable[[Mapping[str, Any]], None]
-_Stamp = tuple[int, int, int] | None
-"""Time of the last change, size, inode; None for no file."""
+_Stamp = tuple[int, ...] | None
+"""Times of the last change of the content and of anything, size, inode; None for no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +130,11 @@ class Live:
             found = read(self._environment)
             loaded = Loaded(found.settings, found.file, time.time() if found.file else None)
         except InvalidSettings as error:
-            if any(fault.origin != str(self._path) for fault in error.faults):
-                raise
-            loaded = Loaded(read(self._environment, without_file=True).settings, self._path, None, error.faults)
+            try:
+                without = read(self._environment, without_file=True)
+            except InvalidSettings:
+                raise error from None  # with the file's faults, too
+            loaded = Loaded(without.settings, self._path, None, error.faults)
         self._first = self._found = loaded.settings
         """What the sources said at first, and what they said last."""
         return loaded
@@ -211,9 +213,9 @@ def _stamp(path: Path | None) -> _Stamp:
         found = None if path is None else path.stat()
     except OSError:
         return None
-    return found and (found.st_mtime_ns, found.st_size, found.st_ino)
+    return found and (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
 
 
 def _is_being_written(stamp: _Stamp, loaded: Loaded) -> bool:
     """Whether the file in use was emptied a moment ago: editors do that before they write."""
-    return loaded.file is not None and stamp is not None and stamp[1] == 0 and time.time_ns() - stamp[0] < _YOUNG_NS
+    return loaded.file is not None and stamp is not None and stamp[2] == 0 and time.time_ns() - stamp[0] < _YOUNG_NS

@@ -28,7 +28,7 @@ from agtrace.settings import (
     SMALLEST_MAX_BYTES,
     is_token,
 )
-from agtrace.settings.environment import platform_data_dir
+from agtrace.settings.environment import at_home, platform_data_dir
 
 LARGEST_PAGE = 200
 """The largest page that can be configured."""
@@ -47,7 +47,7 @@ class Group(BaseModel):
 
 def _place(given: Any) -> Any:
     """Read a path as a file or a variable has it."""
-    return Path(given).expanduser() if isinstance(given, str) and given else given
+    return at_home(given) if isinstance(given, str) and given else given
 
 
 def _token(given: str) -> str:
@@ -61,7 +61,9 @@ Bytes = Annotated[int, Field(ge=SMALLEST_MAX_BYTES, le=ABSOLUTE_MAX_BYTES)]
 Page = Annotated[int, Field(ge=1, le=LARGEST_PAGE)]
 Percent = Annotated[int, Field(ge=0, le=100)]
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
-Token = Annotated[str, AfterValidator(_token), Field(json_schema_extra={"minLength": SHORTEST_TOKEN})]
+Token = Annotated[
+    str, AfterValidator(_token), Field(json_schema_extra={"minLength": SHORTEST_TOKEN, "pattern": "^[!-~]*$"})
+]
 
 _RESTART: dict[str, JsonValue] = {"restart": True}
 """Marks what a running server can't change."""
@@ -128,8 +130,15 @@ class Tools(Group):
 _UNSET = ToolSettings()
 
 
+def _optional(schema: dict[str, Any]) -> None:
+    """Let a file set only some keys of a group: the others have the defaults of its mode."""
+    schema.pop("required", None)
+
+
 class DigestLimits(Group):
     """How much of a long text a digest keeps."""
+
+    model_config = ConfigDict(json_schema_extra=_optional)
 
     chars: int = Field(ge=500, le=1_000_000, description="characters of the digest")
     lines: int = Field(ge=10, le=100_000, description="its lines")

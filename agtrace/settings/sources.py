@@ -10,6 +10,7 @@ import difflib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,9 +18,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 
 from agtrace.problems import SettingError
+from agtrace.settings import SHORTEST_TOKEN
 from agtrace.settings.environment import CONFIG, command_line, config_file, given
 from agtrace.settings.files import Unreadable, parsed
-from agtrace.settings.model import Key, Protection, Settings, Values, group_of, keys
+from agtrace.settings.model import Key, Protection, Settings, Values, group_of, keys, value_of
 
 _LONGEST_SHOWN = 60
 _ON_COMMAND_LINE = "--set"
@@ -121,7 +123,11 @@ def of_file(path: Path) -> _Source:
         return _Source({}, (Fault(str(path), "", problem.found, problem.expected),))
     faults: list[Fault] = []
     settings = {key: value for key, value in data.items() if key != "$schema"}  # which editors look for in JSON
-    leaves = dict(_leaves(Values, settings, "", str(path), faults))
+    leaves: dict[str, Any] = {}
+    for key, value in _leaves(Values, settings, "", str(path), faults):
+        if key in leaves:
+            faults.append(Fault(str(path), key, _veiled(value), "each key once, in one of its spellings"))
+        leaves[key] = value
     return _Source({key: _Given(value, str(path), value) for key, value in leaves.items()}, tuple(faults))
 
 
@@ -135,7 +141,7 @@ def _leaves(
         key = f"{prefix}{written if name is None else name}"
         below = None if name is None else group_of(group.model_fields[name])
         if name is None:
-            faults.append(Fault(origin, key, _shown(value), _meant(str(written), list(group.model_fields))))
+            faults.append(Fault(origin, key, _veiled(value), _meant(str(written), list(group.model_fields))))
         elif below is None:
             yield key, value
         elif below is Protection and isinstance(value, bool):
@@ -143,7 +149,7 @@ def _leaves(
         elif isinstance(value, Mapping):
             yield from _leaves(below, value, f"{key}.", origin, faults)
         else:
-            faults.append(Fault(origin, key, _shown(value), f"a table with {', '.join(below.model_fields)}"))
+            faults.append(Fault(origin, key, _veiled(value), f"a table with {', '.join(below.model_fields)}"))
 
 
 def _of_variables(environment: Mapping[str, str]) -> _Source:
@@ -156,7 +162,7 @@ def _of_variables(environment: Mapping[str, str]) -> _Source:
             found[key.name] = _Given(_from_text(text, key), variable, text)
     unknown = (name for name in environment if name.startswith("AGTRACE_") and "__" in name and name not in nested)
     return _Source(
-        found, tuple(Fault(name, name, _shown(environment[name]), _meant(name, [*nested])) for name in unknown)
+        found, tuple(Fault(name, name, _veiled(environment[name]), _meant(name, [*nested])) for name in unknown)
     )
 
 
@@ -166,7 +172,7 @@ def _of_command_line() -> _Source:
     for name, text in command_line().items():
         key = keys().get(name)
         if key is None:
-            faults.append(Fault(_ON_COMMAND_LINE, name, _shown(text), _meant(name, [*keys()])))
+            faults.append(Fault(_ON_COMMAND_LINE, name, _veiled(text), _meant(name, [*keys()])))
         else:
             found[key.name] = _Given(_from_text(text, key), _ON_COMMAND_LINE, text)
     return _Source(found, tuple(faults))
@@ -187,7 +193,7 @@ def _from_text(text: str, key: Key) -> Any:
             return int(text)
         if kind == "object":
             return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     if kind == "boolean":
         return _SWITCHES.get(text.lower(), text)
@@ -205,7 +211,7 @@ def _merged(sources: list[_Source], environment: Mapping[str, str], file: Path |
     found = {key: value for source in sources for key, value in source.values.items()}
     origins = {key: one.origin for key, one in found.items()}
     try:
-        values = Values.model_validate(_tree({key: one.value for key, one in found.items()}))
+        values = Values.model_validate(_tree({**_required(), **{key: one.value for key, one in found.items()}}))
     except ValidationError as error:
         wrong = {_key_of(one["loc"]): one["input"] for one in error.errors(include_url=False)}
         faults += (_fault(key, value, found) for key, value in wrong.items())
@@ -214,6 +220,13 @@ def _merged(sources: list[_Source], environment: Mapping[str, str], file: Path |
     if faults:
         raise InvalidSettings(tuple(faults))
     return Found(Settings(**dict(values), environment=environment), file, origins)
+
+
+@cache
+def _required() -> Mapping[str, Any]:
+    """Return the defaults of the keys whose group has none of its own: a source may set only some of its keys."""
+    defaults = Values(data_dir=Path())
+    return {key.name: value_of(defaults, key.name) for key in keys().values() if key.field.is_required()}
 
 
 def _tree(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -286,8 +299,17 @@ def expected(key: Key, *, as_text: bool = False) -> str:
 
 def _shown(value: Any) -> str:
     """Return a value as a fault shows it."""
+    if isinstance(value, Mapping | list):  # may be nested deeply
+        return "a table" if isinstance(value, Mapping) else "a list"
+    if isinstance(value, int) and value.bit_length() > _LONGEST_SHOWN:
+        return "a number that is far too large"
     text = repr(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+
+
+def _veiled(value: Any) -> str:
+    """Return a value that has no place in the settings as a fault shows it: a longer text may be a misplaced token."""
+    return "a text" if isinstance(value, str) and len(value) >= SHORTEST_TOKEN else _shown(value)
 
 
 def _meant(given: str, known: list[str]) -> str:

@@ -313,7 +313,7 @@ def some_filters(stored: list[Stored], chance: random.Random) -> Iterator[tuple[
     yield EventFilters(kind="thought"), [e for e in stored if e.type == EventType.REASONING]
     errors = [e for e in stored if e.type == EventType.TOOL_RESULT and e.outcome == Outcome.FAILED]
     yield EventFilters(kind="error"), errors
-    yield EventFilters(kind="human"), [e for e in stored if e.type == EventType.USER and e.name == "human"]
+    yield EventFilters(kind="human"), [e for e in stored if e.type == EventType.USER and e.name in ("human", "command")]
     yield EventFilters(tool=tool.upper()), has_tool
     yield EventFilters(failed=True), [e for e in stored if e.outcome == Outcome.FAILED]
     yield EventFilters(failed=False), [e for e in stored if e.outcome != Outcome.FAILED]

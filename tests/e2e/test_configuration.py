@@ -1,0 +1,687 @@
+"""The configuration of a running server, over stdio and over HTTP: what a file changes, and what none can."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import UTC, datetime
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from agtrace.answers.telemetry.request import Request
+from tests.agtrace.asking import claude_log
+from tests.conftest import keep_rules
+from tests.e2e.reloading import SECONDS, Running, bytes_allowed, replace, running, tokens, until
+from tests.e2e.test_telemetry import recorded
+
+SESSIONS = 120
+SECRET = "ghp_" + "k3Jx9Qm2Lr7Tz5Vb8Nc4Wd6Yf1Hg0Ps" + "A4Ze"
+WAYS = ["stdio", "http"]
+TOOLS_LIST = Path(__file__).parents[1] / "agtrace" / "tools_list.json"
+LONG = "0000aaaa"
+"""A session with an output of 120 KB at event 2, and one of 3 MB with a secret at event 4."""
+
+
+@pytest.fixture(scope="module")
+def home(compiled_rules: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("machine") / "home"
+    keep_rules(compiled_rules, home.parent / "data")
+    for number in range(SESSIONS - 1):
+        log = claude_log(home / ".claude", f"{number:08x}-0000-4000-8000-000000000001")
+        log.prompt(f"Request {number} " + "about tides " * 8)
+        log.say("Done.")
+    log = claude_log(home / ".claude", f"{LONG}-0000-4000-8000-000000000001")
+    log.prompt("Show everything.")
+    log.call("Bash", {"command": "tides"}, "\n".join(f"{number:05} {'high water ' * 10}" for number in range(1000)))
+    log.call(
+        "Bash", {"command": "sea"}, "\n".join([f"token={SECRET}", *(f"{n:07} {'ebb ' * 15}" for n in range(45_000))])
+    )
+    return home
+
+
+@pytest.fixture(scope="module")
+def stdio(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server of the module over stdio, with everything indexed."""
+    yield from _indexed("stdio", home, tmp_path_factory.mktemp("settings") / "agtrace.json")
+
+
+@pytest.fixture(scope="module")
+def http(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """The same over HTTP."""
+    yield from _indexed("http", home, tmp_path_factory.mktemp("settings") / "agtrace.json")
+
+
+def _indexed(way: str, home: Path, file: Path) -> Iterator[Running]:
+    file.write_text("{}")
+    with running(way, home, file) as server:
+        until(lambda: "index" not in server.ask())
+        yield server
+
+
+@pytest.fixture(params=WAYS)
+def server(request: pytest.FixtureRequest) -> Running:
+    """One of the servers of the module, with default settings."""
+    found: Running = request.getfixturevalue(request.param)
+    return afresh(found)
+
+
+def afresh(server: Running) -> Running:
+    """Let a server of the module forget what another test did."""
+    if server.file.is_dir():
+        server.file.rmdir()
+    server.set()
+    assert server.page() == 10
+    server.forget_log()
+    return server
+
+
+# -- a change is seen at once ----------------------------------------------------------------------
+
+
+def test_the_very_next_request_sees_a_changed_file(server: Running) -> None:
+    assert (server.page(), bytes_allowed(server.ask())) == (10, tokens(10_240))
+    server.set(default_page_size=20, token_budget_threshold=8_000)
+    assert (server.page(), bytes_allowed(server.ask())) == (20, tokens(20_480))
+    server.set(default_page_size=5)
+    assert (server.page(), bytes_allowed(server.ask())) == (5, tokens(10_240))
+
+
+def test_a_larger_budget_gives_a_larger_answer(server: Running) -> None:
+    question = {"session_id": LONG, "event_index": 2}
+    small = server.text("get_event_details", **question)
+    server.set(token_budget_threshold=8_000)
+    large = server.text("get_event_details", **question)
+    assert 9_000 < len(small) <= 10_240 < 19_000 < len(large) <= 20_480
+
+
+def test_the_largest_limit_follows_the_file(server: Running) -> None:
+    assert server.ask(limit=60)["error"]["code"] == "invalid_parameter"
+    server.set(max_page_size=60)
+    assert server.page(limit=60) == 60
+    assert "1 to 60" in json.dumps(server.ask(limit=61)["error"])
+
+
+def test_a_page_size_of_one_tool_is_that_of_no_other(server: Running) -> None:
+    server.set(tools={"list_sessions": {"page_size": 3}}, default_page_size=7)
+    assert server.page() == 3
+    limits = limits_listed(server)
+    assert (limits["list_sessions"], limits["search_event_previews"]) == ((3, 50), (7, 50))
+
+
+def test_a_chunk_has_the_size_that_the_file_says(server: Running) -> None:
+    server.set(chunk_size=500)
+    assert 1_400 < len(long_text(server)) <= 500 * 4
+    server.set(chunkSize=1_000)
+    assert 2_900 < len(long_text(server)) <= 1_000 * 4
+    server.set(chunk_lines=10)
+    assert long_text(server).count("\n") == 10
+
+
+def long_text(server: Running, event: int = 2) -> str:
+    """The text of an event, or its first chunk."""
+    data = server.ask("get_event_details", session_id=LONG, event_index=event)["data"]
+    return str(data["payload"]["content"])
+
+
+def limits_listed(server: Running) -> dict[str, tuple[int, int]]:
+    """The default and the largest limit of each tool that has one, as clients are told."""
+    found = {tool.name: tool.input_schema["properties"].get("limit") for tool in tools(server)}
+    return {name: (limit["default"], limit["maximum"]) for name, limit in found.items() if limit}
+
+
+def tools(server: Running) -> list[Any]:
+    return list(server.portal.call(server.client.list_tools).tools)
+
+
+def test_the_list_of_tools_is_the_committed_one_until_page_sizes_are_configured(server: Running) -> None:
+    listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools(server)]
+    assert json.dumps(listed, ensure_ascii=False, indent=2) + "\n" == TOOLS_LIST.read_text(encoding="utf-8")
+    server.set(default_page_size=15, max_page_size=80)
+    assert set(limits_listed(server).values()) == {(15, 80)}
+
+
+def test_sighup_has_the_file_read_without_any_request(server: Running) -> None:
+    server.set(default_page_size=12)
+    server.hang_up()
+    (changed,) = until(lambda: server.events("config.changed"))
+    assert (changed["key"], changed["old"], changed["new"]) == ("default_page_size", 10, 12)
+    assert not server.events("answer")
+
+
+def test_a_change_is_logged_with_key_old_new_and_time(server: Running) -> None:
+    server.set(default_page_size=12, tools={"list_sessions": {"features": {"chunking": {"rollout": 30}}}})
+    server.ask()
+    changes = server.events("config.changed")
+    assert [(one["key"], one["old"], one["new"]) for one in changes] == [
+        ("default_page_size", 10, 12),
+        ("tools.list_sessions.features.chunking.rollout", 100, 30),
+    ]
+    assert all(datetime.fromisoformat(one["at"]).tzinfo == UTC for one in changes)
+    server.ask()
+    assert len(server.events("config.changed")) == 2
+
+
+# -- where settings come from ----------------------------------------------------------------------
+
+FORMS = {
+    "toml": "default_page_size = {page}\ntoken_budget_threshold = {budget}\n",
+    "yaml": "# ours\ndefaultPageSize: {page}\ntokenBudgetThreshold: {budget}\nmaxPageSize: 40\n",
+    "json": '{{"$schema": "x", "defaultPageSize": {page}, "tokenBudgetThreshold": {budget}, "chunkSize": 700}}',
+}
+
+
+@pytest.mark.parametrize(
+    ("way", "form", "named"),
+    [("stdio", "toml", "option"), ("http", "yaml", "variable"), ("stdio", "toml", "place")],
+)
+def test_a_file_is_followed_in_each_form_and_place(home: Path, tmp_path: Path, way: str, form: str, named: str) -> None:
+    folder = tmp_path / "agtrace"
+    folder.mkdir()
+    file = folder / f"config.{form}"
+    file.write_text(FORMS[form].format(page=5, budget=2_000))
+    options = ["--config", str(file)] if named == "option" else []
+    variables = {"XDG_CONFIG_HOME": str(tmp_path)} if named == "place" else {}
+    with running(way, home, file, *options, **variables) as server:
+        assert (server.page(), bytes_allowed(server.ask())) == (5, tokens(5_120))
+        replace(file, FORMS[form].format(page=6, budget=8_000))
+        assert (server.page(), bytes_allowed(server.ask())) == (6, tokens(20_480))
+        assert server.configuration["file"] == str(file)
+
+
+def test_camel_case_names_are_followed_in_json(server: Running) -> None:
+    replace(server.file, FORMS["json"].format(page=8, budget=8_000))
+    assert (server.page(), bytes_allowed(server.ask())) == (8, tokens(20_480))
+    assert 2_000 < len(long_text(server)) <= 700 * 4
+
+
+def test_the_command_line_is_above_the_environment_and_that_above_the_file(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "agtrace.json"
+    file.write_text('{"default_page_size": 5, "max_page_size": 30, "token_budget_threshold": 1500}')
+    variables = {
+        "AGTRACE_CONFIG": str(file), "AGTRACE_DEFAULT_PAGE_SIZE": "6", "AGTRACE_TOOLS__LIST_SESSIONS__PAGE_SIZE": "4",
+        "AGTRACE_TOKEN_BUDGET_THRESHOLD": "2000",
+    }  # fmt: skip
+    with running("stdio", home, file, "--set", "token_budget_threshold=8000", **variables) as server:
+        assert (server.page(), bytes_allowed(server.ask())) == (4, tokens(20_480))
+        server.set(default_page_size=9, max_page_size=31, token_budget_threshold=1_600)
+        assert limits_listed(server)["search_event_previews"] == (6, 31)
+        assert (server.page(), bytes_allowed(server.ask())) == (4, tokens(20_480))
+
+
+# -- a hundred requests during fifty reloads -------------------------------------------------------
+
+
+def test_each_of_many_requests_during_fifty_reloads_is_answered_from_one_state(server: Running) -> None:
+    few = {"default_page_size": 5, "token_budget_threshold": 4_000, "max_page_size": 50}
+    many = {"default_page_size": 7, "token_budget_threshold": 6_000, "max_page_size": 20}
+    seen: dict[int | None, set[tuple[int, int]]] = {None: set(), 6: set(), 30: set()}
+    answered = server.portal.call(reload_and_ask, server, [many, few] * 25, seen)
+    assert answered >= 100
+    assert seen[None] == {(5, tokens(10_240)), (7, tokens(15_360))}
+    assert seen[6] == {(6, tokens(20_480)), (6, tokens(15_360))}
+    assert seen[30] == {(30, tokens(20_480)), (0, 20)}
+    changed = [one for one in server.events("config.changed") if one["key"] == "default_page_size"]
+    assert len(changed) == 50 and not server.events("config.invalid")
+
+
+async def reload_and_ask(server: Running, states: list[Any], seen: dict[int | None, set[tuple[int, int]]]) -> int:
+    """Replace the file again and again while requests are under way; return the number of these."""
+    answered = 0
+    over = False
+
+    async def ask(limit: int | None) -> None:
+        nonlocal answered
+        while not over:
+            given = await server.client.call_tool("list_sessions", {} if limit is None else {"limit": limit})
+            seen[limit].add(signs(given.structured_content or {}))
+            answered += 1
+
+    with anyio.fail_after(SECONDS):
+        async with anyio.create_task_group() as group:
+            for limit in seen:
+                group.start_soon(ask, limit)
+            for number, state in enumerate(states, 1):
+                server.set(**state)
+                while server.logged.count("config.changed") < 3 * number or answered < 3 * number:
+                    await anyio.lowlevel.checkpoint()
+            over = True
+    return answered
+
+
+def signs(answer: dict[str, Any]) -> tuple[int, int]:
+    """What tells from which settings an answer was made: its items and budget, or the largest limit that it names."""
+    if not answer["success"]:
+        return 0, int(answer["error"]["details"]["nearest"])
+    return len(answer["data"]["sessions"]), bytes_allowed(answer)
+
+
+# -- files that can't be used ----------------------------------------------------------------------
+
+DEEP = "[" * 100_000
+INVALID = {
+    "half written": ('{"default_page_size": 2', "", "valid JSON"),
+    "no JSON": ("default_page_size = 20", "", "valid JSON"),
+    "no object": ("[20]", "", "keys and values"),
+    "nested too deeply": (f'{{"limits": {DEEP}', "", "valid JSON"),
+    "nested deeply": ('{"limits": ' + "[" * 900 + "]" * 900 + "}", "limits", "a table with max_bytes"),
+    "another encoding": (b'{"prices": "\xe9"}', "", "UTF-8"),
+    "too large": ('{"prices": "' + "x" * 1_048_576 + '"}', "", "at most 1,048,576 bytes"),
+    "unknown key": ('{"default_page_sise": 20}', "default_page_sise", "perhaps default_page_size"),
+    "unknown key below": ('{"tools": {"list_sessions": {"pages": 3}}}', "tools.list_sessions.pages", "page_size"),
+    "wrong type": ('{"default_page_size": "20"}', "default_page_size", "a whole number from 1 to 200"),
+    "a list": ('{"token_budget_threshold": [4000]}', "token_budget_threshold", "a whole number from 1000 to 30000"),
+    "null": ('{"max_page_size": null}', "max_page_size", "a whole number from 1 to 200"),
+    "out of range": ('{"default_page_size": 201}', "default_page_size", "a whole number from 1 to 200"),
+    "far too large": (f'{{"chunk_lines": {"9" * 4_000}}}', "chunk_lines", "a whole number from 10 to 100000"),
+    "a contradiction": ('{"default_page_size": 60}', "default_page_size", "at most max_page_size, which is 50"),
+    "a letter that is none": ('{"\\ud800": 1}', "\ud800", "a known key"),
+}
+
+
+@pytest.mark.parametrize(
+    ("server", "kind"),
+    [*(("stdio", kind) for kind in INVALID), ("http", "half written"), ("http", "out of range")],
+    indirect=["server"],
+)
+def test_an_invalid_file_changes_nothing_and_is_told_until_it_is_mended(server: Running, kind: str) -> None:
+    content, key, expected = INVALID[kind]
+    server.set(default_page_size=7)
+    assert server.page() == 7
+    replace(server.file, content)
+    stays(server, key, expected)
+    is_mended(server)
+
+
+def stays(server: Running, key: str, expected: str) -> None:
+    """The old values hold, one line says why, and health says it, too."""
+    assert [server.page() for _ in range(3)] == [7, 7, 7]
+    (told,) = server.events("config.invalid")
+    assert told["key"] == key and expected in told["expected"] and told["value"]
+    assert told["level"] == "error" and told["file"] == str(server.file)
+    assert told["expected"][:40] in server.configuration["problem"]
+
+
+def is_mended(server: Running) -> None:
+    server.set(default_page_size=8)
+    assert server.page() == 8
+    assert "problem" not in server.configuration
+    assert len(server.events("config.mended")) == 1
+
+
+def _vanished(file: Path) -> None:
+    file.unlink()
+
+
+def _a_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def _forbidden(file: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    file.chmod(0)
+
+
+@pytest.mark.parametrize("trouble", [_vanished, _a_folder, _forbidden])
+def test_a_file_that_can_not_be_read_changes_nothing(server: Running, trouble: Any) -> None:
+    server.set(default_page_size=7)
+    assert server.page() == 7
+    trouble(server.file)
+    stays(server, "", "a file that can be read")
+    if server.file.is_dir():
+        server.file.rmdir()
+    is_mended(server)
+
+
+def test_a_file_that_is_emptied_before_it_is_written_is_no_change(server: Running) -> None:
+    """Editors do that. The time of the file is in the future, so that a slow machine isn't too late for the moment."""
+    server.set(default_page_size=7)
+    assert server.page() == 7
+    server.file.write_bytes(b"")
+    os.utime(server.file, (time.time() + 60,) * 2)
+    assert server.page() == 7
+    server.file.write_text('{"default_page_size": 9}')
+    assert server.page() == 9
+    assert [one["new"] for one in server.events("config.changed")] == [7, 9]
+
+
+def test_a_command_shows_the_problem_too(stdio: Running) -> None:
+    afresh(stdio).set(default_page_size=0)
+    told = stdio.agtrace("health", "--json")
+    assert told.returncode == 1
+    assert "a whole number from 1 to 200, got 0" in json.loads(told.stdout)["configuration"]["problem"]
+    stdio.set()
+    assert "problem" not in json.loads(stdio.agtrace("health", "--json").stdout)["configuration"]
+
+
+BOMB = "a: &a [x, x]\n" + "".join(
+    f"{after}: &{after} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, after in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+def test_what_only_yaml_can_do_wrong_changes_nothing(home: Path, tmp_path: Path) -> None:
+    """Aliases that stand for billions of values, tags of Python, a tab, brackets without end."""
+    file = tmp_path / "agtrace.yaml"
+    file.write_text("default_page_size: 7")
+    with running("stdio", home, file) as server:
+        for content in (BOMB, "prices: !!python/object/apply:os.getcwd []", "\tmax_page_size: 5", DEEP[:5_000]):
+            replace(file, content)
+            assert server.page() == 7
+            assert server.events("config.invalid")[-1]["expected"] == "valid YAML"
+        assert len(server.events("config.invalid")) == 4
+
+
+TEN_FAULTS = {
+    "default_page_size": 0, "max_page_size": 201, "token_budget_threshold": 999, "chunk_size": True,
+    "keep_days": "ten", "nothing": 1, "http": {"hosts": "here"}, "ab": {"mode": "on"},
+    "modes": {"minimal": {"chars": 1}}, "tools": {"list_sessions": {"features": {"chunking": {"rollout": 101}}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_server_that_starts_with_an_invalid_file_has_defaults_and_says_so(
+    home: Path, tmp_path: Path, way: str
+) -> None:
+    file = tmp_path / "agtrace.json"
+    file.write_text(json.dumps(TEN_FAULTS))
+    with running(way, home, file) as server:
+        assert server.page() == 10
+        assert len(server.events("config.invalid")) == 10
+        assert "nothing: expected a known key" in server.configuration["problem"]
+        is_mended(server)
+
+
+def test_a_server_starts_without_a_file_that_contradicts_a_variable(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "agtrace.json"
+    file.write_text('{"max_page_size": 5}')
+    with running("stdio", home, file, AGTRACE_DEFAULT_PAGE_SIZE="20") as server:
+        assert server.page() == 20
+        (told,) = server.events("config.invalid")
+        assert (told["key"], told["value"]) == ("default_page_size", "20") and "which is 5" in told["expected"]
+
+
+# -- what needs a restart, and what is never shown -------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_can_not_change_in_a_process_stays_and_is_listed(home: Path, tmp_path: Path, way: str) -> None:
+    file, data = tmp_path / "agtrace.json", str(home.parent / "data")
+    file.write_text(json.dumps({"data_dir": data}))
+    with running(way, home, file, AGTRACE_DATA_DIR="") as server:
+        assert server.page() == 10
+        http = {"hosts": ["tidepool.example"], "token": TOKEN}
+        server.set(data_dir=str(tmp_path / "other"), http=http, search_events=True, default_page_size=11)
+        assert server.page() == 11 and len(tools(server)) == 10
+        staying = ["data_dir", "search_events", "http.token", "http.hosts"]
+        assert server.configuration["needs_restart"] == staying
+        changes = {one["key"]: one for one in server.events("config.changed")}
+        assert [key for key, one in changes.items() if one.get("needs_restart")] == staying
+        assert not (tmp_path / "other").exists()
+        assert TOKEN not in server.logged + json.dumps(server.configuration)
+        assert (changes["http.token"]["old"], changes["http.token"]["new"]) == ("(secret)", "(secret)")
+        server.set(data_dir=data)
+        assert server.page() == 10 and "needs_restart" not in server.configuration
+
+
+TOKEN = "tok-" + "73b1" * 6
+MISPLACED: list[dict[str, Any]] = [
+    {"http": {"token": f"{TOKEN} and more"}},
+    {"http": {"token": [TOKEN]}},
+    {"http": {"token": {"is": TOKEN}}},
+    {"http": {"tokn": TOKEN}},
+    {"http": TOKEN},
+    {"http.token": TOKEN},
+    {"token": TOKEN},
+    {"htpp": {"token": TOKEN}},
+    {"tools": [TOKEN]},
+]
+
+
+@pytest.mark.parametrize(
+    ("server", "values"),
+    [*(("stdio", values) for values in MISPLACED), ("http", MISPLACED[0]), ("http", MISPLACED[3])],
+    indirect=["server"],
+    ids=lambda part: part if isinstance(part, str) else json.dumps(part).replace(TOKEN, "..."),
+)
+def test_a_token_in_the_wrong_place_is_not_shown(server: Running, values: dict[str, Any]) -> None:
+    server.set(**values)
+    assert server.page() == 10
+    assert server.events("config.invalid")
+    assert TOKEN not in server.logged + json.dumps(server.configuration)
+
+
+# -- features --------------------------------------------------------------------------------------
+
+
+def test_without_pagination_a_list_is_given_whole(server: Running) -> None:
+    others = [
+        ("search_event_previews", {"query": "tides"}),
+        ("get_event_details", {"session_id": LONG, "event_index": 2}),
+    ]
+    before = [shape(server.ask(name, **arguments)) for name, arguments in others]
+    server.set(tools={"list_sessions": {"features": {"pagination": False}}})
+    whole = server.ask()
+    assert len(whole["data"]["sessions"]) == SESSIONS and "pagination" not in whole
+    assert [shape(server.ask(name, **arguments)) for name, arguments in others] == before
+    assert server.page(limit=5) == 5
+
+
+def shape(answer: dict[str, Any]) -> str:
+    """An answer without its cursors, which are signed with their time."""
+    return re.sub(r"(next_cursor\": ?\"|cursor=')[\w.-]+", r"\1", json.dumps(answer))
+
+
+def test_without_chunking_a_long_text_is_given_in_one_piece(server: Running) -> None:
+    server.set(tools={"get_event_details": {"features": {"chunking": False}}})
+    assert long_text(server).count("\n") == 999
+    answer = server.ask("get_event_details", session_id=LONG, event_index=2)
+    assert "chunk" not in answer and "truncation" not in answer
+    assert server.page() == 10
+
+
+def test_without_summarization_nothing_is_condensed(server: Running) -> None:
+    question = {"id1": LONG, "id2": "00000001"}
+    server.set(token_budget_threshold=1_000)
+    condensed = server.ask("compare_sessions", **question)
+    server.set(
+        token_budget_threshold=1_000, tools={"compare_sessions": {"features": {"summarization": {"enabled": False}}}}
+    )
+    whole = server.ask("compare_sessions", **question)
+    assert bytes_allowed(condensed) == tokens(2_560) and bytes_allowed(whole) > tokens(1_000_000)
+    assert len(json.dumps(condensed)) < len(json.dumps(whole)) and "truncation" not in whole
+
+
+LIMITLESS = {
+    "max_response_bytes": 102_400, "default_page_size": 200, "max_page_size": 200, "token_budget_threshold": 30_000,
+    "chunk_size": 30_000, "chunk_lines": 100_000,
+}  # fmt: skip
+
+
+def test_whatever_a_file_says_answers_stay_below_a_mebibyte_and_without_secrets(server: Running) -> None:
+    off = dict.fromkeys(("pagination", "summarization", "chunking"), False)
+    server.set(**LIMITLESS, tools={tool.name: {"features": off} for tool in tools(server)})
+    for name, arguments in [
+        ("get_event_details", {"session_id": LONG, "event_index": 4}),
+        ("get_event_details", {"session_id": LONG, "event_index": 4, "max_bytes": 102_400}),
+        ("read_artifact", {"ref": f"ax://event/{LONG}/4"}),
+        ("read_artifact", {"ref": f"ax://session/{LONG}"}),
+        ("get_session_details", {"session_id": LONG, "detail_level": "full"}),
+        ("search_event_previews", {"query": "ebb", "order": "newest"}),
+        ("list_sessions", {"limit": 200}),
+    ]:
+        text = server.text(name, **arguments)
+        assert len(text.encode()) < 1_048_576 and json.loads(text)["success"], name
+        assert SECRET not in text and "ghp_" not in text, name
+    assert "[redacted: " in server.text("get_event_details", session_id=LONG, event_index=4)
+
+
+# -- a share of the connections --------------------------------------------------------------------
+
+
+def each_answer(server: Running, connections: list[str], many: int = 4) -> list[dict[str, Any]]:
+    """What `list_sessions` answers to each of these connections."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_sessions"}})
+    headers = {**server.shown, "Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+    def asked(part: list[str]) -> list[dict[str, Any]]:
+        address = urlsplit(server.url)
+        with closing(HTTPConnection(address.hostname or "", address.port, timeout=60)) as connection:
+            found = []
+            for one in part:
+                connection.request("POST", "/mcp", body, {**headers, "Mcp-Session-Id": one})
+                found.append(json.loads(connection.getresponse().read())["result"]["structuredContent"])
+            return found
+
+    size = -(-len(connections) // many)
+    parts = [connections[start : start + size] for start in range(0, len(connections), size)]
+    with ThreadPoolExecutor(many) as pool:
+        return [answer for part in pool.map(asked, parts) for answer in part]
+
+
+CONNECTIONS = 1_000 if os.environ.get("AGTRACE_E2E") else 200
+
+
+def rollout(percent: int) -> dict[str, Any]:
+    return {"default_page_size": 1, "tools": {"list_sessions": {"features": {"pagination": {"rollout": percent}}}}}
+
+
+def test_a_rollout_protects_its_share_of_connections_and_none_changes_sides(http: Running) -> None:
+    afresh(http).set(**rollout(25))
+    connections = [f"connection-{number}" for number in range(CONNECTIONS)]
+    paged = ["pagination" in answer for answer in each_answer(http, connections)]
+    assert abs(sum(paged) - CONNECTIONS / 4) < 3 * (CONNECTIONS * 3 / 16) ** 0.5
+    again = range(0, CONNECTIONS, 4)
+    assert ["pagination" in one for one in each_answer(http, [connections[at] for at in again])] == [
+        paged[at] for at in again
+    ]
+
+
+@pytest.mark.parametrize(("percent", "paged"), [(0, False), (100, True)])
+def test_a_rollout_of_0_and_100_is_off_and_on(http: Running, percent: int, paged: bool) -> None:
+    afresh(http).set(**rollout(percent))
+    answers = each_answer(http, [f"connection-{number}" for number in range(40)])
+    assert {"pagination" in answer for answer in answers} == {paged}
+
+
+# -- a comparison ----------------------------------------------------------------------------------
+
+QUESTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("list_sessions", {}),
+    ("get_event_details", {"session_id": LONG, "event_index": 2}),
+    ("get_session_details", {"session_id": LONG}),
+    ("get_session_details", {"session_id": "nobody"}),
+    ("get_project_info", {}),
+]
+
+
+def test_a_shadow_changes_no_byte_of_an_answer_and_records_the_other_size(server: Running) -> None:
+    usual = [shape(server.ask(name, **arguments)) for name, arguments in QUESTIONS]
+    forget_figures(server)
+    server.set(ab={"mode": "shadow", "share": 100})
+    assert [shape(server.ask(name, **arguments)) for name, arguments in QUESTIONS] == usual
+    rows = until(lambda: len(found := figures(server, "shadow")) == len(QUESTIONS) and found)
+    assert all(row.unprotected_bytes for row in rows)
+    sizes = {row.tool: (row.bytes, row.unprotected_bytes) for row in rows}
+    assert sizes["list_sessions"][1] > 3 * sizes["list_sessions"][0]
+    assert sizes["get_event_details"][1] > 60_000 > 10_240 >= sizes["get_event_details"][0]
+
+
+def forget_figures(server: Running) -> None:
+    (server.home.parent / "data" / "telemetry.sqlite3").unlink(missing_ok=True)
+
+
+def figures(server: Running, arm: str | None) -> list[Request]:
+    """What was recorded of the requests to this server on this side of a comparison."""
+    data = server.home.parent / "data"
+    if not (data / "telemetry.sqlite3").exists():
+        return []
+    way = "http" if server.url else "stdio"
+    try:
+        return [row for row in recorded(data) if row.transport == way and row.arm == arm]
+    except sqlite3.OperationalError:  # its table is being made
+        return []
+
+
+def test_a_split_gives_a_share_the_unprotected_answer(http: Running) -> None:
+    forget_figures(afresh(http))
+    http.set(ab={"mode": "split", "share": 50})
+    connections = [f"connection-{number}" for number in range(60)]
+    answers = each_answer(http, connections)
+    whole = [len(answer["data"]["sessions"]) for answer in answers]
+    assert set(whole) == {10, SESSIONS} and 15 <= whole.count(SESSIONS) <= 45
+    until(lambda: len(figures(http, "protected")) + len(figures(http, "unprotected")) >= 60)
+    told = json.loads(http.agtrace("metrics", "--ab", "--json").stdout)["arms"]
+    arms = {arm["arm"]: arm for arm in told}
+    assert arms["unprotected"]["requests"] == arms["unprotected"]["connections"] == whole.count(SESSIONS)
+    assert arms["protected"]["bytes"]["largest"] < 10_240 < 30_000 < arms["unprotected"]["bytes"]["p50"]
+
+
+@pytest.mark.parametrize(("share", "items"), [(0, 10), (100, SESSIONS)])
+def test_a_split_over_stdio_has_the_whole_process_on_one_side(stdio: Running, share: int, items: int) -> None:
+    afresh(stdio).set(ab={"mode": "split", "share": share})
+    assert [stdio.page() for _ in range(3)] == [items] * 3
+
+
+def test_what_a_shadow_measures_is_recorded_though_the_server_ends(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "agtrace.json"
+    file.write_text('{"ab": {"mode": "shadow", "share": 100}}')
+    with running("stdio", home, file) as server:
+        forget_figures(server)
+        for _ in range(10):
+            server.ask("get_event_details", session_id=LONG, event_index=4)
+    assert len(figures(server, "shadow")) == 10
+
+
+# -- telemetry -------------------------------------------------------------------------------------
+
+
+def test_telemetry_is_switched_off_and_on_by_the_file(server: Running) -> None:
+    forget_figures(server)
+    server.set(telemetry={"enabled": False})
+    server.ask("get_project_info")
+    server.set()
+    server.ask("count_events", count="calls", by="tool")
+    rows = until(lambda: figures(server, None))
+    assert [row.tool for row in rows if row.tool != "list_sessions"] == ["count_events"]
+
+
+def test_arguments_are_recorded_without_secrets_if_the_file_says_so(server: Running) -> None:
+    forget_figures(server)
+    server.set(telemetry={"arguments": True})
+    server.ask(query=f"tides {SECRET}", limit=3)
+    server.set()
+    server.ask(query="ebb", limit=4)
+    with_text, without = until(lambda: len(found := rows_with_arguments(server)) == 2 and found)
+    assert json.loads(with_text)["limit"] == 3 and "tides" in with_text
+    assert SECRET not in with_text and without is None
+
+
+def rows_with_arguments(server: Running) -> list[str | None]:
+    return [row.arguments for row in figures(server, None) if row.items == 0]
+
+
+def test_figures_are_kept_for_as_many_days_as_the_file_says(home: Path, stdio: Running, tmp_path: Path) -> None:
+    forget_figures(afresh(stdio))
+    stdio.ask("get_project_info")
+    until(lambda: figures(stdio, None))
+    data, file = home.parent / "data", tmp_path / "agtrace.json"
+    with closing(sqlite3.connect(data / "telemetry.sqlite3")) as connection, connection:
+        connection.execute("UPDATE request SET at = at - 2 * 86400000")
+    file.write_text('{"telemetry": {"keep_days": 1}}')
+    with running("stdio", home, file) as server:
+        server.ask("list_sessions")
+        until(lambda: [row.tool for row in figures(server, None)] == ["list_sessions"])
