@@ -47,7 +47,7 @@ def parsed(path: Path) -> Mapping[Any, Any]:
 def _text(path: Path) -> str:
     try:
         if path.exists() and not path.is_file():
-            raise Unreadable("a file", "something else")
+            raise Unreadable("a file that can be read", "something else")
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except OSError as error:

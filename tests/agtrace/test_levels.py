@@ -259,12 +259,16 @@ def test_the_pages_of_the_overviews_are_the_turns_and_steps_of_the_index(each: A
             assert {turn["turn_index"] for turn in detail} == {event.turn for event in events}
 
 
-def test_the_overview_of_a_session_opens_no_text(tmp_path: Path) -> None:
+def test_the_overview_of_a_session_opens_no_text_but_that_of_its_last_message(tmp_path: Path) -> None:
     """A session of any size opens at once; the beginnings of requests lie in a table of their own."""
     asker = Asker(tmp_path / "data", SAMPLES)
     before = asker.items("get_session_details", "turns", session_id=LARGE)
+    index, text = asker.ask("get_session_details", session_id=LARGE)["data"]["last_message"]
+    message = asker.ask("get_event_details", session_id=LARGE, event_index=index)["data"]["payload"]["text"]
+    assert message.startswith(text.removesuffix("...").split()[0])
     connection = sqlite3.connect(asker.settings.database)
-    connection.execute("DELETE FROM block_data")
+    of_message = "SELECT id FROM block b WHERE ? BETWEEN first_index AND first_index + event_count - 1"
+    connection.execute(f"DELETE FROM block_data WHERE block_id NOT IN ({of_message})", (index,))
     connection.commit()
     connection.close()
     assert asker.items("get_session_details", "turns", session_id=LARGE) == before
