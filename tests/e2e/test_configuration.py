@@ -227,6 +227,9 @@ def test_each_of_many_requests_during_fifty_reloads_is_answered_from_one_state(s
     few = {"default_page_size": 5, "token_budget_threshold": 4_000, "max_page_size": 50}
     many = {"default_page_size": 7, "token_budget_threshold": 6_000, "max_page_size": 20}
     seen: dict[int | None, set[tuple[int, int]]] = {None: set(), 6: set(), 30: set()}
+    server.set(**few)
+    assert server.page() == 5
+    server.forget_log()
     answered = server.portal.call(reload_and_ask, server, [many, few] * 25, seen)
     assert answered >= 100
     assert seen[None] == {(5, tokens(10_240)), (7, tokens(15_360))}
