@@ -21,7 +21,7 @@ from agtrace import settings
 from agtrace.commands.group import agtrace
 from agtrace.health.detectors.registry import DETECTORS
 from agtrace.settings import model
-from agtrace.settings.sources import expected
+from agtrace.settings.faults import expected
 from agtrace.tools import TOOLS
 from agtrace.tools.arguments import input_schema
 

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 from agtrace.settings.environment import anything_set, config_file
 
 if TYPE_CHECKING:
+    from agtrace.settings.faults import Fault
     from agtrace.settings.model import Key, Settings
-    from agtrace.settings.sources import Fault, Found
+    from agtrace.settings.sources import Found
 
 _AGAIN_SECONDS = 0.05
 """How soon a young file is read again."""
@@ -122,7 +123,8 @@ class Live:
         return self._loaded
 
     def _at_first(self) -> Loaded:
-        from agtrace.settings.sources import InvalidSettings, read
+        from agtrace.settings.faults import InvalidSettings
+        from agtrace.settings.sources import read
 
         self._path, _ = config_file(self._environment)
         self._stamp, self._read_at = _stamp(self._path), time.monotonic()
@@ -149,7 +151,8 @@ class Live:
 
     def _read(self, old: Loaded) -> None:
         """Read the file and put it to use if it can be."""
-        from agtrace.settings.sources import Fault, InvalidSettings, read
+        from agtrace.settings.faults import Fault, InvalidSettings
+        from agtrace.settings.sources import read
 
         self._read_at = time.monotonic()
         try:

@@ -6,7 +6,6 @@ with every fault in it.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,43 +16,13 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_camel
 
-from agtrace.problems import SettingError
-from agtrace.settings import SHORTEST_TOKEN
 from agtrace.settings.environment import CONFIG, command_line, config_file, given
+from agtrace.settings.faults import Fault, InvalidSettings, expected, meant, shown, veiled
 from agtrace.settings.files import Unreadable, parsed
 from agtrace.settings.model import Key, Protection, Settings, Values, group_of, keys, value_of
 
-_LONGEST_SHOWN = 60
 _ON_COMMAND_LINE = "--set"
 _DEFAULT = "default"
-
-
-class Fault(NamedTuple):
-    """A value that can't be used."""
-
-    origin: str
-    """The file's path, the variable, or `--set`."""
-    key: str
-    """Empty if the source as a whole can't be used."""
-    value: str
-    """As given, shortened; nothing of a secret."""
-    expected: str
-
-    def __str__(self) -> str:
-        where = (
-            f"{self.origin}: {self.key}: "
-            if self.key and not self.origin.startswith("AGTRACE_")
-            else f"{self.origin}: "
-        )
-        return f"{where}expected {self.expected}, got {self.value}"
-
-
-class InvalidSettings(SettingError):
-    """Settings that can't be used, with every fault."""
-
-    def __init__(self, faults: tuple[Fault, ...]) -> None:
-        super().__init__("\n".join(map(str, faults)))
-        self.faults = faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +95,7 @@ def of_file(path: Path) -> _Source:
     leaves: dict[str, Any] = {}
     for key, value in _leaves(Values, settings, "", str(path), faults):
         if key in leaves:
-            faults.append(Fault(str(path), key, _veiled(value), "each key once, in one of its spellings"))
+            faults.append(Fault(str(path), key, veiled(value), "each key once, in one of its spellings"))
         leaves[key] = value
     return _Source({key: _Given(value, str(path), value) for key, value in leaves.items()}, tuple(faults))
 
@@ -141,7 +110,7 @@ def _leaves(
         key = f"{prefix}{written if name is None else name}"
         below = None if name is None else group_of(group.model_fields[name])
         if name is None:
-            faults.append(Fault(origin, key, _veiled(value), _meant(str(written), list(group.model_fields))))
+            faults.append(Fault(origin, key, veiled(value), meant(str(written), list(group.model_fields))))
         elif below is None:
             yield key, value
         elif below is Protection and isinstance(value, bool):
@@ -149,7 +118,7 @@ def _leaves(
         elif isinstance(value, Mapping):
             yield from _leaves(below, value, f"{key}.", origin, faults)
         else:
-            faults.append(Fault(origin, key, _veiled(value), f"a table with {', '.join(below.model_fields)}"))
+            faults.append(Fault(origin, key, veiled(value), f"a table with {', '.join(below.model_fields)}"))
 
 
 def _of_variables(environment: Mapping[str, str]) -> _Source:
@@ -162,7 +131,7 @@ def _of_variables(environment: Mapping[str, str]) -> _Source:
             found[key.name] = _Given(_from_text(text, key), variable, text)
     unknown = (name for name in environment if name.startswith("AGTRACE_") and "__" in name and name not in nested)
     return _Source(
-        found, tuple(Fault(name, name, _veiled(environment[name]), _meant(name, [*nested])) for name in unknown)
+        found, tuple(Fault(name, name, veiled(environment[name]), meant(name, [*nested])) for name in unknown)
     )
 
 
@@ -172,7 +141,7 @@ def _of_command_line() -> _Source:
     for name, text in command_line().items():
         key = keys().get(name)
         if key is None:
-            faults.append(Fault(_ON_COMMAND_LINE, name, _veiled(text), _meant(name, [*keys()])))
+            faults.append(Fault(_ON_COMMAND_LINE, name, veiled(text), meant(name, [*keys()])))
         else:
             found[key.name] = _Given(_from_text(text, key), _ON_COMMAND_LINE, text)
     return _Source(found, tuple(faults))
@@ -254,8 +223,8 @@ def _fault(name: str, value: Any, found: Mapping[str, _Given]) -> Fault:
     one = found[key.name]
     if key.secret:
         return Fault(one.origin, name, "something else", expected(key))
-    shown = one.written if key.name == name and not isinstance(one.value, (list, dict)) else value
-    return Fault(one.origin, name, _shown(shown), expected(key, as_text=one.origin.startswith("AGTRACE_")))
+    wrong = one.written if key.name == name and not isinstance(one.value, (list, dict)) else value
+    return Fault(one.origin, name, shown(wrong), expected(key, as_text=one.origin.startswith("AGTRACE_")))
 
 
 def _crossed(values: Values, origins: Mapping[str, str]) -> Iterator[Fault]:
@@ -275,44 +244,3 @@ def _crossed(values: Values, origins: Mapping[str, str]) -> Iterator[Fault]:
             yield Fault(
                 origins[key], f"modes.{mode}.width", str(limits.width), f"at most chars, which is {limits.chars}"
             )
-
-
-def expected(key: Key, *, as_text: bool = False) -> str:
-    """Return what a setting may be, for a sentence; `as_text` if it is written in a variable."""
-    schema = key.type
-    kind = schema.get("type")
-    if "enum" in schema:
-        return f"one of {', '.join(schema['enum'])}"
-    if kind == "integer":
-        return f"a whole number from {schema['minimum']} to {schema['maximum']}"
-    if kind == "boolean":
-        return "0 or 1" if as_text else "true or false"
-    if kind == "array":
-        return "a list of texts"
-    if kind == "object":
-        each = schema["additionalProperties"]
-        return f"names with a whole number from {each['minimum']} to {each['maximum']}"
-    if schema.get("format") == "path":
-        return "a path"
-    return f"{schema['minLength']} or more visible ASCII characters" if "minLength" in schema else "a text"
-
-
-def _shown(value: Any) -> str:
-    """Return a value as a fault shows it."""
-    if isinstance(value, Mapping | list):  # may be nested deeply
-        return "a table" if isinstance(value, Mapping) else "a list"
-    if isinstance(value, int) and value.bit_length() > _LONGEST_SHOWN:
-        return "a number that is far too large"
-    text = repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
-
-
-def _veiled(value: Any) -> str:
-    """Return a value that has no place in the settings as a fault shows it: a longer text may be a misplaced token."""
-    return "a text" if isinstance(value, str) and len(value) >= SHORTEST_TOKEN else _shown(value)
-
-
-def _meant(given: str, known: list[str]) -> str:
-    """Return which of the known keys an unknown one may be."""
-    near = difflib.get_close_matches(given, known, 1)
-    return f"a known key, perhaps {near[0]}" if near else f"a known key: {', '.join(known[:20])}"
