@@ -25,9 +25,8 @@ _UNPAGED = 5_000
 
 _UNLIMITED = 1 << 40
 
-_NONE = Features(
-    pagination=Protection(enabled=False), summarization=Protection(enabled=False), chunking=Protection(enabled=False)
-)
+_OFF = Protection.model_construct(enabled=False)
+_NONE = Features.model_construct(pagination=_OFF, summarization=_OFF, chunking=_OFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class Limits:
         return max(min(size, ABSOLUTE_MAX_BYTES), min(usual, SMALLEST_MAX_BYTES))
 
 
-_USUAL = Limits(Settings(data_dir=Path()), ToolSettings())
+_USUAL = Limits(Settings.model_construct(data_dir=Path()), ToolSettings.model_construct())
 _held: ContextVar[Limits] = ContextVar("limits", default=_USUAL)
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from agtrace_schema.requests import Mode
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
@@ -41,7 +42,13 @@ class Group(BaseModel):
     """Settings that belong together. A key may be written in camelCase, too."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, alias_generator=to_camel, validate_by_name=True, loc_by_alias=False
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        alias_generator=to_camel,
+        validate_by_name=True,
+        loc_by_alias=False,
+        defer_build=True,
     )
 
 
@@ -84,16 +91,19 @@ def _switched(given: Any) -> Any:
 Switch = Annotated[Protection, BeforeValidator(_switched, json_schema_input_type=bool | Protection)]
 
 
+_ON = Protection.model_construct()
+"""Defaults are made without validation, which would build validators that a process may not need."""
+
+
 class Features(Group):
     """How the answers of a tool are kept small; each may be `true`, `false`, or have a rollout."""
 
-    pagination: Switch = Field(default=Protection(), description="lists end after a page, which a cursor continues")
+    pagination: Switch = Field(default=_ON, description="lists end after a page, which a cursor continues")
     summarization: Switch = Field(
-        default=Protection(), description="data without pages that doesn't fit is condensed, and says what is missing"
+        default=_ON,
+        description="data without pages that doesn't fit is condensed, and says what is missing",
     )
-    chunking: Switch = Field(
-        default=Protection(), description="long texts are given in chunks, which a cursor continues"
-    )
+    chunking: Switch = Field(default=_ON, description="long texts are given in chunks, which a cursor continues")
 
 
 class ToolSettings(Group):
@@ -103,23 +113,23 @@ class ToolSettings(Group):
     max_bytes: Bytes | None = Field(
         default=None, description="bytes of an answer whose size the request doesn't choose"
     )
-    features: Features = Features()
+    features: Features = Features.model_construct()
 
 
 class Tools(Group):
     """The tools, each with settings of its own."""
 
-    list_sessions: ToolSettings = ToolSettings()
-    get_project_info: ToolSettings = ToolSettings()
-    count_events: ToolSettings = ToolSettings()
-    get_session_details: ToolSettings = ToolSettings()
-    analyze_session: ToolSettings = ToolSettings()
-    compare_sessions: ToolSettings = ToolSettings()
-    search_event_previews: ToolSettings = ToolSettings()
-    get_event_details: ToolSettings = ToolSettings()
-    read_artifact: ToolSettings = ToolSettings()
-    get_reasoning_chain: ToolSettings = ToolSettings()
-    search_events: ToolSettings = ToolSettings()
+    list_sessions: ToolSettings = ToolSettings.model_construct()
+    get_project_info: ToolSettings = ToolSettings.model_construct()
+    count_events: ToolSettings = ToolSettings.model_construct()
+    get_session_details: ToolSettings = ToolSettings.model_construct()
+    analyze_session: ToolSettings = ToolSettings.model_construct()
+    compare_sessions: ToolSettings = ToolSettings.model_construct()
+    search_event_previews: ToolSettings = ToolSettings.model_construct()
+    get_event_details: ToolSettings = ToolSettings.model_construct()
+    read_artifact: ToolSettings = ToolSettings.model_construct()
+    get_reasoning_chain: ToolSettings = ToolSettings.model_construct()
+    search_events: ToolSettings = ToolSettings.model_construct()
 
     def of(self, tool: str) -> ToolSettings:
         """Return the settings of a tool."""
@@ -127,7 +137,7 @@ class Tools(Group):
         return found
 
 
-_UNSET = ToolSettings()
+_UNSET = ToolSettings.model_construct()
 
 
 def _optional(schema: dict[str, Any]) -> None:
@@ -149,9 +159,9 @@ class DigestLimits(Group):
 class Modes(Group):
     """The digests of long texts, by the `mode` of a request."""
 
-    minimal: DigestLimits = DigestLimits(chars=5_000, lines=100, width=200, max_bytes=10_240)
-    standard: DigestLimits = DigestLimits(chars=40_000, lines=800, width=200, max_bytes=40_960)
-    verbose: DigestLimits = DigestLimits(chars=200_000, lines=4_000, width=500, max_bytes=102_400)
+    minimal: DigestLimits = DigestLimits.model_construct(chars=5_000, lines=100, width=200, max_bytes=10_240)
+    standard: DigestLimits = DigestLimits.model_construct(chars=40_000, lines=800, width=200, max_bytes=40_960)
+    verbose: DigestLimits = DigestLimits.model_construct(chars=200_000, lines=4_000, width=500, max_bytes=102_400)
 
     def of(self, mode: Mode) -> DigestLimits:
         """Return the limits of a mode."""
@@ -274,17 +284,17 @@ class Values(Group):
     search_events: bool = Field(
         default=False, description="whether the deprecated tool search_events is offered", json_schema_extra=_RESTART
     )
-    limits: ValueLimits = ValueLimits()
-    modes: Modes = Modes()
-    tools: Tools = Tools()
+    limits: ValueLimits = ValueLimits.model_construct()
+    modes: Modes = Modes.model_construct()
+    tools: Tools = Tools.model_construct()
     clients: Mapping[str, Bytes] = Field(
         default={},
         description="the largest answer in bytes that a client takes, by the name that it reports; known clients have "
         "one already",
     )
-    http: Http = Field(default=Http(), json_schema_extra=_RESTART)
-    telemetry: Telemetry = Telemetry()
-    ab: Ab = Ab()
+    http: Http = Field(default=Http.model_construct(), json_schema_extra=_RESTART)
+    telemetry: Telemetry = Telemetry.model_construct()
+    ab: Ab = Ab.model_construct()
 
 
 class Settings(Values):
@@ -326,10 +336,24 @@ class Key(NamedTuple):
     """With dots, such as `telemetry.keep_days`."""
     meaning: str
     field: FieldInfo
-    type: Mapping[str, Any]
-    """Its JSON Schema, without null."""
+    group: type[BaseModel]
+    """The group that has the field."""
     restart: bool
     """Whether a running server can't change it."""
+
+    @property
+    def type(self) -> Mapping[str, Any]:
+        """Its JSON Schema, without null; made when it is first asked for, which takes a while."""
+        return _without_null(_schema_of(self.group)["properties"][self.name.rpartition(".")[2]])
+
+    @property
+    def holds(self) -> Any:
+        """The type of its value, such as int or tuple, without None and without its range."""
+        annotation = self.field.annotation
+        known = [one for one in get_args(annotation) if one is not type(None)]
+        found = known[0] if isinstance(annotation, UnionType) or get_origin(annotation) is Union else annotation
+        found = get_args(found)[0] if get_origin(found) is Annotated else found
+        return get_origin(found) or found
 
     @property
     def variable(self) -> str:
@@ -349,12 +373,11 @@ def keys() -> Mapping[str, Key]:
 
 
 def _keys(group: type[BaseModel], prefix: str, *, restart: bool) -> Iterator[Key]:
-    properties = _schema_of(group)["properties"]
     for name, field in group.model_fields.items():
         stays = restart or bool(_extra(field).get("restart"))
         below = group_of(field)
         if below is None:
-            yield Key(f"{prefix}{name}", field.description or "", field, _without_null(properties[name]), stays)
+            yield Key(f"{prefix}{name}", field.description or "", field, group, stays)
         else:
             yield from _keys(below, f"{prefix}{name}.", restart=stays)
 

@@ -156,17 +156,16 @@ _SWITCHES = {"0": False, "1": True, "false": False, "true": True}
 
 def _from_text(text: str, key: Key) -> Any:
     """Return the value that a text stands for; the text itself if it can't, which is a fault later."""
-    kind = key.type.get("type")
     try:
-        if kind == "integer":
+        if key.holds is int:
             return int(text)
-        if kind == "object":
+        if key.holds is Mapping:
             return json.loads(text)
     except (ValueError, RecursionError):
         return text
-    if kind == "boolean":
+    if key.holds is bool:
         return _SWITCHES.get(text.lower(), text)
-    if kind == "array":
+    if key.holds is tuple:
         return [part.strip() for part in text.split(",") if part.strip()]
     return text
 
@@ -188,7 +187,7 @@ def _merged(sources: list[_Source], environment: Mapping[str, str], file: Path |
         faults += _crossed(values, origins)
     if faults:
         raise InvalidSettings(tuple(faults))
-    return Found(Settings(**dict(values), environment=environment), file, origins)
+    return Found(Settings.model_construct(**dict(values), environment=environment), file, origins)
 
 
 @cache
