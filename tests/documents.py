@@ -103,30 +103,13 @@ def _names(option: click.Option) -> Iterator[str]:
 def setting_table() -> str:
     """Return the table of settings: those of tools and digests once, for any of them."""
     rows = ["| setting | variable | values | default | meaning |", "|---|---|---|---|---|"]
-    shown: dict[str, str] = {}
-    for key in model.keys().values():
-        name, variable = _ANY.sub(_any, key.name), _ANY_VARIABLE.sub(_any_variable, key.variable)
-        default = "" if key.name.startswith("modes.") else _default(key)
-        shown.setdefault(name, f"| `{name}` | `{variable}` | {expected(key)} | {default} | {key.meaning} |")
+    shown = []
+    for name, key in model.listed().items():
+        variable = re.sub(r"^AGTRACE_(TOOL|MODE)S__\w+?__", r"AGTRACE_\1S__\1__", key.variable)
+        default = "" if key.default is None else f"`{json.dumps(key.default)}`"
+        shown.append(f"| `{name}` | `{variable}` | {expected(key)} | {default} | {key.meaning} |")
     named = [f"| | `{name}` | a path | | {meaning} |" for name, meaning in _beside().items()]
-    return "\n".join([*rows, *shown.values(), *named])
-
-
-_ANY = re.compile(r"^(tools|modes)\.(\w+)")
-_ANY_VARIABLE = re.compile(r"^AGTRACE_(TOOLS|MODES)__(\w+?)__")
-
-
-def _any(found: re.Match[str]) -> str:
-    return f"{found[1]}.{found[1][:-1].upper()}"
-
-
-def _any_variable(found: re.Match[str]) -> str:
-    return f"AGTRACE_{found[1]}__{found[1][:-1]}__"
-
-
-def _default(key: model.Key) -> str:
-    value = key.field.get_default()
-    return "" if value in (None, (), {}) else f"`{json.dumps(value)}`" if key.name != "data_dir" else ""
+    return "\n".join([*rows, *shown, *named])
 
 
 def _beside() -> dict[str, str]:

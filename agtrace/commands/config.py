@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,13 +15,30 @@ from agtrace.commands.options import plain_json, settings_options
 from agtrace.commands.printing import leave, print_json, print_lines
 
 if TYPE_CHECKING:
-    from agtrace.settings.model import Settings
+    from agtrace.settings.model import Key, Settings
     from agtrace.settings.sources import Found
 
 _SECRET = "(secret)"
 
 
-@click.group(invoke_without_command=True)
+class _WithSettings(click.Group):
+    """A group whose help lists the settings."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List each setting with what it may be, its default and its meaning."""
+        from agtrace.settings.faults import expected
+        from agtrace.settings.model import listed
+
+        with formatter.section("Settings"):
+            formatter.write_dl([(name, _told(expected(key), key)) for name, key in listed().items()])
+
+
+def _told(values: str, key: Key) -> str:
+    default = "" if key.default is None else f", by default {_written(key.default)}"
+    return f"{values}{default}: {key.meaning}"
+
+
+@click.group(cls=_WithSettings, invoke_without_command=True)
 @settings_options
 @click.option("--all", "show_all", is_flag=True, help="Show every setting of every tool, too.")
 @plain_json
@@ -47,12 +65,12 @@ def config(context: click.Context, show_all: bool, as_json: bool) -> None:
     def for_person() -> None:
         from agtrace.render.settings import settings
 
-        settings(rows, found.file)
+        settings([{**row, "value": _written(row["value"])} for row in rows], found.file)
 
     leave({"file": found.file and str(found.file), "settings": rows}, as_json, for_person)
 
 
-@config.command()
+@config.command(short_help="Check a file: its faults, or what it would change.")
 @click.argument("file", type=click.Path(path_type=Path))
 @plain_json
 def check(file: Path, as_json: bool) -> None:
@@ -78,7 +96,7 @@ def check(file: Path, as_json: bool) -> None:
     leave({"valid": True, "changes": changes}, as_json, for_person)
 
 
-@config.command()
+@config.command(short_help="Print the JSON Schema of a file, for editors.")
 def schema() -> None:
     """Print the JSON Schema of a configuration file, for editors that complete and check it."""
     from agtrace.settings.model import schema
@@ -86,7 +104,7 @@ def schema() -> None:
     print_json(schema())
 
 
-@config.command()
+@config.command(short_help="Print where the file is looked for.")
 def path() -> None:
     """Print the path of the configuration file, whether it is there or not."""
     from agtrace.settings.environment import config_file
@@ -122,6 +140,7 @@ def _value(settings: Settings, key: str, *, secret: bool) -> Any:
 
 
 def _written(value: Any) -> str:
-    from agtrace.render.settings import written
-
-    return written(value)
+    """Return a value as a person reads it."""
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.text import Text
 
 from agtrace.render.terminal import OUT, plain_line, print_table
 
 
-def settings(rows: Sequence[dict[str, Any]], file: Path | None) -> None:
+def settings(rows: Sequence[Mapping[str, str]], file: Path | None) -> None:
     """Print each setting with its value and source; what isn't a default stands out."""
     print_table(
         [
             {
                 "setting": row["key"],
-                "value": plain_line(written(row["value"])),
+                "value": plain_line(row["value"]),
                 "source": Text(plain_line(row["source"]), style="dim" if row["source"] == "default" else "bold"),
             }
             for row in rows
@@ -28,10 +26,3 @@ def settings(rows: Sequence[dict[str, Any]], file: Path | None) -> None:
     )
     where = f"The file is {file}." if file else "There is no configuration file: `agtrace config path` says where."
     OUT.print(Text(f"{where} `--all` shows the settings of each tool.", style="dim"), soft_wrap=True)
-
-
-def written(value: Any) -> str:
-    """Return a value as a person reads it."""
-    if value is None:
-        return "-"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

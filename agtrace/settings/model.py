@@ -6,6 +6,7 @@ of variables, and what `agtrace config` lists are made from it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
@@ -361,6 +362,12 @@ class Key(NamedTuple):
         return str(_extra(self.field).get("variable") or f"AGTRACE_{self.name.replace('.', '__').upper()}")
 
     @property
+    def default(self) -> Any:
+        """Its default, as JSON has it; None if there is none, or another for each mode."""
+        value = None if self.field.is_required() or self.field.default_factory else self.field.default
+        return None if value in ((), {}) else plain(value)
+
+    @property
     def secret(self) -> bool:
         """Whether its value is never shown."""
         return bool(_extra(self.field).get("secret"))
@@ -370,6 +377,17 @@ class Key(NamedTuple):
 def keys() -> Mapping[str, Key]:
     """Return every setting by its name, in the order of the model."""
     return {key.name: key for key in _keys(Values, "", restart=False)}
+
+
+def listed() -> Mapping[str, Key]:
+    """Return the settings as a list names them: those of tools and digests once, for any TOOL and MODE."""
+    found: dict[str, Key] = {}
+    for key in keys().values():
+        found.setdefault(_ANY.sub(lambda group: f"{group[1]}.{group[1][:-1].upper()}.", key.name), key)
+    return found
+
+
+_ANY = re.compile(r"^(tools|modes)\.\w+\.")
 
 
 def _keys(group: type[BaseModel], prefix: str, *, restart: bool) -> Iterator[Key]:
