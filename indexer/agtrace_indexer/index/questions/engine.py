@@ -217,6 +217,9 @@ class Events(Protocol[Connection]):
     def last(self, connection: Connection, session_row: int) -> int | None:
         """Return the last event of a session."""
 
+    def last_of_type(self, connection: Connection, session_row: int, type: EventType, last_event: int) -> int | None:
+        """Return the last event of a type in a session, up to an event."""
+
     def snapshot(self, connection: Connection, session_row: int, last_event: int) -> Snapshot:
         """Return a snapshot of a session at the moment when this was its last event."""
 
