@@ -58,6 +58,7 @@ bench: $(READY)  ## the tables of docs/performance.md; an hour, or minutes with 
 	$(BIN)/python -m benchmarks $(MEGABYTES) $(MEASURED)
 	$(BIN)/python -m benchmarks.start
 	$(BIN)/python -m benchmarks.redaction
+	$(BIN)/python -m benchmarks.telemetry
 
 lock:  ## needs uv: writes the versions and hashes of everything that is installed
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
