@@ -149,6 +149,23 @@ def test_over_http_the_client_and_the_transport_are_recorded(machine: Path, tmp_
     assert (row.tool, row.transport, row.outcome) == ("list_sessions", "http", "ok") and row.protocol
 
 
+@pytest.mark.parametrize(("oversized", "alerts"), [(3, 1), (2, 0)])
+def test_six_percent_of_oversized_answers_are_one_alert_and_four_are_none(
+    machine: Path, tmp_path: Path, oversized: int, alerts: int
+) -> None:
+    async def story(client: Client) -> None:
+        for _ in range(50 - oversized):
+            await client.call_tool("list_sessions", {})
+        for _ in range(oversized):
+            await client.call_tool("get_event_details", {"session_id": "0badc0de", "event_index": 2})
+        await client.read_resource("ax://health")
+
+    logged = map(json.loads, over_stdio(story, machine, tmp_path / "data").splitlines())
+    told = [line for line in logged if line["event"] == "alert.oversized_rate"]
+    assert len(told) == alerts
+    assert all(line["tools"] == {"get_event_details": 3} and line["level"] == "warning" for line in told)
+
+
 def test_switched_off_nothing_is_recorded(machine: Path, tmp_path: Path) -> None:
     over_stdio(everything, machine, tmp_path / "data", AGTRACE_TELEMETRY="0")
     assert not (tmp_path / "data" / "telemetry.sqlite3").exists()
