@@ -7,7 +7,7 @@ import shlex
 import stat
 from pathlib import Path
 
-_OURS = ("index.", "cursor.key", "http.token", "forgotten", "redaction.")
+_OURS = ("index.", "cursor.key", "http.token", "forgotten", "redaction.", "telemetry.")
 """Beginnings of our files' names: the folder may hold other files."""
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
