@@ -49,6 +49,8 @@ def expected(key: Key, *, as_text: bool = False) -> str:
         return f"one of {', '.join(schema['enum'])}"
     if kind == "integer":
         return f"a whole number from {schema['minimum']} to {schema['maximum']}"
+    if kind == "number":
+        return f"a number from {schema['minimum']} to {schema['maximum']}"
     if kind == "boolean":
         return "0 or 1" if as_text else "true or false"
     if kind == "array":
@@ -58,6 +60,8 @@ def expected(key: Key, *, as_text: bool = False) -> str:
         return f"names with a whole number from {each['minimum']} to {each['maximum']}"
     if schema.get("format") == "path":
         return "a path"
+    if schema.get("format") == "endpoint":
+        return "builtin, none or a URL that begins with http:// or https://"
     return f"{schema['minLength']} or more visible ASCII characters" if "minLength" in schema else "a text"
 
 

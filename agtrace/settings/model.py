@@ -233,6 +233,44 @@ class Ab(Group):
     )
 
 
+Endpoint = Annotated[
+    str,
+    Field(
+        max_length=2_000,
+        pattern=r"^(builtin|none|https?://\S+)$",
+        json_schema_extra={"format": "endpoint", "examples": ["builtin", "none", "http://127.0.0.1:8000/prune"]},
+    ),
+]
+
+
+class Pruner(Group):
+    """What answers a `context_focus_question` put to `agtrace prune`: the lines of an output that it is about."""
+
+    enabled: bool = Field(default=True, description="whether outputs are pruned for a question")
+    endpoint: Endpoint = Field(
+        default="builtin",
+        description="the pruner: `builtin`, the URL of one that is sent `{code, query}`, or `none`",
+    )
+    timeout_ms: int = Field(
+        default=30_000, ge=100, le=300_000, description="the milliseconds after which the whole output is given instead"
+    )
+    max_prune_input_bytes: int = Field(
+        default=1_048_576, ge=1_024, le=2_097_152, description="the largest output in bytes that is pruned"
+    )
+    threshold: float | None = Field(
+        default=None, ge=0, le=1, description="the threshold that is sent along to a pruner with a URL"
+    )
+    startup_timeout_ms: int = Field(
+        default=12_000, ge=100, le=120_000, description="the milliseconds that `agtrace run` waits for its server"
+    )
+    shutdown_timeout_ms: int = Field(
+        default=5_000, ge=100, le=60_000, description="the milliseconds after which a server that doesn't end is killed"
+    )
+    connect_failures: int = Field(
+        default=3, ge=1, le=100, description="the failed attempts to connect after which a server is given up"
+    )
+
+
 class Values(Group):
     """All settings."""
 
@@ -296,6 +334,7 @@ class Values(Group):
     http: Http = Field(default=Http.model_construct(), json_schema_extra=_RESTART)
     telemetry: Telemetry = Telemetry.model_construct()
     ab: Ab = Ab.model_construct()
+    pruner: Pruner = Pruner.model_construct()
 
 
 class Settings(Values):

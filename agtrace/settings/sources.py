@@ -159,6 +159,8 @@ def _from_text(text: str, key: Key) -> Any:
     try:
         if key.holds is int:
             return int(text)
+        if key.holds is float:
+            return float(text)
         if key.holds is Mapping:
             return json.loads(text)
     except (ValueError, RecursionError):

@@ -1,0 +1,66 @@
+"""The settings of server and runner, also by the names that other servers of this kind use; a fault switches pruning off.
+
+So whatever is wrong with the settings, an agent's run goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from agtrace.problems import SettingError
+from agtrace.settings.environment import given
+from agtrace.settings.live import Live
+from agtrace.settings.model import Pruner, Settings, keys
+
+OTHER_NAMES = {
+    "JEEVES_MCP_PRUNER_ENABLED": "pruner.enabled",
+    "JEEVES_PRUNER_ENDPOINT": "pruner.endpoint",
+    "PRUNER_URL": "pruner.endpoint",
+    "PRUNER_TIMEOUT_MS": "pruner.timeout_ms",
+}
+"""Variables that only `agtrace prune` and `agtrace run` read, earlier ones above later ones; our own are above all."""
+
+
+class Configured(NamedTuple):
+    """The settings of a process, and why they can't be used."""
+
+    live: Live
+    problems: tuple[str, ...]
+    """One sentence for each fault; then pruning is off, whatever `live` says."""
+
+    @property
+    def pruner(self) -> Pruner:
+        """The settings of the pruner that are in force."""
+        current = self.live.current
+        problems = self.problems or current.faults
+        return current.settings.pruner.model_copy(update={"enabled": False}) if problems else current.settings.pruner
+
+
+def configured(environment: Mapping[str, str] | None = None) -> Configured:
+    """Return the settings of an environment, by default that of this process. Never raises."""
+    values = given(environment)
+    try:
+        live = Live.start({**_translated(values), **values})
+        return Configured(live, tuple(map(str, live.current.faults)))
+    except SettingError as error:
+        return Configured(Live.fixed(Settings()), tuple(_in_own_words(line, values) for line in str(error).split("\n")))
+
+
+def _translated(values: Mapping[str, str]) -> dict[str, str]:
+    """Return what other names set as our own variables; an endpoint that is set to nothing is none."""
+    found: dict[str, str] = {}
+    for name, key in reversed(OTHER_NAMES.items()):
+        if name in values:
+            text = values[name].strip()
+            found[keys()[key].variable] = "none" if key == "pruner.endpoint" and not text else text
+    return found
+
+
+def _in_own_words(problem: str, values: Mapping[str, str]) -> str:
+    """Return a problem with the name of the variable that the user set."""
+    for name, key in OTHER_NAMES.items():
+        variable = keys()[key].variable
+        if name in values and variable not in values and problem.startswith(f"{variable}:"):
+            return problem.replace(variable, name, 1)
+    return problem
