@@ -1,4 +1,4 @@
-"""The settings of server and runner, also by the names that other servers of this kind use; a fault switches pruning off.
+"""The settings of server and runner, also by names that other servers of this kind use; a fault switches pruning off.
 
 So whatever is wrong with the settings, an agent's run goes on.
 """

@@ -32,6 +32,7 @@ class Connection(H11Protocol):
     """
 
     patience: ClassVar[float] = PATIENCE
+    most_open: ClassVar[int] = MOST_CONNECTIONS
     _due: asyncio.TimerHandle | None = None
     """The timer for the client's part; None while it is our turn."""
     _is_dropped = False
@@ -85,7 +86,7 @@ class Connection(H11Protocol):
     def _make_room(self) -> None:
         """If there is one connection too many, drop the one waited for longest."""
         open_ones = [one for one in self.connections if isinstance(one, Connection) and not one._is_dropped]
-        if len(open_ones) <= most_connections():
+        if len(open_ones) <= most_connections(self.most_open):
             return
         due = {one._due.when(): one for one in open_ones if one._due is not None}
         due[min(due)]._drop()
@@ -128,11 +129,11 @@ def listen(host: str, port: int) -> Listening:
     return listening
 
 
-def most_connections() -> int:
+def most_connections(most: int = MOST_CONNECTIONS) -> int:
     """Return how many connections may be open: half of the process's file limit is reserved for the index."""
     if sys.platform == "win32":
-        return MOST_CONNECTIONS
+        return most
     import resource  # not on Windows
 
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST_CONNECTIONS if files == resource.RLIM_INFINITY else min(MOST_CONNECTIONS, files // 2)
+    return most if files == resource.RLIM_INFINITY else min(most, files // 2)

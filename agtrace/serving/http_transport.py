@@ -7,12 +7,10 @@ server through a host name of its own (DNS rebinding).
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 from uuid import uuid4
@@ -24,7 +22,6 @@ from agtrace_schema.answers import dump
 from agtrace_schema.status import Health
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -39,23 +36,18 @@ from agtrace.answers.telemetry.prometheus import Exposition, RequestCounts
 from agtrace.problems import SettingError
 from agtrace.serving.connections import Connection, listen
 from agtrace.serving.ending import end
+from agtrace.serving.http_door import Door, KnownNames, bracketed, is_loopback, known_names, shows, without_token
 from agtrace.serving.reloading import follow
 from agtrace.serving.server import CLIENT, CONNECTION, LARGEST_REQUEST, Desk, make_server
 from agtrace.settings.live import Live
 from agtrace.settings.model import Settings
 
-MOST_REQUESTS = 32
-"""The most requests at a time."""
-_SEAT_SECONDS = 1
-"""How long a request waits for a seat."""
 _MOST_GLANCES = 16
 """Probes without a token that may wait at a time to learn whether the index is ready."""
 _GLANCE_SECONDS = 1
 """How old their answer may be."""
 _LAST_SECONDS = 0.7
 """How long answers in progress may still take when the process is told to end."""
-_WILDCARDS = frozenset({"0.0.0.0", "::"})
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _SESSION = "mcp-session-id"
 _GREETING = "agtrace.greeting"
 _UNKNOWN = "other"
@@ -69,7 +61,7 @@ def serve_http(live: Live, host: str, port: int, tell: Callable[[Settings, str],
     Raises `SettingError` for a host that needs a token, `OSError` if the server can't listen on the address.
     """
     settings = live.current.settings
-    if settings.http.token is None and not _is_loopback(host):
+    if settings.http.token is None and not is_loopback(host):
         raise SettingError(f"{host} can be reached from other machines: leave out --no-token, or listen on 127.0.0.1")
     take_libraries()
     with listen(host, port) as listening:
@@ -91,7 +83,7 @@ def serve_http(live: Live, host: str, port: int, tell: Callable[[Settings, str],
         )
         follow(live)
         threading.Thread(target=desk.answers.health, daemon=True).start()  # starts indexing
-        url = f"http://{_bracketed(host)}:{port}/mcp"
+        url = f"http://{bracketed(host)}:{port}/mcp"
         log_to_stderr({"event": "listening", "url": url})
         tell(settings, url)
         server.run(sockets=[listening])
@@ -101,11 +93,7 @@ def serve_http(live: Live, host: str, port: int, tell: Callable[[Settings, str],
 def application(live: Live, desk: Desk, counts: RequestCounts, host: str, port: int) -> Starlette:
     """Return the routes, behind the check of hosts and origins; `counts` are those of the desk."""
     settings = live.current.settings
-    security = TransportSecuritySettings(
-        enable_dns_rebinding_protection=True,
-        allowed_hosts=_allowed_hosts(settings, host, port),
-        allowed_origins=[*(f"http://{form}" for form in _forms(_LOOPBACK, port)), *settings.http.origins],
-    )
+    security = known_names(host, port, settings.http.hosts, settings.http.origins)
     server = make_server(live, desk)
     server.middleware.append(_remember_client)
     manager = StreamableHTTPSessionManager(
@@ -119,13 +107,13 @@ def application(live: Live, desk: Desk, counts: RequestCounts, host: str, port: 
     exposition = Exposition(counts, desk.answers.health, desk.answers.dropped)
     return Starlette(
         routes=[
-            Route("/mcp", _Door(manager.handle_request, settings.http.token)),
+            Route("/mcp", Door(_Remembering(manager.handle_request), settings.http.token)),
             Route("/healthz", probes.alive),
             Route("/readyz", probes.ready),
             Route("/metrics", _Scrapes(exposition, settings.http.token).answer),
         ],
         middleware=[
-            Middleware(_KnownNames, security),
+            Middleware(KnownNames, security),
             Middleware(
                 CORSMiddleware,
                 allow_origins=settings.http.origins,
@@ -138,96 +126,17 @@ def application(live: Live, desk: Desk, counts: RequestCounts, host: str, port: 
     )
 
 
-class _KnownNames:
-    """Refuses requests with an unknown host or from an unknown web origin."""
+class _Remembering:
+    """Notes the client and the connection of a request, and names the client in the session id it is given."""
 
-    def __init__(self, app: ASGIApp, security: TransportSecuritySettings) -> None:
-        self._app, self._names = app, TransportSecurityMiddleware(security)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refused = await self._names.validate_request(Request(scope)) if scope["type"] == "http" else None
-        await (refused or self._app)(scope, receive, send)
-
-
-class _Door:
-    """Checks the token and method of a request, and gives it a seat, before its body is read.
-
-    If no seat is free, the oldest request whose body is still arriving gives up its seat to a new one. Sending an
-    answer needs no seat: a client that doesn't receive it keeps nobody waiting.
-    """
-
-    def __init__(self, app: ASGIApp, token: str | None) -> None:
-        self._app, self._token = app, token
-        self._seats = anyio.CapacityLimiter(MOST_REQUESTS)
-        self._seated: dict[anyio.CancelScope, bool] = {}
-        """The requests, oldest first, and whether their bodies have arrived completely."""
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope)
-        refused = self._refusal(request)
-        if refused is not None:
-            await refused(scope, receive, send)
-            return
-        session = request.headers.get(_SESSION, "")
+        session = Request(scope).headers.get(_SESSION, "")
         scope[CLIENT] = known(session.partition(".")[0])
         scope[CONNECTION] = session or "{0[0]}:{0[1]}".format(scope.get("client") or ("", 0))
-        with anyio.CancelScope() as turn:
-            if not await self._takes_seat(turn):
-                full = f"{MOST_REQUESTS} requests are being answered; try again."
-                await _refused(503, full, {"Retry-After": "1"})(scope, receive, send)
-                return
-            try:
-                await self._app(scope, self._noticing(receive, turn), self._leaving(_naming(scope, send), turn))
-            finally:
-                self._leave(turn)
-        if turn.cancelled_caught:
-            await _refused(408, "The body didn't arrive in time.", {"Connection": "close"})(scope, receive, send)
-
-    def _refusal(self, request: Request) -> Response | None:
-        if not _shows(request, self._token):
-            return _without_token()
-        if request.method != "POST":
-            return _refused(405, "Only POST is supported: there are no sessions or streams.", {"Allow": "POST"})
-        return None
-
-    async def _takes_seat(self, turn: anyio.CancelScope) -> bool:
-        """Take a seat; return False if none becomes free in time."""
-        coming = [other for other, is_whole in self._seated.items() if not is_whole]
-        if coming and not self._seats.available_tokens:
-            self._leave(coming[0])
-            coming[0].cancel()
-        with anyio.move_on_after(_SEAT_SECONDS):
-            await self._seats.acquire_on_behalf_of(turn)
-            self._seated[turn] = False
-        return turn in self._seated
-
-    def _leave(self, turn: anyio.CancelScope) -> None:
-        if self._seated.pop(turn, None) is not None:
-            self._seats.release_on_behalf_of(turn)
-
-    def _noticing(self, receive: Receive, turn: anyio.CancelScope) -> Receive:
-        """Note when a body has arrived completely, and end the request of a client that leaves before that."""
-
-        async def noticed() -> Message:
-            message = await receive()
-            is_coming = self._seated.get(turn) is False
-            if is_coming and message["type"] == "http.disconnect":
-                turn.cancel()
-                await anyio.lowlevel.checkpoint()
-            elif is_coming and not message.get("more_body", False):
-                self._seated[turn] = True
-            return message
-
-        return noticed
-
-    def _leaving(self, send: Send, turn: anyio.CancelScope) -> Send:
-        """Give up the seat when the answer starts to be sent."""
-
-        async def left(message: Message) -> None:
-            self._leave(turn)
-            await send(message)
-
-        return left
+        await self._app(scope, receive, _naming(scope, send))
 
 
 class _Probes:
@@ -240,14 +149,14 @@ class _Probes:
 
     async def alive(self, request: Request) -> Response:
         """Answer 200 as long as the process lives."""
-        if not _shows(request, self._token):
+        if not shows(request, self._token):
             return JSONResponse({"status": "ok"})
         figures = await self._look()
         return JSONResponse({"status": "ok", **dump(figures)})
 
     async def ready(self, request: Request) -> Response:
         """Answer 200 if the index can be used, 503 while it is being built or can't be read."""
-        if not _shows(request, self._token):
+        if not shows(request, self._token):
             return await self._glance()
         index = (await self._look()).index
         is_ready = index.state != "building"
@@ -277,8 +186,8 @@ class _Scrapes:
 
     async def answer(self, request: Request) -> Response:
         """Answer with the page, in the format that the client accepts."""
-        if not _shows(request, self._token):
-            return _without_token()
+        if not shows(request, self._token):
+            return without_token()
         accept = ",".join(request.headers.getlist("accept"))
         page, content_type = await anyio.to_thread.run_sync(self._exposition.page, accept, limiter=self._room)
         return Response(page, headers={"Content-Type": content_type})
@@ -318,43 +227,3 @@ def _naming(scope: Scope, send: Send) -> Send:
         await send(message)
 
     return named
-
-
-def _shows(request: Request, token: str | None) -> bool:
-    """Whether a request has the token, if one is required; compared in constant time."""
-    scheme, _, shown = request.headers.get("authorization", "").partition(" ")
-    return token is None or (scheme.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), token.encode()))
-
-
-def _without_token() -> Response:
-    return _refused(401, "Send the token as `Authorization: Bearer`.", {"WWW-Authenticate": "Bearer"})
-
-
-def _refused(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    """Return a protocol error that belongs to no request."""
-    body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message}}
-    return JSONResponse(body, status, headers)
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _allowed_hosts(settings: Settings, host: str, port: int) -> list[str]:
-    """Return the allowed values of the Host header: loopback names, the listening address and the user's names."""
-    own = (*_LOOPBACK, *(() if host in _WILDCARDS else (_bracketed(host),)))
-    return sorted({*_forms(own, port), *_forms(settings.http.hosts, port), *settings.http.hosts})
-
-
-def _forms(names: Iterable[str], port: int) -> list[str]:
-    """Return hosts as clients write them: with the port, and for port 80 also without it."""
-    return [form for name in names for form in (f"{name}:{port}", *([name] if port == 80 else []))]
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agtrace.answers.log import Lines
 from agtrace.serving.connections import MOST_CONNECTIONS, Connection, listen, most_connections
-from agtrace.serving.http_transport import MOST_REQUESTS, _Door
+from agtrace.serving.http_door import MOST_REQUESTS, Door
 from tests.e2e.test_http import BUSY, Listening, half_a_request, listening, raw
 
 FILES = 96
@@ -283,7 +283,7 @@ def test_one_request_too_many_waits_until_another_is_answered_but_not_for_long()
             if message["type"] == "http.response.start":
                 statuses.append(message["status"])
 
-        door = _Door(app, None)
+        door = Door(app, None)
         async with anyio.create_task_group() as group:
             for _ in range(MOST_REQUESTS):
                 group.start_soon(door, {"type": "http", "method": "POST", "headers": []}, receive, send)
