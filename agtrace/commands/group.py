@@ -78,6 +78,14 @@ _COMMANDS = {
         "Serve the index to an agent (stdio, or HTTP).",
         lambda: import_module("agtrace.commands.mcp").mcp,
     ),
+    "prune": _Listed(
+        "Serve read, bash and grep that answer a question.",
+        lambda: import_module("agtrace.commands.prune").prune,
+    ),
+    "pruner": _Listed(
+        "Serve the built-in pruner over HTTP.",
+        lambda: import_module("agtrace.commands.pruner").pruner,
+    ),
     "health": _Listed(
         "Show the status of index and configuration.",
         lambda: import_module("agtrace.commands.health").health,

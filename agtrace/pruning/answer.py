@@ -20,8 +20,6 @@ from agtrace.text.lines import without_controls
 USUAL_WIDTH = 2_000
 """Characters of a line unless the request names a mode: an agent may need all of a line to edit it."""
 
-REFERENCE = "ax://exec/"
-
 
 @dataclass(frozen=True, slots=True)
 class Pruning:

@@ -69,7 +69,7 @@ class Arguments(BaseModel):
     context_focus_question: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] | None = Field(
         None, description="A whole sentence that names what to keep; the rest is left out, with its line numbers."
     )
-    mode: Mode = Field("standard", description="How much an answer may hold.")
+    mode: Mode | None = Field(None, description="How much an answer may hold; usually as `standard`.")
 
 
 class ReadArguments(Arguments):

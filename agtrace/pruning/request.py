@@ -6,8 +6,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import anyio
@@ -16,17 +15,16 @@ import mcp_types as types
 from agtrace_indexer.redact import redact
 from mcp.shared.exceptions import MCPError
 
-from agtrace.pruning.answer import REFERENCE, Given, Pruning, fitted, fitted_pruned, limits_of, result
-from agtrace.pruning.arguments import ARGUMENTS, InvalidArguments, ToolArguments, parse
+from agtrace.pruning.answer import Given, Pruning, fitted, fitted_pruned, limits_of, result
+from agtrace.pruning.arguments import Arguments, FieldError, InvalidArguments, parse
 from agtrace.pruning.asking import NONE, NotPrunable, Pruned, PrunerFailed, Pruners, shown
 from agtrace.pruning.configuration import Configured
 from agtrace.pruning.events import Log
 from agtrace.pruning.states import TERMINAL, Course, Req
-from agtrace.pruning.tools import run
+from agtrace.pruning.toolbox import REFERENCE, TOOLS, Workbench
 from agtrace.pruning.tools.output import Output, ToolFailed
 from agtrace.settings.model import Pruner
 from agtrace.text.focus.diffs import is_diff
-from agtrace.text.kept_texts import KeptTexts
 
 MOST_RUNNING = 8
 """The most tools at work at a time: each may hold an output of some megabytes."""
@@ -38,10 +36,7 @@ class Workplace:
 
     configured: Configured
     log: Log
-    kept: KeptTexts
-    cwd: Path
-    environment: Mapping[str, str]
-    """What commands get, before secrets are taken out of it."""
+    bench: Workbench
     pruners: Pruners = field(default_factory=Pruners)
     places: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(MOST_RUNNING))
 
@@ -104,7 +99,7 @@ async def _passed(place: Workplace, passage: Passage, given: Mapping[str, Any]) 
     passage.go("valid")
     try:
         async with place.places:
-            output = await run(wanted, place.cwd, place.environment, place.kept)
+            output = await TOOLS[passage.tool].run(wanted, place.bench)
     except ToolFailed as failure:
         return await _failed(passage, failure, wanted)
     text = await anyio.to_thread.run_sync(redact, output.text)
@@ -115,23 +110,20 @@ async def _passed(place: Workplace, passage: Passage, given: Mapping[str, Any]) 
     return await anyio.to_thread.run_sync(_answer, place, passage, wanted, output, text, pruning, pruned)
 
 
-def _checked(passage: Passage, given: Mapping[str, Any]) -> ToolArguments:
+def _checked(passage: Passage, given: Mapping[str, Any]) -> Arguments:
     """Return the arguments. Raises `MCPError` if the tool or an argument is invalid."""
     try:
-        if passage.tool not in ARGUMENTS:
-            raise InvalidArguments([f"unknown tool; there are {', '.join(ARGUMENTS)}"])
-        return parse(ARGUMENTS[passage.tool], given)
+        if passage.tool not in TOOLS:
+            raise InvalidArguments([FieldError("name", f"there are only {', '.join(TOOLS)}")], [*TOOLS])
+        return parse(TOOLS[passage.tool].arguments, given)
     except InvalidArguments as error:
-        _refuse(passage, error)
+        errors = [{"field": redact(one.field), "message": redact(one.message)} for one in error.errors]
+        passage.go("invalid", validation_errors=[one["field"] for one in errors])
+        message = "; ".join(one["message"] for one in errors)
+        raise MCPError(types.INVALID_PARAMS, message, {"request_id": passage.id, "errors": errors}) from None
 
 
-def _refuse(passage: Passage, error: InvalidArguments) -> NoReturn:
-    passage.go("invalid", validation_errors=error.errors)
-    message = f"Invalid arguments of {redact(passage.tool[:60])}: {'; '.join(error.errors)}"
-    raise MCPError(types.INVALID_PARAMS, message, {"request_id": passage.id, "errors": error.errors}) from None
-
-
-async def _failed(passage: Passage, failure: ToolFailed, wanted: ToolArguments) -> types.CallToolResult:
+async def _failed(passage: Passage, failure: ToolFailed, wanted: Arguments) -> types.CallToolResult:
     """Return the error of a tool, with what it gave until then."""
     output = failure.output
     text = await anyio.to_thread.run_sync(redact, output.text if output else "")
@@ -178,7 +170,7 @@ def _ineligible(settings: Pruner, question: str | None, text: str) -> _Skipped |
 
 
 async def _pruned(
-    place: Workplace, passage: Passage, wanted: ToolArguments, text: str, first_line: int
+    place: Workplace, passage: Passage, wanted: Arguments, text: str, first_line: int
 ) -> tuple[Pruning, Pruned | None]:
     """Ask the pruner, if it may be asked; return what came of it."""
     settings, question = place.configured.pruner, wanted.context_focus_question
@@ -210,7 +202,7 @@ async def _pruned(
 def _answer(
     place: Workplace,
     passage: Passage,
-    wanted: ToolArguments,
+    wanted: Arguments,
     output: Output,
     text: str,
     pruning: Pruning,
@@ -221,7 +213,7 @@ def _answer(
         given = fitted(text, limits, first_line=output.first_line, output=passage.tool == "bash")
     else:
         given = fitted_pruned(redact(pruned.text), limits)
-    kept = place.kept.keep(text) if pruned is not None or given.is_cut else None
+    kept = place.bench.kept.keep(text) if pruned is not None or given.is_cut else None
     return result(
         given,
         request_id=passage.id,

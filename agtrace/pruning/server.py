@@ -32,10 +32,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agtrace import __version__
 from agtrace.answers.log import log_to_stderr, take_libraries
-from agtrace.pruning.arguments import ARGUMENTS, input_schema
+from agtrace.pruning.arguments import input_schema
 from agtrace.pruning.configuration import Configured
 from agtrace.pruning.events import Log
 from agtrace.pruning.request import Passage, Workplace, answered
+from agtrace.pruning.toolbox import TOOLS, Tool, Workbench
 from agtrace.serving.connections import Connection, listen
 from agtrace.serving.ending import end
 from agtrace.serving.http_door import Door, KnownNames, known_names
@@ -55,25 +56,11 @@ INSTRUCTIONS = (
 
 _EXCHANGE = "agtrace.exchange"
 _LAST_SECONDS = 0.5
-_DESCRIPTIONS = {
-    "read": (
-        "Read a file",
-        "Read a text file, or a range of its lines, or the `ref` of an earlier answer.",
-    ),
-    "bash": (
-        "Run a command",
-        "Run a command in bash; stdin is empty, and whatever it started ends with it.",
-    ),
-    "grep": (
-        "Search files",
-        "Search files with regular expressions; hits as path:line:text.",
-    ),
-}
 
 
 def make_server(place: Workplace, passages: Passages) -> Server[Any]:
     """Return the server with its tools, not yet connected to a transport."""
-    listed = types.ListToolsResult(tools=[_described(name) for name in ARGUMENTS])
+    listed = types.ListToolsResult(tools=[_described(name, tool) for name, tool in TOOLS.items()])
 
     async def list_tools(
         context: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
@@ -99,15 +86,17 @@ def make_server(place: Workplace, passages: Passages) -> Server[Any]:
     )
 
 
-def _described(name: str) -> types.Tool:
-    title, description = _DESCRIPTIONS[name]
-    reads = name != "bash"
+def _described(name: str, tool: Tool) -> types.Tool:
     return types.Tool(
         name=name,
-        title=title,
-        description=description,
-        input_schema=input_schema(ARGUMENTS[name]),
-        annotations=types.ToolAnnotations(read_only_hint=reads, destructive_hint=not reads, open_world_hint=not reads),
+        title=tool.title,
+        description=tool.description,
+        input_schema=input_schema(tool.arguments),
+        annotations=types.ToolAnnotations(
+            read_only_hint=tool.only_reads,
+            destructive_hint=not tool.only_reads,
+            open_world_hint=not tool.only_reads,
+        ),
     )
 
 
@@ -228,7 +217,7 @@ def workplace(configured: Configured) -> Workplace:
     if configured.problems:
         log.write("mcp_pruner.config_invalid", problems=list(configured.problems))
     folder = configured.live.current.settings.data_dir / "outputs"
-    return Workplace(configured, log, KeptTexts(folder), Path.cwd(), dict(given()))
+    return Workplace(configured, log, Workbench(Path.cwd(), dict(given()), KeptTexts(folder)))
 
 
 def serve_stdio(configured: Configured) -> None:
