@@ -16,7 +16,7 @@ def prune(address: tuple[str, int] | None, with_parent: bool) -> None:
     """Serve read, bash and grep to an agent, over MCP on stdin and stdout.
 
     With `context_focus_question`, a long output comes back as the lines that the question is about; without it, or if
-    anything goes wrong, as it is. The setting pruner.endpoint says which pruner is asked: the built-in one, or a service.
+    anything goes wrong, as it is. The setting pruner.endpoint says which pruner is asked: by default a built-in one.
 
     \b
       claude mcp add agtrace-prune -- agtrace prune

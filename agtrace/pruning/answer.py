@@ -1,7 +1,7 @@
 """What an agent is given: the text itself, then one line of JSON about it.
 
-The text comes first and plain, so that a model reads a file or an output as it is; what was left out is counted, named by
-its lines, and kept for a day under a reference that `read` takes as `file_path`.
+The text comes first and plain, so that a model reads a file or an output as it is. What was left out is named by its
+lines, and kept for a day under a reference that `read` takes as `file_path`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def result(
         "stderr_bytes": output.stderr_bytes if output else 0,
         "raw_bytes": raw_bytes,
         "truncation": {"shown_lines": given.shown_lines, "total_lines": total_lines} if given.is_cut else None,
-        "not_captured_bytes": captured.total_bytes - captured.kept_bytes if captured else None,
+        "captured": {"kept_bytes": captured.kept_bytes, "total_bytes": captured.total_bytes} if captured else None,
         "pruning": {name: value for name, value in asdict(pruning).items() if value is not None},
         "ref": reference,
     }

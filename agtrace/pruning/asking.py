@@ -1,7 +1,7 @@
 """Asking a pruner which lines of an output a question is about: the built-in one, or a service over HTTP.
 
-A service is sent `{"code": OUTPUT, "query": QUESTION}`, and `threshold` if the user set one. Of its reply the first text
-among `pruned_code`, `content` and `text` counts, as in SWE-Pruner (`swe-pruner` on PyPI) and services like it.
+A service is sent `{"code": OUTPUT, "query": QUESTION}`, and `threshold` if the user set one. Of its reply the first
+text among `pruned_code`, `content` and `text` counts, as in SWE-Pruner (`swe-pruner` on PyPI) and services like it.
 """
 
 from __future__ import annotations

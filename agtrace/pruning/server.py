@@ -49,9 +49,9 @@ MOST_REQUESTS = 256
 """The most requests at a time over HTTP, at work or waiting."""
 
 INSTRUCTIONS = (
-    "read, bash and grep as usual. With `context_focus_question`, a whole sentence that names what to keep, a long output "
-    "comes back as the lines that it is about; what is left out is named by line numbers, and `read` with the `ref` of "
-    "the answer as file_path shows it."
+    "read, bash and grep as usual. With `context_focus_question`, a whole sentence that names what to keep, a long "
+    "output comes back as the lines that it is about; what is left out is named by line numbers, and `read` with the "
+    "`ref` of the answer as file_path shows it."
 )
 
 _EXCHANGE = "agtrace.exchange"

@@ -68,7 +68,7 @@ async def _grep(wanted: GrepArguments, bench: Workbench) -> Output:
 TOOLS: Mapping[str, Tool] = {
     "read": Tool(
         "Read a file",
-        "Read a text file or a range of its lines. The `ref` of an earlier answer, as file_path, shows what that left out.",
+        "Read a text file or a range of its lines; with the `ref` of an answer as file_path, what that left out.",
         ReadArguments,
         _read,
     ),
