@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import anyio
 import mcp_types as types
 import uvicorn
+from agtrace_indexer import redact
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -43,6 +44,9 @@ from agtrace.serving.http_door import Door, KnownNames, known_names
 from agtrace.serving.stdio_transport import serve
 from agtrace.settings.environment import given
 from agtrace.text.kept_texts import KeptTexts
+
+KEPT = "outputs"
+"""The folder of kept outputs below the data folder."""
 
 LARGEST_REQUEST = 1_048_576
 MOST_REQUESTS = 256
@@ -137,7 +141,7 @@ class _Exchange:
 
     def __init__(self) -> None:
         self._begun: list[tuple[Passage, anyio.CancelScope]] = []
-        self._left = False
+        self._left = self.complete = False
         self.status = 0
 
     def begin(self, passage: Passage, turn: anyio.CancelScope) -> None:
@@ -146,7 +150,9 @@ class _Exchange:
             turn.cancel()
 
     def leave(self) -> None:
-        """Note that the client left."""
+        """Note that the client left, unless it has its answer."""
+        if self.complete:
+            return
         self._left = True
         for _, turn in self._begun:
             turn.cancel()
@@ -178,6 +184,7 @@ class _Noticing:
         async def sent(message: Message) -> None:
             exchange.status = message.get("status", exchange.status)
             await send(message)
+            exchange.complete = message["type"] == "http.response.body" and not message.get("more_body", False)
 
         async def watch() -> None:
             await arrived.wait()
@@ -216,8 +223,10 @@ def workplace(configured: Configured) -> Workplace:
     log = Log(log_to_stderr)
     if configured.problems:
         log.write("mcp_pruner.config_invalid", problems=list(configured.problems))
-    folder = configured.live.current.settings.data_dir / "outputs"
-    return Workplace(configured, log, Workbench(Path.cwd(), dict(given()), KeptTexts(folder)))
+    data_dir = configured.live.current.settings.data_dir
+    redact.use(data_dir)
+    threading.Thread(target=redact.redact, args=("",), daemon=True).start()  # compiles the rules, if nobody has
+    return Workplace(configured, log, Workbench(Path.cwd(), dict(given()), KeptTexts(data_dir / KEPT)))
 
 
 def serve_stdio(configured: Configured) -> None:
