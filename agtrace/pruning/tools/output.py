@@ -87,12 +87,17 @@ def shown(path: str | Path) -> str:
     return named_path(str(path), _LONGEST_PATH)
 
 
-def resolved(path: str, folder: Path, environment: Mapping[str, str]) -> Path:
-    """Return a path as a file system takes it: `~` expanded, and relative to a folder if it isn't absolute."""
+def expanded(path: str, environment: Mapping[str, str]) -> str:
+    """Return a path with `~` and `~name` expanded."""
     home = environment.get("HOME")
     if home and (path == "~" or path.startswith("~/")):
-        path = home + path[1:]
-    return folder / os.path.expanduser(path)
+        return home + path[1:]
+    return os.path.expanduser(path)
+
+
+def resolved(path: str, folder: Path, environment: Mapping[str, str]) -> Path:
+    """Return a path as a file system takes it: expanded, and relative to a folder if it isn't absolute."""
+    return folder / expanded(path, environment)
 
 
 def working_folder(given: str | None, folder: Path, environment: Mapping[str, str]) -> Path:
