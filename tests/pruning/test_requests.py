@@ -19,7 +19,7 @@ from tests.pruning.driving import Answer, Server, server
 from tests.pruning.misbehaving import PrunerOfATest, pruning
 
 ROOT = Path(__file__).resolve().parents[2]
-TIMEOUT_MS = 300
+TIMEOUT_MS = 1_000
 QUESTION = "Which line says how long the server waits?"
 TEXT = "".join(f"line {number} of a file that is about nothing in particular\n" for number in range(200))
 
@@ -319,14 +319,12 @@ def test_a_reply_that_cannot_be_about_the_output_is_not_used(driven: Driven, rep
 
 @drives((Req.RESPOND_RAW, "unwritten"), (Req.RESPOND_PRUNED, "unwritten"))
 @pytest.mark.parametrize("question", [None, QUESTION])
-def test_an_answer_that_nobody_reads_is_noted(
-    tmp_path: Path, question: str | None
-) -> None:
+def test_an_answer_that_nobody_reads_is_noted(tmp_path: Path, question: str | None) -> None:
     (tmp_path / "file.txt").write_text(TEXT)
     with pruning() as pruner, server(tmp_path, AGTRACE_PRUNER__ENDPOINT=pruner.url) as running:
         pruner.silent = True
         asked = {} if question is None else {"context_focus_question": question}
-        bash = {"command": f"until [ -e go ]; do :; done; cat file.txt", **asked}
+        bash = {"command": "until [ -e go ]; do :; done; cat file.txt", **asked}
         call = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "bash", "arguments": bash}}
         running.sent(json.dumps(call).encode())
         running.awaited("tool.exec_start")
@@ -379,6 +377,8 @@ def test_a_defect_ends_one_request_and_says_nothing_of_itself(tmp_path: Path) ->
 
 
 def test_every_row_about_requests_is_driven() -> None:
-    rows = {(source, way.condition) for way in (*TRANSITIONS, *FAULTS) for source in way.sources if isinstance(source, Req)}
+    rows = {
+        (source, way.condition) for way in (*TRANSITIONS, *FAULTS) for source in way.sources if isinstance(source, Req)
+    }
     assert rows <= DRIVEN
     assert {way.condition for way in ADDED} <= {condition for _, condition in DRIVEN}
