@@ -61,7 +61,7 @@ class Pruners:
     """Asks pruners, few at a time: a reply may be many times as large as what it is about."""
 
     def __init__(self) -> None:
-        self._places = anyio.CapacityLimiter(4)
+        self._places = anyio.CapacityLimiter(2)
         self._alone = anyio.CapacityLimiter(1)
         self._client: httpx2.AsyncClient | None = None
 
@@ -71,10 +71,10 @@ class Pruners:
             async with self._places:
                 return await anyio.to_thread.run_sync(_built_in, text, question, first_line)
         try:
-            with anyio.fail_after(settings.timeout_ms / 1000):
-                async with self._places:
+            async with self._places:
+                with anyio.fail_after(settings.timeout_ms / 1000):
                     body = await self._sent(settings, text, question)
-                    return await anyio.to_thread.run_sync(_read, body, text, limiter=self._alone)
+                return await anyio.to_thread.run_sync(_read, body, text, limiter=self._alone)
         except (TimeoutError, httpx2.TimeoutException):
             raise PrunerFailed("timeout", f"no reply within {settings.timeout_ms:,} ms") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, ValueError) as error:
