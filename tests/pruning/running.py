@@ -96,12 +96,13 @@ def children() -> list[int]:
 
 
 _ALONE = """
-import json, os, resource, sys
+import json, os, sys
 from pathlib import Path
+from tests.faults.serving import memory
 from tests.pruning.running import run
 output = run(sys.argv[1], Path.cwd(), **json.loads(sys.argv[2]))
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-print(json.dumps({"peak": peak, "text": len(output.text), "start": output.text[:80], "stdout": output.stdout_bytes}))
+figures = {"peak": memory(os.getpid()), "text": len(output.text), "start": output.text[:80]}
+print(json.dumps(figures | {"stdout": output.stdout_bytes}))
 """
 
 

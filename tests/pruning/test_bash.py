@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agtrace.pruning.tools.output import MOST_CAPTURED, Capture, joined
-from tests.pruning.running import SECONDS, failure, run, start_alone
+from tests.pruning.running import SECONDS, failure, needs_proc, run, start_alone
 
 
 def test_a_command_gives_its_output_then_its_errors_and_their_sizes(tmp_path: Path) -> None:
@@ -116,6 +116,7 @@ def test_of_a_long_output_both_ends_are_kept_in_whole_lines(tmp_path: Path) -> N
     assert lines[gap] == f"... ({total - output.truncated.kept_bytes} bytes left out) ..."
 
 
+@needs_proc
 def test_a_gigabyte_of_output_needs_little_memory(tmp_path: Path) -> None:
     process = start_alone("bash", tmp_path, json.dumps({"command": "head -c 1000000000 /dev/zero"}))
     found = json.loads(process.communicate(timeout=3 * SECONDS)[0])

@@ -19,7 +19,7 @@ from agtrace.pruning.arguments import (
     parse,
 )
 from agtrace.pruning.tools.output import MOST_CAPTURED
-from tests.pruning.running import SECONDS, failure, run, start_alone
+from tests.pruning.running import SECONDS, failure, needs_proc, run, start_alone
 
 
 @pytest.mark.parametrize("text", ["", "one", "one\n", "one\r\ntwo\r\n", "\n\n", "é€😀\n", "\x1b[1mbold\x1b[0m"])
@@ -101,6 +101,7 @@ def test_of_a_large_file_both_ends_are_given_in_whole_lines(tmp_path: Path) -> N
     assert MOST_CAPTURED - 50 < len(first) + len(last) <= MOST_CAPTURED
 
 
+@needs_proc
 def test_a_range_at_the_end_of_a_very_large_file_needs_little_memory(tmp_path: Path) -> None:
     piece = b"0123456789abcdef\n" * 65_536
     with (tmp_path / "file").open("wb") as file:
