@@ -249,6 +249,13 @@ def test_of_a_build_log_what_is_asked_for_stays_with_the_errors_and_both_ends() 
     assert len(lines) < 0.4 * len(log)
 
 
+def test_of_a_log_with_times_the_lines_around_the_one_asked_for_stay_too() -> None:
+    lines = [f"2026-01-05T10:00:{at % 60:02}Z step {at} of {name}" for at, name in enumerate(NAMES * 20)]
+    lines[100] = "2026-01-05T10:01:40Z the timeout of the lock is over"
+    found = focused("\n".join(lines))
+    assert any(start <= 100 and end >= 102 for start, end in found.kept)
+
+
 def test_a_traceback_stays_whole() -> None:
     lines = kept(log_with_traceback(), "How did the mailer fare?")
     begin = lines.index("Traceback (most recent call last):")

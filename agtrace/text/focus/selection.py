@@ -52,7 +52,7 @@ def _whole(block: Block) -> tuple[int, ...]:
 
 
 class _Room:
-    """Takes lines until there are as many as there may be."""
+    """Takes lines until there are as many as there may be, with those that would be left out alone between them."""
 
     def __init__(self, kept: set[int], most: int) -> None:
         self._kept = kept
@@ -60,6 +60,10 @@ class _Room:
 
     def take(self, lines: Iterable[int]) -> None:
         new = set(lines) - self._kept
+        new |= {line - 1 for line in new if line - 2 in self._kept} | {
+            line + 1 for line in new if line + 2 in self._kept
+        }
+        new -= self._kept
         if len(new) <= self._left:
             self._kept |= new
             self._left -= len(new)
