@@ -125,7 +125,7 @@ def test_imports_never_go_against_the_arrow_from_schema_over_indexer_to_agtrace(
 
 @every_module
 def test_no_module_can_reach_the_network_one_can_be_reached_and_only_the_server_knows_mcp(module: Module) -> None:
-    """`socket` is there to listen with; nothing calls out but OpenTelemetry and what asks a pruner that the user names."""
+    """`socket` is there to listen with; only OpenTelemetry and the client of a pruner call out, if the user says so."""
     imported = set(_imports(module))
     families = imported | {name.split(".")[0] for name in imported}
     allowed = {"agtrace.serving.connections": {"socket"}, "agtrace.pruning.asking": {"httpx2"}}

@@ -29,9 +29,10 @@ def pruner(address: tuple[str, int]) -> None:
       curl http://127.0.0.1:8000/prune --json '{"query": "Which timeout is used?", "code": "..."}'
     """
     from agtrace.pruning.service import serve
+    from agtrace.serving.ending import end
     from agtrace.serving.http_door import is_loopback
 
     host, port = address
     if not is_loopback(host):
         raise SettingError(f"{host} can be reached from other machines, and the pruner has no token")
-    serve(host, port)
+    end(serve(host, port))

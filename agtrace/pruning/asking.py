@@ -27,8 +27,6 @@ _REPLIES = ("pruned_code", "content", "text")
 _DEFAULT_PATH = "/prune"
 _MOST_AROUND, _MOST_TIMES = 4 * 1_048_576, 12
 """Bytes of a reply in addition to so many times the input: scores of tokens are far longer than the tokens."""
-_NO_CONNECTION_KEPT = httpx2.Limits(max_keepalive_connections=0)
-"""A service that was restarted must not cost a question."""
 _GAP = re.compile(r"\s*(?:\(filtered \d+ lines?\)|\(\d+ lines? left out: \d+-\d+\))\s*")
 
 Failure = Literal["timeout", "http_error", "invalid_response"]
@@ -87,8 +85,10 @@ class Pruners:
             asked["threshold"] = settings.threshold
         body = json.dumps(asked, ensure_ascii=False).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        client = self._client or httpx2.AsyncClient(timeout=None, trust_env=False, limits=_NO_CONNECTION_KEPT)
-        self._client = client  # making one takes longer than asking: it loads certificates
+        if self._client is None:  # making one takes longer than asking: it loads certificates
+            unkept = httpx2.Limits(max_keepalive_connections=0)  # a service that was restarted must not cost a question
+            self._client = httpx2.AsyncClient(timeout=None, trust_env=False, limits=unkept)
+        client = self._client
         async with client.stream("POST", address(settings.endpoint), content=body, headers=headers) as reply:
             if not reply.is_success:
                 raise PrunerFailed("http_error", f"HTTP status {reply.status_code}", reply.status_code)

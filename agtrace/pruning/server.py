@@ -6,19 +6,16 @@ Over HTTP it is reached with a token on known names only: whoever reaches `bash`
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
-from types import FrameType
 from typing import Any, ClassVar
 
 import anyio
 import mcp_types as types
-import uvicorn
 from agtrace_indexer import redact
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -41,6 +38,7 @@ from agtrace.pruning.toolbox import TOOLS, Tool, Workbench
 from agtrace.serving.connections import Connection, listen
 from agtrace.serving.ending import end
 from agtrace.serving.http_door import Door, KnownNames, known_names
+from agtrace.serving.http_process import run
 from agtrace.serving.stdio_transport import serve
 from agtrace.settings.environment import given
 from agtrace.text.kept_texts import KeptTexts
@@ -59,7 +57,6 @@ INSTRUCTIONS = (
 )
 
 _EXCHANGE = "agtrace.exchange"
-_LAST_SECONDS = 0.5
 
 
 def make_server(place: Workplace, passages: Passages) -> Server[Any]:
@@ -204,20 +201,6 @@ class _Client(Connection):
     most_open: ClassVar[int] = 2 * MOST_REQUESTS
 
 
-class _Process(uvicorn.Server):
-    """The server process, which ends within a second when told to."""
-
-    exit_code = 0
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Handle SIGTERM or SIGINT."""
-        self.exit_code = 130 if sig == signal.SIGINT else 0
-        self.should_exit = True
-        ending = threading.Timer(_LAST_SECONDS, end, (self.exit_code,))
-        ending.daemon = True
-        ending.start()
-
-
 def workplace(configured: Configured) -> Workplace:
     """Return what the requests of this process share, and log what is wrong with its settings."""
     log = Log(log_to_stderr)
@@ -247,21 +230,7 @@ def serve_http(configured: Configured, host: str, port: int, token: str | None, 
     place = workplace(configured)
     with listen(host, port) as listening:
         port = listening.getsockname()[1]
-        server = _Process(
-            uvicorn.Config(
-                _application(place, host, port, token),
-                http=_Client,
-                loop="asyncio",
-                log_config=None,
-                access_log=False,
-                lifespan="on",
-                ws="none",
-                server_header=False,
-                proxy_headers=False,
-            )
-        )
-        server.run(sockets=[listening])
-    return server.exit_code
+        return run(_application(place, host, port, token), listening, _Client)
 
 
 def _application(place: Workplace, host: str, port: int, token: str | None) -> Starlette:

@@ -13,7 +13,6 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pydantic_core
-import uvicorn
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -22,8 +21,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from agtrace.answers.log import log_to_stderr, take_libraries
-from agtrace.serving.connections import Connection, listen
+from agtrace.serving.connections import listen
 from agtrace.serving.http_door import KnownNames, known_names
+from agtrace.serving.http_process import run
 from agtrace.text.focus import Focused, focus
 
 LARGEST_CODE = 4_194_304
@@ -66,25 +66,13 @@ def pruned(asked: Asked) -> dict[str, Any]:
     }
 
 
-def serve(host: str, port: int) -> None:
-    """Serve on this address until SIGTERM or SIGINT. Raises `SettingError` if it can't listen there."""
+def serve(host: str, port: int) -> int:
+    """Serve on this address until SIGTERM or SIGINT; return the exit code. Raises `SettingError`."""
     take_libraries()
     with listen(host, port) as listening:
         port = listening.getsockname()[1]
-        config = uvicorn.Config(
-            application(host, port),
-            http=Connection,
-            loop="asyncio",
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=1,
-        )
         log_to_stderr({"event": "listening", "url": f"http://{host}:{port}/prune"})
-        uvicorn.Server(config).run(sockets=[listening])
+        return run(application(host, port), listening)
 
 
 def application(host: str, port: int) -> Starlette:

@@ -7,17 +7,14 @@ server through a host name of its own (DNS rebinding).
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
-from types import FrameType
 from typing import Any
 from uuid import uuid4
 
 import anyio
 import anyio.lowlevel
-import uvicorn
 from agtrace_schema.answers import dump
 from agtrace_schema.status import Health
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -34,9 +31,9 @@ from agtrace.answers.clients import known
 from agtrace.answers.log import log_to_stderr, take_libraries
 from agtrace.answers.telemetry.prometheus import Exposition, RequestCounts
 from agtrace.problems import SettingError
-from agtrace.serving.connections import Connection, listen
-from agtrace.serving.ending import end
+from agtrace.serving.connections import listen
 from agtrace.serving.http_door import Door, KnownNames, bracketed, is_loopback, known_names, shows, without_token
+from agtrace.serving.http_process import run
 from agtrace.serving.reloading import follow
 from agtrace.serving.server import CLIENT, CONNECTION, LARGEST_REQUEST, Desk, make_server
 from agtrace.settings.live import Live
@@ -46,8 +43,6 @@ _MOST_GLANCES = 16
 """Probes without a token that may wait at a time to learn whether the index is ready."""
 _GLANCE_SECONDS = 1
 """How old their answer may be."""
-_LAST_SECONDS = 0.7
-"""How long answers in progress may still take when the process is told to end."""
 _SESSION = "mcp-session-id"
 _GREETING = "agtrace.greeting"
 _UNKNOWN = "other"
@@ -68,26 +63,12 @@ def serve_http(live: Live, host: str, port: int, tell: Callable[[Settings, str],
         port = listening.getsockname()[1]
         counts = RequestCounts(known)
         desk = Desk(live, [counts])
-        server = _Process(
-            uvicorn.Config(
-                application(live, desk, counts, host, port),
-                http=Connection,
-                loop="asyncio",
-                log_config=None,
-                access_log=False,
-                lifespan="on",
-                ws="none",
-                server_header=False,
-                proxy_headers=False,
-            )
-        )
         follow(live)
         threading.Thread(target=desk.answers.health, daemon=True).start()  # starts indexing
         url = f"http://{bracketed(host)}:{port}/mcp"
         log_to_stderr({"event": "listening", "url": url})
         tell(settings, url)
-        server.run(sockets=[listening])
-    return server.exit_code
+        return run(application(live, desk, counts, host, port), listening)
 
 
 def application(live: Live, desk: Desk, counts: RequestCounts, host: str, port: int) -> Starlette:
@@ -191,20 +172,6 @@ class _Scrapes:
         accept = ",".join(request.headers.getlist("accept"))
         page, content_type = await anyio.to_thread.run_sync(self._exposition.page, accept, limiter=self._room)
         return Response(page, headers={"Content-Type": content_type})
-
-
-class _Process(uvicorn.Server):
-    """The server process: when told to end, it still sends answers that are almost done, and ends within a second."""
-
-    exit_code = 0
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Handle SIGTERM or SIGINT."""
-        self.exit_code = 130 if sig == signal.SIGINT else 0
-        self.should_exit = True
-        ending = threading.Timer(_LAST_SECONDS, end, (self.exit_code,))
-        ending.daemon = True
-        ending.start()
 
 
 async def _remember_client(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
