@@ -78,6 +78,10 @@ _COMMANDS = {
         "Serve the index to an agent (stdio, or HTTP).",
         lambda: import_module("agtrace.commands.mcp").mcp,
     ),
+    "run": _Listed(
+        "Run an agent with a server that prunes.",
+        lambda: import_module("agtrace.commands.run").run,
+    ),
     "health": _Listed(
         "Show the status of index and configuration.",
         lambda: import_module("agtrace.commands.health").health,

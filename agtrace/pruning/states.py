@@ -5,6 +5,8 @@ The design that these come from is quoted in `tests/pruning/specification.md`; a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -144,3 +146,16 @@ class Course(Generic[S]):
         for event in way.events:
             self._log.write(event, **fields)
         self.state = cast(S, way.target)
+
+    @contextmanager
+    def going(self, condition: str) -> Iterator[dict[str, Any]]:
+        """Take the way of this condition now, and write its log events at the end of the block.
+
+        They get the fields that the block puts into the dictionary. Raises `KeyError` if no such way begins here.
+        """
+        way = WAYS[self.state, condition]
+        self.state = cast(S, way.target)
+        fields: dict[str, Any] = {}
+        yield fields
+        for event in way.events:
+            self._log.write(event, **fields)

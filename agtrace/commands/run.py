@@ -1,0 +1,62 @@
+"""`agtrace run`: run an agent with a server of its own that reads, runs and searches with a question."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from agtrace.commands.errors import USAGE, fail
+from agtrace.commands.options import settings_options
+from agtrace.pruning.agents import AGENTS, place
+from agtrace.pruning.journal import Journal
+from agtrace.pruning.runner import NotStarted, Plan
+from agtrace.pruning.runner import run as run_plan
+from agtrace.pruning.signals import end_like
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
+@click.option("--provider", type=click.Choice(list(AGENTS)), required=True, help="The agent that the command runs.")
+@click.option("--no-pruner", is_flag=True, help="Run the command as it is, without a server.")
+@click.option(
+    "--log", metavar="FILE", help="Log to this file, - for stderr; by default run.log in the data folder at a terminal."
+)
+@settings_options
+def run(command: tuple[str, ...], provider: str, no_pruner: bool, log: str | None) -> None:
+    """Run an agent that can read files, run commands and search with a question, and gets what answers it.
+
+    For as long as the agent runs, there is a server like `agtrace prune` for it alone; nothing in the agent's settings
+    changes. Without a command the agent is started by its name. A command must name it, as all of these do; its
+    arguments and the exit code are its own. If the server can't be started, or fails, the agent runs without it.
+
+    \b
+      agtrace run --provider claude
+      agtrace run --provider claude -- claude -p "why does the build fail?"
+      agtrace run --provider codex -- npx @openai/codex exec "why does the build fail?"
+    """
+    agent = AGENTS[provider]
+    words = command or (agent.program,)
+    if not no_pruner and place(agent, words) is None:
+        sys.stderr.write(f"agtrace: the command doesn't name {agent.program}, so it runs without the server\n")
+    journal = _journal(log)
+    try:
+        code = run_plan(Plan(agent, words, not no_pruner, journal))
+    except NotStarted as problem:
+        fail(f"can't run {words[0]}: {problem}", problem.exit_code)
+    finally:
+        journal.close()
+    sys.stdout.flush()
+    if code < 0:
+        end_like(-code)
+    sys.exit(code)
+
+
+def _journal(log: str | None) -> Journal:
+    """Return the log of the run; end the process if the user named a file that can't be written."""
+    if log is None:
+        return Journal.usual()
+    try:
+        return Journal.at(log)
+    except OSError as error:
+        fail(f"can't write the log {log}: {error.strerror or error}", USAGE)
