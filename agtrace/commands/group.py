@@ -78,6 +78,14 @@ _COMMANDS = {
         "Serve the index to an agent (stdio, or HTTP).",
         lambda: import_module("agtrace.commands.mcp").mcp,
     ),
+    "prune": _Listed(
+        "Serve read, bash and grep that answer a question.",
+        lambda: import_module("agtrace.commands.prune").prune,
+    ),
+    "pruner": _Listed(
+        "Serve the built-in pruner over HTTP.",
+        lambda: import_module("agtrace.commands.pruner").pruner,
+    ),
     "run": _Listed(
         "Run an agent with a server that prunes.",
         lambda: import_module("agtrace.commands.run").run,

@@ -119,12 +119,14 @@ FAULTS = (
 )
 """Every row of the specification's table of errors, in its order; its event comes before that of the transition."""
 
+_UNANSWERED = tuple(state for state in ANY_REQUEST if state not in (Req.RESPOND_RAW, Req.RESPOND_PRUNED))
+
 ADDED = (
     _from(Req.PRUNE_CHECK, "not prunable", Req.RESPOND_RAW),
-    _from(Req.EXECUTING_TOOL, "client left", Req.TOOL_ERROR, "tool.exec_failed"),
-    _from(Run.STARTING, "agent ended", Run.SHUTDOWN, "mcp_pruner.stopped"),
+    _from(Req.CALLING_PRUNER, "nothing left out", Req.RESPOND_RAW, "pruner.call_ok"),
+    Way(_UNANSWERED, "client left", Req.INTERNAL_ERROR, ("tool.respond_failed",)),
 )
-"""What the specification leaves open: a text that pruning would spoil, such as a diff; who leaves before the end."""
+"""What the specification leaves open: texts that pruning would spoil or hardly shorten, clients that leave early."""
 
 WAYS = {(source, way.condition): way for way in (*TRANSITIONS, *FAULTS, *ADDED) for source in way.sources}
 """Every way by its source and its condition."""

@@ -14,7 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 import mcp_types as types
@@ -49,14 +49,35 @@ def serve_stdio(live: Live) -> None:
 
     Raises `OSError` if one of them is closed.
     """
+    follow(live)
+    serve(make_server(live))
+
+
+class Watching(Protocol):
+    """Is told what becomes of messages."""
+
+    def unreadable(self, why: str) -> None:
+        """Note a line that isn't a message."""
+
+    def sent(self, id: types.RequestId) -> None:
+        """Note that the answer to a request was written."""
+
+    def unsent(self, id: types.RequestId, error: str) -> None:
+        """Note that the answer to a request couldn't be written; the process ends."""
+
+
+def serve(server: Server[Any], watching: Watching | None = None) -> None:
+    """Serve on stdin and stdout until the process ends, together with its client.
+
+    Raises `OSError` if one of them is closed.
+    """
     take_libraries()
     if sys.stdin is None or sys.stdout is None:
         raise OSError("stdin and stdout must be open: clients talk to the server through them")
-    follow(live)
-    anyio.run(_converse, make_server(live))
+    anyio.run(_converse, server, watching)
 
 
-async def _converse(server: Server[Any]) -> None:
+async def _converse(server: Server[Any], watching: Watching | None) -> None:
     asked, answers = _taken(0, os.open(os.devnull, os.O_RDONLY)), _taken(1, _elsewhere())
     waiting = _Waiting()
     arrived, lines = anyio.create_memory_object_stream[_Line](math.inf)
@@ -64,8 +85,8 @@ async def _converse(server: Server[Any]) -> None:
     outgoing, outbox = anyio.create_memory_object_stream[SessionMessage]()
     async with anyio.create_task_group() as group:
         group.start_soon(_read, asked, arrived, waiting)
-        group.start_soon(_hand_on, lines, inbox, outgoing.clone(), waiting)
-        group.start_soon(_write, answers, outbox, waiting)
+        group.start_soon(_hand_on, lines, inbox, outgoing.clone(), waiting, watching)
+        group.start_soon(_write, answers, outbox, waiting, watching)
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
@@ -125,6 +146,7 @@ async def _hand_on(
     inbox: MemoryObjectSendStream[SessionMessage | Exception],
     outgoing: MemoryObjectSendStream[SessionMessage],
     waiting: _Waiting,
+    watching: Watching | None,
 ) -> None:
     """Pass the server one message after another, as long as there is room; invalid lines are answered here."""
     async for line in lines:
@@ -133,26 +155,37 @@ async def _hand_on(
         if message is not None:
             await inbox.send(SessionMessage(message))
         elif line is None or line.strip():
-            await outgoing.send(SessionMessage(_refusal(line)))
+            refusal = _refusal(line)
+            if watching is not None:
+                watching.unreadable(refusal.error.message)
+            await outgoing.send(SessionMessage(refusal))
         await waiting.until(most_requests=MOST_REQUESTS - 1)
 
 
-async def _write(descriptor: int, outbox: MemoryObjectReceiveStream[SessionMessage], waiting: _Waiting) -> None:
+async def _write(
+    descriptor: int, outbox: MemoryObjectReceiveStream[SessionMessage], waiting: _Waiting, watching: Watching | None
+) -> None:
     """Send the server's messages; a client that no longer accepts any has ended."""
     alone = anyio.CapacityLimiter(1)
     async for sent in outbox:
         text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
         line = text.encode() + b"\n"
-        await anyio.to_thread.run_sync(_write_line, descriptor, line, abandon_on_cancel=True, limiter=alone)
+        error = await anyio.to_thread.run_sync(_write_line, descriptor, line, abandon_on_cancel=True, limiter=alone)
+        if watching is not None and isinstance(sent.message, types.JSONRPCResponse):
+            watching.sent(sent.message.id) if error is None else watching.unsent(sent.message.id, error)
+        if error is not None:
+            end()
         waiting.answered(sent.message)
 
 
-def _write_line(descriptor: int, line: bytes) -> None:
+def _write_line(descriptor: int, line: bytes) -> str | None:
+    """Write a line; return the error if the client no longer reads."""
     try:
         while line:
             line = line[os.write(descriptor, line) :]
-    except OSError:
-        end()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
 
 
 def _lines(descriptor: int) -> Iterator[_Line]:

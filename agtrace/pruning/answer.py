@@ -1,0 +1,106 @@
+"""What an agent is given: the text itself, then one line of JSON about it.
+
+The text comes first and plain, so that a model reads a file or an output as it is. What was left out is named by its
+lines, and kept for a day under a reference that `read` takes as `file_path`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import mcp_types as types
+
+from agtrace.pruning.tools.output import Output
+from agtrace.shaping.digest import Limits, gather, of_mode
+from agtrace.text.failing_lines import read
+from agtrace.text.lines import without_controls
+
+USUAL_WIDTH = 2_000
+"""Characters of a line unless the request names a mode: an agent may need all of a line to edit it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """What became of a question."""
+
+    attempted: bool = False
+    applied: bool = False
+    fallback: bool = False
+    reason: str | None = None
+    """Why the text is as it was: no_question, disabled_or_unconfigured, input_too_large, not_prunable."""
+    error: str | None = None
+    """Why it was attempted in vain: timeout, http_error, invalid_response."""
+    summary: str | None = None
+    """The error or the reason in a few words."""
+    kept_lines: int | None = None
+    total_lines: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A text as it fits into an answer."""
+
+    text: str
+    shown_lines: int
+    is_cut: bool
+
+
+def limits_of(mode: Any) -> Limits:
+    """Return the limits of a mode; without one, those of `standard` with longer lines."""
+    return of_mode("standard")._replace(width=USUAL_WIDTH) if mode is None else of_mode(mode)
+
+
+def fitted(text: str, limits: Limits, *, first_line: int = 1, output: bool = True) -> Given:
+    """Return a text within limits: its head and tail, and of an output its failing lines; what is left out is named."""
+    lines = text.removesuffix("\n").split("\n")
+    told = read(lines) if output else (None for _ in lines)
+    found = gather(zip(lines, told, strict=False), limits, first=first_line).digest(limits.budget)
+    return Given(found.text if found.shortened else text, found.lines, found.shortened)
+
+
+def fitted_pruned(text: str, limits: Limits) -> Given:
+    """Return a pruned text within limits: its lines up to the first that doesn't fit."""
+    lines, kept, left = text.split("\n"), [], limits.chars
+    for line in lines[: limits.lines]:
+        left -= len(line) + 1
+        if left < 0:
+            break
+        kept.append(line)
+    if len(kept) == len(lines):
+        return Given(text, len(lines), False)
+    return Given("\n".join([*kept, f"({len(lines) - len(kept)} more lines that may matter)"]), len(kept), True)
+
+
+def result(
+    given: Given,
+    *,
+    request_id: str,
+    tool: str,
+    output: Output | None,
+    raw_bytes: int,
+    total_lines: int,
+    pruning: Pruning,
+    reference: str | None,
+    error: dict[str, Any] | None = None,
+) -> types.CallToolResult:
+    """Return the answer to a request, as the protocol has it."""
+    captured = output.truncated if output else None
+    about = {
+        "request_id": request_id,
+        "tool": tool,
+        "error": error,
+        "exit_code": output.exit_code if output else None,
+        "duration_ms": round(output.duration_ms, 1) if output else None,
+        "stdout_bytes": output.stdout_bytes if output else 0,
+        "stderr_bytes": output.stderr_bytes if output else 0,
+        "raw_bytes": raw_bytes,
+        "truncation": {"shown_lines": given.shown_lines, "total_lines": total_lines} if given.is_cut else None,
+        "captured": {"kept_bytes": captured.kept_bytes, "total_bytes": captured.total_bytes} if captured else None,
+        "pruning": {name: value for name, value in asdict(pruning).items() if value is not None},
+        "ref": reference,
+    }
+    line = json.dumps({name: value for name, value in about.items() if value is not None}, ensure_ascii=False)
+    texts = [types.TextContent(type="text", text=text) for text in (without_controls(given.text), line)]
+    return types.CallToolResult(content=list(texts), is_error=error is not None)

@@ -1,0 +1,230 @@
+"""One request through its states: check, run the tool, mask secrets, ask the pruner, answer."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from agtrace_indexer.redact import redact
+from mcp.shared.exceptions import MCPError
+
+from agtrace.pruning.answer import Given, Pruning, fitted, fitted_pruned, limits_of, result
+from agtrace.pruning.arguments import Arguments, FieldError, InvalidArguments, parse
+from agtrace.pruning.asking import NONE, NotPrunable, Pruned, PrunerFailed, Pruners, shown
+from agtrace.pruning.configuration import Configured
+from agtrace.pruning.events import Log
+from agtrace.pruning.states import TERMINAL, Course, Req
+from agtrace.pruning.toolbox import REFERENCE, TOOLS, Workbench
+from agtrace.pruning.tools.output import Output, ToolFailed
+from agtrace.settings.model import Pruner
+from agtrace.text.focus.diffs import is_diff
+
+MOST_RUNNING = 8
+"""The most tools at work at a time: each may hold an output of some megabytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """What all requests of a server share."""
+
+    configured: Configured
+    log: Log
+    bench: Workbench
+    pruners: Pruners = field(default_factory=Pruners)
+    places: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(MOST_RUNNING))
+
+
+class Passage:
+    """A request on its way: its id, its state, and what it has come to."""
+
+    def __init__(self, log: Log, tool: str) -> None:
+        self.id, self.tool = uuid4().hex[:12], tool
+        self.course = Course[Req](Req.RECEIVED, log)
+        self._begun = time.monotonic()
+
+    def go(self, condition: str, **fields: Any) -> None:
+        """Take the way of a condition; its log events get these fields, the request's id and its tool."""
+        self.course.go(condition, **{"request_id": self.id, "tool": self.tool, **fields})
+
+    @property
+    def ms(self) -> float:
+        """The milliseconds since the request began."""
+        return round(1000 * (time.monotonic() - self._begun), 1)
+
+    def written(self) -> None:
+        """Note that the answer was written to the client."""
+        if self.course.state in (Req.RESPOND_RAW, Req.RESPOND_PRUNED):
+            self.go("written", mode="pruned" if self.course.state is Req.RESPOND_PRUNED else "raw")
+
+    def unwritten(self, error: str) -> None:
+        """Note that the answer couldn't be written."""
+        if self.course.state in (Req.RESPOND_RAW, Req.RESPOND_PRUNED):
+            self.go("unwritten", error=error)
+
+    def left(self) -> None:
+        """Note that the client left before there was an answer."""
+        self.unwritten("the client left")
+        if self.course.state not in TERMINAL:
+            self.go("client left", error="the client left")
+
+
+async def answered(place: Workplace, passage: Passage, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    """Return the answer to a request, which is written and noted by the caller.
+
+    Raises `MCPError` for invalid arguments and for defects; nothing of an exception's text reaches the client.
+    """
+    try:
+        return await _passed(place, passage, arguments)
+    except MCPError:
+        raise
+    except anyio.get_cancelled_exc_class():
+        passage.left()
+        raise
+    except Exception:  # noqa: BLE001  # the boundary: a defect ends this request and no other
+        passage.go("defect", stack=redact(traceback.format_exc()))
+        error = f"internal error in {passage.tool}; request {passage.id} in the server's log says more"
+        raise MCPError(types.INTERNAL_ERROR, error, {"request_id": passage.id}) from None
+
+
+async def _passed(place: Workplace, passage: Passage, given: Mapping[str, Any]) -> types.CallToolResult:
+    passage.go("accepted")
+    wanted = _checked(passage, given)
+    passage.go("valid")
+    try:
+        async with place.places:
+            output = await TOOLS[passage.tool].run(wanted, place.bench)
+    except ToolFailed as failure:
+        return await _failed(passage, failure, wanted)
+    text = await anyio.to_thread.run_sync(redact, output.text)
+    size = len(text.encode())
+    passage.go("done", duration_ms=round(output.duration_ms, 1), bytes=size)
+    passage.go("captured")
+    pruning, pruned = await _pruned(place, passage, wanted, text, output.first_line)
+    return await anyio.to_thread.run_sync(_answer, place, passage, wanted, output, text, pruning, pruned)
+
+
+def _checked(passage: Passage, given: Mapping[str, Any]) -> Arguments:
+    """Return the arguments. Raises `MCPError` if the tool or an argument is invalid."""
+    try:
+        if passage.tool not in TOOLS:
+            raise InvalidArguments([FieldError("name", f"there are only {', '.join(TOOLS)}")], [*TOOLS])
+        return parse(TOOLS[passage.tool].arguments, given)
+    except InvalidArguments as error:
+        errors = [{"field": redact(one.field), "message": redact(one.message)} for one in error.errors]
+        passage.go("invalid", validation_errors=[one["field"] for one in errors])
+        message = "; ".join(one["message"] for one in errors)
+        raise MCPError(types.INVALID_PARAMS, message, {"request_id": passage.id, "errors": errors}) from None
+
+
+async def _failed(passage: Passage, failure: ToolFailed, wanted: Arguments) -> types.CallToolResult:
+    """Return the error of a tool, with what it gave until then."""
+    output = failure.output
+    text = await anyio.to_thread.run_sync(redact, output.text if output else "")
+    message = redact(failure.message)
+    passage.go(
+        "failed" if failure.timeout_ms is None else "timed out",
+        error=message,
+        error_code=failure.error_code,
+        exit_code=failure.exit_code,
+        duration_ms=round(output.duration_ms, 1) if output else passage.ms,
+        timeout_ms=failure.timeout_ms,
+    )
+    shown_text = await anyio.to_thread.run_sync(fitted, text, limits_of(wanted.mode))
+    said = Given(f"{message}\n{shown_text.text}" if text else message, shown_text.shown_lines, shown_text.is_cut)
+    return result(
+        said,
+        request_id=passage.id,
+        tool=passage.tool,
+        output=output,
+        raw_bytes=len(text.encode()),
+        total_lines=_lines(text),
+        pruning=Pruning(reason="not_prunable" if wanted.context_focus_question else "no_question"),
+        reference=None,
+        error={"code": failure.error_code, "message": message},
+    )
+
+
+class _Skipped(NamedTuple):
+    """Why no pruner is asked: the condition of the way, and the reason that the answer gives."""
+
+    condition: str
+    reason: str
+
+
+def _ineligible(settings: Pruner, question: str | None, text: str) -> _Skipped | None:
+    """Return why a text isn't pruned, in the order of the specification; None if it may be."""
+    if question is None:
+        return _Skipped("no question", "no_question")
+    if not settings.enabled or settings.endpoint == NONE:
+        return _Skipped("disabled or unconfigured", "disabled_or_unconfigured")
+    if len(text.encode()) > settings.max_prune_input_bytes:
+        return _Skipped("input too large", "input_too_large")
+    return _Skipped("not prunable", "not_prunable") if not text.strip() or is_diff(text) else None
+
+
+async def _pruned(
+    place: Workplace, passage: Passage, wanted: Arguments, text: str, first_line: int
+) -> tuple[Pruning, Pruned | None]:
+    """Ask the pruner, if it may be asked; return what came of it."""
+    settings, question = place.configured.pruner, wanted.context_focus_question
+    skipped = _ineligible(settings, question, text)
+    if skipped is not None or question is None:
+        skipped = skipped or _Skipped("no question", "no_question")
+        passage.go(skipped.condition)
+        return Pruning(reason=skipped.reason), None
+    begun = time.monotonic()
+    passage.go("eligible", endpoint=shown(settings.endpoint))
+    try:
+        found = await place.pruners.ask(settings, text, await anyio.to_thread.run_sync(redact, question), first_line)
+    except PrunerFailed as failure:
+        ms = round(1000 * (time.monotonic() - begun), 1)
+        told = {"reason": failure.failure, "error": failure.summary, "status": failure.status}
+        passage.go(failure.failure, **told, duration_ms=ms, timeout_ms=settings.timeout_ms)
+        passage.go("fallback")
+        return Pruning(attempted=True, fallback=True, error=failure.failure, summary=failure.summary), None
+    except NotPrunable as why:
+        ms = round(1000 * (time.monotonic() - begun), 1)
+        passage.go("nothing left out", duration_ms=ms, pruned_bytes=len(text.encode()))
+        return Pruning(attempted=True, reason="not_prunable", summary=why.reason.replace("_", " ")), None
+    ms = round(1000 * (time.monotonic() - begun), 1)
+    passage.go("pruned", duration_ms=ms, pruned_bytes=len(found.text.encode()))
+    total = _lines(text)
+    return Pruning(attempted=True, applied=True, kept_lines=min(found.kept_lines, total), total_lines=total), found
+
+
+def _answer(
+    place: Workplace,
+    passage: Passage,
+    wanted: Arguments,
+    output: Output,
+    text: str,
+    pruning: Pruning,
+    pruned: Pruned | None,
+) -> types.CallToolResult:
+    limits = limits_of(wanted.mode)
+    if pruned is None:
+        given = fitted(text, limits, first_line=output.first_line, output=passage.tool == "bash")
+    else:
+        given = fitted_pruned(redact(pruned.text), limits)
+    kept = place.bench.kept.keep(text) if pruned is not None or given.is_cut else None
+    return result(
+        given,
+        request_id=passage.id,
+        tool=passage.tool,
+        output=output,
+        raw_bytes=len(text.encode()),
+        total_lines=_lines(text),
+        pruning=pruning,
+        reference=kept and f"{REFERENCE}{kept}",
+    )
+
+
+def _lines(text: str) -> int:
+    return len(text.removesuffix("\n").split("\n")) if text else 0

@@ -1,0 +1,304 @@
+"""The MCP server `agtrace prune`: `read`, `bash` and `grep` with a question, over stdio or HTTP.
+
+Over HTTP it is reached with a token on known names only: whoever reaches `bash` is the user.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
+from pathlib import Path
+from types import FrameType
+from typing import Any, ClassVar
+
+import anyio
+import mcp_types as types
+import uvicorn
+from agtrace_indexer import redact
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agtrace import __version__
+from agtrace.answers.log import log_to_stderr, take_libraries
+from agtrace.pruning.arguments import input_schema
+from agtrace.pruning.configuration import Configured
+from agtrace.pruning.events import Log
+from agtrace.pruning.request import Passage, Workplace, answered
+from agtrace.pruning.toolbox import TOOLS, Tool, Workbench
+from agtrace.serving.connections import Connection, listen
+from agtrace.serving.ending import end
+from agtrace.serving.http_door import Door, KnownNames, known_names
+from agtrace.serving.stdio_transport import serve
+from agtrace.settings.environment import given
+from agtrace.text.kept_texts import KeptTexts
+
+KEPT = "outputs"
+"""The folder of kept outputs below the data folder."""
+
+LARGEST_REQUEST = 1_048_576
+MOST_REQUESTS = 256
+"""The most requests at a time over HTTP, at work or waiting."""
+
+INSTRUCTIONS = (
+    "read, bash and grep as usual. With `context_focus_question`, a whole sentence that names what to keep, a long "
+    "output comes back as the lines that it is about; what is left out is named by line numbers, and `read` with the "
+    "`ref` of the answer as file_path shows it."
+)
+
+_EXCHANGE = "agtrace.exchange"
+_LAST_SECONDS = 0.5
+
+
+def make_server(place: Workplace, passages: Passages) -> Server[Any]:
+    """Return the server with its tools, not yet connected to a transport."""
+    listed = types.ListToolsResult(tools=[_described(name, tool) for name, tool in TOOLS.items()])
+
+    async def list_tools(
+        context: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return listed
+
+    async def call_tool(
+        context: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        passage = Passage(place.log, params.name[:60])
+        with anyio.CancelScope() as turn:
+            passages.begin(context, passage, turn)
+            return await answered(place, passage, params.arguments or {})
+        raise MCPError(types.CONNECTION_CLOSED, "the client left")  # reaches nobody
+
+    return Server(
+        "agtrace-prune",
+        version=__version__,
+        title="agtrace prune",
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def _described(name: str, tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=input_schema(tool.arguments),
+        annotations=types.ToolAnnotations(
+            read_only_hint=tool.only_reads,
+            destructive_hint=not tool.only_reads,
+            open_world_hint=not tool.only_reads,
+        ),
+    )
+
+
+class Passages:
+    """The requests whose answers are not yet written, by what the transports know them by."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._over_stdio: dict[str, list[Passage]] = defaultdict(list)
+
+    def begin(self, context: ServerRequestContext[Any, Any], passage: Passage, turn: anyio.CancelScope) -> None:
+        """Note a request; over HTTP, `turn` is cancelled when its client leaves."""
+        if context.request is None:
+            self._over_stdio[str(context.request_id)].append(passage)
+        else:
+            context.request.scope[_EXCHANGE].begin(passage, turn)
+
+    def unreadable(self, why: str) -> None:
+        """Note what can't be read as a message."""
+        Passage(self._log, "").go("unreadable", error=why)
+
+    def sent(self, id: types.RequestId) -> None:
+        """Note that the answer to a request was written to stdout."""
+        for passage in self._ended(id):
+            passage.written()
+
+    def unsent(self, id: types.RequestId, error: str) -> None:
+        """Note that the answer to a request couldn't be written to stdout."""
+        for passage in self._ended(id):
+            passage.unwritten(error)
+
+    def _ended(self, id: types.RequestId) -> list[Passage]:
+        return self._over_stdio.pop(str(id), [])
+
+
+class _Exchange:
+    """A request over HTTP and what came of it."""
+
+    def __init__(self) -> None:
+        self._begun: list[tuple[Passage, anyio.CancelScope]] = []
+        self._left = self.complete = False
+        self.status = 0
+
+    def begin(self, passage: Passage, turn: anyio.CancelScope) -> None:
+        self._begun.append((passage, turn))
+        if self._left:
+            turn.cancel()
+
+    def leave(self) -> None:
+        """Note that the client left, unless it has its answer."""
+        if self.complete:
+            return
+        self._left = True
+        for _, turn in self._begun:
+            turn.cancel()
+
+    def end(self, passages: Passages) -> None:
+        """Note that the answer is complete."""
+        for passage, _ in self._begun:
+            passage.unwritten("the client left") if self._left else passage.written()
+        if not self._begun and self.status == HTTPStatus.BAD_REQUEST:
+            passages.unreadable(f"HTTP status {self.status}")
+
+
+class _Noticing:
+    """Notices when a client leaves while its request is at work, and when its answer is written."""
+
+    def __init__(self, app: ASGIApp, passages: Passages) -> None:
+        self._app, self._passages = app, passages
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange, arrived = _Exchange(), anyio.Event()
+        scope[_EXCHANGE] = exchange
+
+        async def received() -> Message:
+            message = await receive()
+            if not message.get("more_body", False):
+                arrived.set()
+            return message
+
+        async def sent(message: Message) -> None:
+            exchange.status = message.get("status", exchange.status)
+            await send(message)
+            exchange.complete = message["type"] == "http.response.body" and not message.get("more_body", False)
+
+        async def watch() -> None:
+            await arrived.wait()
+            if (await receive())["type"] == "http.disconnect":
+                exchange.leave()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(watch)
+            await self._app(scope, received, sent)
+            group.cancel_scope.cancel()
+        exchange.end(self._passages)
+
+
+class _Client(Connection):
+    """A connection whose client may keep it for as long as its command runs."""
+
+    most_open: ClassVar[int] = 2 * MOST_REQUESTS
+
+
+class _Process(uvicorn.Server):
+    """The server process, which ends within a second when told to."""
+
+    exit_code = 0
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Handle SIGTERM or SIGINT."""
+        self.exit_code = 130 if sig == signal.SIGINT else 0
+        self.should_exit = True
+        ending = threading.Timer(_LAST_SECONDS, end, (self.exit_code,))
+        ending.daemon = True
+        ending.start()
+
+
+def workplace(configured: Configured) -> Workplace:
+    """Return what the requests of this process share, and log what is wrong with its settings."""
+    log = Log(log_to_stderr)
+    if configured.problems:
+        log.write("mcp_pruner.config_invalid", problems=list(configured.problems))
+    data_dir = configured.live.current.settings.data_dir
+    redact.use(data_dir)
+    threading.Thread(target=redact.redact, args=("",), daemon=True).start()  # compiles the rules, if nobody has
+    return Workplace(configured, log, Workbench(Path.cwd(), dict(given()), KeptTexts(data_dir / KEPT)))
+
+
+def serve_stdio(configured: Configured) -> None:
+    """Serve on stdin and stdout until the process ends, together with its client. Raises `OSError` without them."""
+    place = workplace(configured)
+    passages = Passages(place.log)
+    serve(make_server(place, passages), passages)
+
+
+def serve_http(configured: Configured, host: str, port: int, token: str | None, *, with_parent: bool) -> int:
+    """Serve on this address until SIGTERM, SIGINT or, `with_parent`, the end of stdin; return the exit code.
+
+    When it is ready, that is one line of JSON on stderr. Raises `OSError` if it can't listen there.
+    """
+    take_libraries()
+    if with_parent:
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
+    place = workplace(configured)
+    with listen(host, port) as listening:
+        port = listening.getsockname()[1]
+        server = _Process(
+            uvicorn.Config(
+                _application(place, host, port, token),
+                http=_Client,
+                loop="asyncio",
+                log_config=None,
+                access_log=False,
+                lifespan="on",
+                ws="none",
+                server_header=False,
+                proxy_headers=False,
+            )
+        )
+        server.run(sockets=[listening])
+    return server.exit_code
+
+
+def _application(place: Workplace, host: str, port: int, token: str | None) -> Starlette:
+    passages = Passages(place.log)
+    manager = StreamableHTTPSessionManager(
+        make_server(place, passages),
+        json_response=True,
+        stateless=True,
+        security_settings=known_names(host, port),
+        max_request_body_size=LARGEST_REQUEST,
+    )
+
+    @asynccontextmanager
+    async def running(app: Starlette) -> AsyncIterator[None]:
+        async with manager.run():
+            place.log.write("mcp_pruner.ready", host=host, port=port, pid=os.getpid())
+            yield
+
+    return Starlette(
+        routes=[
+            Route("/mcp", Door(_Noticing(manager.handle_request, passages), token, MOST_REQUESTS)),
+            Route("/healthz", _well),
+            Route("/readyz", _well),
+        ],
+        middleware=[Middleware(KnownNames, known_names(host, port))],
+        lifespan=running,
+    )
+
+
+async def _well(request: Request) -> Response:
+    """Answer a probe: a server that answers can be used."""
+    return JSONResponse({"status": "ok"})
+
+
+def _end_with_stdin() -> None:
+    """End the process when stdin ends: whoever started it is gone."""
+    with suppress(OSError, ValueError):
+        while os.read(0, 65_536):
+            pass
+    end()

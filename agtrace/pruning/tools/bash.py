@@ -1,0 +1,46 @@
+"""The tool `bash`: a command of the agent's in a shell, which ends with all that it started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from agtrace.pruning import processes
+from agtrace.pruning.arguments import BashArguments
+from agtrace.pruning.tools.output import Capture, Output, ToolFailed, joined, working_folder
+
+
+async def run(arguments: BashArguments, cwd: Path, environment: Mapping[str, str]) -> Output:
+    """Run a command in bash, or in sh where there is no bash.
+
+    Its environment is the given one without what is named like a secret, and with the variables of the request.
+    Raises `ToolFailed` if it can't be started, takes too long, or fails, unless that is allowed.
+    """
+    folder = working_folder(arguments.cwd, cwd, environment)
+    shell = shutil.which("bash", path=environment.get("PATH", os.defpath)) or "/bin/sh"
+    variables = {**processes.without_secrets(environment), "PWD": str(folder), **arguments.env}
+    output, errors = Capture(), Capture()
+    command = [shell, "-c", "--", arguments.command]
+    try:
+        ended = await processes.run(
+            command, folder, variables, arguments.timeout_ms / 1000, output.add, errors.add
+        )  # fmt: skip
+    except OSError as error:
+        raise ToolFailed("spawn_failed", f"The command can't be started: {error.strerror}.") from None
+    text, truncated = joined(output, errors)
+    code = ended.code if ended.why == "itself" else None
+    result = Output(text, output.total, errors.total, code, ended.duration_ms, truncated=truncated)
+    if ended.why == "timeout":
+        message = f"The command was ended after {arguments.timeout_ms:,} ms (timeout_ms)."
+        raise ToolFailed("timeout", message, timeout_ms=arguments.timeout_ms, output=result)
+    if ended.code and not arguments.allow_nonzero_exit:
+        raise ToolFailed("nonzero_exit", _told(ended.code), exit_code=ended.code, output=result)
+    return result
+
+
+def _told(code: int) -> str:
+    if code < 0:
+        return f"The command was ended by signal {-code}."
+    return f"The command ended with exit code {code}."

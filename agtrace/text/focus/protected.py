@@ -1,0 +1,85 @@
+"""The lines of an output that are kept whatever the question: failures, with their frames, verdicts, both ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from agtrace.text.failing_lines import read
+
+FIRST, LAST = 2, 4
+"""The lines kept at both ends of an output."""
+
+MOST_DETAILS = 6
+"""The lines kept after a line with a failure that belong to it."""
+
+FIRST_FRAMES, LAST_FRAMES = 7, 14
+"""The lines kept of a traceback."""
+
+MOST_VERDICTS = 12
+
+_TRACEBACK = re.compile(r"\W*Traceback \(most recent call last\):")
+_LONGEST_TRACEBACK = 1000
+_BELONGS = re.compile(r"\s+(?:at |-->|\||\d+ +\||\^|\.{3} \d+ more|File \")|\tat |E  |> |\s*\^|Caused by: |\s+raise ")
+_VERDICT = re.compile(
+    r"[=\s]*\d+ (?:passed|passing|tests? passed)\b|test result: |Tests?:? +\d+ passed|BUILD SUCCESS|Ran \d+ tests? in"
+    r"|Found 0 errors|Success: no issues|All checks passed|\s*OK$|ok +\t|Finished `?\w+|\[INFO\] BUILD|PASS$"
+    r"|Successfully |exit code:? \d|Process exited"
+)
+
+
+class Protected(NamedTuple):
+    """Lines by how certainly they are kept."""
+
+    failing: dict[int, int]
+    """The lines that report a failure, each with its rank: 0 a verdict, 1 a failed test, 2 an error."""
+    around: list[int]
+    """Frames, details, verdicts of what went well, both ends: kept as far as there is room, in this order."""
+
+
+_RANKS = {"verdict": 0, "test": 1, "error": 2}
+
+
+def protected(lines: Sequence[str]) -> Iterator[Protected | None]:
+    """Yield the protected lines of an output at last, and before that None now and then, for a look at the time."""
+    failing: dict[int, int] = {}
+    details: list[int] = []
+    verdicts: list[int] = []
+    tracebacks: list[int] = []
+    for index, told in enumerate(read(lines)):
+        if told is None:
+            line = lines[index][:200]
+            if "Traceback" in line and _TRACEBACK.match(line):
+                tracebacks.append(index)
+            elif _VERDICT.match(line):
+                verdicts.append(index)
+        elif told.kind == "detail":
+            details.append(index)
+        else:
+            failing[index] = _RANKS[told.kind]
+        if not index % 500:
+            yield None
+    frames = [line for index in tracebacks for line in _frames(index, lines, failing)]
+    after = [line for index in failing for line in _after(index, lines)]
+    ends: list[int] = []
+    if failing or verdicts:
+        ends = [*range(len(lines) - 1, max(len(lines) - 1 - LAST, -1), -1), *range(min(FIRST, len(lines)))]
+    yield Protected(failing, [*verdicts[-MOST_VERDICTS:], *ends, *frames, *details, *after])
+
+
+def _frames(index: int, lines: Sequence[str], failing: dict[int, int]) -> list[int]:
+    """Return the first and last lines of the traceback that begins at this line."""
+    indented = index + 1
+    last = min(index + _LONGEST_TRACEBACK, len(lines))
+    while indented < last and indented not in failing and "Traceback (" not in lines[indented]:
+        indented += 1
+    whole = list(range(index, indented))
+    return whole if len(whole) <= FIRST_FRAMES + LAST_FRAMES else whole[:FIRST_FRAMES] + whole[-LAST_FRAMES:]
+
+
+def _after(index: int, lines: Sequence[str]) -> Iterator[int]:
+    for line in range(index + 1, min(index + 1 + MOST_DETAILS, len(lines))):
+        if not _BELONGS.match(lines[line][:200]):
+            return
+        yield line

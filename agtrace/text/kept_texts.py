@@ -1,0 +1,74 @@
+"""Texts that are kept for a day under an id, so that what an answer left out can still be read.
+
+A text is a file of its own in a private folder, compressed; texts older than a day go, and the oldest of too many.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from uuid import uuid4
+
+import zstandard
+
+KEPT_SECONDS = 24 * 3600
+MOST_BYTES = 268_435_456
+"""The most bytes of all texts together, as they are on disk."""
+
+_ID = re.compile(r"[0-9a-f]{16}")
+_SUFFIX = ".zst"
+
+
+class KeptTexts:
+    """The texts in a folder. Safe to use from several threads and processes: each text is written once, atomically."""
+
+    def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
+        self._folder, self._now = folder, now
+
+    def keep(self, text: str) -> str | None:
+        """Keep a text, already without secrets; return its id, or None if it can't be written."""
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._clear()
+            id = uuid4().hex[:16]
+            with NamedTemporaryFile(dir=self._folder, prefix=".") as fresh:  # readable by its owner only
+                fresh.write(zstandard.ZstdCompressor(level=3).compress(text.encode()))
+                fresh.flush()
+                os.link(fresh.name, self._path(id))
+        except OSError:
+            return None
+        return id
+
+    def read(self, id: str) -> str | None:
+        """Return a text; None if there is none under this id any more."""
+        if not _ID.fullmatch(id):
+            return None
+        path = self._path(id)
+        try:
+            if path.stat().st_mtime < self._now() - KEPT_SECONDS:
+                return None
+            return zstandard.ZstdDecompressor().decompress(path.read_bytes()).decode()
+        except (OSError, zstandard.ZstdError, UnicodeDecodeError):
+            return None
+
+    def _path(self, id: str) -> Path:
+        return self._folder / f"{id}{_SUFFIX}"
+
+    def _clear(self) -> None:
+        """Remove what is too old, and the oldest of what is too much."""
+        kept = []
+        for path in self._folder.iterdir():
+            with suppress(OSError):
+                found = path.stat()
+                kept.append((found.st_mtime, found.st_size, path))
+        left, oldest = MOST_BYTES, self._now() - KEPT_SECONDS
+        for at, size, path in sorted(kept, reverse=True):
+            left -= size
+            if at < oldest or left < 0:
+                with suppress(OSError):
+                    path.unlink()

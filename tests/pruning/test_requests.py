@@ -1,0 +1,384 @@
+"""Every way of a request through its states, driven through the running server, over stdio and over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from agtrace.pruning.events import EVENTS
+from agtrace.pruning.states import ADDED, FAULTS, TRANSITIONS, Req
+from tests.conftest import keep_rules
+from tests.pruning.driving import Answer, Server, server
+from tests.pruning.misbehaving import PrunerOfATest, pruning
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT_MS = 300
+QUESTION = "Which line says how long the server waits?"
+TEXT = "".join(f"line {number} of a file that is about nothing in particular\n" for number in range(200))
+
+DRIVEN: set[tuple[Req, str]] = set()
+"""The rows that a test drives a server through."""
+
+
+def drives(*rows: tuple[Req, str]) -> Callable[[Any], Any]:
+    """Note which rows a test is about."""
+    DRIVEN.update(rows)
+    return lambda test: test
+
+
+class Driven(NamedTuple):
+    """A server and the pruner that it asks."""
+
+    server: Server
+    pruner: PrunerOfATest
+    folder: Path
+
+    def read(self, text: str = TEXT, question: str | None = QUESTION) -> Answer:
+        """Let it read a file with this text."""
+        (self.folder / "file.txt").write_text(text)
+        asked = {} if question is None else {"context_focus_question": question}
+        return self.server.call("read", {"file_path": "file.txt", **asked})
+
+    def set(self, **settings: Any) -> None:
+        """Change settings of the running server."""
+        lines = {"endpoint": self.pruner.url, "timeout_ms": TIMEOUT_MS, **settings}
+        text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in lines.items())
+        fresh = self.folder / "fresh.toml"
+        fresh.write_text(f"[pruner]\n{text}")
+        os.replace(fresh, self.folder / "config.toml")
+
+    def events(self, answer: Answer, *ending: str) -> list[dict[str, Any]]:
+        """Return the events of a request, each with exactly its fields; wait for the last one."""
+        id = answer.about["request_id"] if "result" in answer.message else answer.refusal["data"]["request_id"]
+        self.server.until(lambda: ending[-1] in self.server.of_request(id))
+        found = [record for record in self.server.events if record.get("request_id") == id]
+        assert tuple(record["event"] for record in found) == ending
+        for record in found:
+            assert tuple(record) == ("event", "at", *EVENTS[record["event"]])
+        return found
+
+
+@pytest.fixture(scope="module", params=["stdio", "http"])
+def shared(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, compiled_rules: Path
+) -> Iterator[Driven]:
+    """A server for all tests of this module."""
+    folder = tmp_path_factory.mktemp(request.param)
+    keep_rules(compiled_rules, folder / "data")
+    with pruning() as pruner:
+        (folder / "config.toml").write_text("")
+        variables = {"AGTRACE_DATA_DIR": str(folder / "data"), "AGTRACE_CONFIG": str(folder / "config.toml")}
+        with server(folder, http=request.param == "http", **variables) as running:
+            yield Driven(running, pruner, folder)
+
+
+@pytest.fixture
+def driven(shared: Driven) -> Iterator[Driven]:
+    """The server, with a pruner that behaves."""
+    shared.pruner.status, shared.pruner.reply, shared.pruner.silent = 200, {"pruned_code": "kept"}, False
+    shared.pruner.asked.clear()
+    shared.set()
+    yield shared
+    shared.pruner.silent = False
+    shared.pruner.over.set()
+    shared.pruner.over.clear()
+
+
+BEFORE = ("tool.request_received", "tool.exec_start", "tool.exec_ok")
+ASKED = (*BEFORE, "pruner.call_start")
+RAW = "tool.respond_ok"
+
+
+@drives(
+    (Req.RECEIVED, "accepted"),
+    (Req.VALIDATING, "valid"),
+    (Req.EXECUTING_TOOL, "done"),
+    (Req.RAW_OUTPUT_READY, "captured"),
+    (Req.PRUNE_CHECK, "no question"),
+    (Req.RESPOND_RAW, "written"),
+)
+def test_without_a_question_a_file_comes_as_it_is(driven: Driven) -> None:
+    answer = driven.read(question=None)
+    assert answer.text == TEXT
+    assert answer.about["pruning"] == {
+        "attempted": False, "applied": False, "fallback": False, "reason": "no_question",
+    }  # fmt: skip
+    received, started, done, responded = driven.events(answer, *BEFORE, RAW)
+    assert received["tool"] == started["tool"] == "read"
+    assert done["bytes"] == answer.about["raw_bytes"] == len(TEXT) and done["duration_ms"] >= 0
+    assert responded["mode"] == "raw"
+    assert driven.pruner.asked == []
+
+
+@drives((Req.VALIDATING, "invalid"))
+@pytest.mark.parametrize(
+    ("tool", "arguments", "fields"),
+    [
+        ("read", {}, ["file_path"]),
+        ("read", {"file_path": 1, "start_line": "2"}, ["file_path", "start_line"]),
+        ("read", {"file_path": "a", "radius": 501, "around_line": 3}, ["radius"]),
+        ("bash", {"command": "true", "timeout_ms": 99}, ["timeout_ms"]),
+        ("bash", {"command": "true", "shell": "zsh"}, ["shell"]),
+        ("grep", {"pattern": "a", "patterns": ["b"]}, ["arguments"]),
+        ("grep", {"pattern": "a", "max_matches": 1_001, "context_lines": -1}, ["context_lines", "max_matches"]),
+        ("read", {"file_path": "a", "context_focus_question": "x" * 2_001}, ["context_focus_question"]),
+        ("write", {"file_path": "a"}, ["name"]),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused_with_every_error(
+    driven: Driven, tool: str, arguments: dict[str, Any], fields: list[str]
+) -> None:
+    answer = driven.server.call(tool, arguments)
+    assert answer.refusal["code"] == -32602
+    assert sorted(one["field"] for one in answer.refusal["data"]["errors"]) == fields
+    refused = driven.events(answer, "tool.request_received", "tool.request_invalid")[-1]
+    assert sorted(refused["validation_errors"]) == fields
+
+
+@drives((Req.RECEIVED, "unreadable"))
+@pytest.mark.parametrize("body", [b"{nonsense", b"[1, 2", b"\xff\xfe", b'"a text"'])
+def test_what_is_no_message_is_refused_and_the_next_request_is_answered(driven: Driven, body: bytes) -> None:
+    before = len(driven.server.events)
+    assert driven.server.exchanged(body)["error"]["code"] in (-32700, -32600, -32602)
+    driven.server.until(lambda: driven.server.events[before:])
+    (failed,) = driven.server.events[before:]
+    assert failed["event"] == "tool.request_parse_failed" and failed["error"] and failed["request_id"]
+    assert driven.read(question=None).text == TEXT
+
+
+@drives((Req.EXECUTING_TOOL, "failed"))
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code", "exit_code"),
+    [
+        ("read", {"file_path": "nowhere.txt"}, "ENOENT", None),
+        ("read", {"file_path": "."}, "EISDIR", None),
+        ("read", {"file_path": "/dev/null"}, "not_regular", None),
+        ("bash", {"command": "echo some; exit 3"}, "nonzero_exit", 3),
+        ("bash", {"command": "kill -9 $$"}, "nonzero_exit", -signal.SIGKILL),
+        ("bash", {"command": "true", "cwd": "nowhere"}, "ENOENT", None),
+        ("grep", {"pattern": "("}, "bad_pattern", None),
+        ("grep", {"pattern": "a", "paths": ["nowhere"]}, "ENOENT", None),
+    ],
+)
+def test_a_tool_that_fails_says_why_and_what_it_gave(
+    driven: Driven, tool: str, arguments: dict[str, Any], code: str, exit_code: int | None
+) -> None:
+    answer = driven.server.call(tool, {**arguments, "context_focus_question": QUESTION})
+    assert answer.is_error and answer.about["error"]["code"] == code and answer.about.get("exit_code") == exit_code
+    failed = driven.events(answer, "tool.request_received", "tool.exec_start", "tool.exec_failed")[-1]
+    assert failed["error_code"] == code and failed["error"] in answer.text and failed["duration_ms"] >= 0
+    assert failed["exit_code"] == exit_code
+    assert ("some" in answer.text) == (exit_code == 3)
+    assert driven.pruner.asked == []
+
+
+@drives((Req.EXECUTING_TOOL, "timed out"))
+def test_a_command_that_takes_too_long_is_ended(driven: Driven) -> None:
+    answer = driven.server.call("bash", {"command": "echo some; exec tail -f /dev/null", "timeout_ms": 200})
+    assert answer.is_error and answer.about["error"]["code"] == "timeout" and "some" in answer.text
+    late, failed = driven.events(
+        answer, "tool.request_received", "tool.exec_start", "tool.exec_timeout", "tool.exec_failed"
+    )[-2:]
+    assert late["timeout_ms"] == 200 and failed["error_code"] == "timeout"
+
+
+@drives((Req.PRUNE_CHECK, "disabled or unconfigured"))
+@pytest.mark.parametrize("settings", [{"enabled": False}, {"endpoint": "none"}])
+def test_without_a_pruner_a_question_changes_nothing(driven: Driven, settings: dict[str, Any]) -> None:
+    driven.set(**settings)
+    answer = driven.read()
+    assert answer.text == TEXT and answer.about["pruning"]["reason"] == "disabled_or_unconfigured"
+    driven.events(answer, *BEFORE, RAW)
+    assert driven.pruner.asked == []
+
+
+@drives((Req.PRUNE_CHECK, "input too large"))
+def test_an_output_that_is_too_large_is_not_sent(driven: Driven) -> None:
+    driven.set(max_prune_input_bytes=2_000)
+    answer = driven.read()
+    assert answer.text == TEXT and answer.about["pruning"]["reason"] == "input_too_large"
+    driven.events(answer, *BEFORE, RAW)
+    assert driven.pruner.asked == []
+
+
+@drives((Req.PRUNE_CHECK, "not prunable"))
+@pytest.mark.parametrize("text", ["", "\n\n", "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"])
+def test_an_empty_output_and_a_diff_are_not_sent(driven: Driven, text: str) -> None:
+    answer = driven.read(text)
+    assert answer.text == text and answer.about["pruning"]["reason"] == "not_prunable"
+    driven.events(answer, *BEFORE, RAW)
+    assert driven.pruner.asked == []
+
+
+@drives((Req.PRUNE_CHECK, "eligible"), (Req.CALLING_PRUNER, "pruned"), (Req.RESPOND_PRUNED, "written"))
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"pruned_code": "line 7\n(filtered 3 lines)", "code": TEXT},
+        {"content": "line 7\n(filtered 3 lines)"},
+        {"text": "line 7\n(filtered 3 lines)", "pruned_code": None, "content": 3},
+        {
+            "score": 0.91,
+            "pruned_code": "line 7\n(filtered 3 lines)",
+            "token_scores": [[f"token{number}", 0.123456789] for number in range(20_000)],
+            "kept_frags": [7],
+            "origin_token_cnt": 900,
+            "left_token_cnt": 3,
+            "model_input_token_cnt": 1_000,
+            "error_msg": None,
+        },
+    ],
+    ids=["pruned_code", "content", "text", "SWE-Pruner"],
+)
+def test_a_question_gets_what_the_pruner_keeps(driven: Driven, reply: dict[str, Any]) -> None:
+    driven.pruner.reply = reply
+    answer = driven.read()
+    assert answer.text == "line 7\n(filtered 3 lines)"
+    assert answer.about["pruning"] == {
+        "attempted": True, "applied": True, "fallback": False, "kept_lines": 1, "total_lines": 200,
+    }  # fmt: skip
+    called, ok, responded = driven.events(answer, *ASKED, "pruner.call_ok", RAW)[-3:]
+    assert called["endpoint"] == f"{driven.pruner.url}/prune" and responded["mode"] == "pruned"
+    assert ok["pruned_bytes"] == len(answer.text) and ok["duration_ms"] >= 0
+    assert driven.pruner.questions == [{"code": TEXT, "query": QUESTION}] and driven.pruner.paths[-1] == "/prune"
+
+
+@drives((Req.CALLING_PRUNER, "nothing left out"))
+def test_the_built_in_pruner_leaves_a_text_whole_that_the_question_does_not_tell_apart(driven: Driven) -> None:
+    driven.set(endpoint="builtin")
+    answer = driven.read(question="zebra quagga okapi")
+    assert answer.text == TEXT
+    assert answer.about["pruning"]["reason"] == "not_prunable" and answer.about["pruning"]["attempted"]
+    assert driven.events(answer, *ASKED, "pruner.call_ok", RAW)[-1]["mode"] == "raw"
+
+
+def test_the_built_in_pruner_keeps_what_a_question_is_about(driven: Driven) -> None:
+    driven.set(endpoint="builtin")
+    text = TEXT + "\nthe timeout decides how long the server waits: 30 s\n\n" + TEXT
+    answer = driven.read(text)
+    assert "waits: 30 s" in answer.text and "lines left out: " in answer.text and len(answer.text) < len(text) / 2
+    kept = driven.server.call("read", {"file_path": answer.about["ref"]})
+    assert kept.text == text
+
+
+@drives((Req.CALLING_PRUNER, "timeout"), (Req.CALLING_PRUNER, "failed"), (Req.PRUNER_ERROR_FALLBACK, "fallback"))
+def test_a_pruner_that_is_silent_costs_no_more_than_its_time(driven: Driven) -> None:
+    driven.pruner.silent = True
+    answer = driven.read()
+    assert answer.text == TEXT
+    assert answer.about["pruning"] | {"summary": ""} == {
+        "attempted": True, "applied": False, "fallback": True, "error": "timeout", "summary": "",
+    }  # fmt: skip
+    late, failed, responded = driven.events(answer, *ASKED, "pruner.timeout", "pruner.call_failed", RAW)[-3:]
+    assert late["timeout_ms"] == TIMEOUT_MS and failed["reason"] == "timeout" and responded["mode"] == "raw"
+    assert failed["duration_ms"] >= TIMEOUT_MS
+
+
+@drives((Req.CALLING_PRUNER, "http_error"))
+@pytest.mark.parametrize("status", [301, 400, 404, 500, 503])
+def test_a_pruner_that_refuses_leaves_the_output_as_it_is(driven: Driven, status: int) -> None:
+    driven.pruner.status = status
+    answer = driven.read()
+    assert answer.text == TEXT and answer.about["pruning"]["error"] == "http_error"
+    wrong, failed, _ = driven.events(answer, *ASKED, "pruner.http_error", "pruner.call_failed", RAW)[-3:]
+    assert wrong["status"] == status and failed["reason"] == "http_error"
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:9", "http://nowhere.invalid/prune", "http://[::", "http://:0"])
+def test_a_pruner_that_is_not_there_leaves_the_output_as_it_is(driven: Driven, endpoint: str) -> None:
+    driven.set(endpoint=endpoint)
+    answer = driven.read()
+    assert answer.text == TEXT and answer.about["pruning"]["error"] in ("http_error", "timeout")
+
+
+@drives((Req.CALLING_PRUNER, "invalid_response"))
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"", b"not JSON", b"[]", b"null", b"{}", b'{"pruned_code": 3}', b'{"code": "an echo"}', b'{"pruned_code": ""}',
+        b'{"pruned_code": "  \\n"}', {"pruned_code": TEXT + "more"}, {"pruned_code": "x", "error_msg": "out of memory"},
+        b"\xff\xfe", b"[" * 100_000, 100,
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_reply_that_cannot_be_about_the_output_is_not_used(driven: Driven, reply: Any) -> None:
+    driven.set(timeout_ms=20_000)
+    driven.pruner.reply = reply
+    answer = driven.read()
+    assert answer.text == TEXT and answer.about["pruning"]["error"] == "invalid_response"
+    wrong, failed, _ = driven.events(answer, *ASKED, "pruner.invalid_response", "pruner.call_failed", RAW)[-3:]
+    assert wrong["error"] and failed["reason"] == "invalid_response"
+
+
+@drives((Req.RESPOND_RAW, "unwritten"), (Req.RESPOND_PRUNED, "unwritten"))
+@pytest.mark.parametrize("question", [None, QUESTION])
+def test_an_answer_that_nobody_reads_is_noted(
+    tmp_path: Path, question: str | None
+) -> None:
+    (tmp_path / "file.txt").write_text(TEXT)
+    with pruning() as pruner, server(tmp_path, AGTRACE_PRUNER__ENDPOINT=pruner.url) as running:
+        pruner.silent = True
+        asked = {} if question is None else {"context_focus_question": question}
+        bash = {"command": f"until [ -e go ]; do :; done; cat file.txt", **asked}
+        call = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "bash", "arguments": bash}}
+        running.sent(json.dumps(call).encode())
+        running.awaited("tool.exec_start")
+        assert running.process.stdout is not None
+        running.process.stdout.close()
+        pruner.over.set()
+        (tmp_path / "go").touch()
+        running.process.wait(30)
+        names = [record["event"] for record in running.events]
+        assert "tool.respond_failed" in names or "tool.exec_ok" not in names
+
+
+@drives(*((state, "client left") for state in (Req.EXECUTING_TOOL, Req.CALLING_PRUNER)))
+@pytest.mark.parametrize("at", ["tool.exec_start", "pruner.call_start"])
+def test_a_client_that_leaves_ends_its_request_and_what_it_runs(driven: Driven, at: str) -> None:
+    if not driven.server.port:
+        pytest.skip("over stdio the server ends with its client")
+    driven.set(timeout_ms=20_000)
+    driven.pruner.silent = True
+    before = len(driven.server.events)
+    command = "exec tail -f /dev/null" if at == "tool.exec_start" else f"cat {driven.folder / 'file.txt'}"
+    (driven.folder / "file.txt").write_text(TEXT)
+    params = {"name": "bash", "arguments": {"command": command, "context_focus_question": QUESTION}}
+    call = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params}
+    connection = driven.server.sent_over_http(json.dumps(call).encode())
+    driven.server.until(lambda: at in [record["event"] for record in driven.server.events[before:]])
+    connection.close()
+    driven.server.until(lambda: driven.server.events[-1]["event"] == "tool.respond_failed")
+    assert driven.server.events[-1]["error"] == "the client left"
+    driven.pruner.silent = False
+    assert driven.read(question=None).text == TEXT
+
+
+@drives(*((state, "defect") for row in (TRANSITIONS[-1],) for state in row.sources))
+def test_a_defect_ends_one_request_and_says_nothing_of_itself(tmp_path: Path) -> None:
+    """The files of a server are replaced while it runs, so that a part of it can't be loaded."""
+    for package in ("agtrace", "indexer/agtrace_indexer", "schema/agtrace_schema"):
+        shutil.copytree(ROOT / package, tmp_path / Path(package).name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "file.txt").write_text(TEXT)
+    with server(tmp_path, python_path=str(tmp_path)) as running:
+        running.call("read", {"file_path": "file.txt"})
+        (tmp_path / "agtrace" / "text" / "failing_lines.py").unlink()
+        answer = running.call("bash", {"command": "true"})
+        if "error" not in answer.message:
+            pytest.skip("it was loaded already")
+        assert answer.refusal["code"] == -32603 and "failing_lines" not in json.dumps(answer.message)
+        defect = running.awaited("tool.internal_error")
+        assert defect["request_id"] == answer.refusal["data"]["request_id"] and "Traceback" in defect["stack"]
+        assert running.call("read", {"file_path": "file.txt"}).text == TEXT
+
+
+def test_every_row_about_requests_is_driven() -> None:
+    rows = {(source, way.condition) for way in (*TRANSITIONS, *FAULTS) for source in way.sources if isinstance(source, Req)}
+    assert rows <= DRIVEN
+    assert {way.condition for way in ADDED} <= {condition for _, condition in DRIVEN}
