@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
 import click
 
@@ -39,14 +40,17 @@ def run(command: tuple[str, ...], provider: str, no_pruner: bool, log: str | Non
     words = command or (agent.program,)
     if not no_pruner and place(agent, words) is None:
         sys.stderr.write(f"agtrace: the command doesn't name {agent.program}, so it runs without the server\n")
-    journal = _journal(log)
+    carry_out(Plan(agent, words, not no_pruner, _journal(log)))
+
+
+def carry_out(plan: Plan) -> NoReturn:
+    """Run an agent, and end this process as the agent ended."""
     try:
-        code = run_plan(Plan(agent, words, not no_pruner, journal))
+        code = run_plan(plan)
     except NotStarted as problem:
-        fail(f"can't run {words[0]}: {problem}", problem.exit_code)
+        fail(f"can't run {plan.command[0]}: {problem}", problem.exit_code)
     finally:
-        journal.close()
-    sys.stdout.flush()
+        plan.journal.close()
     if code < 0:
         end_like(-code)
     sys.exit(code)

@@ -33,11 +33,19 @@ SERVER_TOKEN = "AGTRACE_HTTP_TOKEN"
 
 _NEVER = float("inf")
 _READY_EVERY, _READY_PATIENCE = 0.05, 2.0
-_HEALTH_EVERY, _HEALTH_PATIENCE = 3.0, 5.0
 """Seconds between two questions, and for an answer."""
 
 _CHANGED_BY_PYTHON = [signal.SIGPIPE, *([signal.SIGXFSZ] if hasattr(signal, "SIGXFSZ") else [])]
 """Signals that this process ignores, because it is written in Python; the agent shouldn't."""
+
+
+class Health(NamedTuple):
+    """How a running server is watched."""
+
+    every: float = 3.0
+    """Seconds between two questions."""
+    patience: float = 5.0
+    """Seconds within which each must be answered."""
 
 
 class Plan(NamedTuple):
@@ -50,7 +58,7 @@ class Plan(NamedTuple):
     journal: Journal
     server: Sequence[str] = ()
     """The command that starts the server; none for ours."""
-    health_every: float = _HEALTH_EVERY
+    health: Health = Health()
 
 
 class NotStarted(Exception):
@@ -162,8 +170,8 @@ class _Runner:
             child.kill()
             self._course.go("start failed", error=f"{self._file}: {error.strerror or error}")
             return
-        every = self._plan.health_every
-        self._asking = Asking(port, "/healthz", every=every, patience=_HEALTH_PATIENCE, first=every)
+        every, patience = self._plan.health
+        self._asking = Asking(port, "/healthz", every=every, patience=patience, first=every)
         self._told = told
         self._course.go("ready", host=HOST, port=port, pid=child.pid)
 

@@ -319,9 +319,7 @@ def test_a_reply_that_cannot_be_about_the_output_is_not_used(driven: Driven, rep
 
 @drives((Req.RESPOND_RAW, "unwritten"), (Req.RESPOND_PRUNED, "unwritten"))
 @pytest.mark.parametrize("question", [None, QUESTION])
-def test_an_answer_that_nobody_reads_is_noted(
-    tmp_path: Path, question: str | None
-) -> None:
+def test_an_answer_that_nobody_reads_is_noted(tmp_path: Path, question: str | None) -> None:
     (tmp_path / "file.txt").write_text(TEXT)
     with pruning() as pruner, server(tmp_path, AGTRACE_PRUNER__ENDPOINT=pruner.url) as running:
         pruner.silent = True
@@ -379,6 +377,8 @@ def test_a_defect_ends_one_request_and_says_nothing_of_itself(tmp_path: Path) ->
 
 
 def test_every_row_about_requests_is_driven() -> None:
-    rows = {(source, way.condition) for way in (*TRANSITIONS, *FAULTS) for source in way.sources if isinstance(source, Req)}
+    rows = {
+        (source, way.condition) for way in (*TRANSITIONS, *FAULTS) for source in way.sources if isinstance(source, Req)
+    }
     assert rows <= DRIVEN
     assert {way.condition for way in ADDED} <= {condition for _, condition in DRIVEN}
