@@ -7,11 +7,10 @@ from typing import NoReturn
 
 import click
 
-from agtrace.commands.errors import USAGE, fail
 from agtrace.commands.options import settings_options
 from agtrace.pruning.agents import AGENTS, place
 from agtrace.pruning.journal import Journal
-from agtrace.pruning.runner import NotStarted, Plan
+from agtrace.pruning.runner import Plan
 from agtrace.pruning.runner import run as run_plan
 from agtrace.pruning.signals import end_like
 
@@ -40,27 +39,16 @@ def run(command: tuple[str, ...], provider: str, no_pruner: bool, log: str | Non
     words = command or (agent.program,)
     if not no_pruner and place(agent, words) is None:
         sys.stderr.write(f"agtrace: the command doesn't name {agent.program}, so it runs without the server\n")
-    carry_out(Plan(agent, words, not no_pruner, _journal(log)))
+    journal = Journal.usual() if log is None else Journal.at(log)
+    carry_out(Plan(agent, words, not no_pruner, journal))
 
 
 def carry_out(plan: Plan) -> NoReturn:
-    """Run an agent, and end this process as the agent ended."""
+    """Run an agent, and end this process as the agent ended. Raises `NotStarted`."""
     try:
         code = run_plan(plan)
-    except NotStarted as problem:
-        fail(f"can't run {plan.command[0]}: {problem}", problem.exit_code)
     finally:
         plan.journal.close()
     if code < 0:
         end_like(-code)
     sys.exit(code)
-
-
-def _journal(log: str | None) -> Journal:
-    """Return the log of the run; end the process if the user named a file that can't be written."""
-    if log is None:
-        return Journal.usual()
-    try:
-        return Journal.at(log)
-    except OSError as error:
-        fail(f"can't write the log {log}: {error.strerror or error}", USAGE)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from agtrace.problems import SettingError
 from agtrace.settings.environment import data_dir
 
 FILE = "run.log"
@@ -59,8 +60,11 @@ class Journal:
 
     @classmethod
     def at(cls, name: str) -> Journal:
-        """Return a log in a file that the user names, `-` for stderr. Raises `OSError`."""
-        return cls(_copy_of_stderr() if name == "-" else _opened(Path(name)))
+        """Return a log in a file that the user names, `-` for stderr. Raises `SettingError`."""
+        try:
+            return cls(_copy_of_stderr() if name == "-" else _opened(Path(name)))
+        except OSError as error:
+            raise SettingError(f"can't write the log {name}: {error.strerror or error}") from error
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Write a record as a line of its own."""

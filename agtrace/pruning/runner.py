@@ -23,6 +23,7 @@ from agtrace.pruning.journal import Journal
 from agtrace.pruning.loopback import HOST, Asking
 from agtrace.pruning.signals import Signals, stop_like_agent
 from agtrace.pruning.states import Course, Run
+from agtrace.problems import NotStarted
 from agtrace.settings.environment import command_line, config_file, data_dir, given
 
 if TYPE_CHECKING:
@@ -59,15 +60,6 @@ class Plan(NamedTuple):
     server: Sequence[str] = ()
     """The command that starts the server; none for ours."""
     health: Health = Health()
-
-
-class NotStarted(Exception):
-    """The agent can't be started, for the reason that the system gives."""
-
-    def __init__(self, why: OSError) -> None:
-        super().__init__(why.strerror or str(why))
-        self.exit_code = 127 if isinstance(why, FileNotFoundError) else 126
-        """As a shell would end."""
 
 
 def run(plan: Plan) -> int:
@@ -190,7 +182,7 @@ class _Runner:
         try:
             agent = os.posix_spawnp(command[0], command, environment, setsigdef=_CHANGED_BY_PYTHON)
         except OSError as error:
-            raise NotStarted(error) from error
+            raise NotStarted(command[0], error) from error
         self._signals.adopt(agent)
         return agent
 

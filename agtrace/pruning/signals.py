@@ -11,7 +11,6 @@ import signal
 import termios
 from contextlib import suppress
 from types import FrameType
-from typing import Any
 
 _FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP)
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
@@ -25,22 +24,24 @@ class Signals:
         self.asked: signal.Signals | None = None
         """The last signal that asked for an end while there was no agent."""
         self._agent: int | None = None
-        self._before: dict[signal.Signals, Any] = {}
         self._woken, self._waking = os.pipe()
 
     def __enter__(self) -> Signals:
         for end in (self._woken, self._waking):
             os.set_blocking(end, False)
-        self._wakeup_before = signal.set_wakeup_fd(self._waking, warn_on_full_buffer=False)
-        for number in (*_FROM_TERMINAL, *_PASSED_ON, signal.SIGCHLD):
-            if number is signal.SIGCHLD or signal.getsignal(number) is not signal.SIG_IGN:
-                self._before[number] = signal.signal(number, self._take)
+        signal.set_wakeup_fd(self._waking, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, self._take)
+        for number in (*_FROM_TERMINAL, *_PASSED_ON):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._take)
         return self
 
     def __exit__(self, *error: object) -> None:
-        signal.set_wakeup_fd(self._wakeup_before)
-        for number, before in self._before.items():
-            signal.signal(number, signal.SIG_DFL if before is None else before)
+        """Ignore what comes from now on: the process is ending, as its agent ended."""
+        for number in (*_FROM_TERMINAL, *_PASSED_ON):
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
         os.close(self._woken)
         os.close(self._waking)
 

@@ -125,8 +125,10 @@ ADDED = (
     _from(Req.PRUNE_CHECK, "not prunable", Req.RESPOND_RAW),
     _from(Req.CALLING_PRUNER, "nothing left out", Req.RESPOND_RAW, "pruner.call_ok"),
     Way(_UNANSWERED, "client left", Req.INTERNAL_ERROR, ("tool.respond_failed",)),
+    _from(Run.STARTING, "agent ended", Run.SHUTDOWN, "mcp_pruner.stopped"),
 )
-"""What the specification leaves open: texts that pruning would spoil or hardly shorten, clients that leave early."""
+"""What the specification leaves open: texts that pruning would spoil or hardly shorten, and who leaves early: clients
+of the server, and users who end a run before the agent is started."""
 
 WAYS = {(source, way.condition): way for way in (*TRANSITIONS, *FAULTS, *ADDED) for source in way.sources}
 """Every way by its source and its condition."""
