@@ -11,7 +11,7 @@ MEGABYTES ?= 1000
 MINUTES ?= 60
 MEASURED ?= --peers --growth 100,300,1000,3000
 
-.PHONY: demo test e2e lint types lock docs health-eval secrets fuzz soak stress picture bench clean
+.PHONY: demo test e2e lint types lock docs health-eval prune-eval secrets fuzz soak stress picture bench clean
 
 demo: $(READY)
 	@BIN=$(BIN) DEMO=$(DEMO) sh sample_sessions/demo.sh
@@ -37,6 +37,9 @@ docs: $(READY)  ## what is generated from the code: tables of README and schema/
 
 health-eval: $(READY)  ## precision and recall of every detector on the sessions of tests/health
 	$(BIN)/python -m tests.health
+
+prune-eval: $(READY)  ## what the pruner keeps and loses of the labelled texts of tests/pruning, and how long it takes
+	$(BIN)/python -m tests.pruning
 
 secrets: $(READY)  ## what comes out of the secrets of tests/secrets, and which near-misses are masked
 	$(BIN)/python -m tests.secrets

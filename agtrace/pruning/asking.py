@@ -27,6 +27,8 @@ _REPLIES = ("pruned_code", "content", "text")
 _DEFAULT_PATH = "/prune"
 _MOST_AROUND, _MOST_TIMES = 4 * 1_048_576, 12
 """Bytes of a reply in addition to so many times the input: scores of tokens are far longer than the tokens."""
+_NO_CONNECTION_KEPT = httpx2.Limits(max_keepalive_connections=0)
+"""A service that was restarted must not cost a question."""
 _GAP = re.compile(r"\s*(?:\(filtered \d+ lines?\)|\(\d+ lines? left out: \d+-\d+\))\s*")
 
 Failure = Literal["timeout", "http_error", "invalid_response"]
@@ -59,8 +61,9 @@ class Pruners:
     """Asks pruners, few at a time: a reply may be many times as large as what it is about."""
 
     def __init__(self) -> None:
-        self._places = anyio.CapacityLimiter(4)
+        self._places = anyio.CapacityLimiter(2)
         self._alone = anyio.CapacityLimiter(1)
+        self._client: httpx2.AsyncClient | None = None
 
     async def ask(self, settings: Pruner, text: str, question: str, first_line: int) -> Pruned:
         """Return the pruned text. Raises `PrunerFailed`; `NotPrunable` if the built-in one leaves it as it is."""
@@ -68,14 +71,28 @@ class Pruners:
             async with self._places:
                 return await anyio.to_thread.run_sync(_built_in, text, question, first_line)
         try:
-            with anyio.fail_after(settings.timeout_ms / 1000):
-                async with self._places:
-                    body = await _sent(settings, text, question)
-                    return await anyio.to_thread.run_sync(_read, body, text, limiter=self._alone)
+            async with self._places:
+                with anyio.fail_after(settings.timeout_ms / 1000):
+                    body = await self._sent(settings, text, question)
+                return await anyio.to_thread.run_sync(_read, body, text, limiter=self._alone)
         except (TimeoutError, httpx2.TimeoutException):
             raise PrunerFailed("timeout", f"no reply within {settings.timeout_ms:,} ms") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, ValueError) as error:
             raise PrunerFailed("http_error", type(error).__name__) from None
+
+    async def _sent(self, settings: Pruner, text: str, question: str) -> bytes:
+        """Send an output and its question; return the body of the reply. Raises also what the client does."""
+        asked: dict[str, Any] = {"code": text, "query": question}
+        if settings.threshold is not None:
+            asked["threshold"] = settings.threshold
+        body = json.dumps(asked, ensure_ascii=False).encode()
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        client = self._client or httpx2.AsyncClient(timeout=None, trust_env=False, limits=_NO_CONNECTION_KEPT)
+        self._client = client  # making one takes longer than asking: it loads certificates
+        async with client.stream("POST", address(settings.endpoint), content=body, headers=headers) as reply:
+            if not reply.is_success:
+                raise PrunerFailed("http_error", f"HTTP status {reply.status_code}", reply.status_code)
+            return await _body(reply, _MOST_AROUND + _MOST_TIMES * len(text))
 
 
 def address(endpoint: str) -> str:
@@ -88,7 +105,10 @@ def shown(endpoint: str) -> str:
     """Return an endpoint as the log may name it: without user, password, query and fragment."""
     if endpoint in (BUILT_IN, NONE):
         return endpoint
-    parts = urlsplit(address(endpoint))
+    try:
+        parts = urlsplit(address(endpoint))
+    except ValueError:
+        return "not a URL"
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
@@ -101,26 +121,14 @@ def _built_in(text: str, question: str, first_line: int) -> Pruned:
     raise NotPrunable(found.reason)
 
 
-async def _sent(settings: Pruner, text: str, question: str) -> bytes:
-    """Send an output and its question; return the body of the reply. Raises `PrunerFailed` and the client's errors."""
-    asked: dict[str, Any] = {"code": text, "query": question}
-    if settings.threshold is not None:
-        asked["threshold"] = settings.threshold
-    most = _MOST_AROUND + _MOST_TIMES * len(text)
-    body = json.dumps(asked, ensure_ascii=False).encode()
-    headers = {"Content-Type": "application/json", "Accept": "application/json"}
-    async with (
-        httpx2.AsyncClient(timeout=settings.timeout_ms / 1000, trust_env=False) as client,
-        client.stream("POST", address(settings.endpoint), content=body, headers=headers) as reply,
-    ):
-        if not reply.is_success:
-            raise PrunerFailed("http_error", f"HTTP status {reply.status_code}", reply.status_code)
-        read = bytearray()
-        async for piece in reply.aiter_bytes():
-            read += piece
-            if len(read) > most:
-                raise PrunerFailed("invalid_response", f"the reply has more than {most:,} bytes")
-        return bytes(read)
+async def _body(reply: httpx2.Response, most: int) -> bytes:
+    """Return the body of a reply. Raises `PrunerFailed` if it has more than this many bytes."""
+    read = bytearray()
+    async for piece in reply.aiter_bytes():
+        read += piece
+        if len(read) > most:
+            raise PrunerFailed("invalid_response", f"the reply has more than {most:,} bytes")
+    return bytes(read)
 
 
 def _read(body: bytes, text: str) -> Pruned:

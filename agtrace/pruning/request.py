@@ -26,8 +26,8 @@ from agtrace.pruning.tools.output import Output, ToolFailed
 from agtrace.settings.model import Pruner
 from agtrace.text.focus.diffs import is_diff
 
-MOST_RUNNING = 8
-"""The most tools at work at a time: each may hold an output of some megabytes."""
+MOST_AT_WORK = 16
+"""The most requests at work at a time, from the tool to the answer: each may hold an output of some megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Workplace:
     log: Log
     bench: Workbench
     pruners: Pruners = field(default_factory=Pruners)
-    places: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(MOST_RUNNING))
+    places: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(MOST_AT_WORK))
 
 
 class Passage:
@@ -97,9 +97,14 @@ async def _passed(place: Workplace, passage: Passage, given: Mapping[str, Any]) 
     passage.go("accepted")
     wanted = _checked(passage, given)
     passage.go("valid")
+    async with place.places:
+        return await _worked(place, passage, wanted)
+
+
+async def _worked(place: Workplace, passage: Passage, wanted: Arguments) -> types.CallToolResult:
+    """Return the answer to valid arguments."""
     try:
-        async with place.places:
-            output = await TOOLS[passage.tool].run(wanted, place.bench)
+        output = await TOOLS[passage.tool].run(wanted, place.bench)
     except ToolFailed as failure:
         return await _failed(passage, failure, wanted)
     text = await anyio.to_thread.run_sync(redact, output.text)

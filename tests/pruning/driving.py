@@ -103,7 +103,7 @@ class Server:
 
     def sent_over_http(self, body: bytes) -> http.client.HTTPConnection:
         """Send a request over HTTP without waiting for the answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=4 * SECONDS)
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",

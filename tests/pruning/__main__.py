@@ -1,0 +1,57 @@
+"""`python -m tests.pruning`: what the built-in pruner keeps and loses of the labelled cases, and how long it takes.
+
+With `--lost` it also prints each required line that was lost, but never of `blind`: whoever improves the pruner by
+looking at what it loses must not look there. It exits with 1 if a goal of test_quality.py is missed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+from tests.pruning.evaluation import Pruned, faults, prune, quality, speed, yardsticks
+from tests.pruning.labelled import CaseError, large_cases, read_cases
+
+
+def main() -> int:
+    """Print the tables of each half and of both, then what is lost, then which goals are missed."""
+    try:
+        cases = read_cases()
+    except CaseError as error:
+        sys.exit(str(error))
+    prune(cases[0])  # what is made once, when a pruner is first used, isn't measured
+    pruned = [prune(case) for case in cases]
+    large = [prune(case, time.monotonic) for case in large_cases(cases)]
+    halves = sorted({case.half for case in cases})
+    for half in halves:
+        some, beside = ([one for one in all_ if one.case.half == half] for all_ in (pruned, large))
+        _print(f"== {half}: {len(some)} cases ==", quality(some), yardsticks(some), speed(some, beside))
+    if len(halves) > 1:
+        _print(f"== all: {len(pruned)} cases ==", quality(pruned), yardsticks(pruned), speed(pruned, large))
+    if "--lost" in sys.argv:
+        _print(*_lost([one for one in pruned if one.case.half != "blind"]))
+    found = faults(pruned)
+    _print(*found, f"{len(found)} faults")
+    return 1 if found else 0
+
+
+def _lost(pruned: Sequence[Pruned]) -> list[str]:
+    return [
+        "\n".join(
+            (
+                f"{one.case.id} {one.case.kind}: {one.case.question}",
+                *(f"  {number:>4}  {one.case.lines[number - 1].strip()[:100]}" for number in sorted(one.lost)),
+            )
+        )
+        for one in pruned
+        if one.lost
+    ]
+
+
+def _print(*texts: str) -> None:
+    sys.stdout.write("\n\n".join(texts) + "\n\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""What the built-in pruner makes of the labelled cases: what it keeps, what it loses, how long it takes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from agtrace.text import failing_lines
+from agtrace.text.focus import Focused, Unfocused, focus
+from tests.pruning.labelled import KINDS, Case, lines
+from tests.pruning.yardsticks import YARDSTICKS
+
+RECALL, KEPT = 0.85, 0.40
+"""The least mean recall, and the largest mean share of lines kept, that are good enough, over all cases."""
+
+_FAILURES = {"verdict", "test", "error"}
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A case, and what the pruner made of it."""
+
+    case: Case
+    given: Focused | Unfocused
+    milliseconds: float
+
+    @property
+    def applied(self) -> bool:
+        """Whether the text was pruned; all is kept of one that wasn't."""
+        return isinstance(self.given, Focused)
+
+    @cached_property
+    def kept(self) -> set[int]:
+        """The numbers of the lines that were kept."""
+        if isinstance(self.given, Unfocused):
+            return {*range(1, len(self.case.lines) + 1)}
+        return {number for start, end in self.given.kept for number in range(start, end + 1)}
+
+    @property
+    def lost(self) -> set[int]:
+        """The numbers of required lines that were left out."""
+        return {*self.case.required} - self.kept
+
+    @property
+    def recall(self) -> float:
+        """The share of the required lines that was kept."""
+        return len(self.case.required & self.kept) / len(self.case.required)
+
+    @property
+    def lines_kept(self) -> float:
+        """The share of lines that was kept."""
+        return len(self.kept) / len(self.case.lines)
+
+    @property
+    def characters_kept(self) -> float:
+        """The share of characters that is left, with those that tell of gaps; more than 1 if there are more."""
+        return len(self.given.text) / len(self.case.text) if isinstance(self.given, Focused) else 1.0
+
+    @cached_property
+    def failing_lost(self) -> list[int]:
+        """The numbers of lines that report a failure and were left out."""
+        found = enumerate(failing_lines.read(self.case.lines), 1)
+        return [number for number, one in found if one and one.kind in _FAILURES and number not in self.kept]
+
+    @property
+    def changed_diff(self) -> bool:
+        """Whether this is a diff that was pruned."""
+        return self.case.kind == "diff" and self.applied
+
+    def untrue(self) -> str | None:
+        """Return what the answer says of itself that isn't so; None if all is."""
+        if not isinstance(self.given, Focused):
+            return None
+        written = set(lines(self.given.text))
+        if missing := [number for number in sorted(self.kept) if self.case.lines[number - 1] not in written]:
+            return f"lines that are said to be kept aren't in the text: {missing[:5]}"
+        if (self.given.kept_lines, self.given.total_lines) != (len(self.kept), len(self.case.lines)):
+            return f"{self.given.kept_lines} of {self.given.total_lines} lines kept is miscounted"
+        return None
+
+    def yardstick(self, name: str) -> float:
+        """Return the recall of a simple way to choose as many lines of this text."""
+        chosen = YARDSTICKS[name](self.case, len(self.kept))
+        return len(self.case.required & chosen) / len(self.case.required)
+
+
+def prune(case: Case, clock: Callable[[], float] = lambda: 0.0) -> Pruned:
+    """Prune the text of a case. With a clock that stands still, a slow machine makes no difference to what is kept."""
+    began = time.perf_counter()
+    given = focus(case.text, case.question, clock=clock)
+    return Pruned(case, given, (time.perf_counter() - began) * 1000)
+
+
+def mean(values: Iterable[float]) -> float:
+    """Return the mean; NaN of nothing."""
+    some = list(values)
+    return sum(some) / len(some) if some else math.nan
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    """Return the smallest value that at least this share of the values don't exceed; NaN of nothing."""
+    some = sorted(values)
+    return some[max(0, math.ceil(share * len(some)) - 1)] if some else math.nan
+
+
+def rows(pruned: Sequence[Pruned]) -> list[tuple[str, list[Pruned]]]:
+    """Return the cases by kind, then all, then those whose question has a word of the answer and those that haven't."""
+    named = [(kind, [one for one in pruned if one.case.kind == kind]) for kind in KINDS]
+    named += [("all", list(pruned)), ("word shared", [one for one in pruned if one.case.lexical])]
+    return [*named, ("no word shared", [one for one in pruned if not one.case.lexical])]
+
+
+def quality(pruned: Sequence[Pruned]) -> str:
+    """Return the table of what is kept and lost: means over all cases of a row, and over those that were pruned."""
+    head = [*("", "cases", "recall", "lines kept", "chars kept", "pruned", "recall", "lines kept")]
+    head += ["failing lost", "diffs changed", "not pruned because"]
+    return table([head, *([name, *_quality(some)] for name, some in rows(pruned) if some)])
+
+
+def _quality(some: Sequence[Pruned]) -> list[str]:
+    applied = [one for one in some if one.applied]
+    reasons = Counter(one.given.reason for one in some if isinstance(one.given, Unfocused))
+    return [
+        *(str(len(some)), _share(one.recall for one in some), _share(one.lines_kept for one in some)),
+        *(_share(one.characters_kept for one in some), str(len(applied))),
+        *(_share(one.recall for one in applied), _share(one.lines_kept for one in applied)),
+        *(str(sum(len(one.failing_lost) for one in some)), str(sum(one.changed_diff for one in some))),
+        ", ".join(f"{reason} {number}" for reason, number in reasons.most_common()),
+    ]
+
+
+def yardsticks(pruned: Sequence[Pruned]) -> str:
+    """Return the table of recalls beside those of simple ways to choose as many lines, over the pruned cases."""
+    head = ["recall of", "cases", "the pruner", *YARDSTICKS]
+    body = [(name, [one for one in some if one.applied]) for name, some in rows(pruned)]
+    written = [
+        [name, str(len(some)), _share(one.recall for one in some), *(_share_of(some, way) for way in YARDSTICKS)]
+        for name, some in body
+        if some
+    ]
+    return table([head, *written])
+
+
+def _share_of(some: Sequence[Pruned], way: str) -> str:
+    return _share(one.yardstick(way) for one in some)
+
+
+def speed(pruned: Sequence[Pruned], large: Sequence[Pruned]) -> str:
+    """Return the table of milliseconds: of the cases, and of texts of 100 KB, timed with a real clock."""
+    head = [*("milliseconds", "cases", "p50", "p95", "max", "100 KB: cases", "p50", "p95", "max", "too slow")]
+    by_kind = dict(rows(large))
+    body = [[name, *_times(some), *_times(by_kind[name]), _slow(by_kind[name])] for name, some in rows(pruned) if some]
+    return table([head, *body])
+
+
+def _times(some: Sequence[Pruned]) -> list[str]:
+    taken = [one.milliseconds for one in some]
+    return [str(len(taken)), *(f"{percentile(taken, share):.1f}" if taken else "" for share in (0.5, 0.95, 1))]
+
+
+def _slow(some: Sequence[Pruned]) -> str:
+    return str(sum(isinstance(one.given, Unfocused) and one.given.reason == "too_slow" for one in some))
+
+
+def faults(pruned: Sequence[Pruned]) -> list[str]:
+    """Return what isn't good enough: each goal that is missed, and each line that must never be lost."""
+    recall, kept = mean(one.recall for one in pruned), mean(one.lines_kept for one in pruned)
+    found = [f"recall {recall:.3f} is below {RECALL}"] if recall < RECALL else []
+    found += [f"{kept:.1%} of lines kept is above {KEPT:.0%}"] if kept > KEPT else []
+    for one in pruned:
+        found += [f"{one.case.id}: line {number} reports a failure and is lost" for number in one.failing_lost]
+        found += [f"{one.case.id}: a diff was pruned"] if one.changed_diff else []
+        found += [f"{one.case.id}: {wrong}"] if (wrong := one.untrue()) else []
+    return found
+
+
+def _share(values: Iterable[float]) -> str:
+    some = list(values)
+    return f"{mean(some):.2f}" if some else ""
+
+
+def table(written: Sequence[Sequence[str]]) -> str:
+    """Return a table for the terminal, with its first and last columns to the left."""
+    widths = [max(len(row[column]) for row in written) for column in range(len(written[0]))]
+    told = []
+    for row in written:
+        cells = [f"{cell:>{width}}" for cell, width in zip(row[1:-1], widths[1:-1], strict=True)]
+        told.append("  ".join((f"{row[0]:<{widths[0]}}", *cells, row[-1])).rstrip())
+    return "\n".join(told)
