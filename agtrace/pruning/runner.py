@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from agtrace.problems import NotStarted
 from agtrace.pruning.agents import WITHOUT_SERVERS, Agent, Told, place
 from agtrace.pruning.child import Child, Ended
 from agtrace.pruning.events import Log
@@ -23,7 +24,6 @@ from agtrace.pruning.journal import Journal
 from agtrace.pruning.loopback import HOST, Asking
 from agtrace.pruning.signals import Signals, stop_like_agent
 from agtrace.pruning.states import Course, Run
-from agtrace.problems import NotStarted
 from agtrace.settings.environment import command_line, config_file, data_dir, given
 
 if TYPE_CHECKING:
