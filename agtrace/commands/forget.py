@@ -69,7 +69,7 @@ def forget(
 
 
 def _forget(digests: set[str]) -> str | None:
-    """Forget these sessions; at a terminal, say first what takes the time: 13 s per gigabyte of logs."""
+    """Forget these sessions; at a terminal, say first what takes the time and how much room that needs."""
     from agtrace_indexer.forget import forget
 
     database = usable().database

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from agtrace.commands import serve
-from agtrace.commands.errors import USAGE, fail
 from agtrace.commands.options import Address, settings_options
 from agtrace.problems import SettingError
 
@@ -65,11 +64,7 @@ def _serve_http(host: str, port: int, *, with_token: bool) -> None:
     from agtrace.serving.ending import end
     from agtrace.serving.http_transport import serve_http
 
-    try:
-        code = serve_http(live, host, port, _tell)
-    except OSError as error:
-        fail(f"can't listen on {host}, port {port}: {error.strerror or error}", USAGE)
-    end(code)
+    end(serve_http(live, host, port, _tell))
 
 
 def _tell(found: Settings, url: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from agtrace.commands.errors import USAGE, fail
 from agtrace.commands.options import Address, settings_options
 
 
@@ -33,10 +32,7 @@ def prune(address: tuple[str, int] | None, with_parent: bool) -> None:
         from agtrace.serving.ending import end_with_client
 
         end_with_client()
-        try:
-            serve_stdio(found)
-        except OSError as error:
-            fail(str(error), USAGE)
+        serve_stdio(found)
         return
     from agtrace.pruning.server import serve_http
     from agtrace.serving.ending import end
@@ -45,8 +41,4 @@ def prune(address: tuple[str, int] | None, with_parent: bool) -> None:
     host, port = address
     settings = found.live.current.settings
     token = settings.http.token or load_token(settings.token_file)
-    try:
-        code = serve_http(found, host, port, token, with_parent=with_parent)
-    except OSError as error:
-        fail(f"can't listen on {host}, port {port}: {error.strerror or error}", USAGE)
-    end(code)
+    end(serve_http(found, host, port, token, with_parent=with_parent))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from agtrace.commands.errors import USAGE, fail
 from agtrace.commands.options import Address, settings_options
 from agtrace.problems import SettingError
 
@@ -35,7 +34,4 @@ def pruner(address: tuple[str, int]) -> None:
     host, port = address
     if not is_loopback(host):
         raise SettingError(f"{host} can be reached from other machines, and the pruner has no token")
-    try:
-        serve(host, port)
-    except OSError as error:
-        fail(f"can't listen on {host}, port {port}: {error.strerror or error}", USAGE)
+    serve(host, port)

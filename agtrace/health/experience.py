@@ -108,7 +108,7 @@ def _what(call: Call) -> str | None:
 
 
 def _main(command: str) -> Part | None:
-    """Return the part of a command that did the work: the last one that isn't a filter behind a pipe."""
+    """Return the part of a command that did the work: the first one that doesn't only prepare it, as `cd` does."""
     found = [part for part in parts(command) if not part.substituted and part.words]
     for part in found:
         if part.program not in ("cd", "export", "set", "source", "sleep", "echo", "true", "env"):

@@ -18,13 +18,11 @@ from agtrace_schema.codes import EVENT_TYPE_CODES, OUTCOME_CODES
 from agtrace_schema.events import EventType, Json, Outcome, OutcomeSource, UserKind
 
 from agtrace.health.history import KEPT, Call, Entry, History, Message, Notice, Said, Thought, Usage
+from agtrace.text.lines import NO_TOOL
 from agtrace.usage.prices import PriceTable
 
 AT_WORK_SECONDS = 600
 """A session whose last event is younger than this may still continue."""
-
-NO_TOOL = "unknown tool"
-"""The tool's name for a result whose call isn't in the log."""
 
 _LONGEST_ARGUMENT = 20_000
 _LEVELS = 6

@@ -147,7 +147,7 @@ class Child:
         script = f"server={self.pid}{_LAST_WILL}"
         try:
             return subprocess.Popen(
-                ["/bin/sh", "-c", script, "sh", os.fspath(self._file)], start_new_session=True,
+                ["/bin/sh", "-c", script, "sh", os.fspath(self._file)], start_new_session=True, cwd="/",
                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
         except OSError:  # then only the server itself sees to it

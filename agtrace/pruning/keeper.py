@@ -38,11 +38,11 @@ def main(report: int) -> None:
     """Carry out the order on stdin, and end when nothing of the command is left."""
     os.set_inheritable(report, False)
     woken = _signals()
-    _control(_SET_CHILD_SUBREAPER, 1)
+    adopting = _control(_SET_CHILD_SUBREAPER, 1)
     order = _received()
     if order is None:
         return
-    command = _Command(_started(*order, report), report, woken)
+    command = _Command(_started(*order, report), report, woken, adopting)
     silence = os.open(os.devnull, os.O_RDWR)
     os.dup2(silence, 1)  # the server sees the end of the output when the command's processes have ended
     os.dup2(silence, 2)
@@ -110,13 +110,16 @@ def _signals() -> int:
     return woken
 
 
-def _control(option: int, value: int) -> None:
-    """Set an option of this process in Linux's kernel; nothing happens elsewhere."""
-    if sys.platform == "linux":
-        with suppress(ImportError, OSError, AttributeError):
-            import ctypes
+def _control(option: int, value: int) -> bool:
+    """Set an option of this process in Linux's kernel; return whether that was possible, as it isn't elsewhere."""
+    if sys.platform != "linux":
+        return False
+    try:
+        import ctypes
 
-            ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+        return bool(ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0)
+    except (ImportError, OSError, AttributeError):
+        return False
 
 
 def _say(report: int, line: str) -> None:
@@ -127,8 +130,9 @@ def _say(report: int, line: str) -> None:
 class _Command:
     """A running command, as the keeper sees it."""
 
-    def __init__(self, process: int, report: int, woken: int) -> None:
-        self._process, self._report, self._woken = process, report, woken
+    def __init__(self, process: int, report: int, woken: int, adopting: bool) -> None:
+        """`adopting`: whether all that the command starts and leaves becomes a child of this process."""
+        self._process, self._report, self._woken, self._adopting = process, report, woken, adopting
         self._ended = False
         _say(report, f"began {process}")
 
@@ -159,7 +163,7 @@ class _Command:
             try:
                 process, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return sys.platform != "linux" and self._group_lives()
+                return not self._adopting and self._group_lives()
             if not process:
                 return True
             if process == self._process:

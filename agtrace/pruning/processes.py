@@ -6,6 +6,7 @@ when it has ended itself, when its time is up, when the call is cancelled, and w
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -24,9 +25,10 @@ from agtrace.pruning import keeper
 Sink = Callable[[bytes], bool]
 """Takes a piece of what a process writes, and returns whether more is wanted."""
 
-_PIECE = 65_536
-_AT_ONCE = 16
-"""The most pieces that are read before other tasks get their turn, and that a pipe may still hold in the end."""
+_PIECE = 262_144
+_AT_ONCE = 4
+"""The most pieces that are read before other tasks get their turn: together as much as a pipe holds."""
+_SET_PIPE_SIZE = getattr(fcntl, "F_SETPIPE_SZ", None)
 _PATIENCE = keeper.GRACE + keeper.LAST + 2.0
 """Seconds that a keeper has for ending everything, before it is killed itself."""
 _NO_SECRETS = frozenset({"PWD", "DESKTOP_SESSION", "GDMSESSION", "KDE_FULL_SESSION"})
@@ -85,6 +87,9 @@ class _Pipe:
     def __init__(self, descriptor: int, sink: Sink, enough: Callable[[], None]) -> None:
         self._descriptor, self._sink, self._enough = descriptor, sink, enough
         os.set_blocking(descriptor, False)
+        if _SET_PIPE_SIZE is not None:
+            with suppress(OSError):  # it stays as it was
+                fcntl.fcntl(descriptor, _SET_PIPE_SIZE, _AT_ONCE * _PIECE)
 
     async def read(self) -> None:
         """Read until the end, or until no more is wanted."""

@@ -230,7 +230,7 @@ def workplace(configured: Configured) -> Workplace:
 
 
 def serve_stdio(configured: Configured) -> None:
-    """Serve on stdin and stdout until the process ends, together with its client. Raises `OSError` without them."""
+    """Serve on stdin and stdout until the process ends, together with its client. Raises `SettingError`."""
     place = workplace(configured)
     passages = Passages(place.log)
     serve(make_server(place, passages), passages)
@@ -239,7 +239,7 @@ def serve_stdio(configured: Configured) -> None:
 def serve_http(configured: Configured, host: str, port: int, token: str | None, *, with_parent: bool) -> int:
     """Serve on this address until SIGTERM, SIGINT or, `with_parent`, the end of stdin; return the exit code.
 
-    When it is ready, that is one line of JSON on stderr. Raises `OSError` if it can't listen there.
+    When it is ready, that is one line of JSON on stderr. Raises `SettingError` if it can't listen there.
     """
     take_libraries()
     if with_parent:

@@ -67,7 +67,7 @@ def pruned(asked: Asked) -> dict[str, Any]:
 
 
 def serve(host: str, port: int) -> None:
-    """Serve on this address until SIGTERM or SIGINT. Raises `OSError` if it can't listen there."""
+    """Serve on this address until SIGTERM or SIGINT. Raises `SettingError` if it can't listen there."""
     take_libraries()
     with listen(host, port) as listening:
         port = listening.getsockname()[1]

@@ -19,11 +19,10 @@ from agtrace_schema.analysis import (
 )
 from agtrace_schema.landmarks import LandmarkKind
 
-from agtrace.health.history_reader import NO_TOOL
 from agtrace.report.figures import Tally, endings, mean_score, usage_of_all
 from agtrace.report.selection import Family
 from agtrace.sessions.query import iso
-from agtrace.text.lines import LABEL, one_line
+from agtrace.text.lines import LABEL, NO_TOOL, one_line
 
 _TENS = 10
 

@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from agtrace.problems import SettingError
+
 MOST_CONNECTIONS = 128
 """The most connections at a time; fewer if the process may open only a few files."""
 PATIENCE = 20.0
@@ -122,9 +124,12 @@ class Listening(socket.socket):
 
 
 def listen(host: str, port: int) -> Listening:
-    """Listen on an address; port 0 means any free port. Raises `OSError`."""
-    family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    listening = Listening(fileno=socket.create_server(address[:2], family=family).detach())
+    """Listen on an address; port 0 means any free port. Raises `SettingError`."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listening = Listening(fileno=socket.create_server(address[:2], family=family).detach())
+    except OSError as error:
+        raise SettingError(f"can't listen on {host}, port {port}: {error.strerror or error}") from None
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited; saves 40 ms per answer
     return listening
 

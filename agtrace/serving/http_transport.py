@@ -58,7 +58,7 @@ def serve_http(live: Live, host: str, port: int, tell: Callable[[Settings, str],
     """Serve on this address until SIGTERM or SIGINT; return the exit code. Port 0 means any free port.
 
     `http.token` of the settings is the token that clients must send. `tell` gets the URL once the server listens.
-    Raises `SettingError` for a host that needs a token, `OSError` if the server can't listen on the address.
+    Raises `SettingError` for a host that needs a token, and if the server can't listen on the address.
     """
     settings = live.current.settings
     if settings.http.token is None and not is_loopback(host):

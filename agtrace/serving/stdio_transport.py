@@ -23,6 +23,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 
 from agtrace.answers.log import take_libraries
+from agtrace.problems import SettingError
 from agtrace.serving.ending import begin, end, last_seconds
 from agtrace.serving.reloading import follow
 from agtrace.serving.server import LARGEST_REQUEST, make_server
@@ -47,7 +48,7 @@ _Line = bytes | None
 def serve_stdio(live: Live) -> None:
     """Serve on stdin and stdout until the process ends, together with its client.
 
-    Raises `OSError` if one of them is closed.
+    Raises `SettingError` if one of them is closed.
     """
     follow(live)
     serve(make_server(live))
@@ -69,11 +70,11 @@ class Watching(Protocol):
 def serve(server: Server[Any], watching: Watching | None = None) -> None:
     """Serve on stdin and stdout until the process ends, together with its client.
 
-    Raises `OSError` if one of them is closed.
+    Raises `SettingError` if one of them is closed.
     """
     take_libraries()
     if sys.stdin is None or sys.stdout is None:
-        raise OSError("stdin and stdout must be open: clients talk to the server through them")
+        raise SettingError("stdin and stdout must be open: clients talk to the server through them")
     anyio.run(_converse, server, watching)
 
 

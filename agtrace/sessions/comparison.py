@@ -18,9 +18,8 @@ from agtrace_schema.comparison import CallFailures, ComparedSession, ComparedToo
 from agtrace.sessions.files import Access, compared_files, touched_files
 from agtrace.sessions.listing import session_head, shown_kind
 from agtrace.sessions.query import short_id
-from agtrace.sessions.sections import NO_TOOL
 from agtrace.sessions.turns import last_outcome
-from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
+from agtrace.text.lines import LABEL, NO_TOOL, USER_MESSAGE, one_line
 from agtrace.usage.prices import PriceTable
 from agtrace.usage.usage import Usage, usage_of
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from agtrace_indexer.events.clues import FORGES
 from agtrace_indexer.events.commands import shell_command
 from agtrace_indexer.events.shell import parts
 from agtrace_indexer.index.questions import events, landmarks
@@ -33,7 +34,6 @@ _TELLING = frozenset(
 _ENDINGS = frozenset({LandmarkKind.TEST_RUN, LandmarkKind.BUILD})
 _SHOWN, _ALL = 6, 1 << 62
 
-_FORGES = frozenset({"gh", "glab"})
 """Programs that open pull requests and take their titles as an option."""
 
 
@@ -88,7 +88,7 @@ def _title(tool: str, arguments: Json) -> str | None:
         return str(arguments["title"])
     command = shell_command(tool, arguments, TOOLS)
     for part in parts(command.text) if command else ():
-        if part.program not in _FORGES:
+        if part.program not in FORGES:
             continue
         for word, following in pairwise((*part.words, "")):
             if word in ("--title", "-t"):

@@ -20,12 +20,9 @@ from agtrace.sessions import listing, turns
 from agtrace.sessions.files import files_by_use, touched_files
 from agtrace.sessions.landmarks import landmark_items
 from agtrace.sessions.quotes import seen
-from agtrace.text.lines import LABEL, USER_MESSAGE, one_line
+from agtrace.text.lines import LABEL, NO_TOOL, USER_MESSAGE, one_line
 from agtrace.usage.prices import PriceTable
 from agtrace.usage.usage import Usage, model_totals, usage_of
-
-NO_TOOL = "unknown tool"
-"""The name shown if a log doesn't name the tool."""
 
 _QUOTE = 80
 

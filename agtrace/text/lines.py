@@ -14,6 +14,8 @@ USER_MESSAGE = 200
 
 LABEL = 50
 """The most characters of a label."""
+NO_TOOL = "unknown tool"
+"""Stands for the name of a tool that a log doesn't tell."""
 
 PATH = 500
 """The most characters of the path of a project or a log."""

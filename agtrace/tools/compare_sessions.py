@@ -16,10 +16,9 @@ from agtrace.sessions import comparison
 from agtrace.sessions.comparison import Compared, Lengths, Side
 from agtrace.sessions.files import Access
 from agtrace.sessions.query import find_session, short_id
-from agtrace.sessions.sections import NO_TOOL
 from agtrace.settings.limits import limits
 from agtrace.shaping.replies import Reply
-from agtrace.text.lines import LABEL, SUMMARY, named, one_line
+from agtrace.text.lines import LABEL, NO_TOOL, SUMMARY, named, one_line
 from agtrace.text.next_call import NextCall, call
 from agtrace.tools.arguments import Arguments, SessionId
 from agtrace.tools.tool import Context, Tool, event_kilobytes, overview_kilobytes

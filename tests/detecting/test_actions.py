@@ -19,7 +19,6 @@ from agtrace.health.facts.actions import (
     is_poll,
     is_probe,
     only_reads,
-    starts_agent,
 )
 from tests.detecting.histories import Telling, only_call
 
@@ -107,14 +106,13 @@ def test_any_other_command_is_an_action(command: str) -> None:
         *[(tool, "poll") for tool in ("write_stdin", "wait_agent", "BashOutput", "TaskOutput", "Monitor")],
         *[(tool, "poll") for tool in ("mcp__playwright__browser_wait_for", "mcp__ci__get_build_status")],
         *[(tool, "human") for tool in ("AskUserQuestion", "ExitPlanMode", "request_user_input", "ask_user")],
-        *[(tool, "agent") for tool in ("Task", "Agent", "spawn_agent", "codebase_investigator")],
         *[(tool, "action") for tool in ("Edit", "Write", "TodoWrite", "apply_patch", "replace", "Skill")],
         *[(tool, "action") for tool in ("mcp__x__get_or_create_page", "mcp__db__query", "update_plan")],
     ],
 )
 def test_tools_are_known_by_the_words_of_their_names(tool: str, kind: str) -> None:
     call = only_call(tool, {"path": "x"})
-    told = {"poll": is_poll(call), "read": only_reads(call), "human": asks_human(call), "agent": starts_agent(call)}
+    told = {"poll": is_poll(call), "read": only_reads(call), "human": asks_human(call)}
     assert next((name for name, fits in told.items() if fits), "action") == kind
 
 

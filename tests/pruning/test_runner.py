@@ -493,6 +493,25 @@ def test_a_flooding_server_blocks_nothing_and_fills_nothing(machine: Machine) ->
     assert (machine.folder / "stderr").stat().st_size < 2_000_000
 
 
+def test_a_server_that_hangs_is_given_up(machine: Machine) -> None:
+    with machine.run() as running:
+        running.agent()
+        os.kill(running.awaited("ready")["pid"], signal.SIGSTOP)
+        running.awaited("degraded")
+        ran = running.end(7)
+    assert (ran.code, ran.events) == (7, ["ready", "unreachable", "degraded", "shutdown_after_degraded"])
+    assert ran.of("unreachable") == {"failures": 3, "error": "/healthz: no answer in time"}
+
+
+def test_an_agent_whose_file_cannot_be_written_runs_without_the_server(machine: Machine) -> None:
+    (machine.folder / "file").write_text("")
+    with machine.run(AGTRACE_DATA_DIR=str(machine.folder / "file" / "data")) as running:
+        given = running.agent()
+        ran = running.end(7)
+    assert (ran.code, ran.events, given["arguments"]) == (7, ["start_failed", "not_running"], [])
+    assert ran.of("start_failed")["error"].endswith("Not a directory")
+
+
 def test_whoever_cannot_wait_for_the_end_of_a_server_gets_it_at_once(machine: Machine) -> None:
     with machine.run("stubborn", AGTRACE_PRUNER__SHUTDOWN_TIMEOUT_MS="60000") as running:
         agent = running.agent()["pid"]

@@ -1,4 +1,4 @@
-"""Findings about the context window: how full it got, and how often it was compacted."""
+"""Findings about the context window: how often it was compacted, and in the middle of what."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from agtrace.health.facts.api import is_compaction
 from agtrace.health.finding import Finding, detector, evidence
 from agtrace.health.history import Call, History, Message, Notice, Said, Usage
 
-_FEW, _MANY = 2, 4
 _MID_TASK_WARNING = 2
 
 _HELD = re.compile(r'"preTokens":\s*([0-9]{1,12})')

@@ -90,12 +90,7 @@ def find_dangerous_commands(history: History) -> Iterator[Finding]:
     found: dict[_Danger, list[Call]] = {}
     asked: list[str] = []
     for entry in history.entries:
-        if isinstance(entry, Said) and entry.kind in (
-            UserKind.HUMAN,
-            UserKind.TASK,
-            UserKind.COMMAND,
-            UserKind.INJECTED,
-        ):
+        if isinstance(entry, Said) and entry.kind in _ASKING:
             asked.append(entry.text.lower())
         elif isinstance(entry, Call) and entry.outcome is not Outcome.REJECTED:
             for danger in _dangers(entry, asked, history.cwd):

@@ -22,7 +22,6 @@ MUCH_MS = 15 * _MINUTE
 ABSENT_MS = 120 * _MINUTE
 """A longer wait isn't a slow model: the machine was asleep, or nobody was there."""
 
-_STOPPED = frozenset({Outcome.REJECTED, Outcome.INTERRUPTED})
 _TYPED = frozenset({UserKind.HUMAN, UserKind.TASK, UserKind.COMMAND})
 
 _Who = Literal["tools", "model", "human", "unknown"]
@@ -33,7 +32,7 @@ _What = Literal["typed", "put", "said", "done", "noted"]
 """Typed by the human; put in the user's role by the harness; said by the model; done by it or a tool; none of these."""
 
 
-# -- slow tools, slow answers ----------------------------------------------------------------------
+# -- slow answers ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,6 @@ class _Wait:
     event_index: int
     turn: int | None
     what: str = ""
-    to_be_allowed: bool = False
-    """Whether most of it was probably spent waiting for the human's permission."""
 
 
 @detector(
@@ -69,7 +66,7 @@ def find_slow_model(history: History) -> Iterator[Finding]:
 
 def _slowness(slow: list[_Wait], message: str) -> Finding:
     return Finding(
-        severity="Warning" if _sum([wait for wait in slow if not wait.to_be_allowed]) >= MUCH_MS else "Info",
+        severity="Warning" if _sum(slow) >= MUCH_MS else "Info",
         message=message,
         count=len(slow),
         events=evidence([wait.event_index for wait in slow]),

@@ -15,7 +15,7 @@ from agtrace_indexer.providers.registry import TOOLS
 from agtrace_schema.events import Outcome, UserKind
 
 from agtrace.health.facts import tool_names
-from agtrace.health.facts.tool_names import AGENTS, ASKING, SHELLS, own_name
+from agtrace.health.facts.tool_names import ASKING, SHELLS, own_name
 from agtrace.health.history import Call, History, Said
 from agtrace.text.shell_programs import asks_for_state, reads, tests, waits
 
@@ -206,11 +206,6 @@ def is_probe(call: Call) -> bool:
 def asks_human(call: Call) -> bool:
     """Whether it asks the human, so that its time is theirs."""
     return own_name(call.tool).replace("_", "") in ASKING
-
-
-def starts_agent(call: Call) -> bool:
-    """Whether it starts a sub-agent."""
-    return call.agent or own_name(call.tool) in AGENTS
 
 
 # -- commands --------------------------------------------------------------------------------------

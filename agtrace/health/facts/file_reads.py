@@ -45,7 +45,3 @@ def _operands(part: Part) -> list[str]:
     if part.program == "sed":
         given = given[1:]
     return [word for word in given if _FILE.fullmatch(word)]
-
-
-def _plain(path: str) -> str:
-    return path.replace("\\", "/").removeprefix("./")

@@ -1,11 +1,11 @@
 """The built-in search, where there is no ripgrep: run as a file, it finds and prints the same as ripgrep would.
 
 Its arguments are the number of lines around a match, the bytes that are wanted of a line, the number of regular
-expressions, these, and the paths. It prints `path NUL number : line` for each line that matches, and with `-` instead of
-`:` those around it, in the order of the paths and of the names below them. Hidden and ignored files are searched too;
-below a folder, `.git`, links and what is no regular file are left out. When a file turns out to be binary after a match,
-a line says so. What can't be read is a line on stderr. Exit codes: 0 found, 1 not found, 2 not found and something
-couldn't be read, 3 not a regular expression.
+expressions, these, and the paths. It prints `path NUL number : line` for each line that matches, and with `-` instead
+of `:` those around it, in the order of the paths and of the names below them. Hidden and ignored files are searched
+too; below a folder, `.git`, links and what is no regular file are left out. When a file turns out to be binary after a
+match, a line says so. What can't be read is a line on stderr. Exit codes: 0 found, 1 not found, 2 not found and
+something couldn't be read, 3 not a regular expression.
 """
 
 from __future__ import annotations

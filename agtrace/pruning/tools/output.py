@@ -104,7 +104,7 @@ def working_folder(given: str | None, folder: Path, environment: Mapping[str, st
     """Return the folder that a command works in. Raises `ToolFailed` if it isn't one."""
     path = folder if given is None else resolved(given, folder, environment)
     try:
-        os.stat(path / ".")
+        os.stat(os.path.join(path, "."))
     except OSError as error:
         raise failed_on(path, error) from None
     return path

@@ -1,9 +1,9 @@
 """Regular expressions that mean the same to ripgrep and to the built-in search.
 
 A pattern may have literals, `.`, classes, groups, alternatives, greedy and lazy repetitions, `^`, `$`, `\\b`, `\\B`,
-`\\<`, `\\>`, `\\d \\w \\s` and their opposites, `\\p{...}`, the usual escapes, `(?i)` at its start and `(?i:...)`. A brace
-that repeats nothing is a brace, a bracket in a class is a bracket. What only one engine understands, such as lookaround
-and backreferences, is refused.
+`\\<`, `\\>`, `\\d \\w \\s` and their opposites, `\\p{...}`, the usual escapes, `(?i)` at its start and `(?i:...)`.
+A brace that repeats nothing is a brace, a bracket in a class is a bracket. What only one engine understands, such as
+lookaround and backreferences, is refused.
 """
 
 from __future__ import annotations

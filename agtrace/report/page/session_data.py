@@ -16,8 +16,6 @@ ROW = (
 SEVERITIES: tuple[Severity, ...] = ("Critical", "Warning", "Info")
 KINDS = ("turn", "step", "tool", "agent", "compaction", "api_error")
 _LANDMARKS = {"turn", "agent", "compaction", "api_error"}
-_MESSAGE = 160
-"""The most characters of a row's worst finding: two lines."""
 
 
 def row(session: ReportedSession) -> list[Any]:

@@ -13,11 +13,11 @@ from typing import Literal, NamedTuple
 
 from agtrace.text.focus.blocks import blocks
 from agtrace.text.focus.diffs import is_diff
-from agtrace.text.focus.gaps import spans, widened, written
+from agtrace.text.focus.gaps import longest_gap, spans, widened, written
 from agtrace.text.focus.layout import layout
 from agtrace.text.focus.protected import Protected, protected
 from agtrace.text.focus.scoring import scores
-from agtrace.text.focus.selection import chosen, chosen_within
+from agtrace.text.focus.selection import Characters, chosen, chosen_within
 from agtrace.text.focus.words import Finder, Question, identifiers
 
 LEAST_SHARE_SAVED = 0.2
@@ -27,7 +27,6 @@ LEAST_SAVED = 1000
 LEAST_ROOM = 200
 """The least `most_chars`; a smaller one counts as this."""
 
-_CUT = "..."
 _AT_ONCE = 500
 
 Reason = Literal["empty", "diff", "no_telling_words", "saves_too_little", "too_slow"]
@@ -65,20 +64,22 @@ def focus(
 ) -> Focused | Unfocused:
     """Keep the lines of a text that a question is about, and those that report failures.
 
-    A line is what `text.split("\\n")` gives; a final newline makes no further line. Without
-    `most_chars`, about 40 % of the lines are kept at most, and all failures. With it, the result has at most that many
-    characters (at least LEAST_ROOM); failures come first, and a line that takes more than half of them is cut.
+    A line is what `text.split("\\n")` gives; a final newline makes no further line. Without `most_chars`, about 40 % of
+    the lines are kept at most, beside those that report failures. With it, the result has at most that many characters
+    (or LEAST_ROOM): failures come first, and a line is cut only if it wouldn't fit by itself.
+
+    The text is left whole if that takes longer than these seconds by this clock.
     """
-    if not text.strip():
-        return Unfocused("empty")
-    if is_diff(text):
-        return Unfocused("diff")
     ends = clock() + seconds
 
     def in_time() -> None:
         if clock() > ends:
             raise _TooSlow
 
+    if not text.strip():
+        return Unfocused("empty")
+    if is_diff(text):
+        return Unfocused("diff")
     try:
         return _focused(text, question, first_line, most_chars, in_time)
     except _TooSlow:
@@ -100,15 +101,14 @@ def _focused(
         return Unfocused("no_telling_words")
     kept_whatever = _protected(lines, in_time)
     if most_chars is None:
-        kept = spans(chosen(divided, scored, kept_whatever, len(lines)))
+        kept = chosen(divided, scored, kept_whatever, len(lines))
     else:
-        room = max(most_chars, LEAST_ROOM)
-        lines = [line if len(line) <= room // 2 else line[: room // 2 - len(_CUT)] + _CUT for line in lines]
-        last = first + len(lines) - 1
-        kept = spans(chosen_within(lines, divided, scored, kept_whatever, room, last))
+        room = Characters(lines, max(most_chars, LEAST_ROOM), longest_gap(first + len(lines) - 1))
+        lines = room.lines
+        kept = chosen_within(divided, scored, kept_whatever, found, room)
     in_time()
-    kept = widened(kept, lines, first, single=most_chars is None)
-    return _told(written(kept, lines, first), kept, text, first, len(lines))
+    stretches = widened(spans(kept), lines, first, single=most_chars is None)
+    return _told(written(stretches, lines, first), stretches, text, first, len(lines))
 
 
 def _told(result: str, kept: Sequence[tuple[int, int]], text: str, first: int, total: int) -> Focused | Unfocused:

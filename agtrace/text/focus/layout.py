@@ -18,7 +18,7 @@ _SAMPLE = 400
 _MOST = 0.7
 
 _NUMBERED = re.compile(r" *(\d+)(?:\t|→|[:|] ?)")
-_FOUND = re.compile(r"((?:[A-Za-z]:)?[^\s:]+?)[:-](\d+)[:-](?:\d+:)?")
+_FOUND = re.compile(r"(?!\W*\d+[:/-])((?:[A-Za-z]:)?[^\s:]+?)[:-](\d+)[:-](?:\d+:)?")  # a time is no path
 _HEADING = re.compile(r"(#{1,6}) \S")
 _BANNER = re.compile(r"([=_*-])\1{2,} .*\w.* \1{3,}$")
 _BANNERS = {"=": 1, "*": 1, "_": 2, "-": 3}

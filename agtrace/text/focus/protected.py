@@ -29,6 +29,12 @@ _VERDICT = re.compile(
 )
 
 
+_LOGGED = re.compile(
+    r"\W*(?:\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d|(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR)\b|time=|\w{3} [ \d]\d \d\d:)"
+)
+_SAMPLE = 200
+
+
 class Protected(NamedTuple):
     """Lines by how certainly they are kept."""
 
@@ -62,10 +68,18 @@ def protected(lines: Sequence[str]) -> Iterator[Protected | None]:
             yield None
     frames = [line for index in tracebacks for line in _frames(index, lines, failing)]
     after = [line for index in failing for line in _after(index, lines)]
-    ends: list[int] = []
-    if failing or verdicts:
-        ends = [*range(len(lines) - 1, max(len(lines) - 1 - LAST, -1), -1), *range(min(FIRST, len(lines)))]
+    ends = _ends(lines) if failing or verdicts or _is_log(lines) else []
     yield Protected(failing, [*verdicts[-MOST_VERDICTS:], *ends, *frames, *details, *after])
+
+
+def _is_log(lines: Sequence[str]) -> bool:
+    sample = lines[:_SAMPLE]
+    return sum(_LOGGED.match(line[:100]) is not None for line in sample) * 2 > len(sample)
+
+
+def _ends(lines: Sequence[str]) -> list[int]:
+    """Return the last and the first lines, the last one first."""
+    return [*range(len(lines) - 1, max(len(lines) - 1 - LAST, -1), -1), *range(min(FIRST, len(lines)))]
 
 
 def _frames(index: int, lines: Sequence[str], failing: dict[int, int]) -> list[int]:

@@ -10,7 +10,7 @@ from agtrace.text.focus.blocks import Block
 from agtrace.text.focus.words import Question
 
 SATURATION = 1.2
-LENGTH_MATTERS = 0.4
+LENGTH_MATTERS = 0.3
 """k1 and b of BM25."""
 
 IN_HEADER = 0.5

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from agtrace.text.focus.blocks import Block
-from agtrace.text.focus.gaps import longest_gap
 from agtrace.text.focus.protected import Protected
 
 MOST_KEPT = 0.4
@@ -17,7 +16,7 @@ FOR_PROTECTED = 0.2
 OF_BEST = 0.5
 """Blocks are kept down to this share of the best score."""
 
-FILLED = 0.3
+FILLED = 0.35
 """If the blocks kept are less than this share of the text, more are kept,"""
 
 OF_BEST_TO_FILL = 0.25
@@ -26,6 +25,8 @@ OF_BEST_TO_FILL = 0.25
 MOST_FILLED = 80
 """but not more than this many lines."""
 
+_CUT = "..."
+
 
 def chosen(blocks: Sequence[Block], scores: Sequence[float], protected: Protected, total: int) -> set[int]:
     """Return the lines to keep of a text with this many lines: those with failures, and the best blocks."""
@@ -33,12 +34,15 @@ def chosen(blocks: Sequence[Block], scores: Sequence[float], protected: Protecte
     room = _Room(kept, int(total * FOR_PROTECTED))
     for line in protected.around:
         room.take((line,))
-    room = _Room(kept, max(int(total * MOST_KEPT), 1) - (len(kept) - len(protected.failing)))
     best = max(scores, default=0)
-    for index in _ranked(scores, best * OF_BEST):
-        room.take(_whole(blocks[index]))
+    ranked = _ranked(scores, best * OF_BEST_TO_FILL)
+    kept.update(_whole(blocks[ranked[0]]) if ranked else ())
+    room = _Room(kept, int(total * MOST_KEPT) - (len(kept) - len(protected.failing)))
+    for index in ranked:
+        if scores[index] >= best * OF_BEST:
+            room.take(_whole(blocks[index]))
     room = _Room(kept, min(int(total * FILLED) - len(kept), MOST_FILLED))
-    for index in _ranked(scores, best * OF_BEST_TO_FILL):
+    for index in ranked:
         room.take(_whole(blocks[index]))
     return kept
 
@@ -48,7 +52,7 @@ def _whole(block: Block) -> tuple[int, ...]:
 
 
 class _Room:
-    """Takes lines until there are as many as there may be."""
+    """Takes lines until there are as many as there may be, with those that would be left out alone between them."""
 
     def __init__(self, kept: set[int], most: int) -> None:
         self._kept = kept
@@ -56,6 +60,10 @@ class _Room:
 
     def take(self, lines: Iterable[int]) -> None:
         new = set(lines) - self._kept
+        new |= {line - 1 for line in new if line - 2 in self._kept} | {
+            line + 1 for line in new if line + 2 in self._kept
+        }
+        new -= self._kept
         if len(new) <= self._left:
             self._kept |= new
             self._left -= len(new)
@@ -68,49 +76,54 @@ def _ranked(scores: Sequence[float], least: float) -> list[int]:
 
 
 def chosen_within(
-    lines: Sequence[str], blocks: Sequence[Block], scores: Sequence[float], protected: Protected, most: int, last: int
+    blocks: Sequence[Block],
+    scores: Sequence[float],
+    protected: Protected,
+    telling: Container[int],
+    room: Characters,
 ) -> set[int]:
-    """Return the lines to keep within this many characters, gaps included; `last` is the number of the last line."""
-    room = _Characters(lines, most, longest_gap(last))
-    telling = {line for block, score in zip(blocks, scores, strict=True) if score for line in range(*block[:2])}
+    """Return the lines to keep within some characters; `telling` has the lines with words of the question."""
     for line in sorted(protected.failing, key=lambda line: (protected.failing[line], line not in telling, line)):
         room.take((line,))
     for index in _ranked(scores, 0):
+        if room.full:
+            break
         block = blocks[index]
         own = range(block.start, block.end)
         if not room.take(_whole(block)) and not room.take(own):
-            for line in own:
+            for line in sorted(own, key=lambda line: line not in telling):
                 room.take((line,))
-        if room.full:
-            break
     for line in protected.around:
         room.take((line,))
     return room.kept
 
 
-class _Characters:
-    """Takes lines as long as they fit, with a gap on one side of each stretch."""
+def _cut(line: str, most: int) -> str:
+    return line if len(line) <= most else line[: max(most - len(_CUT), 0)] + _CUT
+
+
+class Characters:
+    """Takes lines as long as they fit, with a gap before each stretch and one at the end."""
 
     def __init__(self, lines: Sequence[str], most: int, gap: int) -> None:
         self.kept: set[int] = set()
-        self._lines = lines
+        self.lines = [_cut(line, most - 2 * (gap + 1) - 1) for line in lines]
+        """The lines, those cut that wouldn't fit with a gap before and after them."""
         self._gap = gap + 1
         self._left = most - self._gap
 
     @property
     def full(self) -> bool:
         """Whether hardly another line would fit."""
-        return self._left < self._gap + 1
+        return self._left <= self._gap
 
     def take(self, lines: Iterable[int]) -> bool:
         """Take these lines if all of them fit."""
-        new = sorted(set(lines) - self.kept)
-        stretches = sum(
-            line - 1 not in self.kept and (not at or new[at - 1] != line - 1) for at, line in enumerate(new)
-        )
-        cost = stretches * self._gap + sum(len(self._lines[line]) + 1 for line in new)
+        new = set(lines) - self.kept
+        stretches = sum(line - 1 not in self.kept and line - 1 not in new for line in new)
+        cost = stretches * self._gap + sum(len(self.lines[line]) + 1 for line in new)
         if cost > self._left:
             return False
-        self.kept.update(new)
+        self.kept |= new
         self._left -= cost
         return True

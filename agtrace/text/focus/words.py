@@ -69,7 +69,7 @@ _SAME = (
 _IDENTIFIER = re.compile(r"\w+")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ENDING = re.compile(
-    r"(?:i[sz](?:e[sdr]?|ing|ations?)|at(?:e[sd]?|ing|ions?|ors?)|ments?|ings?|ions?|ers?|ors?|ly|ies|ied|y|e[sd]?|"
+    r"(?:ications?|i[sz](?:e[sdr]?|ing|ations?)|at(?:e[sd]?|ing|ions?|ors?)|ments?|ings?|ions?|ers?|ors?|ly|ies|ied|y|e[sd]?|"
     r"(?<![su])s)$"
 )
 _LONG_ENDING = re.compile(r"(?:[ae]n(?:ces?|cy|t(?:ly|s)?)|[ai](?:ble|bly|bility)|ive(?:ly|s)?|al(?:ly)?|ness|ity)$")

@@ -36,7 +36,7 @@ _REMEMBERED = 64
 _TELLING = frozenset(
     "branch cherry-pick commit fetch log merge pull push rebase reflog remote reset rev-parse show switch".split()  # noqa: SIM905
 )
-_FORGES = frozenset({"gh", "glab"})
+FORGES = frozenset({"gh", "glab"})
 _SUBJECTS = frozenset({"issue", "mr", "pr", "release", "run"})
 _ELSEWHERE = frozenset({"--git-dir", "--work-tree", "-R", "--repo", "--hostname"})
 _GOES = re.compile(
@@ -153,7 +153,7 @@ def _is_telling(part: Part) -> bool:
         while words and words[0] in ("-c", "--no-pager"):
             words = words[2 if words[0] == "-c" else 1 :]
         return bool(words) and words[0] in _TELLING
-    if part.program in _FORGES:
+    if part.program in FORGES:
         return part.words[1:2] != () and part.words[1] in _SUBJECTS and _ELSEWHERE.isdisjoint(part.words)
     return False
 

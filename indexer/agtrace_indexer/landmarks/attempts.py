@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from agtrace_schema.landmarks import LandmarkKind
 
+from agtrace_indexer.events.clues import FORGES
 from agtrace_indexer.events.shell import Part, parts
 from agtrace_indexer.landmarks import forges, git, programs
 from agtrace_indexer.landmarks.wrappers import unwrapped
@@ -106,7 +107,7 @@ def _told(part: Part) -> git.Told | None:
         return None
     if words[0] == "git":
         return git.attempted(words[1:])
-    if words[0] in forges.PROGRAMS:
+    if words[0] in FORGES:
         return forges.attempted(words)
     task = programs.task_of(words)
     return task and (task.kind, "", task.name, None)

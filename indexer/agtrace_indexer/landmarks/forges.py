@@ -7,11 +7,11 @@ from collections.abc import Iterator, Set
 
 from agtrace_schema.landmarks import Landmark, LandmarkKind, Verdict
 
+from agtrace_indexer.events.clues import FORGES
 from agtrace_indexer.landmarks.wrappers import behind_options
 
 Told = tuple[LandmarkKind, str, str | None, str | None]
 
-PROGRAMS = frozenset({"gh", "glab"})
 
 _SUBJECTS = {
     "pr": LandmarkKind.PULL_REQUEST,
@@ -51,7 +51,7 @@ _NOT_NEW = re.compile(r"already exists")
 
 def is_meant(words: Set[str]) -> bool:
     """Whether a command of these words may ask a forge for any of this."""
-    return not PROGRAMS.isdisjoint(words) and not _DONE.keys().isdisjoint(words)
+    return not FORGES.isdisjoint(words) and not _DONE.keys().isdisjoint(words)
 
 
 def attempted(words: tuple[str, ...]) -> Told | None:

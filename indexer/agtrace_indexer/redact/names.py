@@ -100,7 +100,7 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|[0-9]+")
 _BESIDE = ("publickey", "tokenizer", "applicationserverkey")
 _WITH_KEY = ("api", "access", "secret", "private", "encryption", "signing", "master", "account", "auth", "shared",
              "admin", "app", "storage", "session", "service", "hmac", "jwt", "license", "subscription", "webhook",
-             "deploy", "server", "consumer", "integration", "root", "write", "unseal", "client", "license", "aes",
+             "deploy", "server", "consumer", "integration", "root", "write", "unseal", "client", "aes",
              "crypt", "crypto", "cipher", "vault", "django", "flask", "rails", "laravel", "signature", "cookie",
              "token",
              "password", "sas", "instrumentation", "ingest", "ingestion", "preshared", "wrapping", "recovery"

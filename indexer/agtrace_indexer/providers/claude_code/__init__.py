@@ -23,6 +23,9 @@ def _setup() -> Setup:
     return SETUP
 
 
+AGENT_TOOLS = ("Task", "Agent")
+"""The tools that start a sub-agent: `Task` was seen until 2.1.50, `Agent` from 2.1.78 on."""
+
 CLAUDE_CODE = Agent(
     name="claude_code",
     title="Claude Code",
@@ -36,7 +39,7 @@ CLAUDE_CODE = Agent(
         waiting=frozenset({"BashOutput", "TaskOutput", "AgentOutputTool", "Monitor", "ScheduleWakeup"}),
         asking=frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"}),
         questioning=frozenset({"AskUserQuestion"}),
-        starting=frozenset({"Task", "Agent"}),
+        starting=frozenset(AGENT_TOOLS),
         answering=frozenset({"StructuredOutput"}),
         servers=("mcp__agtrace__", "mcp__plugin_agtrace_agtrace__"),  # the second if installed as a plugin
         commands=("command",),

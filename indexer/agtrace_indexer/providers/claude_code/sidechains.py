@@ -13,12 +13,10 @@ from agtrace_schema.events import Payload, ToolCall, ToolResult
 from agtrace_indexer.events.drafts import LogState, Record, SessionFacts
 from agtrace_indexer.events.json_values import digest, fields, text
 from agtrace_indexer.events.strings import identifier
+from agtrace_indexer.providers.claude_code import AGENT_TOOLS
 from agtrace_indexer.providers.claude_code.content import joined_text
 from agtrace_indexer.providers.claude_code.short_texts import shown
 from agtrace_indexer.providers.notes import remember
-
-AGENT_TOOLS = ("Task", "Agent")
-"""The tools that start a sub-agent: `Task` until 2.1.50, `Agent` from 2.1.78."""
 
 _SIDECHAINS_REMEMBERED = 16
 _UUIDS_REMEMBERED = 8

@@ -1,7 +1,7 @@
 """OpenAI Codex: rollout files of three eras (indexer/README.md).
 
 A: one JSON object {session, items}. B: bare JSON lines, no envelope. C: lines {timestamp, type, payload}.
-All three use the same tables: `records` names the reader of every type.
+All three use the same tables: `record_types` names the reader of every type.
 
 The rules: Codex writes what is said twice, and the first of the two is the event (`doubles`). Tool calls and results
 are read from response items, and from events only if no item has them (`tool_events`). Codex has no error flag: the

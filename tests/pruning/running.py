@@ -1,0 +1,114 @@
+"""Running the tools of the pruning server, and finding the processes that they leave."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from agtrace.pruning.arguments import Arguments, BashArguments, GrepArguments, ReadArguments, parse
+from agtrace.pruning.tools import bash, grep, read
+from agtrace.pruning.tools.output import Output, ToolFailed
+
+SECONDS = 30
+"""Anything that takes longer counts as hanging."""
+
+_TOOLS: dict[str, tuple[type[Arguments], Any]] = {
+    "bash": (BashArguments, bash.run),
+    "grep": (GrepArguments, grep.run),
+    "read": (ReadArguments, read.run),
+}
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
+
+
+def run(tool: str, folder: Path, environment: Mapping[str, str] | None = None, **arguments: Any) -> Output:
+    """Run a tool in a folder with some arguments. Raises `ToolFailed`."""
+    return anyio.run(call, tool, folder, environment, arguments)
+
+
+async def call(tool: str, folder: Path, environment: Mapping[str, str] | None, arguments: Mapping[str, Any]) -> Output:
+    """Run a tool within an event loop."""
+    model, function = _TOOLS[tool]
+    output = await function(parse(model, arguments), folder, dict(os.environ) if environment is None else environment)
+    assert isinstance(output, Output)
+    return output
+
+
+def failure(tool: str, folder: Path, environment: Mapping[str, str] | None = None, **arguments: Any) -> ToolFailed:
+    """Run a tool that fails, and return how."""
+    with pytest.raises(ToolFailed) as failed:
+        run(tool, folder, environment, **arguments)
+    return failed.value
+
+
+def marked(mark: str) -> list[int]:
+    """Return the processes that live and have a variable MARK of this value."""
+    wanted = f"MARK={mark}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (path / "environ").read_bytes().split(b"\0") and _lives(path):
+                found.append(int(path.name))
+        except OSError:
+            pass  # it has just ended
+    return found
+
+
+def _lives(path: Path) -> bool:
+    return (path / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+
+
+def wait_for(number: int, mark: str) -> None:
+    """Wait until so many processes with this mark live. Raises `TimeoutError`."""
+    end = time.monotonic() + SECONDS
+    while len(marked(mark)) != number:
+        if time.monotonic() > end:
+            raise TimeoutError(f"{marked(mark)} instead of {number} processes")
+        select.select([], [], [], 0.01)
+
+
+async def appear(number: int, mark: str) -> None:
+    """Wait within an event loop until at least so many processes with this mark live. Raises `TimeoutError`."""
+    with anyio.fail_after(SECONDS):
+        while len(marked(mark)) < number:
+            await anyio.sleep(0.01)
+
+
+def children() -> list[int]:
+    """Return the child processes of this one, also those that have ended and weren't waited for."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(path.read_text().rpartition(")")[2].split()[1]) == os.getpid():
+                found.append(int(path.parent.name))
+        except OSError:
+            pass  # it has just ended
+    return found
+
+
+_ALONE = """
+import json, os, sys
+from pathlib import Path
+from tests.faults.serving import memory
+from tests.pruning.running import run
+output = run(sys.argv[1], Path.cwd(), **json.loads(sys.argv[2]))
+figures = {"peak": memory(os.getpid()), "text": len(output.text), "start": output.text[:80]}
+print(json.dumps(figures | {"stdout": output.stdout_bytes}))
+"""
+
+
+def start_alone(tool: str, folder: Path, arguments: str) -> subprocess.Popen[bytes]:
+    """Start a tool in a process of its own, which prints its peak of memory in bytes and figures of the output."""
+    root = str(Path(__file__).resolve().parents[2])
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *filter(None, sys.path)])}
+    command = [sys.executable, "-c", _ALONE, tool, arguments]
+    return subprocess.Popen(command, cwd=folder, env=variables, stdout=subprocess.PIPE)

@@ -1,0 +1,151 @@
+"""The tool `bash`: what it gives of a command, and what it says of one that fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from agtrace.pruning.tools.output import MOST_CAPTURED, Capture, joined
+from tests.pruning.running import SECONDS, failure, needs_proc, run, start_alone
+
+
+def test_a_command_gives_its_output_then_its_errors_and_their_sizes(tmp_path: Path) -> None:
+    output = run("bash", tmp_path, command="printf out; echo wrong >&2; pwd")
+    assert output.text == f"out{tmp_path}\n[stderr]\nwrong\n"
+    assert (output.stdout_bytes, output.stderr_bytes) == (len(f"out{tmp_path}\n"), 6)
+    assert (output.exit_code, output.truncated, output.first_line) == (0, None, 1)
+    assert output.duration_ms > 0
+
+
+def test_output_without_a_line_end_is_kept_apart_from_errors(tmp_path: Path) -> None:
+    assert run("bash", tmp_path, command="printf out; printf wrong >&2").text == "out\n[stderr]\nwrong"
+
+
+def test_a_command_has_nothing_to_read(tmp_path: Path) -> None:
+    assert run("bash", tmp_path, command="cat; read line; echo $?").text == "1\n"
+
+
+@pytest.mark.parametrize("command", ["-x", "--help", "-c 'echo no'"])
+def test_a_command_that_begins_like_an_option_is_a_command(command: str, tmp_path: Path) -> None:
+    failed = failure("bash", tmp_path, command=command)
+    assert failed.exit_code == 127 and failed.output and "command not found" in failed.output.text
+
+
+def test_a_failing_command_is_an_error_with_its_output(tmp_path: Path) -> None:
+    failed = failure("bash", tmp_path, command="echo tried; exit 3")
+    assert (failed.error_code, failed.exit_code) == ("nonzero_exit", 3)
+    assert failed.message == "The command ended with exit code 3."
+    assert failed.output and failed.output.text == "tried\n"
+
+
+def test_a_failing_command_is_an_answer_if_that_is_allowed(tmp_path: Path) -> None:
+    output = run("bash", tmp_path, command="echo tried; exit 3", allow_nonzero_exit=True)
+    assert (output.text, output.exit_code) == ("tried\n", 3)
+
+
+def test_a_command_that_a_signal_ends_has_a_negative_exit_code(tmp_path: Path) -> None:
+    failed = failure("bash", tmp_path, command="kill -SEGV $$")
+    assert (failed.exit_code, failed.message) == (-11, "The command was ended by signal 11.")
+
+
+def test_a_command_whose_time_is_up_gives_what_it_wrote_until_then(tmp_path: Path) -> None:
+    command = "trap 'echo ending; exit 0' TERM; echo begun; while :; do sleep 0.01; done"
+    failed = failure("bash", tmp_path, command=command, timeout_ms=500)
+    assert (failed.error_code, failed.timeout_ms, failed.exit_code) == ("timeout", 500, None)
+    assert failed.output and failed.output.text.startswith("begun\nending\n")
+
+
+def test_a_command_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    began = time.monotonic()
+    failed = failure("bash", tmp_path, command="trap '' TERM; while :; do sleep 0.1; done", timeout_ms=100)
+    assert failed.error_code == "timeout" and time.monotonic() - began < 10
+
+
+def test_the_end_of_a_command_counts_and_not_that_of_what_it_left(tmp_path: Path) -> None:
+    """The clean-up takes longer than the command may."""
+    output = run("bash", tmp_path, command="(trap '' TERM; sleep 1000) & echo done", timeout_ms=2_000)
+    assert output.text == "done\n" and output.exit_code == 0 and output.duration_ms < 2_000
+
+
+def test_output_that_comes_just_after_the_end_is_not_lost(tmp_path: Path) -> None:
+    assert run("bash", tmp_path, command="echo late > >(sleep 0.02; cat)").text == "late\n"
+
+
+def test_a_command_works_in_the_folder_it_is_given(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    assert run("bash", tmp_path, command="pwd", cwd="inner").text == f"{tmp_path}/inner\n"
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    assert run("bash", Path("/"), environment, command="pwd", cwd="~/inner").text == f"{tmp_path}/inner\n"
+
+
+@pytest.mark.parametrize(("cwd", "code"), [("nowhere", "ENOENT"), ("file", "ENOTDIR"), ("x" * 300, "ENAMETOOLONG")])
+def test_a_folder_that_is_none_is_an_error(cwd: str, code: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert failure("bash", tmp_path, command="pwd", cwd=cwd).error_code == code
+
+
+def test_where_there_is_no_bash_it_is_sh(tmp_path: Path) -> None:
+    assert run("bash", tmp_path, {"PATH": str(tmp_path)}, command="echo $0").text == "/bin/sh\n"
+
+
+def test_a_command_that_no_system_could_start_is_an_error(tmp_path: Path) -> None:
+    failed = failure("bash", tmp_path, command="echo " + "é" * 90_000)
+    assert failed.error_code == "spawn_failed" and "too long" in failed.message
+
+
+def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
+    output = run("bash", tmp_path, command=r"printf 'a\xffb\r\n\x1b[1m\0'")
+    assert output.text == "a\ufffdb\r\n\x1b[1m\0" and output.stdout_bytes == 10
+
+
+def test_of_a_long_output_both_ends_are_kept_in_whole_lines(tmp_path: Path) -> None:
+    output = run("bash", tmp_path, command="seq 1000000; echo wrong >&2")
+    total = output.stdout_bytes + output.stderr_bytes
+    lines = output.text.split("\n")
+    gap = next(number for number, line in enumerate(lines) if line.startswith("..."))
+    assert lines[:gap] == [str(number) for number in range(1, gap + 1)]
+    rest = lines[gap + 1 :]
+    assert rest[-3:] == ["[stderr]", "wrong", ""]
+    assert rest[:-3] == [str(number) for number in range(1_000_001 - len(rest) + 3, 1_000_001)]
+    assert output.truncated and output.truncated.total_bytes == total == 6_888_896 + 6
+    assert MOST_CAPTURED - 30 < output.truncated.kept_bytes <= MOST_CAPTURED
+    assert lines[gap] == f"... ({total - output.truncated.kept_bytes} bytes left out) ..."
+
+
+@needs_proc
+def test_a_gigabyte_of_output_needs_little_memory(tmp_path: Path) -> None:
+    process = start_alone("bash", tmp_path, json.dumps({"command": "head -c 1000000000 /dev/zero"}))
+    found = json.loads(process.communicate(timeout=3 * SECONDS)[0])
+    assert found["stdout"] == 1_000_000_000
+    assert found["text"] < MOST_CAPTURED + 100
+    assert found["peak"] < 200_000_000
+
+
+@pytest.mark.parametrize("text", ["", "short", "a\nb\n", "é" * 600, "line\n" * 300, "x" * 1_000 + "\n" + "y" * 1_000])
+@pytest.mark.parametrize("most", [100, 101, 1_000, 1_024])
+def test_what_is_captured_is_the_same_in_whatever_pieces_it_comes(text: str, most: int) -> None:
+    data = text.encode()
+    kept = set()
+    for size in (1, 7, 64, 10_000):
+        capture = Capture(most)
+        for start in range(0, len(data), size):
+            capture.add(data[start : start + size])
+        assert capture.total == len(data)
+        kept.add(capture.kept(most))
+    (one,) = kept
+    assert one.size <= max(most, 0) and "\ufffd" not in one.text
+    assert (one.text == text) == (len(data) <= most)
+
+
+def test_errors_have_a_share_of_what_is_kept_however_long_the_output_is() -> None:
+    output, errors = Capture(), Capture()
+    for _ in range(50):
+        output.add(b"x" * 99_999 + b"\n")
+        errors.add(b"y" * 99_999 + b"\n")
+    text, truncated = joined(output, errors)
+    assert truncated and truncated.kept_bytes <= MOST_CAPTURED and truncated.total_bytes == 10_000_000
+    assert text.count("y") >= MOST_CAPTURED // 4 - 200_000

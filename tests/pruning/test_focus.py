@@ -1,0 +1,518 @@
+"""The built-in pruner: the lines that a question is about, and the laws that hold for every text."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agtrace.text.failing_lines import read
+from agtrace.text.focus import LEAST_ROOM, Focused, Unfocused, focus
+
+UNHURRIED = 60.0
+QUESTION = "Keep the lines that decide which timeout is used"
+
+
+def focused(text: str, question: str = QUESTION, *, first_line: int = 1, most_chars: int | None = None) -> Focused:
+    found = focus(text, question, first_line=first_line, most_chars=most_chars, seconds=UNHURRIED)
+    assert isinstance(found, Focused), found
+    return found
+
+
+def kept(text: str, question: str = QUESTION) -> list[str]:
+    """Return the kept lines, without the gaps."""
+    lines = text.split("\n")
+    return [line for start, end in focused(text, question).kept for line in lines[start - 1 : end]]
+
+
+def reason(text: str, question: str = QUESTION, *, most_chars: int | None = None) -> str:
+    found = focus(text, question, most_chars=most_chars, seconds=UNHURRIED)
+    assert isinstance(found, Unfocused), found
+    return found.reason
+
+
+# -- texts -----------------------------------------------------------------------------------------
+
+NAMES = ("cart", "catalog", "coupon", "customer", "invoice", "mailer", "order", "refund", "shipping", "stock", "tax")
+
+PAGE = """
+class {0}Page:
+    def __init__(self, shop):
+        self.shop = shop
+        self.rows = []
+
+    def render(self, rows):
+        for row in rows:
+            self.rows.append(row.{0})
+        return self.shop.template('{0}.html', rows=self.rows)
+"""
+
+CLIENT = """
+class Client:
+    def __init__(self, settings):
+        self.settings = settings
+        self.session = None
+
+    def _read_timeout(self, request):
+        if request.timeout is not None:
+            return request.timeout
+        return self.settings.default_timeout
+
+    def close(self):
+        if self.session:
+            self.session.close()
+        self.session = None
+"""
+
+LOAD = """
+// Load{0} loads one {0}.
+func Load{0}(db *sql.DB, id int) (*{0}, error) {{
+\trow := db.QueryRow(select{0}, id)
+\tvar found {0}
+\tif err := row.Scan(&found.ID, &found.Name); err != nil {{
+\t\treturn nil, err
+\t}}
+\treturn &found, nil
+}}
+"""
+
+DIAL = """
+func dial(o Options) net.Conn {
+\td := net.Dialer{
+\t\tTimeout: o.DialTimeout,
+\t}
+\treturn d.Dial(o.Addr)
+}
+"""
+
+SECTION = """
+## The {0}
+
+Every shop has a {0}, and what it is for is told here at some length, as a manual does.
+It is shown on a page of its own.
+
+A second paragraph on the {0} says a little more about its looks.
+"""
+
+WAITING = """
+## Waiting
+
+A request waits 30 seconds for its answer.
+
+The timeout can be set with `shop.timeout`, or per request.
+"""
+
+
+def _among(one: str, others: str) -> str:
+    """Put a text between others, one for each name."""
+    written = [others.format(name.title()) for name in NAMES]
+    return "\n".join([*written[:6], one, *written[6:]])
+
+
+def python() -> str:
+    """Return a module with classes that have nothing to do with the one in the middle."""
+    return "import shop\n\n" + _among(CLIENT, PAGE)
+
+
+def go() -> str:
+    return "package shop\n" + _among(DIAL, LOAD)
+
+
+def markdown() -> str:
+    return "# Manual\n" + _among(WAITING, SECTION)
+
+
+def numbered(text: str) -> str:
+    return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(text.split("\n"), 1))
+
+
+def test_run() -> str:
+    progress = [f"tests/test_{name}.py {'.' * 20} [{5 * at:3}%]" for at, name in enumerate(NAMES * 3)]
+    return "\n".join(
+        [
+            "============================= test session starts ==============================",
+            "platform linux -- Python 3.11.7, pytest-8.3.2",
+            *progress,
+            "=================================== FAILURES ===================================",
+            "______________________________ test_rounds_vat _________________________________",
+            "    def test_rounds_vat(shop):",
+            ">       assert shop.vat(100) == 19",
+            "E       assert 20 == 19",
+            "tests/test_tax.py:12: AssertionError",
+            "=========================== short test summary info ============================",
+            "FAILED tests/test_tax.py::test_rounds_vat - assert 20 == 19",
+            "=================== 1 failed, 719 passed in 9.31s ====================",
+        ]
+    )
+
+
+test_run.__test__ = False  # type: ignore[attr-defined]
+
+
+def build_log() -> str:
+    steps = [
+        f"2026-01-05T10:00:{at % 60:02}Z INFO compiled module {name}-{at} in {at * 7} ms"
+        for at, name in enumerate(NAMES * 12)
+    ]
+    steps[60] = "2026-01-05T10:00:31Z WARN the cache of the linker is disabled, as its folder is read-only"
+    steps[100] = "error: linking `shop` failed: cannot find -lssl"
+    return "\n".join(steps)
+
+
+def log_with_traceback() -> str:
+    jobs = [f"2026-01-05 10:00:{at % 60:02} INFO job {at} of {name} is done" for at, name in enumerate(NAMES * 10)]
+    traceback = [
+        "Traceback (most recent call last):",
+        '  File "/srv/shop/worker.py", line 30, in run',
+        "    job.perform()",
+        '  File "/srv/shop/jobs.py", line 71, in perform',
+        "    self.client.send(self.message)",
+        "shop.errors.Refused: the other side said no",
+    ]
+    return "\n".join([*jobs[:70], *traceback, *jobs[70:]])
+
+
+def json_settings() -> str:
+    services = {
+        name: {"host": f"{name}.internal", "port": 8000 + at, "retries": at % 3} for at, name in enumerate(NAMES)
+    }
+    search = {"host": "search.internal", "port": 9200, "retries": 2, "timeout_ms": 1500}
+    return json.dumps({"version": 3, "services": {**services, "search": search}, "users": services}, indent=2)
+
+
+def hits() -> str:
+    """Return what grep printed."""
+    lines = [
+        f"shop/{name}.py:{at * 3}:    return self.{name}.{other}"
+        for name in NAMES
+        for at, other in enumerate(NAMES[:9], 1)
+    ]
+    lines[40] = "shop/client.py:88:    timeout = request.timeout or DEFAULT_TIMEOUT"
+    return "\n".join(lines)
+
+
+DIFFS = {
+    "unified": "--- a/shop.py\n+++ b/shop.py\n@@ -1,3 +1,4 @@\n import shop\n+timeout = 3\n"
+    + " context = None\n" * 200,
+    "git show": "commit 0a1b2c\nAuthor: A\n\n    Set a timeout\n\ndiff --git a/x b/x\nindex 1..2 100644\n"
+    + "+timeout = 1\n-x\n" * 200,
+    "combined": "diff --cc shop.py\nindex 1,2..3\n@@@ -1,2 -1,2 +1,3 @@@\n" + "++timeout = 1\n  more()\n" * 200,
+    "in colour": "\x1b[1mdiff --git a/x b/x\x1b[m\n\x1b[36m@@ -1 +1 @@\x1b[m\n"
+    + "\x1b[32m+timeout = 1\x1b[m\n x\n" * 200,
+    "with context": "*** a/x\n--- b/x\n***************\n*** 1,2 ****\n" + "! timeout = 1\n  x\n" * 200,
+    "plain": "3c3\n< timeout = 1\n---\n> timeout = 2\n" + "90,91d89\n< x\n" * 200,
+    "behind other output": "ok\n" * 300 + "diff --git a/x b/x\n@@ -1 +1 @@\n-timeout = 1\n+timeout = 2\n",
+}
+
+
+# -- what is kept ----------------------------------------------------------------------------------
+
+
+def test_of_python_the_function_that_is_asked_for_stays_under_its_class() -> None:
+    lines = kept(python())
+    assert "class Client:" in lines
+    assert [line.strip() for line in lines if "timeout" in line] == [
+        "def _read_timeout(self, request):",
+        "if request.timeout is not None:",
+        "return request.timeout",
+        "return self.settings.default_timeout",
+    ]
+    assert len(lines) < 0.4 * len(python().split("\n"))
+
+
+@pytest.mark.parametrize("written", [str, numbered], ids=["plain", "numbered"])
+def test_of_a_language_with_braces_the_function_stays_whole(written: Callable[[str], str]) -> None:
+    text = written(go())
+    begin = next(at for at, line in enumerate(text.split("\n"), 1) if "func dial" in line)
+    assert any(start <= begin and begin + 5 <= end for start, end in focused(text).kept)
+
+
+def test_of_a_test_run_the_failures_their_details_and_the_verdict_stay_whatever_is_asked() -> None:
+    text = test_run()
+    for question in ("Why is the VAT wrong?", "Which plugins of Python were loaded on this platform?"):
+        lines = kept(text, question)
+        assert {"E       assert 20 == 19", "FAILED tests/test_tax.py::test_rounds_vat - assert 20 == 19"} <= set(lines)
+        assert lines[0].endswith("test session starts ==============================")
+        assert lines[-1].startswith("=================== 1 failed")
+        assert len(lines) < 30
+
+
+def test_of_a_build_log_what_is_asked_for_stays_with_the_errors_and_both_ends() -> None:
+    log = build_log().split("\n")
+    lines = kept(build_log(), "Keep the warning about the cache of the linker")
+    assert {log[0], log[60], log[100], log[-1]} <= set(lines)
+    assert len(lines) < 0.4 * len(log)
+
+
+def test_of_a_log_with_times_the_lines_around_the_one_asked_for_stay_too() -> None:
+    lines = [f"2026-01-05T10:00:{at % 60:02}Z step {at} of {name}" for at, name in enumerate(NAMES * 20)]
+    lines[100] = "2026-01-05T10:01:40Z the timeout of the lock is over"
+    found = focused("\n".join(lines))
+    assert any(start <= 100 and end >= 102 for start, end in found.kept)
+
+
+def test_a_traceback_stays_whole() -> None:
+    lines = kept(log_with_traceback(), "How did the mailer fare?")
+    begin = lines.index("Traceback (most recent call last):")
+    assert lines[begin + 5] == "shop.errors.Refused: the other side said no"
+
+
+def test_of_a_long_traceback_the_first_and_the_last_frames_stay() -> None:
+    frames = [line for at in range(300) for line in (f'  File "/srv/deep.py", line {at}, in f{at}', "    f()")]
+    log = "\n".join(
+        ["INFO waiting for a timeout", *["INFO fine"] * 100, "Traceback (most recent call last):", *frames, "E: no"]
+    )
+    lines = kept(log)
+    assert frames[0] in lines and frames[-2] in lines and lines[-1] == "E: no"
+    assert len(lines) < 60
+
+
+def test_of_json_a_value_stays_with_the_keys_above_it() -> None:
+    lines = kept(json_settings(), "Which timeout has the search service?")
+    assert [line for line in lines if "services" in line or '"search"' in line or "timeout" in line] == [
+        '  "services": {',
+        '    "search": {',
+        '      "timeout_ms": 1500',
+    ]
+
+
+def test_of_prose_a_paragraph_stays_with_its_heading() -> None:
+    lines = kept(markdown(), "How is the timeout of a request set?")
+    assert "The timeout can be set with `shop.timeout`, or per request." in lines
+    assert {"# Manual", "## Waiting"} <= set(lines)
+
+
+def test_of_hits_of_a_search_those_stay_that_are_asked_for() -> None:
+    assert "shop/client.py:88:    timeout = request.timeout or DEFAULT_TIMEOUT" in kept(hits())
+
+
+@pytest.mark.parametrize(
+    "question", ["Where are the timeouts read?", "reading timeout", "readTimeout", "_READ_TIMEOUT"]
+)
+def test_words_are_found_in_other_forms_and_inside_identifiers(question: str) -> None:
+    assert "    def _read_timeout(self, request):" in kept(python(), question)
+
+
+def test_gaps_tell_the_numbers_of_the_file_from_which_the_text_was_read() -> None:
+    found = focused(python(), first_line=1001)
+    assert found.text.startswith("(") and "lines left out: 1001-" in found.text
+    assert found.kept[0][0] > 1001
+
+
+def test_a_small_budget_holds_the_failures_and_then_the_best() -> None:
+    found = focused(build_log(), "Keep the warning about the cache of the linker", most_chars=500)
+    assert len(found.text) <= 500
+    assert "error: linking" in found.text and "the cache of the linker" in found.text
+
+
+def test_a_line_is_cut_only_if_it_would_not_fit_by_itself() -> None:
+    text = "\n".join(["one line"] * 50 + ["the timeout " + "is here " * 1000] + ["another line"] * 50)
+    found = focused(text, most_chars=1000)
+    assert len(found.text) <= 1000
+    assert any(line.startswith("the timeout is here") and line.endswith("...") for line in found.text.split("\n"))
+
+
+# -- where nothing is left out ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["", "\n", " \n\t\n" * 500])
+def test_a_text_without_characters_stays(text: str) -> None:
+    assert reason(text) == "empty"
+
+
+@pytest.mark.parametrize("kind", DIFFS)
+def test_a_diff_stays(kind: str) -> None:
+    assert reason(DIFFS[kind]) == "diff"
+    assert reason(DIFFS[kind], most_chars=500) == "diff"
+
+
+@pytest.mark.parametrize("question", ["", "What is this about?", "Where are the dolphins fed?", "?!"])
+def test_a_text_stays_of_which_no_word_of_the_question_tells_anything(question: str) -> None:
+    assert reason(python(), question) == "no_telling_words"
+
+
+def test_a_word_that_is_everywhere_tells_nothing() -> None:
+    assert (
+        reason("\n".join(f"the timeout of {name} is {at}" for at, name in enumerate(NAMES * 9))) == "no_telling_words"
+    )
+
+
+def test_a_text_stays_if_little_would_be_saved() -> None:
+    assert reason("def timeout():\n    return 3\n\n\ndef other():\n    return 4\n") == "saves_too_little"
+    assert reason("\n\n".join(["y = 3", "timeout = 1 " + "x" * 9000, *["z = 3\n" * 9] * 30])) == "saves_too_little"
+
+
+def test_a_text_stays_if_the_time_is_over() -> None:
+    ticking = count()
+    assert focus(python(), QUESTION, clock=lambda: float(next(ticking)), seconds=2.5) == Unfocused("too_slow")
+    assert isinstance(focus(python(), QUESTION, clock=lambda: 0.0, seconds=0.0), Focused)
+
+
+# -- laws ------------------------------------------------------------------------------------------
+
+_WORDS = [
+    "timeout",
+    "readTimeout",
+    "retry_count",
+    "class Shop:",
+    "def f(x):",
+    "if x:",
+    "return",
+    "}",
+    "{",
+    "# note",
+    "\t",
+    "→",
+]
+_FAILING = [
+    "FAILED tests/test_a.py::test_b - assert 1 == 2",
+    "error: no such file",
+    "=== 1 failed, 2 passed in 3.4s ===",
+    "Traceback (most recent call last):",
+    '  File "a.py", line 3, in f',
+    "ValueError: no",
+    "E   assert 1 == 2",
+    "--- FAIL: TestX (0.00s)",
+]
+_lines = st.one_of(
+    st.just(""),
+    st.sampled_from(_FAILING),
+    st.builds(
+        lambda indent, words: " " * indent + " ".join(words),
+        st.integers(0, 12),
+        st.lists(st.sampled_from(_WORDS), min_size=1, max_size=6),
+    ),
+    st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=60),
+    st.text("x timeou", min_size=1, max_size=30).map(lambda text: text * 20),
+)
+_texts = st.builds(
+    lambda groups, end: "\n".join(line for lines, times in groups for line in lines * times) + end,
+    st.lists(st.tuples(st.lists(_lines, min_size=1, max_size=12), st.integers(1, 12)), min_size=1, max_size=8),
+    st.sampled_from(["", "\n", "\n\n"]),
+)
+_questions = st.lists(st.sampled_from([*_WORDS, "the", "timeouts", "retries", "shop", "note"]), max_size=5).map(
+    " ".join
+)
+_laws = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+
+
+def _parts(found: Focused, lines: list[str], first: int) -> Iterator[tuple[str, str]]:
+    """Yield each line of a result with what should stand there."""
+    at, written = first, iter(found.text.split("\n"))
+    for start, end in [*found.kept, (first + len(lines), first + len(lines) - 1)]:
+        if start > at:
+            yield next(written), f"({start - at} lines left out: {at}-{start - 1})"
+        for number in range(start, end + 1):
+            yield next(written), lines[number - first]
+        at = end + 1
+    assert list(written) == [], "more lines than kept and left out"
+
+
+@_laws
+@given(_texts, _questions, st.integers(1, 100_000))
+def test_kept_lines_and_gaps_are_together_the_whole_text(text: str, question: str, first: int) -> None:
+    found = focus(text, question, first_line=first, seconds=UNHURRIED)
+    if isinstance(found, Unfocused):
+        return
+    lines = text.removesuffix("\n").split("\n")
+    for written, expected in _parts(found, lines, first):
+        assert written == expected
+    assert found.total_lines == len(lines)
+    assert found.kept_lines == sum(end - start + 1 for start, end in found.kept)
+    assert all(one[1] + 1 < other[0] for one, other in zip(found.kept, found.kept[1:], strict=False))
+    assert len(found.text) <= len(text) - max(1000, len(text) // 5)
+
+
+@_laws
+@given(_texts, _questions)
+def test_every_line_that_reports_a_failure_is_kept(text: str, question: str) -> None:
+    found = focus(text, question, seconds=UNHURRIED)
+    if isinstance(found, Focused):
+        numbers = {number for start, end in found.kept for number in range(start, end + 1)}
+        told = enumerate(read(text.removesuffix("\n").split("\n")), 1)
+        assert {number for number, failing in told if failing and failing.kind != "detail"} <= numbers
+
+
+@_laws
+@given(_texts, _questions)
+def test_the_same_question_to_the_same_text_has_the_same_answer(text: str, question: str) -> None:
+    assert focus(text, question, seconds=UNHURRIED) == focus(text, question, seconds=UNHURRIED)
+
+
+@_laws
+@given(_texts, _questions, st.integers(0, 3000), st.integers(1, 100_000))
+def test_a_budget_is_kept_to(text: str, question: str, most: int, first: int) -> None:
+    found = focus(text, question, first_line=first, most_chars=most, seconds=UNHURRIED)
+    if isinstance(found, Unfocused):
+        return
+    assert len(found.text) <= max(most, LEAST_ROOM)
+    for written, expected in _parts(found, text.removesuffix("\n").split("\n"), first):
+        assert written == expected or (written.endswith("...") and expected.startswith(written[:-3]))
+
+
+@_laws
+@given(_texts, _questions)
+def test_a_diff_is_never_touched_whatever_surrounds_it(text: str, question: str) -> None:
+    assert reason(text + "\n@@ -1,2 +3,4 @@ f\n-timeout\n+retry", question) == "diff"
+
+
+# -- hostile texts ---------------------------------------------------------------------------------
+
+HOSTILE: dict[str, Callable[[int], str]] = {
+    "NULs": lambda size: "timeout\n" + "\0\n" * (size // 2),
+    "replaced surrogates": lambda size: "timeout \ufffd\n" + "\ufffd\ufffd x\n" * (size // 5),
+    "lone surrogates": lambda size: "timeout\n" + "\ud800 error: \udfff\n" * (size // 12),
+    "one line": lambda size: "timeout " + "x" * size,
+    "one line of words": lambda size: "timeout other " * (size // 14),
+    "one line of underscores": lambda size: "timeout " + "_" * size,
+    "one line of JSON": lambda size: '{"timeout":[' + '{"a":"b"},' * (size // 10) + "0]}",
+    "one line among others": lambda size: "timeout\n" + "a\n" * 500 + "aB_1 " * (size // 5),
+    "empty lines": lambda size: "timeout" + "\n" * size + "end",
+    "short lines": lambda size: "timeout\n" + "a\n" * (size // 2),
+    "ever deeper": lambda size: "\n".join(" " * at + "timeout" for at in range(int((2 * size) ** 0.5))),
+    "deep and flat in turn": lambda size: "\n".join(
+        (" " * 390 * (at % 2) + f"timeout{at}") for at in range(size // 200)
+    ),
+    "deep spaces": lambda size: "timeout\n" + " " * size + "x\n",
+    "tabs": lambda size: "timeout\n" + "\t\t\tx\ty\n" * (size // 7),
+    "right to left": lambda size: "timeout\n" + "\u202e\u05d0\u05d1 \u0627\u0644\n" * (size // 7),
+    "opened tracebacks": lambda size: "timeout\n" + "Traceback (most recent call last):\n" * (size // 35),
+    "headings": lambda size: "timeout\n" + "# a\n\n" * (size // 5),
+    "closers": lambda size: "timeout\n" + "}\n" * (size // 2),
+    "signatures": lambda size: "timeout\n" + "f(\n a\n)\n" * (size // 8),
+    "gaps": lambda size: "timeout\n(3 lines left out: 2-4)\n" * (size // 32),
+    "other words": lambda size: "timeout\n" + "\n".join(f"{at:x}" for at in range(size // 5)),
+    "growing when lowered": lambda size: "timeout\n" + "\u0130timeout\n" * (size // 9),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_text_raises_nothing_and_takes_time_in_proportion_to_its_size(kind: str) -> None:
+    def taken(size: int) -> float:
+        text = HOSTILE[kind](size)
+        begun = time.process_time()
+        focus(text, QUESTION, seconds=UNHURRIED)
+        focus(text, QUESTION, most_chars=2000, seconds=UNHURRIED)
+        return time.process_time() - begun
+
+    small = max(min(taken(30_000) for _ in range(2)), 0.005)
+    assert taken(300_000) < 40 * small
+
+
+def test_a_megabyte_in_one_line_and_a_hundred_thousand_empty_lines_are_answered() -> None:
+    assert reason(HOSTILE["one line"](1_000_000)) == "no_telling_words"
+    assert isinstance(
+        focus("timeout = 3\n" * 3 + "\n" * 100_000 + "x\n" * 20, QUESTION, seconds=UNHURRIED), (Focused, Unfocused)
+    )
+
+
+@_laws
+@given(st.text(max_size=400), st.text(max_size=100), st.one_of(st.none(), st.integers(-5, 10**9)))
+def test_any_text_and_any_question_have_an_answer(text: str, question: str, most: int | None) -> None:
+    for whole in (text, text * 20, (text + "\n") * 20):
+        assert isinstance(focus(whole, question, most_chars=most, seconds=UNHURRIED), (Focused, Unfocused))

@@ -1,0 +1,300 @@
+"""The tool `grep`: the same answers from ripgrep and from what is built in, over real files.
+
+Where ripgrep isn't installed, only the built-in search is tried, and a program that prints what ripgrep printed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agtrace.pruning.tools.output import Output, ToolFailed
+from agtrace.pruning.tools.patterns import BadPattern, understood
+from tests.pruning.running import failure, run
+
+_RIPGREP = shutil.which("rg")
+_WITHOUT = {"PATH": os.defpath, "HOME": "/nowhere"}
+_ENGINES = {
+    "built in": _WITHOUT if shutil.which("rg", path=os.defpath) is None else {"PATH": "/nowhere"},
+    "ripgrep": {**_WITHOUT, "PATH": str(Path(_RIPGREP or "/nowhere/rg").parent)},
+}
+
+Search = Callable[..., Output]
+
+
+@pytest.fixture(params=_ENGINES)
+def engine(request: pytest.FixtureRequest) -> dict[str, str]:
+    """The environment in which one of the engines is found."""
+    if request.param == "ripgrep" and _RIPGREP is None:
+        pytest.skip("ripgrep is not installed")
+    return _ENGINES[request.param]
+
+
+@pytest.fixture
+def search(engine: dict[str, str], tree: Path) -> Search:
+    """A search in the tree."""
+
+    def ask(pattern: str | None = None, **arguments: Any) -> Output:
+        return run("grep", tree, engine, **({} if pattern is None else {"pattern": pattern}), **arguments)
+
+    return ask
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Files of many kinds."""
+    root = tmp_path / "tree"
+    for name in ("a", ".git/hooks", "node_modules", "sub/.git", "-dir"):
+        (root / name).mkdir(parents=True)
+    (root / ".gitignore").write_text("node_modules\n*.log\n")
+    (root / "a" / "b.py").write_text("def one():\n    return 1\n\n\ndef two():\n    return 2\n")
+    (root / "a.py").write_text("import one\n")
+    (root / "a-b.py").write_text("one = 1\r\nlast one")
+    (root / ".hidden").write_text("one hidden\n")
+    (root / "ignored.log").write_text("one ignored\n")
+    (root / "node_modules" / "x.js").write_text("one module\n")
+    (root / ".git" / "hooks" / "one").write_text("one of git\n")
+    (root / "sub" / ".git" / "x").write_text("one of git\n")
+    (root / "-dir" / "-file").write_text("one -e dashed\n")
+    (root / "binary").write_bytes(b"one\n" * 3 + b"\0\n")
+    (root / "late binary").write_bytes(b"one\n" + (b"text" * 30 + b"\n") * 10_000 + b"\0\n")
+    (root / "no utf-8").write_bytes(b"one \xff two\n\xc3\xa9t\xc3\xa9\n")
+    (root / "mark").write_bytes(b"\xef\xbb\xbfone\n")
+    (root / "link.py").symlink_to("a.py")
+    (root / "link").symlink_to("a")
+    (root / "empty").touch()
+    os.mkfifo(root / "fifo")
+    return root
+
+
+def test_all_files_are_searched_but_those_of_git_links_binary_and_irregular_ones(search: Search) -> None:
+    output = search("one")
+    assert output.text.split("\n") == [
+        "-dir/-file:1:one -e dashed", ".hidden:1:one hidden", "a/b.py:1:def one():", "a-b.py:1:one = 1\r",
+        "a-b.py:2:last one", "a.py:1:import one", "ignored.log:1:one ignored", "mark:1:\ufeffone",
+        "no utf-8:1:one \ufffd two", "node_modules/x.js:1:one module", "",
+    ]  # fmt: skip
+    assert (output.exit_code, output.truncated, output.stdout_bytes) == (0, None, len(output.text.encode()))
+
+
+def test_no_match_is_an_empty_text_and_exit_code_1(search: Search) -> None:
+    output = search("nothing like this")
+    assert (output.text, output.exit_code) == ("", 1)
+
+
+def test_lines_around_a_match_have_other_marks_and_groups_are_divided(search: Search) -> None:
+    output = search("return", paths=["a", "a-b.py"], context_lines=1)
+    assert output.text == (
+        "a/b.py-1-def one():\na/b.py:2:    return 1\na/b.py-3-\n--\na/b.py-5-def two():\na/b.py:6:    return 2\n"
+    )
+    output = search("return 1|import|last", paths=["a", "a.py", "a-b.py"], context_lines=3)
+    assert [line for line in output.text.split("\n") if line == "--"] == ["--"] * 2
+
+
+def test_several_patterns_find_the_lines_of_any(search: Search) -> None:
+    assert search(patterns=["return 1", "import", "zzz"], paths=["a", "a.py"]).text == (
+        "a/b.py:2:    return 1\na.py:1:import one\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("paths", "files"),
+    [(["a"], ["a/b.py"]), (["./a/", "a"], ["a/b.py"]), (["a.py", "a"], ["a.py", "a/b.py"]), (["link"], ["link/b.py"]),
+     (["link.py", "binary", "late binary"], ["link.py"]), ([".git"], [".git/hooks/one"]), (["-dir"], ["-dir/-file"]),
+     ([".git/hooks/one"], [".git/hooks/one"]), (["a/../a.py"], ["a/../a.py"]), (["binary", "empty"], [])],
+)  # fmt: skip
+def test_paths_are_searched_in_their_order_and_once(paths: list[str], files: list[str], search: Search) -> None:
+    output = search("one", paths=paths)
+    assert [line.split(":")[0] for line in output.text.splitlines()] == files
+
+
+def test_paths_are_found_from_the_root_the_home_and_another_folder(tree: Path, engine: dict[str, str]) -> None:
+    home = {**engine, "HOME": str(tree)}
+    assert run("grep", Path("/"), home, pattern="import", paths=[f"{tree}/a.py"]).text == f"{tree}/a.py:1:import one\n"
+    assert run("grep", Path("/"), home, pattern="import", paths=["~/a.py"]).text == f"{tree}/a.py:1:import one\n"
+    assert run("grep", tree, engine, pattern="def one", cwd="a").text == "b.py:1:def one():\n"
+
+
+@pytest.mark.parametrize(("path", "code"), [("no", "ENOENT"), ("a.py/x", "ENOTDIR"), ("fifo", "not_regular"),
+                                            ("/dev/zero", "not_regular"), ("--files", "ENOENT")])  # fmt: skip
+def test_a_path_that_cant_be_searched_is_an_error(path: str, code: str, tree: Path, engine: dict[str, str]) -> None:
+    failed = failure("grep", tree, engine, pattern="one", paths=["a", path])
+    assert failed.error_code == code and failed.message.startswith(path)
+
+
+def test_a_pattern_that_looks_like_an_option_is_a_pattern(search: Search) -> None:
+    assert search("-e dash").text == "-dir/-file:1:one -e dashed\n"
+    assert search(patterns=["--files", "--pre=sh"]).text == ""
+
+
+def test_a_path_is_not_taken_for_stdin(tree: Path, engine: dict[str, str]) -> None:
+    (tree / "-").write_text("one dash\n")
+    assert run("grep", tree, engine, pattern="dash", paths=["-"]).text == "-:1:one dash\n"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "numbers"),
+    [("^one", [1]), ("one$", [2]), ("(?i)LAST", [2]), ("l(?i:A)st", [2]), ("l(?:x|a)s?t{1,2}", [2]), (r"\bas", []),
+     (r"\<on", [1, 2]), (r"st\>", [2]), (r"=\s\d", [1]), ("[[:digit:]]", [1]), ("[^]a-z ]{2}", [1]), (r"\r", [1]),
+     (r"\x3d", [1]), ("(?P<word>last)", [2]), (r"\p{Lu}", []), (r"\P{L}1", [1]), ("{", []), ("a{x", []), ("a|", [1, 2]),
+     ("o.*?e", [1, 2]), (r"[\w]+ [\W]", [1]), ("[a&&b]st", [2]), (r"\.|=", [1]), ("x{,3}last", [2]), ("^$", [])],
+)  # fmt: skip
+def test_patterns_mean_the_same_to_both_engines(pattern: str, numbers: list[int], search: Search) -> None:
+    found = search(pattern, paths=["a-b.py"]).text.splitlines()
+    assert [int(line.split(":")[1]) for line in found] == numbers
+
+
+def test_no_part_of_a_pattern_matches_bytes_that_are_no_text(search: Search) -> None:
+    for pattern in ("one . two", "one [^x] two", r"one \W two", r"one \S two", r"one [\Sx] two", r"one \P{L} two"):
+        assert search(pattern, paths=["no utf-8"]).text == "", pattern
+    assert search("^.t.$", paths=["no utf-8"]).text == "no utf-8:2:été\n"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [("(", "a ( has no )"), (")", "a ) has no ("), ("[a", "a [ has no ]"), ("*a", "repeats"), ("a**", "repeats"),
+     ("a++", "possessive"), ("(?=a)", "lookahead"), ("(?<!a)", "lookbehind"), ("(?>a)", "atomic"), ("a\\", "too early"),
+     (r"\Aa", r"\A is not"), (r"a\n", "single lines"), ("a{3,2}", "as least"), ("a{1001}", "1,000"), ("[z-a]", "backw"),
+     ("[[:nope:]]", "no class"), ("a(?i)b", "at the beginning"), (r"\x{d800}", "no character"), (r"(a)\1", "backref"),
+     ("(" * 101 + ")" * 101, "too deep"), (r"\p{^L}", "no property"), ("(?x)a", "not supported")],
+)  # fmt: skip
+def test_what_is_not_understood_is_explained(pattern: str, why: str, tree: Path) -> None:
+    with pytest.raises(BadPattern) as bad:
+        understood(pattern)
+    assert why in str(bad.value)
+    failed = failure("grep", tree, pattern=pattern)
+    assert failed.error_code == "bad_pattern" and failed.message.startswith("The pattern is not understood: ")
+
+
+def test_the_pattern_that_is_not_understood_is_named(tree: Path, engine: dict[str, str]) -> None:
+    assert "The pattern 2 " in failure("grep", tree, engine, patterns=["a", "("]).message
+    assert "unknown property" in failure("grep", tree, engine, pattern=r"\p{Nope}").message
+
+
+def test_the_search_ends_after_so_many_matches_and_says_so(search: Search) -> None:
+    output = search("text", paths=["a", "late binary"], max_matches=3)
+    assert output.text.split("\n")[-2] == "(stopped after 3 matches, max_matches; there are more)"
+    assert output.text.count("late binary:") == 3 and output.exit_code == 0
+    assert output.truncated is not None and output.truncated.total_bytes is None
+    assert "(stopped" not in search("def", paths=["a"], max_matches=2).text, "there are only two"
+
+
+def test_the_lines_after_the_last_match_are_shown_and_those_before_the_next_arent(search: Search) -> None:
+    assert search("def", paths=["a"], max_matches=1, context_lines=1).text == (
+        "a/b.py:1:def one():\na/b.py-2-    return 1\n(stopped after 1 matches, max_matches; there are more)\n"
+    )
+
+
+def test_the_search_ends_before_so_many_bytes_and_says_so(search: Search) -> None:
+    output = search("text", paths=["late binary"], max_bytes=1_024, max_matches=1_000)
+    assert output.text.endswith("\n(stopped before 1,024 bytes, max_bytes; there is more)\n")
+    assert 700 < len(output.text.encode()) <= 1_024
+
+
+def test_a_long_line_is_cut(tree: Path, search: Search) -> None:
+    (tree / "long").write_text("é" * 3_000_000 + "needle\n" + "x" * 1_000 + "needle")
+    assert search("needle", paths=["long"]).text == "".join(
+        f"long:{number}:{char * 1_000}... (cut at 1,000 characters)\n" for number, char in enumerate("éx", 1)
+    )
+
+
+def test_a_search_takes_no_longer_than_it_may(tree: Path) -> None:
+    """The built-in engine backtracks."""
+    (tree / "slow").write_text("a" * 60 + "!bc\n")
+    began = time.monotonic()
+    failed = failure("grep", tree, _ENGINES["built in"], pattern="^(a|a)*bc$", paths=["a", "slow"],
+                     timeout_ms=500)  # fmt: skip
+    assert (failed.error_code, failed.timeout_ms) == ("timeout", 500)
+    assert time.monotonic() - began < 10
+
+
+def test_names_with_line_ends_and_colons_break_nothing(tree: Path, search: Search) -> None:
+    (tree / "a" / "new\nline: binary").write_text("one more\n")
+    assert search("one", paths=["a"]).text == "a/b.py:1:def one():\na/new\\nline: binary:1:one more\n"
+
+
+# -- as ripgrep prints it --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def printing(tmp_path: Path) -> Callable[[bytes, int], dict[str, str]]:
+    """An environment in which `rg` notes its arguments and prints what it is given."""
+
+    def make(printed: bytes, code: int = 0) -> dict[str, str]:
+        folder = tmp_path / "programs"
+        folder.mkdir()
+        (folder / "printed").write_bytes(printed)
+        program = folder / "rg"
+        program.write_text(
+            f"#!/bin/sh\nfor one; do printf '%s\\n' \"$one\"; done > '{folder}/arguments'\n"
+            f"/bin/cat '{folder}/printed'; exit {code}\n"
+        )
+        program.chmod(0o755)
+        return {"PATH": str(folder)}
+
+    return make
+
+
+def test_what_ripgrep_prints_is_read(printing: Callable[..., dict[str, str]], tree: Path) -> None:
+    """As ripgrep 15.2.0 printed it."""
+    environment = printing(
+        b"./a/b.py\x001-def one():\n./a/b.py\x002:    return 1:2\n./a/b.py\x003-\n./a.py\x001:import one\n"
+        b'./binary: binary file matches (found "\\0" byte around offset 14)\n./late binary\x001:one\n'
+        b'./late binary: WARNING: stopped searching binary file after match (found "\\0" byte around offset 2000004)\n'
+        b"./long\x001:" + b"x" * 4_004 + b" [... omitted end of long line]\n"
+    )
+    output = run("grep", tree, environment, patterns=["return", "-x"], paths=["a", "-dir", "."], context_lines=1)
+    assert output.text == (
+        "a/b.py-1-def one():\na/b.py:2:    return 1:2\na/b.py-3-\n--\na.py:1:import one\n--\nlong:1:"
+        + "x" * 1_000
+        + "... (cut at 1,000 characters)\n"
+    )
+    arguments = (tree.parent / "programs" / "arguments").read_text().splitlines()
+    assert arguments[arguments.index("--context=1") :] == [
+        "--context=1", "--regexp=(?:return)", r"--regexp=(?:\-x)", "--", "./a", "./-dir", "."
+    ]  # fmt: skip
+    assert {"--no-config", "--no-ignore", "--hidden", "--glob=!.git", "--null", "--sort=path"} <= set(arguments)
+
+
+def test_where_ripgrep_fails_the_search_is_done_without_it(printing: Callable[..., dict[str, str]], tree: Path) -> None:
+    """Such as one that doesn't know an option yet."""
+    assert run("grep", tree, printing(b"", 2), pattern="import").text == "a.py:1:import one\n"
+
+
+def test_what_ripgrep_found_is_kept_even_if_it_couldnt_read_everything(
+    printing: Callable[..., dict[str, str]], tree: Path
+) -> None:
+    output = run("grep", tree, printing(b"./a.py\x001:import one\n", 2), pattern="import")
+    assert (output.text, output.exit_code) == ("a.py:1:import one\n", 0)
+
+
+@pytest.mark.skipif(_RIPGREP is None, reason="ripgrep is not installed")
+@pytest.mark.parametrize("arguments", [
+    {"pattern": "def .*(self|path)", "context_lines": 2}, {"pattern": "import", "context_lines": 3, "max_matches": 7},
+    {"pattern": "[A-Z]{4,}", "context_lines": 1, "max_bytes": 5_000}, {"pattern": "é|ü|😀", "max_matches": 1_000},
+    {"patterns": [r"PRAGMA\s+\w+", r"\d{5,}", r"\bx\b"], "max_matches": 1_000}, {"pattern": "^$", "max_matches": 300},
+])  # fmt: skip
+def test_both_engines_answer_the_same_about_this_repository(arguments: dict[str, Any]) -> None:
+    root = Path(__file__).resolve().parents[2]
+    answers = [
+        run("grep", root, environment, paths=["agtrace", "indexer", "tests/agtrace", "README.md"], **arguments)
+        for environment in _ENGINES.values()
+    ]
+    assert answers[0].text == answers[1].text != ""
+
+
+def test_a_file_that_may_not_be_read_is_told_of(tree: Path, engine: dict[str, str]) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    (tree / "a.py").chmod(0)
+    output = run("grep", tree, engine, pattern="def one")
+    assert output.text == "a/b.py:1:def one():\n(not everything could be read: 1 errors)\n"
+    with pytest.raises(ToolFailed) as failed:
+        run("grep", tree, engine, pattern="def one", paths=["a.py"])
+    assert failed.value.error_code == "EACCES"

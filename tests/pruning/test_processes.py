@@ -1,0 +1,140 @@
+"""Processes of the pruning server: whatever a command does, nothing of it outlives the call or the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+import uuid
+from pathlib import Path
+
+import anyio
+import pytest
+
+from agtrace.pruning.processes import without_secrets
+from tests.pruning.running import appear, call, children, failure, marked, needs_proc, run, start_alone, wait_for
+
+pytestmark = needs_proc
+
+_ESCAPES = {
+    "in the background": "sleep 1000 &",
+    "deaf to SIGTERM": "(trap '' TERM; sleep 1000; sleep 1000) &",
+    "without output": "sleep 1000 > /dev/null 2>&1 < /dev/null & disown",
+    "in a session of its own": "setsid sleep 1000 &",
+    "forked twice in a session of its own": "setsid sh -c 'setsid sleep 1000 & sleep 1000 &' &",
+    "stopped": "sleep 1000 & kill -STOP $!",
+}
+
+
+@pytest.fixture
+def mark() -> str:
+    return uuid.uuid4().hex
+
+
+@pytest.mark.parametrize("left", _ESCAPES.values(), ids=_ESCAPES)
+def test_what_a_command_leaves_behind_is_ended_with_it_and_delays_its_answer_little(
+    left: str, mark: str, tmp_path: Path
+) -> None:
+    began = time.monotonic()
+    output = run("bash", tmp_path, command=f"{left}\necho done", env={"MARK": mark})
+    assert output.text == "done\n" and output.exit_code == 0
+    assert time.monotonic() - began < 10, "not the 1,000 seconds"
+    assert marked(mark) == []
+
+
+@pytest.mark.parametrize("left", _ESCAPES.values(), ids=_ESCAPES)
+def test_a_command_whose_time_is_up_is_ended_with_all_that_it_started(left: str, mark: str, tmp_path: Path) -> None:
+    failed = failure("bash", tmp_path, command=f"{left}\nsleep 1000", env={"MARK": mark}, timeout_ms=300)
+    assert (failed.error_code, failed.timeout_ms) == ("timeout", 300)
+    assert marked(mark) == []
+
+
+def test_a_call_that_is_cancelled_leaves_nothing(mark: str, tmp_path: Path) -> None:
+    async def leave() -> None:
+        arguments = {"command": "setsid sleep 1000 & trap '' TERM; sleep 1000; sleep 1000", "env": {"MARK": mark}}
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call, "bash", tmp_path, None, arguments)
+            await appear(3, mark)
+            tasks.cancel_scope.cancel()
+        assert marked(mark) == []
+
+    anyio.run(leave)
+    assert children() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_when_the_server_is_killed_its_commands_end(number: signal.Signals, mark: str, tmp_path: Path) -> None:
+    command = "setsid sleep 1000 & sleep 1000 & sleep 1000"
+    server = start_alone("bash", tmp_path, json.dumps({"command": command, "env": {"MARK": mark}}))
+    wait_for(4, mark)
+    server.send_signal(number)
+    server.communicate()
+    began = time.monotonic()
+    wait_for(0, mark)
+    assert time.monotonic() - began < 10, "they didn't end by themselves"
+
+
+def test_a_command_that_kills_its_keeper_ends_as_well(mark: str, tmp_path: Path) -> None:
+    failed = failure("bash", tmp_path, command="sleep 1000 & kill -9 $PPID; sleep 1000", env={"MARK": mark})
+    assert (failed.error_code, failed.exit_code) == ("nonzero_exit", -9)
+    wait_for(0, mark)
+
+
+def test_a_hundred_commands_leave_no_process_and_no_open_file(mark: str, tmp_path: Path) -> None:
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    async def all_of_them() -> tuple[int, int]:
+        await call("bash", tmp_path, None, {"command": "true"})
+        before = descriptors()
+        limit = anyio.CapacityLimiter(10)
+
+        async def one(number: int) -> None:
+            async with limit:
+                with anyio.move_on_after(0.05 if number % 10 == 0 else None):
+                    arguments = {"command": "sleep 1000 > /dev/null 2>&1 & echo $MARK", "env": {"MARK": mark}}
+                    await call("bash", tmp_path, None, arguments if number % 10 == 5 else {"command": "echo"})
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(100):
+                tasks.start_soon(one, number)
+        return before, descriptors()
+
+    before, after = anyio.run(all_of_them)
+    assert before == after
+    assert children() == [] and marked(mark) == []
+
+
+def test_a_command_gets_the_environment_of_the_server_without_secrets_and_with_its_own(tmp_path: Path) -> None:
+    given = {"PATH": os.environ["PATH"], "HOME": "/home/me", "GITHUB_TOKEN": "t", "DB_PASSWORD": "p", "LANG": "C"}
+    output = run("bash", tmp_path, given, command="env", env={"LANG": "de", "API_KEY": "wanted", "Ü": "1\n2"})
+    assert {"HOME=/home/me", "LANG=de", "API_KEY=wanted", "Ü=1", "2"} <= set(output.text.splitlines())
+    assert "GITHUB_TOKEN" not in output.text and "DB_PASSWORD" not in output.text
+    assert "LC_CTYPE" not in output.text and "PYTHON" not in output.text, "nothing of the keeper's"
+
+
+@pytest.mark.parametrize("name", ["PATH", "HOME", "PWD", "USER", "SHELL", "LANG", "TERM", "EDITOR", "SSH_AUTH_SOCK",
+                                  "DISPLAY", "VIRTUAL_ENV", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_SESSION_ID", "LS_COLORS",
+                                  "DBUS_SESSION_BUS_ADDRESS", "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "TOKENIZERS_PARALLELISM",
+                                  "PYTHONHASHSEED", "GIT_ASKPASS", "DESKTOP_SESSION"])  # fmt: skip
+def test_usual_variables_are_no_secrets(name: str) -> None:
+    assert without_secrets({name: "x"}) == {name: "x"}
+
+
+@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "PGPASSWORD", "DB_PASS",
+                                  "npm_config__authToken", "CLIENT_SECRET", "GOOGLE_CREDENTIALS", "STORAGE_KEY",
+                                  "AGTRACE_HTTP_TOKEN"])  # fmt: skip
+def test_variables_that_are_named_like_secrets_are_left_out(name: str) -> None:
+    assert without_secrets({name: "x"}) == {}
+
+
+def test_an_environment_larger_than_a_pipe_reaches_the_command(tmp_path: Path) -> None:
+    large = {f"LARGE_{number}": "x" * 100_000 for number in range(5)}
+    output = run("bash", tmp_path, command="echo ${#LARGE_0} ${#LARGE_4}", env=large)
+    assert output.text == "100000 100000\n"
+
+
+def test_a_command_finds_signals_as_usual_and_no_descriptor_but_the_three(tmp_path: Path) -> None:
+    output = run("bash", tmp_path, command="set -o pipefail; yes | head -1; echo $?; ls /proc/self/fd | wc -l")
+    assert output.text.split() == ["y", "141", "4"], "ls itself has one open"

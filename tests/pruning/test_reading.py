@@ -1,0 +1,222 @@
+"""The tool `read`: whole files and ranges of lines, whatever a path leads to."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+from pathlib import Path
+
+import pytest
+
+from agtrace.pruning.arguments import (
+    BashArguments,
+    GrepArguments,
+    InvalidArguments,
+    ReadArguments,
+    input_schema,
+    parse,
+)
+from agtrace.pruning.tools.output import MOST_CAPTURED
+from tests.pruning.running import SECONDS, failure, needs_proc, run, start_alone
+
+
+@pytest.mark.parametrize("text", ["", "one", "one\n", "one\r\ntwo\r\n", "\n\n", "é€😀\n", "\x1b[1mbold\x1b[0m"])
+def test_a_file_is_given_as_it_is(text: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(text.encode())
+    output = run("read", tmp_path, file_path="file")
+    assert (output.text, output.stdout_bytes, output.stderr_bytes) == (text, len(text.encode()), 0)
+    assert (output.exit_code, output.first_line, output.truncated) == (None, 1, None)
+
+
+def test_bytes_that_are_no_text_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"a\xffb")
+    assert run("read", tmp_path, file_path="file").text == "a\ufffdb"
+
+
+@pytest.mark.parametrize("last", ["\n", "", "\nend"])
+def test_a_range_is_the_lines_between_two_numbers_for_all_numbers(last: str, tmp_path: Path) -> None:
+    lines = [f"line {number}" for number in range(1, 8)]
+    text = "\n".join(lines) + last
+    (tmp_path / "file").write_text(text)
+    whole = text.splitlines(keepends=True)
+    for start in range(1, len(whole) + 1):
+        for end in range(start, len(whole) + 3):
+            output = run("read", tmp_path, file_path="file", start_line=start, end_line=end)
+            assert (output.text, output.first_line) == ("".join(whole[start - 1 : end]), start)
+        assert run("read", tmp_path, file_path="file", start_line=start).text == "".join(whole[start - 1 :])
+        assert run("read", tmp_path, file_path="file", end_line=start).text == "".join(whole[:start])
+
+
+def test_ranges_of_a_file_of_many_pieces_are_right(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    lines = ["x" * chance.choice([0, 1, 70, 5_000]) + f" {number}\n" for number in range(1, 1_500)]
+    (tmp_path / "file").write_text("".join(lines))
+    for _ in range(40):
+        start = chance.randint(1, len(lines))
+        end = chance.randint(start, len(lines) + 10)
+        output = run("read", tmp_path, file_path="file", start_line=start, end_line=end)
+        assert output.truncated is not None or output.text == "".join(lines[start - 1 : end])
+
+
+@pytest.mark.parametrize(
+    ("line", "radius", "first", "last"), [(50, None, 30, 70), (3, 5, 1, 8), (99, 5, 94, 100), (7, 0, 7, 7)]
+)
+def test_the_lines_around_one_are_those_within_the_radius(
+    line: int, radius: int | None, first: int, last: int, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("".join(f"{number}\n" for number in range(1, 101)))
+    given = {} if radius is None else {"radius": radius}
+    output = run("read", tmp_path, file_path="file", around_line=line, **given)
+    assert output.text.split() == [str(number) for number in range(first, last + 1)]
+    assert output.first_line == first
+
+
+@pytest.mark.parametrize("lines", [{"start_line": 4}, {"start_line": 4, "end_line": 9}, {"around_line": 4}])
+def test_lines_that_arent_there_are_an_error_that_says_how_many_there_are(
+    lines: dict[str, int], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("1\n2\n3\n")
+    failed = failure("read", tmp_path, file_path="file", **lines)
+    assert failed.error_code == "out_of_range"
+    assert failed.message == f"{tmp_path}/file has 3 lines: there is no line 4."
+
+
+def test_the_first_line_of_an_empty_file_is_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert run("read", tmp_path, file_path="file", start_line=1).text == ""
+    assert "has 0 lines" in failure("read", tmp_path, file_path="file", start_line=2).message
+
+
+def test_of_a_large_file_both_ends_are_given_in_whole_lines(tmp_path: Path) -> None:
+    text = "".join(f"line {number}\n" for number in range(500_000))
+    (tmp_path / "file").write_text(text)
+    output = run("read", tmp_path, file_path="file")
+    first, gap, last = output.text.partition("... (")
+    left_out, _, last = last.partition(" bytes left out) ...\n")
+    assert gap and text.startswith(first) and text.endswith(last) and first.endswith("\n")
+    assert len(first) + int(left_out) + len(last) == len(text) == output.stdout_bytes
+    assert output.truncated == (len(first) + len(last), len(text))
+    assert MOST_CAPTURED - 50 < len(first) + len(last) <= MOST_CAPTURED
+
+
+@needs_proc
+def test_a_range_at_the_end_of_a_very_large_file_needs_little_memory(tmp_path: Path) -> None:
+    piece = b"0123456789abcdef\n" * 65_536
+    with (tmp_path / "file").open("wb") as file:
+        for _ in range(140):
+            file.write(piece)
+    size = (tmp_path / "file").stat().st_size
+    assert size > 150_000_000
+    arguments = {"file_path": "file", "start_line": size // 17}
+    found = json.loads(start_alone("read", tmp_path, json.dumps(arguments)).communicate(timeout=SECONDS)[0])
+    (tmp_path / "file").unlink()
+    assert found["start"] == "0123456789abcdef\n"
+    assert found["peak"] < 120_000_000
+
+
+def test_a_file_is_found_from_the_folder_the_home_and_the_root(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("found")
+    environment = {"HOME": str(tmp_path)}
+    assert run("read", tmp_path, environment, file_path="./file").text == "found"
+    assert run("read", Path("/"), environment, file_path="~/file").text == "found"
+    assert run("read", Path("/"), environment, file_path=str(tmp_path / "file")).text == "found"
+
+
+def test_a_file_that_doesnt_know_its_size_is_read_to_its_end(tmp_path: Path) -> None:
+    if not Path("/proc/self/status").exists():
+        pytest.skip("there is no /proc")
+    assert "VmPeak" in run("read", tmp_path, file_path="/proc/self/status").text
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [("nothing", "ENOENT"), ("file/x", "ENOTDIR"), (".", "EISDIR"), ("loop", "ELOOP"), ("x" * 300, "ENAMETOOLONG"),
+     ("fifo", "not_regular"), ("socket", "not_regular"), ("/dev/zero", "not_regular"), ("to fifo", "not_regular")],
+)  # fmt: skip
+def test_what_is_no_file_is_an_error_and_nothing_waits_for_it(path: str, code: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "to fifo").symlink_to("fifo")
+    here = os.open(tmp_path, os.O_RDONLY)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"/proc/self/fd/{here}/socket" if Path("/proc").exists() else str(tmp_path / "socket"))
+    os.close(here)
+    failed = failure("read", tmp_path, file_path=path)
+    assert failed.error_code == code
+    assert failed.output is None and failed.message.endswith(".")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch(mode=0)
+    assert failure("read", tmp_path, file_path="file").error_code == "EACCES"
+
+
+@pytest.mark.parametrize("data", [b"\0", b"text\n" * 1_000 + b"\0", b"text\n" * 300_000 + b"\0"])
+@pytest.mark.parametrize("lines", [{}, {"start_line": 2}])
+def test_a_file_with_a_nul_is_binary_wherever_it_is(data: bytes, lines: dict[str, int], tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(data)
+    failed = failure("read", tmp_path, file_path="file", **lines)
+    assert failed.error_code == "binary" and f"({len(data):,} bytes)" in failed.message
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "field", "message"),
+    [
+        (ReadArguments, {}, "file_path", "file_path is missing"),
+        (ReadArguments, {"path": "a"}, "path", "did you mean file_path?"),
+        (ReadArguments, {"file_path": "a", "start_lin": 1}, "start_lin", "did you mean start_line?"),
+        (ReadArguments, {"file_path": "a", "start_line": "1"}, "start_line", "valid integer"),
+        (ReadArguments, {"file_path": "a", "start_line": True}, "start_line", "valid integer"),
+        (ReadArguments, {"file_path": "a", "start_line": 0}, "start_line", "greater than or equal to 1"),
+        (ReadArguments, {"file_path": "a", "start_line": 5, "end_line": 4}, "arguments", "end_line is before"),
+        (ReadArguments, {"file_path": "a", "start_line": 5, "around_line": 4}, "arguments", "not both"),
+        (ReadArguments, {"file_path": "a", "radius": 4}, "arguments", "radius needs around_line"),
+        (ReadArguments, {"file_path": "a", "around_line": 4, "radius": 501}, "radius", "less than or equal to 500"),
+        (ReadArguments, {"file_path": "a\0b"}, "file_path", "no NUL character"),
+        (ReadArguments, {"file_path": "\ud800"}, "file_path", "unicode string"),
+        (ReadArguments, {"file_path": "a", "mode": "huge"}, "mode", "'minimal', 'standard' or 'verbose'"),
+        (ReadArguments, {"file_path": "a", "context_focus_question": ""}, "context_focus_question", "at least 1"),
+        (BashArguments, {"cmd": "ls"}, "cmd", "did you mean command?"),
+        (BashArguments, {"command": "ls", "timeout_ms": 99}, "timeout_ms", "greater than or equal to 100"),
+        (BashArguments, {"command": "ls", "timeout_ms": 600_001}, "timeout_ms", "less than or equal to 600000"),
+        (BashArguments, {"command": "ls", "env": {"A": 1}}, "env", "env.A: Input should be a valid string"),
+        (BashArguments, {"command": "ls", "env": {"A=B": "1"}}, "env", "has no ="),
+        (BashArguments, {"command": "ls", "allow_nonzero_exit": "yes"}, "allow_nonzero_exit", "valid boolean"),
+        (GrepArguments, {}, "arguments", "give either pattern or patterns"),
+        (GrepArguments, {"pattern": "a", "patterns": ["b"]}, "arguments", "give either pattern or patterns"),
+        (GrepArguments, {"patterns": []}, "patterns", "at least 1 item"),
+        (GrepArguments, {"patterns": ["a"] * 51}, "patterns", "at most 50 items"),
+        (GrepArguments, {"patterns": "a"}, "patterns", "a list"),
+        (GrepArguments, {"pattern": "a\nb"}, "pattern", "single lines"),
+        (GrepArguments, {"pattern": "a", "max_bytes": 262_145}, "max_bytes", "less than or equal to 262144"),
+    ],
+)
+def test_arguments_that_dont_fit_are_refused_by_name(
+    model: type[ReadArguments], given: dict[str, object], field: str, message: str
+) -> None:
+    with pytest.raises(InvalidArguments) as refused:
+        parse(model, given)
+    assert refused.value.errors[0].field == field and message in refused.value.message
+
+
+def test_all_errors_are_told_at_once() -> None:
+    with pytest.raises(InvalidArguments) as refused:
+        parse(BashArguments, {"comand": "ls", "timeout_ms": 1, "mode": 3})
+    assert refused.value.errors[0].field == "comand"
+    assert {error.field for error in refused.value.errors} == {"comand", "command", "mode", "timeout_ms"}
+
+
+def test_schemas_name_the_own_arguments_first_and_allow_no_others() -> None:
+    schema = input_schema(GrepArguments)
+    assert list(schema["properties"])[:3] == ["pattern", "patterns", "paths"]
+    assert list(schema["properties"])[-2:] == ["context_focus_question", "mode"]
+    assert schema["additionalProperties"] is False and "required" not in schema
+    assert input_schema(BashArguments)["required"] == ["command"]
+    assert "anyOf" not in json.dumps(schema) and "title" not in json.dumps(schema)
