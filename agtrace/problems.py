@@ -27,6 +27,15 @@ class SettingError(Exception):
     """An environment variable or file holds a value that can't be used; the message says what is expected."""
 
 
+class NotStarted(Exception):
+    """A program that the user named can't be started, for the reason that the system gives."""
+
+    def __init__(self, program: str, why: OSError) -> None:
+        super().__init__(f"can't run {program}: {why.strerror or why}")
+        self.exit_code = 127 if isinstance(why, FileNotFoundError) else 126
+        """As a shell would end."""
+
+
 class Problem(Exception):
     """A request that can't be answered. The message says what to do next."""
 

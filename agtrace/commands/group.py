@@ -86,6 +86,10 @@ _COMMANDS = {
         "Serve the built-in pruner over HTTP.",
         lambda: import_module("agtrace.commands.pruner").pruner,
     ),
+    "run": _Listed(
+        "Run an agent with a server that prunes.",
+        lambda: import_module("agtrace.commands.run").run,
+    ),
     "health": _Listed(
         "Show the status of index and configuration.",
         lambda: import_module("agtrace.commands.health").health,

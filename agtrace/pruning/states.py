@@ -5,6 +5,8 @@ The design that these come from is quoted in `tests/pruning/specification.md`; a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -123,8 +125,10 @@ ADDED = (
     _from(Req.PRUNE_CHECK, "not prunable", Req.RESPOND_RAW),
     _from(Req.CALLING_PRUNER, "nothing left out", Req.RESPOND_RAW, "pruner.call_ok"),
     Way(_UNANSWERED, "client left", Req.INTERNAL_ERROR, ("tool.respond_failed",)),
+    _from(Run.STARTING, "agent ended", Run.SHUTDOWN, "mcp_pruner.stopped"),
 )
-"""What the specification leaves open: texts that pruning would spoil or hardly shorten, clients that leave early."""
+"""What the specification leaves open: texts that pruning would spoil or hardly shorten, and who leaves early: clients
+of the server, and users who end a run before the agent is started."""
 
 WAYS = {(source, way.condition): way for way in (*TRANSITIONS, *FAULTS, *ADDED) for source in way.sources}
 """Every way by its source and its condition."""
@@ -146,3 +150,16 @@ class Course(Generic[S]):
         for event in way.events:
             self._log.write(event, **fields)
         self.state = cast(S, way.target)
+
+    @contextmanager
+    def going(self, condition: str) -> Iterator[dict[str, Any]]:
+        """Take the way of this condition now, and write its log events at the end of the block.
+
+        They get the fields that the block puts into the dictionary. Raises `KeyError` if no such way begins here.
+        """
+        way = WAYS[self.state, condition]
+        self.state = cast(S, way.target)
+        fields: dict[str, Any] = {}
+        yield fields
+        for event in way.events:
+            self._log.write(event, **fields)

@@ -61,8 +61,12 @@ SERVER = "agtrace"
 class Messages:
     """Anthropic's Messages API, as Claude Code uses it: tools are named first and loaded by ToolSearch."""
 
+    def __init__(self, server: str = SERVER) -> None:
+        """`server` is the name by which the client knows our server."""
+        self._server = server
+
     def offered(self, request: Json) -> list[Offered]:
-        tools = [tool for tool in request.get("tools", []) if tool["name"].startswith(f"mcp__{SERVER}__")]
+        tools = [tool for tool in request.get("tools", []) if tool["name"].startswith(f"mcp__{self._server}__")]
         return [Offered(tool["name"], tool["description"], tool["input_schema"]) for tool in tools]
 
     def results(self, request: Json) -> list[Result]:
@@ -75,11 +79,11 @@ class Messages:
         if not request.get("tools") or done == len(calls):
             return self._stream({"type": "text", "text": "done"}, "end_turn")
         searched = any(block.get("name") == "ToolSearch" for block in _blocks(request["messages"]))
-        deferred = sorted(set(re.findall(rf"mcp__{SERVER}__\w+", json.dumps(request["messages"]))))
+        deferred = sorted(set(re.findall(rf"mcp__{self._server}__\w+", json.dumps(request["messages"]))))
         if deferred and not searched and not self.offered(request):
             search = {"query": "select:" + ",".join(deferred), "max_results": len(deferred)}
             return self._use("toolu_load", "ToolSearch", search)
-        return self._use(f"toolu_call{done}", f"mcp__{SERVER}__{calls[done].tool}", calls[done].arguments)
+        return self._use(f"toolu_call{done}", f"mcp__{self._server}__{calls[done].tool}", calls[done].arguments)
 
     def _use(self, use: str, name: str, arguments: Json) -> Sequence[tuple[str, Json]]:
         return self._stream({"type": "tool_use", "id": use, "name": name, "input": arguments}, "tool_use")
@@ -107,9 +111,13 @@ class Messages:
 class Responses:
     """OpenAI's Responses API, as Codex uses it: tools in a namespace, found by a search that Codex runs."""
 
+    def __init__(self, server: str = SERVER) -> None:
+        """`server` is the name by which the client knows our server."""
+        self._server = server
+
     def offered(self, request: Json) -> list[Offered]:
         found = [tool for item in request["input"] for tool in item.get("tools", [])]
-        spaces = [tool for tool in [*request["tools"], *found] if tool.get("name") == f"mcp__{SERVER}"]
+        spaces = [tool for tool in [*request["tools"], *found] if tool.get("name") == f"mcp__{self._server}"]
         return [
             Offered(tool["name"], tool["description"], tool["parameters"])
             for space in spaces
@@ -128,8 +136,8 @@ class Responses:
         searched = any(item["type"] == "tool_search_call" for item in request["input"])
         if not searched and not self.offered(request):
             search = {"type": "tool_search_call", "execution": "client", "id": "ts_1", "call_id": "search_1"}
-            return self._stream({**search, "arguments": {"query": f"{SERVER} sessions events", "limit": 50}})
-        call = {"type": "function_call", "namespace": f"mcp__{SERVER}", "name": calls[done].tool}
+            return self._stream({**search, "arguments": {"query": f"{self._server} sessions events", "limit": 50}})
+        call = {"type": "function_call", "namespace": f"mcp__{self._server}", "name": calls[done].tool}
         arguments = json.dumps(calls[done].arguments)
         return self._stream({**call, "arguments": arguments, "id": f"fc_{done}", "call_id": f"call_{done}"})
 

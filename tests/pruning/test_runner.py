@@ -1,0 +1,702 @@
+"""`agtrace run` as a process: every way of a run, and that an agent behaves as without it.
+
+The agent and the servers are processes as well (`pretend_agent.py`, `pretend_server.py`). Whatever happens, nothing may
+be left at the end: no process, no port, no file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import pytest
+
+from agtrace.pruning.agents import AGENTS, TOKEN_VARIABLE, place
+from agtrace.pruning.journal import Journal
+from agtrace.pruning.states import ADDED, FAULTS, TRANSITIONS, Run
+
+HERE = Path(__file__).parent
+SECONDS = 30.0
+MARK = "AGTRACE_RUN_OF_A_TEST"
+"""A variable that all processes of a test have."""
+
+Found = TypeVar("Found")
+
+
+def until(condition: Callable[[], Found], says: Callable[[], str] = str) -> Found:
+    """Wait until a condition holds, and return what it gives."""
+    ends = time.monotonic() + SECONDS
+    while not (found := condition()):
+        assert time.monotonic() < ends, says()
+        threading.Event().wait(0.01)
+    return found
+
+
+class Ran(NamedTuple):
+    """What came of a run."""
+
+    code: int
+    """Negative for a signal."""
+    log: list[dict[str, Any]]
+    said: str
+    """What the agent wrote to stdout."""
+
+    @property
+    def events(self) -> list[str]:
+        """The names of the log events, in order."""
+        return [record["event"].removeprefix("mcp_pruner.") for record in self.log if "event" in record]
+
+    def of(self, event: str) -> dict[str, Any]:
+        """The fields of the only event of this name."""
+        (found,) = (one for one in self.log if one.get("event") == f"mcp_pruner.{event}" and "at" in one)
+        return {name: value for name, value in found.items() if name not in ("event", "at")}
+
+
+class Running:
+    """A run that is under way."""
+
+    def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
+        self.process, self._folder = process, folder
+        self._said = b""
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        """The lines of the log, each of which must be JSON."""
+        return [json.loads(line) for line in (self._folder / "stderr").read_bytes().split(b"\n")[:-1]]
+
+    def awaited(self, event: str) -> dict[str, Any]:
+        """Wait for an event of the log."""
+        name = f"mcp_pruner.{event}"
+        return until(
+            lambda: next((one for one in self.log if one.get("event") == name and "at" in one), None),
+            lambda: f"no {event} in {self.log}",
+        )
+
+    def agent(self) -> dict[str, Any]:
+        """Wait for the agent, and return what it was given."""
+        self.hears("here")
+        found: dict[str, Any] = json.loads((self._folder / "agent").read_text())
+        return found
+
+    def tell(self, word: object) -> None:
+        """Write a line to the agent's stdin."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{word}\n".encode())
+        self.process.stdin.flush()
+
+    def hears(self, word: str) -> str:
+        """Wait until the agent writes a line with this word, and return it."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._said += line
+            if word in line.decode():
+                return line.decode().rstrip("\n")
+        raise AssertionError(f"no {word} in {self._said!r}, {self.log}")
+
+    def end(self, word: object = 0) -> Ran:
+        """Tell the agent to end, and wait for the end of the run."""
+        with suppress(BrokenPipeError):
+            self.tell(word)
+        return self.result()
+
+    def result(self) -> Ran:
+        """Wait for the end of the run."""
+        assert self.process.stdout is not None
+        code = self.process.wait(SECONDS)
+        self._said += self.process.stdout.read()
+        return Ran(code, self.log, self._said.decode())
+
+
+class Machine:
+    """Where runs are started."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.programs = folder / "bin"
+        self.programs.mkdir()
+        for name in AGENTS:
+            shutil.copy(HERE / "pretend_agent.py", self.programs / name)
+            (self.programs / name).chmod(0o755)
+
+    def environment(self, more: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment of a run."""
+        path = os.pathsep.join([str(self.programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+        out = str(self.folder / "agent")
+        return {**os.environ, "PATH": path, "AGENT_OUT": out, MARK: str(self.folder), **more}
+
+    @contextmanager
+    def started(self, command: Sequence[str], more: Mapping[str, str], **how: Any) -> Iterator[Running]:
+        """Run a command; afterwards nothing may be left of it."""
+        with (
+            (self.folder / "stderr").open("wb") as errors,
+            subprocess.Popen(
+                command, env=self.environment(more), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, **how
+            ) as process,
+        ):
+            running = Running(process, self.folder)
+            try:
+                yield running
+                assert process.wait(SECONDS) is not None
+            finally:
+                process.kill()
+        self.check_nothing_is_left(running.log)
+
+    def run(self, *behaviours: str, provider: str = "claude", words: Sequence[str] = (), **more: str) -> Any:
+        """Run an agent with a server that behaves like this, as a context."""
+        server = [sys.executable, "-S", str(HERE / "pretend_server.py"), *behaviours]
+        return self.run_server(server, provider=provider, words=words, **more)
+
+    def run_server(
+        self, server: Sequence[str], *, provider: str = "claude", words: Sequence[str] = (), **more: str
+    ) -> Any:
+        """Run an agent with this server, as a context."""
+        command = [sys.executable, str(HERE / "run_with.py"), provider, *server, "--", provider, *words]
+        return self.started(command, more)
+
+    def command(self, *words: str, **more: str) -> Any:
+        """Run `agtrace run` itself, as a context."""
+        return self.started([sys.executable, "-m", "agtrace", "run", *words], more)
+
+    def check_nothing_is_left(self, log: Sequence[Mapping[str, Any]]) -> None:
+        """Check that no process, port or file is left; what was killed may take a moment to be gone."""
+        until(lambda: not processes(self.folder), lambda: f"left: {[one.command for one in processes(self.folder)]}")
+        for port in {record["port"] for record in log if record.get("port")}:
+            with socket.socket() as client:
+                assert client.connect_ex(("127.0.0.1", port)) != 0
+        until(lambda: not [*self.folder.glob("data/run-*")], lambda: "a file is left")
+
+
+class Process(NamedTuple):
+    """A process of a test."""
+
+    pid: int
+    command: str
+    environment: dict[str, str]
+
+
+def processes(folder: Path) -> list[Process]:
+    """Return all processes of a test."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            environment = (entry / "environ").read_bytes().decode(errors="replace")
+            if f"{MARK}={folder}\0" in environment:
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                pairs = (pair.partition("=") for pair in environment.split("\0"))
+                found.append(Process(int(entry.name), command, {name: value for name, _, value in pairs}))
+    return found
+
+
+def server_of(folder: Path) -> Process:
+    """Wait for the server of a test, and return it."""
+    return until(
+        lambda: next((one for one in processes(folder) if "AGTRACE_HTTP_TOKEN" in one.environment), None)
+    )  # fmt: skip
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """A machine with agents."""
+    if not Path("/proc/self/environ").exists():
+        pytest.skip("what is left of a run can be seen on Linux only")
+    return Machine(tmp_path)
+
+
+@pytest.fixture
+def run_words() -> list[str]:
+    """A run with a server that is well."""
+    server = [sys.executable, "-S", str(HERE / "pretend_server.py")]
+    return [sys.executable, str(HERE / "run_with.py"), "claude", *server, "--", "claude"]
+
+
+# -- every way of a run ----------------------------------------------------------------------------
+
+
+def disabled(machine: Machine) -> None:
+    with machine.command("--provider", "claude", "--no-pruner") as running:
+        given = running.agent()
+        ran = running.end(7)
+    assert (ran.code, ran.events) == (7, ["disabled", "not_running"])
+    assert ran.of("disabled") == {"reason": "config_disabled"}
+    assert (given["arguments"], given["file"]) == ([], None)
+
+
+def disabled_by_a_setting(machine: Machine) -> None:
+    with machine.command("--provider", "codex", JEEVES_MCP_PRUNER_ENABLED="false") as running:
+        given = running.agent()
+        ran = running.end(7)
+    assert (ran.code, ran.events) == (7, ["disabled", "not_running"])
+    assert ran.of("disabled") == {"reason": "config_disabled"}
+    assert given["arguments"] == []
+
+
+def enabled(machine: Machine) -> None:
+    """The server has its token in its environment, and in no argument."""
+    with machine.run("silent", AGTRACE_PRUNER__STARTUP_TIMEOUT_MS="120000") as running:
+        server = server_of(machine.folder)
+        assert re.fullmatch("[0-9a-f]{64}", token := server.environment["AGTRACE_HTTP_TOKEN"])
+        assert all(token not in one.command for one in processes(machine.folder))
+        assert running.log == []
+        assert os.getsid(server.pid) == server.pid != os.getsid(running.process.pid)
+        running.process.send_signal(signal.SIGTERM)
+        assert running.result().code == -signal.SIGTERM
+
+
+def ready(machine: Machine) -> None:
+    with machine.run("garbage", words=["-p", "go"]) as running:
+        given = running.agent()
+        event = running.awaited("ready")
+        server = server_of(machine.folder)
+        ran = running.end(7)
+    assert (event["host"], event["pid"]) == ("127.0.0.1", server.pid)
+    mode, content = given["file"].split(" ", 1)
+    token = server.environment["AGTRACE_HTTP_TOKEN"]
+    url, headers = f"http://127.0.0.1:{event['port']}/mcp", {"Authorization": f"Bearer {token}"}
+    entry = {"type": "http", "url": url, "headers": headers}
+    assert (mode, json.loads(content)) == ("600", {"mcpServers": {"agtrace_prune": entry}})
+    assert given["arguments"][1:] == ["-p", "go"] and given["arguments"][0].startswith("--mcp-config=")
+    assert token not in given["environment"].values()
+    assert (ran.code, ran.events) == (7, ["ready", "ready", "ready", "stopped"])  # two of them are the server's
+    outputs = [record["output"] for record in ran.log if "output" in record]
+    assert outputs == ["\ufffd\ufffd", "mcp_pruner.ready", "to stdout (token)"]
+
+
+def start_failed(machine: Machine) -> None:
+    with machine.run("exits") as running:
+        given = running.agent()
+        ran = running.end(7)
+    assert (ran.code, ran.events) == (7, ["start_failed", "not_running"])
+    assert ran.of("start_failed") == {"error": "the server ended with exit code 3"}
+    assert (given["arguments"], given["file"]) == ([], None)
+    assert "can't go on" in [record.get("output") for record in ran.log]
+
+
+def server_lost(machine: Machine) -> None:
+    with machine.run() as running:
+        running.agent()
+        os.kill(running.awaited("ready")["pid"], signal.SIGKILL)
+        running.awaited("degraded")
+        ran = running.end(7)
+    assert (ran.code, ran.events) == (7, ["ready", "exited", "degraded", "shutdown_after_degraded"])
+    assert ran.of("degraded") == {"exit_code": None, "signal": "SIGKILL", "error": "the server ended by SIGKILL"}
+
+
+def agent_ended_while_running(machine: Machine) -> None:
+    with machine.run("leaves a child") as running:
+        running.agent()
+        ran = running.end(7)
+    assert (ran.code, ran.events) == (7, ["ready", "stopped"])
+    stopped = ran.of("stopped")
+    assert (stopped["exit_code"], stopped["signal"]) == (0, None)
+    assert 0 <= stopped["duration_ms"] < 5_000
+
+
+def agent_ended_without_a_server(machine: Machine) -> None:
+    with machine.run_server(["/nowhere/server"]) as running:
+        ran = running.end(0)
+    assert (ran.code, ran.events[-1], ran.of("not_running")) == (0, "not_running", {})
+
+
+def agent_ended_after_a_loss(machine: Machine) -> None:
+    with machine.run("leaves a child") as running:
+        running.agent()
+        os.kill(running.awaited("ready")["pid"], signal.SIGUSR1)
+        running.awaited("degraded")
+        ran = running.end(7)
+    assert (ran.code, ran.events[-1]) == (7, "shutdown_after_degraded")
+    assert ran.of("shutdown_after_degraded") == {"exit_code": 4, "signal": None}
+
+
+def invalid_configuration(machine: Machine) -> None:
+    with machine.command("--provider", "claude", PRUNER_TIMEOUT_MS="soon") as running:
+        given = running.agent()
+        ran = running.end(7)
+    assert (ran.code, ran.events) == (7, ["config_invalid", "disabled", "not_running"])
+    (problem,) = ran.of("config_invalid")["problems"]
+    assert problem.startswith("PRUNER_TIMEOUT_MS: ") and "soon" in problem
+    assert ran.of("disabled") == {"reason": "config_invalid"}
+    assert given["arguments"] == []
+
+
+def spawn_failed(machine: Machine) -> None:
+    with machine.run_server(["/nowhere/server"]) as running:
+        given = running.agent()
+        ran = running.end(7)
+    assert (ran.code, ran.events) == (7, ["spawn_error", "start_failed", "not_running"])
+    assert ran.of("spawn_error") == ran.of("start_failed") == {"error": "No such file or directory"}
+    assert given["arguments"] == []
+
+
+def start_timed_out(machine: Machine) -> None:
+    with machine.run("not ready", "stubborn", AGTRACE_PRUNER__STARTUP_TIMEOUT_MS="600") as running:
+        given = running.agent()
+        ran = running.end(7)
+    assert (ran.code, ran.events) == (7, ["start_timeout", "start_failed", "not_running"])
+    assert ran.of("start_timeout") == {"timeout_ms": 600}
+    assert given["arguments"] == []
+
+
+def server_exited(machine: Machine) -> None:
+    """Agents that are started later aren't told of the server any more."""
+    with machine.run() as running:
+        running.agent()
+        os.kill(running.awaited("ready")["pid"], signal.SIGUSR1)
+        running.awaited("degraded")
+        running.tell("told")
+        assert running.hears("told") == 'told 600 {"mcpServers": {}}'
+        ran = running.end(7)
+    assert (ran.code, ran.events) == (7, ["ready", "exited", "degraded", "shutdown_after_degraded"])
+    assert ran.of("exited") == {"exit_code": 4, "signal": None}
+
+
+def server_unreachable(machine: Machine) -> None:
+    with machine.run() as running:
+        running.agent()
+        os.kill(running.awaited("ready")["pid"], signal.SIGUSR2)
+        running.awaited("degraded")
+        running.tell("told")
+        assert running.hears("told") == 'told 600 {"mcpServers": {}}'
+        ran = running.end(7)
+    assert (ran.code, ran.events) == (7, ["ready", "unreachable", "degraded", "shutdown_after_degraded"])
+    assert ran.of("unreachable") == {"failures": 3, "error": "/healthz: Connection refused"}
+    assert ran.of("shutdown_after_degraded") == {"exit_code": None, "signal": "SIGKILL"}
+
+
+def server_does_not_end(machine: Machine) -> None:
+    with machine.run("stubborn", AGTRACE_PRUNER__SHUTDOWN_TIMEOUT_MS="100") as running:
+        running.agent()
+        ran = running.end(7)
+    assert (ran.code, ran.events) == (7, ["ready", "kill_escalated", "stopped"])
+    assert ran.of("kill_escalated") == {"pid": ran.of("ready")["pid"], "timeout_ms": 100}
+    stopped = ran.of("stopped")
+    assert (stopped["exit_code"], stopped["signal"]) == (None, "SIGKILL") and stopped["duration_ms"] >= 100
+
+
+def ended_while_starting(machine: Machine) -> None:
+    """Ctrl-C while the server starts: the agent isn't started at all."""
+    with machine.run("silent", AGTRACE_PRUNER__STARTUP_TIMEOUT_MS="120000") as running:
+        server_of(machine.folder)
+        running.process.send_signal(signal.SIGINT)
+        ran = running.result()
+    assert (ran.code, ran.events, ran.said) == (-signal.SIGINT, ["stopped"], "")
+
+
+WAYS: dict[tuple[str, str], Callable[[Machine], None]] = {
+    (Run.INIT, "disabled"): disabled,
+    (Run.INIT, "enabled"): enabled,
+    (Run.STARTING, "ready"): ready,
+    (Run.STARTING, "start failed"): start_failed,
+    (Run.RUNNING, "server lost"): server_lost,
+    (Run.RUNNING, "agent ended"): agent_ended_while_running,
+    (Run.DISABLED, "agent ended"): agent_ended_without_a_server,
+    (Run.DEGRADED, "agent ended"): agent_ended_after_a_loss,
+    (Run.INIT, "invalid configuration"): invalid_configuration,
+    (Run.STARTING, "spawn failed"): spawn_failed,
+    (Run.STARTING, "start timed out"): start_timed_out,
+    (Run.RUNNING, "server exited"): server_exited,
+    (Run.RUNNING, "server unreachable"): server_unreachable,
+    (Run.SHUTDOWN, "server doesn't end"): server_does_not_end,
+    (Run.STARTING, "agent ended"): ended_while_starting,
+}
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+def test_a_run_takes_each_way_of_the_specification(machine: Machine, way: tuple[str, str]) -> None:
+    WAYS[way](machine)
+
+
+def test_no_way_of_a_run_is_left_out() -> None:
+    ways = [(way.sources[0], way.condition) for way in (*TRANSITIONS, *FAULTS, *ADDED) if way.sources[0] in [*Run]]
+    assert [*WAYS] == ways
+
+
+# -- an agent is as it would be without us ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(("word", "code"), [(0, 0), (255, 255), ("-15", -15), ("-9", -9), ("-11", -11)])
+def test_a_run_ends_as_its_agent_ends(machine: Machine, word: object, code: int) -> None:
+    with machine.command("--provider", "claude", "--no-pruner", "--", "claude", "a b", "") as running:
+        given = running.agent()
+        ran = running.end(word)
+    assert (ran.code, given["arguments"]) == (code, ["a b", ""])
+
+
+def test_a_command_that_is_not_there_or_no_program_ends_as_in_a_shell(machine: Machine) -> None:
+    (machine.programs / "codex").chmod(0o644)
+    for name, code, why in (("nothing", 127, "No such file or directory"), ("codex", 126, "Permission denied")):
+        with machine.command(
+            "--provider", "codex", "--no-pruner", "--log", str(machine.folder / "log"), name
+        ) as running:
+            assert running.process.wait(SECONDS) == code
+            assert (machine.folder / "stderr").read_text() == f"agtrace: can't run {name}: {why}\n"
+            (machine.folder / "stderr").write_bytes(b"")
+    events = [json.loads(line)["event"] for line in (machine.folder / "log").read_text().splitlines()]
+    assert events == ["mcp_pruner.disabled", "mcp_pruner.not_running"] * 2
+    assert (machine.folder / "log").stat().st_mode & 0o777 == 0o600
+
+
+def test_signals_reach_the_agent_and_the_run_ends_only_with_it(machine: Machine) -> None:
+    """Also SIGINT, as there is no terminal that could have sent it to both."""
+    with machine.run() as running:
+        running.agent()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT):
+            running.process.send_signal(number)
+            assert running.hears("SIG") == number.name
+        ran = running.end(7)
+    assert (ran.code, ran.events) == (7, ["ready", "stopped"])
+    assert ran.said.count("SIG") == 5
+
+
+def test_an_agent_inherits_ignored_signals_and_open_files_but_none_of_ours(
+    machine: Machine, run_words: list[str]
+) -> None:
+    file = (machine.folder / "open").open("w+")
+    command = ["sh", "-c", 'trap "" HUP INT; exec "$@"', "sh", *run_words]
+    with machine.started(command, {}, pass_fds=(file.fileno(),)) as running:
+        given = running.agent()
+        links = Path("/proc", str(given["pid"]), "fd")
+        opened = {int(link.name): link.readlink() for link in links.iterdir()}
+        status = Path("/proc", str(given["pid"]), "status").read_text()
+        running.process.send_signal(signal.SIGHUP)
+        ran = running.end(7)
+    assert {number for number in opened if number > 2} == {file.fileno()}
+    ignored = int(re.findall(r"SigIgn:\s+(\w+)", status)[0], 16)
+    numbers = {number for number in range(1, 32) if ignored >> (number - 1) & 1}
+    assert numbers == {signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ}  # Python itself ignores two
+    assert (ran.code, ran.said) == (7, "here\n")
+
+
+def test_a_flooding_server_blocks_nothing_and_fills_nothing(machine: Machine) -> None:
+    with machine.run("floods") as running:
+        running.agent()
+        until(lambda: (machine.folder / "stderr").stat().st_size > 1_000_000)
+        ran = running.end(7)
+    assert (ran.code, ran.events) == (7, ["ready", "stopped"])
+    assert ran.log[-1]["output_left_out_bytes"] > 0
+    assert (machine.folder / "stderr").stat().st_size < 2_000_000
+
+
+def test_a_server_that_hangs_is_given_up(machine: Machine) -> None:
+    with machine.run() as running:
+        running.agent()
+        os.kill(running.awaited("ready")["pid"], signal.SIGSTOP)
+        running.awaited("degraded")
+        ran = running.end(7)
+    assert (ran.code, ran.events) == (7, ["ready", "unreachable", "degraded", "shutdown_after_degraded"])
+    assert ran.of("unreachable") == {"failures": 3, "error": "/healthz: no answer in time"}
+
+
+def test_an_agent_whose_file_cannot_be_written_runs_without_the_server(machine: Machine) -> None:
+    (machine.folder / "file").write_text("")
+    with machine.run(AGTRACE_DATA_DIR=str(machine.folder / "file" / "data")) as running:
+        given = running.agent()
+        ran = running.end(7)
+    assert (ran.code, ran.events, given["arguments"]) == (7, ["start_failed", "not_running"], [])
+    assert ran.of("start_failed")["error"].endswith("Not a directory")
+
+
+def test_whoever_cannot_wait_for_the_end_of_a_server_gets_it_at_once(machine: Machine) -> None:
+    with machine.run("stubborn", AGTRACE_PRUNER__SHUTDOWN_TIMEOUT_MS="60000") as running:
+        agent = running.agent()["pid"]
+        running.tell(7)
+        until(lambda: agent not in [one.pid for one in processes(machine.folder)])
+        until(lambda: sent_again(running, signal.SIGINT))
+        ran = running.result()
+    assert (ran.code, ran.events) == (7, ["ready", "kill_escalated", "stopped"])
+
+
+def sent_again(running: Running, number: int) -> bool:
+    """Send a signal; return whether the run has ended."""
+    running.process.send_signal(number)
+    return running.process.poll() is not None
+
+
+@pytest.mark.parametrize("behaviour", ["", "stubborn"])
+def test_nothing_is_left_when_the_runner_itself_is_killed(machine: Machine, behaviour: str) -> None:
+    """The agent isn't ours to kill: here it ends with its stdin."""
+    with machine.run(behaviour) as running:
+        running.agent()
+        assert len([*machine.folder.glob("data/run-*")]) == 1
+        running.process.kill()
+        running.process.wait(SECONDS)
+        assert running.process.stdin is not None
+        running.process.stdin.close()
+
+
+def test_codex_is_told_by_arguments_and_a_variable(machine: Machine) -> None:
+    with machine.run(provider="codex", words=["exec", "go"]) as running:
+        given = running.agent()
+        port = running.awaited("ready")["port"]
+        token = server_of(machine.folder).environment["AGTRACE_HTTP_TOKEN"]
+        assert [*machine.folder.glob("data/run-*")] == []
+        ran = running.end(7)
+    assert given["arguments"] == [
+        "-c", f'mcp_servers.agtrace_prune.url="http://127.0.0.1:{port}/mcp"',
+        "-c", f'mcp_servers.agtrace_prune.bearer_token_env_var="{TOKEN_VARIABLE}"',
+        "exec", "go",
+    ]  # fmt: skip
+    assert given["environment"][TOKEN_VARIABLE] == token
+    assert (ran.code, ran.events) == (7, ["ready", "stopped"])
+
+
+@pytest.mark.parametrize(
+    ("provider", "command", "at"),
+    [
+        ("claude", "claude -p claude", 1),
+        ("claude", "/opt/bin/claude", 1),
+        ("claude", "npx -y @anthropic-ai/claude-code@2.1 -p go", 3),
+        ("claude", "env CLAUDE=claude A=1 claude mcp list", 4),
+        ("codex", "npx @openai/codex exec go", 2),
+        ("codex", "codex", 1),
+        ("codex", "claude", None),
+        ("claude", "sh -c claude;true", None),
+        ("claude", "make agent", None),
+        ("claude", "@anthropic-ai", None),
+    ],
+)
+def test_arguments_go_behind_the_word_that_names_the_agent(provider: str, command: str, at: int | None) -> None:
+    assert place(AGENTS[provider], command.split()) == at
+
+
+def test_a_command_that_names_no_agent_runs_as_it_is_and_that_is_told(machine: Machine) -> None:
+    with machine.command("--provider", "claude", "--", "sh", "-c", "exit 9") as running:
+        running.process.wait(SECONDS)
+        told, *lines = (machine.folder / "stderr").read_text().splitlines()
+        (machine.folder / "stderr").write_bytes(b"")
+    assert told == "agtrace: the command doesn't name claude, so it runs without the server"
+    assert [json.loads(line).get("reason") for line in lines] == ["no_agent_in_command", None]
+    assert running.process.returncode == 9
+
+
+# -- at a terminal ---------------------------------------------------------------------------------
+
+
+class Terminal:
+    """A terminal and what its user sees."""
+
+    def __init__(self, machine: Machine, command: Sequence[str], **more: str) -> None:
+        self.pid, self._screen = pty.fork()
+        if not self.pid:
+            os.execvpe(command[0], command, machine.environment(more))
+        self._seen = b""
+
+    def sees(self, text: str) -> None:
+        """Wait until a text is written that hasn't been awaited yet."""
+        ends = time.monotonic() + SECONDS
+        while text.encode() not in self._seen:
+            ready, _, _ = select.select([self._screen], [], [], max(0, ends - time.monotonic()))
+            assert ready, f"no {text} in {self._seen!r}"
+            self._seen += os.read(self._screen, 4096)
+        self._seen = self._seen.partition(text.encode())[2]
+
+    def types(self, keys: bytes) -> None:
+        """Press keys."""
+        os.write(self._screen, keys)
+
+    def resize(self, lines: int, columns: int) -> None:
+        """Change the size of the window."""
+        fcntl.ioctl(self._screen, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def end(self) -> int:
+        """Wait for the end of the command, and return its exit code."""
+        with suppress(OSError):  # which is how the end of a terminal is told
+            while piece := os.read(self._screen, 4096):
+                self._seen += piece
+        _, status = os.waitpid(self.pid, 0)
+        os.close(self._screen)
+        return os.waitstatus_to_exitcode(status)
+
+
+def test_keys_and_sizes_reach_an_agent_at_a_terminal_once_and_the_log_is_kept_off_it(
+    machine: Machine, run_words: list[str]
+) -> None:
+    terminal = Terminal(machine, run_words)
+    terminal.sees("here")
+    terminal.resize(40, 100)
+    terminal.sees("SIGWINCH")
+    for _ in range(3):
+        terminal.types(b"\x03")
+        terminal.sees("SIGINT")
+    terminal.types(b"42\n")
+    assert terminal.end() == 42
+    assert b"SIGINT" not in terminal._seen and b"mcp_pruner" not in terminal._seen
+    log = machine.folder / "data" / "run.log"
+    records = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [record["event"] for record in records] == ["mcp_pruner.ready", "mcp_pruner.stopped"]
+    assert log.stat().st_mode & 0o777 == 0o600
+    machine.check_nothing_is_left(records)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs a shell with job control")
+def test_an_agent_is_stopped_and_continued_as_a_job_of_a_shell(machine: Machine, run_words: list[str]) -> None:
+    terminal = Terminal(machine, ["bash", "--norc", "--noprofile", "-i"], PS1="$ ", HISTFILE="")
+    for _ in range(2):
+        terminal.types(" ".join(run_words).encode() + b"\n")
+        terminal.sees("here")
+        terminal.types(b"\x1a")
+        terminal.sees("Stopped")
+        terminal.sees("$ ")
+        terminal.types(b"fg\n")
+        terminal.sees("claude\r\n")
+        terminal.types(b"9\n")
+        terminal.sees("$ ")
+        terminal.types(b"echo code=$?\n")
+        terminal.sees("code=9\r")
+    terminal.types(b"exit 3\n")
+    assert terminal.end() == 3
+    machine.check_nothing_is_left([])
+
+
+# -- the log ---------------------------------------------------------------------------------------
+
+
+def test_the_log_in_the_data_folder_begins_anew_when_it_is_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.isatty", lambda descriptor: True)
+    log = tmp_path / "data" / "run.log"
+    log.write_bytes(b"{}\n" * 400_000)
+    journal = Journal.usual()
+    for number in range(3):
+        journal.write({"number": number})
+    journal.close()
+    assert [json.loads(line)["number"] for line in log.read_text().splitlines()] == [0, 1, 2]
+    assert (tmp_path / "data" / "run.log.1").stat().st_size == 1_200_000
+
+
+def test_a_log_that_cannot_be_written_keeps_nobody_from_work(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    journal = Journal(writing)
+    line = {"text": "x" * 60_000}
+    journal.write(line)
+    journal.write(line)  # the pipe is full now, and nobody reads
+    os.close(reading)
+    journal.write(line)
+    journal.close()
+    Journal(None).write(line)
+
+
+def test_a_log_that_cannot_be_opened_is_a_wrong_call(machine: Machine) -> None:
+    with machine.command("--provider", "claude", "--no-pruner", "--log", "/nowhere/log") as running:
+        assert running.process.wait(SECONDS) == 2
+        told = (machine.folder / "stderr").read_text()
+        (machine.folder / "stderr").write_bytes(b"")
+    assert told == "agtrace: can't write the log /nowhere/log: No such file or directory\n"

@@ -1,0 +1,93 @@
+"""The states, transitions and errors of `states.py` are those of the specification, row by row."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agtrace.pruning.events import EVENTS, Log
+from agtrace.pruning.states import ANY_REQUEST, FAULTS, TERMINAL, TRANSITIONS, WAYS, Course, Req, Run, State, Way
+
+SPECIFICATION = (Path(__file__).parent / "specification.md").read_text(encoding="utf-8")
+STATES: dict[str, State] = {**{str(state): state for state in Run}, **{str(state): state for state in Req}}
+
+_NAME = re.compile(r"`((?:run|req):(?:\w+|\*))`")
+
+
+def table(title: str) -> list[list[str]]:
+    """Return the rows of a table as lists of cells."""
+    section = re.split(r"^## ", SPECIFICATION, flags=re.MULTILINE)
+    (found,) = (part for part in section if part.startswith(f"{title}\n"))
+    _, _, *rows = (line for line in found.splitlines() if line.startswith("|"))
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row)[1:-1]] for row in rows]
+
+
+def states(cell: str) -> tuple[State, ...]:
+    """Return the states that a cell names: `req:*` is all that aren't terminal."""
+    names = _NAME.findall(cell)
+    return tuple(
+        state for name in names for state in (ANY_REQUEST if name == "req:*" else (STATES[name],))
+    )  # fmt: skip
+
+
+def events(cell: str) -> tuple[str, ...]:
+    """Return the log events that a cell names, in its order."""
+    return tuple(name for name in re.findall(r"`(\w+\.\w+)`", cell) if name in EVENTS)
+
+
+def numbered(rows: tuple[Way, ...], title: str) -> list[object]:
+    """Return each row of the table with its way, named by where it begins and when."""
+    written = table(title)
+    assert len(written) == len(rows)
+    pairs = enumerate(zip(written, rows, strict=True), 1)
+    return [pytest.param(row, way, id=f"{number}-{way.sources[0]}-{way.condition}") for number, (row, way) in pairs]
+
+
+def test_the_states_are_those_of_the_specification_in_its_order() -> None:
+    rows = table("States")
+    assert [state for row in rows for state in states(row[0])] == [*Run, *Req]
+    terminal = {state for row in rows if "**Terminal" in row[1] for state in states(row[0])}
+    assert terminal | {Run.SHUTDOWN} == TERMINAL
+
+
+def test_the_specification_has_24_transitions_and_15_errors() -> None:
+    assert (len(table("Transitions")), len(table("Error Handling"))) == (24, 15)
+
+
+@pytest.mark.parametrize(("row", "way"), numbered(TRANSITIONS, "Transitions"))
+def test_a_transition_is_the_one_of_its_row(row: list[str], way: Way) -> None:
+    source, _, target, effects = row
+    assert (states(source), states(target)) == (way.sources, (way.target,))
+    assert events(effects) == way.events
+
+
+@pytest.mark.parametrize(("row", "way"), numbered(FAULTS, "Error Handling"))
+def test_an_error_is_the_one_of_its_row_and_writes_the_event_of_the_transition_as_well(
+    row: list[str], way: Way
+) -> None:
+    source, _, target, actions = row
+    assert (states(source), states(target)) == (way.sources, (way.target,))
+    own = events(actions)
+    assert own and way.events[: len(own)] == own
+    usual = {
+        usual.events for usual in TRANSITIONS if usual.target is way.target and set(way.sources) & set(usual.sources)
+    }
+    assert way.events[len(own) :] in {(), *usual}
+
+
+def test_every_state_but_the_terminal_ones_leads_somewhere_and_those_lead_nowhere_else() -> None:
+    assert {source for source, _ in WAYS} - TERMINAL == {*Run, *Req} - TERMINAL
+    assert {way.target for (source, _), way in WAYS.items() if source in TERMINAL} == {Run.SHUTDOWN}
+
+
+def test_the_events_of_a_way_may_be_written_once_it_has_been_gone_to_its_end() -> None:
+    written: list[object] = []
+    course: Course[Run] = Course(Run.RUNNING, Log(written.append, lambda: 1.0))
+    with course.going("agent ended") as fields:
+        assert (course.state, written) == (Run.SHUTDOWN, [])
+        fields["exit_code"] = 0
+    assert written == [
+        {"event": "mcp_pruner.stopped", "at": 1.0, "exit_code": 0, "signal": None, "duration_ms": None}
+    ]  # fmt: skip
