@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import get_args
 
 import click
+from agtrace_indexer.events.assembly import REQUESTS
 from agtrace_schema import analysis, answers, comparison, database, events, status
 
 from agtrace import settings
@@ -136,7 +137,8 @@ Generated from the code by `make docs`; don't edit. Version of the tables: {data
 
 {_event_table()}
 
-A text in the user's role has a kind: {_values(events.UserKind)}. Only `human` and `task` open a turn.
+A text in the user's role has a kind: {_values(events.UserKind)}. Only {_opening()} open a turn
+(`events/assembly.py` of the indexer).
 The outcome of a tool execution is one of {_values(events.Outcome)}; unknown is never ok.
 
 ## Answers
@@ -216,6 +218,10 @@ def _field_notes(module: ModuleType, name: str) -> dict[str, str]:
 def _type_name(annotation: str) -> str:
     plain = re.sub(r"(agtrace_schema\.\w+\.|typing\.)", "", annotation)
     return plain.replace(" | None", "").replace("|", "or")
+
+
+def _opening() -> str:
+    return " and ".join(f"`{kind}`" for kind in events.UserKind if kind in REQUESTS)
 
 
 def _values(kind: type) -> str:

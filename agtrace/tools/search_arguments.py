@@ -67,10 +67,6 @@ class SearchEventPreviews(Arguments):
         return not listed and bool(self.query.strip())
 
 
-FILTERS = ("until", "since", "failed", "kind", "event_type", "tool", "path", "provider", "project", "session_id")
-"""The arguments that only narrow a search, the most dispensable first."""
-
-
 def question(context: Context, wanted: SearchEventPreviews, snapshot: int) -> Question:
     """Return the query on the index. Raises `Problem` for invalid arguments."""
     if wanted.order == "best" and (wanted.regex or wanted.words or wanted.group_by):

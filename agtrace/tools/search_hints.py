@@ -22,8 +22,11 @@ from agtrace.sessions.query import find_session, short_id
 from agtrace.settings.limits import limits
 from agtrace.text.lines import one_line
 from agtrace.text.next_call import NextCall, call
-from agtrace.tools.search_arguments import FILTERS, SearchEventPreviews, matcher_of
+from agtrace.tools.search_arguments import SearchEventPreviews, matcher_of
 from agtrace.tools.tool import Context, event_kilobytes, kilobytes
+
+_DISPENSABLE = ("until", "since", "failed", "kind", "event_type", "tool", "path", "provider", "project", "session_id")
+"""The arguments that only narrow a search, in the order in which one that finds nothing is tried without them."""
 
 _LONGEST_CALL = 300
 """The most characters of a call in a hint."""
@@ -169,7 +172,7 @@ class _Alternatives:
 
     def _without_filters(self) -> Iterator[NextCall | None]:
         """Yield the search without each filter that hides matches, then without all of them."""
-        given = [name for name in FILTERS if getattr(self._wanted, name) is not None]
+        given = [name for name in _DISPENSABLE if getattr(self._wanted, name) is not None]
         everything = EventFilters(without_own=self._asked.filters.without_own)
         if not given or not (in_all := self._found(replace(self._asked, filters=everything))):
             return

@@ -32,7 +32,7 @@ class EventType(StrEnum):
 
 
 class UserKind(StrEnum):
-    """The actual origin of a text in the user's role. Only `HUMAN` and `TASK` open a turn."""
+    """The actual origin of a text in the user's role."""
 
     HUMAN = "human"
     TASK = "task"
