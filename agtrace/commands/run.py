@@ -27,8 +27,9 @@ def run(command: tuple[str, ...], provider: str, no_pruner: bool, log: str | Non
     """Run an agent that can read files, run commands and search with a question, and gets what answers it.
 
     For as long as the agent runs, there is a server like `agtrace prune` for it alone; nothing in the agent's settings
-    changes. Without a command the agent is started by its name. A command must name it, as all of these do; its
-    arguments and the exit code are its own. If the server can't be started, or fails, the agent runs without it.
+    changes. Without a command the agent is started by its name. A command must name it, as all of these do, and start
+    it on this machine, outside any container; its arguments, signals and exit code are its own. If the server can't be
+    started, or fails, the agent runs without it. Whether it may use the tools without asking is set in the agent.
 
     \b
       agtrace run --provider claude
