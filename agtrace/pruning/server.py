@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -30,15 +31,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agtrace import __version__
 from agtrace.answers.log import log_to_stderr, take_libraries
+from agtrace.answers.telemetry.recorder import Recorder
 from agtrace.pruning.arguments import input_schema
 from agtrace.pruning.configuration import Configured
 from agtrace.pruning.events import Log
+from agtrace.pruning.figures import request_of
 from agtrace.pruning.request import Passage, Workplace, answered
 from agtrace.pruning.toolbox import TOOLS, Tool, Workbench
 from agtrace.serving.connections import Connection, listen
 from agtrace.serving.ending import end
 from agtrace.serving.http_door import Door, KnownNames, known_names
 from agtrace.serving.http_process import run
+from agtrace.serving.server import origin_of
 from agtrace.serving.stdio_transport import serve
 from agtrace.settings.environment import given
 from agtrace.text.kept_texts import KeptTexts
@@ -59,7 +63,7 @@ INSTRUCTIONS = (
 _EXCHANGE = "agtrace.exchange"
 
 
-def make_server(place: Workplace, passages: Passages) -> Server[Any]:
+def make_server(place: Workplace, passages: Passages, recorder: Recorder) -> Server[Any]:
     """Return the server with its tools, not yet connected to a transport."""
     listed = types.ListToolsResult(tools=[_described(name, tool) for name, tool in TOOLS.items()])
 
@@ -74,7 +78,11 @@ def make_server(place: Workplace, passages: Passages) -> Server[Any]:
         passage = Passage(place.log, params.name[:60])
         with anyio.CancelScope() as turn:
             passages.begin(context, passage, turn)
-            return await answered(place, passage, params.arguments or {})
+            result = await answered(place, passage, params.arguments or {})
+            if place.configured.live.current.settings.telemetry.enabled:
+                asked = request_of(result, origin_of(context), tool=passage.tool, at=time.time(), ms=passage.ms)
+                recorder.record(asked)
+            return result
         raise MCPError(types.CONNECTION_CLOSED, "the client left")  # reaches nobody
 
     return Server(
@@ -212,11 +220,18 @@ def workplace(configured: Configured) -> Workplace:
     return Workplace(configured, log, Workbench(Path.cwd(), dict(given()), KeptTexts(data_dir / KEPT)))
 
 
+def _recorder(place: Workplace) -> Recorder:
+    settings = place.configured.live.current.settings
+    recorder = Recorder(settings.telemetry_file)
+    recorder.keep_days = settings.telemetry.keep_days
+    return recorder
+
+
 def serve_stdio(configured: Configured) -> None:
     """Serve on stdin and stdout until the process ends, together with its client. Raises `SettingError`."""
     place = workplace(configured)
     passages = Passages(place.log)
-    serve(make_server(place, passages), passages)
+    serve(make_server(place, passages, _recorder(place)), passages)
 
 
 def serve_http(configured: Configured, host: str, port: int, token: str | None, *, with_parent: bool) -> int:
@@ -236,7 +251,7 @@ def serve_http(configured: Configured, host: str, port: int, token: str | None, 
 def _application(place: Workplace, host: str, port: int, token: str | None) -> Starlette:
     passages = Passages(place.log)
     manager = StreamableHTTPSessionManager(
-        make_server(place, passages),
+        make_server(place, passages, _recorder(place)),
         json_response=True,
         stateless=True,
         security_settings=known_names(host, port),

@@ -160,7 +160,7 @@ class Desk:
 
     async def ask(self, name: str, arguments: dict[str, Any], context: Request) -> Answer:
         """Return the answer of a tool, no longer than this client accepts."""
-        origin, threads = _origin(context), self._threads[_kind(name, arguments)]
+        origin, threads = origin_of(context), self._threads[_kind(name, arguments)]
         return await anyio.to_thread.run_sync(self.answers.ask, name, arguments, origin, limiter=threads)
 
 
@@ -248,7 +248,7 @@ def make_server(live: Live, desk: Desk | None = None) -> Server[Any]:
     return server
 
 
-def _origin(context: Request) -> Origin:
+def origin_of(context: Request) -> Origin:
     """Return who asks: by the handshake, by this request, or by what the HTTP transport remembers."""
     from agtrace.answers.telemetry.request import Origin
 

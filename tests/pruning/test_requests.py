@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -381,4 +383,21 @@ def test_every_row_about_requests_is_driven() -> None:
         (source, way.condition) for way in (*TRANSITIONS, *FAULTS) for source in way.sources if isinstance(source, Req)
     }
     assert rows <= DRIVEN
-    assert {way.condition for way in ADDED} <= {condition for _, condition in DRIVEN}
+    added = {way.condition for way in ADDED if isinstance(way.sources[0], Req)}
+    assert added <= {condition for _, condition in DRIVEN}
+
+
+def test_requests_are_recorded_as_figures_without_texts(driven: Driven) -> None:
+    driven.pruner.reply = {"pruned_code": "line 7"}
+    answer = driven.read()
+    file = driven.folder / "data" / "telemetry.sqlite3"
+
+    def recorded() -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+            found = "SELECT tool, outcome, pruned, bytes FROM request WHERE request_id = ?"
+            return connection.execute(found, [answer.about["request_id"]]).fetchall()
+
+    driven.server.until(file.exists)
+    size = sum(len(block["text"].encode()) for block in answer.message["result"]["content"])
+    assert driven.server.until(recorded) == [("read", "ok", 1, size)]
+    assert QUESTION.encode() not in file.read_bytes() and b"file.txt" not in file.read_bytes()
