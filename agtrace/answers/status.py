@@ -74,7 +74,7 @@ def health(
 
 def _configuration(loaded: Loaded, problem: str | None) -> Configuration:
     faults = [*map(str, loaded.faults), *([problem] if problem else [])]
-    more = f"; and {len(faults) - 1} more: `agtrace config check` names them" if len(faults) > 1 else ""
+    more = f"; and {len(faults) - 1:,} more: `agtrace config check` names them" if len(faults) > 1 else ""
     return Configuration(
         version=loaded.settings.version,
         file=None if loaded.file is None else _line(str(loaded.file)),
