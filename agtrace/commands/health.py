@@ -20,7 +20,7 @@ def health(as_json: bool) -> None:
     reads the configuration file itself: what it says of it need not be what a server read before.
     """
     from agtrace_indexer.redact import use
-    from agtrace_schema.answers import dump
+    from agtrace_schema.model import dump
 
     from agtrace.answers.status import look
     from agtrace.settings.live import Live

@@ -6,7 +6,7 @@ from agtrace_schema.metrics import AbComparison, ArmFigures, RequestFigures, Req
 from agtrace_schema.requests import RequestsBy
 from rich.text import Text
 
-from agtrace.render.terminal import OUT, STYLES, Row, figure, nothing, plain_line, print_table
+from agtrace.render.terminal import OUT, STYLES, Row, figure, nothing, plain_line, print_table, when
 from agtrace.text.numbers import counted, percent, size
 
 _WIDE = 100
@@ -18,9 +18,11 @@ _WIDE_ONLY = frozenset({"p99 ms", "largest", "pages", "cut"})
 def metrics(found: RequestMetrics, by: RequestsBy) -> None:
     """Print the figures of all requests and of each group, then what was too large and which errors there were."""
     total = found.total
-    OUT.print(Text(f"{counted(total.requests, 'request')}, {counted(total.errors, 'error')}", style="bold"))
+    period = f", {when(found.first)} to {when(found.last)}" if found.first else ""
+    OUT.print(Text(f"{counted(total.requests, 'request')}, {counted(total.errors, 'error')}{period}", style="bold"))
     if not total.requests:
-        nothing("Nothing was asked in this time: `agtrace setup` adds the server to an agent.")
+        none = "No request is recorded yet: `agtrace setup` adds the server to an agent."
+        nothing("No matching requests in this period." if found.recorded else none)
         return
     rows = [_row(group, by) for group in found.groups]
     if len(rows) > 1:
@@ -38,30 +40,32 @@ def metrics(found: RequestMetrics, by: RequestsBy) -> None:
 
 
 def comparison(found: AbComparison) -> None:
-    """Print the sides of a comparison: sizes, calls that followed, errors."""
+    """Print a column for each side of a comparison: sizes, calls that followed, errors."""
     if not found.arms:
-        nothing("Nothing was compared in this time: the setting ab.mode turns that on (`agtrace config`).")
+        nothing("Nothing was compared in this period. Set ab.mode to shadow or split to turn comparison on.")
         return
-    print_table([_side(arm) for arm in found.arms], _RIGHT_OF_SIDES, frozenset())
+    sides = {arm.arm: _side(arm) for arm in found.arms}
+    labels = {label: None for side in sides.values() for label in side}
+    rows: list[Row] = [
+        {**{arm: side.get(label, "") for arm, side in sides.items()}, "answers": label} for label in labels
+    ]
+    print_table(rows, frozenset(sides), frozenset())
 
 
-_RIGHT_OF_SIDES = frozenset(
-    {"connections", "requests", "per connection", "errors", "p50 size", "p95 size", "unprotected"}
-)
-
-
-def _side(found: ArmFigures) -> Row:
+def _side(found: ArmFigures) -> dict[str, str]:
     without = found.unprotected_bytes
     return {
         "connections": figure(found.connections),
         "requests": figure(found.requests),
-        "per connection": f"{found.requests_per_connection:.1f}",
+        "requests per connection": f"{found.requests_per_connection:.1f}",
         "errors": percent(found.error_share),
-        "p50 size": size(round(found.bytes.p50)),
-        "p95 size": size(round(found.bytes.p95)),
-        "unprotected": "" if without is None else f"{size(round(without.p50))} / {size(round(without.p95))}",
-        "answers": Text(found.arm),
-    }
+        "size as sent, p50": size(round(found.bytes.p50)),
+        "size as sent, p95": size(round(found.bytes.p95)),
+        **({} if without is None else {
+            "size without protection, p50": size(round(without.p50)),
+            "size without protection, p95": size(round(without.p95)),
+        }),
+    }  # fmt: skip
 
 
 def _row(found: RequestFigures, by: RequestsBy) -> Row:

@@ -1,1 +1,1 @@
-"""Serving: the MCP server, its two transports, and the limits of known clients."""
+"""Serving: the MCP server, its two transports, and how a process ends."""

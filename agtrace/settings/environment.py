@@ -73,10 +73,12 @@ def platform_data_dir() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What indexing needs of the settings."""
+    """What indexing, and a look at the recorded requests, need of the settings."""
 
     data_dir: Path
     keep_days: int | None = None
+    records: bool = True
+    """Whether servers record the requests that they answer."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -100,8 +102,8 @@ def places(environment: Mapping[str, str] | None = None) -> Places:
         from agtrace.settings.sources import read
 
         settings = read(values).settings
-        return Places(settings.data_dir, settings.keep_days, values)
-    return Places(_data_dir(values), None, values)
+        return Places(settings.data_dir, settings.keep_days, settings.telemetry.enabled, values)
+    return Places(_data_dir(values), environment=values)
 
 
 def data_dir(environment: Mapping[str, str] | None = None) -> Path:

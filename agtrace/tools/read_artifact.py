@@ -9,7 +9,7 @@ from functools import partial
 from typing import Annotated, Any
 
 from agtrace_indexer.index.questions.sessions import Session
-from agtrace_schema.answers import dump
+from agtrace_schema.model import dump
 from agtrace_schema.requests import Mode
 from pydantic import Field
 
