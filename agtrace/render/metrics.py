@@ -9,10 +9,9 @@ from rich.text import Text
 from agtrace.render.terminal import OUT, STYLES, Row, figure, nothing, plain_line, print_table, when
 from agtrace.text.numbers import counted, percent, size
 
-_WIDE = 100
 _RIGHT = frozenset({"requests", "errors", "p50 ms", "p95 ms", "p99 ms", "p50 size", "largest", "pages", "cut"})
-_WIDE_ONLY = frozenset({"p99 ms", "largest", "pages", "cut"})
-"""Columns that a narrow terminal has no room for."""
+_NEEDED = {"p99 ms": 100, "largest": 100, "pages": 100, "cut": 100, "p95 ms": 60, "p50 size": 60}
+"""The columns that a narrower terminal has no room for, so that what a row is about stays."""
 
 
 def metrics(found: RequestMetrics, by: RequestsBy) -> None:
@@ -27,7 +26,7 @@ def metrics(found: RequestMetrics, by: RequestsBy) -> None:
     rows = [_row(group, by) for group in found.groups]
     if len(rows) > 1:
         rows.append(_row(total, by))
-    print_table(rows, _RIGHT, frozenset() if OUT.width >= _WIDE else _WIDE_ONLY)
+    print_table(rows, _RIGHT, frozenset(column for column, needed in _NEEDED.items() if OUT.width < needed))
     if total.oversized:
         before, after = size(total.oversized_asked_bytes), size(total.oversized_bytes)
         share = percent(total.oversized / total.requests)
@@ -59,11 +58,11 @@ def _side(found: ArmFigures) -> dict[str, str]:
         "requests": figure(found.requests),
         "requests per connection": f"{found.requests_per_connection:.1f}",
         "errors": percent(found.error_share),
-        "size as sent, p50": size(round(found.bytes.p50)),
-        "size as sent, p95": size(round(found.bytes.p95)),
+        "bytes, p50": figure(round(found.bytes.p50)),
+        "bytes, p95": figure(round(found.bytes.p95)),
         **({} if without is None else {
-            "size without protection, p50": size(round(without.p50)),
-            "size without protection, p95": size(round(without.p95)),
+            "unprotected bytes, p50": figure(round(without.p50)),
+            "unprotected bytes, p95": figure(round(without.p95)),
         }),
     }  # fmt: skip
 
