@@ -222,9 +222,20 @@ def _chosen(wanted: Wanted, at: str = "at") -> tuple[str, tuple[int | str | None
 
 def _group(ms: list[float], sizes: list[float], tokens: list[float], marks: list[int]) -> Group:
     counts = Counter(marks)
-    kinds = [sum(number for mark, number in counts.items() if mark & 1 << place) for place in range(6)]
-    *shaped, stale = kinds
-    sums = Sums(len(ms), round(sum(sizes)), round(sum(tokens)), *shaped, 0, 0, 0, stale)
+    paginated, chunked, summarized, pruned, cut, stale = (
+        sum(number for mark, number in counts.items() if mark & 1 << place) for place in range(6)
+    )
+    sums = NOTHING._replace(
+        requests=len(ms),
+        bytes=round(sum(sizes)),
+        tokens=round(sum(tokens)),
+        paginated=paginated,
+        chunked=chunked,
+        summarized=summarized,
+        pruned=pruned,
+        cut=cut,
+        stale=stale,
+    )
     return Group(sums, {}, (ms, sizes, tokens))
 
 
