@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import anyio
 import anyio.lowlevel
+import httpx2
 import pytest
 
 from agtrace.answers.telemetry.request import Request
@@ -359,6 +360,17 @@ def test_a_file_that_is_emptied_before_it_is_written_is_no_change(server: Runnin
     server.file.write_text('{"default_page_size": 9}')
     assert server.page() == 9
     assert [one["new"] for one in server.events("config.changed")] == [7, 9]
+
+
+def test_a_faulty_file_shows_in_the_summary_of_health_and_in_monitoring(stdio: Running, http: Running) -> None:
+    for server, valid in ((stdio, "1.0"), (http, "1.0"), (stdio, "0.0"), (http, "0.0")):
+        afresh(server).set(default_page_size=int(valid[0]))
+        if server.url:
+            page = httpx2.get(server.url.replace("/mcp", "/metrics"), headers=server.shown, timeout=SECONDS).text
+            assert f"\nagtrace_configuration_valid {valid}\n" in page
+        else:
+            summary = server.ask("read_artifact", ref="ax://health")["summary"]
+            assert summary.endswith("; see the problem of configuration") is (valid == "0.0")
 
 
 def test_a_command_shows_the_problem_too(stdio: Running) -> None:
